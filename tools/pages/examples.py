@@ -179,10 +179,12 @@ alloc_global:
         with T.Kernel(threads=32):
             B[...] = W[0] + W
 sync_grid:
-    try:
-        T.sync_grid()
-    except tile.TileError as error:
-        print(error)  # another launch
+    @T.prim_func
+    def kernel(A: T.Tensor((64,), "float32"), B: T.Tensor((64,), "float32")):
+        with T.Kernel(2, threads=32) as bx:
+            A[bx * 32 : bx * 32 + 32] = bx
+            T.sync_grid()
+            B[bx * 32 : bx * 32 + 32] = A[32 - bx * 32 : 64 - bx * 32]
 Layout: T.Layout((16, 64), lambda i, j: j * 16 + i)
 Fragment: T.Fragment((4, 8), lambda i, j: (i * 4 + j // 2, j % 2))
 dtype: T.dtype("float16").bits

@@ -327,15 +327,18 @@ def test_element_types_as_others_write_them(name, use):
     assert re.search(rf"{use}(\n|$|, int16)", str(caught.value))
 
 
-def test_a_barrier_of_the_whole_grid_says_how_launches_follow_each_other():
+def test_a_barrier_of_the_whole_grid_names_what_does_not_live_on():
     with pytest.raises(TileError) as caught:
 
         @T.prim_func
         def k(A: T.Tensor((64,), "float32")):
             with T.Kernel(2) as bx:
-                A[bx] = 0.0
+                kept = T.alloc_shared((64,), "float32")
+                T.copy(A, kept)
                 T.sync_grid()
+                A[bx] = kept[63]
 
     assert caught.value.code == "K145"
-    assert type(caught.value).__name__ == "NoGridBarrier"
-    assert "another `with T.Kernel(...)`" in str(caught.value)
+    assert caught.value.where.source == "T.sync_grid()"
+    assert "between the buffer kept and its use" in str(caught.value)
+    assert "T.alloc_global keeps" in str(caught.value)

@@ -364,14 +364,11 @@ class EndlessTrace(KernelError):
 
 
 class NoGridBarrier(KernelError):
-    """A barrier of all blocks of a launch, which need not run at the same time."""
+    """A barrier of all blocks where their launch cannot end and begin again."""
 
     code = "K145"
-    template = "T.sync_grid: blocks of a launch cannot wait for each other"
-    remedy = (
-        "end the launch, and go on in another `with T.Kernel(...)` of the same function: it begins when all blocks "
-        "have finished; T.alloc_global keeps what they hand on"
-    )
+    template = "T.sync_grid {problem}: it ends the launch, and another one goes on"
+    remedy = "{fix}"
 
 
 class UnknownSize(KernelError):

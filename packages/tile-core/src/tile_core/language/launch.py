@@ -5,11 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from types import TracebackType
 
+from tile_core.compat.tvm import tirx
+from tile_core.compat.types import Stmt, Var
+from tile_core.errors.base import Where
 from tile_core.errors.language import BadLaunch, BadLoop, NoGridBarrier, SecondLaunch
 from tile_core.ir import nodes
 from tile_core.ir.grammar import MOST_THREADS
+from tile_core.ir.visit import collect, substitute
 from tile_core.values import extremes
-from tile_core.values.builder import Builder, Scope, current
+from tile_core.values.builder import Builder, Scope, StatementSlot, current
 from tile_core.values.checks import python_int, shown
 from tile_core.values.intervals import interval
 from tile_core.values.value import Index, Value, as_value, constant_of, to_index
@@ -74,14 +78,22 @@ class KernelLaunch:
             if len(one or self.names_hint) == len(self.grid)
             else ("bx", "by", "bz")[: len(self.grid)]
         )
-        builder.grid = self.grid[0]
-        extents = [to_index(e) for e in self.grid]
-        self.extents = extents
-        self.vars = [nodes.fresh(builder.unique(n), nodes.dtype_of(e)) for n, e in zip(names, extents, strict=True)]
-        builder.ranges |= {v: (0, max(0, interval(e)[1] - 1)) for v, e in zip(self.vars, extents, strict=True)}
+        builder.launch = self
+        self.names, self.extents = list(names), [to_index(e) for e in self.grid]
+        self.parts: list[Stmt] = []
+        self.late: list[StatementSlot] = []
+        self.barrier: Where | None = None
+        self.first = self._count()
         self.scope = builder.push("kernel", runtime=False)
-        values = () if one else tuple(as_value(v) for v in self.vars)
+        values = () if one else tuple(as_value(v) for v in self.first)
         return values[0] if len(values) == 1 and not self.unpacked else values
+
+    def _count(self) -> list[Var]:
+        """Make the indices of the launch's blocks."""
+        builder, pairs = self.builder, list(zip(self.names, self.extents, strict=True))
+        self.vars = [nodes.fresh(builder.unique(n), nodes.dtype_of(e)) for n, e in pairs]
+        builder.ranges |= {v: (0, max(0, interval(e)[1] - 1)) for v, e in zip(self.vars, self.extents, strict=True)}
+        return self.vars
 
     def _check_targets(self) -> None:
         """Refuse another number of names than axes; one name may hold the whole tuple of several."""
@@ -100,9 +112,35 @@ class KernelLaunch:
     ) -> None:
         if error is not None or self.scope is None:
             return
-        body = self.builder.pop(self.scope)
+        self._emit(self.builder.pop(self.scope))
+        self.builder.attrs, self.builder.launch = self.outer, None
+
+    def go_on(self) -> None:
+        """End the launch, and go on in another one of the same grid.
+
+        Raises
+        ------
+        NoGridBarrier
+            In a loop or a branch, or if a scratch buffer or a value of one part is used in another (when that ends).
+        """
+        if self.builder.scope is not self.scope:
+            what = f"a {self.builder.scope.kind}" if self.builder.scope.kind != "parallel" else "a parallel loop"
+            raise NoGridBarrier(problem=f"stands in {what}", fix="write it between statements of the launch itself")
+        assert self.scope is not None
+        self.barrier = self.builder.where()
+        self.late += self.builder.forget()
+        self.late += [s for s in self.scope.statements if isinstance(s, StatementSlot)]
+        self._emit(self.scope.taken())
+        self.builder.attrs = dict(self.outer)
+        self._count()
+
+    def _emit(self, body: Stmt) -> None:
+        """Add a launch of these statements to the function."""
+        if self.parts:
+            body = substitute(body, dict(zip(self.first, self.vars, strict=True)))
+            self._check_kept(body)
+        self.parts.append(body)
         self.builder.launches.append(self.builder.attrs)
-        self.builder.attrs = self.outer
         last = len(self.vars) - 1
         for axis, (var, extent) in enumerate(zip(self.vars, self.extents, strict=True)):
             notes: dict[str, object] = {nodes.AXIS: axis}
@@ -110,7 +148,24 @@ class KernelLaunch:
                 notes[nodes.THREADS] = list(self.threads)
             body = nodes.for_loop(var, extent, body, "grid", annotations=notes, span=self.span)
         # The function scope takes no other statement, see Builder.emit.
-        self.builder.scope.statements.append(body)
+        assert self.scope is not None
+        assert self.scope.parent is not None
+        self.scope.parent.statements.append(body)
+
+    def _check_kept(self, body: Stmt) -> None:
+        """Refuse what would have to live on over a barrier of the grid."""
+        used = set(collect(body, tirx.Var))
+        late = nodes.seq([s for slot in self.late for s in slot.statements])
+        for part in (*self.parts, late):
+            for d in collect(part, (tirx.AllocBuffer, tirx.DeclBuffer)):
+                if d.buffer in used:
+                    fix = f"make {d.buffer.name} again behind it; T.alloc_global keeps what launches hand on"
+                    problem = f"stands between the buffer {d.buffer.name} and its use"
+                    raise NoGridBarrier(problem=problem, fix=fix).at(self.barrier)
+            if any(b.var in used for b in collect(part, tirx.Bind)):
+                fix = "compute it again behind it; T.alloc_global keeps what launches hand on"
+                problem = "stands between a value that was computed and its use"
+                raise NoGridBarrier(problem=problem, fix=fix).at(self.barrier)
 
 
 Kernel = KernelLaunch
@@ -118,14 +173,21 @@ KernelLaunch.__init__.__qualname__ = "Kernel.__init__"  # users know this name, 
 
 
 def sync_grid() -> None:
-    """Refuse: blocks may run one after the other, so that none can wait for a later one.
+    """Wait for all blocks of the launch: what any of them wrote before it, all of them read after it.
+
+    The launch ends here, and another one of the same grid and threads goes on with the statements behind it. So it
+    works on every target, and any number of blocks may wait. Scratch memory, variables and values that are read from
+    memory do not live on.
 
     Raises
     ------
     NoGridBarrier
-        Always.
+        In a loop or a branch; where something that would have to live on is used behind it; outside of a launch.
     """
-    raise NoGridBarrier()
+    launch = current("T.sync_grid").launch
+    if launch is None:
+        raise NoGridBarrier(problem="stands outside of a launch", fix="write it inside of `with T.Kernel(...)`")
+    launch.go_on()
 
 
 class Persistent:

@@ -59,9 +59,9 @@ class PersistentTileScheduler:
         group_size: int = 8,
     ) -> None:  # fmt: skip
         builder: Builder = current("T.PersistentTileScheduler")
-        if builder.threads is None or builder.grid is None:
+        if builder.threads is None or builder.launch is None:
             raise OutsideKernel(what="T.PersistentTileScheduler")
-        wave = builder.grid if wave_size is None else wave_size
+        wave = builder.launch.grid[0] if wave_size is None else wave_size
         spec = _Domain([m_tiles, n_tiles], wave, get_block_binding(0) if index is None else index)
         kind, (rows, columns) = tile_numbers(spec)
         dtype = DTYPES[kind]

@@ -37,7 +37,6 @@ UNDRAWN = {
     "print": "writes to the standard output; tests/cpu compares what it writes",
     "ptr": "takes an address, which only the CPU has",
     "im2col": "another name of T.c2d_im2col; tests/trace has it",
-    "sync_grid": "always refused (the kit has the refusal)",
     "symbolic": "another name of T.dynamic; tests/trace has it",
 }
 

@@ -87,6 +87,14 @@ class Scope:
             self.statements.append(StatementSlot())
         return self.statements[-1]
 
+    def taken(self) -> Stmt:
+        """Return the statements as one, and begin again without any."""
+        flat: list[Stmt] = []
+        for s in self.statements:
+            flat.extend(s.statements) if isinstance(s, StatementSlot) else flat.append(s)
+        self.statements = []
+        return nodes.seq(flat)
+
     def ancestors(self) -> Iterator[Scope]:
         """Yield this scope and those around it, innermost first."""
         scope: Scope | None = self
@@ -111,8 +119,8 @@ class Builder:
         self.launches: list[dict[str, Any]] = []
         self.workspaces: list[tuple[Any, Any]] = []
         self.threads: tuple[int, int, int] | None = None
-        #: The extent of the first axis of the open launch.
-        self.grid: Any = None
+        #: The open launch (``language.launch``).
+        self.launch: Any = None
         self.layouts: dict[Any, Any] = {}
         self.reducers: dict[str, dict[str, str]] = {}
         #: The required name prefix of variants on the target, for the following tile ops; see ``ops.operands``.
@@ -161,10 +169,7 @@ class Builder:
         scope.closed = True
         assert scope.parent is not None
         self.scope = scope.parent
-        flat: list[Stmt] = []
-        for s in scope.statements:
-            flat.extend(s.statements) if isinstance(s, StatementSlot) else flat.append(s)
-        return nodes.seq(flat)
+        return scope.taken()
 
     def where(self) -> Where | None:
         """Return the line of the user's source that is running."""
@@ -221,6 +226,17 @@ class Builder:
             elif not any(value is k for k in kept) and any(r.same_as(w) for r in value.reads for w in written):
                 value.slot = value.scope.slot()
                 del self._pending[key]
+
+    def forget(self) -> list[StatementSlot]:
+        """Let no value that reads memory be computed later; return the places of those that are used nevertheless."""
+        slots = []
+        for ref in self._pending.values():
+            value = ref()
+            if value is not None and value.reads:
+                value.slot = StatementSlot()
+                slots.append(value.slot)
+        self._pending.clear()
+        return slots
 
     def settle(self, value: WatchedValue) -> None:
         """Bind a value whose memory was written since, or that an enclosing loop would recompute."""

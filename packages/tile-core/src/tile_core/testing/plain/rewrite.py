@@ -59,7 +59,10 @@ class _Body(ast.NodeTransformer):
         return out
 
     def visit_With(self, node: ast.With) -> Any:
-        """Make the launch a function of the block; who does the work of ``T.ws`` changes nothing."""
+        """Make the launch a function of the block, or several, between barriers of the grid.
+
+        Who does the work of ``T.ws`` changes nothing.
+        """
         item = node.items[0]
         if _called(item.context_expr) == "ws":
             return self._block(node.body)
@@ -67,12 +70,15 @@ class _Body(ast.NodeTransformer):
         at = "__at" if isinstance(target, ast.Tuple) else "__at[0] if len(__at) == 1 else __at"
         start = ast.Assign([target], ast.parse(at, mode="eval").body)
         arguments = ast.arguments([], [ast.arg("__at")], None, [], [], None, [])
-        body: list[ast.stmt] = [start, *self._block(node.body)]
-        if self.threaded:
-            body.append(ast.Expr(ast.Yield(_request("end"))))
-        function = ast.FunctionDef("__block", arguments, body, [], None)
-        given = [self.visit(item.context_expr), ast.Name("__block", ast.Load())]
-        return [function, ast.Expr(ast.Call(ast.Name("launch", ast.Load()), given, []))]
+        made: list[ast.stmt] = []
+        for part in _between_barriers(node.body):
+            body: list[ast.stmt] = [start, *self._block(part)]
+            if self.threaded:
+                body.append(ast.Expr(ast.Yield(_request("end"))))
+            made.append(ast.FunctionDef("__block", arguments, body, [], None))
+            given = [self.visit(item.context_expr), ast.Name("__block", ast.Load())]
+            made.append(ast.Expr(ast.Call(ast.Name("launch", ast.Load()), given, [])))
+        return made
 
     def visit_For(self, node: ast.For) -> Any:
         """Let the first thread run the iterations of a parallel loop, with barriers before and after it."""
@@ -135,6 +141,17 @@ class _Body(ast.NodeTransformer):
             setter = ast.Attribute(ast.Name(target.id, ast.Load()), "set", ast.Load())
             return ast.Expr(ast.Call(setter, [value], []))
         return ast.Assign([target], value)
+
+
+def _between_barriers(body: list[ast.stmt]) -> list[list[ast.stmt]]:
+    """Return the statements of a launch, cut at barriers of the whole grid."""
+    parts: list[list[ast.stmt]] = [[]]
+    for s in body:
+        if isinstance(s, ast.Expr) and _called(s.value) == "sync_grid":
+            parts.append([])
+        else:
+            parts[-1].append(s)
+    return parts
 
 
 def _request(name: str) -> ast.Tuple:

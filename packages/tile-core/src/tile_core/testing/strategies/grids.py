@@ -56,7 +56,7 @@ def grids(draw: Draw) -> Unit:
 @st.composite
 def launches(draw: Draw) -> Unit:
     """Draw launches of a rare form: several of them, persistent blocks, tensors of rank 0, no tensors at all."""
-    form = draw(st.sampled_from((_several, _several, _persistent, _rank_0, _no_tensors)))
+    form = draw(st.sampled_from((_several, _several, _synced, _persistent, _rank_0, _no_tensors)))
     made: Unit = form(draw)
     return made
 
@@ -97,6 +97,24 @@ def _several(draw: Draw) -> Unit:
     params = [tensor("A", dtype, "m", 5), scalar("v"), output("B", dtype, "m", 5)]
     body = "\n".join(lines)
     return themed("several", draw, params, body, {"": data}, VALUE, symbols=("m",), own_launches=True)
+
+
+def _synced(draw: Draw) -> Unit:
+    """Draw one launch whose blocks wait for each other, and read rows that other blocks wrote before."""
+    dtype, count = draw(st.sampled_from(("int32", "uint8", "float32"))), draw(st.integers(1, 3))
+    lines = [f"W{n} = T.alloc_global((m, 5), {spelled(draw, dtype)})" for n in range(count)]
+    lines.append(f"with T.Kernel(m, threads={draw(st.sampled_from((1, 32, 64)))}) as r:")
+    old = "A"
+    for n in range(count + 1):
+        new = "B" if n == count else f"W{n}"
+        body = draw(st.sampled_from(_ROWS)).format(new=new, old=old, dtype=dtype)
+        lines.append(indent(body.replace("t = ", f"t{n} = ").replace("t)", f"t{n})").replace("(t,", f"(t{n},"), "    "))
+        lines += ["    T.sync_grid()"] * (n < count)
+        old = new
+    m = draw(st.integers(0, 9))
+    data = {"m": m, "v": draw(st.integers(0, 5)), "A": randoms(draw, (m, 5), dtype, 0, 4)}
+    params = [tensor("A", dtype, "m", 5), scalar("v"), output("B", dtype, "m", 5)]
+    return themed("synced", draw, params, "\n".join(lines), {"": data}, VALUE, symbols=("m",), own_launches=True)
 
 
 def _persistent(draw: Draw) -> Unit:

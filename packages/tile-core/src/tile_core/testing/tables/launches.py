@@ -8,6 +8,7 @@ import numpy as np
 
 from tile_core.testing.case import VALUE, Data, Unit, one, output, refused, scalar, tensor
 from tile_core.testing.data import Array, numbers, values
+from tile_core.testing.source import lines
 
 TYPES = ("float32", "float16", "bfloat16", "int32", "uint8", "int64", "int4", "bool")
 
@@ -66,7 +67,7 @@ _FORMS: dict[str, tuple[str, Any]] = {
 
 def units() -> list[Unit]:
     """Return the units of this table."""
-    return [*_split_sums(), *_reversed(), *_forms(), *_refused()]
+    return [*_split_sums(), *_reversed(), *_forms(), *_barriers(), *_refused()]
 
 
 def _split_sums() -> list[Unit]:
@@ -145,14 +146,53 @@ def _forms() -> list[Unit]:
     return found
 
 
+def _barriers() -> list[Unit]:
+    """Barriers of the whole grid: blocks read what others wrote, names of the launch go on, a grid of several axes."""
+    body = lines("""
+        W = T.alloc_global((m, 16), "float32")
+        with T.Kernel(T.ceildiv(m, 8), 2, threads=64) as (bx, by):
+            T.use_swizzle(2)
+            row, half = bx * 8, by * 8
+            a = T.alloc_fragment((8, 8), "float32")
+            T.copy(A[row, half], a)
+            a *= 2.0
+            T.copy(a, W[row, half])
+            T.sync_grid()
+            b = T.alloc_fragment((8, 8), "float32")
+            for i, j in T.Parallel(8, 8):
+                b[i, j] = W[m - 1 - T.min(row + i, m - 1), 15 - (half + j)] + v
+            T.copy(b, B[row, half])
+            T.sync_grid()
+            T.sync_grid()
+            if bx == 0 and by == 1:
+                for j in T.Parallel(16):
+                    C[j] = B[0, j] + B[m - 1, j]
+    """)
+
+    def want(d: Data) -> dict[str, Array]:
+        b = values(d["A"], "float32")[::-1, ::-1] * 2 + d["v"]
+        return {"B": b, "C": b[0] + b[-1]}
+
+    launches = {str(m): lambda rng, m=m: {"A": numbers(rng, (m, 16), "float32"), "v": 3, "m": m} for m in (1, 8, 100)}  # type: ignore[misc]
+    params = [tensor("A", "float32", "m", 16), scalar("v"), output("B", "float32", "m", 16), output("C", "float32", 16)]
+    return [one("launches", "sync-grid", params, body, want, launches, VALUE, symbols=("m",), own_launches=True)]
+
+
 def _refused() -> list[Unit]:
     nested = "with T.Kernel(2) as b:\n    with T.Kernel(3) as c:\n        B[b] = c"
     inside = 'with T.Kernel(2) as b:\n    W = T.alloc_global((4,), "float32")\n    B[b] = W[b]'
     after = "with T.Kernel(2) as b:\n    x = T.alloc_shared((4,), 'float32')\nwith T.Kernel(2) as b:\n    B[b] = x[0]"
     named = "with T.Kernel(threads=32) as b:\n    B[0] = b"
-    barrier = "with T.Kernel(2) as b:\n    T.sync_grid()\n    B[b] = 1"
+    barrier = "with T.Kernel(2) as b:\n    for k in T.serial(2):\n        T.sync_grid()\n    B[b] = 1"
+    branch = "with T.Kernel(2) as b:\n    if b == 0:\n        T.sync_grid()"
+    kept = "with T.Kernel(2) as b:\n    x = T.alloc_shared((4,), 'int32')\n    x[0] = 1\n    T.sync_grid()\n    B[b] = x[0]"
+    counted = "with T.Kernel(2) as b:\n    x = T.alloc_var('int32', 1)\n    T.sync_grid()\n    B[b] = x"
+    read = "with T.Kernel(2) as b:\n    x = B[b]\n    T.sync_grid()\n    B[b + 2] = x"
     texts = {
-        "grid-barrier": (barrier, "K145"), "nested": (nested, "K121"), "inside": (inside, "K135"),
+        "grid-barrier-loop": (barrier, "K145"), "grid-barrier-branch": (branch, "K145"),
+        "grid-barrier-kept": (kept, "K145"), "grid-barrier-counted": (counted, "K145"),
+        "grid-barrier-read": (read, "K145"), "grid-barrier-outside": ("T.sync_grid()", "K145"),
+        "nested": (nested, "K121"), "inside": (inside, "K135"),
         "after": (after, "K110"), "named": (named, "K120"),
     }  # fmt: skip
     params = [output("B", "float32", 4)]
