@@ -185,7 +185,13 @@ def _refused() -> list[Unit]:
     named = "with T.Kernel(threads=32) as b:\n    B[0] = b"
     barrier = "with T.Kernel(2) as b:\n    for k in T.serial(2):\n        T.sync_grid()\n    B[b] = 1"
     branch = "with T.Kernel(2) as b:\n    if b == 0:\n        T.sync_grid()"
-    kept = "with T.Kernel(2) as b:\n    x = T.alloc_shared((4,), 'int32')\n    x[0] = 1\n    T.sync_grid()\n    B[b] = x[0]"
+    kept = lines("""
+        with T.Kernel(2) as b:
+            x = T.alloc_shared((4,), "int32")
+            x[0] = 1
+            T.sync_grid()
+            B[b] = x[0]
+    """)
     counted = "with T.Kernel(2) as b:\n    x = T.alloc_var('int32', 1)\n    T.sync_grid()\n    B[b] = x"
     read = "with T.Kernel(2) as b:\n    x = B[b]\n    T.sync_grid()\n    B[b + 2] = x"
     texts = {
