@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-import tile_core as tile
 import tile_core.language as T
 
 from . import loops
+from .targets import TARGETS, compiled
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 _MODULES = ("checks", "flash_attention", "rms_norm", "softmax", "top_k")
@@ -41,13 +41,13 @@ def _attention(causal: bool) -> tuple[Any, Any]:
 
 
 def _norm(rows: int, columns: int, dtype: str) -> tuple[Any, Any]:
-    whole = _example("rms_norm").rms_norm(rows, columns, dtype)
-    return whole, loops.rms_norm(rows, columns, dtype, _threads(columns))
+    whole = _example("rms_norm").rms_norm(rows, columns, dtype, block_M=2)
+    return whole, loops.rms_norm(rows, columns, dtype, _threads(columns), block_M=2)
 
 
 def _softmax(rows: int, columns: int, dtype: str) -> tuple[Any, Any]:
-    whole = _example("softmax").softmax(rows, columns, dtype)
-    return whole, loops.softmax(rows, columns, dtype, _threads(columns))
+    whole = _example("softmax").softmax(rows, columns, dtype, block_M=2)
+    return whole, loops.softmax(rows, columns, dtype, _threads(columns), block_M=2)
 
 
 def _route(*sizes: Any) -> tuple[Any, Any]:
@@ -75,9 +75,8 @@ CASES = {
 }  # fmt: skip
 
 
-# The CPU's text is LLVM's, which names functions by their number.
-@pytest.mark.parametrize("target", ["cuda:sm_80", "metal"])
+@pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("name", CASES)
 def test_the_text_is_that_of_loops(name: str, target: str) -> None:
-    whole, written_out = (tile.compile(program, target, runtime="emulator").source for program in CASES[name]())
+    whole, written_out = (compiled(program, target).source for program in CASES[name]())
     assert whole == written_out
