@@ -1,10 +1,10 @@
 """What all tests share: the rule by which they are thinned, a cache, and the compiler that emulation needs.
 
 The one rule of thinning is ``pytest.mark.sweep(n)``. Of the cases of a parametrised test, or of a module whose
-``pytestmark`` it is, one in ``n`` runs; a test without cases that has the mark itself runs in one of ``n`` turns. The
-turn follows from the commit, so that a few commits more than ``n`` run all of them. Cases are dealt out in the order in
-which they are collected: every turn has as many as the next, or one more. The head of the report names the
-turn: ``SWEEP_TURN=<turn>`` repeats it, ``SWEEP_TURN=all`` runs everything. What is named on the command line with
+``pytestmark`` it is, one in ``n * ROUNDS`` runs; a test without cases that has the mark itself runs in one of so many
+turns. The turn follows from the commit, so that a few commits more than that run all of them. Cases are dealt out in
+the order in which they are collected: every turn has as many as the next, or one more. The head of the report names
+the turn: ``SWEEP_TURN=<turn>`` repeats it, ``SWEEP_TURN=all`` runs everything. What is named on the command line with
 ``::`` runs in every turn.
 
 The cache is new in each run and one for all its processes: the emulator's engine is compiled once. Python's bytecode is
@@ -28,6 +28,8 @@ from pathlib import Path
 import pytest
 
 _ROOT = Path(__file__).parent
+#: The one number that all sweeps have in common: chosen so that the tests of a commit take five minutes on two cores.
+ROUNDS = 2
 #: Folders and files whose tests run texts in the emulator, but for files that only look at texts.
 _EMULATED = tuple(
     _ROOT / "packages" / folder
@@ -99,7 +101,7 @@ def _share(item: pytest.Item) -> int:
     """Return of how many cases one runs: what the test itself says, else its class or module."""
     for node, mark in item.iter_markers_with_node("sweep"):
         if node is item or "[" in item.name:
-            return int(mark.args[0])
+            return int(mark.args[0]) * ROUNDS
     return 1
 
 

@@ -74,6 +74,7 @@ def followed(tmp_path):
     return tmp_path / "empty", site
 
 
+@pytest.mark.sweep(2)
 def test_a_reader_who_follows_the_page_hears_that_the_core_takes_it(followed):
     folder, site = followed
     said = site.python(*PAGE.commands[0], cwd=folder)
@@ -138,6 +139,7 @@ except TileError as error:
     assert "apt-get install pocl-opencl-icd" in out
 
 
+@pytest.mark.sweep(2)
 @pytest.mark.parametrize(
     ("params", "statement", "code"),
     [
@@ -189,6 +191,7 @@ print(np.array_equal(c, a.astype("float32") * b.astype("float32") + 3.5))
     assert out == "True\n"
 
 
+@pytest.mark.sweep(2)
 @device
 def test_atomics_of_every_type_in_both_memories(opencl):
     out = opencl("""
@@ -250,6 +253,7 @@ print(np.array_equal(a, b), c.reshape(-1))
     assert out == "True [ 0. -2.  0. -2.  0.]\n"
 
 
+@pytest.mark.sweep(2)
 @device
 def test_no_word_of_the_language_is_in_the_way(opencl):
     out = opencl("""

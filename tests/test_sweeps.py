@@ -30,8 +30,10 @@ class Item:
         yield "the module", SimpleNamespace(args=(3,))
 
 
+CASES = 12 * rule.ROUNDS
 ITEMS = [
-    *(Item(f"test_of_the_module[{n}]") for n in range(30)), *(Item(f"test_of_its_own[{n}]", 2) for n in range(30)),
+    *(Item(f"test_of_the_module[{n}]") for n in range(CASES)),
+    *(Item(f"test_of_its_own[{n}]", 2) for n in range(CASES)),
     Item("test_alone", 6), Item("test_always"),
 ]  # fmt: skip
 
@@ -52,11 +54,13 @@ def chosen(monkeypatch: pytest.MonkeyPatch) -> Any:
 def test_turns_are_parts_of_everything(chosen: Any) -> None:
     everything = chosen("all")
     assert everything == [item.name for item in ITEMS]
-    turns = [chosen(str(turn)) for turn in range(100, 106)]
-    shares = {"test_of_the_module": 3, "test_of_its_own": 2, "test_alone": 6, "test_always": 1}
+    count = 6 * rule.ROUNDS
+    turns = [chosen(str(turn)) for turn in range(100, 100 + count)]
+    shares = {"test_of_the_module": 3, "test_of_its_own": 2, "test_alone": 6}
     for name in everything:
-        assert sum(name in turn for turn in turns) == 6 // shares[name.split("[")[0]]
-    assert all(len(turn) - ("test_alone" in turn) == 30 // 3 + 30 // 2 + 1 for turn in turns)
+        share = shares.get(name.split("[")[0], 0) * rule.ROUNDS
+        assert sum(name in turn for turn in turns) == (count // share if share else count)
+    assert all(len(turn) - ("test_alone" in turn) == 12 // 3 + 12 // 2 + 1 for turn in turns)
 
 
 def test_what_is_named_runs_in_every_turn(chosen: Any) -> None:

@@ -78,6 +78,7 @@ def test_an_exported_kernel_launches_all(target, tmp_path):
         tile.load(file, runtime="emulator")
 
 
+@pytest.mark.sweep(2)
 def test_a_launch_is_kept_on_disk_by_itself(tmp_path, monkeypatch):
     monkeypatch.setenv("TILE_CACHE_DIR", str(tmp_path))
     agrees(compiled(column_sums(), "metal", out_idx=[2, 3]), 33, 1)

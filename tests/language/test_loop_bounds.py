@@ -56,6 +56,7 @@ def a_start_that_grows(J: T.Tensor((2,), "int32"), B: T.Tensor((4,), "int32")):
         B[3] = c
 
 
+@pytest.mark.sweep(2)
 @pytest.mark.parametrize("target", ["cpu", "cuda:sm_80", "metal"])
 @pytest.mark.parametrize(
     ("program", "expected"), [(an_end_that_shrinks, [5, 10, 14, 20]), (a_start_that_grows, [56, 76, 80, 83])]

@@ -9,6 +9,7 @@ import tile_core.language as T
 from tile_core.numerics.codecs import unpack4
 
 
+@pytest.mark.sweep(3)
 @pytest.mark.parametrize("source", ["float32", "float64", "float16", "bfloat16", "float8_e5m2", "float8_e4m3fn"])
 @pytest.mark.parametrize("target", ["cpu", "cuda:sm_90a", "metal"])
 def test_a_type_without_nan_makes_one_zero_of_it(source, target):

@@ -6,6 +6,7 @@ from functools import cache
 
 import tile_core
 from tile_core.errors import TileError
+from tile_core.ir.program import Program
 from tile_core.plugins.manager import installed
 from tile_core.target import Target
 
@@ -38,13 +39,14 @@ def those(accepted: set[str]) -> str:
     return ", ".join(parts) or "none that is installed"
 
 
-def accepts(program: object, target: Target) -> str:
+def accepts(program: Program, target: Target) -> str:
     """Compile a program for a target; return the code of the error that refuses it, or nothing."""
     from tile_core.compiler import lower
     from tile_core.plugins.contexts import make_context
 
     try:
-        lower(program, make_context(target, None, plugins=installed()), installed())  # type: ignore[arg-type]
+        for stage in program.stages:
+            lower(stage, make_context(target, None, plugins=installed()), installed())
     except TileError as error:
         return error.code
     return ""

@@ -60,6 +60,7 @@ def assembles(arch, *features):
     return status == 0
 
 
+@pytest.mark.sweep(3)
 @pytest.mark.parametrize("arch", RECORDS)
 def test_the_table_says_what_the_assembler_says(arch):
     has = RECORDS[arch].features - {"fp8_sparse_units"}

@@ -41,6 +41,7 @@ def test_a_kernel_is_compiled_once():
     assert not run(text, [floats(32), 1], checks=()).stats.cached
 
 
+@pytest.mark.sweep(2)
 def test_two_swapped_libraries_are_made_again(home):
     """The checksum of a file covers its name."""
     assert result("a", 1) == (1, False)
@@ -55,6 +56,7 @@ def test_two_swapped_libraries_are_made_again(home):
     assert result("a", 1) == (1, True)
 
 
+@pytest.mark.sweep(2)
 @pytest.mark.parametrize("where", ["/proc/nothing", "a file"])
 def test_a_folder_that_cannot_be_written(home, where, tmp_path):
     cache._WARNED.clear()
@@ -69,6 +71,7 @@ def test_a_folder_that_cannot_be_written(home, where, tmp_path):
             assert result(f"unwritable{len(str(where))}", 4) == (4, True)  # in the folder of the process
 
 
+@pytest.mark.sweep(2)
 def test_a_user_without_a_home(monkeypatch, tmp_path):
     monkeypatch.delenv("TILE_CACHE_DIR")
     monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
@@ -93,6 +96,7 @@ def test_a_full_disk(home, monkeypatch):
     assert list(home.iterdir()) == []
 
 
+@pytest.mark.sweep(2)
 def test_the_cache_can_be_turned_off(home):
     with knobs.override(disable_cache=True):
         assert result("off", 1) == (1, False)
@@ -109,6 +113,7 @@ print(float(run(TEXT, [np.zeros(32, "float32"), 3]).outputs["out"].sum()))
 """
 
 
+@pytest.mark.sweep(2)
 def test_processes_share_it(tmp_path):
     path = os.pathsep.join([str(Path(__file__).parents[1]), *sys.path])
     environment = {**os.environ, "TILE_CACHE_DIR": str(tmp_path), "PYTHONPATH": path}

@@ -112,6 +112,7 @@ def use(monkeypatch, name):
         monkeypatch.setenv("CXX", name)
 
 
+@pytest.mark.sweep(2)
 @pytest.mark.parametrize(
     "name", [*INSTALLED, pytest.param("ziglang", marks=pytest.mark.skipif(not ZIG, reason="no ziglang"))]
 )

@@ -48,6 +48,7 @@ def execute(body, **how):
     return run(text, {"a": a, "out": np.zeros(32, np.float32), "n": 3}, shared_bytes=128, **how)
 
 
+@pytest.mark.sweep(2)
 @pytest.mark.parametrize("name", FAULTS)
 def test_found(name):
     result = execute(FAULTS[name])

@@ -46,6 +46,7 @@ def double(X: T.Tensor((70,), "float16"), Y: T.Tensor((70,), "float16")):
 """
 
 
+@pytest.mark.sweep(2)
 def test_text_needs_no_library_of_a_vendor(tmp_path):
     (tmp_path / "kernel.py").write_text(KERNEL)
     assert run(f"""
@@ -241,6 +242,7 @@ class TestRefusals:
         assert "32 buffers" in self.refused(space["many"], "U802")
 
 
+@pytest.mark.sweep(2)
 def test_the_command_line_prints_msl():
     code = "from tile_core.cli import main; main()"
     command = [sys.executable, "-c", code, "compile", str(ROOT / "examples" / "gemm.py"), "--target", "metal"]

@@ -19,6 +19,7 @@ pytestmark = pytest.mark.sweep(2)
 HEAD = """
 import faulthandler, os, random, signal, sys, threading, time
 faulthandler.dump_traceback_later(100, exit=True)  # says where it hangs
+signal.signal(signal.SIGINT, signal.default_int_handler)  # processes in the background ignore it
 import numpy as np
 import tile_core as tile, tile_core.language as T
 

@@ -72,6 +72,7 @@ def test_there_are_more_than_ten_ways():
     assert len({plugin.name for plugin in (*ALL, HANGING)}) == len(ALL) + 1 > 10
 
 
+@pytest.mark.sweep(2)
 @pytest.mark.parametrize("plugin", ALL, ids=lambda plugin: plugin.name)
 def test_doctor_has_a_line_for_each(doctor, plugin):
     _, lines = doctor
@@ -141,6 +142,7 @@ def test_alone_what_ends_a_process_breaks_no_other_target(tmp_path, plugin):
     assert site.python("-c", HEALTHY.replace('"auto"', '"cpu"')).splitlines()[::2] == RIGHT[::2]
 
 
+@pytest.mark.sweep(2)
 def test_what_hangs_is_given_up(tmp_path):
     site = made(tmp_path, HANGING)
     code = "import json\nfrom tile_core.cli.trials import trials\n"
@@ -160,6 +162,7 @@ def test_files_of_the_current_folder_are_no_modules_of_its_processes(tmp_path):
     assert site.python("-c", code, cwd=tmp_path, PYTHONSAFEPATH="1") == "OK\nOK OK\n"
 
 
+@pytest.mark.sweep(2)
 def test_the_name_of_an_installed_published_backend_cannot_be_taken(tmp_path):
     """A stranger offers a name of a package that is installed: that one stays, and the doctor says who was left out."""
     taken = Broken("metal", "", distribution="tile-stranger")

@@ -66,6 +66,7 @@ STATES = {
 }
 
 
+@pytest.mark.sweep(3)
 @pytest.mark.parametrize("how", STATES)
 def test_no_other_backend_notices(site, how):
     code, reason, package = STATES[how]

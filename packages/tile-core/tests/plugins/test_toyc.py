@@ -63,6 +63,7 @@ def compiled(program):
     return lambda code: site.run(prelude + code)
 
 
+@pytest.mark.sweep(2)
 def test_types_that_the_language_lacks_are_codes_in_the_text_and_themselves_in_a_call(toyc):
     out = toyc("""
 k = compiled(kernel('''
@@ -81,6 +82,7 @@ print(np.array_equal(c, a.astype("float32") * b.astype("float32") + 1.5), "devic
     assert out == "True True\n"
 
 
+@pytest.mark.sweep(2)
 def test_what_the_language_lacks_is_refused(toyc):
     statements = {
         'T.print("here")': "U107",

@@ -224,6 +224,7 @@ def test_prim_func_returns_nothing(refused):
     refused(BadReturn, "K132", "k returns an object of type Buffer", build)
 
 
+@pytest.mark.sweep(2)
 def test_loops_of_python_that_do_not_end():
     """They would be traced for ever; ``while True`` with a runtime `break` is a loop of Python as well."""
     with pytest.raises(tile.TileError, match=r"K143.*`while`.*65536") as caught:

@@ -157,6 +157,7 @@ def test_the_calls_are_correct(function, refusals):
             assert error is None, f"{error}\n{text}"
 
 
+@pytest.mark.sweep(2)
 @pytest.mark.parametrize("function", sorted({function for function, _ in calls()}))
 def test_wrong_arguments_are_refused(function, refusals):
     accepted = []

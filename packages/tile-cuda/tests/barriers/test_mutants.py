@@ -80,6 +80,7 @@ def texts():
     return {name: text_of(name) for name in ("stored", "copied")}
 
 
+@pytest.mark.sweep(2)
 @pytest.mark.parametrize("name", ["stored", "copied"])
 def test_nothing_is_found_in_the_texts_as_they_are(name, texts):
     assert not found(name, texts[name], texts[name][0].text)

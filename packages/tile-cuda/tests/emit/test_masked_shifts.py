@@ -23,6 +23,7 @@ _LOOPS = {
 }
 
 
+@pytest.mark.sweep(2)
 @pytest.mark.parametrize("seed", [1, 2, 7])
 @pytest.mark.parametrize("loop", _LOOPS)
 def test_an_index_is_masked_and_divided(loop: str, seed: int) -> None:

@@ -60,6 +60,7 @@ class Emulated(record.Driver):
         return {**arrays, **{name: np.asarray(array) for name, array in result.outputs.items()}}
 
 
+@pytest.mark.sweep(2)
 def test_a_recording_is_made_and_read(tmp_path):
     pytest.importorskip("cuda.bindings.nvrtc")
     record.build(tmp_path / "built", "sm_90a")

@@ -7,6 +7,7 @@ import tile_core as tile
 import tile_core.language as T
 
 
+@pytest.mark.sweep(2)
 @pytest.mark.parametrize("stages", [17, 60])
 def test_many_stages(stages):
     @T.prim_func

@@ -67,7 +67,8 @@ def test_2529_length_that_is_no_multiple_of_the_block(length):
             T.copy(S, B[bx * 256])
 
     kernel = ready(main)
-    assert "  cp_async_bulk_tensor_1d_global" in body_of(kernel)
+    # A box would write whole chunks of 16 bytes.
+    assert ("  cp_async_bulk_tensor_1d_global" in body_of(kernel)) == (length % 8 == 0)
     a, b = numbers(length), poison(length)
     kernel(a, b)
     assert np.array_equal(b, a)
@@ -130,9 +131,9 @@ def test_2584_slices_whose_first_byte_is_at_no_multiple_of_16(start):
     assert (b[start + 64 :] == 77).all()
 
 
-@pytest.mark.parametrize("name", ["copy_cluster", "tma_gather4", "tma_scatter4", "cluster_sync"])
-def test_2506_2564_2601_2927_names_that_are_not_offered(name):
-    """Copies between blocks of odd sizes, offsets and barriers; gathers of constant rows: hangs and crashes."""
+@pytest.mark.parametrize("name", ["copy_cluster", "cluster_sync"])
+def test_2506_2564_2927_names_that_are_not_offered(name):
+    """Copies between blocks of odd sizes, offsets and barriers: hangs and crashes."""
     with pytest.raises(TileError) as caught:
         getattr(T, name)
     assert caught.value.code in ("K129", "S121")

@@ -50,6 +50,7 @@ def sparse_product(k, dtype, sums, meta):
     return main
 
 
+@pytest.mark.sweep(3)
 @pytest.mark.parametrize(("dtype", "sums"), [("int8", "int32"), ("float8_e5m2", "float32"), ("float16", "float32")])
 @pytest.mark.parametrize("turns", [1, 2, 3])
 @pytest.mark.parametrize("target", ["cuda:sm_89", "cpu"])

@@ -37,6 +37,7 @@ def echo(kind):
     return echo
 
 
+@pytest.mark.sweep(2)
 @pytest.mark.parametrize("kind", [*SMALL, *WIDE])
 def test_each_alone(kind):
     numpy = dtype(kind).numpy()

@@ -117,6 +117,7 @@ using namespace metal;
 """
 
 
+@pytest.mark.sweep(2)
 @pytest.mark.skipif(clang() is None, reason="registers are estimated by clang")
 def test_registers_are_those_that_are_alive():
     for live in (4, 50, 120):
@@ -131,6 +132,7 @@ def test_loads_that_could_run_ahead_take_no_registers():
     assert 4 + 16 + 4 <= estimate(text.text) <= 48
 
 
+@pytest.mark.sweep(3)
 @pytest.mark.skipif(clang() is None, reason="clang compiles the texts")
 @pytest.mark.parametrize("name", [f"{way}_{n}" for n in (*FP8, FP4) for way in ("decode", "encode")])
 def test_conversions_of_small_floats_do_not_branch(name):
@@ -148,6 +150,7 @@ def test_registers_of_a_text_with_unknown_parts_are_not_estimated():
         estimate(needs(4).replace("= held[i]", "= nextafter2(held[i])"))
 
 
+@pytest.mark.sweep(3)
 @pytest.mark.parametrize("name", BY_NAME)
 def test_references_are_known_good(name):
     """Texts that are compared with follow the rules of Apple's compiler, and their registers can be estimated."""
