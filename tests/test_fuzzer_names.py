@@ -9,7 +9,7 @@ _EXPERT = "expert level: legal only in layouts of one instruction; cases and pro
 _NAMES = """
 cooperative_tensor_gemm cooperative_tensor_gemm_sp simdgroup_fill simdgroup_gemm simdgroup_gemm_sp simdgroup_load
 simdgroup_multiply_accumulate simdgroup_store tma_copy wait_wgmma wgmma_gemm wgmma_gemm_sp mbarrier_expect_tx
-tma_gather4 tma_gather4_bytes tma_scatter4
+tma_gather4 tma_gather4_bytes tma_scatter4 tcgen05_gemm
 """
 _STEPS = "changes nothing that a program computes; test_registers and test_wait_wgmma of tile-cuda have it"
 _OTHER = "another name of T.barrier_arrive or T.barrier_wait, which are drawn"

@@ -413,6 +413,11 @@ tma_scatter4:
     four = T.alloc_shared((4, 64), "float32")
     T.clear(four)
     T.tma_scatter4(four, B, 0, [3, 1, 2, 0])
+tcgen05_gemm:
+    x = T.alloc_shared((128, 64), "float16")
+    y = T.alloc_fragment((128, 128), "float32")
+    T.clear(x)
+    T.tcgen05_gemm(x, x, y, False, True, clear_accum=True)
 tma_gather4_bytes: T.tma_gather4_bytes(64, "float16")
 alloc_barrier: full = T.alloc_barrier(128)
 barrier_arrive:

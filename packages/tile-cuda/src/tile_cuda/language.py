@@ -29,7 +29,7 @@ REQUEST_REGISTERS = "request_registers"
 FEWEST_REGISTERS, MOST_REGISTERS, UNIT_OF_REGISTERS = 24, 256, 8
 """Registers that a thread may ask for: PTX ISA, "setmaxnreg"."""
 REGISTERS = "cuda.setmaxnreg"
-DENSE, SPARSE = "cuda.wgmma", "cuda.wgmma.sp"
+DENSE, SPARSE, TENSOR = "cuda.wgmma", "cuda.wgmma.sp", "cuda.tcgen05"
 #: Names of the variants that ``tma_copy`` forces (``tile_cuda.ops``).
 LOAD, STORE = "cuda.copy.bulk", "cuda.copy.bulk_store"
 
@@ -51,6 +51,29 @@ def wgmma_gemm(
         When it is compiled, if the instruction does not fit the call, or the target has none.
     """
     gemm(A, B, C, transpose_A, transpose_B, policy, clear_accum, variant=DENSE)
+
+
+def tcgen05_gemm(
+    A: Tile, B: Tile, C: Tile, transpose_A: bool = False, transpose_B: bool = False,
+    policy: GemmWarpPolicy = GemmWarpPolicy.Square, clear_accum: bool = False,
+) -> None:  # fmt: skip
+    """Multiply tiles on ``tcgen05.mma``: ``T.gemm`` with ``variant="cuda.tcgen05"``.
+
+    Parameters
+    ----------
+    A, B, C, transpose_A, transpose_B, policy, clear_accum
+        As for ``T.gemm``: A and B in shared memory, C of 128 rows or a multiple of them in a fragment of 128 threads.
+
+    Raises
+    ------
+    VariantRefused, VariantMissing
+        When it is compiled, if the instruction does not fit the call, or the target has none.
+
+    Notes
+    -----
+    It waits for the product. The sums move to tensor memory before it, unless it starts from zero, and back behind it.
+    """
+    gemm(A, B, C, transpose_A, transpose_B, policy, clear_accum, variant=TENSOR)
 
 
 def wait_wgmma(num: int = 0) -> None:

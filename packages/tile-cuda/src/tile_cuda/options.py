@@ -16,6 +16,9 @@ BULK_COPIES = ("never", "always")
 WGMMA = ("never", "auto", "always")
 """Whether products run on the matrix instructions of warpgroups."""
 
+TCGEN05 = ("never", "always")
+"""Whether products have their sums in tensor memory."""
+
 FEWEST_REGISTERS = 16
 """The assembler takes no lower bound than this."""
 
@@ -45,6 +48,10 @@ class CudaOptions:
         ``"always"``: products run on the matrix instructions of warpgroups where the target has them and the product is
         legal on them; ``explain`` says why one is not. ``"auto"``: where they are estimated to be faster too
         (`tile_cuda.ops.warpgroup_cost`), which is the default. ``"never"``: only those that ask for it.
+    tcgen05
+        ``"always"``: products of whole blocks of 128 threads have their sums in tensor memory where the target has it
+        and the product is legal there; ``explain`` says why one is not. ``"never"``: only those that ask for it, which
+        is the default as long as no device has run them.
     fast_accum
         Let sums of products of 8-bit floats keep 14 significant bits, as `wgmma` has them (recorded on an H200), and
         not those of the accumulator: `wgmma` multiplies 8-bit floats only with it, unless the call asks for `wgmma`.
@@ -57,6 +64,7 @@ class CudaOptions:
     fmad: bool = False
     bulk_copies: str = "never"
     wgmma: str = "auto"
+    tcgen05: str = "never"
     fast_accum: bool = False
 
     def __post_init__(self) -> None:
@@ -67,6 +75,8 @@ class CudaOptions:
             raise ValueError(f"bulk_copies is {' or '.join(map(repr, BULK_COPIES))}")
         if self.wgmma not in WGMMA:
             raise ValueError(f"wgmma is one of {', '.join(map(repr, WGMMA))}")
+        if self.tcgen05 not in TCGEN05:
+            raise ValueError(f"tcgen05 is {' or '.join(map(repr, TCGEN05))}")
         if not _is_int(self.opt) or not 0 <= self.opt <= 3:
             raise ValueError("opt is 0, 1, 2 or 3")
         registers = self.max_registers

@@ -20,6 +20,7 @@ from tile_cuda.ops.gemm_wgmma import WarpgroupGemm
 from tile_cuda.ops.registers import check_registers
 from tile_cuda.products_in_flight import begin_products
 from tile_cuda.target import FP8_MMA, WGMMA
+from tile_cuda.tensor_memory import use_tensor_memory
 from tile_cuda.text import emit_plan
 
 if TYPE_CHECKING:
@@ -64,6 +65,8 @@ def pipeline(target: Target, spine: Spine) -> Spine:
     )
     why = "after the pipeline, whose products last beyond trips; before places"
     passes = passes.after("pipeline", Pass("products", begin_products, why))
+    why = "after the pipeline, whose slots products read; before places"
+    passes = passes.after("pipeline", Pass("tensor_memory", use_tensor_memory, why))
     why = "after the pipeline, which has taken its copies; before places, which follow their layouts"
     passes = passes.after("pipeline", Pass("bulk_copies", choose_bulk_copies, why))
     return with_text(passes, TextTarget(emit_plan, TRUNCATIONS, conversions=conversions))

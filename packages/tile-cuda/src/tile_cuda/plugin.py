@@ -42,10 +42,12 @@ def tile_detect() -> Target | None:
     return detect(strict=True)
 
 
+_OPS = ("set_max_nreg", "tcgen05_gemm", "tma_copy", "wait_wgmma", "wgmma_gemm", "wgmma_gemm_sp")
+
+
 def tile_language() -> Mapping[str, str]:
     """Add the ops that guarantee an instruction, and barriers of a program's own."""
-    named = ("set_max_nreg", "tma_copy", "wait_wgmma", "wgmma_gemm", "wgmma_gemm_sp")
-    ops = {name: f"tile_cuda.language:{name}" for name in named}
+    ops = {name: f"tile_cuda.language:{name}" for name in _OPS}
     rows = ("tma_gather4", "tma_gather4_bytes", "tma_scatter4")
     steps = ("warpgroup_arrive", "warpgroup_commit_batch", "warpgroup_fence_operand", "warpgroup_wait")
     ops |= {name: f"tile_cuda.warpgroup_names:{name}" for name in steps}

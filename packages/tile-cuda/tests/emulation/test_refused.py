@@ -106,7 +106,7 @@ def test_a_warp_that_is_not_full():
 
 
 @pytest.mark.parametrize(("code", "arch", "words"), [
-    ('asm volatile("tcgen05.fence::before_thread_sync;" ::: "memory");', "100a", "there is no model of the PTX instruction tcgen05.fence::before_thread_sync"),
+    ('asm volatile("tcgen05.shift.cta_group::1.down [%0];" :: "r"(0u));', "100a", "there is no model of the PTX instruction tcgen05.shift"),
     ('asm volatile("cvt.rn.f16x2.e4m3x2 %0, %1;" : "=r"(x) : "h"(h));', "86", "sm_86 does not have the PTX instruction cvt.rn.f16x2.e4m3x2: it needs sm_89"),
     ('asm volatile("membar.gl %0;" : : "r"(x));', "90a", "too many arguments"),
     ('asm volatile("mov.b32 %0, %1;" : "=r"(h) : "r"(x));', "90a", "size of its constraint"),

@@ -178,7 +178,7 @@ def matrix(view: View, transposed: bool, i: Expr, j: Expr) -> list[Expr]:
 
 def meaning(call: OpCall) -> Stmt:
     """C[i, j] = (clear ? 0 : C[i, j]) + the sum over k of A[i, k] * B[k, j]."""
-    a, b, c, clear = call.args
+    a, b, c, clear = call.args[:4]
     trans_a, trans_b = bool(call.attrs["transpose_A"]), bool(call.attrs["transpose_B"])
     rows, cols = c.matrix_dims()
     a_dims = a.matrix_dims()

@@ -5,10 +5,11 @@ two things are rewritten: ``asm`` statements become calls of models of the PTX i
 declarations of shared memory become pointers into the block's.
 
 What the models do not reproduce: im2col copies, and ``.cta_group`` of copies; last bits of float sums in
-matrix products on architectures other than sm_90 (the rule is in ``ptx_mma.h``), and of those of warpgroups
-(``ptx_wgmma.h``); base offsets in matrix descriptors; errors of approximate functions;
-reorderings of memory accesses (memory is sequentially consistent; what no barrier, fence, acquire or release orders is
-reported as a race); and C++ conversions of floats that do not fit the integer type, which the device saturates.
+matrix products on architectures other than sm_90 (the rule is in ``ptx_mma.h``), of those of warpgroups
+(``ptx_wgmma.h``), and of ``tcgen05``, whose models no device has recorded (``ptx_tcgen05.h``); base offsets in matrix
+descriptors; errors of approximate functions; reorderings of memory accesses (memory is sequentially consistent; what no
+barrier, fence, acquire or release orders is reported as a race); fences of ``tcgen05``; and C++ conversions of floats
+that do not fit the integer type, which the device saturates.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from typing import TYPE_CHECKING
 
 from tile_core.emit.dialect import Dialect, Limits
 from tile_cuda.emulation.asm import refusal, translate
-from tile_cuda.emulation.opcodes import Arch, finder
+from tile_cuda.emulation.opcodes import TENSOR_MEMORY, Arch, finder
 from tile_cuda.emulation.tensor_map import opaque
 from tile_cuda.target import WARP
 
@@ -53,7 +54,9 @@ def dialect_of(arch: Arch, limits: Limits | None = None) -> Dialect:
     def prepare(text: str) -> str:
         return shared_memory(translate(text, find))
 
-    headers = (HEADERS / "cuda_all.h",)
+    headers: tuple[Path, ...] = (HEADERS / "cuda_all.h",)
+    if arch in TENSOR_MEMORY:
+        headers += (HEADERS / "ptx_tcgen05.h",)
     flags = (f"-D__CUDA_ARCH__={arch.number * 10}", "-D__CUDACC__=1", "-fno-math-errno")
     limits = limits or Limits(max_cluster=max_cluster_of(arch))
     name = f"CUDA C++ for {arch}"

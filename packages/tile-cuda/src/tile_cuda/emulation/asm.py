@@ -183,13 +183,16 @@ def _block(body: str, find: Find) -> str:
 
 _ASYNCHRONOUS = re.compile(r"\bwgmma\.mma_async(?P<sparse>\.sp)?\.[\w.]+\s+(?P<operands>[^;]+);")
 
+_LOADS = re.compile(r"\btcgen05\.ld\.[\w.]+\s+\{(?P<registers>[^}]*)\}")
+
 
 def _lasting(template: str) -> frozenset[int]:
     """Return the operands that an asynchronous instruction accesses after its statement.
 
-    These are the fragments, which stand in braces, and the metadata of a sparse product.
+    These are the fragments, which stand in braces, and the metadata of a sparse product; and what a load from tensor
+    memory fills.
     """
-    found: set[int] = set()
+    found: set[int] = {int(n) for one in _LOADS.finditer(template) for n in re.findall(r"%(\d+)", one["registers"])}
     for one in _ASYNCHRONOUS.finditer(template):
         operands = _parts(one["operands"])
         fragments = [o for o in operands if o.strip().startswith("{")] + (operands[3:4] if one["sparse"] else [])

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import product
 
-from tile_cuda.emulation import async_opcodes, wgmma_opcodes
+from tile_cuda.emulation import async_opcodes, tensor_opcodes, wgmma_opcodes
 from tile_cuda.emulation.asm import Refused
 
 
@@ -103,6 +103,7 @@ class _Finder:
 
 SM80, SM89, SM90, SM100 = Arch(80), Arch(89), Arch(90), Arch(100)
 TENSOR_MEMORY = (Arch(100, "a"), Arch(100, "f"), Arch(103, "a"), Arch(110, "a"))
+GROUPS_OF_REGISTERS = (Arch(90, "a"), (Arch(100, "a"), Arch(103, "a"), Arch(110, "a"), Arch(120, "a")))
 INT8 = ("s8", "u8")
 FP8 = ("e4m3", "e5m2")
 HALVES = ("f32.f16.f16.f32", "f16.f16.f16.f16", "f32.bf16.bf16.f32")
@@ -114,8 +115,12 @@ def _table() -> dict[str, Model]:
     table = {opcode: Model(_function(opcode), need) for opcode, need in rows}
     table |= {opcode: Model(call, SM90) for opcode, call in async_opcodes.rows()}
     table |= {opcode: Model(call, SM100) for opcode, call in async_opcodes.sm_100_rows()}
+    for change in ("inc", "dec"):
+        table[f"setmaxnreg.{change}.sync.aligned.u32"] = Model("setmaxnreg", *GROUPS_OF_REGISTERS)
     first, *others = TENSOR_MEMORY
     table |= {opcode: Model(call, first, tuple(others)) for opcode, call in async_opcodes.four_rows()}
+    for opcode, call, archs in tensor_opcodes.rows(TENSOR_MEMORY):
+        table[opcode] = Model(call, archs[0], tuple(archs[1:]))
     return table | {opcode: Model(call, SM80) for opcode, call in async_opcodes.sm_80_rows()}
 
 

@@ -13,11 +13,12 @@ from tile_cuda.ops.four_rows import FourRowGather, FourRowScatter
 from tile_cuda.ops.gemm_mma import MmaGemm
 from tile_cuda.ops.gemm_sp_mma import MmaGemmSp
 from tile_cuda.ops.gemm_sp_wgmma import WarpgroupGemmSp
+from tile_cuda.ops.gemm_tensor import TensorGemm
 from tile_cuda.ops.gemm_wgmma import WarpgroupGemm
 from tile_cuda.ops.registers import SetRegisters
 from tile_cuda.ops.store_bulk import BulkStore, BulkUpdate
 from tile_cuda.ops.wait_uses import WaitUses
-from tile_cuda.target import FP8_MMA, GATHER4, SCATTER4, SETMAXNREG, WGMMA
+from tile_cuda.target import FP8_MMA, GATHER4, SCATTER4, SETMAXNREG, TCGEN05, WGMMA
 
 if TYPE_CHECKING:
     from tile_core.lowering.variant import Variant
@@ -35,4 +36,5 @@ def variants(target: Target) -> tuple[Variant, ...]:
     groups: tuple[Variant, ...] = ()
     groups += (WarpgroupGemm(), WarpgroupGemmSp(), WaitUses()) if target.capabilities.fact(WGMMA) else ()
     groups += (SetRegisters(),) if target.capabilities.fact(SETMAXNREG) else ()
+    groups += (TensorGemm(),) if target.capabilities.fact(TCGEN05) else ()
     return (*groups, MmaGemm(fp8), MmaGemmSp(fp8), AsyncCopy(), *bulk, *thread_variants("cuda", PtxAtomics()))

@@ -11,6 +11,7 @@ REGISTERS = {"r": "unsigned", "h": "unsigned short", "l": "unsigned long long", 
 #: The architectures with tensor memory, which alone have some other instructions too.
 TENSOR_MEMORY_ARCHS = "sm_100a sm_100f sm_103a sm_110a"
 
+_INPUTS = ("in", "shared", "global", "matrix", "tensor")
 _HEAD = "__device__ __forceinline__"
 _WIDTH = 140
 
@@ -30,7 +31,8 @@ class PtxOperand:
     role
         ``"in"``; ``"out"``: an array that is written, ``"inout"``: one that is also read; ``"result"``: what the
         function returns; ``"shared"`` and ``"global"``: the address of memory; ``"matrix"``: that of a matrix in shared
-        memory, of which the instruction takes a descriptor; ``"given"``: a parameter of the function alone.
+        memory, of which the instruction takes a descriptor, ``"tensor"`` one of ``tcgen05``; ``"given"``: a parameter
+        of the function alone.
     ctype
         C++ type of the parameter, of the array's elements, or of what an address points to; by default the register's.
     """
@@ -49,7 +51,7 @@ class PtxOperand:
     @property
     def parameter(self) -> str:
         """The type of the function's parameter."""
-        if self.role in ("shared", "global", "matrix"):
+        if self.role in ("shared", "global", "matrix", "tensor"):
             return f"{self.ctype or 'const void'}*"
         if not self.count:
             return self.element
@@ -126,7 +128,7 @@ class Instruction:
     def _statement(self, separator: str) -> list[str]:
         """Return the ``asm`` statement, with the declaration and return of a result around it."""
         outputs = [o for o in self.operands if o.role in ("out", "inout", "result")]
-        inputs = [o for o in self.operands if o.role in ("in", "shared", "global", "matrix")]
+        inputs = [o for o in self.operands if o.role in _INPUTS]
         bound = [_bound(o, "+" if o.role == "inout" else "=") for o in outputs]
         sections = [", ".join(bound), ", ".join(_bound(o, "") for o in inputs)]
         sections += ['"memory"'] if self.memory else []
@@ -167,8 +169,8 @@ def _bound(o: PtxOperand, sign: str) -> str:
         return f'"r"(shared_address({o.name}))'
     if o.role == "global":
         return f'"l"({o.name})'
-    if o.role == "matrix":
-        return f'"l"(matrix_descriptor({o.name}, {o.name}_leading, {o.name}_stride, {o.name}_swizzle))'
+    if o.role in ("matrix", "tensor"):
+        return f'"l"({o.role}_descriptor({o.name}, {o.name}_leading, {o.name}_stride, {o.name}_swizzle))'
     if o.count:
         return ", ".join(f'"{sign}{o.register}"({o.name}[{i}])' for i in range(o.count))
     return f'"{sign}{o.register}"({o.name})'

@@ -14,6 +14,7 @@ from tile_cuda.ptx.matrix import matrix_instructions
 from tile_cuda.ptx.memory import memory_instructions
 from tile_cuda.ptx.registers import register_instructions
 from tile_cuda.ptx.scalar import scalar_instructions
+from tile_cuda.ptx.tensor import tensor_instructions
 from tile_cuda.ptx.wgmma import wgmma_instruction, wgmma_instructions
 
 
@@ -44,6 +45,7 @@ TABLE: Mapping[str, Instruction] = Functions(
             *bulk_instructions(),
             *wgmma_instructions(),
             *register_instructions(),
+            *tensor_instructions(),
             *composed_instructions(),
         )
     }

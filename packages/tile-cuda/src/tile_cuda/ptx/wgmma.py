@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterator
 from functools import cache
 
-from tile_cuda.ptx.instruction import Instruction, PtxOperand
+from tile_cuda.ptx.instruction import TENSOR_MEMORY_ARCHS, Instruction, PtxOperand
 
 ARCH = "sm_90a"
 MOST_PENDING = 7
@@ -106,7 +106,8 @@ def wgmma_instruction(name: str) -> Instruction | None:
     if kept is not None:
         register, ctype, _ = _SUMS.get(kept["d"], ("r", "unsigned", 1))
         held = PtxOperand("d", register, int(kept["n"]), "inout", ctype)
-        return Instruction(name, operands=(held,), form="{opcode}", arch=ARCH, volatile=True, memory=True)
+        archs = f"{ARCH} {TENSOR_MEMORY_ARCHS}"
+        return Instruction(name, operands=(held,), form="{opcode}", arch=archs, volatile=True, memory=True)
     read = _READ.fullmatch(name)
     if read is not None:
         return _reader(name, int(read["n"]))

@@ -5,6 +5,10 @@ namespace simt {
 
 Operation* running;
 
+static const char* (*ending)();
+
+void at_end(const char* (*check)()) { ending = check; }
+
 static Vec<Operation*> signalled;  // pending, those that complete on a phase barrier, in the order of their issue
 
 static void free_operation(Operation* op) {
@@ -15,6 +19,7 @@ static void free_operation(Operation* op) {
 }
 
 void async_start() {
+  ending = nullptr;
   for (Operation* op : signalled) free_operation(op);
   signalled.clear();
   for (Fiber* f : fibers)
@@ -97,6 +102,13 @@ void async_run(unsigned stream, Proxy proxy, Effect fn, const void* payload, siz
   enqueue(stream, issue(fn, payload, bytes, proxy));
 }
 
+void async_run_behind(unsigned s, Proxy proxy, Effect fn, const void* payload, size_t bytes) {
+  Operation* op = issue(fn, payload, bytes, proxy);
+  if (option(RACE))
+    for (unsigned k = 0; k < KINDS; k++) op->seen[k].own[1 + s] = stream_of(s).issued;
+  enqueue(s, op);
+}
+
 void async_commit(unsigned s) {
   Stream& stream = stream_of(s);
   Group group{};
@@ -144,17 +156,24 @@ static void complete_stream(Fiber* f, unsigned s) {
   for (Operation* op : f->streams[s].open) take_effect(op);
 }
 
+static Operation* untold(Vec<Operation*>& ops) {
+  for (Operation* op : ops)
+    if (!op->told) return op;
+  return nullptr;
+}
+
 void async_thread_exit(Fiber* f) {
   size_t groups = 0, open = 0;
   Operation* first = nullptr;
   for (Stream& s : f->streams) {
     if (&s == &f->streams[LASTING]) continue;
     for (Group& g : s.groups) {
-      groups += !g.ops.empty();
-      if (!first && !g.ops.empty()) first = g.ops[0];
+      Operation* op = untold(g.ops);
+      groups += op != nullptr;
+      if (!first) first = op;
     }
-    open += s.open.size;
-    if (!first && open) first = s.open[0];
+    for (Operation* op : s.open) open += !op->told;
+    if (!first && open) first = untold(s.open);
   }
   if (first)
     report(Finding{"async", false, f, nullptr, 0, false, first->frames, 0, nullptr, false, nullptr},
@@ -207,7 +226,11 @@ void async_signal(unsigned queue, Proxy proxy, Effect fn, const void* payload, s
 
 void async_arrive(unsigned s, void* barrier) {
   if (!find_phase(barrier)) fail("phase", "an arrival at a phase barrier that was never initialised");
-  unsigned issued = stream_of(s).issued;
+  Stream& stream = stream_of(s);
+  unsigned issued = stream.issued;
+  for (Group& g : stream.groups)
+    for (Operation* earlier : g.ops) earlier->told = true;
+  for (Operation* earlier : stream.open) earlier->told = true;
   Operation* op = issue(nullptr, nullptr, 0, SAME_PROXY);
   op->flush = true, op->stream = s, op->sequence = issued, op->queue = ~0u, op->barrier = barrier, op->signal = -1;
   signal(op);
@@ -229,6 +252,10 @@ bool run_one_operation() {
 
 // All threads of the cluster have ended.
 void async_end() {
+  if (const char* wrong = ending ? ending() : nullptr) {
+    void* nowhere[8] = {};
+    report(Finding{"tensor", false, fibers[0], nullptr, 0, false, nowhere, 0, nullptr, false, nullptr}, "%s", wrong);
+  }
   if (signalled.empty()) return;
   Operation* op = signalled[0];
   report(Finding{"async", false, op->thread, nullptr, 0, false, op->frames, 0, nullptr, false, nullptr},

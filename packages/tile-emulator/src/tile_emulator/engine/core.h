@@ -59,6 +59,7 @@ struct Operation {
   long long signal;  // bytes, or -1
   bool flush;        // completes the thread's stream and arrives
   bool done;
+  bool told;         // a phase barrier tells when it is complete
   struct Fiber* thread;
   Clock seen[KINDS];
   void* frames[8];  // of its issue

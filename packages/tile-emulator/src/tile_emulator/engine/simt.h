@@ -132,18 +132,22 @@ void progress();
 // An operation takes effect at its issue ("early") or at the last legal moment ("late"). Each thread has STREAMS
 // streams of operations, which it groups and waits for; or an operation completes on a phase barrier. Operations of the
 // stream LASTING may outlive their thread.
-enum { STREAMS = 4, LASTING = 2 };
+enum { STREAMS = 6, LASTING = 2 };
 typedef void (*Effect)(void* payload);  // accesses memory by load and store: they are those of the operation
 
 enum Proxy { SAME_PROXY = 0, OTHER_PROXY = 1 };  // OTHER_PROXY: sees writes of threads only after fence_proxy()
 
 void async_copy(unsigned stream, void* to, const void* from, unsigned bytes, unsigned valid);  // the rest is zeroed
 void async_run(unsigned stream, Proxy proxy, Effect fn, const void* payload, size_t bytes);
+// The same, behind all operations that the thread has issued in the stream: they are ordered.
+void async_run_behind(unsigned stream, Proxy proxy, Effect fn, const void* payload, size_t bytes);
 void async_commit(unsigned stream);                  // the operations since the last commit become a group
 void async_wait(unsigned stream, unsigned pending);  // until at most so many groups are pending
 // Several threads wait, each also for the operations of the others; inside of a meeting.
 void async_wait_all(unsigned stream, unsigned pending, Thread** threads, unsigned n);
 void async_arrive(unsigned stream, void* barrier);   // arrive when the thread's operations so far have completed
+// Called when a block has ended: what is wrong then, or null.
+void at_end(const char* (*check)());
 // Completes on `barrier`: `bytes` >= 0 of the expected bytes have come; -1: one arrival. Operations of one queue take
 // effect in order. `barrier` null: nobody is told.
 void async_signal(unsigned queue, Proxy proxy, Effect fn, const void* payload, size_t n, void* barrier, int64_t bytes);
