@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 from collections.abc import Callable, Mapping
 from concurrent.futures import Executor, ProcessPoolExecutor, as_completed
@@ -45,6 +46,8 @@ class Task:
         Stands for everything that decides the result but the device; empty if something has no key.
     device
         Name of this process's device; empty if it is not known.
+    timed_by_device
+        Whether the device times its own work: what processors do then disturbs nothing.
     """
 
     program: Program
@@ -55,6 +58,7 @@ class Task:
     how: How
     key: str
     device: str
+    timed_by_device: bool = False
 
 
 def task_of(
@@ -71,24 +75,28 @@ def task_of(
     if key is not None:
         shapes = [(getattr(v, "shape", None), str(getattr(v, "dtype", repr(v)))) for v in values]
         key = hashlib.sha256(repr((key, shapes, how.check)).encode()).hexdigest()
-    return Task(program, ctx.target.text, out_idx, ctx.options, values, how, key or "", adapter.device_name())
+    facts = (key or "", adapter.device_name(), getattr(adapter, "clock", None) is not None)
+    return Task(program, ctx.target.text, out_idx, ctx.options, values, how, *facts)
 
 
 def measure(task: Task) -> Measured:
-    """Compile a configuration, compare its results with the program's meaning, and time it."""
+    """Compile a configuration, compare its results with the program's meaning, and time it while nothing else is."""
     from tile_core.compiler import compile as compile_program
     from tile_core.runtime.kernel import there
+    from tile_core.runtime.turns import alone, among_others
     from tile_core.runtime.verify import random_arguments
 
     device = ""  # a refusal of the compiler is the same for all
     try:
-        kernel = compile_program(task.program, task.target, task.out_idx, task.options)
-        device = getattr(kernel.adapter, "device_name", str)()
-        given = task.values or random_arguments(kernel.signature, seed=0)
-        values = [there(kernel.adapter, v) if hasattr(v, "shape") else v for v in given]
-        if task.how.check:
-            kernel.verify(*values)
-        seconds = kernel.bench(*values, warmup=task.how.warmup, repeat=task.how.repeat).median
+        with contextlib.nullcontext() if task.timed_by_device else among_others(task.device):
+            kernel = compile_program(task.program, task.target, task.out_idx, task.options)
+            device = getattr(kernel.adapter, "device_name", str)()
+            given = task.values or random_arguments(kernel.signature, seed=0)
+            values = [there(kernel.adapter, v) if hasattr(v, "shape") else v for v in given]
+            if task.how.check:
+                kernel.verify(*values)
+        with alone(task.device):
+            seconds = kernel.bench(*values, warmup=task.how.warmup, repeat=task.how.repeat).median
     except TileError as error:
         return Measured(None, f"[{error.code}] {error.message}", device)
     return Measured(seconds, "", device)
