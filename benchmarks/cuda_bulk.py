@@ -45,7 +45,8 @@ def candidates(size: int) -> list[Candidate]:
     for kind in _KINDS:
         wish = {"bulk_copies": kind}
         for c in _TILES:
-            made.append(Candidate(f"gemm_{size}_{c}_{kind}", functools.partial(product, size, c), wish))
+            how = {**wish, "wgmma": "never"}
+            made.append(Candidate(f"gemm_{size}_{c}_{kind}", functools.partial(product, size, c), how))
         for rows, columns, threads in _BOXES:
             name = f"copy_{4 * size}_{rows}x{columns}_t{threads}_{kind}"
             made.append(Candidate(name, functools.partial(through, 4 * size, rows, columns, threads), wish))

@@ -13,6 +13,7 @@ from tile_core.simt.spine import SimtHooks, simt_spine
 from tile_core.simt.variant import Block, SimtCall
 from tile_cuda.bulk_copies import choose_bulk_copies, is_forced
 from tile_cuda.conversions import FP8, PLAIN, TRUNCATIONS
+from tile_cuda.elected import elect_issuers
 from tile_cuda.ops.copy_async import can_copy as can_copy_chunks
 from tile_cuda.ops.copy_bulk import can_copy_bulk
 from tile_cuda.ops.gemm_sp_wgmma import WarpgroupGemmSp
@@ -69,4 +70,6 @@ def pipeline(target: Target, spine: Spine) -> Spine:
     passes = passes.after("pipeline", Pass("tensor_memory", use_tensor_memory, why))
     why = "after the pipeline, which has taken its copies; before places, which follow their layouts"
     passes = passes.after("pipeline", Pass("bulk_copies", choose_bulk_copies, why))
+    why = "after all passes that look for conditions on one thread"
+    passes = passes.after("unused", Pass("elected", elect_issuers, why))
     return with_text(passes, TextTarget(emit_plan, TRUNCATIONS, conversions=conversions))

@@ -22,6 +22,9 @@ WAIT = "mbarrier_wait_parity"
 COMMIT = "cp_async_bulk_commit_group"
 """Function that ends a group of copies out of shared memory."""
 
+ELECT = "elect_sync"
+"""Function that is true for one thread of a warp, all of whose threads execute it."""
+
 _ARCH = "sm_90"
 _GATHER = "cp.async.bulk.tensor.2d.shared::cta.global.tile::gather4.mbarrier::complete_tx::bytes"
 _SCATTER = "cp.async.bulk.tensor.2d.global.shared::cta.tile::scatter4.bulk_group"
@@ -32,6 +35,11 @@ _MAP = PtxOperand("map", "l", ctype="const CUtensorMap*")
 
 def bulk_instructions() -> Iterator[Instruction]:
     """Yield the instructions."""
+    mine, form = (
+        PtxOperand("mine", role="result"),
+        "{ .reg .pred p; {opcode} _|p, 0xffffffff; selp.u32 {mine}, 1, 0, p; }",
+    )
+    yield _made("elect.sync", (mine,), form)
     yield from _barriers()
     yield from _fences()
     yield from _loads()
@@ -81,6 +89,10 @@ def _load(rank: int) -> str:
 
 def _made(opcode: str, operands: tuple[PtxOperand, ...], form: str, arch: str = _ARCH) -> Instruction:
     return Instruction(function_name(opcode), opcode, operands, form, arch, volatile=True, memory=True)
+
+
+LOADS = frozenset({*(load_name(rank) for rank in range(1, MOST_DIMENSIONS + 1)), gather_name()})
+"""Functions that copy boxes, or rows, to shared memory."""
 
 
 def _barriers() -> Iterator[Instruction]:

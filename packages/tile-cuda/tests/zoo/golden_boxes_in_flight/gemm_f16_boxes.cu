@@ -2,6 +2,21 @@ typedef unsigned short f16;
 struct __align__(64) CUtensorMap { unsigned long long opaque[16]; };
 __device__ __forceinline__ unsigned shared_address(const void* p) { return (unsigned)__cvta_generic_to_shared(p); }
 __device__ __forceinline__ f16 cvt_rn_f16_f32(float x) { f16 d; asm("cvt.rn.f16.f32 %0, %1;" : "=h"(d) : "f"(x)); return d; }
+__device__ __forceinline__ unsigned shfl_sync_idx_b32(unsigned x, int lane, int clamp, unsigned mask) {
+  unsigned d;
+  asm volatile("shfl.sync.idx.b32 %0, %1, %2, %3, %4;"
+      : "=r"(d)
+      : "r"(x), "r"(lane), "r"(clamp), "r"(mask));
+  return d;
+}
+__device__ __forceinline__ unsigned elect_sync() {
+  unsigned mine;
+  asm volatile("{ .reg .pred p; elect.sync _|p, 0xffffffff; selp.u32 %0, 1, 0, p; }"
+      : "=r"(mine)
+      :
+      : "memory");
+  return mine;
+}
 __device__ __forceinline__ void mbarrier_init_shared_cta_b64(void* barrier, int arrivals) {
   asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;"
       :
@@ -75,6 +90,7 @@ extern "C" __global__ void __launch_bounds__(256) gemm(
   const int bx = blockIdx.x;
   const int by = blockIdx.y;
   const int tid = threadIdx.x;
+  const int warp = (int)shfl_sync_idx_b32((unsigned)(tid >> 5), 0, 31, 4294967295u);
   f16* const A_shared_stages = (f16*)smem;
   f16* const B_shared_stages = (f16*)(smem + 24576);
   float C_local[64];
@@ -96,13 +112,13 @@ extern "C" __global__ void __launch_bounds__(256) gemm(
   }
   fence_mbarrier_init_release_cluster();
   __syncthreads();
-  if (tid == 0) {
+  if (warp == 0 && elect_sync() != 0u) {
     mbarrier_arrive_expect_tx_shared_cta_b64(&k_arrived[0], 16384);
     cp_async_bulk_tensor_2d_shared_cluster_global_tile_mbarrier_complete_tx_bytes(&A_shared_stages[0], &A_descriptor, 0, by * 128, &k_arrived[0]);
     cp_async_bulk_tensor_2d_shared_cluster_global_tile_mbarrier_complete_tx_bytes(&B_shared_stages[0], &B_descriptor, bx * 128, 0, &k_arrived[0]);
     cp_async_bulk_tensor_2d_shared_cluster_global_tile_mbarrier_complete_tx_bytes(&B_shared_stages[2048], &B_descriptor, bx * 128 + 64, 0, &k_arrived[0]);
   }
-  if (tid == 0) {
+  if (warp == 0 && elect_sync() != 0u) {
     mbarrier_arrive_expect_tx_shared_cta_b64(&k_arrived[1], 16384);
     cp_async_bulk_tensor_2d_shared_cluster_global_tile_mbarrier_complete_tx_bytes(&A_shared_stages[4096], &A_descriptor, 32, by * 128, &k_arrived[1]);
     cp_async_bulk_tensor_2d_shared_cluster_global_tile_mbarrier_complete_tx_bytes(&B_shared_stages[4096], &B_descriptor, bx * 128, 32, &k_arrived[1]);
@@ -124,7 +140,7 @@ extern "C" __global__ void __launch_bounds__(256) gemm(
     __syncthreads();
     const int slot_ahead = (unsigned)(k + 2) % 3u;
     if (k + 2 < 7) {
-      if (tid == 0) {
+      if (warp == 0 && elect_sync() != 0u) {
         mbarrier_arrive_expect_tx_shared_cta_b64(&k_arrived[slot_ahead], 16384);
         cp_async_bulk_tensor_2d_shared_cluster_global_tile_mbarrier_complete_tx_bytes(&A_shared_stages[slot_ahead * 4096], &A_descriptor, k * 32 + 64, by * 128, &k_arrived[slot_ahead]);
         cp_async_bulk_tensor_2d_shared_cluster_global_tile_mbarrier_complete_tx_bytes(&B_shared_stages[slot_ahead * 4096], &B_descriptor, bx * 128, k * 32 + 64, &k_arrived[slot_ahead]);

@@ -2,6 +2,13 @@ typedef unsigned short f16;
 struct __align__(64) CUtensorMap { unsigned long long opaque[16]; };
 __device__ __forceinline__ unsigned shared_address(const void* p) { return (unsigned)__cvta_generic_to_shared(p); }
 __device__ __forceinline__ f16 cvt_rn_f16_f32(float x) { f16 d; asm("cvt.rn.f16.f32 %0, %1;" : "=h"(d) : "f"(x)); return d; }
+__device__ __forceinline__ unsigned shfl_sync_idx_b32(unsigned x, int lane, int clamp, unsigned mask) {
+  unsigned d;
+  asm volatile("shfl.sync.idx.b32 %0, %1, %2, %3, %4;"
+      : "=r"(d)
+      : "r"(x), "r"(lane), "r"(clamp), "r"(mask));
+  return d;
+}
 __device__ __forceinline__ unsigned shfl_sync_bfly_b32(unsigned x, int lane, int clamp, unsigned mask) {
   unsigned d;
   asm volatile("shfl.sync.bfly.b32 %0, %1, %2, %3, %4;"
@@ -25,6 +32,14 @@ __device__ __forceinline__ void mma_sync_aligned_m16n8k16_row_col_f32_f16_f16_f3
   asm("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%10, %11, %12, %13};"
       : "=f"(d[0]), "=f"(d[1]), "=f"(d[2]), "=f"(d[3])
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]), "f"(c[0]), "f"(c[1]), "f"(c[2]), "f"(c[3]));
+}
+__device__ __forceinline__ unsigned elect_sync() {
+  unsigned mine;
+  asm volatile("{ .reg .pred p; elect.sync _|p, 0xffffffff; selp.u32 %0, 1, 0, p; }"
+      : "=r"(mine)
+      :
+      : "memory");
+  return mine;
 }
 __device__ __forceinline__ void mbarrier_init_shared_cta_b64(void* barrier, int arrivals) {
   asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;"
@@ -81,6 +96,7 @@ extern "C" __global__ void __launch_bounds__(128) main_1(
   const int by = blockIdx.y;
   const int bz = blockIdx.z;
   const int tid = threadIdx.x;
+  const int warp = (int)shfl_sync_idx_b32((unsigned)(tid >> 5), 0, 31, 4294967295u);
   unsigned long long* const Q_shared_arrived = (unsigned long long*)(smem + 20496);
   if (tid == 0) {
     mbarrier_init_shared_cta_b64(&Q_shared_arrived[0], 1);
@@ -98,7 +114,7 @@ extern "C" __global__ void __launch_bounds__(128) main_1(
   float total[2];
   fence_mbarrier_init_release_cluster();
   __syncthreads();
-  if (tid == 0) {
+  if (warp == 0 && elect_sync() != 0u) {
     mbarrier_arrive_expect_tx_shared_cta_b64(&Q_shared_arrived[0], 4096);
     cp_async_bulk_tensor_4d_shared_cluster_global_tile_mbarrier_complete_tx_bytes(&Q_shared[0], &Q_descriptor, 0, 0, 0, 0, &Q_shared_arrived[0]);
   }
@@ -129,7 +145,7 @@ extern "C" __global__ void __launch_bounds__(128) main_1(
   }
   fence_mbarrier_init_release_cluster();
   __syncthreads();
-  if (tid == 0) {
+  if (warp == 0 && elect_sync() != 0u) {
     mbarrier_arrive_expect_tx_shared_cta_b64(&n_arrived[0], 8192);
     cp_async_bulk_tensor_4d_shared_cluster_global_tile_mbarrier_complete_tx_bytes(&K_shared_stages[0], &K_descriptor, 0, 0, 0, 0, &n_arrived[0]);
     cp_async_bulk_tensor_4d_shared_cluster_global_tile_mbarrier_complete_tx_bytes(&V_shared_stages[0], &V_descriptor, 0, 0, 0, 0, &n_arrived[0]);
@@ -140,7 +156,7 @@ extern "C" __global__ void __launch_bounds__(128) main_1(
     __syncthreads();
     const int slot_ahead = (n + 1) & 1;
     if (n + 1 < n_trips) {
-      if (tid == 0) {
+      if (warp == 0 && elect_sync() != 0u) {
         mbarrier_arrive_expect_tx_shared_cta_b64(&n_arrived[slot_ahead], 8192);
         cp_async_bulk_tensor_4d_shared_cluster_global_tile_mbarrier_complete_tx_bytes(&K_shared_stages[slot_ahead * 2048], &K_descriptor, 0, n * 64 + 64, 0, 0, &n_arrived[slot_ahead]);
         cp_async_bulk_tensor_4d_shared_cluster_global_tile_mbarrier_complete_tx_bytes(&V_shared_stages[slot_ahead * 2048], &V_descriptor, 0, n * 64 + 64, 0, 0, &n_arrived[slot_ahead]);

@@ -2,6 +2,13 @@ typedef unsigned short f16;
 struct __align__(64) CUtensorMap { unsigned long long opaque[16]; };
 __device__ __forceinline__ unsigned shared_address(const void* p) { return (unsigned)__cvta_generic_to_shared(p); }
 __device__ __forceinline__ f16 cvt_rn_f16_f32(float x) { f16 d; asm("cvt.rn.f16.f32 %0, %1;" : "=h"(d) : "f"(x)); return d; }
+__device__ __forceinline__ unsigned shfl_sync_idx_b32(unsigned x, int lane, int clamp, unsigned mask) {
+  unsigned d;
+  asm volatile("shfl.sync.idx.b32 %0, %1, %2, %3, %4;"
+      : "=r"(d)
+      : "r"(x), "r"(lane), "r"(clamp), "r"(mask));
+  return d;
+}
 __device__ __forceinline__ void ldmatrix_sync_aligned_m8n8_x4_shared_b16(unsigned* d, const void* p) {
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
       : "=r"(d[0]), "=r"(d[1]), "=r"(d[2]), "=r"(d[3])
@@ -12,6 +19,14 @@ __device__ __forceinline__ void mma_sync_aligned_m16n8k16_row_col_f32_f16_f16_f3
   asm("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%10, %11, %12, %13};"
       : "=f"(d[0]), "=f"(d[1]), "=f"(d[2]), "=f"(d[3])
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]), "f"(c[0]), "f"(c[1]), "f"(c[2]), "f"(c[3]));
+}
+__device__ __forceinline__ unsigned elect_sync() {
+  unsigned mine;
+  asm volatile("{ .reg .pred p; elect.sync _|p, 0xffffffff; selp.u32 %0, 1, 0, p; }"
+      : "=r"(mine)
+      :
+      : "memory");
+  return mine;
 }
 __device__ __forceinline__ void mbarrier_init_shared_cta_b64(void* barrier, int arrivals) {
   asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;"
@@ -64,6 +79,7 @@ extern "C" __global__ void __launch_bounds__(128) gemm(
   const int bx = blockIdx.x;
   const int by = blockIdx.y;
   const int tid = threadIdx.x;
+  const int warp = (int)shfl_sync_idx_b32((unsigned)(tid >> 5), 0, 31, 4294967295u);
   f16* const A_shared_stages = (f16*)smem;
   f16* const B_shared_stages = (f16*)(smem + 4096);
   float C_local[8];
@@ -84,7 +100,7 @@ extern "C" __global__ void __launch_bounds__(128) gemm(
   }
   fence_mbarrier_init_release_cluster();
   __syncthreads();
-  if (tid == 0) {
+  if (warp == 0 && elect_sync() != 0u) {
     mbarrier_arrive_expect_tx_shared_cta_b64(&k_arrived[0], 4096);
     cp_async_bulk_tensor_2d_shared_cluster_global_tile_mbarrier_complete_tx_bytes(&A_shared_stages[0], &A_descriptor, 0, by * 32, &k_arrived[0]);
     cp_async_bulk_tensor_2d_shared_cluster_global_tile_mbarrier_complete_tx_bytes(&B_shared_stages[0], &B_descriptor, 0, bx * 32, &k_arrived[0]);
@@ -103,16 +119,14 @@ extern "C" __global__ void __launch_bounds__(128) gemm(
   __syncthreads();
   ldmatrix_sync_aligned_m8n8_x4_shared_b16(&a_words[0], &A_shared_stages[slot_next * 1024 + a_line * 32 + ((a_k >> 3) ^ ((a_line & 7) >> 1)) * 8]);
   ldmatrix_sync_aligned_m8n8_x4_shared_b16(&b_words[0], &B_shared_stages[slot_next * 1024 + b_line * 32 + ((b_k >> 3) ^ ((b_line & 7) >> 1)) * 8]);
+  const int slot_ahead = (0 + 1) & 1;
+  if (warp == 0 && elect_sync() != 0u) {
+    mbarrier_arrive_expect_tx_shared_cta_b64(&k_arrived[slot_ahead], 4096);
+    cp_async_bulk_tensor_2d_shared_cluster_global_tile_mbarrier_complete_tx_bytes(&A_shared_stages[slot_ahead * 1024], &A_descriptor, 0 * 32 + 32, by * 32, &k_arrived[slot_ahead]);
+    cp_async_bulk_tensor_2d_shared_cluster_global_tile_mbarrier_complete_tx_bytes(&B_shared_stages[slot_ahead * 1024], &B_descriptor, 0 * 32 + 32, bx * 32, &k_arrived[slot_ahead]);
+  }
   for (int k = 0; k < 3; ++k) {
     const int slot = k & 1;
-    const int slot_ahead = (k + 1) & 1;
-    if (k + 1 < 3) {
-      if (tid == 0) {
-        mbarrier_arrive_expect_tx_shared_cta_b64(&k_arrived[slot_ahead], 4096);
-        cp_async_bulk_tensor_2d_shared_cluster_global_tile_mbarrier_complete_tx_bytes(&A_shared_stages[slot_ahead * 1024], &A_descriptor, k * 32 + 32, by * 32, &k_arrived[slot_ahead]);
-        cp_async_bulk_tensor_2d_shared_cluster_global_tile_mbarrier_complete_tx_bytes(&B_shared_stages[slot_ahead * 1024], &B_descriptor, k * 32 + 32, bx * 32, &k_arrived[slot_ahead]);
-      }
-    }
     ldmatrix_sync_aligned_m8n8_x4_shared_b16(&a_words[4], (f16*)((char*)A_shared_stages + ((unsigned)(slot * 2048) + (unsigned)(a_line * 32 + (((a_k >> 3) + 2) ^ ((a_line & 7) >> 1)) * 8) * 2u)));
     ldmatrix_sync_aligned_m8n8_x4_shared_b16(&b_words[4], (f16*)((char*)B_shared_stages + ((unsigned)(slot * 2048) + (unsigned)(b_line * 32 + (((b_k >> 3) + 2) ^ ((b_line & 7) >> 1)) * 8) * 2u)));
     #pragma unroll
@@ -124,6 +138,14 @@ extern "C" __global__ void __launch_bounds__(128) gemm(
     __syncthreads();
     ldmatrix_sync_aligned_m8n8_x4_shared_b16(&a_words[0], (f16*)((char*)A_shared_stages + ((unsigned)(slot_next_1 * 2048) + (unsigned)(a_line * 32 + ((a_k >> 3) ^ ((a_line & 7) >> 1)) * 8) * 2u)));
     ldmatrix_sync_aligned_m8n8_x4_shared_b16(&b_words[0], (f16*)((char*)B_shared_stages + ((unsigned)(slot_next_1 * 2048) + (unsigned)(b_line * 32 + ((b_k >> 3) ^ ((b_line & 7) >> 1)) * 8) * 2u)));
+    const int slot_ahead_1 = (k + 1 + 1) & 1;
+    if (k + 1 + 1 < 3) {
+      if (warp == 0 && elect_sync() != 0u) {
+        mbarrier_arrive_expect_tx_shared_cta_b64(&k_arrived[slot_ahead_1], 4096);
+        cp_async_bulk_tensor_2d_shared_cluster_global_tile_mbarrier_complete_tx_bytes(&A_shared_stages[slot_ahead_1 * 1024], &A_descriptor, (k + 1) * 32 + 32, by * 32, &k_arrived[slot_ahead_1]);
+        cp_async_bulk_tensor_2d_shared_cluster_global_tile_mbarrier_complete_tx_bytes(&B_shared_stages[slot_ahead_1 * 1024], &B_descriptor, (k + 1) * 32 + 32, bx * 32, &k_arrived[slot_ahead_1]);
+      }
+    }
     #pragma unroll
     for (int column_tile_1 = 0; column_tile_1 < 2; ++column_tile_1) {
       mma_sync_aligned_m16n8k16_row_col_f32_f16_f16_f32(&C_local[column_tile_1 * 4], &a_words[4], &b_words[column_tile_1 * 2 + 4], &C_local[column_tile_1 * 4]);

@@ -1,5 +1,20 @@
 struct __align__(64) CUtensorMap { unsigned long long opaque[16]; };
 __device__ __forceinline__ unsigned shared_address(const void* p) { return (unsigned)__cvta_generic_to_shared(p); }
+__device__ __forceinline__ unsigned shfl_sync_idx_b32(unsigned x, int lane, int clamp, unsigned mask) {
+  unsigned d;
+  asm volatile("shfl.sync.idx.b32 %0, %1, %2, %3, %4;"
+      : "=r"(d)
+      : "r"(x), "r"(lane), "r"(clamp), "r"(mask));
+  return d;
+}
+__device__ __forceinline__ unsigned elect_sync() {
+  unsigned mine;
+  asm volatile("{ .reg .pred p; elect.sync _|p, 0xffffffff; selp.u32 %0, 1, 0, p; }"
+      : "=r"(mine)
+      :
+      : "memory");
+  return mine;
+}
 __device__ __forceinline__ void mbarrier_init_shared_cta_b64(void* barrier, int arrivals) {
   asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;"
       :
@@ -50,6 +65,7 @@ extern "C" __global__ void __launch_bounds__(64) tiles_in(
   extern __shared__ __align__(1024) unsigned char smem[];
   const int bx = blockIdx.x;
   const int tid = threadIdx.x;
+  const int warp = (int)shfl_sync_idx_b32((unsigned)(tid >> 5), 0, 31, 4294967295u);
   unsigned long long* const R_arrived = (unsigned long long*)(smem + 2048);
   if (tid == 0) {
     mbarrier_init_shared_cta_b64(&R_arrived[0], 1);
@@ -64,14 +80,14 @@ extern "C" __global__ void __launch_bounds__(64) tiles_in(
   int* const R = (int*)(smem + 1024);
   fence_mbarrier_init_release_cluster();
   __syncthreads();
-  if (tid == 0) {
+  if (warp == 0 && elect_sync() != 0u) {
     mbarrier_arrive_expect_tx_shared_cta_b64(&R_arrived[0], 1024);
     cp_async_bulk_tensor_2d_shared_cluster_global_tile_mbarrier_complete_tx_bytes(&R[0], &X_descriptor, bx * 32, 0, &R_arrived[0]);
   }
   mbarrier_wait_parity(&R_arrived[0], 0);
   for (int t = 0; t < 6; ++t) {
     __syncthreads();
-    if (tid == 0) {
+    if (warp == 0 && elect_sync() != 0u) {
       mbarrier_arrive_expect_tx_shared_cta_b64(&S_arrived[0], 1024);
       cp_async_bulk_tensor_2d_shared_cluster_global_tile_mbarrier_complete_tx_bytes(&S[0], &A_descriptor, bx * 32, t * 8, &S_arrived[0]);
     }

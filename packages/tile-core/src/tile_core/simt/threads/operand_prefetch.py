@@ -11,7 +11,17 @@ operands that are read after them: the units stall. An op that marks its parts (
         wait; sync_threads; first(k + 1), or first(k) again in the last iteration, unused
         last(k)
 
-A wait for the phase of a slot is that of the same iteration, which in the last one has ended before.
+A wait for the phase of a slot is that of the same iteration, which in the last one has ended before. Where all waits
+are of this kind, one thread issues the copies, and they follow the reads that a barrier precedes: they go to the slot
+whose last reads precede that barrier too, so they are in flight an iteration longer, and no branch keeps the first
+instructions of an iteration waiting::
+
+    setup
+    wait; sync_threads; first(0); copies of iteration stages - 1
+    for k:
+        middle(k)
+        wait; sync_threads; first(k + 1); copies of iteration k + stages, which are those of the turn k + 1
+        last(k)
 
 Both the reads (``first``) and the instructions (``last``) may come in pieces. Then the first piece of ``last`` goes
 before the wait, and the others alternate with the pieces of ``first``, so that registers are free when they are
@@ -143,8 +153,9 @@ def _turned(loop: Stmt, turn: _Turn, parts: Mapping[str, list[Stmt]]) -> Stmt:
             return substitute(node, {var: tirx.Select(more, following, var)})
         return tirx.Select(more, substitute(node, {var: following}), node) if var in collect(node, tirx.Var) else node
 
+    late = all(_calls(s, "barrier_wait") for s in turn.waits)
     waits, pieces = reads(at_first)
-    begin = nodes.seq([*waits, *pieces])
+    begin = nodes.seq([*waits, *pieces, *(_copies(turn, at_first) if late else [])])
     if not (isinstance(nodes.as_int(extent), int) and nodes.as_int(extent) > 0):
         begin = tirx.IfThenElse(extent > 0, begin, None, loop.span)
     # These reads are unconditional: instructions are not scheduled across a branch.
@@ -152,10 +163,30 @@ def _turned(loop: Stmt, turn: _Turn, parts: Mapping[str, list[Stmt]]) -> Stmt:
     last = [around(piece) for piece in parts["last"]]
     early = last[:1] if len(last) > 1 else []
     mixed = [x for pair in itertools.zip_longest(pieces, last[len(early) :]) for x in pair if x is not None]
-    middle = _spread(turn.issue, [around(piece) for piece in parts["middle"]])
+    middle = [around(piece) for piece in parts["middle"]]
+    if late:
+        at = max((i for i, x in enumerate(mixed) if any(x is piece for piece in pieces)), default=-1) + 1
+        # In the turn after the last one no iteration is left to copy, which the copies' own condition says.
+        mixed[at:at] = _copies(turn, lambda node: substitute(node, {var: following}))
+    else:
+        middle = _spread(turn.issue, middle)
     body = [*turn.binds, *middle, *early, *waits, *mixed]
     notes = {**(dict(loop.annotations) if loop.annotations else {}), **({calls.RING: 1} if parts["ring"] else {})}
     return nodes.seq([*parts["setup"], begin, replace_for(loop, nodes.seq(body), annotations=notes)])
+
+
+def _copies(turn: _Turn, then: Callable[[Any], Any]) -> list[Any]:
+    """Return the copies of another iteration's turn with the bindings that they depend on, renamed."""
+    names: dict[Any, Any] = {}
+    own: list[Any] = []
+    used = {v for s in turn.issue for v in collect(s, tirx.Var)}
+    for bind in reversed(turn.binds):
+        used |= set(collect(bind.value, tirx.Var)) if bind.var in used else set()
+    for bind in (b for b in turn.binds if b.var in used):
+        name = nodes.fresh(str(bind.var.name), nodes.dtype_of(bind.var))
+        own.append(tirx.Bind(name, substitute(then(bind.value), names), bind.span))
+        names[bind.var] = name
+    return [*own, *(substitute(then(renamed(s)), names) for s in turn.issue)]
 
 
 def _spread(issue: list[Stmt], middle: list[Stmt]) -> list[Stmt]:

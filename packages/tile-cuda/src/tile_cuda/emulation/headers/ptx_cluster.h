@@ -24,6 +24,10 @@ SIMT_MODEL inline void elect(int line, unsigned mask, reg_r& lane, bool& mine) {
   lane = (reg_r)__builtin_ctz(mask), mine = simt::self->lane == lane;
 }
 SIMT_MODEL inline void elect_sync(int line, Both<reg_r> d, reg_r mask) { elect(line, mask, d.value, d.predicate); }
+SIMT_MODEL inline void elect_sync(int line, Both<Sink> d, reg_r mask) {
+  reg_r lane;
+  elect(line, mask, lane, d.predicate);
+}
 
 // Registers that a warpgroup gives back or takes: only the count is checked.
 SIMT_MODEL inline void setmaxnreg(int line, long long registers) {
