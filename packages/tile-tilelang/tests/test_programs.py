@@ -77,12 +77,12 @@ def test_a_refusal_is_shown_with_the_line_of_the_script(tmp_path: Path, capsys: 
         "@T.prim_func",
         "def kernel(A: T.Tensor((64,), 'float32')):",
         "    with T.Kernel(1, threads=32):",
-        "        T.tcgen05_gemm(A, A, A)",
+        "        T.tcgen05_gemm_sp(A, A, A, A)",
     ]
     script.write_text("\n".join(lines), encoding="utf-8")
     assert main([str(script)]) == 1
     said = capsys.readouterr().err
-    assert said.startswith("error[K651] T.tcgen05_gemm of TileLang")
+    assert said.startswith("error[K651] T.tcgen05_gemm_sp of TileLang")
     assert f"{script}:5" in said
     assert "write T.gemm(A, B, C)" in said
 
