@@ -228,6 +228,7 @@ def main(A: T.Tensor((256,), "{dtype}"), B: T.Tensor((3, 3), "{dtype}"), C: T.Te
     assert all(line.endswith("True True") for line in out.splitlines()), out
 
 
+@pytest.mark.sweep(1)
 @device
 def test_a_barrier_in_a_branch_whose_condition_is_tested_twice(opencl):
     """What PoCL 3.1 makes of it with its optimizer has wrong numbers, or ends the process."""

@@ -126,6 +126,7 @@ class TestCoreImport:
 
 
 class TestBudgets:
+    @pytest.mark.sweep(1)
     def test_hold(self) -> None:
         assert check_budgets.check_lengths(ROOT) == []
 

@@ -89,6 +89,7 @@ def read(name: str) -> dict[Key, dict[str, str]]:
     return said
 
 
+@pytest.mark.sweep(1)
 @pytest.mark.parametrize("name", SECTIONS)
 def test_a_section_says_what_its_cells_say_and_nothing_else(name: str) -> None:
     mine = [row for row in support.rows() if row.name == name]

@@ -40,6 +40,7 @@ def drawn(count: int, seed: int, target: str) -> list[Any]:
     return out
 
 
+@pytest.mark.sweep(1)
 @pytest.mark.parametrize("target", [t for t in TARGETS if t != "cpu"])
 def test_bits_are_those_of_the_processor(target: str) -> None:
     seed = int(np.random.default_rng().integers(-(2**63), 2**63))

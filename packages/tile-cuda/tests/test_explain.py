@@ -166,6 +166,7 @@ class TestLoopsThatStayLoops:
         assert "loops that are not written out" in text
         assert "test_explain.py:" in text.split("loops that are not written out")[1]
 
+    @pytest.mark.sweep(1)
     def test_code_of_many_accesses_promises_nothing_of_its_parameters(self):
         def program(count):
             @T.prim_func

@@ -35,6 +35,7 @@ def test_a_kernel_that_uses_too_much_memory_is_ended():
     assert report.kind in ("memory", "crash")
 
 
+@pytest.mark.sweep(1)
 @pytest.mark.parametrize(
     ("body", "kind"),
     [
@@ -214,6 +215,7 @@ __global__ void k(float* out) {
 class TestRights:
     """What runs before, in and instead of a kernel can compute, and nothing else."""
 
+    @pytest.mark.sweep(1)
     @pytest.mark.parametrize(
         "call",
         [
@@ -270,6 +272,7 @@ os.write(where, repr((out.ok, int(out.outputs["out"].sum()), [str(r) for r in ou
 """
 
 
+@pytest.mark.sweep(1)
 @pytest.mark.parametrize(
     "before",
     [

@@ -71,6 +71,7 @@ def test_the_emulator_runs_it():
 GEMM = ((64, 64), (64, 64), (64, 64))
 
 
+@pytest.mark.sweep(1)
 @pytest.mark.parametrize(
     ("arch", "types", "instruction"),
     [

@@ -217,6 +217,7 @@ class TestProfiler:
         assert kind == "torch.bfloat16"
         assert (bits == 0x3F80).all()
 
+    @pytest.mark.sweep(1)
     def test_times(self) -> None:
         profiler = self.kernel.get_profiler()
         assert profiler.do_bench(warmup=1, rep=1) > 0

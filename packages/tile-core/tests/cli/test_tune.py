@@ -95,6 +95,7 @@ class TestTune:
         found = _varied(["dtype=float16,float32", "on=true,false", "n=3"])
         assert found == [{"dtype": d, "on": o, "n": 3} for d in ("float16", "float32") for o in (True, False)]
 
+    @pytest.mark.sweep(1)
     def test_processes(self, tile, tuned, database):
         result = tile("tune", tuned, "-a", "n=50", "--workers", "2", "--results", database)
         assert result.status == 0, result.err

@@ -100,6 +100,7 @@ def test_other_members_are_refused(file, name):
         tile.load(rewritten(file, more={name: b"x"}))
 
 
+@pytest.mark.sweep(1)
 def test_what_inflates_is_not_inflated(file):
     rewritten(file, more={"kernel.bin": bytes(artefacts.LIMIT + 1)})
     assert file.stat().st_size < 1 << 20

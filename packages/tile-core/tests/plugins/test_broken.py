@@ -105,6 +105,7 @@ def test_the_list_of_targets_imports_none_of_them(crowded):
     assert broken == {"sample"}  # two offers of one name: seen without an import
 
 
+@pytest.mark.sweep(1)
 def test_a_list_of_loaded_targets_is_json_whatever_they_print(tmp_path):
     site = made(tmp_path, *AT_LOADING, *AT_USE)
     listed = json.loads(site.python("-m", "tile_core.cli", "targets", "--load", "--json"))
@@ -152,6 +153,7 @@ def test_what_hangs_is_given_up(tmp_path):
     assert line["detail"] == "it hangs: it did not come back within 5 s"
 
 
+@pytest.mark.sweep(1)
 @pytest.mark.skipif(sys.version_info < (3, 11), reason="Python 3.10 cannot leave the current folder out of its path")
 def test_files_of_the_current_folder_are_no_modules_of_its_processes(tmp_path):
     for name in ("json", "numpy", "pluggy", "tvm"):

@@ -30,6 +30,7 @@ def followed(tmp_path, site):
     return tmp_path / "empty", PAGE.commands
 
 
+@pytest.mark.sweep(1)
 def test_a_reader_who_follows_the_page_multiplies_matrices(followed, site):
     folder, (product, _) = followed
     head = site.python(*product, cwd=folder)

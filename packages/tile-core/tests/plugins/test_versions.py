@@ -76,6 +76,7 @@ def test_an_entry_point_of_no_distribution_passes():
     check_in_step(type("Entry", (), {"dist": None})(), "backend 'sample'", "0.1.5")
 
 
+@pytest.mark.sweep(1)
 def test_a_backend_that_is_out_of_step_is_refused_before_its_import_and_no_other_is_touched(site, package):
     out = site.install("sample", package()).run("""
 from tile_core.errors.plugins import OutOfStep
@@ -105,6 +106,7 @@ def test_doctor_names_both_versions_and_the_remedy(site, package):
         assert check["remedy"].startswith("pip install --upgrade tile-core tile-late")
 
 
+@pytest.mark.sweep(1)
 def test_a_runtime_that_is_out_of_step_is_refused(site, package):
     runtime = '[project.entry-points."tile.runtimes"]\nlate = "tile_late.plugin:make"\n'
     out = site.install(package(entries=runtime)).run("""

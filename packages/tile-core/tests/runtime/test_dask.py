@@ -27,6 +27,7 @@ def scaled(n: int, block: int = 64) -> Any:
     return scale
 
 
+@pytest.mark.sweep(1)
 def test_a_cluster(tmp_path):
     configs = [{"block": b} for b in (8, 16, -1, 32, 64, 128, 24, 40)]
     how: dict[str, Any] = {"warmup": 0, "repeat": 1, "results": tmp_path / "results.sqlite"}

@@ -81,6 +81,7 @@ def product(n: int, block: int = 32) -> Any:
     return square
 
 
+@pytest.mark.sweep(1)
 def test_processes_read_programs_with_tile_ops():
     factory = tile.jit(out_idx=[-1], target="cpu")(product)
     configs = [{"block": 16}, {"block": 32}]

@@ -88,6 +88,7 @@ def test_illegal_kernels_are_refused_by_their_code(text):
         assert text.run(case).kind == "refused"
 
 
+@pytest.mark.sweep(1)
 def test_the_report_has_a_column_for_it_and_junit_says_where(tmp_path):
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--pyargs", "tile_core.testing"]
     options = ["--tile-backend", "cpu", "--tile-runtime", "text", "-k", "fill/", "--tile-part", "1/8"]

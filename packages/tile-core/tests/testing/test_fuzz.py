@@ -19,6 +19,7 @@ from tile_core.testing.run import Session
 from tile_core.testing.strategies.memory import ON_THREADS, layouts
 
 
+@pytest.mark.sweep(1)
 def test_a_fixed_sample_of_programs():
     counts = fuzz.fuzz(6, seed=7, only="tiles")
     assert counts.total() >= 5
@@ -75,6 +76,7 @@ def test_an_internal_error_is_found(monkeypatch):
             check(Session(), unit)
 
 
+@pytest.mark.sweep(1)
 def test_the_command(capsys):
     assert fuzz.main(["--count", "3", "--seed", "5", "--mutated", "0.5", "--only", "tiles"]) == 0
     assert "3 programs" in capsys.readouterr().out

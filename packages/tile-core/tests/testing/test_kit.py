@@ -189,6 +189,7 @@ def pytest_run(*arguments):
     return subprocess.run([*command, *arguments], capture_output=True, text=True, check=False)
 
 
+@pytest.mark.sweep(1)
 def test_the_command_of_the_documentation(tmp_path):
     report = tmp_path / "junit.xml"
     done = pytest_run(
@@ -210,6 +211,7 @@ def test_the_command_of_the_documentation(tmp_path):
     assert sum(p["value"] == "refused" for p in properties) == 2
 
 
+@pytest.mark.sweep(1)
 def test_unknown_runtimes_are_refused():
     done = pytest_run("--pyargs", "tile_core.testing", "--tile-runtime", "abacus", "-k", "dp4a/int8-int8")
     assert done.returncode == 1

@@ -28,6 +28,7 @@ def test_nothing_begins_when_the_time_is_up(monkeypatch):
     assert made.run([Chunk("indices", 5, 7)] * 100, summary_told(made), print).counts.total() == 7
 
 
+@pytest.mark.sweep(1)
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_hanging_and_dying_programs_are_failures(monkeypatch, jobs):
     said = []

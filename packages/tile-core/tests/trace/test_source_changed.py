@@ -160,6 +160,7 @@ def test_what_python_does_not_compile_is_kept_too(load):
 MODULES = (ast, dataclasses, enum, inspect, json.decoder, linecache, logging, statistics, typing)
 
 
+@pytest.mark.sweep(1)
 @pytest.mark.parametrize("module", MODULES, ids=lambda m: m.__name__)
 def test_functions_as_they_are_written_are_no_change(module):
     """Methods, nested classes, mangled names, decorators, defaults, generators, comprehensions."""

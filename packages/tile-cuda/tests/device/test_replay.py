@@ -70,6 +70,7 @@ def run(directory, capsys, **how):
 
 
 class TestRuns:
+    @pytest.mark.sweep(1)
     @pytest.mark.parametrize("exact", [False, True])
     def test_right(self, recorded, capsys, exact):
         machine = Machine(recorded)

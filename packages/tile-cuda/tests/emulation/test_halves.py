@@ -21,6 +21,7 @@ def halves(count: int, blocks: int, threads: int):
     return main
 
 
+@pytest.mark.sweep(1)
 @pytest.mark.parametrize(("count", "blocks", "threads"), [(64, 1, 64), (9, 3, 3), (10, 10, 1), (33, 2, 31)])
 def test_halves_of_a_byte(count: int, blocks: int, threads: int) -> None:
     kernel = tile.compile(halves(count, blocks, threads), target="cuda:sm_80", runtime="emulator")

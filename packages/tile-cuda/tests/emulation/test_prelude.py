@@ -25,6 +25,7 @@ def test_every_instruction_has_a_model_for_its_architectures():
             assert model.where() == ", ".join(found.arch.split()), name
 
 
+@pytest.mark.sweep(1)
 @pytest.mark.parametrize("arch", ["sm_80", "sm_90a"])
 def test_every_function_is_cpp_to_the_models(arch, tmp_path):
     names = [n for n, found in TABLE.items() if has(found, arch) and (n[:4] != "lop3" or n[-2:] in SPARE_TABLES)]

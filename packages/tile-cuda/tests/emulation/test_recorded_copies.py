@@ -25,6 +25,7 @@ def test_agrees_with_a_device(name, copy):
     assert np.array_equal(codes(found, floats), codes(expected, floats)), name
 
 
+@pytest.mark.sweep(1)
 @pytest.mark.parametrize(("name", "copy"), FAULTS)
 def test_what_ends_a_kernel_is_a_fault(name, copy):
     with np.load(RECORDED) as kept:

@@ -148,6 +148,7 @@ def test_every_number_of_columns(n):
     assert issued(kernel) == [f"wgmma_sp{s}_m64n{n}k32_f32_f16_f16_ss" for s in (0, 1)]
 
 
+@pytest.mark.sweep(1)
 def test_registers_of_metadata_have_a_reader_after_the_wait():
     """The assembler would give them to something else as soon as the instruction is issued."""
     text = check(128, 64, 256, 128, threads=128, turned=NT).source
@@ -160,6 +161,7 @@ def test_registers_of_metadata_have_a_reader_after_the_wait():
     assert "setp.eq.u32 p, t, 0; @p pmevent 1;" in text
 
 
+@pytest.mark.sweep(1)
 def test_large_products_are_not_serialized():
     for block, threads in (((128, 256, 64), 256), ((128, 128, 128), 128)):
         made = program(block[0], block[1], 4096, block[2], threads=threads, stages=3)

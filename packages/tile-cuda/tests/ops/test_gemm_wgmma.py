@@ -186,6 +186,7 @@ def test_a_call_that_asks_for_it_does_not_fall_back():
         compiled((64, 64, 32), (64, 64, 32), variant="cuda.wgmma", target="cuda:sm_80", options=None)
 
 
+@pytest.mark.sweep(1)
 def test_a_second_product_takes_the_first_one_from_registers():
     """As in attention: sums become a fragment of the next product, with code for elements and rows between them."""
 
@@ -291,6 +292,7 @@ def test_explain_names_instruction_descriptors_and_swizzle():
         assert words in said
 
 
+@pytest.mark.sweep(1)
 def test_sums_of_8_bit_floats_are_wgmma_only_where_that_is_allowed():
     made = CASES["fp8"]
     kernel = check(*made[0], **made[1], options={"wgmma": "always"})

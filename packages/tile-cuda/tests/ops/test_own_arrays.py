@@ -9,6 +9,7 @@ import tile_core as tile
 import tile_core.language as T
 
 
+@pytest.mark.sweep(1)
 @pytest.mark.parametrize("branch", [False, True])
 def test_copies_and_fills(branch: bool) -> None:
     @T.prim_func

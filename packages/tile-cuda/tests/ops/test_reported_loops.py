@@ -97,6 +97,7 @@ def test_2549_operands_from_addresses(target, options):
     assert "main takes the address p" in str(caught.value)
 
 
+@pytest.mark.sweep(1)
 @pytest.mark.parametrize("registers", [None, 128, 64])
 def test_2559_roles_with_few_registers(registers):
     """Roles, and a limit on registers so that two blocks share a multiprocessor: it hung at the launch."""

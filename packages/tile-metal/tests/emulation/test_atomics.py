@@ -92,6 +92,7 @@ kernel void last(device float* parts [[buffer(0)]], device uint* count [[buffer(
 FENCE = "atomic_thread_fence(mem_flags::mem_device, memory_order_seq_cst, thread_scope_device);"
 
 
+@pytest.mark.sweep(1)
 @pytest.mark.parametrize(("before", "after", "found"), [
     (FENCE, FENCE, set()), (FENCE, "", {"race"}), ("", FENCE, {"race"}), ("", "", {"race"}),
     (FENCE.replace("scope_device", "scope_threadgroup"), FENCE, {"race"}),

@@ -42,6 +42,7 @@ kernel void moves(device const KIND* x [[buffer(0)]], device KIND* out [[buffer(
 """
 
 
+@pytest.mark.sweep(1)
 @pytest.mark.parametrize("kind", TYPES)
 def test_moves(kind):
     dtype = TYPES[kind]
@@ -93,6 +94,7 @@ def in_order(a, b, c):
     return total
 
 
+@pytest.mark.sweep(1)
 @pytest.mark.parametrize(("d", "a"), PRODUCTS)
 def test_products(d, a):
     rng = np.random.default_rng(12)
@@ -145,6 +147,7 @@ def by_lane(matrix):
     return np.ascontiguousarray(np.concatenate([p[FRAGMENT_ROW, FRAGMENT_COLUMN] for p in parts], axis=1))
 
 
+@pytest.mark.sweep(1)
 @pytest.mark.parametrize(("d", "a", "left", "right_", "mode"), [
     ("float", "half", False, False, "multiply_accumulate"), ("float", "bfloat", False, True, "multiply_accumulate"),
     ("half", "half", True, False, "multiply"), ("float", "float", True, True, "multiply"),

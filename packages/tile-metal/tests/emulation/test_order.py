@@ -69,6 +69,7 @@ def found_in(which, number, threads=64):
     return {report.kind for report in result.reports}, told(result)
 
 
+@pytest.mark.sweep(1)
 @pytest.mark.parametrize("name", EXCHANGE, ids=lambda name: name.replace(" ", "_"))
 def test_what_orders_memory(name):
     found, said = found_in("exchange", list(EXCHANGE).index(name), 32 if name.startswith("one") else 64)
@@ -76,6 +77,7 @@ def test_what_orders_memory(name):
     assert expected <= found if expected else not found, said
 
 
+@pytest.mark.sweep(1)
 @pytest.mark.parametrize("name", ACCESSES, ids=lambda name: name.replace(" ", "_"))
 def test_accesses_that_are_reported(name):
     found, said = found_in("accesses", list(ACCESSES).index(name))

@@ -2,6 +2,7 @@
 """Functions of a simdgroup: shuffles, reductions, votes."""
 
 import numpy as np
+import pytest
 
 from .launches import kinds, poison, right, run, told
 
@@ -101,6 +102,7 @@ CASES_TEXT = (
 )
 
 
+@pytest.mark.sweep(1)
 def test_faults_are_reported():
     x = np.zeros(64, "float32")
     for number, name in enumerate(NAMES):

@@ -52,6 +52,7 @@ def test_vectors_are_for_aligned_views_only(library, start):
     np.testing.assert_array_equal(back(library, out), values[start:] + np.float16(0.5))
 
 
+@pytest.mark.sweep(1)
 def test_a_product(library):
     @T.prim_func
     def gemm(A: T.Tensor((40, 24), "float16"), B: T.Tensor((24, 33), "float16"), C: T.Tensor((40, 33), "float32")):
@@ -72,6 +73,7 @@ def test_a_product(library):
     np.testing.assert_array_equal(back(library, c), a.astype(np.float32) @ b.astype(np.float32))
 
 
+@pytest.mark.sweep(1)
 @pytest.mark.parametrize(
     ("name", "given"),
     [

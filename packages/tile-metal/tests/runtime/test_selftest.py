@@ -169,6 +169,7 @@ class TestProcesses:
         "pragmas": "raise SystemExit('the compiler is gone')",
     }
 
+    @pytest.mark.sweep(1)
     def test_each_is_a_line(self, selftest, monkeypatch, tmp_path):
         monkeypatch.setattr(selftest, "PROBE_SECONDS", 2.0)
         script = tmp_path / "script.py"
@@ -190,11 +191,13 @@ class TestProcesses:
         assert report.findings == [("assumption, mlx", "macros", "left", "no time is left")]
         assert report.failed == 0
 
+    @pytest.mark.sweep(1)
     def test_one_probe(self, tmp_path):
         command = [sys.executable, str(FILE), "--probe", "bytes of scalars", "--runtime", "emulator"]
         done = subprocess.run(command, capture_output=True, text=True, timeout=120)
         assert done.stdout.splitlines()[-1] == 'PROBE {"outcome": "ok", "detail": ""}', done.stderr
 
+    @pytest.mark.sweep(1)
     def test_a_kit_that_does_not_end(self, selftest, monkeypatch, tmp_path):
         kit = tmp_path / "pytest.py"
         kit.write_text("import time\nprint('..s..F.. [ 5%]\\n..', flush=True)\ntime.sleep(60)\n")
@@ -253,6 +256,7 @@ class TestTheCommand:
             self.run(selftest, monkeypatch, "--help")
         assert ended.value.code == 0
 
+    @pytest.mark.sweep(1)
     def test_dry_run(self, selftest, monkeypatch, tmp_path):
         asked = []
         monkeypatch.setattr(selftest, "conformance", lambda *given: asked.append(given[1:]))

@@ -75,6 +75,7 @@ class TestLoopOverK:
         inner = [b for head, b in loops("\n".join(body)) if not any("for (" in line for line in b)]
         assert any("multiply_accumulate" in line for b in inner for line in b)
 
+    @pytest.mark.sweep(1)
     @pytest.mark.parametrize("stages", [1, 2, 3, 4])
     def test_barriers_of_a_turn(self, kind, stages):
         """A tile has one place: those that read wait for those that write, and the reverse."""

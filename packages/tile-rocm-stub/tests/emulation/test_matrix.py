@@ -129,6 +129,7 @@ def results(arch):
     return {case: (p, out) for case, p, out in zip(cases, products, outputs, strict=True)}
 
 
+@pytest.mark.sweep(1)
 @pytest.mark.parametrize(
     ("arch", "name", "part"), [(arch, *case) for arch in RECORDS for case in CASES if exists(case[0], arch)]
 )

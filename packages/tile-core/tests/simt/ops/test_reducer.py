@@ -22,6 +22,7 @@ def target(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr(Bench, "ctx", request.param)
 
 
+@pytest.mark.sweep(1)
 @pytest.mark.parametrize("threads", [1, 31, 48, 96, 256])
 @pytest.mark.parametrize("dtype", ["float32", "int32", "float16", "int64"])
 def test_copies_are_combined(threads: int, dtype: str) -> None:
