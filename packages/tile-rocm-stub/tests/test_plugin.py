@@ -10,6 +10,7 @@ import pytest
 import tile_core as tile
 import tile_core.language as T
 import tile_rocm_stub
+from tile_core.errors import UnsupportedError
 from tile_core.plugins.manager import installed
 from tile_rocm_stub.errors import TextOnly, UnknownArchitecture
 from tile_rocm_stub.target import RECORDS
@@ -114,3 +115,17 @@ def test_narrow_products_that_no_instruction_computes_take_loops():
     found = tile.explain(product, "rocm")
     assert "rocm.mfma" in found
     assert "v_mfma" not in found
+
+
+def test_barriers_of_half_a_wavefront_are_the_targets_limit() -> None:
+    """Legal where threads execute in groups of 32: so it is no mistake of the program."""
+
+    @T.prim_func
+    def main(A: T.Tensor((64,), "float32")):
+        with T.Kernel(1, threads=64):
+            T.fill(A, 1)
+            with T.ws(0, size=32):
+                T.sync_threads(2, 32)
+
+    with pytest.raises(UnsupportedError, match=r"T\.sync_threads\(2, 32\): rocm:gfx950 has groups of 64 threads"):
+        tile.compile(main, "rocm:gfx950", runtime="emulator")

@@ -8,16 +8,18 @@ from tile_core.analysis.point import Point
 from tile_core.analysis.uniformity import Varying
 from tile_core.compat.tvm import tirx
 from tile_core.compat.types import Array, Stmt
+from tile_core.errors.lowering import BarrierUnsupported
 from tile_core.errors.ops import BadBarrier
 from tile_core.ir import calls, nodes
 from tile_core.ir.visit import annotation, collect, role
+from tile_core.ir.warp import WARP
 from tile_core.passes.check_warps import LaneVarying
 from tile_core.passes.roles import role_of
 
 _AXES = 3
 
 
-def check_parts(body: Stmt, width: int) -> None:
+def check_parts(body: Stmt, width: int, target: str) -> None:
     """Check the barriers of parts of blocks.
 
     Parameters
@@ -26,21 +28,25 @@ def check_parts(body: Stmt, width: int) -> None:
         The program.
     width
         Threads that execute together: a part is made of whole groups of them.
+    target
+        The target's text.
 
     Raises
     ------
     BadBarrier
         If other threads come to a barrier than it counts, if that is not known, or if two parts have one number.
+    BarrierUnsupported
+        If the threads are no whole groups of a target whose groups are larger than those of most.
     """
     for launch in collect(body, tirx.For):
         threads = annotation(launch, nodes.THREADS)
         if threads is None or not any(nodes.is_tile_call(s.value, "sync_part") for s in collect(launch, tirx.Evaluate)):
             continue
         sizes = [int(nodes.as_int(t)) for t in threads]
-        _check(LaneVarying(launch.body, [*sizes, 1, 1][:_AXES], width), width)
+        _check(LaneVarying(launch.body, [*sizes, 1, 1][:_AXES], width), width, target)
 
 
-def _check(lanes: LaneVarying, width: int) -> None:
+def _check(lanes: LaneVarying, width: int, target: str) -> None:
     parts: dict[int, Array] = {}
     varying = Varying(lanes.flow.body)
     apart = {p.order for p in varying.flow.points if varying.parts(p)}
@@ -53,8 +59,11 @@ def _check(lanes: LaneVarying, width: int) -> None:
             found = "nothing says which threads execute it"
         elif int(mine.sum()) != count:
             found = f"{int(mine.sum())} threads execute it"
-        elif count % width or any(len(set(mine[k : k + width])) > 1 for k in range(0, len(mine), width)):
-            found = f"these are no whole groups of {width} threads"
+        elif not _whole(mine, count, min(width, WARP)):
+            found = f"these are no whole groups of {min(width, WARP)} threads"
+        elif not _whole(mine, count, width):
+            facts = {"name": f"T.sync_threads({number}, {count})", "target": target}
+            raise BarrierUnsupported(**facts, found=f"groups of {width} threads", where=nodes.where_of(p.stmt))
         elif (parts.setdefault(number, mine) != mine).any():
             found = f"other threads wait at the barrier {number} too"
         else:
@@ -63,6 +72,11 @@ def _check(lanes: LaneVarying, width: int) -> None:
             fix = "let the whole block, a role, or threads chosen by their numbers execute it, with a number of its own"
             where = nodes.where_of(p.stmt)
             raise BadBarrier(found=f"T.sync_threads({number}, {count}): {found}", fix=fix, where=where)
+
+
+def _whole(mine: Array, count: int, width: int) -> bool:
+    """Whether so many threads of a block are whole groups."""
+    return not count % width and all(len(set(mine[k : k + width])) == 1 for k in range(0, len(mine), width))
 
 
 def _threads_at(p: Point, lanes: LaneVarying, apart: set[int]) -> Array | None:

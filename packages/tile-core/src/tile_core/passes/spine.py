@@ -251,7 +251,7 @@ def _check(plan: Plan, ctx: Context) -> Plan:
     check_private(plan.body, frozenset(plan.program.reducers))
     check_scratch(plan.body)
     check_warps(plan.body, ctx.capabilities.execution_width or WARP)
-    check_parts(plan.body, ctx.capabilities.execution_width or WARP)
+    check_parts(plan.body, ctx.capabilities.execution_width or WARP, ctx.target.text)
     return plan.note(ORDERED, check_barriers(plan.body))
 
 
