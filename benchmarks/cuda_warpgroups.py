@@ -8,6 +8,9 @@ that is drawn anew for every round, and a ratio is the median over rounds: the t
 divided by that of the side, so more than 1 is faster than the library. Every result is checked first, with outputs full
 of NaN before. A side that cannot run is left out with the reason. Sections run in a process of their own: a kernel that
 does not end is named, and the rest is measured without it.
+
+Sections ``options_...``, such as ``options_gemm_8192`` and ``options_attention_d128_full``, put options beside each
+other that no device has timed yet.
 """
 
 from __future__ import annotations
@@ -29,7 +32,20 @@ from typing import Any
 
 from cuda_sides import _TURN_MS, Candidate, Side, _once, device_of, export, fault, options, poisoned
 from sides import Row, run, table
-from warpgroup_programs import HEADS, Heads, attentions, gemms, scaled_gemms, sparse_gemms
+from warpgroup_programs import (
+    HEADS,
+    LOG2_E,
+    Heads,
+    attentions,
+    gemms,
+    gradients,
+    options_of_attentions,
+    options_of_gemms,
+    options_of_scaled_gemms,
+    row_products,
+    scaled_gemms,
+    sparse_gemms,
+)
 
 import tile_core as tile
 
@@ -68,11 +84,15 @@ class Section:
     work: float
 
 
-def dense(torch: Any, arguments: argparse.Namespace, size: int) -> Section:
+Candidates = Callable[[Any], list[Candidate]]
+"""Makes our kernels of a size."""
+
+
+def dense(torch: Any, arguments: argparse.Namespace, size: int, made: Candidates = gemms) -> Section:
     """Return float16 products of square matrices."""
     a, b = (torch.randn(size, size, device="cuda").half() for _ in range(2))
     c, turned = poisoned(torch, (size, size), torch.float16), b.t().contiguous()
-    sides = [Tried(x.name, _ours(arguments, x, a, b, c), c, "ours") for x in wanted(arguments, gemms(size))]
+    sides = [Tried(x.name, _ours(arguments, x, a, b, c), c, "ours") for x in wanted(arguments, made(size))]
     sides.append(Tried("torch.mm", lambda: functools.partial(torch.mm, a, b, out=c), c, "torch"))
     sides.append(Tried("torch.mm, B as (N, K)", lambda: functools.partial(torch.mm, a, turned.t(), out=c), c, "torch"))
 
@@ -107,14 +127,12 @@ def sparse(torch: Any, arguments: argparse.Namespace, size: int) -> Section:
     return Section(sides, _against(torch, *_exact(pruned, b)), 2.0 * size**3)
 
 
-def scaled(torch: Any, arguments: argparse.Namespace, size: int) -> Section:
+def scaled(torch: Any, arguments: argparse.Namespace, size: int, made: Candidates = scaled_gemms) -> Section:
     """Return products of 8-bit floats with a scale per row of A and of B, stored as (N, K)."""
     a, b = (torch.randn(size, size, device="cuda").to(torch.float8_e4m3fn) for _ in range(2))
     sa, sb = (torch.rand(size, device="cuda") + 0.5 for _ in range(2))
     c, one = poisoned(torch, (size, size), torch.bfloat16), torch.ones((), device="cuda")
-    sides = [
-        Tried(x.name, _ours(arguments, x, a, b, sa, sb, c), c, "ours") for x in wanted(arguments, scaled_gemms(size))
-    ]
+    sides = [Tried(x.name, _ours(arguments, x, a, b, sa, sb, c), c, "ours") for x in wanted(arguments, made(size))]
     for fast in (True, False):
         more = {"out_dtype": torch.bfloat16, "use_fast_accum": fast}
         rows = functools.partial(torch._scaled_mm, a, b.t(), sa[:, None], sb[None, :], **more)
@@ -130,13 +148,13 @@ def scaled(torch: Any, arguments: argparse.Namespace, size: int) -> Section:
     return Section(sides, _against(torch, expected, bound), 2.0 * size**3)
 
 
-def attend(torch: Any, arguments: argparse.Namespace, h: Heads) -> Section:
+def attend(torch: Any, arguments: argparse.Namespace, h: Heads, made: Candidates = attentions) -> Section:
     """Return attention forward, float16."""
     from torch.nn.attention import SDPBackend, sdpa_kernel
 
     q, k, v = (torch.randn(h.shape, device="cuda").half() for _ in range(3))
     o = poisoned(torch, h.shape, torch.float16)
-    sides = [Tried(x.name, _ours(arguments, x, q, k, v, o), o, "ours") for x in wanted(arguments, attentions(h))]
+    sides = [Tried(x.name, _ours(arguments, x, q, k, v, o), o, "ours") for x in wanted(arguments, made(h))]
 
     def library(backend: Any) -> Side:
         def once() -> Any:
@@ -164,20 +182,65 @@ def attend(torch: Any, arguments: argparse.Namespace, h: Heads) -> Section:
     return Section(sides, _against(torch, expected, bound), h.work)
 
 
+def differentiate(torch: Any, arguments: argparse.Namespace, h: Heads) -> Section:
+    """Return the gradients of attention, float16: of all three inputs, from the output and the sums of its rows."""
+    from torch.nn.attention import SDPBackend, sdpa_kernel
+
+    q, k, v, g = (torch.randn(h.shape, device="cuda").half() for _ in range(4))
+    inputs = [x.clone().requires_grad_() for x in (q, k, v)]
+    with sdpa_kernel([SDPBackend.CUDNN_ATTENTION]):
+        out = torch.nn.functional.scaled_dot_product_attention(*inputs, is_causal=h.causal)
+    logs = torch.ops.aten._scaled_dot_product_flash_attention(q, k, v, 0.0, h.causal)[1].float() * LOG2_E
+    products, dq = torch.empty(logs.shape, device="cuda"), torch.zeros(h.shape, device="cuda")
+    found = poisoned(torch, (3, *h.shape), torch.float16)
+    rows = _ours(arguments, row_products(h), out.detach(), g, products)
+
+    def ours(candidate: Candidate) -> Side:
+        first, second = rows(), _ours(arguments, candidate, q, k, v, g, logs, products, dq, found[1], found[2])()
+
+        def once() -> None:
+            dq.zero_()
+            first()
+            second()
+            found[0].copy_(dq)
+
+        return once
+
+    sides = [Tried(x.name, functools.partial(ours, x), found, "ours") for x in wanted(arguments, gradients(h))]
+    library = functools.partial(torch.autograd.grad, out, inputs, g, retain_graph=True)
+    sides.append(Tried("torch cuDNN", lambda: library, None, "torch"))
+    expected = torch.stack(library()).double()
+    # Two ways to round weights and their gradients to float16, and sums of them in float32.
+    size = expected.abs().amax(dim=(-2, -1), keepdim=True)
+    against = _against(torch, expected, 2.0**-7 * size + 2.0**-8 * expected.abs())
+    return Section(sides, lambda x: against(torch.stack(x) if isinstance(x, tuple) else x), 2.5 * h.work)
+
+
 SECTIONS: dict[str, Callable[[Any, argparse.Namespace], Section]] = {
     "gemm_8192": functools.partial(dense, size=8192),
     "gemm_4096": functools.partial(dense, size=4096),
     **{f"attention_{h}": functools.partial(attend, h=h) for h in HEADS},
+    **{f"backward_{h}": functools.partial(differentiate, h=h) for h in HEADS},
     "gemm_sp_8192": functools.partial(sparse, size=8192),
     "gemm_sp_4096": functools.partial(sparse, size=4096),
     "fp8_8192": functools.partial(scaled, size=8192),
+}
+
+#: Options beside each other that no device has timed: not measured unless ``--sections`` names them.
+OPTIONS: dict[str, Callable[[Any, argparse.Namespace], Section]] = {
+    **{f"options_gemm_{n}": functools.partial(dense, size=n, made=options_of_gemms) for n in (8192, 4096)},
+    "options_fp8_8192": functools.partial(scaled, size=8192, made=options_of_scaled_gemms),
+    **{f"options_attention_{h}": functools.partial(attend, h=h, made=options_of_attentions) for h in HEADS},
 }
 
 
 def everything() -> list[Candidate]:
     """Return all of our kernels."""
     products = [x for size in (8192, 4096) for make in (gemms, sparse_gemms) for x in make(size)]
-    return [*products, *scaled_gemms(8192), *(x for h in HEADS for x in attentions(h))]
+    backward = [x for h in HEADS for x in (row_products(h), *gradients(h))]
+    beside = [*options_of_gemms(8192), *options_of_gemms(4096), *options_of_scaled_gemms(8192)]
+    heads = [x for made in (attentions, options_of_attentions) for h in HEADS for x in made(h)]
+    return [*products, *scaled_gemms(8192), *beside, *heads, *backward]
 
 
 def wanted(arguments: argparse.Namespace, candidates: Iterable[Candidate]) -> list[Candidate]:
@@ -223,7 +286,7 @@ def _work(arguments: argparse.Namespace) -> list[Row]:
     for name in arguments.sections.split(","):
         began = time.monotonic()
         try:
-            rows = _measured(torch, arguments, name, SECTIONS[name](torch, arguments))
+            rows = _measured(torch, arguments, name, {**SECTIONS, **OPTIONS}[name](torch, arguments))
         except Exception as error:  # a library that this machine lacks, or no memory left
             print(f"left out: section {name}: {_first(error)}", flush=True)
             rows = []
@@ -344,7 +407,9 @@ def _say(arguments: argparse.Namespace, line: dict[str, Any]) -> None:
 
 def _options(parser: Any) -> None:
     options(parser)
-    parser.add_argument("--sections", default=",".join(SECTIONS), help="in this order")
+    parser.add_argument(
+        "--sections", default=",".join(SECTIONS), help=f"in this order; others are {', '.join(OPTIONS)}"
+    )
     parser.add_argument("--minutes", type=float, default=9.0, help="after which nothing new begins")
     parser.add_argument("--skip", default="", help="kernels to leave out")
     parser.add_argument("--worker", type=Path, help=argparse.SUPPRESS)

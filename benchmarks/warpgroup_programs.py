@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import functools
+import importlib
+import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from cuda_gemm import Config, product
@@ -14,7 +17,8 @@ from cuda_sparse import SparseConfig, sparse_product
 import tile_core.language as T
 from tile_core.layout import make_swizzled_layout
 
-_LOG2_E = 1.4426950408889634
+#: Logarithms to base 2 and natural ones.
+LOG2_E = 1.4426950408889634
 
 #: How copies run ahead, by the suffix of a kernel's name.
 COPIES = {"chunks": "never", "boxes": "always"}
@@ -32,6 +36,10 @@ class AttentionConfig:
         Of a block, and of the pipeline over keys.
     registers
         Of a thread at most, so that more blocks fit; 0: as many as the assembler wants.
+    staged
+        Whether the result goes through shared memory, from where rows are written whole.
+    overlap
+        The option of that name.
     """
 
     m: int
@@ -39,9 +47,12 @@ class AttentionConfig:
     threads: int
     stages: int
     registers: int = 0
+    staged: bool = True
+    overlap: str = "auto"
 
     def __str__(self) -> str:
-        return f"{self.m}x{self.n}_t{self.threads}_s{self.stages}{f'_r{self.registers}' if self.registers else ''}"
+        more = f"{f'_r{self.registers}' if self.registers else ''}{'_st' * self.staged}"
+        return f"{self.m}x{self.n}_t{self.threads}_s{self.stages}{more}_{self.overlap}"
 
 
 @dataclass(frozen=True)
@@ -92,15 +103,50 @@ FP8 = (
     Config(128, 256, 128, 256, 4, **_BFLOAT), Config(128, 256, 128, 256, 4, **_BFLOAT, staged=True),
     Config(256, 128, 128, 256, 4, **_BFLOAT, staged=True), Config(128, 128, 128, 128, 3, **_BFLOAT, staged=True),
 )  # fmt: skip
+#: Ordinary source, compiled without options: what a user writes who does not know the device.
+_PLAIN: dict[str, Any] = {**_HALF, "panel": 0}
+PLAIN_GEMM = (Config(128, 256, 64, 256, 4, **_PLAIN), Config(256, 128, 64, 256, 4, **_PLAIN))
+PLAIN_GEMM_SP = (
+    SparseConfig(128, 256, 64, 256, 4, **_PLAIN, turned=True), SparseConfig(256, 128, 128, 256, 3, **_PLAIN),
+)  # fmt: skip
+PLAIN_FP8 = (Config(128, 256, 128, 256, 4, out="bfloat16", panel=0),)
 ATTENTION = {
     64: (
-        AttentionConfig(64, 64, 128, 2), AttentionConfig(64, 64, 128, 3), AttentionConfig(128, 128, 256, 2),
-        AttentionConfig(128, 64, 256, 3),
+        AttentionConfig(64, 64, 128, 2), AttentionConfig(128, 128, 256, 2), AttentionConfig(128, 64, 256, 3),
+        AttentionConfig(128, 128, 256, 2, overlap="always"),
     ),
     128: (
         AttentionConfig(64, 64, 128, 2), AttentionConfig(128, 128, 256, 2), AttentionConfig(128, 128, 256, 3),
-        AttentionConfig(128, 64, 256, 3), AttentionConfig(128, 64, 256, 2, 128),
+        AttentionConfig(128, 64, 256, 3), AttentionConfig(128, 64, 256, 2),
+        AttentionConfig(128, 128, 256, 2, overlap="never"),
     ),
+}  # fmt: skip
+
+#: Of the gradients, where ``m`` are queries of a trip and ``n`` keys of a block.
+BACKWARD = (AttentionConfig(64, 128, 256, 2), AttentionConfig(64, 64, 128, 2), AttentionConfig(32, 128, 256, 2))
+
+
+#: Options that no device has timed yet, for the same ordinary source: sections ``options_...`` put them side by side.
+_ROOM = {"staged_results": "always"}
+#: Blocks that load for each other: those that stay would come first.
+CLUSTERS: dict[str, dict[str, Any]] = {
+    "clusters": {"workers": "never", "clusters": "always"}, "clusters_of_4": {"workers": "never", "clusters": 4},
+}  # fmt: skip
+OPTIONS_GEMM: tuple[tuple[int, str, dict[str, Any]], ...] = (
+    (4, "default", {}), (4, "stmatrix", {"workers": "never", "stmatrix": "always", **_ROOM}),
+    (4, "blocks", {"workers": "never"}), *((4, name, options) for name, options in CLUSTERS.items()),
+    (3, "default", {}), (3, "workers", {"workers": "always"}),
+    (3, "workers_stored_later", {"workers": "always", **_ROOM}),
+    (3, "workers_stored_later_stmatrix", {"workers": "always", "stmatrix": "always", **_ROOM}),
+)  # fmt: skip
+OPTIONS_FP8: dict[str, dict[str, Any]] = {
+    "fast": {"fast_accum": True}, "promote": {"promote": 128}, "promote_workers": {"promote": 128, "workers": "always"},
+    "exact": {}, "blocks": {"fast_accum": True, "workers": "never"},
+    **{name: {"fast_accum": True, **options} for name, options in CLUSTERS.items()},
+}  # fmt: skip
+OPTIONS_ATTENTION: dict[str, dict[str, Any]] = {
+    "default": {}, "copier": {"workers": "always"}, "copier_overlap": {"workers": "always", "overlap": "always"},
+    "stmatrix": {"stmatrix": "always"}, "copier_stmatrix": {"workers": "always", "stmatrix": "always"},
 }  # fmt: skip
 
 
@@ -116,7 +162,8 @@ def scaled_product(size: int, c: Config) -> Any:
             A_s = T.alloc_shared((c.m, c.k), "float8_e4m3fn")
             B_s = T.alloc_shared((c.n, c.k), "float8_e4m3fn")
             C_f = T.alloc_fragment((c.m, c.n), "float32")
-            T.use_swizzle(c.panel)
+            if c.panel:
+                T.use_swizzle(c.panel)
             T.clear(C_f)
             for k in T.Pipelined(T.ceildiv(size, c.k), num_stages=c.stages):
                 T.copy(A[by * c.m, k * c.k], A_s)
@@ -136,13 +183,17 @@ def scaled_product(size: int, c: Config) -> Any:
 
 
 def attention(h: Heads, c: AttentionConfig) -> Any:
-    """Return the program of attention over whole blocks of keys; only those on the diagonal have a mask."""
-    scale = _LOG2_E / h.dim**0.5
+    """Return the program of attention over whole blocks of keys; only those on the diagonal have a mask.
+
+    Of the causal form the last queries, which see most keys, come first: the short blocks fill the gaps at the end.
+    """
+    scale = LOG2_E / h.dim**0.5
     t = T.Tensor(h.shape, "float16")
 
     @T.prim_func
     def main(Q: t, K: t, V: t, R: t) -> None:
-        with T.Kernel(h.length // c.m, h.heads, h.batch, threads=c.threads) as (bx, by, bz):
+        with T.Kernel(h.length // c.m, h.heads, h.batch, threads=c.threads) as (at, by, bz):
+            bx = h.length // c.m - 1 - at if h.causal else at
             Q_s = T.alloc_shared((c.m, h.dim), "float16")
             K_s = T.alloc_shared((c.n, h.dim), "float16")
             V_s = T.alloc_shared((c.n, h.dim), "float16")
@@ -179,7 +230,12 @@ def attention(h: Heads, c: AttentionConfig) -> Any:
                 T.gemm(weights, V_s, result)
             for i, j in T.Parallel(c.m, h.dim):
                 result[i, j] = result[i, j] / total[i]
-            T.copy(result, R[bz, by, bx * c.m, 0])
+            if c.staged:
+                R_s = T.alloc_shared((c.m, h.dim), "float16")
+                T.copy(result, R_s)
+                T.copy(R_s, R[bz, by, bx * c.m, 0])
+            else:
+                T.copy(result, R[bz, by, bx * c.m, 0])
 
     return main
 
@@ -187,21 +243,27 @@ def attention(h: Heads, c: AttentionConfig) -> Any:
 def gemms(size: int) -> list[Candidate]:
     """Return the dense float16 products, one of them on ``mma.sync`` to compare with."""
     plain = Candidate(f"gemm_{size}_mma_{GEMM[0]}", functools.partial(product, size, GEMM[0]), {"wgmma": "never"})
-    return [*_both(f"gemm_{size}", ((str(c), functools.partial(product, size, c)) for c in GEMM)), plain]
+    ordinary = [_ordinary(f"gemm_{size}_{c}", functools.partial(product, size, c)) for c in PLAIN_GEMM]
+    return [*ordinary, *_both(f"gemm_{size}", ((str(c), functools.partial(product, size, c)) for c in GEMM)), plain]
 
 
 def sparse_gemms(size: int) -> list[Candidate]:
     """Return the 2:4 sparse float16 products."""
-    return _both(f"gemm_sp_{size}", ((str(c), functools.partial(sparse_product, size, c)) for c in GEMM_SP))
+    made = [(c, functools.partial(sparse_product, size, c)) for c in (*PLAIN_GEMM_SP, *GEMM_SP)]
+    ordinary = [_ordinary(f"gemm_sp_{size}_{c}", program) for c, program in made[: len(PLAIN_GEMM_SP)]]
+    for name, options in ({"blocks": {"workers": "never"}} | CLUSTERS).items():
+        ordinary += [Candidate(f"gemm_sp_{size}_{c}_{name}", x, options) for c, x in made[: len(PLAIN_GEMM_SP)]]
+    return [*ordinary, *_both(f"gemm_sp_{size}", ((str(c), program) for c, program in made[len(PLAIN_GEMM_SP) :]))]
 
 
 def scaled_gemms(size: int) -> list[Candidate]:
     """Return the 8-bit products with scales."""
-    return _both(
-        f"fp8_{size}",
-        ((f"{c.m}x{c.n}x{c.k}_s{c.stages}{'_st' * c.staged}", functools.partial(scaled_product, size, c)) for c in FP8),
-        fast_accum=True,
-    )
+
+    def named(c: Config) -> tuple[str, Any]:
+        return f"{c.m}x{c.n}x{c.k}_s{c.stages}{'_st' * c.staged}", functools.partial(scaled_product, size, c)
+
+    ordinary = [_ordinary(f"fp8_{size}_{name}", made, fast_accum=True) for name, made in map(named, PLAIN_FP8)]
+    return [*ordinary, *_both(f"fp8_{size}", map(named, FP8), fast_accum=True)]
 
 
 def attentions(h: Heads) -> list[Candidate]:
@@ -209,8 +271,62 @@ def attentions(h: Heads) -> list[Candidate]:
     found: list[Candidate] = []
     for c in ATTENTION[h.dim]:
         program = functools.partial(attention, h, c)
-        found += _both(f"attention_{h}", [(str(c), program)], fast_math=True, max_registers=c.registers or None)
+        found += _both(f"attention_{h}", [(str(c), program)], fast_math=True, max_registers=c.registers or None,
+                       overlap=c.overlap)  # fmt: skip
     return found
+
+
+def options_of_gemms(size: int) -> list[Candidate]:
+    """Return dense float16 products with and without options that were not timed."""
+    found = []
+    for stages, name, options in OPTIONS_GEMM:
+        c = Config(128, 256, 64, 256, stages, **_PLAIN)
+        found.append(Candidate(f"options_gemm_{size}_s{stages}_{name}", functools.partial(product, size, c), options))
+    return found
+
+
+def options_of_scaled_gemms(size: int) -> list[Candidate]:
+    """Return 8-bit products whose sums are kept in different ways."""
+    program = functools.partial(scaled_product, size, PLAIN_FP8[0])
+    return [Candidate(f"options_fp8_{size}_{name}", program, options) for name, options in OPTIONS_FP8.items()]
+
+
+def options_of_attentions(h: Heads) -> list[Candidate]:
+    """Return attention with and without threads that copy."""
+    found = []
+    for c in (AttentionConfig(128, 128, 256, 2), AttentionConfig(128, 128, 256, 2, staged=False)):
+        for name, more in OPTIONS_ATTENTION.items():
+            options = {"wgmma": "always", "bulk_copies": "always", "fast_math": True, **more}
+            found.append(Candidate(f"options_attention_{h}_{c}_{name}", functools.partial(attention, h, c), options))
+    return found
+
+
+def gradients(h: Heads) -> list[Candidate]:
+    """Return the gradients of attention: the programs of the example."""
+    found: list[Candidate] = []
+    for c in BACKWARD:
+        sizes = (h.batch, h.heads, h.length, h.length, h.dim, h.causal, "float16", c.m, c.n, c.threads, c.stages)
+        program = functools.partial(_example().backward, *sizes)
+        options = {"wgmma": "always", "bulk_copies": "always", "fast_math": True, "overlap": c.overlap}
+        found.append(Candidate(f"backward_{h}_{c.m}x{c.n}_t{c.threads}_s{c.stages}", program, options))
+    return found
+
+
+def row_products(h: Heads) -> Candidate:
+    """Return the sums over rows that the gradients take."""
+    sizes = (h.batch, h.heads, h.length, h.dim)
+    return Candidate(f"backward_{h}_rows", functools.partial(_example().row_products, *sizes), {"fast_math": True})
+
+
+def _example() -> Any:
+    folder = str(Path(__file__).parents[1] / "examples")
+    sys.path += [] if folder in sys.path else [folder]
+    return importlib.import_module("attention_backward")
+
+
+def _ordinary(name: str, program: Any, **options: Any) -> Candidate:
+    """Return a program that is compiled with the default options."""
+    return Candidate(f"{name}_default", program, options)
 
 
 def _both(prefix: str, programs: Iterable[tuple[str, Any]], **more: Any) -> list[Candidate]:

@@ -11,10 +11,10 @@ import tile_core as tile
 import tile_core.language as T
 
 
-def softmax(M: int, N: int, dtype: str = "float32", block_M: int = 1) -> Any:
+def softmax(M: int, N: int, dtype: str = "float32", block_M: int = 1, threads: int = 0) -> Any:
     @T.prim_func
     def main(X: T.Tensor((M, N), dtype), Y: T.Tensor((M, N), dtype)):
-        with T.Kernel(T.ceildiv(M, block_M), threads=threads_for(N)) as bx:
+        with T.Kernel(T.ceildiv(M, block_M), threads=threads or threads_for(N)) as bx:
             x = T.alloc_fragment((block_M, N), "float32")
             top = T.alloc_fragment((block_M,), "float32")
             total = T.alloc_fragment((block_M,), "float32")

@@ -64,9 +64,10 @@ def test_every_folder_is_seen() -> None:
     assert [str(folder) for folder in folders if not (folder / "__init__.py").exists()] == []
 
 
-def test_a_name_is_that_of_one_class(modules: list[size.Module]) -> None:
-    """In the core; backends may say what they have in common with another in the same word."""
-    assert size.homonyms([m for m in modules if m.package == "tile_core"]) == {}
+@pytest.mark.parametrize("package", sorted(path.name for path in ROOT.glob("packages/*/src/tile_*")))
+def test_a_name_is_that_of_one_class(modules: list[size.Module], package: str) -> None:
+    """In a package and the core; two backends may say what they have in common in the same word."""
+    assert size.homonyms([m for m in modules if m.package in ("tile_core", package)]) == {}
 
 
 def test_without_one_nothing_is_found(root: Path) -> None:

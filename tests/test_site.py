@@ -39,7 +39,7 @@ def test_names_that_a_page_recommends_exist(page: str) -> None:
 def test_names_that_are_said_to_be_missing_are_missing() -> None:
     _, missing, _ = parts("from-tilelang.md")
     found = set(re.findall(r"`T\.(\w+)(?=`)", "\n".join(missing)))
-    assert len(found) > 10
+    assert len(found) > 2
     assert found & names_of_t() == set()
 
 

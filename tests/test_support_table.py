@@ -29,7 +29,7 @@ from tile_core.target import Target
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
 
 ROWS = {str(row): row for row in support.rows()}
-EVERYWHERE = [n for n in names.names() if n.targets == "all" and n.example is not None]
+EVERYWHERE = [n for n in names.names() if n.is_common and n.example is not None]
 
 
 #: How the names of instructions, from which ``explain`` reports, spell element types.

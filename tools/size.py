@@ -14,6 +14,7 @@ stands in two packages.
 from __future__ import annotations
 
 import ast
+import functools
 import io
 import sys
 import tokenize
@@ -45,15 +46,17 @@ class Module:
         Of the file.
     tree
         Its syntax tree.
-    code
-        Line numbers and texts of its lines of code.
     """
 
     package: str
     name: str
     path: Path
     tree: ast.Module
-    code: list[tuple[int, str]]
+
+    @functools.cached_property
+    def code(self) -> list[tuple[int, str]]:
+        """Line numbers and texts of its lines of code."""
+        return _code(self.path, self.tree)
 
 
 def main() -> None:
@@ -156,8 +159,7 @@ def modules_of(root: Path) -> Iterator[Module]:
             parts = path.relative_to(source.parent).with_suffix("").parts
             parts = parts[:-1] if parts[-1] == "__init__" else parts
             package = ".".join(parts[:2]) if parts[1:2] == ("testing",) else parts[0]
-            tree = ast.parse(path.read_text(encoding="utf-8"))
-            yield Module(package, ".".join(parts), path, tree, _code(path, tree))
+            yield Module(package, ".".join(parts), path, ast.parse(path.read_text(encoding="utf-8")))
 
 
 def _code(path: Path, tree: ast.Module) -> list[tuple[int, str]]:

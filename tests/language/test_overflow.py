@@ -230,6 +230,37 @@ def test_indices_of_runtime_values_that_leave_their_type(target: str, v: int) ->
     assert b[11].tolist() == [at(a, wrapped(wrapped(v + i) * 2 - v * 2)) for i in over]
 
 
+@T.prim_func
+def moved(A: T.Tensor((16,), "int32"), D: T.Tensor((m,), "int32"), v: T.int32, B: T.Tensor((5, 8), "int32")):
+    with T.Kernel(1, threads=32):
+        for i in range(-(2**31), TOP, 2**29):
+            p = T.cast((T.cast(i, "int64") + 2**31) // 2**29, "int32")
+            B[0, p] = D[0 - T.max(0, i)]
+            B[1, p] = D[-1 - T.min(i, -1)]
+            B[2, p] = D[5 - T.max(5, T.min(v, i))]
+            B[3, p] = A[(T.max(v, 2) - TOP) + (TOP - T.max(i, 3))]
+        for i in T.Parallel(8):
+            B[4, i] = D[(T.max(v, 2**30) - 2**30) + (i - T.max(v, 7)) + 2**30]
+
+
+@pytest.mark.parametrize("v", [-7, 9, TOP, -(2**31)])
+@pytest.mark.parametrize("target", TARGETS)
+def test_terms_that_are_moved_leave_no_type(target: str, v: int) -> None:
+    """``0 - max(0, i)`` is never out of its type, the equal ``min(0, 0 - i)`` is at the least ``i``."""
+    a, d, b = np.arange(1, 17, dtype=np.int32), np.arange(100, 117, dtype=np.int32), np.full((5, 8), -1, np.int32)
+    compiled(moved, target)(a, d, v, b)
+
+    def at(t: np.ndarray, p: int) -> int:
+        return int(t[p]) if 0 <= p < len(t) else 0
+
+    over = range(-(2**31), TOP, 2**29)
+    assert b[0].tolist() == [at(d, -max(0, i)) for i in over]
+    assert b[1].tolist() == [at(d, -1 - min(i, -1)) for i in over]
+    assert b[2].tolist() == [at(d, 5 - max(5, min(v, i))) for i in over]
+    assert b[3].tolist() == [at(a, max(v, 2) - max(i, 3)) for i in over]
+    assert b[4].tolist() == [at(d, max(v, 2**30) + i - max(v, 7)) for i in range(8)]
+
+
 @pytest.mark.parametrize("target", TARGETS)
 def test_sums_of_a_runtime_start_keep_a_loop_without_guards(target: str) -> None:
     """One comparison before the loop proves that nothing wraps: it is done in 64 bits."""

@@ -1,4 +1,4 @@
-"""Examples of names that make values: one expression each, of a parallel loop or of a thread."""
+"""Examples of names that make values, one expression each, of a parallel loop or of a thread; and of expert steps."""
 
 from __future__ import annotations
 
@@ -77,4 +77,107 @@ warp_reduce_max: T.warp_reduce_max(x)
 warp_reduce_min: T.warp_reduce_min(x)
 warp_reduce_bitand: T.warp_reduce_bitand(n)
 warp_reduce_bitor: T.warp_reduce_bitor(n)
+"""
+
+#: Statements of copies, barriers, clusters and products that guarantee an instruction.
+STEPS = """
+tma_copy: T.tma_copy(A[0:64, 0:64], S)
+tma_store_wait:
+    T.tma_copy(S, A[0:64, 0:64])
+    T.tma_store_wait()
+async_copy:
+    T.async_copy(A[0:64, 0:64], S)
+    T.ptx_wait_group(0)
+ptx_commit_group:
+    T.async_copy(A[0:64, 0:64], S)
+    T.ptx_commit_group()
+    T.ptx_wait_group(0)
+ptx_wait_group:
+    T.async_copy(A[0:64, 0:64], S)
+    T.ptx_wait_group(0)
+tma_gather4:
+    four = T.alloc_shared((4, 64), "float32")
+    T.tma_gather4(A, four, 0, [3, 1, 1, 0])
+tma_scatter4:
+    four = T.alloc_shared((4, 64), "float32")
+    T.clear(four)
+    T.tma_scatter4(four, B, 0, [3, 1, 2, 0])
+tcgen05_gemm:
+    x = T.alloc_shared((128, 64), "float16")
+    y = T.alloc_fragment((128, 128), "float32")
+    T.clear(x)
+    T.tcgen05_gemm(x, x, y, False, True, clear_accum=True)
+alloc_tmem:
+    x = T.alloc_shared((128, 64), "float16")
+    sums = T.alloc_tmem((128, 128), "float32")
+    y = T.alloc_fragment((128, 128), "float32")
+    T.clear(x)
+    T.tcgen05_gemm(x, x, sums, False, True, clear_accum=True)
+    T.copy(sums, y)
+tcgen05_gemm_scaled:
+    x, s = T.alloc_shared((128, 64), "float8_e4m3fn"), T.alloc_shared((128, 2), "float8_e8m0fnu")
+    y = T.alloc_fragment((128, 128), "float32")
+    T.clear(x)
+    T.fill(s, 0.5)
+    T.tcgen05_gemm_scaled(x, s, x, s, y, False, True, clear_accum=True)
+tcgen05_gemm_sp:
+    x = T.alloc_shared((128, 32), "float16")
+    e = T.alloc_shared((128, 4), "int16")
+    y = T.alloc_fragment((128, 64), "float32")
+    T.clear(x)
+    T.fill(e, 0x4444)
+    T.tcgen05_gemm_sp(x, e, H, y, clear_accum=True)
+tma_gather4_bytes: T.tma_gather4_bytes(64, "float16")
+cluster_arrive:
+    T.cluster_arrive()
+    T.cluster_wait()
+cluster_arrive_relaxed:
+    T.cluster_arrive_relaxed()
+    T.cluster_wait()
+cluster_wait:
+    T.cluster_arrive()
+    T.cluster_wait()
+cluster_sync: T.cluster_sync()
+cluster_size: blocks = T.cluster_size()
+block_rank_in_cluster: rank = T.block_rank_in_cluster()
+alloc_barrier: full = T.alloc_barrier(128)
+alloc_cluster_barrier: free = T.alloc_cluster_barrier([128, 128])
+barrier_arrive:
+    full = T.alloc_barrier(128)
+    T.barrier_arrive(full)
+barrier_wait:
+    full = T.alloc_barrier(128)
+    T.barrier_arrive(full)
+    T.barrier_wait(full, 0)
+mbarrier_arrive:
+    full = T.alloc_barrier([128, 128])
+    T.mbarrier_arrive(full[1])
+mbarrier_wait_parity:
+    full = T.alloc_barrier(128)
+    T.mbarrier_arrive(full)
+    T.mbarrier_wait_parity(full, 0)
+mbarrier_expect_tx:
+    full = T.alloc_barrier(128)
+    T.mbarrier_expect_tx(full, 64 * 64 * 4)
+    T.tma_copy(A[0:64, 0:64], S, barrier=full)
+    T.mbarrier_arrive(full)
+    T.mbarrier_wait_parity(full, 0)
+fence_proxy_async: T.fence_proxy_async()
+fence_barrier_init: T.fence_barrier_init()
+wait_wgmma:
+    T.wgmma_gemm(H, H, F)
+    T.wait_wgmma(0)
+warpgroup_arrive: T.warpgroup_arrive()
+warpgroup_commit_batch: T.warpgroup_commit_batch()
+warpgroup_fence_operand: T.warpgroup_fence_operand(F)
+warpgroup_wait:
+    T.wgmma_gemm(H, H, F)
+    T.warpgroup_wait(0)
+set_max_nreg:
+    with T.ws(0):
+        T.set_max_nreg(40, False)
+wgmma_gemm: T.wgmma_gemm(H, H, F)
+wgmma_gemm_sp: T.wgmma_gemm_sp(values, meta, H, F)
+simdgroup_gemm_sp: T.simdgroup_gemm_sp(values, meta, H, F)
+cooperative_tensor_gemm_sp: T.cooperative_tensor_gemm_sp(values, meta, H, F)
 """

@@ -11,7 +11,7 @@ import textwrap
 from dataclasses import dataclass
 from functools import cache
 
-from pages.example_values import THREAD, VALUE
+from pages.example_values import STEPS, THREAD, VALUE
 
 #: What a frame begins with.
 HEAD = "import numpy as np\n\nimport tile_core as tile\nimport tile_core.language as T\n\n"
@@ -96,7 +96,7 @@ def _of_type(name: str) -> Example | None:
 @cache
 def _examples() -> dict[str, Example]:
     found: dict[str, Example] = {}
-    for kind, text in (("file", _FILE), ("block", _BLOCK), ("value", VALUE), ("thread", THREAD)):
+    for kind, text in (("file", _FILE), ("block", _BLOCK + STEPS), ("value", VALUE), ("thread", THREAD)):
         name = ""
         for line in text.strip("\n").splitlines():
             if not line.startswith(" ") and line:
@@ -135,9 +135,42 @@ _PRODUCT = """
             A[by, bx] = 1
 """
 
+_CLUSTERS = """
+    @T.prim_func
+    def kernel(A: T.Tensor((64,), "int32")):
+        with T.ClusterKernel(4, cluster_dims=2, threads=32) as bx:
+            A[bx] = T.block_rank_in_cluster()
+"""
+_EXCHANGE = """
+    @T.prim_func
+    def kernel(A: T.Tensor((4, 8, 32), "float32"), B: T.Tensor((4, 8, 32), "float32")):
+        with T.ClusterKernel(4, cluster_dims=2, threads=32) as bx:
+            S = T.alloc_shared((8, 32), "float32")
+            R = T.alloc_shared((8, 32), "float32")
+            arrived = T.alloc_cluster_barrier(1)
+            T.copy(A[bx, :, :], S)
+            T.copy_cluster(S, R, dst_block=1 - T.block_rank_in_cluster(), remote_barrier=arrived)
+            T.mbarrier_wait_parity(arrived, 0)
+            T.copy(R, B[bx, :, :])
+"""
+_DEPENDENT = """
+    @T.prim_func
+    def kernel(A: T.Tensor((64, 64), "float32"), B: T.Tensor((64, 64), "float32")):
+        with T.Kernel(1, threads=128):
+            T.pdl_sync()  # nothing of A or B is accessed before it
+            S = T.alloc_shared((64, 64), "float32")
+            T.copy(A, S)
+            T.pdl_trigger()
+            T.copy(S, B)
+"""
+
 _FILE = f"""
 prim_func:{_PRODUCT}
 Kernel:{_PRODUCT}
+ClusterKernel:{_CLUSTERS}
+copy_cluster:{_EXCHANGE}
+pdl_sync:{_DEPENDENT}
+pdl_trigger:{_DEPENDENT}
 macro:
     @T.macro
     def square(x):
@@ -255,6 +288,14 @@ tile.load:
     with tempfile.TemporaryDirectory() as folder:
         path = tile.compile(clear, target="cuda:sm_80").export(f"{{folder}}/clear.tile")
         tile.load(path, runtime="emulator")(np.ones(64, "float32"))
+tile.pointers:
+    @T.prim_func
+    def kernel(P: T.Tensor((2,), T.ptr("float32")), B: T.Tensor((2, 8), "float32")):
+        with T.Kernel(2, threads=32) as bx:
+            T.copy(T.make_tensor(P[bx], (8,)), B[bx, 0])
+
+
+    print(tile.compile(kernel, "cpu", out_idx=1)(tile.pointers([np.ones(8, "float32"), np.zeros(8, "float32")])))
 tile.numerics: tile.numerics.codecs.decode(np.array([56], "uint8"), "float8_e4m3fn")
 tile.sparse: values, metadata = tile.sparse.compress(tile.sparse.prune(np.ones((64, 64), "float16")))
 tile.targets: tile.targets()
@@ -286,6 +327,11 @@ gemm_v2: T.gemm_v2(H, H, F)  # the same as T.gemm
 GemmWarpPolicy: T.gemm(H, H, F, policy=T.GemmWarpPolicy.FullRow)
 gemm_sp: T.gemm_sp(values, meta, H, F)
 gemm_sp_v2: T.gemm_sp_v2(values, meta, H, F)  # the same as T.gemm_sp
+gemm_scaled:
+    x, s = T.alloc_shared((64, 64), "float8_e4m3fn"), T.alloc_shared((64, 2), "float8_e8m0fnu")
+    T.copy(A, x)
+    T.fill(s, 0.5)
+    T.gemm_scaled(x, s, x, s, F, transpose_B=True)  # a scale for 32 elements
 gather: T.gather(A, n, F)
 scatter: T.scatter(F, B, n)
 fp8_scaled_matmul:
@@ -405,57 +451,4 @@ simdgroup_multiply_accumulate:
     a = T.alloc_fragment((64, 64), "float16")
     T.simdgroup_load(a, H)
     T.simdgroup_multiply_accumulate(F, a, a)
-tma_copy: T.tma_copy(A[0:64, 0:64], S)
-tma_gather4:
-    four = T.alloc_shared((4, 64), "float32")
-    T.tma_gather4(A, four, 0, [3, 1, 1, 0])
-tma_scatter4:
-    four = T.alloc_shared((4, 64), "float32")
-    T.clear(four)
-    T.tma_scatter4(four, B, 0, [3, 1, 2, 0])
-tcgen05_gemm:
-    x = T.alloc_shared((128, 64), "float16")
-    y = T.alloc_fragment((128, 128), "float32")
-    T.clear(x)
-    T.tcgen05_gemm(x, x, y, False, True, clear_accum=True)
-tma_gather4_bytes: T.tma_gather4_bytes(64, "float16")
-alloc_barrier: full = T.alloc_barrier(128)
-barrier_arrive:
-    full = T.alloc_barrier(128)
-    T.barrier_arrive(full)
-barrier_wait:
-    full = T.alloc_barrier(128)
-    T.barrier_arrive(full)
-    T.barrier_wait(full, 0)
-mbarrier_arrive:
-    full = T.alloc_barrier([128, 128])
-    T.mbarrier_arrive(full[1])
-mbarrier_wait_parity:
-    full = T.alloc_barrier(128)
-    T.mbarrier_arrive(full)
-    T.mbarrier_wait_parity(full, 0)
-mbarrier_expect_tx:
-    full = T.alloc_barrier(128)
-    T.mbarrier_expect_tx(full, 64 * 64 * 4)
-    T.tma_copy(A[0:64, 0:64], S, barrier=full)
-    T.mbarrier_arrive(full)
-    T.mbarrier_wait_parity(full, 0)
-fence_proxy_async: T.fence_proxy_async()
-fence_barrier_init: T.fence_barrier_init()
-wait_wgmma:
-    T.wgmma_gemm(H, H, F)
-    T.wait_wgmma(0)
-warpgroup_arrive: T.warpgroup_arrive()
-warpgroup_commit_batch: T.warpgroup_commit_batch()
-warpgroup_fence_operand: T.warpgroup_fence_operand(F)
-warpgroup_wait:
-    T.wgmma_gemm(H, H, F)
-    T.warpgroup_wait(0)
-set_max_nreg:
-    with T.ws(0):
-        T.set_max_nreg(40, False)
-wgmma_gemm: T.wgmma_gemm(H, H, F)
-wgmma_gemm_sp: T.wgmma_gemm_sp(values, meta, H, F)
-simdgroup_gemm_sp: T.simdgroup_gemm_sp(values, meta, H, F)
-cooperative_tensor_gemm_sp: T.cooperative_tensor_gemm_sp(values, meta, H, F)
 """

@@ -27,7 +27,7 @@ GROUPS = {
     "launch": ("The launch and memory", "language.launch language.schedulers language.alloc language.annotate"),
     "loops": ("Loops, choices and checks", "trace.loops trace.choices trace.assertions"),
     "moves": ("Moving data", "ops.copy ops.fill ops.transpose ops.view ops.gather ops.im2col"),
-    "products": ("Matrix products", "ops.gemm ops.gemm_sp ops.fp8 ops.dp4a"),
+    "products": ("Matrix products", "ops.gemm ops.gemm_sp ops.gemm_scaled ops.fp8 ops.dp4a"),
     "reductions": (
         "Reductions, scans and atomics",
         "language.reducers ops.reduce ops.fold ops.sort ops.topk ops.logsumexp ops.scan ops.atomic",
@@ -107,9 +107,14 @@ class Name:
         return None if first.text == self.text else first
 
     @property
+    def is_common(self) -> bool:
+        """Whether every target has it."""
+        return not self.backend and self.text.removeprefix("T.") not in OPTIONAL
+
+    @property
     def targets(self) -> str:
         """Where it can be used, in words."""
-        return _where(self) if self.backend or self.text.removeprefix("T.") in OPTIONAL else "all"
+        return "all" if self.is_common else _where(self)
 
 
 @cache

@@ -19,7 +19,14 @@ TOPICS = {
         "dequant_gemm",
         "stochastic_quantization",
     ),
-    "Attention and rows by index": ("flash_attention", "decode", "sparse_attention", "kv_cache", "moe"),
+    "Attention and rows by index": (
+        "flash_attention",
+        "attention_backward",
+        "decode",
+        "sparse_attention",
+        "kv_cache",
+        "moe",
+    ),
     "Rows and elements": ("softmax", "rms_norm", "cumsum", "top_k", "dropout", "elementwise"),
 }
 #: Files that are no examples of kernels.

@@ -124,7 +124,7 @@ def columns() -> dict[str, tuple[str, ...]]:
 @cache
 def rows() -> tuple[Row, ...]:
     """Return all rows, in the order of the page."""
-    return (*_gemms(), *_sparse(), *_scaled(), *_moves(), *_reductions(), *_atomics(), *_others())
+    return (*_gemms(), *_sparse(), *_scaled(), *_block_scaled(), *_moves(), *_reductions(), *_atomics(), *_others())
 
 
 def _gemms() -> Iterator[Row]:
@@ -163,6 +163,15 @@ def _scaled() -> Iterator[Row]:
         yield Row("fp8_scaled_matmul", "gemm", {"A": a, "B": b, "C": "float32"}, staged, dict.fromkeys("MNK", SIZE))
 
 
+def _block_scaled() -> Iterator[Row]:
+    from tile_core.ops.gemm_scaled import ELEMENTS
+
+    staged = {"A": "shared", "B": "shared", "C": "fragment"}
+    for a, b in product(ELEMENTS, ELEMENTS):
+        types = {"A": a, "B": b, "C": "float32"}
+        yield Row("gemm_scaled", "gemm_scaled", types, staged, dict.fromkeys("MNK", SIZE))
+
+
 def _moves() -> Iterator[Row]:
     for dtype in DTYPES:
         yield Row("pipelined copy", "copy", {"src": dtype, "dst": dtype}, {"src": "global", "dst": "shared"})
@@ -177,7 +186,7 @@ def _moves() -> Iterator[Row]:
 def _reductions() -> Iterator[Row]:
     axes = {"N": LONG}
     for kind, (name, d) in product(KINDS, DTYPES.items()):
-        narrow = d.is_narrow and kind not in ("max", "min", "absmax")
+        narrow = (d.is_narrow or name == "tfloat32") and kind not in ("max", "min", "absmax")
         truth = kind in ("any", "all")
         if not truth and (narrow or (name == "bool" and kind in ("sum", "abssum", "prod"))):
             continue
@@ -191,7 +200,7 @@ def _reductions() -> Iterator[Row]:
     for kind, name in product(("argmax", "argmin"), DTYPES):
         yield Row(kind, "fold", {"src": name, "dst": "int32"}, {"src": "fragment", "dst": "fragment"}, axes)
     for kind, (name, d) in product(("cumsum", "cumprod", "cummax"), DTYPES.items()):
-        if not d.is_narrow and name != "bool":
+        if not d.is_narrow and name != "bool" and (kind == "cummax" or name != "tfloat32"):
             yield Row(kind, "scan", {"src": name, "dst": name}, {"src": "shared", "dst": "shared"}, axes)
 
 

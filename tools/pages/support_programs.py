@@ -79,6 +79,26 @@ def _fp8(row: Row) -> Any:
     return kernel
 
 
+def _block_scaled(row: Row) -> Any:
+    """Return a product with a power of two for each row of 32 elements."""
+    a, b, c = (row.types[x] for x in "ABC")
+
+    @T.prim_func
+    def kernel(
+        A: T.Tensor((SIZE, SIZE), a), B: T.Tensor((SIZE, SIZE), b), C: T.Tensor((SIZE, SIZE), c),
+        P: T.Tensor((SIZE, 1), "float8_e8m0fnu"), Q: T.Tensor((SIZE, 1), "float8_e8m0fnu"),
+    ) -> None:  # fmt: skip
+        with T.Kernel(1, threads=THREADS):
+            left, right = _placed(A, "shared", (SIZE, SIZE), a), _placed(B, "shared", (SIZE, SIZE), b)
+            rows = _placed(P, "shared", (SIZE, 1), "float8_e8m0fnu")
+            columns = _placed(Q, "shared", (SIZE, 1), "float8_e8m0fnu")
+            total = _placed(C, "fragment", (SIZE, SIZE), c)
+            T.gemm_scaled(left, rows, right, columns, total, transpose_B=True)
+            T.copy(total, C)
+
+    return kernel
+
+
 def _move(row: Row) -> Any:
     """Return a copy, transposition or movement of rows."""
     dtype, name = next(iter(row.types.values())), row.name
@@ -177,7 +197,7 @@ def _im2col(row: Row) -> Any:
 
 
 PROGRAMS: dict[str, Callable[[Row], Any]] = {
-    "gemm": _gemm, "gemm_sp": _gemm_sp, "fp8_scaled_matmul": _fp8, "copy": _move,
+    "gemm": _gemm, "gemm_sp": _gemm_sp, "fp8_scaled_matmul": _fp8, "gemm_scaled": _block_scaled, "copy": _move,
     "pipelined copy": _pipelined, "fill": _move, "transpose": _move,
     "gather": _move, "scatter": _move, "reduce": _reduce, "scan": _reduce, "fold": _reduce,
     "atomic": _atomic, "atomic_load": _atomic,

@@ -29,7 +29,9 @@ def text_for(case: Case, context: Context) -> KernelText:
     values = values_of(case, found)
     if any(values[param] % by for param, by in found.facts.divides.items()):
         assert found.general is not None
-        found = found.general()
+        general = found.general()
+        assert general is not None, "a case whose sizes a kernel refuses has no text"
+        return general
     return found
 
 

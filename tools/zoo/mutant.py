@@ -28,6 +28,13 @@ class Mutant:
     new: str
     at: int | None = None
 
+    def changes(self, text: str) -> bool:
+        """Whether the text has such a place."""
+        try:
+            return self.apply(text) != text
+        except LookupError:
+            return False
+
     def apply(self, text: str) -> str:
         """Return the changed text.
 

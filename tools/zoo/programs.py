@@ -12,6 +12,7 @@ import numpy as np
 
 import tile_core.language as T
 from tile_core import sparse
+from tile_core.numerics import codecs
 
 from .case import Case, Wanted, example, poisoned
 
@@ -110,6 +111,50 @@ def gemm_sp_case(M: int, N: int, K: int, dtype: str, cutlass: bool, block: tuple
     exact = pruned.astype("float64") @ b.astype("float64")
     c = poisoned((M, N), str(program.params[3].dtype))
     return Case(program, (values, metadata, b, c), (Wanted(3, exact, 0.0),))
+
+
+def scaled_gemm(
+    M: int, N: int, K: int, types: tuple[str, str], per: int, block: tuple[int, int, int], stages: int = 2
+) -> Any:
+    """Return a product with a scale for ``per`` elements along K; elements of 4 bits are two in a byte of uint8."""
+    (dtype, scale), (block_M, block_N, block_K) = types, block
+    packed = dtype == "float4_e2m1fn"
+    held, row, part = ("uint8", K // 2, block_K // 2) if packed else (dtype, K, block_K)
+    named = {"A_format": dtype, "B_format": dtype} if packed else {}
+
+    @T.prim_func
+    def scaled(
+        A: T.Tensor((M, row), held), A_scale: T.Tensor((M, K // per), scale),
+        B: T.Tensor((N, row), held), B_scale: T.Tensor((N, K // per), scale), C: T.Tensor((M, N), "float32"),
+    ):  # fmt: skip
+        with T.Kernel(T.ceildiv(N, block_N), T.ceildiv(M, block_M), threads=128) as (bx, by):
+            A_shared, B_shared = T.alloc_shared((block_M, part), held), T.alloc_shared((block_N, part), held)
+            rows, columns = (T.alloc_shared((lines, block_K // per), scale) for lines in (block_M, block_N))
+            C_local = T.alloc_fragment((block_M, block_N), "float32")
+            T.clear(C_local)
+            for k in T.Pipelined(T.ceildiv(K, block_K), num_stages=stages):
+                T.copy(A[by * block_M, k * part], A_shared)
+                T.copy(B[bx * block_N, k * part], B_shared)
+                T.copy(A_scale[by * block_M, k * (block_K // per)], rows)
+                T.copy(B_scale[bx * block_N, k * (block_K // per)], columns)
+                T.gemm_scaled(A_shared, rows, B_shared, columns, C_local, transpose_B=True, **named)
+            T.copy(C_local, C[by * block_M, bx * block_N])
+
+    return scaled
+
+
+def scaled_case(
+    M: int, N: int, K: int, types: tuple[str, str], per: int, block: tuple[int, int, int], stages: int = 2
+) -> Case:
+    """Return such a product of small numbers."""
+    (dtype, scale), rng, given, wide = types, np.random.default_rng(M + N + K), [], []
+    for lines in (M, N):
+        x, factors = rng.integers(-3, 4, (lines, K)).astype("float32"), 2.0 ** rng.integers(-3, 4, (lines, K // per))
+        codes = codecs.encode(x, dtype)
+        given += [codecs.pack4(codes) if dtype == "float4_e2m1fn" else codes, codecs.encode(factors, scale)]
+        wide.append(x.astype("float64") * np.repeat(factors, per, axis=1))
+    program = scaled_gemm(M, N, K, types, per, block, stages)
+    return Case(program, (*given, poisoned((M, N), "float32")), (Wanted(4, wide[0] @ wide[1].T, 0.0),))
 
 
 def gemm_sp_turned_case(M: int, N: int, K: int, block: tuple[int, int, int]) -> Case:

@@ -127,6 +127,11 @@ class ZooTests:
             assert not result.reports, "\n".join(map(str, result.reports))
             assert not launch.wrong(case, text, result)
 
+    def test_mutants_change_texts(self) -> None:
+        """Each has its place in the text of today: only some of them run with a commit."""
+        stale = [m for m in self.zoo.mutants if not m.changes(self.zoo.text_of(m.kernel).text)]
+        assert not stale, "\n".join(f"{m.kernel}: {m.name}: {m.pattern}" for m in stale)
+
     @pytest.mark.sweep(8)
     def test_mutant(self, mutant: Mutant) -> None:
         """A mutant that nobody finds is either no mistake, or a gap in the emulator."""

@@ -61,7 +61,7 @@ def turned():
 
 @pytest.fixture(scope="module")
 def facts():
-    return explain_facts(product(), "cuda:sm_90a")
+    return explain_facts(product(), "cuda:sm_90a", {"bulk_copies": "never", "staged_results": "never"})
 
 
 class TestBlock:
@@ -96,7 +96,9 @@ class TestBlock:
         found = explain_facts(product(), "cuda:sm_90a", {"wgmma": "always"})
         (loop,) = found.block.loops
         assert "use the slots, which lasts until waited for" in " ".join(loop.schedule)
-        for buffer in found.block.shared:
+        rings = [b for b in found.block.shared if b.name in ("A_s", "B_s")]
+        assert len(rings) == 2
+        for buffer in rings:
             assert int(buffer.first.rpartition(":")[2]) < int(buffer.last.rpartition(":")[2])
 
     def test_pipeline(self, facts):
@@ -227,7 +229,7 @@ class TestBinary:
 
 class TestText:
     def test_sections(self):
-        text = explain(product(), "cuda:sm_90a")
+        text = explain(product(), "cuda:sm_90a", {"bulk_copies": "never"})
         for title in (
             "tile ops", "fragments in registers", "shared memory of a block", "layouts of shared memory",
             "pipelined loops", "global memory", "taken for granted", "binary", "passes",
@@ -275,3 +277,12 @@ class TestSlow:
 
     def test_the_host_has_one_way(self):
         assert explain_facts(product("float32"), "cpu").warnings == ()
+
+
+def test_slots_that_do_not_fit_have_the_line_of_their_allocation():
+    program = product(size=1024, stages=12)
+    with pytest.raises(tile.TileError) as refused:
+        lower(program, make_context("cuda:sm_80"), installed())
+    assert refused.value.code == "U301"
+    assert "A_s = T.alloc_shared" in str(refused.value) or "B_s = T.alloc_shared" in str(refused.value)
+    assert "num_stages=" in str(refused.value)

@@ -21,6 +21,13 @@ MANIFEST = tile_backend()
         ({"max_registers": 15}, "max_registers is None or a number from 16 to 255"),
         ({"max_registers": 256}, "max_registers is None or a number from 16 to 255"),
         ({"max_registers": 32.0}, "max_registers is None or a number from 16 to 255"),
+        ({"bulk_copies": "often"}, "bulk_copies is one of 'never', 'auto', 'always'"),
+        ({"block_order": True}, "block_order is one of 'never', 'auto', 'always'"),
+        ({"staged_results": "yes"}, "staged_results is one of 'never', 'auto', 'lanes', 'always'"),
+        ({"workers": 0}, "workers is one of 'never', 'auto', 'always', or a number of blocks"),
+        ({"workers": True}, "or a number of blocks"),
+        ({"clusters": 3}, "clusters is one of 'never', 'auto', 'always', 'pairs', or 2 or 4 blocks"),
+        ({"clusters": True}, "or 2 or 4 blocks"),
         ({"fastmath": True}, "'fast_math'"),
     ],
 )

@@ -331,8 +331,9 @@ __global__ void k(float* out) {
 }
 """
 
-    def run(self, text):
-        facts = facts_of(text, grid=(4, 1, 1), shared_bytes=128, cluster=(2, 1, 1))
+    def run(self, text, cluster=(2, 1, 1)):
+        grid = tuple(4 if n > 1 else 1 for n in cluster)
+        facts = facts_of(text, grid=grid, shared_bytes=128, cluster=cluster)
         return run(text, [floats(4, 32)], facts=facts, dialect=MINI_CLUSTERS)
 
     def test_blocks_read_each_others_memory(self):
@@ -343,15 +344,22 @@ __global__ void k(float* out) {
     @pytest.mark.parametrize(
         ("dialect", "cluster", "says"),
         [
-            (MINI, (2, 1, 1), r"a cluster.*at most 1 x 1 x 1 blocks"),
-            (MINI_CLUSTERS, (16, 1, 1), r"a cluster.*at most 8 x 1 x 1 blocks"),
-            (MINI_CLUSTERS, (1, 2, 1), r"a cluster.*at most 8 x 1 x 1 blocks"),
+            (MINI, (2, 1, 1), r"a cluster.*at most 1 blocks"),
+            (MINI_CLUSTERS, (16, 1, 1), r"a cluster.*at most 8 blocks"),
+            (MINI_CLUSTERS, (8, 2, 1), r"a cluster.*at most 8 blocks"),
         ],
     )
     def test_clusters_that_are_not_modelled(self, dialect, cluster, says):
         facts = facts_of(self.TEXT, grid=(16, 2, 1), shared_bytes=128, cluster=cluster)
         with pytest.raises(LaunchRefused, match=says):
             run(self.TEXT, [floats(32, 32)], facts=facts, dialect=dialect)
+
+    @pytest.mark.parametrize("axis", ["y", "z"])
+    def test_they_lie_along_any_axis(self, axis):
+        cluster = (1, 2, 1) if axis == "y" else (1, 1, 2)
+        result = self.run(self.TEXT.replace("blockIdx.x", f"blockIdx.{axis}"), cluster)
+        assert result.ok
+        np.testing.assert_array_equal(result.outputs["out"], (np.arange(4) ^ 1)[:, None] * 100 + np.arange(32))
 
     def test_a_missing_barrier_is_found(self):
         assert "race" in kinds(self.run(self.TEXT.replace("cluster_sync();", "__syncthreads();", 1)))

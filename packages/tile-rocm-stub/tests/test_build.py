@@ -38,6 +38,27 @@ def test_a_code_object_and_its_facts():
     assert 0 < made.facts["registers"] < 32
 
 
+def test_a_loop_that_is_too_large_to_be_unrolled_is_compiled():
+    """Each of 8 elements of a thread takes 64 products of 8-bit floats, which are decoded by integer arithmetic."""
+
+    @T.prim_func
+    def scaled(
+        A: T.Tensor((64, 64), "float8_e4m3fn"), P: T.Tensor((64, 2), "float8_e8m0fnu"), C: T.Tensor((64, 64), "float32")
+    ):
+        with T.Kernel(1, threads=128):
+            x, s = T.alloc_shared((64, 64), "float8_e4m3fn"), T.alloc_shared((64, 2), "float8_e8m0fnu")
+            F = T.alloc_fragment((64, 64), "float32")
+            T.copy(A, x)
+            T.copy(P, s)
+            T.copy(C, F)
+            T.gemm_scaled(x, s, x, s, F, transpose_B=True)
+            T.copy(F, C)
+
+    compiler()
+    found = lower(scaled, make_context("rocm"), installed()).lowered
+    assert build.code_object(found, "gfx942").data[:4] == b"\x7fELF"
+
+
 def test_the_adapter_builds_for_what_keeps_kernels():
     compiler()
     (adapter,) = installed().runtimes(installed().resolve_target("rocm"))

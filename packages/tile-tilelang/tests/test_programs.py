@@ -10,8 +10,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+import ml_dtypes
+import numpy as np
 import pytest
 
+import tile_core as tile
 from tile_tilelang.__main__ import main
 from tile_tilelang.errors import NoScript, NotAnswered
 from tile_tilelang.running import answering, run
@@ -39,6 +42,30 @@ def test_runs_here_and_compiles_for_sm_90a(path: Path, capfd: pytest.CaptureFixt
     assert out
     assert "lines for cuda:sm_90a" in err
     assert not ours()
+
+
+@pytest.mark.parametrize("form", ["explicit", "other_form"])
+def test_products_in_tensor_memory(form: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """The program prints the size of its texts; its kernels are right where they are emulated."""
+    pytest.importorskip("tile_emulator")
+    path = Path(__file__).with_name("programs_tensor_memory") / "matmul.py"
+    program = run(str(path))[form]
+    assert capsys.readouterr().out.count("lines") == 2
+    kernel = tile.compile(program, "cuda:sm_100a", runtime="emulator")  # type: ignore[arg-type]
+    rng = np.random.default_rng()
+    a, b = (rng.integers(-2, 3, shape).astype(ml_dtypes.bfloat16) for shape in ((260, 192), (136, 192)))
+    c = np.full((260, 136), np.nan, ml_dtypes.bfloat16)
+    kernel(a, b, c)
+    exact = a.astype("float32") @ b.astype("float32").T
+    np.testing.assert_array_equal(c.astype("float32"), exact.astype(ml_dtypes.bfloat16).astype("float32"))
+
+
+def test_pairs_of_blocks_are_refused_by_name(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    text = (Path(__file__).with_name("programs_tensor_memory") / "matmul.py").read_text(encoding="utf-8")
+    script = tmp_path / "pairs.py"
+    script.write_text(text.replace("use_2cta=False", "use_2cta=True"), encoding="utf-8")
+    assert main([str(script)]) == 1
+    assert "use_2cta" in capsys.readouterr().err
 
 
 @pytest.mark.sweep(12)
@@ -77,12 +104,12 @@ def test_a_refusal_is_shown_with_the_line_of_the_script(tmp_path: Path, capsys: 
         "@T.prim_func",
         "def kernel(A: T.Tensor((64,), 'float32')):",
         "    with T.Kernel(1, threads=32):",
-        "        T.tcgen05_gemm_sp(A, A, A, A)",
+        "        T.tcgen05_mma(A, A, A)",
     ]
     script.write_text("\n".join(lines), encoding="utf-8")
     assert main([str(script)]) == 1
     said = capsys.readouterr().err
-    assert said.startswith("error[K651] T.tcgen05_gemm_sp of TileLang")
+    assert said.startswith("error[K651] T.tcgen05_mma of TileLang")
     assert f"{script}:5" in said
     assert "write T.gemm(A, B, C)" in said
 

@@ -17,7 +17,7 @@ from tile_tilelang.words import HINTS, KEYWORDS, REFUSED
 #: Names of the language that programs use, besides those that are tile's own.
 USED = """
     alloc_barrier mbarrier_wait_parity mbarrier_arrive mbarrier_expect_tx barrier_wait barrier_arrive
-    alloc_tmem tcgen05_gemm tcgen05_mma_arrive tma_copy tma_store_wait
+    alloc_tmem tcgen05_gemm tcgen05_gemm_blockscaled tcgen05_mma_arrive tma_copy tma_store_wait
     disable_warp_group_reg_alloc set_max_nreg no_set_max_nreg annotate_producer_reg_dealloc annotate_consumer_reg_alloc
     make_swizzled_layout make_full_bank_swizzled_layout make_half_bank_swizzled_layout make_linear_layout
     ClusterKernel block_rank_in_cluster cluster_sync cluster_arrive cluster_wait alloc_cluster_barrier

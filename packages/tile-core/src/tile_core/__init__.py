@@ -28,6 +28,7 @@ _LAZY = {
     "layout": "tile_core.layout:",
     "load": "tile_core.runtime.export:load",
     "numerics": "tile_core.numerics:",
+    "pointers": "tile_core.runtime.pointers:pointers",
     "sparse": "tile_core.sparse:",
     "targets": "tile_core.plugins.manager:targets",
 }

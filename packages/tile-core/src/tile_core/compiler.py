@@ -28,7 +28,7 @@ from tile_core.runtime.settings import path_of, program_of
 
 if TYPE_CHECKING:
     from tile_core.abi.adapter import RuntimeAdapter
-    from tile_core.ir.program import Program
+    from tile_core.ir.program import ParamInfo, Program
     from tile_core.passes.spine import Plan
     from tile_core.plugins.manager import Plugins
     from tile_core.target import Target
@@ -116,6 +116,10 @@ def lower(program: Program, ctx: Context, plugins: Plugins, dump: str | Path | N
     return plan
 
 
+def _param(p: ParamInfo, access: Any) -> Param:
+    return Param(p.name, p.kind, p.dtype, p.shape, p.strides, access, addresses=p.addresses)  # type: ignore[arg-type]
+
+
 def signature_of(program: Program, out_idx: int | Sequence[int] | None = None) -> Signature:
     """Return the parameters of a program as the runtime checks them."""
     from tile_core.analysis.dominating_writes import initialised_by_program
@@ -125,10 +129,7 @@ def signature_of(program: Program, out_idx: int | Sequence[int] | None = None) -
     access = accesses(program.func.body, effects)
     access |= dict.fromkeys(initialised_by_program(program.func.body, effects) & access.keys(), "write")
     by_var = dict(zip((p.name for p in program.params), (str(v.name) for v in program.func.params), strict=True))
-    params = tuple(
-        Param(p.name, p.kind, p.dtype, p.shape, p.strides, access.get(by_var[p.name], "read"))  # type: ignore[arg-type]
-        for p in program.params
-    )
+    params = tuple(_param(p, access.get(by_var[p.name], "read")) for p in program.params)
     chosen = tuple(program.outputs) if out_idx is None and program.outputs else out_idx
     own = len(params) - len(program.workspaces)
     # What a workspace holds before a call is nobody's: verify fills it with poison.

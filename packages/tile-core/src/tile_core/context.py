@@ -7,11 +7,11 @@ variable or a plugin again.
 from __future__ import annotations
 
 import dataclasses
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from tile_core.knobs import Knobs
 from tile_core.manifest import BackendManifest
+from tile_core.records import dataclass
 from tile_core.target import Capabilities, Target
 
 if TYPE_CHECKING:

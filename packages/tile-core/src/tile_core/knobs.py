@@ -12,12 +12,12 @@ import os
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextvars import ContextVar
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from tile_core.errors.guess import hint, nearest
 from tile_core.errors.plugins import InvalidKnob
+from tile_core.records import dataclass
 
 PREFIX = "TILE_"
 

@@ -11,11 +11,11 @@ import operator
 import os
 import re
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass
 from typing import Any
 
 from tile_core.compat.distributions import version_of
 from tile_core.errors.plugins import InvalidManifest
+from tile_core.records import dataclass
 from tile_core.target import KIND
 
 API_VERSION = (1, 0)

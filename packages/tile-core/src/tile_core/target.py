@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import field, fields
 from typing import Any, Generic, TypeVar
 
 from tile_core.dtypes import DTYPES
 from tile_core.errors.plugins import InvalidDeclaration, MalformedTarget, MissingFact
+from tile_core.records import dataclass
 
 T = TypeVar("T")
 
@@ -95,6 +96,9 @@ class Capabilities:
         Largest number of threads of one block.
     shared_bytes
         Bytes of shared memory that one block may use.
+    shared_banks
+        Into how many banks of four bytes it is divided, each of which answers one request at a time; 0 if nothing is
+        known, or nothing gained by caring.
     code_operations
         Operations that loops may write out in the code of one thread: compilers of the target's text take more than
         seconds for more, so beyond it loops stay loops (see ``simt/code_size.py``).
@@ -110,6 +114,8 @@ class Capabilities:
         At how many barriers parts of a block's threads can wait, beside that of the block.
     phase_barriers
         Whether threads can arrive at objects in shared memory, and wait for a phase of one.
+    max_cluster
+        Blocks of a cluster, which run together and reach each other's shared memory, at most; 1 without clusters.
     offset_bits
         Width of the integers that the elements of a tensor of constant shape are counted with: 32 or 64.
     group_reductions
@@ -134,6 +140,7 @@ class Capabilities:
     execution_width: int | None = None
     max_threads: int = 1024
     shared_bytes: int = 0
+    shared_banks: int = 0
     code_operations: int = 20_000
     vector_bytes: tuple[int, ...] = ()
     async_copies: frozenset[str] = frozenset()
@@ -141,6 +148,7 @@ class Capabilities:
     atomics: frozenset[tuple[str, str]] = frozenset()
     partial_barriers: int = 0
     phase_barriers: bool = False
+    max_cluster: int = 1
     offset_bits: int = 32
     group_reductions: frozenset[tuple[str, str]] = frozenset()
     loose_extremes: bool = False
@@ -158,7 +166,10 @@ class Capabilities:
         _require(grouped, "execution_width", width, "a power of two up to 64, or None")
         _require(_is_count(self.max_threads, 1), "max_threads", self.max_threads, positive)
         _require(_is_count(self.shared_bytes, 0), "shared_bytes", self.shared_bytes, "0 or more bytes")
+        banks = self.shared_banks
+        _require(_is_count(banks, 0) and banks & (banks - 1) == 0, "shared_banks", banks, "0 or a power of two")
         _require(_is_count(self.code_operations, 1), "code_operations", self.code_operations, positive)
+        _require(_is_count(self.max_cluster, 1), "max_cluster", self.max_cluster, positive)
         _require(_is_count(self.partial_barriers, 0), "partial_barriers", self.partial_barriers, "0 or more")
         ascending = tuple(sorted(set(self.vector_bytes)))
         legal = self.vector_bytes == ascending and all(_is_count(v, 1) for v in self.vector_bytes)

@@ -6,13 +6,13 @@ import contextlib
 import hashlib
 from collections.abc import Callable, Mapping
 from concurrent.futures import Executor, ProcessPoolExecutor, as_completed
-from dataclasses import dataclass
 from multiprocessing import get_context
 from typing import TYPE_CHECKING, Any
 
 from tile_core.compat.types import Argument
 from tile_core.errors.base import TileError
 from tile_core.errors.setup import WorkerEnded
+from tile_core.records import dataclass
 from tile_core.runtime.results import Measured
 
 if TYPE_CHECKING:

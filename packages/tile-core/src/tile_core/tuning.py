@@ -9,13 +9,13 @@ from __future__ import annotations
 import functools
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from tile_core.compat.types import Argument
 from tile_core.errors import InternalError, TileError
 from tile_core.errors.language import BadArgument
 from tile_core.errors.launch import CannotFreeze, NoWorkingConfig
+from tile_core.records import dataclass
 from tile_core.runtime.results import Measured, Measurements
 from tile_core.runtime.settings import count_of, path_of
 from tile_core.tasks import How, Task, run_tasks, task_of

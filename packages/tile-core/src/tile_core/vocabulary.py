@@ -63,6 +63,7 @@ _MODULES = {
     "ops.view": "reshape view",
     "ops.gemm": "gemm gemm_v2=gemm GemmWarpPolicy",
     "ops.gemm_sp": "gemm_sp gemm_sp_v2",
+    "ops.gemm_scaled": "gemm_scaled",
     "ops.gather": "gather scatter",
     "ops.fp8": "fp8_scaled_matmul",
     "ops.reduce": (

@@ -134,6 +134,15 @@ def test_without_a_general_text_a_call_is_refused(change, message):
     assert caught.value.where == HERE
 
 
+def test_a_general_text_that_does_not_exist_is_a_refusal_too():
+    asked = []
+    choice = TextChoice(KernelText("first", facts(), lambda: asked.append(1)), lambda kernel: kernel.text)
+    for _ in range(2):
+        with pytest.raises(TextDoesNotServe, match="'m' is 17"):
+            choice([{2: 17}.get(i, v) for i, v in enumerate(GOOD)])
+    assert choice(GOOD) == "first"
+
+
 def test_a_load_that_fails_is_tried_again():
     results = iter([OSError("no driver"), "loaded"])
 

@@ -34,6 +34,8 @@ for n in (0, 1, 3, 4, 6, 8, 13):
     x = np.random.default_rng(n).standard_normal(n).astype("float32")
     np.testing.assert_array_equal(kernel(x), x * np.float32(2))
 import text_backend
+from tile_core.runtime.arrays import device_text
+assert device_text((2, 1)).endswith(":1")  # as the check of an array on a device does
 assert not {{"tvm", "tvm_ffi", "torch", "tile_core.compiler"}} & set(sys.modules), sorted(sys.modules)
 print(kernel, sorted(text_backend.COUNTS))
 """

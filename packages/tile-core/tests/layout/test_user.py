@@ -156,7 +156,9 @@ def test_arrays_are_no_shortcut_past_the_function() -> None:
 
 def test_too_large() -> None:
     with pytest.raises(LayoutTooLarge, match="K306"):
-        Layout((2048, 2048), lambda i, j: i * 2048 + j)
+        Layout((2048, 2048), lambda i, j: i * 2048 + (j ^ i % 8))
+    with pytest.raises(LayoutTooLarge, match=r"K306[\s\S]*divide the extents evenly"):
+        Layout((2047, 2048), lambda i, j: (i // 8, j, i % 8))
     assert Layout((2048, 2048), row_major((2048, 2048))).span == 1 << 22
 
 

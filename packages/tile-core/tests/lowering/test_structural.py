@@ -1,5 +1,7 @@
 """The short ways to TVM's structural walk and map find what TVM's own functions find."""
 
+from concurrent.futures import ThreadPoolExecutor
+
 import pytest
 
 from tile_core.compat import structural
@@ -23,6 +25,42 @@ def test_walk(kinds):
     assert mine
     assert len(mine) == len(theirs)
     assert all(a.same_as(b) for a, b in zip(mine, theirs, strict=True))
+
+
+ATOMS = {
+    "constant": tirx.IntImm("int32", 3),
+    "constant of a float": tirx.FloatImm("float32", 3.0),
+    "scalar": tirx.Var("x", "int32"),
+    "buffer with sizes that are variables": tirx.decl_buffer((tirx.Var("n", "int32"), 4), "float32", "A"),
+}
+
+
+@pytest.mark.parametrize("root", [*ATOMS.values(), tree()], ids=[*ATOMS, "tree"])
+@pytest.mark.parametrize("kinds", [tirx.Var, tirx.IntImm, (ir.Call, tirx.FloatImm), ir.Expr, (tirx.Add, tirx.Var)])
+def test_collect(kinds, root):
+    theirs: list[object] = []
+    tvm_ffi.structural_walk(root, [(kinds, theirs.append)])
+    for _ in range(2):  # the second time with what the first one made
+        mine = structural.collect(root, kinds)
+        assert len(mine) == len(theirs)
+        assert all(a.same_as(b) for a, b in zip(mine, theirs, strict=True))
+
+
+def test_threads_that_collect_do_not_meet():
+    first = structural.collect(tree(), tirx.Var)
+    with ThreadPoolExecutor(4) as pool:
+        found = list(pool.map(lambda _: len(structural.collect(tree(), tirx.Var)), range(200)))
+    assert found == [len(first)] * 200
+
+
+@pytest.mark.parametrize("root", ATOMS.values(), ids=ATOMS)
+@pytest.mark.parametrize("kinds", [tirx.IntImm, (tirx.Var, tirx.FloatImm), ir.Expr])
+def test_map_of_atoms(kinds, root):
+    def change(node):
+        return tirx.IntImm("int32", 7) if not isinstance(node, tirx.Var) else node
+
+    mine, theirs = structural.mapped(root, kinds, change), tvm_ffi.structural_map(root, (kinds, change))
+    assert tvm_ffi.structural_equal(mine, theirs, map_free_vars=False)
 
 
 @pytest.mark.parametrize("kinds", [tirx.IntImm, (tirx.IntImm, tirx.Cast)])

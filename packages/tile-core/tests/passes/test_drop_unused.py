@@ -48,6 +48,19 @@ def test_nothing_to_do_is_the_same_object():
     assert drop_unused(body) is body
 
 
+def test_buffers_that_nothing_accesses():
+    names = ("stored", "loaded", "viewed", "view", "idle", "idle_view")
+    stored, loaded, viewed, view, idle, idle_view = (tirx.decl_buffer([4], "int32", n, layout=None) for n in names)
+    zero = nodes.int_const(0)
+    body = nodes.seq([
+        *(tirx.AllocBuffer(b) for b in (stored, loaded, viewed, idle)),
+        *(tirx.DeclBuffer(v, data=tirx.buffer_data(b)) for v, b in ((view, viewed), (idle_view, stored))),
+        nodes.store(stored, nodes.load(loaded, [zero]), [zero]), tirx.Evaluate(nodes.load(view, [zero])),
+    ])  # fmt: skip
+    kept = collect(drop_unused(body), (tirx.AllocBuffer, tirx.DeclBuffer))
+    assert [str(d.buffer.name) for d in kept] == ["stored", "loaded", "viewed", "view"]
+
+
 def test_nothing_is_left():
     body = drop_unused(tirx.Bind(var("a"), nodes.int_const(1)))
     assert not bound(body)

@@ -173,6 +173,30 @@ def test_the_analyzer_is_right_about_narrow_types(kind: str) -> None:
                 assert distance % modulus.coeff == 0 if modulus.coeff else distance == 0, f"{about}: {modulus}"
 
 
+@pytest.mark.parametrize(("least", "most"), [(-(2**31), 0), (-(2**31), 2**30), (2**30, 2**31 - 1), (0, 2**31 - 2)])
+def test_simplified_indices_overflow_nowhere(least: int, most: int) -> None:
+    """An index that overflows at no values of its variables does not either after the analyzer has changed it."""
+    rng, changed, large = random.Random(f"{least} {most}"), 0, (2**31 - 1, -(2**31), 2**30, -(2**30) - 1)
+    i, j, h = (nodes.fresh(name) for name in "ijh")
+    make = Expressions(rng, [i, j, h], [])
+    while changed < SAMPLES * 10:
+        constant = nodes.int_const(rng.choice(large) if rng.random() < 0.3 else rng.randint(-9, 9))
+        forms = (constant - tirx.Max(make.index(1), h), (make.index(2) - make.index(1)) + constant, make.index(3))
+        e, analyzer, ranges = rng.choice(forms), Analyzer(), Ranges()
+        extent = nodes.int_const(most - least + 1, "int64")
+        analyzer.bind(i, ir.Range.from_min_extent(nodes.int_const(least, "int64"), extent))
+        analyzer.bind(j, ir.Range.from_min_extent(nodes.int_const(-3), nodes.int_const(15)))
+        ranges.set(i, (least, most))
+        ranges.set(j, (-3, 11))
+        if ranges.overflows(e) or (simple := analyzer.simplify(e)).same_as(e):
+            continue
+        changed += 1
+        for _ in range(12):
+            names = {i: rng.choice([least, most, rng.randint(least, most)]), j: rng.randint(-3, 11)}
+            names[h] = rng.choice([-(2**31), 2**31 - 1, 5])
+            assert value(simple, {}, names) == value(e, {}, names), f"{e} with {names}: {simple}"
+
+
 @pytest.mark.parametrize("kind", ["int32", "int64"])
 def test_analyses_of_indices_are_right(kind: str) -> None:
     """What our passes ask TVM's analyzer, on every target: forms, bounds, proofs, and linear coefficients."""

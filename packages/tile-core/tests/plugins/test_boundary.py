@@ -37,6 +37,7 @@ HOOKS = {
     "tile_pipeline": lambda p, t: p.pipeline(t, SPINE),
     "tile_runtimes": lambda p, t: p.runtimes(t),
     "tile_emulation": lambda p, t: p.emulation(t),
+    "tile_strategies": lambda p, t: p.strategies(t),
 }
 
 

@@ -239,6 +239,8 @@ def test_any_other_error_names_backend_and_hook(world):
         ("tile_runtimes", [1], "a sequence of RuntimeAdapters"),
         ("tile_emulation", "model", "a Dialect or None"),
         ("tile_emulation", 7, "a Dialect or None"),
+        ("tile_strategies", None, "a mapping of names"),
+        ("tile_strategies", {"odd": 7}, "a mapping of names"),
     ],
 )
 def test_rubbish_names_backend_and_hook(world, hook, answer, expected):
@@ -254,7 +256,7 @@ def test_rubbish_names_backend_and_hook(world, hook, answer, expected):
 
 
 def test_the_contract_file_documents_every_hook():
-    assert len(HOOKS) == 8
+    assert len(HOOKS) == 9
     for name in HOOKS:
         text = inspect.getdoc(getattr(hookspecs, name)) or ""
         assert "Called" in text, name

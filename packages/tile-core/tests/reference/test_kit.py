@@ -7,7 +7,7 @@ from tile_core.reference import execute
 from tile_core.testing import tables
 from tile_core.testing.case import LANES, Case
 from tile_core.testing.data import seed_of
-from tile_core.testing.run import argument, differences, load
+from tile_core.testing.run import argument, differences, load, with_tables
 
 pytestmark = pytest.mark.sweep(24)
 
@@ -21,10 +21,14 @@ def problems(unit, width=32, **how):
     params = [*unit.params, *(p for part in parts for p in unit.parts[part].params)]
     for name, launch in unit.launches.items():
         data = launch.data(np.random.default_rng([0, seed_of(unit.op, unit.name, name)]))
-        arrays = {p.name: argument(p, data) for p in params}
+        arrays = {p.name: argument(p, data) for p in params if not p.of}
+        tables_too = with_tables(params, arrays)
+        given = {p.name: tables_too[p.name] for p in params}
         unwritten = [i for i, p in enumerate(params) if p.out and p.name not in data]
         symbols = {k: v for k, v in data.items() if k in program.symbols}
-        execute(program, arrays, symbols=symbols, unwritten=unwritten, width=width, **how)
+        execute(
+            program, {p.name: given[p.name] for p in params}, symbols=symbols, unwritten=unwritten, width=width, **how
+        )
         inputs = {**data, LANES: width, **{p.name: data[p.name] for p in params if p.name in data}}
         for part in parts:
             if not launch.parts or part in launch.parts:

@@ -193,3 +193,15 @@ def test_immutable_arrays_that_a_runtime_renews(launch, access):
         Binder(signature, launch)(Array(np.zeros(3, np.float32)))
     with pytest.raises(ReadOnlyOutput, match="exported as read-only"):
         call(Exported(np.zeros(3, np.float32), read_only=True))
+
+
+def test_devices_are_named_as_dlpack_names_them():
+    from tile_core.compat.devices import device_name
+    from tile_core.compat.tvm import tvm_ffi
+
+    for kind in range(1, 32):
+        try:
+            name = str(tvm_ffi.Device(kind, 0)).rpartition(":")[0]
+        except (KeyError, ValueError):
+            name = f"DLPack device type {kind}"
+        assert device_name(kind) == name

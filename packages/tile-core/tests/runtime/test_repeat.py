@@ -3,12 +3,12 @@
 import pytest
 
 from tile_core.abi.signature import Param, Signature
-from tile_core.errors import InternalError
 from tile_core.errors import launch as errors
+from tile_core.errors.setup import RuntimeBroken
 from tile_core.runtime import guards
 from tile_core.runtime.binder import Binder
 from tile_core.runtime.kernel import Kernel
-from tile_core.runtime.repeat import Repeat
+from tile_core.runtime.repeat import PreparedLaunches, Repeat
 
 torch = pytest.importorskip("torch")
 
@@ -257,7 +257,7 @@ def test_a_failure_of_the_launch():
     kernel = Kernel(Signature("f", ABC), launch, adapter=launch)
     ready(launch, kernel, *abc())
     launch.fail = ZeroDivisionError("no")
-    with pytest.raises(InternalError, match="ZeroDivisionError: no"):
+    with pytest.raises(RuntimeBroken, match="ZeroDivisionError: no"):
         kernel(*abc())
     launch.fail = errors.Overlap(kernel="f", name="A", other="B")
     with pytest.raises(errors.Overlap):
@@ -287,3 +287,82 @@ def test_a_check_that_lets_wrong_tensors_pass_is_not_used():
 
     with mock.patch.object(sys.modules["torch._C._dynamo.guards"], "TensorGuards", Guards):
         assert guards.tested_guards.__wrapped__(torch) is None
+
+
+class Preparing(Addresses):
+    """Launches that are prepared, too."""
+
+    def __init__(self, *args):
+        super().__init__(*args)
+        self.prepared, self.again = [], []
+
+    def repeat(self, values, place, moving):
+        found = super().repeat(values, place, moving)
+
+        def prepare(key):
+            self.prepared.append(key)
+            return ("prepared", key)
+
+        def again(ready, key):
+            assert ready == ("prepared", key)
+            self.again.append(key)
+
+        return Repeat(found.launch, found.masks, prepare, again)
+
+
+def test_addresses_that_come_back_are_prepared():
+    launch = Preparing()
+    call = binder(launch, *ABC)
+    args = abc()
+    for _ in range(7):
+        call(*args)
+    key = tuple(a.data_ptr() for a in args)
+    assert launch.counts == (2, 2)
+    assert (launch.prepared, launch.again) == ([key], [key] * 3)
+    for _ in range(2):  # other addresses are checked
+        call(*abc())
+    assert launch.counts == (2, 4)
+    both = torch.rand(60)
+    with pytest.raises(errors.Overlap):
+        call(both[:21].view(3, 7), args[1], both[20:35].view(3, 5))
+
+
+def test_outputs_and_integers_are_part_of_the_key():
+    launch = Preparing()
+    call = binder(
+        launch, tensor("A", "m"), Param("s", "scalar", "int32"), tensor("C", "m", access="write"), out_idx=(2,)
+    )
+    a, kept = torch.rand(5), []
+    for i in range(12):
+        kept.append(call(a, i % 2))
+    assert len({x.data_ptr() for x in kept}) == 12  # so no launch comes back
+    assert not launch.again
+    del kept
+    for i in range(200):
+        call(a, i % 2)
+    assert launch.again
+    assert all(key[0] == a.data_ptr() and key[1] in (0, 1) for key in launch.again)
+
+
+def test_floats_are_no_keys():
+    """-0.0 equals 0.0, and its bits differ."""
+    launch = Preparing()
+    call = binder(launch, tensor("A", "m", access="write"), Param("s", "scalar", "float32"))
+    a = torch.rand(5)
+    for x in (0.0, 0.0, 0.0, 0.0, -0.0):
+        call(a, x)
+    assert not launch.prepared
+    assert str(launch.short[-1][1]) == "-0.0"
+
+
+def test_what_is_kept_is_bounded():
+    made = PreparedLaunches(lambda key: key)
+    for i in range(5000):
+        made.learn((i,))
+        made.learn((i,))
+    assert made.get((4999,)) == (4999,)
+    assert made.get((0,)) is None
+    assert len(made._of) <= 256
+    for i in range(5000):
+        made.learn((-i,))
+    assert len(made._once) <= 1024

@@ -158,3 +158,20 @@ def fragments_of_users_are_not_proved(patch: Any) -> None:
         return real(a, nest, own, known) if str(a.buffer.name) not in ("f", "g") else ""
 
     patch.setattr(layout_inference, "agrees", lenient)
+
+
+def wide_numbers_are_rounded_twice(patch: Any) -> None:
+    """Conversions to tfloat32 pass through float32."""
+    from tile_core.numerics import exprs
+    from tile_core.numerics.build import cast
+
+    once = exprs.round_tfloat32_expr
+    patch.setattr(exprs, "round_tfloat32_expr", lambda value: once(cast("float32", value)))
+
+
+def constants_keep_their_digits(patch: Any) -> None:
+    """Python's numbers become constants of a type that does not hold them."""
+    from tile_core.values import constants, scalar
+
+    patch.setattr(scalar, "rounded", lambda number, dtype: number)
+    patch.setattr(constants, "round_number", lambda number, dtype: number)

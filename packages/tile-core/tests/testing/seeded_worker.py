@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 import time
 
 
@@ -14,13 +16,22 @@ def serve(pipe, target, runtime, seed, options):
             chunk = pipe.recv()
         except EOFError:
             return
-        pipe.send(("program", f"program {chunk.seed}"))
-        pipe.send(("build",))
+        used = sum(os.times()[:4])
+        pipe.send(("program", f"program {chunk.seed}", used))
+        pipe.send(("build", used))
         if chunk.seed == 1:
+            while True:
+                pass
+        if chunk.seed == 11:
             time.sleep(1000)
+        if chunk.seed == 12:
+            time.sleep(1.0)
+        if chunk.seed == 13:
+            code = "import time\nend = time.time() + 5\nwhile time.time() < end: pass"
+            subprocess.run([sys.executable, "-c", code], check=False)
         if chunk.seed == 2:
             os._exit(11)
-        pipe.send(("end", "build", 0.25))
+        pipe.send(("end", "build", 0.25, used))
         if chunk.seed == 3:
             pipe.send(("wrong", "output B: 1 of 2 elements are wrong", 0, False))
             continue

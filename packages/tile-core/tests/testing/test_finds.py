@@ -26,7 +26,7 @@ FINDS = {
     "padding in reducers": ("padding_takes_part", "cuda:sm_80", Chunk("programs", 0, 10, "reducers")),
     "T.ceildiv of signs and limits": ("ceildiv_by_sums", "cpu", Chunk("programs", 0, 10, "divisions")),
     "reads of what other iterations write": ("races_are_accepted", "cpu", Chunk("programs", 0, 40, "illegal")),
-    "floats out of range": ("conversions_by_the_processor", "cpu", Chunk("programs", 0, 10, "casts")),
+    "floats out of range": ("conversions_by_the_processor", "cpu", Chunk("programs", 2, 20, "casts")),
     "memory that nobody wrote": ("unwritten_is_read", "cpu", Chunk("programs", 0, 40, "illegal")),
     "negative indices that are known": ("negative_indices", "cpu", Chunk("programs", 2, 40, "illegal")),
     "halves of bytes": ("halves_are_stored_alone", "cuda:sm_80", Chunk("programs", 0, 10, "nibbles")),
@@ -35,6 +35,16 @@ FINDS = {
         "fragments_of_users_are_not_proved",
         "cuda:sm_80",
         Chunk("programs", 0, 20, "layouts"),
+    ),
+    "numbers that are rounded twice": (
+        "wide_numbers_are_rounded_twice",
+        "cpu",
+        Chunk("programs", 5, 20, "casts"),
+    ),
+    "constants that their type does not hold": (
+        "constants_keep_their_digits",
+        "cpu",
+        Chunk("programs", 2, 20, "casts"),
     ),
     "arrays of threads": ("arrays_of_the_block", "cpu", Chunk("programs", 0, 10, "threads")),
 }

@@ -17,6 +17,7 @@ from tile_core.testing.case import one, output, tensor
 from tile_core.testing.data import numbers, values
 from tile_core.testing.run import Session
 from tile_core.testing.strategies.memory import ON_THREADS, layouts
+from tile_core.testing.strategies.mutants import MANY
 
 
 @pytest.mark.sweep(1)
@@ -80,3 +81,25 @@ def test_an_internal_error_is_found(monkeypatch):
 def test_the_command(capsys):
     assert fuzz.main(["--count", "3", "--seed", "5", "--mutated", "0.5", "--only", "tiles"]) == 0
     assert "3 programs" in capsys.readouterr().out
+
+
+def test_programs_with_names_of_a_missing_package_have_one_witness(monkeypatch):
+    from tile_core.errors.plugins import ProvidedElsewhere
+    from tile_core.testing import search
+
+    def missing(text, name):
+        raise ProvidedElsewhere(found="ClusterKernel", distribution="tile-cuda")
+
+    monkeypatch.setattr(search, "load", missing)
+    search._second(search.Unit("fuzz", "clusters-0"))
+
+
+@pytest.mark.parametrize(("count", "runs"), [(MANY, 0), (300, 1)])
+def test_a_mutant_that_may_run_for_long_is_compiled_only(monkeypatch, count, runs):
+    body = f"for k in T.serial({count}):\n    B[0] = B[0] + A[0]"
+    params = [tensor("A", "float32", 1), output("B", "float32", 1)]
+    unit = one("fuzz", "long", params, body, lambda d: d["A"], {"": lambda rng: {"A": numbers(rng, (1,), "float32")}})
+    session, called = Session("cpu"), []
+    monkeypatch.setattr(session, "call", lambda *given: called.append(given))
+    assert fuzz.check_mutant(session, unit) == "ran"
+    assert len(called) == runs

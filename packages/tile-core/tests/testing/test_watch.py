@@ -4,11 +4,17 @@ from __future__ import annotations
 
 import importlib
 import multiprocessing
+import os
+import signal
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import pytest
 
 from tile_core.testing import watch
+from tile_core.testing.effort import effort, own_effort
 from tile_core.testing.search import Chunk, WrongProgram
 
 
@@ -41,6 +47,29 @@ def test_hanging_and_dying_programs_are_failures(monkeypatch, jobs):
     assert table["counts"]["right"] == 14
     assert table["slowest"]["build"]["seconds"] == 0.25
     assert len(said) == 3
+
+
+@pytest.mark.parametrize(("seed", "over"), [(11, True), (12, False), (13, True)])
+def test_what_waits_uses_no_time_but_not_for_ever(monkeypatch, seed, over):
+    """One program waits for ever, one for longer than the limit, and the third one's child never ends."""
+    made = _watch(monkeypatch, 1, 0.5)
+    if not over:  # on a busy machine too
+        monkeypatch.setattr(watch, "_WAITING", 100)
+    summary = made.run([Chunk("indices", seed, 7)], summary_told(made), lambda text: None)
+    assert [kind for kind, _ in summary.failures] == ["over time"] * over
+    assert summary.counts["right"] == (0 if over else 7)
+
+
+def test_effort_is_that_of_a_process_and_its_children():
+    code = "import subprocess, sys; subprocess.run([sys.executable, '-c', 'while True: pass'])"
+    with subprocess.Popen([sys.executable, "-c", code], start_new_session=True) as process:
+        try:
+            while (effort(process.pid) or 0.0) < 0.3:
+                time.sleep(0.02)
+        finally:
+            os.killpg(process.pid, signal.SIGKILL)
+    assert effort(process.pid) is None
+    assert 0.0 < own_effort() <= effort(os.getpid()) + 0.02
 
 
 def summary_told(made):

@@ -49,6 +49,10 @@ def test_neighbours_are_not_suggested(name):
         ("rand", "T.philox"),
         ("maximum", "T.max"),
         ("add", "T.Parallel"),
+        ("threadIdx", "T.get_thread_binding"),
+        ("shfl_xor_sync", "T.shfl_xor("),
+        ("atomic_cas", "T.atomic_add"),
+        ("to", "astype"),
     ],
 )
 def test_names_of_other_libraries(name, instead):
@@ -99,3 +103,26 @@ def _copy():
             T.copy(A, B)
 
     return k
+
+
+@pytest.mark.parametrize(
+    ("statement", "code", "text"),
+    [
+        (lambda x: T.cast(x), "K126", "cast.*missing a required argument: 'dtype'"),  # type: ignore[call-arg]
+        (lambda x: T.clamp(x, low=0), "K137", r"did you mean min_val=\?"),  # type: ignore[call-arg]
+        (lambda x: T.exp(x, 3), "K126", "exp.*too many positional arguments"),  # type: ignore[call-arg]
+        (lambda x: x << 1, "K103", "T.reinterpret for the bits"),
+        (lambda x: x[x > 0], "K103", r"T.where\(condition, a, b\)"),
+        (lambda x: x.to("float16"), "K140", "astype"),
+    ],
+)
+def test_mistakes_with_whole_tiles(statement, code, text):
+    with pytest.raises(TileError, match=rf"(?s){code}.*{text}"):
+
+        @T.prim_func
+        def k(A: T.Tensor((16, 16), "float32")):
+            with T.Kernel(1, threads=32):
+                x = T.alloc_fragment((16, 16), "float32")
+                T.copy(A, x)
+                y = statement(x)
+                T.copy(y, A)

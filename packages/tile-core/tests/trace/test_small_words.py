@@ -10,6 +10,7 @@ import pytest
 import tile_core as tile
 import tile_core.language as T
 from tile_core.errors.language import BadArgument
+from tile_core.errors.ops import ViewSize
 
 
 @pytest.mark.parametrize("dtype", ["float32", "int8", "float16"])
@@ -18,8 +19,8 @@ def test_clamp_with_one_limit(dtype):
     def k(A: T.Tensor[9, dtype], B: T.Tensor[(2, 9), dtype]):
         with T.Kernel(threads=32):
             for i in T.Parallel(9):
-                B[0, i] = T.clamp(A[i], low=-1)
-                B[1, i] = T.clamp(A[i], high=2)
+                B[0, i] = T.clamp(A[i], min_val=-1)
+                B[1, i] = T.clamp(A[i], max_val=2)
 
     a = np.array([-4, -1, 0, 1, 2, 3, 100, -100, 2], dtype)
     if dtype != "int8":
@@ -29,10 +30,10 @@ def test_clamp_with_one_limit(dtype):
 
 
 def test_clamp_of_python_numbers():
-    assert T.clamp(5, high=3) == 3
-    assert T.clamp(5, low=7) == 7
+    assert T.clamp(5, max_val=3) == 3
+    assert T.clamp(5, min_val=7) == 7
     assert T.clamp(0.5, 0, 1) == 0.5
-    assert math.isnan(T.clamp(math.nan, low=0.0))
+    assert math.isnan(T.clamp(math.nan, min_val=0.0))
     with pytest.raises(BadArgument, match="a limit"):
         T.clamp(1)
 
@@ -60,3 +61,22 @@ def test_a_tensor_of_one_dimension(dtype):
 
 def test_im2col_is_a_name():
     assert T.im2col is T.c2d_im2col
+
+
+@pytest.mark.parametrize("how", ["third", "data"])
+def test_a_tensor_on_the_storage_of_a_buffer(how):
+    @T.prim_func
+    def k(A: T.Tensor((8,), "float32"), B: T.Tensor((2, 4), "int32")):
+        with T.Kernel(threads=32):
+            s = T.alloc_shared((8,), "float32")
+            T.copy(A, s)
+            T.copy(T.Tensor((2, 4), "int32", s.data) if how == "third" else T.Tensor((2, 4), "int32", data=s.data), B)
+
+    a = np.arange(8, dtype="float32")
+    np.testing.assert_array_equal(tile.compile(k, "cpu", out_idx=1)(a), a.view("int32").reshape(2, 4))
+    with pytest.raises(ViewSize):
+
+        @T.prim_func
+        def other(A: T.Tensor((8,), "float32"), B: T.Tensor((9,), "float32")):
+            with T.Kernel(threads=32):
+                T.copy(T.Tensor((9,), "float32", A.data), B)

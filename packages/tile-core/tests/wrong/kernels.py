@@ -111,6 +111,14 @@ def k(A: T.Tensor((8, 16), "float8_e4m3fn"), sA: T.Tensor((8,), "float32"), B: T
     with T.Kernel(1, threads=32):
         T.fp8_scaled_matmul(A, sA, B, sB, C)
 """,
+    "blocks": """
+@T.prim_func
+def k(A: T.Tensor((8, 64), "float8_e4m3fn"), P: T.Tensor((8, 2), "float8_e8m0fnu"), C: T.Tensor((8, 8), "float32")):
+    with T.Kernel(1, threads=32):
+        c = T.alloc_fragment((8, 8), "float32")
+        T.gemm_scaled(A, P, A, P, c, transpose_B=True, clear_accum=True)
+        T.copy(c, C)
+""",
     "rows": """
 @T.prim_func
 def k(X: T.Tensor((16, 8), "float32"), R: T.Tensor((4,), "int32"), Y: T.Tensor((16, 8), "float32")):
@@ -367,6 +375,14 @@ CHANGES = [
     ("scaled", "T.fp8_scaled_matmul(A, sA, B, sB, C)", "T.fp8_scaled_matmul(A, sA, B, sB, C, A_format=3)", "K101"),
     ("scaled", "T.fp8_scaled_matmul(A, sA, B, sB, C)", "T.fp8_scaled_matmul(A, sA, B, sB, C, A_format='float8_e5m2')", "K222"),
     ("scaled", "T.fp8_scaled_matmul(A, sA, B, sB, C)", "T.fp8_scaled_matmul(A, sA, B, sB, C, transpose_B=sB)", "K212"),
+    ("blocks", "T.gemm_scaled(A, P, A, P", "T.gemm_scaled(A, A, A, P", "K211"),
+    ("blocks", "T.gemm_scaled(A, P, A, P", "T.gemm_scaled(P, P, A, P", "K211"),
+    ("blocks", "T.gemm_scaled(A, P, A, P", "T.gemm_scaled(A, P[0:8, 0:1], A, P", "K223"),
+    ("blocks", "T.gemm_scaled(A, P, A, P", "T.gemm_scaled(A, P[0:4, 0:2], A, P", "K223"),
+    ("blocks", "T.gemm_scaled(A, P, A, P", "T.gemm_scaled(A, 1.0, A, P", "K201"),
+    ("blocks", "T.gemm_scaled(A, P, A, P", "T.gemm_scaled(A, P, A", "K126"),
+    ("blocks", "transpose_B=True", "transpose_B=False", "K207"),
+    ("blocks", 'c = T.alloc_fragment((8, 8), "float32")', 'c = T.alloc_fragment((8, 8), "float64")', "K208", "T.gemm_scaled("),
     ("rows", "T.gather(X, R, s)", "T.gather(X, 3, s)", "K221"),
     ("rows", "T.gather(X, R, s)", "T.gather(X, X, s)", "K221"),
     ("rows", "T.gather(X, R, s)", "T.gather(X, [0, 1], s)", "K203"),

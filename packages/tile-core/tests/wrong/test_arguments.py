@@ -18,7 +18,7 @@ SCRATCH = {
     "S": 'T.alloc_shared((32, 32), "float32")', "F": 'T.alloc_fragment((32, 32), "float32")',
     "V": 'T.alloc_fragment((32,), "float32")', "A": 'T.alloc_shared((32, 16), "float16")',
     "E": 'T.alloc_shared((32, 2), "int16")', "B": 'T.alloc_shared((32, 32), "float16")',
-    "Q": 'T.alloc_shared((32, 32), "float8_e4m3fn")', "J": 'T.alloc_shared((4,), "int8")',
+    "Q": 'T.alloc_shared((32, 32), "float8_e4m3fn")', "O": 'T.alloc_shared((32, 1), "float8_e8m0fnu")', "J": 'T.alloc_shared((4,), "int8")',
     "K": 'T.alloc_local((1,), "int32")', "R": 'T.alloc_reducer((32,), "float32", "sum")',
     "M": 'T.make_tensor(P, (2, 8, 8, 4), "float32")', "v": 'T.alloc_var("float32", 0)',
     "G": 'T.alloc_fragment((32,), "int32")',
@@ -32,6 +32,7 @@ gemm(S:tile, S:tile, F:tile, False:flag, False:flag, 0:int, False:scalar, 1:int,
 gemm_sp(A:tile, E:tile, B:tile, F:tile, False:flag, False:flag, False:flag, 0:int, False:scalar, 1:int, 0:int)
 gather(X:tile, I:tile, S:tile)             scatter(S:tile, X:tile, I:tile)
 fp8_scaled_matmul(Q:tile, V[0:1]:tile, Q:tile, V[0:1]:tile, F:tile, False:flag)
+gemm_scaled(Q:tile, O:tile, Q:tile, O:tile, F:tile, False:flag, True:flag, 0:int, False:scalar)
 reduce_sum(F:tile, V:tile, 1:int, True:flag)                reduce_max(F:tile, V:tile, 1:int, True:flag, False:flag)
 reduce_prod(F:tile, V:tile, 1:int, True:flag)               reduce_any(F:tile, G:tile, 1:int, True:flag)
 cumprod(F:tile, F:tile, 0:int, False:flag)

@@ -8,7 +8,7 @@ no order. What they promise is checked for every trip count (``K233``).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from tile_core.compat.tvm import tirx
@@ -40,13 +40,17 @@ class Barrier:
         For messages.
     count
         Objects.
+    of_cluster
+        Whether other blocks of the cluster may arrive at it.
     """
 
-    __slots__ = ("_buffer", "_index", "count", "name")
+    __slots__ = ("_buffer", "_index", "count", "name", "of_cluster")
 
-    def __init__(self, buffer: BufferVar, name: str, count: int, index: Expr | None = None) -> None:
+    def __init__(
+        self, buffer: BufferVar, name: str, count: int, index: Expr | None = None, of_cluster: bool = False
+    ) -> None:
         self._buffer, self._index = buffer, index
-        self.name, self.count = name, count
+        self.name, self.count, self.of_cluster = name, count, of_cluster
 
     def __len__(self) -> int:
         return self.count
@@ -65,7 +69,7 @@ class Barrier:
         if constant is not None and not 0 <= constant < self.count:
             found = f"{self.name}[{constant}] is outside of its {self.count} objects"
             raise BadBarrier(found=found, fix=f"use 0 to {self.count - 1}")
-        return Barrier(self._buffer, self.name, 1, to_index(index))
+        return Barrier(self._buffer, self.name, 1, to_index(index), self.of_cluster)
 
     def place(self, op: str) -> tuple[BufferVar, Expr]:
         """Return the buffer and the index of one object.
@@ -96,35 +100,70 @@ def alloc_barrier(arrive_count: int | Sequence[int]) -> Barrier:
     BadBarrier
         Inside a loop, a branch or ``T.ws``: the whole block makes it.
     """
-    builder = _builder("alloc_barrier")
+    return _allocated("alloc_barrier", arrive_count)
+
+
+def alloc_cluster_barrier(arrive_count: int | Sequence[int]) -> Barrier:
+    """Allocate a barrier, one in each block, at which threads of all blocks of the cluster may arrive.
+
+    Parameters
+    ----------
+    arrive_count
+        As for ``T.alloc_barrier``: arrivals of all blocks together that end a phase.
+
+    Raises
+    ------
+    BadArgument, BadBarrier
+        As for ``T.alloc_barrier``.
+    """
+    made = _allocated("alloc_cluster_barrier", arrive_count)
+    made.of_cluster = True
+    return made
+
+
+def _allocated(name: str, arrive_count: int | Sequence[int]) -> Barrier:
+    builder = builder_in_launch(name)
     counts = [python_int(n) for n in (arrive_count if isinstance(arrive_count, (list, tuple)) else [arrive_count])]
     wrong = any(n is None or not 1 <= n <= MOST_ARRIVALS for n in counts)
     if wrong or not 1 <= len(counts) <= MOST_OBJECTS:
         expected = f"1 to {MOST_ARRIVALS} arrivals, or a list of 1 to {MOST_OBJECTS} such numbers"
         raise BadArgument(
-            function="alloc_barrier", name="arrive_count", found=shown(arrive_count), expected=expected,
+            function=name, name="arrive_count", found=shown(arrive_count), expected=expected,
             instead="say how many threads arrive in each phase",
         )  # fmt: skip
     if builder.scope.kind != "kernel":
-        raise BadBarrier(found="T.alloc_barrier stands inside a loop, a branch or T.ws", fix="move it before them")
-    made = allocate("alloc_barrier", (len(counts),), "uint64", "shared", "barrier")
+        raise BadBarrier(found=f"T.{name} stands inside a loop, a branch or T.ws", fix="move it before them")
+    made = allocate(name, (len(counts),), "uint64", "shared", "barrier")
     _annotate(builder, made.var, [int(n or 0) for n in counts])
     return Barrier(made.var, made.name, len(counts))
 
 
-def mbarrier_arrive(barrier: Barrier) -> None:
+def mbarrier_arrive(barrier: Barrier, cta_id: Scalar | None = None) -> None:
     """Arrive: each of the threads that execute it, those of the block or of a role, once.
 
     What a thread has read and written before is ordered before what others do after a wait for the phase.
+
+    Parameters
+    ----------
+    barrier
+        One object.
+    cta_id
+        Rank of the block of the cluster in which it arrives, at a barrier of ``T.alloc_cluster_barrier``: made of
+        constants, loop variables and ``T.block_rank_in_cluster()``. By default its own block. Only what a thread has
+        read before is ordered.
     """
     place = _object("mbarrier_arrive", barrier)
-    builder = _builder("mbarrier_arrive")
-    builder.emit(calls.barrier_arrive(*place, builder.span()))
+    builder = builder_in_launch("mbarrier_arrive")
+    if cta_id is not None and not barrier.of_cluster:
+        found = f"T.mbarrier_arrive: {barrier.name} takes arrivals of its own block only"
+        raise BadBarrier(found=found, fix="make it with T.alloc_cluster_barrier, or leave cta_id out")
+    rank = None if cta_id is None else _integer("mbarrier_arrive", "cta_id", cta_id)
+    builder.emit(calls.barrier_arrive(*place, builder.span(), rank))
 
 
-def barrier_arrive(barrier: Barrier) -> None:
+def barrier_arrive(barrier: Barrier, cta_id: Scalar | None = None) -> None:
     """Arrive at a barrier, see ``mbarrier_arrive``."""
-    mbarrier_arrive(barrier)
+    mbarrier_arrive(barrier, cta_id)
 
 
 def mbarrier_wait_parity(barrier: Barrier, parity: Scalar) -> None:
@@ -141,7 +180,7 @@ def mbarrier_wait_parity(barrier: Barrier, parity: Scalar) -> None:
         0 or 1: an integer made of constants and loop variables, such as ``(k // 2) % 2``.
     """
     place = _object("mbarrier_wait_parity", barrier)
-    builder = _builder("mbarrier_wait_parity")
+    builder = builder_in_launch("mbarrier_wait_parity")
     builder.emit(calls.barrier_wait(*place, _integer("mbarrier_wait_parity", "parity", parity), builder.span()))
 
 
@@ -164,7 +203,7 @@ def mbarrier_expect_tx(barrier: Barrier, tx: int) -> None:
         Bytes, a positive Python int.
     """
     place = _object("mbarrier_expect_tx", barrier)
-    builder = _builder("mbarrier_expect_tx")
+    builder = builder_in_launch("mbarrier_expect_tx")
     size = python_int(tx)
     if size is None or size < 1:
         expected, instead = "a positive number of bytes", "say how many bytes copies deliver"
@@ -177,7 +216,7 @@ def fence_proxy_async() -> None:
 
     The compiler places these fences; one more is harmless.
     """
-    builder = _builder("fence_proxy_async")
+    builder = builder_in_launch("fence_proxy_async")
     builder.emit(tirx.Evaluate(calls.fence_proxy(everywhere=True).value, builder.span()))
 
 
@@ -186,7 +225,7 @@ def fence_barrier_init() -> None:
 
     The compiler places these fences; one more is harmless.
     """
-    builder = _builder("fence_barrier_init")
+    builder = builder_in_launch("fence_barrier_init")
     builder.emit(tirx.Evaluate(calls.fence_init().value, builder.span()))
 
 
@@ -205,12 +244,17 @@ def as_barrier(op: str, barrier: object) -> Barrier:
 
 def count_bytes(buffer: BufferVar, index: Expr) -> None:
     """Let an object count the bytes of the copy that is the last statement."""
-    builder = _builder("tma_copy")
+    mark_last({}, [nodes.region(buffer, [index], [1])])
+
+
+def mark_last(attrs: Mapping[str, object], args: Sequence[Expr] = ()) -> None:
+    """Give the copy that is the last statement more attributes and operands."""
+    builder = builder_in_launch("tma_copy")
     old = builder.scope.statements.pop()
     assert isinstance(old, tirx.Evaluate)
-    call = old.value
-    args = [*call.args, nodes.region(buffer, [index], [1])]
-    builder.emit(tirx.Evaluate(type(call)(call.op, args, attrs=call.attrs, ret_ty=call.ty), old.span))
+    call, kept = old.value, dict(old.value.attrs or {})
+    new = type(call)(call.op, [*call.args, *args], attrs={**kept, **attrs}, ret_ty=call.ty)
+    builder.emit(tirx.Evaluate(new, old.span))
 
 
 def _object(op: str, barrier: object) -> tuple[BufferVar, Expr]:
@@ -226,7 +270,14 @@ def _integer(op: str, name: str, value: Scalar) -> Expr:
     return cast(found, DTYPES["int32"]).expr
 
 
-def _builder(name: str) -> Builder:
+def builder_in_launch(name: str) -> Builder:
+    """Return the builder of the program that a function of ``T`` is called in.
+
+    Raises
+    ------
+    OutsideKernel
+        Outside of a launch.
+    """
     builder: Builder = current(f"T.{name}")
     if builder.threads is None:
         raise OutsideKernel(what=f"T.{name}")

@@ -13,13 +13,14 @@ import importlib.util
 import math
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any
 
 from tile_core.abi.kernel_text import KernelText, LaunchFacts
 from tile_core.errors.base import Where
 from tile_core.errors.launch import TextRefused
+from tile_core.records import dataclass
 from tile_cuda.errors import NVRTC, NoNvrtc
 from tile_cuda.options import CudaOptions
 

@@ -34,8 +34,8 @@ if TYPE_CHECKING:
 WARP, WARP_BITS = 32, 5
 SHUFFLE = "shfl_sync_idx_b32"
 
-_AROUND = ("barrier_expect", "barrier_announce")
-"""Calls that may stand beside loads: any one thread may execute them."""
+_AROUND = ("barrier_expect", "barrier_announce", "barrier_wait")
+"""Calls that may stand beside loads: any one thread may execute them, the one that issues the loads."""
 
 
 def elect_issuers(plan: Plan, ctx: Context) -> Plan:
@@ -148,7 +148,9 @@ def _loads(body: Stmt) -> bool:
     plain = (tirx.Evaluate, tirx.SeqStmt, tirx.IfThenElse, tirx.For, tirx.Bind, tirx.AttrStmt)
     known = all(isinstance(x, plain) for x in collect(body, tirx.Stmt))
     named = all(_name(s) in _AROUND or _is_load(s.value) for s in collect(body, tirx.Evaluate))
-    return known and named and bool(own) and all(map(_is_load, own))
+    # A thread that waits in a loop does nothing else and keeps its number: election there is not timed.
+    waits = any(_name(s) == "barrier_wait" for s in collect(body, tirx.Evaluate)) and bool(collect(body, tirx.For))
+    return known and named and bool(own) and all(map(_is_load, own)) and not waits
 
 
 def _name(s: Stmt) -> str:

@@ -1,4 +1,4 @@
-"""Occupancy for reports: how many blocks fit on a multiprocessor at a time."""
+"""Occupancy: how many blocks fit on a multiprocessor at a time, and what lets no more of them fit."""
 
 from __future__ import annotations
 
@@ -31,3 +31,17 @@ def blocks_that_fit(record: Architecture, threads: int, registers: int, shared_b
     of_block = -(-shared_bytes // _GRANULE) * _GRANULE + _RESERVED
     whole = record.shared_bytes + _RESERVED
     return {"blocks_by_registers": most_warps // warps, "blocks_by_shared_memory": whole // of_block}
+
+
+def bytes_of_share(record: Architecture, blocks: int) -> int:
+    """Return the shared memory of a block that has one of so many equal shares of a multiprocessor's.
+
+    Parameters
+    ----------
+    record
+        The architecture.
+    blocks
+        How many fit, and no more.
+    """
+    whole = record.shared_bytes + _RESERVED
+    return whole // blocks // _GRANULE * _GRANULE - _RESERVED

@@ -4,72 +4,188 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tile_core.analysis.flow import Flow
 from tile_core.emit.tail import TextTarget, with_text
 from tile_core.ir import nodes
 from tile_core.lowering.variant import Accept, Reject
+from tile_core.ops.base import COMPLETES, OpCall, is_op
 from tile_core.passes.spine import Pass, Spine
 from tile_core.simt.notes import BLOCK
+from tile_core.simt.pipelining.lasting import sums_of
+from tile_core.simt.pipelining.overlap import TURN, Candidates
+from tile_core.simt.roles import block_in
 from tile_core.simt.spine import SimtHooks, simt_spine
 from tile_core.simt.variant import Block, SimtCall
-from tile_cuda.bulk_copies import choose_bulk_copies, is_forced
+from tile_cuda.block_order import choose_order
+from tile_cuda.bulk_copies import choose_bulk_copies, is_wanted, may_be_bytes, prefer_bulk_copies
 from tile_cuda.conversions import FP8, PLAIN, TRUNCATIONS
+from tile_cuda.divided_sums import divide_sums
 from tile_cuda.elected import elect_issuers
+from tile_cuda.explicit_copies import begin_explicit_copies
+from tile_cuda.kernel_cost import tell_slow
+from tile_cuda.matrix_stores import store_matrices
+from tile_cuda.multicast import choose_cluster
+from tile_cuda.ops.contiguous import can_copy_bytes
 from tile_cuda.ops.copy_async import can_copy as can_copy_chunks
-from tile_cuda.ops.copy_bulk import can_copy_bulk
+from tile_cuda.ops.copy_bulk import Blocks, can_copy_bulk
+from tile_cuda.ops.gemm_scaled_tensor import TensorGemmScaled
+from tile_cuda.ops.gemm_sp_tensor import TensorGemmSp
 from tile_cuda.ops.gemm_sp_wgmma import WarpgroupGemmSp
+from tile_cuda.ops.gemm_tensor import TensorGemm, asks
 from tile_cuda.ops.gemm_wgmma import WarpgroupGemm
 from tile_cuda.ops.registers import check_registers
+from tile_cuda.ops.warpgroup_cost import not_faster
+from tile_cuda.ops.warpgroup_plan import WARPGROUP, WarpgroupPlan
 from tile_cuda.products_in_flight import begin_products
-from tile_cuda.target import FP8_MMA, WGMMA
-from tile_cuda.tensor_memory import use_tensor_memory
+from tile_cuda.promotion import promote_sums
+from tile_cuda.resident_sums import keep_sums
+from tile_cuda.staged_results import layouts_of_staged, stage_results
+from tile_cuda.target import FP8_MMA, TCGEN05, WGMMA
+from tile_cuda.tensor_memory import reserve_columns, use_tensor_memory
 from tile_cuda.text import emit_plan
+from tile_cuda.uniform import share_numbers
+from tile_cuda.workers import choose_workers, may_share
 
 if TYPE_CHECKING:
+    from tile_core.compat.types import BufferVar, Stmt
     from tile_core.context import Context
-    from tile_core.ops.base import OpCall
+    from tile_core.passes.spine import Plan
     from tile_core.simt.memory.alignment import Aligned
     from tile_core.target import Target
 
 
 def can_copy(call: OpCall, ctx: Context, aligned: Aligned) -> Accept | Reject:
     """Say how a copy of a pipelined loop runs ahead: by boxes if the options say so and they can, else by chunks."""
-    chunks = can_copy_chunks(call, ctx, aligned)
-    if ctx.options.bulk_copies == "never" and not is_forced(call):
+    blocks = Blocks.of(call)
+    if blocks.ranks and not blocks.sets:
+        return Reject("other blocks of the cluster copy it too")
+    chunks = Reject("only boxes reach other blocks") if blocks.sets else can_copy_chunks(call, ctx, aligned)
+    if not is_wanted(call, ctx):
         return chunks
     boxes = can_copy_bulk(call, ctx, aligned)
-    if isinstance(boxes, Accept):
+    if isinstance(boxes, Accept) or blocks.sets:
         return boxes
     because = f"no bulk copy, since {boxes.reason}"
     if isinstance(chunks, Accept):
         return Accept(because, facts=chunks.facts)
+    if may_be_bytes(call) and isinstance(call, SimtCall):
+        src, dst = call.args
+        whole = can_copy_bytes(call, dst, src, aligned, call.ranges)
+        if isinstance(whole, Accept):
+            return whole
+        because += f"; {whole.reason}"
     return Reject(f"{chunks.reason}; {because}")
 
 
 def can_last(call: OpCall, ctx: Context, threads: int) -> bool:
     """Whether a product of so many threads runs on instructions that last until they are waited for."""
+    if ctx.capabilities.fact(TCGEN05):
+        return COMPLETES not in call.attrs and asks(call, ctx) and _stays(_given(call, threads), ctx)
     variant = next((v for v in (WarpgroupGemm(), WarpgroupGemmSp()) if v.op == call.name), None)
     if variant is None or not ctx.capabilities.fact(WGMMA) or call.attrs.get("variant") not in (None, variant.name):
         return False
-    given = SimtCall(
-        call.name, call.args, call.attrs, call.where, call.span, block=Block((threads, 1, 1), nodes.fresh("tid"))
-    )
-    return isinstance(variant.accepts(given, ctx), Accept)
+    return isinstance(variant.accepts(_given(call, threads), ctx), Accept)
+
+
+def _given(call: OpCall, threads: int) -> SimtCall:
+    """Return a product as a variant is asked about it."""
+    block = Block((threads, 1, 1), nodes.fresh("tid"))
+    return SimtCall(call.name, call.args, call.attrs, call.where, call.span, block=block)
+
+
+def _stays(call: SimtCall, ctx: Context) -> bool:
+    """Whether the sums of a product can stay in tensor memory: others move while it would go on."""
+    variant = next(v for v in (TensorGemm(), TensorGemmSp(), TensorGemmScaled()) if v.op == call.name)
+    plan = variant.plan(call)
+    return plan is not None and plan.can_stay and isinstance(variant.fits(call, ctx), Accept)
+
+
+def _results(plan: Plan, ctx: Context) -> Plan:
+    """Decide what follows from products of warpgroups: the way of their results, of copies, and the order of blocks."""
+    sums = warpgroup_sums(plan.body, ctx, plan[BLOCK])
+    plan = choose_order(plan, ctx, sums)
+    # Blocks that stay have little room for a tile of results: their slots are never free.
+    plan = stage_results(plan, ctx, sums, stays=bool(sums) and may_share(plan, ctx))
+    plan = store_matrices(plan, ctx, sums)
+    return prefer_bulk_copies(plan, ctx) if sums else plan
+
+
+def _divided(plan: Plan, ctx: Context) -> Plan:
+    """Divide sums in tensor memory; where a thread of its own may issue their products, another one copies by boxes."""
+    new = divide_sums(plan, ctx)
+    return prefer_bulk_copies(new, ctx) if new is not plan and may_share(new, ctx) else new
+
+
+def _bulk_copies(plan: Plan, ctx: Context) -> Plan:
+    return layouts_of_staged(choose_bulk_copies(plan, ctx), ctx)
+
+
+def warpgroup_sums(body: Stmt, ctx: Context, block: Block) -> list[BufferVar]:
+    """Return what the products of a program that run on matrix instructions of warpgroups add to."""
+    if not ctx.capabilities.fact(WGMMA):
+        return []
+    marks = Flow(body)
+    found = []
+    for p in marks.points:
+        call = OpCall.decode(p.stmt) if is_op(p.stmt) else None
+        if call is not None and call.name in ("gemm", "gemm_sp") and can_last(call, ctx, block_in(p.role, block).count):
+            found.append(call.args[sums_of(call)].buffer)
+    return found
+
+
+def _has_own_rows(call: OpCall, threads: int) -> bool:
+    """Whether each warpgroup has rows of its own: then none takes from another what it multiplies next."""
+    block = Block((threads, 1, 1), nodes.fresh("tid"))
+    given = SimtCall(call.name, call.args, call.attrs, call.where, call.span, block=block)
+    plan = WarpgroupPlan.of(given, call.name == "gemm_sp")
+    return plan is not None and plan.split.warps_n == 1 and plan.split.warps_m == threads // WARPGROUP
+
+
+def can_overlap(found: Candidates, ctx: Context) -> Accept | Reject:
+    """Say whether the trips of a loop overlap, and warpgroups take turns: if the options say so, or it is faster."""
+    turns = found.alone and found.threads % WARPGROUP == 0 and found.threads > WARPGROUP
+    turns = turns and all(_has_own_rows(call, found.threads) for call in found.calls)
+    reason = ""
+    if ctx.options.overlap == "never":
+        reason = 'the option overlap is "never"'
+    elif ctx.options.overlap == "auto":
+        reason = not_faster(found, turns, ctx.options.max_registers, ctx.capabilities.shared_bytes)
+    return Reject(reason) if reason else Accept(facts={TURN: WARPGROUP} if turns else {})
 
 
 def pipeline(target: Target, spine: Spine) -> Spine:
     """Return the passes for a target."""
     conversions = FP8 if target.capabilities.fact(FP8_MMA) else PLAIN
-    passes = simt_spine(spine, SimtHooks(can_copy=can_copy, can_last=can_last))
+    hooks = SimtHooks(
+        can_copy=can_copy, can_last=can_last, can_overlap=can_overlap, share=choose_workers, cluster=choose_cluster
+    )
+    passes = simt_spine(spine, hooks)
     why = "after roles, whose first statement it is"
     passes = passes.after(
         "roles", Pass("registers", lambda plan, ctx: check_registers(plan, ctx, plan[BLOCK].count), why)
     )
+    why = "before all that ask what instructions a product runs on"
+    passes = passes.before("pipeline", Pass("promotion", promote_sums, why))
+    why = "before the pipeline, which sees what the tiles of results are used for; after roles, which say who executes"
+    passes = passes.before("pipeline", Pass("results", _results, why))
+    why = "after results, whose tiles are read in pieces; before the pipeline, whose products add to them"
+    passes = passes.before("pipeline", Pass("divided_sums", _divided, why))
+    why = "before the pipeline, which leaves them where they are; after roles, which say who executes"
+    passes = passes.before("pipeline", Pass("explicit_copies", begin_explicit_copies, why))
     why = "after the pipeline, whose products last beyond trips; before places"
     passes = passes.after("pipeline", Pass("products", begin_products, why))
     why = "after the pipeline, whose slots products read; before places"
     passes = passes.after("pipeline", Pass("tensor_memory", use_tensor_memory, why))
+    why = "on registers, whose accesses are all to be seen; before barriers"
+    passes = passes.after("distribute", Pass("resident_sums", keep_sums, why))
     why = "after the pipeline, which has taken its copies; before places, which follow their layouts"
-    passes = passes.after("pipeline", Pass("bulk_copies", choose_bulk_copies, why))
+    passes = passes.after("pipeline", Pass("bulk_copies", _bulk_copies, why))
+    why = "after the arena, whose size decides how many blocks run at a time"
+    passes = passes.after("arena", Pass("cost", tell_slow, why))
+    why = "after the arena, whose size it may raise"
+    passes = passes.after("arena", Pass("reserved_columns", reserve_columns, why))
     why = "after all passes that look for conditions on one thread"
     passes = passes.after("unused", Pass("elected", elect_issuers, why))
+    why = "after the thread's number is bound"
+    passes = passes.after("elected", Pass("uniform", share_numbers, why))
     return with_text(passes, TextTarget(emit_plan, TRUNCATIONS, conversions=conversions))

@@ -42,7 +42,18 @@ def tile_detect() -> Target | None:
     return detect(strict=True)
 
 
-_OPS = ("set_max_nreg", "tcgen05_gemm", "tma_copy", "wait_wgmma", "wgmma_gemm", "wgmma_gemm_sp")
+_OPS = (
+    "alloc_tmem",
+    "set_max_nreg",
+    "tcgen05_gemm",
+    "tcgen05_gemm_scaled",
+    "tcgen05_gemm_sp",
+    "tma_copy",
+    "tma_store_wait",
+    "wait_wgmma",
+    "wgmma_gemm",
+    "wgmma_gemm_sp",
+)
 
 
 def tile_language() -> Mapping[str, str]:
@@ -52,10 +63,18 @@ def tile_language() -> Mapping[str, str]:
     steps = ("warpgroup_arrive", "warpgroup_commit_batch", "warpgroup_fence_operand", "warpgroup_wait")
     ops |= {name: f"tile_cuda.warpgroup_names:{name}" for name in steps}
     barriers = (
-        "alloc_barrier", "barrier_arrive", "barrier_wait", "fence_barrier_init", "fence_proxy_async", "mbarrier_arrive",
-        "mbarrier_expect_tx", "mbarrier_wait_parity",
+        "alloc_barrier", "alloc_cluster_barrier", "barrier_arrive", "barrier_wait", "fence_barrier_init",
+        "fence_proxy_async", "mbarrier_arrive", "mbarrier_expect_tx", "mbarrier_wait_parity",
     )  # fmt: skip
+    clusters = (
+        "ClusterKernel", "block_rank_in_cluster", "cluster_arrive", "cluster_arrive_relaxed", "cluster_size",
+        "cluster_sync", "cluster_wait",
+    )  # fmt: skip
+    ops |= {name: f"tile_cuda.explicit_copies:{name}" for name in ("async_copy", "ptx_commit_group", "ptx_wait_group")}
+    ops["copy_cluster"] = "tile_cuda.block_copies:copy_cluster"
+    ops |= {name: f"tile_cuda.launches:{name}" for name in ("pdl_sync", "pdl_trigger")}
     ops |= {name: f"tile_cuda.four_rows:{name}" for name in rows}
+    ops |= {name: f"tile_cuda.clusters:{name}" for name in clusters}
     return ops | {name: f"tile_cuda.barriers:{name}" for name in barriers}
 
 
@@ -85,3 +104,12 @@ def tile_emulation(target: Target) -> Any:
     from tile_cuda.emulation import dialect
 
     return dialect(target)
+
+
+def tile_strategies(target: Target) -> Mapping[str, str]:
+    """Return the strategies whose instructions the target has."""
+    from tile_cuda.target import CLUSTERS, SCATTER4, TCGEN05
+
+    names = {"multicast": CLUSTERS, "four-rows": SCATTER4, "tensor-memory": TCGEN05}
+    found = {name: fact for name, fact in names.items() if target.capabilities.fact(fact)}
+    return {name: f"tile_cuda.testing.strategies:{name.replace('-', '_').upper()}" for name in found}

@@ -16,12 +16,11 @@ from tile_core.compat.types import Stmt
 from tile_core.errors.ops import NotWaitedFor
 from tile_core.ir import nodes
 from tile_core.ir.visit import StmtRewriter, collect
-from tile_core.ops.base import OpCall, View, is_op
+from tile_core.ops.base import OpCall, View, is_op, with_attributes
 from tile_core.ops.effects import effects
 from tile_core.simt.pipelining.dependences import uses
-from tile_core.simt.pipelining.lasting import LASTS, PENDING, WAIT_USES, sums_of
+from tile_core.simt.pipelining.lasting import ENDED, LASTS, PENDING, SETTLED, WAIT_USES, sums_of
 from tile_cuda.language import DENSE, SPARSE
-from tile_cuda.ops.gemm_wgmma import ENDED, SETTLED
 from tile_cuda.target import WGMMA
 
 if TYPE_CHECKING:
@@ -40,7 +39,7 @@ def begin_products(plan: Plan, ctx: Context) -> Plan:
     waits = [s for s in collect(plan.body, tirx.Evaluate) if _pending(s) is not None]
     if not waits or not ctx.capabilities.fact(WGMMA):
         return plan
-    body = _Begin().stmt(plan.body)
+    body = _BeginProducts().stmt(plan.body)
     return plan.replace(body=_Without().stmt(body))
 
 
@@ -51,7 +50,7 @@ class _Without(StmtRewriter):
         return s if _pending(s) is None else nodes.seq([])
 
 
-class _Begin(StmtRewriter):
+class _BeginProducts(StmtRewriter):
     def visit_SeqStmt(self, s: Stmt) -> Stmt:
         body = [self.stmt(x) for x in s.seq]
         ends: dict[int, int] = {}
@@ -131,22 +130,15 @@ def _marked(body: Sequence[Stmt], ends: Mapping[int, int]) -> list[Stmt]:
         assert sums is not None
         earlier = (i for i, last in ends.items() if i < at < last)
         again = any(_same(_sums(body[i]), sums) for i in earlier)
-        found[at] = _with(body[at], {LASTS: 1, ENDED: 1} if again else {LASTS: 1, ENDED: 1, SETTLED: 1})
+        found[at] = with_attributes(body[at], {LASTS: 1, ENDED: 1} if again else {LASTS: 1, ENDED: 1, SETTLED: 1})
         region = nodes.region(sums.buffer, list(sums.mins), list(sums.extents))
         if not any(_same(View.of(w.value.args[0]), sums) for w in waits.setdefault(end, [])):
-            waits[end].append(_with(body[end], {LASTS: 1}, [region]))
+            waits[end].append(with_attributes(body[end], {LASTS: 1}, [region]))
     return [nodes.seq(waits[i]) if i in waits else s for i, s in enumerate(found)]
 
 
 def _same(a: View | None, b: View) -> bool:
     return a is not None and bool(a.buffer.same_as(b.buffer))
-
-
-def _with(s: Stmt, attrs: Mapping[str, object], args: Sequence[Any] | None = None) -> Stmt:
-    """Return the statement of a tile op with more attributes, and other operands if they are given."""
-    call, old = s.value, OpCall.decode(s).attrs
-    new = type(call)(call.op, list(call.args) if args is None else list(args), attrs={**old, **attrs}, ret_ty=call.ty)
-    return tirx.Evaluate(new, s.span)
 
 
 def _touched(product: Stmt, s: Stmt, sums: View) -> NotWaitedFor:

@@ -8,8 +8,8 @@ Guide, and the "Target ISA notes" of the PTX ISA; the tests assemble an instruct
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
+from tile_core.records import dataclass
 from tile_core.target import Capabilities, Fact, Target, every_atomic
 from tile_cuda.errors import UnknownArchitecture
 
@@ -133,9 +133,11 @@ def make_target(arch: str) -> Target:
             max_threads=1024,
             roundings=frozenset({"rn", "rz", "ru", "rd"}),
             shared_bytes=record.shared_bytes,
+            shared_banks=32,
             vector_bytes=(1, 2, 4, 8, 16),
             partial_barriers=PARTIAL_BARRIERS,
             phase_barriers=TRANSACTIONS.name in record.features,
+            max_cluster=MOST_IN_CLUSTER if CLUSTERS.name in record.features else 1,
             async_copies=frozenset(_kinds(record, {CP_ASYNC: "cp.async", TMA: "tma"})),
             # 16-bit floats are stored and converted; their arithmetic is that of float32, rounded once.
             native_dtypes=frozenset({"bool", "float32", "float64", *_INTEGERS}),
@@ -147,6 +149,9 @@ def make_target(arch: str) -> Target:
 
 PARTIAL_BARRIERS = 15
 """Barriers of a block that ``bar.sync`` names, beside that of ``__syncthreads`` (PTX ISA, "bar")."""
+
+MOST_IN_CLUSTER = 8
+"""Blocks of a cluster that every device with clusters runs (CUDA C++ Programming Guide, "Thread Block Clusters")."""
 
 WARP = 32
 """Threads that execute together."""
@@ -187,6 +192,15 @@ def runs_on(arch: str, compute: tuple[int, int]) -> bool:
     """Whether text of an architecture runs on a device of this compute capability, after being built for it."""
     record = record_of(arch)
     return record.compute <= compute if record.forward else record.compute == compute
+
+
+#: Attribute of a launch that may begin before the one before it has ended: its blocks wait themselves.
+DEPENDENT = "dependent"
+
+
+def overlaps(arch: str) -> bool:
+    """Return whether a launch can begin before the one before it has ended (``griddepcontrol``)."""
+    return record_of(arch).compute >= (9, 0)
 
 
 def nearest(arch: str) -> str:

@@ -1,27 +1,41 @@
-"""Columns of tensor memory, and the barrier that products arrive at, for the blocks whose products ask for them.
+"""Columns of tensor memory, and the barriers that products arrive at, for the blocks whose products ask for them.
 
-The first warp allocates the columns that the largest product of a block takes, gives up the permit to allocate more,
-and frees them when all threads have come to the block's end. Products of a block run one after another, so they share
-them.
+The first warp allocates the columns that a block takes, gives up the permit to allocate more, and frees them when all
+threads have come to the block's end. Each fragment of sums has columns of its own, as long as there are some, so that
+its sums can stay there (`tile_cuda.resident_sums`); other products, which run one after another, share theirs.
+
+Products are counted, and arrive at two barriers in turns: a wait for one passes although the next one has ended too.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from dataclasses import replace
+from math import prod
+from typing import TYPE_CHECKING
 
-from tile_core.analysis.uniformity import Varying
 from tile_core.compat.tvm import tirx
-from tile_core.compat.types import Stmt
+from tile_core.compat.types import BufferVar, Stmt
 from tile_core.ir import calls, nodes
-from tile_core.ir.visit import StmtRewriter, collect, replace_for, role
-from tile_core.ops.base import OpCall, is_op
-from tile_core.simt.roles import is_shared
-from tile_core.simt.variant import Block, SimtCall
-from tile_cuda.ops.gemm_tensor import asks
-from tile_cuda.ops.tensor_plan import TensorPlan
-from tile_cuda.ops.warpgroup_plan import WARPGROUP
-from tile_cuda.ptx.tensor import ALLOCATE, FREE, RELINQUISH
-from tile_cuda.target import TCGEN05, WARP
+from tile_core.ir.program import cluster_of
+from tile_core.ir.visit import collect, replace_for, role
+from tile_core.lowering.variant import Accept
+from tile_core.ops.base import COMPLETES, OpCall, View, is_op
+from tile_core.simt.notes import ARENA, BLOCK
+from tile_core.simt.pipelining.lasting import ISSUED, WAIT_USES, sums_of
+from tile_core.simt.roles import block_in, is_shared
+from tile_core.simt.variant import SimtCall
+from tile_cuda.language import PLACE_SUMS
+from tile_cuda.occupancy import bytes_of_share
+from tile_cuda.ops.gemm_scaled_tensor import TensorGemmScaled
+from tile_cuda.ops.gemm_sp_tensor import TensorGemmSp
+from tile_cuda.ops.gemm_tensor import FORCED, TensorGemm, asks
+from tile_cuda.ops.move_sums import READ, WRITE
+from tile_cuda.ops.place_sums import PLACED, REFUSED
+from tile_cuda.ops.tensor_plan import ALL_COLUMNS, TensorPlan, allocated_columns
+from tile_cuda.ptx.tensor import AFTER, ALLOCATE, BEFORE, FREE, RELINQUISH
+from tile_cuda.resident_sums import MATRIX
+from tile_cuda.target import TCGEN05, WARP, record_of
+from tile_cuda.together import Together
 
 if TYPE_CHECKING:
     from tile_core.context import Context
@@ -38,85 +52,195 @@ def use_tensor_memory(plan: Plan, ctx: Context) -> Plan:
     return plan.replace(body=_Allocate(plan, ctx).stmt(plan.body))
 
 
-class _Allocate(StmtRewriter):
+def reserve_columns(plan: Plan, ctx: Context) -> Plan:
+    """Let blocks of clusters take at least that part of a multiprocessor's shared memory that they take of its columns.
+
+    A block waits for columns that others hold, and the device does not count columns when it places blocks. One of a
+    cluster keeps its columns until its partners have come: two clusters, each with a block that waits for what the
+    other one holds, would never end. Where each block takes its part of the shared memory too, which the device does
+    count, columns are always free for it, beside blocks of other kernels as well. Blocks alone wait for nobody.
+    """
+    calls_made = (s.value for s in collect(plan.body, tirx.Evaluate) if nodes.is_tile_call(s.value, "instruction"))
+    columns = [int(nodes.as_int(c.args[1])) for c in calls_made if str(c.attrs["name"]) in ALLOCATE.values()]
+    if not columns or prod(cluster_of(plan.program.attrs)) == 1:
+        return plan
+    least = bytes_of_share(record_of(ctx.target.arch), ALL_COLUMNS // max(columns))
+    return plan.note(ARENA, replace(plan[ARENA], bytes=max(plan[ARENA].bytes, least)))
+
+
+class _Allocate(Together):
     def __init__(self, plan: Plan, ctx: Context) -> None:
-        self.ctx = ctx
-        self.varying = Varying(plan.body)
+        super().__init__(plan.body)
+        self.ctx, self.block = ctx, plan[BLOCK]
         self.names = {str(v.name) for v in collect(plan.body, tirx.Var)}
-        self.frames: list[_Frame] = []
-        #: Whether not all threads of the block come here together.
-        self.apart = False
+        self.frames: list[_BlockColumns] = []
+        #: Whether a thread comes here that has nothing to do with products.
+        self.copies = False
 
     def visit_For(self, s: Stmt) -> Stmt:
-        if role(s) == "grid":
-            self.frames.append(_Frame(self.names))
+        if role(s) == "grid" and not any(role(x) == "grid" for x in collect(s.body, tirx.For)):
+            self.frames.append(_BlockColumns(self.names))
+            super().visit_For(s)  # what products ask for: all of it is known before any has its place
+            self.frames[-1].settle()
             new = super().visit_For(s)
             return replace_for(new, self.frames.pop().around(new.body))
-        return self._inside(s, role(s) in ("parallel", "vectorized") or self.varying.loop(s), super().visit_For)
-
-    def visit_While(self, s: Stmt) -> Stmt:
-        return self._inside(s, self.varying.loop(s), super().visit_While)
-
-    def visit_IfThenElse(self, s: Stmt) -> Stmt:
-        return self._inside(s, self.varying.expr(s.condition), super().visit_IfThenElse)
+        return super().visit_For(s)
 
     def visit_AttrStmt(self, s: Stmt) -> Stmt:
-        return self._inside(s, is_shared(s), super().visit_AttrStmt)
-
-    def _inside(self, s: Stmt, apart: bool, visit: Any) -> Stmt:
-        outer, self.apart = self.apart, self.apart or apart
-        new: Stmt = visit(s)
-        self.apart = outer
+        outer = self.copies
+        if s.attr_key == calls.ONLY and not is_shared(s):
+            self.copies = not any(_asks(x, self.ctx) for x in collect(s.body, tirx.Evaluate))
+        new = super().visit_AttrStmt(s)
+        self.copies = outer
         return new
 
     def visit_Evaluate(self, s: Stmt) -> Stmt:
+        if self.frames and nodes.is_tile_call(s.value, "barrier_wait"):
+            return s if self.copies else self.frames[-1].awaited(s)
+        if self.frames and self.frames[-1].issued and nodes.is_tile_call(s.value, "barrier_arrive"):
+            return nodes.seq([calls.execute(BEFORE, []), s])
+        if is_op(s) and nodes.is_tile_call(s.value, WAIT_USES) and not self.apart and self.frames:
+            return self.frames[-1].wait(s)
+        if is_op(s) and any(nodes.is_tile_call(s.value, n) for n in (READ, WRITE)) and self.frames:
+            return self.frames[-1].given(s, View.of(s.value.args[0]))
+        if is_op(s) and nodes.is_tile_call(s.value, PLACE_SUMS) and self.frames:
+            return self.frames[-1].demand(s)
         if not _asks(s, self.ctx) or self.apart or not self.frames:
             return s
-        call = OpCall.decode(s)
-        if any(v.scope == "local.fragment" for v in call.args[:2]):
+        call, frame, block = OpCall.decode(s), self.frames[-1], block_in(self.role, self.block)
+        # Sums of a fragment may have to move outside of a role. Products are counted by one group of threads.
+        if self.role is not None and (call.args[sums_of(call)].scope != MATRIX or not frame.takes(self.team)):
             return s
-        block = Block((WARPGROUP, 1, 1), nodes.fresh("tid"))  # the variant refuses blocks of other sizes
-        found = TensorPlan.of(SimtCall(call.name, call.args, call.attrs, call.where, call.span, block=block))
+        if self.role is None and ISSUED not in call.attrs and not frame.takes(None):
+            return s
+        given = SimtCall(call.name, call.args, call.attrs, call.where, call.span, block=block)
+        variant = next(v for v in (TensorGemm(), TensorGemmSp(), TensorGemmScaled()) if v.op == call.name)
+        found = variant.plan(given) if isinstance(variant.fits(given, self.ctx), Accept) else None
         if found is None:
             return s
-        return self.frames[-1].product(s, found.allocated)
+        return frame.product(s, found)
 
 
-class _Frame:
-    """What a block allocates."""
+class _BlockColumns:
+    """What a block allocates: columns of sums that stay, then those that products share, then metadata."""
 
     def __init__(self, names: set[str]) -> None:
-        zero = nodes.int_const(0)
         self.columns = 0
+        #: Whether products arrive at barriers of the program, and whether others are counted.
+        self.arrives = self.counts = False
+        #: Whether one thread issues them for others, which say when they have read the sums.
+        self.issued = False
+        self.plans: list[TensorPlan] = []
+        #: Who issues products.
+        self.groups: list[tuple[int, int] | None] = []
+        self.demanded: list[BufferVar] = []
+        self.places: dict[BufferVar, int] = {}
+        self.shared = self.metadata = 0
         self.held, self.allocate_held = nodes.alloc([1], "uint32", _named("tensor_columns", names), "shared")
-        self.barrier, self.allocate_barrier = calls.alloc_barriers(_named("product_done", names), 1)
-        self.phase, self.allocate_phase = nodes.alloc([1], "int32", _named("product_phase", names), "local.var")
-        self.parity = nodes.load(self.phase, [zero])
+        self.done, self.allocate_done = calls.alloc_barriers(_named("product_done", names), 2)
+        self.ready, self.allocate_ready = calls.alloc_barriers(_named("operands_ready", names), 2)
+        #: Blocks that compute the products.
+        self.group = 1
+        self.count, self.allocate_count = nodes.alloc([1], "int32", _named("products", names), "local.var")
 
-    def product(self, s: Stmt, columns: int) -> Stmt:
-        """Return a product with the operands that it needs, and the next phase behind it."""
-        self.columns, zero = max(self.columns, columns), nodes.int_const(0)
-        more = [nodes.region(self.held, [zero], [1]), nodes.region(self.barrier, [zero], [1]), self.parity]
+    def takes(self, group: tuple[int, int] | None) -> bool:
+        """Whether the threads of a role, or of the block, are those whose products are counted: the first that ask."""
+        if not self.groups:
+            self.groups.append(group)
+        return self.groups[0] == group
+
+    def settle(self) -> None:
+        """Give sums their columns: each fragment its own, in the order of the program, as long as there are some."""
+        self.counts = False
+        metadata = 2 * max((p.metadata for p in self.plans), default=0)
+        able = {p.problem.c.buffer: p.allocated for p in self.plans if p.can_stay}
+        fixed = {b: n for b, n in able.items() if nodes.scope_of(b) == MATRIX}
+        # Those that have to stay come first.
+        asked = fixed | {b: n for b, n in able.items() if b in self.demanded} | able
+        for staying in range(len(asked), -1, -1):
+            own = list(asked)[:staying]
+            starts = [sum(asked[b] for b in own[:i]) for i in range(staying + 1)]
+            others = [p.columns for p in self.plans if p.problem.c.buffer not in own]
+            self.shared, self.metadata = starts[-1], starts[-1] + max(others, default=0)
+            if self.metadata + metadata <= ALL_COLUMNS:
+                self.places = dict(zip(own, starts, strict=False))
+                wanted = self.metadata + metadata
+                self.columns = allocated_columns(wanted) if self.plans else 0
+                return
+
+    def product(self, s: Stmt, plan: TensorPlan) -> Stmt:
+        """Return a product with the operands that it needs."""
+        self.plans.append(plan)
+        self.group = plan.group
+        arrives, issued = COMPLETES in s.value.attrs, ISSUED in s.value.attrs
+        self.arrives, self.issued = self.arrives or arrives or issued, self.issued or issued
+        self.counts = (
+            self.counts or not (arrives or issued) or bool(plan.metadata) or plan.problem.c.buffer not in self.places
+        )
+        return self.given(s, plan.problem.c)
+
+    def demand(self, s: Stmt) -> Stmt:
+        """Return the demand that sums stay, with their columns or the reason why it cannot be met."""
+        sums, call = View.of(s.value.args[0]), s.value
+        self.demanded.append(sums.buffer)
+        plan = next((p for p in self.plans if p.problem.c.buffer.same_as(sums.buffer)), None)
+        at, more = self.places.get(sums.buffer), dict[str, object]()
+        if plan is not None and at is not None:
+            more = {PLACED: f"columns {at} to {at + plan.columns - 1} of tensor memory"}
+        elif plan is not None and not plan.can_stay:
+            more = {REFUSED: f"sums of {plan.total} are added, and {sums.name} has elements of {sums.dtype}"}
+        elif plan is not None:
+            wanted = sum({p.problem.c.buffer: p.columns for p in self.plans}.values())
+            more = {REFUSED: f"the block's sums take {wanted} columns beside its metadata, of {ALL_COLUMNS}"}
+        new = type(call)(call.op, list(call.args), attrs={**dict(call.attrs), **more}, ret_ty=call.ty)
+        return tirx.Evaluate(new, s.span)
+
+    def wait(self, s: Stmt) -> Stmt:
+        """Return a wait for products with the operands that it needs, if there are products."""
+        if not self.plans:
+            return s
+        return self.given(s, View.of(s.value.args[0]) if len(s.value.args) else None)
+
+    def awaited(self, s: Stmt) -> Stmt:
+        """Return a wait for a barrier of the program, behind which sums may be read if products arrive there."""
+        return nodes.seq([s, calls.execute(AFTER, [])]) if self.arrives else s
+
+    def given(self, s: Stmt, sums: View | None) -> Stmt:
+        """Return a call with `gemm_tensor.Added`."""
+        at = None if sums is None else self.places.get(sums.buffer)
+        zero = nodes.int_const(0)
+        places = self.shared if at is None else at, self.metadata, int(at is not None)
+        ready = self.ready if self.group > 1 else self.done
+        buffers = ((self.held, 1), (self.done, 2), (ready, 2), (self.count, 1))
+        more = [*(nodes.region(b, [zero], [n]) for b, n in buffers), *map(nodes.int_const, places)]
         call = s.value
-        new = type(call)(call.op, [*call.args, *more], attrs=call.attrs, ret_ty=call.ty)
-        after = nodes.store(self.phase, nodes.int_const(1) - self.parity, [zero])
-        return nodes.seq([tirx.Evaluate(new, s.span), after])
+        return tirx.Evaluate(type(call)(call.op, [*call.args, *more], attrs=call.attrs, ret_ty=call.ty), s.span)
 
     def around(self, body: Stmt) -> Stmt:
         """Return a body with the allocation before it, and the end behind it."""
         if not self.columns:
             return body
-        zero = nodes.int_const(0)
+        zero, group = nodes.int_const(0), self.group
         count = nodes.int_const(self.columns)
-        taken = calls.execute(ALLOCATE, [calls.address(self.held, [zero], "w"), count])
-        freed = calls.execute(FREE, [nodes.load(self.held, [zero]), count])
+        taken = calls.execute(ALLOCATE[group], [calls.address(self.held, [zero], "w"), count])
+        freed = calls.execute(FREE[group], [nodes.load(self.held, [zero]), count])
+        objects = {self.done: 1, **({self.ready: 2} if group > 1 else {})} if self.counts else {}
+        each = [(b, nodes.int_const(i), n) for b, n in objects.items() for i in (0, 1)]
+        first = [calls.barrier_init(b, i, n) for b, i, n in each]
+        last = [calls.barrier_drop(b, i) for b, i, _ in each]
+        # Products name them in any case.
+        made = [self.allocate_held, self.allocate_done, self.allocate_count]
+        made += [self.allocate_ready] if group > 1 else []
+        if objects:
+            made += [nodes.store(self.count, zero, [zero]), calls.only(_LEADER, nodes.seq(first))]
+        # Both blocks of a pair run before they allocate, and until neither needs the other one any more.
+        meeting = [calls.cluster_arrive(meets=True), calls.cluster_wait()]
         return nodes.seq([
-            self.allocate_held, self.allocate_barrier, self.allocate_phase, nodes.store(self.phase, zero, [zero]),
-            calls.only(_LEADER, calls.barrier_init(self.barrier, zero, 1)),
-            calls.only(_FIRST_WARP, nodes.seq([taken, calls.execute(RELINQUISH, [])])),
+            *made, *(meeting if group > 1 else []),
+            calls.only(_FIRST_WARP, nodes.seq([taken, calls.execute(RELINQUISH[group], [])])),
             *(list(body.seq) if isinstance(body, tirx.SeqStmt) else [body]),
-            calls.sync_threads(), calls.only(_FIRST_WARP, freed),
-            calls.only(_LEADER, calls.barrier_drop(self.barrier, zero)),
+            *(meeting if group > 1 else [calls.sync_threads()]), calls.only(_FIRST_WARP, freed),
+            *([calls.only(_LEADER, nodes.seq(last))] if last else []),
         ])  # fmt: skip
 
 
@@ -130,4 +254,5 @@ def _named(base: str, names: set[str]) -> str:
 
 def _asks(s: Stmt, ctx: Context) -> bool:
     """Whether a statement is a product that is to have its sums in tensor memory."""
-    return is_op(s) and nodes.is_tile_call(s.value, "gemm") and asks(OpCall.decode(s), ctx)
+    product = is_op(s) and any(nodes.is_tile_call(s.value, name) for name in FORCED)
+    return product and asks(OpCall.decode(s), ctx)

@@ -6,9 +6,14 @@ import dataclasses
 from typing import TYPE_CHECKING
 
 from tile_core.abi.kernel_text import KernelText
+from tile_core.compat.tvm import tirx
 from tile_core.emit.kernel import launch_of, parameters_of
+from tile_core.ir import nodes
+from tile_core.ir.visit import collect
+from tile_core.passes.check_launch_order import WAIT
 from tile_core.simt.notes import CODE_SIZE
 from tile_cuda.emit.printer import CudaPrinter
+from tile_cuda.target import DEPENDENT, overlaps
 
 if TYPE_CHECKING:
     from tile_core.context import Context
@@ -26,9 +31,12 @@ def emit_plan(plan: Plan, ctx: Context) -> KernelText:
     NotExpressible, InstructionMissing
         If there is no text for something in the plan, or the architecture lacks an instruction.
     """
-    options, launch = ctx.options, launch_of(plan, ctx.options.attributes())
-    if plan[CODE_SIZE].operations > _LONG:
-        # What the promise gains is lost: the compiler's time is then more than the square of the accesses.
+    waits = any(nodes.is_tile_call(s.value, WAIT) for s in collect(plan.body, tirx.Evaluate))
+    early = {DEPENDENT: True} if waits and overlaps(ctx.target.arch) else {}
+    options, launch = ctx.options, launch_of(plan, {**ctx.options.attributes(), **early})
+    if early or plan[CODE_SIZE].operations > _LONG:
+        # What the promise gains is lost: the compiler's time is then more than the square of the accesses. And it lets
+        # loads pass the wait for the launches that write.
         launch = dataclasses.replace(launch, aliased=frozenset(p.name for p in plan.program.params))
     printer = CudaPrinter(
         launch, ctx.target.arch, fast_math=options.fast_math, line_info=options.line_info,

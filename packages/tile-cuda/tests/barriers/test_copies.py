@@ -225,7 +225,7 @@ def writes_at_once(s, B, full):
     ("action", "code", "reason"),
     [
         (reads_at_once, "K229", "may still be in flight"), (writes_at_once, "K229", "may still be in flight"),
-        (never_waits, "K233", "nothing waits for the copies of phase 0"),
+        (never_waits, "K233", "nothing waits for the copies or products of phase 0"),
         (announces_other_bytes, "K233", "64 bytes are announced and 2048 are copied"),
         (announces_after_arriving, "K233", "may end before its bytes are announced"),
     ],

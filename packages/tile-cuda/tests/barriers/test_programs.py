@@ -191,7 +191,7 @@ def test_a_role_whose_product_reads_by_itself_has_a_fence_after_what_the_block_w
                 T.wgmma_gemm(s, r, f)
                 T.copy(f, C)
 
-    kernel = tile.compile(main, TARGET, runtime="emulator")
+    kernel = tile.compile(main, TARGET, runtime="emulator", options={"bulk_copies": "never"})
     assert "fence_proxy_async_shared_cta();\n  __syncthreads();" in at(kernel.source)
     rng = np.random.default_rng(8)
     a, b = rng.integers(-3, 4, (64, 32)).astype("float16"), rng.integers(-3, 4, (32, 64)).astype("float16")

@@ -23,6 +23,7 @@ from tile_core.numerics import codecs, oracles
 from tile_core.plugins.manager import installed
 from tile_core.runtime.guarded import GUARD
 from tile_core.runtime.kernel import Kernel
+from tile_core.runtime.pointers import address_of
 from tile_core.testing.case import LANES, Case, Param, Unit
 from tile_core.testing.data import seed_of
 from tile_core.testing.run import Outcome, Session, argument, load, shape_of
@@ -255,7 +256,11 @@ class Recording(Session):
         rng = np.random.default_rng([self.seed, seed_of(unit.op, unit.name, launch)])
         data = unit.launches[launch].data(rng)
         values = {p.name: argument(p, data) for p in params}
-        there = {p.name: kernel.adapter.from_host(values[p.name]) for p in params if p.shape is not None}
+        there = {p.name: kernel.adapter.from_host(values[p.name]) for p in params if p.shape is not None and not p.of}
+        for p in params:
+            if p.of:  # the addresses of a replay are written there
+                addresses = np.array([address_of(there[name]) for name in p.of], np.int64)
+                there[p.name] = kernel.adapter.from_host(addresses)
         self.driver.launches.clear()
         kernel(*(there.get(p.name, values[p.name]) for p in params))
         if not self.driver.launches:  # a grid without blocks
@@ -314,11 +319,12 @@ class Recording(Session):
         for p in params:
             if p.name not in there:
                 continue
-            array, kind = there[p.name], DTYPES[p.dtype]
+            dtype = "int64" if p.of else p.dtype
+            array, kind = there[p.name], DTYPES[dtype]
             skew = array._front - GUARD
             plain = array.dtype.isbuiltin == 1
             arrays[p.name] = {
-                "dtype": p.dtype, "packed": kind.is_packed, "out": p.out,
+                "dtype": dtype, "packed": kind.is_packed, "out": p.out, "of": p.of,
                 "storage": array.dtype.str if plain else f"<u{array.dtype.itemsize}",
                 "shape": array.shape, "strides": array.strides, "skew": skew, "first": array.offset - array._front,
                 "fresh": p.out and p.name not in data and access.get(p.name) == "write"

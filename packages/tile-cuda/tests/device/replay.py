@@ -156,6 +156,27 @@ def image_of(stored: Any, array: Mapping[str, Any], *, exact: bool = False) -> A
     return image
 
 
+def write_tables(images: Mapping[str, Any], arrays: Mapping[str, Any], memory: Mapping[str, int], guard: int) -> None:
+    """Write the addresses that arrays have into the images of tables of them.
+
+    Parameters
+    ----------
+    images
+        The bytes of the allocations.
+    arrays
+        The launch's arrays as the manifest has them: ``of`` names those in a table.
+    memory
+        Where each allocation begins.
+    guard
+        Bytes before each array.
+    """
+    for name, table in arrays.items():
+        for n, other in enumerate(table["of"]):
+            array = arrays[other]
+            address = memory[other] + guard + array["skew"] + array["first"]
+            _view(images[name], table, not guard)[n] = address
+
+
 def _view(image: Any, array: Mapping[str, Any], exact: bool, *, bytes_of: bool = False) -> Any:
     """Return an array in the image of its allocation, or its bytes along another axis."""
     kind = np.dtype(array["storage"])
@@ -234,6 +255,7 @@ class Replayer(Driver):
         try:
             self._enter()
             with self._allocated(before) as memory:
+                write_tables(before, launch["arrays"], {name: x.value for name, x in memory.items()}, guard)
                 for name in set(before) - fresh:
                     self._call("cuMemcpyHtoD_v2", memory[name], _data(before[name]), _size(before[name]))
                 self._launch_once(code, launch, {name: x.value + guard for name, x in memory.items()})

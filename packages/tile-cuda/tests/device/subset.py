@@ -35,6 +35,8 @@ SUBSET = (
     "parallel/*width-40-33", "parallel/*width-129-1", "parallel/guard-*", "parallel/stencil", "parallel/scattered",
     "parallel/private", "parallel/reads-itself",
     "pipelined/*stages-*", "pipelined/#2309-3-3", "pipelined/*condition", "pipelined/carried",
+    "pointers/copy-float16", "pointers/copy-float8_e4m3fn", "pointers/loop-memory", "pointers/strided",
+    "pointers/grouped-float16",
     "random/words", "random/normal", "random/per-*",
     "reduce/float32-float32-7x48-*", "reduce/float16-float32-127x24-dim1-*", "reduce/int8-int32-33x100-*",
     "reduce/bool-bool-96x1-*", "reduce/uint64-*-1x257-*",

@@ -6,6 +6,8 @@ import threading
 import numpy as np
 import pytest
 
+import tile_core as tile
+from tile_core import sparse
 from tile_core.abi.adapter import Place
 from tile_core.abi.kernel_text import KernelText, LaunchFacts, ParamFact
 from tile_core.abi.signature import Param, Signature
@@ -243,6 +245,18 @@ class TestTorch:
             assert torch.equal(run(x, 2.0), x * 2)
             assert torch.cuda.current_device() == 0
 
+    @pytest.mark.parametrize("dtype", ["float16", "int8", "float32"])
+    def test_matrices_are_compressed_there(self, torch, dtype):
+        dense = sparse.randn_semi_sparse((129, 96), dtype, seed=int(np.random.default_rng().integers(1 << 30)))
+        values, codes = sparse.compress(torch.from_numpy(dense).cuda())
+        expected, right = sparse.compress(dense)
+        assert values.device.type == codes.device.type == "cuda"
+        assert values.cpu().numpy().tobytes() == expected.tobytes()
+        assert codes.cpu().numpy().tobytes() == right.tobytes()
+        dense[77, 4:8] = 1
+        with pytest.raises(tile.TileError, match="row 77, columns 4"):
+            sparse.compress(torch.from_numpy(dense).cuda())
+
     def test_time(self, torch):
         run = kernel(scale4())
         x = torch.randn(1 << 24, device="cuda")
@@ -277,6 +291,8 @@ def test_arrays_of_jax_are_read():
 
 
 FAULT = """
+import tile_core as tile
+from tile_core import sparse
 from tile_core.abi.adapter import Place
 from tile_cuda.runtime.driver import CudaAdapter
 from tile_cuda.resolve import detect

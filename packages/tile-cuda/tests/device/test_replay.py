@@ -1,5 +1,6 @@
 """Recording without a device, and what replaying makes of a device that is right, wrong, or fails."""
 
+import ctypes
 import fnmatch
 import json
 import subprocess
@@ -53,6 +54,7 @@ def recorded(tmp_path_factory):
         pytest.skip(error.message)
     directory = tmp_path_factory.mktemp("recorded")
     only = ["copy/strided-columns-float32", "fill/float4_e2m1fn", "fill/float8_e5m2", "shapes/scalar-bfloat16"]
+    only += ["pointers/copy-float16"]
     # In a process without threads: the recorder forks, and a fork keeps the locks of threads that it does not have.
     code = (
         "import pathlib, sys; sys.path.insert(0, sys.argv[1]); import recording; "
@@ -76,7 +78,7 @@ class TestRuns:
         machine = Machine(recorded)
         assert replay.run(recorded, machine, [], exact=exact) == 0
         assert machine.opened == "sm_90a"
-        assert capsys.readouterr().out.splitlines()[-2].split() == ["all", "ops", "4", "-", "-"]
+        assert capsys.readouterr().out.splitlines()[-2].split() == ["all", "ops", "5", "-", "-"]
 
     def test_some(self, recorded, capsys):
         assert replay.run(recorded, Machine(recorded), ["copy/*"]) == 0
@@ -98,7 +100,7 @@ class TestRuns:
 
         code, out = run(recorded, capsys, spoil=spoil)
         assert code == 1
-        assert out.count("memory around it was written, 1 bytes") == 4
+        assert out.count("memory around it was written, 1 bytes") == 5
 
     def test_an_input(self, recorded, capsys):
         def spoil(after, launch):
@@ -113,7 +115,7 @@ class TestRuns:
     def test_a_failure(self, recorded, capsys):
         code, out = run(recorded, capsys, error="cuCtxSynchronize: an illegal memory access (700)")
         assert code == 1
-        assert out.count("illegal memory access") == 4
+        assert out.count("illegal memory access") == 5
 
 
 @pytest.mark.parametrize(
@@ -163,6 +165,25 @@ def test_the_manifest(recorded):
     assert any(a["strides"] != [a["shape"][1] * 4, 4] for a in strided["arrays"].values())
     bytes_of = [p for x in manifest["launches"] if x["op"] == "shapes" for p in x["params"] if "bytes" in p]
     assert bytes_of
+
+
+@pytest.mark.parametrize("guard", [0, replay.GUARD])
+def test_tables_hold_the_addresses_of_a_replay(recorded, guard):
+    """What the kernel finds at an address of a table is the array that the unit put there."""
+    manifest = json.loads((recorded / replay.MANIFEST).read_text())
+    arrays = next(x for x in manifest["launches"] if x["op"] == "pointers")
+    with np.load(recorded / arrays["data"]) as data:
+        images = {k: replay.image_of(data[k], v, exact=not guard) for k, v in arrays["arrays"].items()}
+    memory = {name: image.ctypes.data for name, image in images.items()}
+    replay.write_tables(images, arrays["arrays"], memory, guard)
+    tables = {name: array for name, array in arrays["arrays"].items() if array["of"]}
+    assert sorted(tables) == ["P", "Q", "R"]
+    for name, table in tables.items():
+        addresses = replay._view(images[name], table, not guard)
+        for address, other in zip(addresses.tolist(), table["of"], strict=True):
+            array = arrays["arrays"][other]
+            found = ctypes.string_at(address, array["shape"][0] * 2)
+            assert found == replay._view(images[other], array, not guard).tobytes()
 
 
 def test_every_pattern_of_the_subset_names_a_unit():

@@ -39,6 +39,7 @@ def test_every_opcode_has_a_vector_or_stands_in_one():
     helpers.add("pmevent")  # in tests/ops/test_gemm_sp_wgmma.py: it does nothing
     # In test_tensor_copies.py, test_clusters.py and test_four_rows.py.
     timed = {opcode for opcode, *_ in tensor_opcodes.rows(TENSOR_MEMORY)}  # in tests/ops/test_gemm_tensor.py
+    timed |= {o for o in opcodes() if ".block_scale." in o}  # in tests/ops/test_gemm_scaled_mma.py
     timed |= {opcode for opcode, _ in (*rows(), *sm_80_rows(), *sm_100_rows(), *four_rows())}
     missing = [o for o in opcodes() if o + " " not in everything and o + ";" not in everything
                and o.split(".")[0] not in helpers and ".L2::" not in o and o not in timed]  # fmt: skip

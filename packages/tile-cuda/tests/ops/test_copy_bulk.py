@@ -66,6 +66,11 @@ RULES = {
     "a part of the buffer": ({"whole": (32, 64)}, "it writes a part of S", {"whole": (16, 64)}),
     "six dimensions": ({"shape": (2, 2, 2, 2, 16, 64), "tile": (2, 2, 2, 2, 16, 64)}, "A has 6 dimensions",
                        {"shape": (2, 2, 2, 16, 64), "tile": (2, 2, 2, 16, 64)}),
+    "unknown extents": ({"extents": (N, 64)}, "its extents are not known", {"extents": (16, 64)}),
+    "an extent that the launch cannot compute": (
+        {"shape": (tirx.Select(N > 3, N, N + 3), 64)}, "the launch cannot compute the extents of A",
+        {"shape": (tirx.Max(N, 3), 64)},
+    ),
     "columns": ({"extents": (16, 1), "to": (16,)}, "it takes single elements of the rows of A",
                 {"extents": (1, 16), "to": (16,), "tile": (16,), "dtype": "float64"}),
     "a view": ({"aligned": lambda a: Aligned({}, {})}, "A is no parameter", {}),

@@ -283,7 +283,8 @@ def test_a_product_may_start_from_zero_itself(when, kind):
 
 
 def test_explain_names_instruction_descriptors_and_swizzle():
-    said = compiled((128, 128, 64), (128, 128, 32), threads=256, turned=NT).explain()
+    options = {**ALWAYS, "bulk_copies": "never"}
+    said = compiled((128, 128, 64), (128, 128, 32), threads=256, turned=NT, options=options).explain()
     for words in (
         "wgmma_m64n128k16_f32_f16_f16_ss, 2 x",
         "1 warpgroups of 1 x 16 tiles; A by",

@@ -64,3 +64,28 @@ def test_lanes_exchange_in_one_statement_and_constants_are_constants() -> None:
     assert "-0.0f -" not in body
     assert "const float other = __uint_as_float(shfl_sync_bfly_u32(" in body
     assert "theirs" not in body
+
+
+@pytest.mark.parametrize("threads", [128, 256, 384, 512, 1024])
+def test_parts_of_many_warps_are_exchanged_by_lanes(threads: int) -> None:
+    """Of eight warps on, a lane reads one part and shuffles do the rest, where a power of two have one."""
+
+    @T.prim_func
+    def main(A: T.Tensor((2, 8 * threads), "float32"), B: T.Tensor((2,), "float32"), C: T.Tensor((2,), "int32")):
+        with T.Kernel(1, threads=threads):
+            a = T.alloc_fragment((2, 8 * threads), "float32")
+            b = T.alloc_fragment((2,), "float32")
+            c = T.alloc_fragment((2,), "int32")
+            T.copy(A, a)
+            T.reduce_sum(a, b, dim=1)
+            T.argmax(a, c, dim=1)
+            T.copy(b, B)
+            T.copy(c, C)
+
+    text = str(lower(main, make_context("cuda:sm_80"), installed()).lowered.text)
+    assert (f"& {threads // 32 - 1})" in text) == (threads in (256, 512, 1024))
+    a = np.random.default_rng().standard_normal((2, 8 * threads)).astype("float32")
+    b, c = np.full(2, np.nan, "float32"), np.full(2, -1, "int32")
+    tile.compile(main, target="cuda:sm_80", runtime="emulator")(a, b, c)
+    assert (np.abs(b - a.sum(1, dtype="float64")) <= 2.0**-20 * np.abs(a).sum(1)).all()
+    assert (c == a.argmax(1)).all()

@@ -11,7 +11,6 @@ import pytest
 
 import tile_core as tile
 import tile_core.language as T
-from tile_core.errors import TileError
 
 pytestmark = pytest.mark.sweep(6)
 TARGET, ALWAYS = "cuda:sm_90a", {"bulk_copies": "always"}
@@ -129,14 +128,6 @@ def test_2584_slices_whose_first_byte_is_at_no_multiple_of_16(start):
     assert np.array_equal(b[start : start + 64], a[start : start + 64])
     assert (b[:start] == 77).all()
     assert (b[start + 64 :] == 77).all()
-
-
-@pytest.mark.parametrize("name", ["copy_cluster", "cluster_sync"])
-def test_2506_2564_2927_names_that_are_not_offered(name):
-    """Copies between blocks of odd sizes, offsets and barriers: hangs and crashes."""
-    with pytest.raises(TileError) as caught:
-        getattr(T, name)
-    assert caught.value.code in ("K129", "S121")
 
 
 def test_2426_convolution_whose_output_is_narrower_than_its_input():

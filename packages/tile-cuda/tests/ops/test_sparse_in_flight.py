@@ -20,6 +20,8 @@ from tile_cuda.build import build
 from ..emit.nvrtc import assemble
 from .test_gemm_wgmma import ALWAYS, TARGET
 
+pytestmark = pytest.mark.sweep(2)
+
 BK = 64
 
 

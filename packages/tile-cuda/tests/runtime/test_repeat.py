@@ -72,6 +72,18 @@ def test_shared_memory_and_grid(streams):
     assert driver.launches[-1].shared == 100_000
 
 
+def test_a_launch_that_may_begin_early(streams):
+    driver = FakeDriver(parameters=2)
+    params = (ParamFact("x", "pointer", "float32"), ParamFact("n", "scalar", "int32"))
+    facts = LaunchFacts("scale", params, (1, 1, 1), (32, 1, 1), attributes={"dependent": True})
+    _, _, repeat = ready(driver, KernelText(SCALE, facts), (16, 5), (0, 1))
+    assert driver.attributes == 1
+    driver.attributes = 0
+    repeat.launch(64, 3)
+    assert driver.attributes == 1
+    assert struct.unpack("<Qi4x", driver.launches[-1].values) == (64, 3)
+
+
 def test_where_there_is_none(streams):
     assert ready(FakeDriver(), moving=(0, 3))[2] is None  # the grid follows from n
     assert ready(FakeDriver(), values=(0, 0, 1.0, 0))[2] is None  # no blocks
@@ -171,3 +183,60 @@ def test_threads_do_not_share_memory(streams):
         thread.join()
     found = sorted(struct.unpack("<QQf4xi4x", one.values) for one in driver.launches)
     assert found == [(i, i + 100, i / 2, 1000) for i in range(count)]
+
+
+class TestPrepared:
+    def test_it_launches_the_same(self, streams):
+        driver = FakeDriver()
+        _, _, repeat = ready(driver)
+        values = (1, 2**48 + 1, 3.0)
+        repeat.launch(*values)
+        prepared = repeat.prepare(values)
+        for _ in range(2):
+            repeat.again(prepared, values)
+        assert driver.launches[-3] == driver.launches[-2] == driver.launches[-1]
+        repeat.launch(5, 6, 7.0)  # writes memory of its own
+        repeat.again(prepared, values)
+        assert driver.launches[-1] == driver.launches[-3]
+
+    def test_another_stream(self, streams):
+        driver = FakeDriver()
+        adapter, _, repeat = ready(driver)
+        prepared = repeat.prepare(VALUES[:3])
+        streams[0] = 600
+        repeat.again(prepared, VALUES[:3])
+        assert driver.launches[-1].stream == 600
+        adapter.clock(lambda: repeat.again(prepared, VALUES[:3]), 2)
+        assert driver.launches[-1].stream == 99
+        streams[0] = 500
+        repeat.again(prepared, VALUES[:3])
+        assert driver.launches[-1].stream == 500
+
+    def test_another_device(self, streams):
+        streams[1] = 0
+        driver = FakeDriver(list(TestDevices.TWO))
+        _, _, repeat = ready(driver, place=Place((2, 1), "torch"))
+        prepared = repeat.prepare(VALUES[:3])
+        repeat.again(prepared, VALUES[:3])
+        assert (driver.short, driver.launches[-1].device) == (0, 1)
+        driver.context = 1
+        repeat.again(prepared, VALUES[:3])
+        assert (driver.short, driver.launches[-1].device) == (1, 1)
+
+    def test_a_thread_without_context_and_failures(self, streams):
+        streams[0] = 0
+        driver = FakeDriver()
+        _, _, repeat = ready(driver)
+        prepared = repeat.prepare(VALUES[:3])
+        driver.context = None
+        repeat.again(prepared, VALUES[:3])
+        assert (driver.short, driver.launches[-1].device) == (0, 0)
+        driver.fail["launch"] = 700
+        with pytest.raises(DeviceFault, match="CUDA_ERROR_700"):
+            repeat.again(prepared, VALUES[:3])
+
+    def test_nothing_moves(self, streams):
+        driver = FakeDriver()
+        _, _, repeat = ready(driver, moving=())
+        repeat.again(repeat.prepare(()), ())
+        assert driver.launches[-1] == driver.launches[-2]

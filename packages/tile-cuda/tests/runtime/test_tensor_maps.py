@@ -133,3 +133,12 @@ def test_each_rule_has_two_sides(changes, rule, nearest):
 
 def test_every_rule_is_tested():
     assert len({r.what for r in RULES}) == 9
+
+
+@pytest.mark.parametrize(("address", "strides", "pieces"), [
+    (4096, (256, 25600), 3), (4096, (128,), 3), (4096, (), 3), (4096, (272, 25600), 2), (4096, (256, 25616), 2),
+    (4112, (256,), 2), (4160, (), 2),
+])  # fmt: skip
+def test_rows_inside_of_lines_bring_small_pieces(address, strides, pieces):
+    extents = (64,) * (len(strides) + 1)
+    assert TensorMap(address, "float16", extents, strides, (8,) * len(extents)).promotion == pieces

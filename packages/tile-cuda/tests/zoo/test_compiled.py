@@ -73,7 +73,8 @@ ROOMY = ("sm_80", "sm_90a", "sm_100a")
 def test_more_shared_memory_than_a_block_can_have(arch):
     program = programs.gemm(512, 512, 512, F16, (128, 128, 64), 4, (False, False))
     if arch in ROOMY:
-        assert lowered(program, arch).facts.shared_bytes == 128 * 1024
+        barriers = 4 * 8 if arch == "sm_90a" else 0  # of the slots, which bulk copies fill
+        assert lowered(program, arch).facts.shared_bytes == 128 * 1024 + barriers
         return
     with pytest.raises(UnsupportedError) as caught:
         lowered(program, arch)

@@ -64,8 +64,8 @@ MUTANTS: tuple[Mutant, ...] = (
            r"\1[slot * 4096 + warpgroup_m * 2048]"),
     Mutant(GEMM, "A advances by half", r"warpgroup_m \* 2048 \+ 16\]", "warpgroup_m * 2048 + 8]"),
     Mutant(GEMM, "B advances like A", r"(&B_shared_stages\[slot \* 4096[^\]]*) \+ 1024\]", r"\1 + 16]"),
-    Mutant(GEMM, "rows of the other warpgroup", r"(const int warpgroup_m =) warpgroup;", r"\1 1 - warpgroup;"),
-    Mutant(GEMM, "rows of no warpgroup", r"(const int warpgroup_m =) warpgroup;", r"\1 0;"),
+    Mutant(GEMM, "rows of the other warpgroup", r"(const int warpgroup_m =) group;", r"\1 1 - group;"),
+    Mutant(GEMM, "rows of no warpgroup", r"(const int warpgroup_m =) group;", r"\1 0;"),
     Mutant(GEMM, "rows by warp", r"(same_in_warp\()tid >> 7", r"\1tid >> 5"),
     Mutant(GEMM, "the slot of another trip", r"(&A_shared_stages\[)slot( \* 4096 \+ war)", r"\1(slot + 1) % 3\2"),
     Mutant(GEMM, "tiles off the pattern of the swizzle", r"\(f16\*\)smem;", "(f16*)(smem + 128);"),
@@ -129,5 +129,5 @@ WARPGROUPS = Zoo(
     golden=Path(__file__).parent / "golden_warpgroups",
     suffix=".cu",
     kept=("gemm_f16_two_groups", "attention", "sp_f16"),
-    options={"wgmma": "always", "fast_accum": True},
+    options={"wgmma": "always", "fast_accum": True, "bulk_copies": "never", "staged_results": "never"},
 )

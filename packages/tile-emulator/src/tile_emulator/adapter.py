@@ -15,6 +15,7 @@ from tile_core.emit.choose import TextChoice
 from tile_core.emit.dialect import Dialect
 from tile_emulator.api import CHECKS, Completion, Order, run
 from tile_emulator.errors import NotEmulated
+from tile_emulator.image import behind
 from tile_emulator.limits import RunLimits
 
 if TYPE_CHECKING:
@@ -100,6 +101,9 @@ class EmulatorAdapter(RuntimeAdapter):
                 if param.name in result.outputs:
                     target = np.asarray(value)
                     target[...] = result.outputs[param.name].view(target.dtype)
+                for n, array in enumerate(getattr(value, "arrays", ())):
+                    other = np.asarray(array)
+                    other[...] = result.outputs[behind(param.name, n)]
             result.check(kernel.facts.entry)
 
         def launch(*values: Any) -> None:
@@ -114,7 +118,7 @@ class EmulatorAdapter(RuntimeAdapter):
 
 
 def _given(kind: str, value: Any) -> Any:
-    return np.asarray(value) if kind == "pointer" else value
+    return value if kind != "pointer" or hasattr(value, "arrays") else np.asarray(value)
 
 
 def _address(value: Any) -> Any:

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Literal
 
 from tile_core.abi.kernel_text import LaunchFacts
 from tile_core.dtypes import dtype
 from tile_core.emit.dialect import Dialect
+from tile_core.records import dataclass
+from tile_core.runtime.launch_grid import require_whole_clusters
 from tile_emulator import build
 from tile_emulator.compilers import find_compiler
 from tile_emulator.errors import BadArguments, FaultFound, LaunchRefused
@@ -18,7 +21,7 @@ from tile_emulator.image import Array, Image, make_image
 from tile_emulator.limits import RunLimits
 from tile_emulator.process import Ended, launch_options, run_process
 from tile_emulator.registers import differing, with_undefined
-from tile_emulator.reports import Reader, Report
+from tile_emulator.reports import Report, ReportReader
 from tile_emulator.symbols import Symbols
 
 Order = Literal["forward", "reverse", "random"]
@@ -154,15 +157,15 @@ def run(
     """
     options, values = _options(checks, order, completion, dialect), _by_name(launch, args)
     arguments = make_image(launch, values, dialect)
-    grid, cluster = _geometry(launch, values, dialect)
+    grid = _geometry(launch, values, dialect)
     settings = {
-        **launch_options(limits or RunLimits()), "options": options, "cluster": cluster, "warp": dialect.warp,
-        "seed": seed, "shared_bytes": launch.shared_bytes,
+        **launch_options(limits or RunLimits()), "options": options, "cluster": math.prod(launch.cluster),
+        "warp": dialect.warp, "seed": seed, "shared_bytes": launch.shared_bytes,
     }  # fmt: skip
     twice = bool(options & _CHECK["uninit"]) and with_undefined(dialect.prepare(text), launch.entry)[1]
     other = make_image(launch, values, dialect) if twice else contextlib.nullcontext()
     with arguments as image, other as second:
-        job = {"grid": grid, "block": launch.block, "launch": settings}
+        job = {"grid": grid, "block": launch.block, "clusters": launch.cluster, "launch": settings}
         return _execute(text, launch, dialect, image, second, job, limits or RunLimits())
 
 
@@ -183,7 +186,7 @@ def _execute(
         ended = _run(job, image, limits)
         if other is not None and not ended.records:
             ended = _compared(ended, job, image, other, limits)
-        reader = Reader(launch, image, text, Symbols(library))
+        reader = ReportReader(launch, image, text, Symbols(library))
         reports = tuple(reader.report(record) for record in ended.records)
         counters = {name: n for name, n in ended.end.items() if isinstance(n, int)}
         took, met = time.perf_counter() - compiled, ended.end.get("met", {})
@@ -233,25 +236,24 @@ def _by_name(launch: LaunchFacts, args: Sequence[Any] | Mapping[str, Any]) -> di
     return dict(zip(names, args, strict=True))
 
 
-def _geometry(launch: LaunchFacts, values: Mapping[str, Any], dialect: Dialect) -> tuple[tuple[int, int, int], int]:
-    """Grid and number of blocks of a cluster, within the limits of the device."""
+def _geometry(launch: LaunchFacts, values: Mapping[str, Any], dialect: Dialect) -> tuple[int, int, int]:
+    """Return the grid, within the limits of the device."""
     integers = {
         p.name: int(values[p.name])
         for p in launch.params
         if p.kind == "scalar" and p.name in values and dtype(p.dtype).is_integer
     }
     grid = launch.blocks(integers)
-    (cluster, *across), limits = launch.cluster, dialect.limits
+    require_whole_clusters(launch, grid)
+    cluster, limits = math.prod(launch.cluster), dialect.limits
     most_threads, most_bytes, most_blocks = limits.max_threads, limits.max_shared_bytes, limits.max_cluster
     for holds, what, expected, found in (
         (launch.threads <= most_threads, "the threads of a block", f"at most {most_threads}", launch.threads),
         (launch.shared_bytes <= most_bytes, "shared bytes of a block", f"at most {most_bytes}", launch.shared_bytes),
-        (cluster <= most_blocks and max(across) == 1, "a cluster", f"at most {most_blocks} x 1 x 1 blocks",
-         launch.cluster),
-        (grid[0] % cluster == 0, "blocks along x", f"a multiple of the cluster {cluster}", grid[0]),
+        (cluster <= most_blocks, "a cluster", f"at most {most_blocks} blocks", launch.cluster),
         (launch.threads * cluster <= MAX_THREADS, "the threads of a cluster", f"at most {MAX_THREADS}",
          launch.threads * cluster),
     ):  # fmt: skip
         if not holds:
             raise LaunchRefused(kernel=launch.entry, what=what, expected=expected, found=found, where=launch.where)
-    return grid, cluster
+    return grid

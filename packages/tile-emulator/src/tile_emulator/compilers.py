@@ -11,9 +11,9 @@ import shlex
 import shutil
 import subprocess
 import sys
-from dataclasses import dataclass
 from pathlib import Path
 
+from tile_core.records import dataclass
 from tile_emulator.errors import CompilerRefused, HostUnsupported, NoCompiler
 
 OLDEST = {"gcc": 12, "clang": 15}

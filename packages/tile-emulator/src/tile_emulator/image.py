@@ -10,7 +10,7 @@ import mmap
 import os
 import tempfile
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from types import TracebackType
 from typing import Any
 
@@ -20,6 +20,9 @@ import numpy.typing as npt
 from tile_core.abi.kernel_text import LaunchFacts, ParamFact
 from tile_core.dtypes import dtype
 from tile_core.emit.dialect import Dialect
+from tile_core.numerics.codecs import encode
+from tile_core.numerics.formats import FORMATS
+from tile_core.records import dataclass
 from tile_core.runtime.guarded import Footprint
 from tile_emulator.errors import BadArguments
 from tile_emulator.process import above_standard
@@ -123,6 +126,25 @@ class Image:
         self.size += mapped
         return len(self.placed) - 1
 
+    def put_behind(self, table: int, name: str, n: int, array: Array) -> None:
+        """Place the array whose address is element ``n`` of a table, which gets the address in the process."""
+        kind = np.dtype(f"u{array.itemsize}")
+        param = ParamFact(behind(name, n), "pointer", kind.name, "readwrite")
+        address = int(array.__array_interface__["data"][0])
+        aligned = (
+            min(address & -address, VALUE_ALIGNMENT) or VALUE_ALIGNMENT
+        )  # what the program promises is the caller's
+        number = self.add(param, array.view(kind), aligned, 0, array.dtype)
+        placed = self.placed[table]
+        placed.source = placed.source.copy() if not n else placed.source
+        placed.source[n] = self.placed[number].footprint.first
+        self.patches.append((table, number, placed.footprint.first + 8 * n))
+
+
+def behind(name: str, n: int) -> str:
+    """Return the name of the array whose address is an element of a table."""
+    return f"{name}[{n}]"
+
 
 def make_image(facts: LaunchFacts, values: Mapping[str, Any], dialect: Dialect) -> Image:
     """Lay out the arguments of a launch.
@@ -142,12 +164,14 @@ def make_image(facts: LaunchFacts, values: Mapping[str, Any], dialect: Dialect) 
     numbers: dict[str, int] = {}
     scalars: list[tuple[ParamFact, bytes]] = []
     pointers: list[tuple[str, int, str]] = []
+    behind: list[tuple[str, int, Array]] = []
     for param in facts.params:
         value = values.get(param.name)
         if param.kind == "pointer":
             array = value if isinstance(value, np.ndarray) else np.asarray(value)
             stored = _storage(facts, param, array)
             numbers[param.name] = image.add(param, stored, _alignment(param), _flags(param), array.dtype)
+            behind += [(param.name, n, np.asarray(other)) for n, other in enumerate(getattr(value, "arrays", ()))]
         elif param.kind == "scalar":
             scalars.append((param, _scalar(facts, param, value)))
         else:
@@ -166,6 +190,8 @@ def make_image(facts: LaunchFacts, values: Mapping[str, Any], dialect: Dialect) 
         (numbers[p.name], firsts[p.name]) if p.name in numbers else (block, offsets[p.name]) for p in facts.params
     ]
     image.patches = [(block, numbers[target], offsets[name] + offset) for name, offset, target in pointers]
+    for name, n, array in behind:
+        image.put_behind(numbers[name], name, n, array)
     return image
 
 
@@ -207,6 +233,8 @@ def _storage(facts: LaunchFacts, param: ParamFact, array: Array) -> Array:
 
 def _scalar(facts: LaunchFacts, param: ParamFact, value: Any) -> bytes:
     try:
+        if param.dtype in FORMATS:  # ml_dtypes rounds twice
+            return encode(float(value), param.dtype).tobytes()
         return np.asarray(value).astype(dtype(param.dtype).numpy(), casting="unsafe").tobytes()
     except (TypeError, ValueError, OverflowError) as error:
         raise _bad(facts, f"argument {param.name!r} must be a number, found {value!r}") from error

@@ -10,10 +10,10 @@ import signal
 import subprocess
 import sys
 import tempfile
-from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
+from tile_core.records import dataclass
 from tile_emulator.limits import RunLimits
 
 WORKER = Path(__file__).parent / "worker.py"

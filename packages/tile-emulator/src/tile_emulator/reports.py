@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,6 +11,7 @@ from tile_core.abi.kernel_text import LaunchFacts
 from tile_core.compat.types import Array
 from tile_core.dtypes import dtype
 from tile_core.errors import Where
+from tile_core.records import dataclass
 from tile_emulator.build import TEXT
 from tile_emulator.image import Image
 from tile_emulator.symbols import Symbols
@@ -153,7 +153,7 @@ class Report:
         return "\n".join(lines)
 
 
-class Reader:
+class ReportReader:
     """Makes reports from the engine's output.
 
     Parameters

@@ -56,7 +56,7 @@ class LaunchJob(ctypes.Structure):
     """``simt::Launch``."""
 
     _fields_ = (
-        ("entry", ctypes.c_void_p), ("grid", Dim3), ("threads", Dim3), ("cluster", ctypes.c_uint),
+        ("entry", ctypes.c_void_p), ("grid", Dim3), ("threads", Dim3), ("clusters", Dim3), ("cluster", ctypes.c_uint),
         ("warp", ctypes.c_uint), ("shared_bytes", ctypes.c_uint), ("options", ctypes.c_uint),
         ("max_reports", ctypes.c_uint), ("stack_bytes", ctypes.c_uint), ("milliseconds", ctypes.c_uint),
         ("data", ctypes.c_int), ("reports", ctypes.c_int), ("output", ctypes.c_int), ("seed", ctypes.c_ulonglong),
@@ -96,7 +96,7 @@ def main() -> None:
     watches = (Watch * max(1, len(job["watches"])))(*(Watch(b, 0, offset) for b, offset in job["watches"]))
     launch = LaunchJob(
         entry=ctypes.cast(kernel.simt_entry, ctypes.c_void_p).value,
-        grid=Dim3(*job["grid"]), threads=Dim3(*job["block"]),
+        grid=Dim3(*job["grid"]), threads=Dim3(*job["block"]), clusters=Dim3(*job["clusters"]),
         data=job["data"], reports=job["reports"], output=1,
         buffers_n=len(job["buffers"]), args_n=len(job["args"]), patches_n=len(job["patches"]),
         watches_n=len(job["watches"]),

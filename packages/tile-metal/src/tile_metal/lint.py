@@ -8,8 +8,9 @@ still be refused by Metal. Sources: Metal Shading Language Specification, "Langu
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from tile_core.records import dataclass
 from tile_metal.emit.names import LIBRARY_NAMES, MACROS
 from tile_metal.emulation.tokens import (
     SPACES,

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+from tile_core.records import dataclass
 
 FAST_MATH = "metal.fast_math"
 

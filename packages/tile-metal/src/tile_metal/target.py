@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import platform
 import sys
-from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 
+from tile_core.records import dataclass
 from tile_core.target import ABSENT, Capabilities, Fact, Target, every_atomic, split_target
 from tile_metal import versions
 from tile_metal.errors import UnknownFamily

@@ -11,7 +11,8 @@ import platform
 import re
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
+
+from tile_core.records import dataclass
 
 Version = tuple[int, ...]
 

@@ -171,13 +171,15 @@ class TestProcesses:
 
     @pytest.mark.sweep(1)
     def test_each_is_a_line(self, selftest, monkeypatch, tmp_path):
-        monkeypatch.setattr(selftest, "PROBE_SECONDS", 2.0)
         script = tmp_path / "script.py"
         script.write_text(
             "import sys\n" + "".join(f"if {n!r} in sys.argv:\n    {c}\n" for n, c in self.SCRIPTS.items())
         )
         report, clock = selftest.Report(), selftest.Clock(time.monotonic() + 100)
-        selftest.check_apart(report, "mlx", self.SCRIPTS, clock, [sys.executable, str(script)])
+        for name in self.SCRIPTS:
+            # The others end before that on a busy machine, too.
+            monkeypatch.setattr(selftest, "PROBE_SECONDS", 2.0 if name == "atomics" else 60.0)
+            selftest.check_apart(report, "mlx", [name], clock, [sys.executable, str(script)])
         found = {name: (outcome, detail) for _, name, outcome, detail in report.findings}
         assert found["lanes are numbered like threads"] == ("ok", "fine")
         assert found["macros"][0] == found["atomics"][0] == found["pragmas"][0] == "WRONG"
@@ -203,10 +205,10 @@ class TestProcesses:
         kit.write_text("import time\nprint('..s..F.. [ 5%]\\n..', flush=True)\ntime.sleep(60)\n")
         monkeypatch.setenv("PYTHONPATH", str(tmp_path))
         report = selftest.Report()
-        selftest.conformance(report, "mlx", "", tmp_path, 4.0)
+        selftest.conformance(report, "mlx", "", tmp_path, 10.0)
         ((part, name, outcome, detail),) = report.findings
         assert (part, name, outcome) == ("conformance", "mlx", "WRONG")
-        assert detail.startswith("stopped after 4 seconds: 8 cases passed")
+        assert detail.startswith("stopped after 10 seconds: 8 cases passed")
         selftest.conformance(report, "mlx", "", tmp_path, 0.0)
         assert report.findings[-1][2:] == ("left", "no time is left")
 

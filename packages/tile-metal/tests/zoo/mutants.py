@@ -30,15 +30,15 @@ MUTANTS: tuple[Mutant, ...] = (
     # Tiles through registers
     Mutant(WHOLE, "stores the tile of the turn before", r"(\+ i1_4 \+ k \* 32 [^\]]*) \+ 32\]", r"\1]"),
     Mutant(WHOLE, "stores a part of the tile twice", r"&A_shared_ahead\[r_4 \* 8\]", "&A_shared_ahead[0]"),
-    Mutant(GEMM, "the first tile is the second", r"\+ i1 \+ r_2 \+", "+ i1 + r_2 + 32 +"),
+    Mutant(GEMM, "the first tile is the second", r"A\[i0 \* 72 \+ i1 \+", "A[i0 * 72 + i1 + 32 +"),
     Mutant(GEMM, "the last tile is not loaded", r"k \+ 1 < 3", "k + 1 < 2"),
-    Mutant(GEMM, "B from the registers of A", r"= B_shared_ahead\[r_5\]", "= A_shared_ahead[r_5]"),
+    Mutant(GEMM, "B from the registers of A", r"= B_shared_ahead\[(r_\d+)\]", r"= A_shared_ahead[\1]"),
     Mutant(GEMM, "buffers overlap", r"smem \+ (\d+)\)", "smem + 4096)", 0),
     Mutant(GEMM, "a turn of the loop too few", r"k < 3", "k < 2"),
     Mutant(GEMM, "a step of K too few", r"k_step < 4", "k_step < 3"),
     # Copies
     Mutant(GEMM, "reads beyond the last row", r"i0_4 < 29", "i0_4 <= 29"),
-    Mutant(GEMM, "no guard along K", r" && k \* 32 \+ 32 \+ \(i1_4 \+ r_6\) < 72", ""),
+    Mutant(GEMM, "no guard along K", r" && k \* 32 \+ 32 \+ \(i1_4 \+ r_\d+\) < 72", ""),
     Mutant(GEMM, "no zeros behind the end", r": \(half\)0\.0f;", ": (half)1.0f;"),
     Mutant(GEMM, "the wrong pitch of an array", r"i0_4 \* 72", "i0_4 * 64"),
     Mutant(GEMM, "the wrong pitch where it is stored", r"i0_2 \* 40", "i0_2 * 32"),

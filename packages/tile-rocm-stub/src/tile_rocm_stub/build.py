@@ -11,17 +11,21 @@ import re
 import shutil
 import subprocess
 import tempfile
-from dataclasses import dataclass
 from pathlib import Path
 
 from tile_core.abi.kernel_text import KernelText
 from tile_core.errors.base import InternalError
+from tile_core.records import dataclass
 from tile_rocm_stub.errors import NoCompiler
 
 VARIABLE = "HIP_CLANG"
 """Names the compiler in the environment; otherwise it is one of `NAMES` on PATH."""
 NAMES = ("clang", *(f"clang-{version}" for version in range(25, 17, -1)))
-_FLAGS = ("-x", "hip", "--cuda-device-only", "--no-gpu-bundle-output", "-nogpuinc", "-nogpulib", "-O3", "-Werror")
+#: A loop that is too large to be unrolled as its pragma asks stays a loop, and is no error: clang would take minutes.
+_FLAGS = (
+    "-x", "hip", "--cuda-device-only", "--no-gpu-bundle-output", "-nogpuinc", "-nogpulib", "-O3", "-Werror",
+    "-Wno-pass-failed", "-mllvm", "-pragma-unroll-threshold=2048",
+)  # fmt: skip
 _REMARK = re.compile(r"remark: +([\w \[\]/]+?): (\d+) \[-Rpass-analysis")
 #: What the compiler says of a thread, and the names of these facts for reports.
 _FACTS = {"VGPRs": "registers", "ScratchSize [bytes/lane]": "spill_bytes", "Occupancy [waves/SIMD]": "waves_per_simd"}

@@ -9,8 +9,7 @@ neighbours from ``each * (l / lines)`` on. Of C it holds column ``l % n``, and r
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from tile_core.records import dataclass
 from tile_core.simt.ops.products.instruction import MatrixInstruction, MatrixOperand
 from tile_rocm_stub.target import WAVE
 

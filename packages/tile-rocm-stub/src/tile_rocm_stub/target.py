@@ -6,8 +6,7 @@ chapters "Matrix Arithmetic Instructions" and "Data Share Operations"; LLVM's "U
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from tile_core.records import dataclass
 from tile_core.target import Capabilities, Fact, Target, every_atomic, split_target
 from tile_rocm_stub.errors import UnknownArchitecture
 

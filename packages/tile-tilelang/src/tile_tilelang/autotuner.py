@@ -5,13 +5,13 @@ from __future__ import annotations
 import functools
 import itertools
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, cast
 
 import tile_core
 from tile_core.abi.signature import Signature
 from tile_core.compiler import signature_of
 from tile_core.ir.program import Program
+from tile_core.records import dataclass
 from tile_core.trace.tracer import caller_scope
 from tile_tilelang.compiling import JITImpl
 from tile_tilelang.errors import BadCall
@@ -105,7 +105,7 @@ def autotune(
     return _decorator(configs, plan) if func is None else _decorator(configs, plan)(func)
 
 
-class Tuned:
+class TunedFactory:
     """A factory whose calls return the fastest kernel, or an eager kernel whose calls run it."""
 
     def __init__(self, function: JITImpl, configs: Any, plan: _Plan) -> None:
@@ -114,7 +114,7 @@ class Tuned:
         self.configs = configs
         self.plan = plan
         self._names: set[str] = set() if callable(configs) else {n for c in _listed(configs) for n in c}
-        candidates = _Candidates(function, plan)
+        candidates = _CheckedFactory(function, plan)
         own = plan.supply_prog is None and function.eager
         self._tuned = tile_core.autotune(
             self._configs, inputs=None if own else candidates.inputs, check=not plan.skip_check, **plan.counts()
@@ -149,7 +149,7 @@ class Tuned:
         return _listed(self.configs(*args, **keywords) if callable(self.configs) else self.configs)
 
 
-class _Candidates(JITImpl):
+class _CheckedFactory(JITImpl):
     """A factory or eager kernel whose configurations are compared with a reference when they are traced for tuning."""
 
     def __init__(self, function: JITImpl, plan: _Plan) -> None:
@@ -253,13 +253,13 @@ class AutoTuner:
         return AutotuneResult(kernel, kernel.config, kernel.latency, ref_latency, kernel.kernel_source)
 
 
-def _decorator(configs: Any, plan: _Plan) -> Callable[[Any], Tuned]:
-    def decorate(function: Any) -> Tuned:
+def _decorator(configs: Any, plan: _Plan) -> Callable[[Any], TunedFactory]:
+    def decorate(function: Any) -> TunedFactory:
         if not isinstance(function, JITImpl):
             found, instead = type(function).__name__, "put @tilelang.autotune above @tilelang.jit"
             expected = "what tilelang.jit made"
             raise BadCall(function="autotune", name="func", found=found, expected=expected, instead=instead)
-        return Tuned(function, configs, plan)
+        return TunedFactory(function, configs, plan)
 
     return decorate
 

@@ -32,7 +32,7 @@ def __dir__() -> list[str]:
 
 def _found(name: str) -> Any:
     if name in _spellings.__all__:
-        return getattr(_spellings, name)
+        return _tolerant(name, getattr(_spellings, name))
     if name in ONLY_HINTS:
         return _spellings.without_meaning(name)
     try:
@@ -46,4 +46,8 @@ def _found(name: str) -> Any:
         if known is None or isinstance(error, ProvidedElsewhere):
             raise
         raise NotInLanguage(name=name, reason=known[0], instead=known[1]) from None
+    return _tolerant(name, found)
+
+
+def _tolerant(name: str, found: Any) -> Any:
     return _spellings.tolerant(found, KEYWORDS[name]) if name in KEYWORDS else found

@@ -74,7 +74,7 @@ def answering() -> Iterator[None]:
     for name in before:
         del sys.modules[name]
     sys.modules.update({_full(name): _module(own) for name, own in MODULES.items()})
-    finder = _Finder()
+    finder = _Refuser()
     sys.meta_path.insert(0, finder)
     try:
         yield
@@ -118,7 +118,7 @@ def also_for(kernels: Sequence[Kernel], target: str) -> list[str]:
     return refusals
 
 
-class _Finder:
+class _Refuser:
     """Refuses modules of TileLang that have no counterpart, before others look for them."""
 
     def find_spec(

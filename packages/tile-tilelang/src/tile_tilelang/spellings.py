@@ -20,14 +20,16 @@ from tile_tilelang.layout import (
 __all__ = [
     "Cast",
     "cast",
-    "clamp",
     "empty",
+    "gemm",
     "make_full_bank_swizzled_layout",
     "make_half_bank_swizzled_layout",
     "make_linear_layout",
     "make_quarter_bank_swizzled_layout",
     "make_swizzled_layout",
+    "mbarrier_wait_parity",
     "round",
+    "tcgen05_gemm",
     "thread_binding",
 ]
 
@@ -61,16 +63,44 @@ def round(x: Any, mode: Any = "rna") -> Any:
     return T.round(x, _MODES.get(mode, mode))
 
 
-def clamp(x: Any, min_val: Any = None, max_val: Any = None) -> Any:
-    """Return ``x`` limited to [``min_val``, ``max_val``]; ``None`` is no limit. NaN stays NaN."""
-    return T.clamp(x, min_val, max_val)
-
-
 def empty(*shape: Any, dtype: Any = "float32") -> Any:
     """Declare an output of an eager kernel: ``T.empty((M, N), dtype)``, or ``T.empty(M, N, dtype=dtype)``."""
     if shape and isinstance(shape[0], (tuple, list)):
         return T.empty(shape[0], *(shape[1:] or (dtype,)))
     return T.empty(shape, dtype)
+
+
+def gemm(*operands: Any, mbar: Any = None, **keywords: Any) -> None:
+    """Multiply by ``T.gemm``; with ``mbar`` by ``T.tcgen05_gemm``, which arrives there when it is complete."""
+    if mbar is None:
+        T.gemm(*operands, **keywords)
+    else:
+        keywords.pop("wg_wait", None)
+        tcgen05_gemm(*operands, mbar=mbar, **keywords)
+
+
+def mbarrier_wait_parity(barrier: Any, parity: Any) -> None:
+    """Wait by ``T.mbarrier_wait_parity``; in ``T.Pipelined``, whose barriers tile makes, where the data is used."""
+    if not _in_pipeline():
+        T.mbarrier_wait_parity(barrier, parity)
+
+
+def tcgen05_gemm(*operands: Any, mbar: Any = None, use_2cta: bool = False, **keywords: Any) -> None:
+    """Multiply by ``T.tcgen05_gemm``; in ``T.Pipelined`` tile waits for products, so that ``mbar`` has no meaning.
+
+    Raises
+    ------
+    BadCall
+        For ``use_2cta=True``.
+    """
+    if use_2cta:
+        instead = "leave it out: each block multiplies for itself"
+        raise BadCall(function="T.tcgen05_gemm", name="use_2cta", found="True", expected="False", instead=instead)
+    T.tcgen05_gemm(*operands, mbar=None if _in_pipeline() else mbar, **keywords)
+
+
+def _in_pipeline() -> bool:
+    return any(scope.loop == "Pipelined" for scope in current("T.Pipelined").scope.ancestors())
 
 
 def thread_binding(start: Any, stop: Any = None, thread: str = "threadIdx.x", **hints: Any) -> list[Any]:

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 
 from tile_core.errors.guess import nearest
 
+_FENCES = "fences between products and threads are placed by tile"
 _REGISTERS = "the target's compiler distributes registers; results do not depend on it"
-_PACKED = "several operations as one: the target chooses such instructions by itself"
 
 #: Calls that carry no meaning for tile -> the reason. They are accepted anywhere and do nothing.
 HINTS = {
@@ -23,6 +23,9 @@ HINTS = {
     "inc_max_nreg": _REGISTERS,
     "no_set_max_nreg": _REGISTERS,
     "set_max_nreg": _REGISTERS,
+    "deallocate_tmem": "columns of tensor memory are freed at the end of the block",
+    "tcgen05_after_thread_sync": _FENCES,
+    "tcgen05_before_thread_sync": _FENCES,
     "wait_wgmma": "products have finished where their results are read",
     "pdl_sync": "launches are in order: one that follows another in a stream sees all that it wrote",
     "pdl_trigger": "launches are in order: the next one may not begin earlier than tile lets it",
@@ -39,25 +42,32 @@ KEYWORDS: dict[str, dict[str, str]] = {
     },
     "copy": {"prefer_instruction": _INSTRUCTION},
     "gemm": {"prefer_instruction": _INSTRUCTION},
+    "tcgen05_gemm": {"annotations": _NOTES},
     "finalize_reducer": {"annotations": _NOTES, "batch": "how many results are combined at a time"},
 }
 
 _TEXT = "a kernel has one meaning on every target, and foreign code has none"
 _TIR = "it is a statement of the compiler below"
-_TENSOR_MEMORY = "a memory of one architecture"
 _BARRIER = "barriers are placed by tile"
 _ROLE = "roles are named by the group that does the work"
 
 #: Hints that tile takes at their word, and refuses where they have none: here they remain hints.
-ONLY_HINTS = frozenset({"set_max_nreg"})
+ONLY_HINTS = frozenset({"pdl_sync", "pdl_trigger", "set_max_nreg"})
 
 #: Pattern of a name -> why tile does not have it, and what to write instead. The first that matches counts.
 REFUSED = {
-    "alloc_tmem deallocate_tmem dealloc_tmem": (
-        _TENSOR_MEMORY,
-        "accumulate in T.alloc_fragment: T.gemm chooses where it is",
+    "tcgen05_gemm_blockscaled": (
+        "scales are tiles in shared memory",
+        "write T.tcgen05_gemm_scaled(A, A_scale, B, B_scale, C)",
     ),
-    "tcgen05_*": (_TENSOR_MEMORY, "write T.gemm(A, B, C): the target chooses the instruction and waits for it"),
+    "tcgen05_mma_arrive": (
+        "products say where they arrive",
+        "give the last product the barrier: T.tcgen05_gemm(..., mbar=...)",
+    ),
+    "tcgen05_*": (
+        "an instruction of one architecture",
+        "write T.gemm(A, B, C), or T.tcgen05_gemm(A, B, C) with sums of T.alloc_tmem",
+    ),
     "wgmma_* warpgroup_*": (
         "an instruction of one architecture",
         "write T.gemm(A, B, C): the target chooses the instruction",
@@ -72,10 +82,21 @@ REFUSED = {
     "tma_copy async_copy tma_load*": ("T.copy says what is moved", "write T.copy(src, dst) in T.Pipelined"),
     "tma_store*": ("T.copy says what is moved", "write T.copy(src, dst): its data is there when the kernel ends"),
     "ptx_commit_group ptx_wait_group cp_async_*": (_BARRIER, "write T.copy in T.Pipelined(n, num_stages=2)"),
+    "create_list_of_mbarrier get_mbarrier": (
+        _BARRIER,
+        "write T.alloc_barrier([count, ...]), on targets that have them",
+    ),
+    "sync_global": (
+        "blocks of one launch do not wait",
+        "write T.sync_grid(), which ends the launch, or another T.Kernel",
+    ),
+    "get_warp_idx_sync canonical_warp_idx": ("all lanes of a warp agree on it anyway", "write T.get_warp_idx()"),
+    "shuffle_elect elect_one* get_warp_group_idx": ("who issues an operation is the target's choice", "leave it out"),
+    "ldg* stg* __ldg": ("loads are as wide as they may be", "write A[i], or T.copy"),
     "fence_*": (_BARRIER, "leave it out: tile orders what depends on each other"),
     "WSSchedule WSRole ws_op": (_ROLE, "write `with T.ws(0): ...` and `with T.ws(1): ...`"),
     "cdiv": ("it is a function of the host", "write T.ceildiv(a, b)"),
-    "make_tensor_map *_descriptor": ("descriptors are made by tile", "write T.copy of the tensor"),
+    "make_tensor_map *_descriptor *_descriptor_offset": ("descriptors are made by tile", "write T.copy of the tensor"),
     "call_extern call_pure_extern call_intrin call_packed call_* import_source": (
         _TEXT,
         "write what it computes in the language",

@@ -17,10 +17,11 @@ from __future__ import annotations
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Literal, Protocol
 
 from tile_core.compat.types import Argument, Array
+from tile_core.records import dataclass
 
 Convention = Literal["packed", "pointers"]
 

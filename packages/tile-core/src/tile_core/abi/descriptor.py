@@ -8,12 +8,13 @@ an exported kernel and the emulator need nothing else.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Literal
 
 from tile_core.abi.signature import Dim, dim_from, evaluate, plain_dim, renamed_dim, symbols_of
 from tile_core.dtypes import dtype
 from tile_core.errors.base import InternalError
+from tile_core.records import dataclass
 
 Detail = bool | int | str
 
@@ -71,14 +72,6 @@ class TensorDescriptor:
         ):
             if not holds:
                 raise InternalError(stage="tensor descriptor", detail=detail)
-
-    @property
-    def box_bytes(self) -> int:
-        """Bytes that a transfer of the box writes, parts outside of the tensor included."""
-        count = dtype(self.dtype).bits
-        for extent in self.box:
-            count *= extent
-        return count // 8
 
     @property
     def symbols(self) -> tuple[str, ...]:

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import bisect
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any, Literal
 
 from tile_core.abi.descriptor import TensorDescriptor
 from tile_core.abi.signature import Access, Dim, dim_from, evaluate, plain_dim, symbols_of
 from tile_core.dtypes import dtype
 from tile_core.errors.base import InternalError, Where
+from tile_core.records import dataclass
 
 if TYPE_CHECKING:
     from tile_core.abi.adapter import Built
@@ -287,15 +288,16 @@ class KernelText:
         How to launch it. Its parameters are those of the kernel's signature in order, the symbols that the launch also
         takes, and those with descriptors.
     general
-        Makes the text of the same kernel that assumes nothing about the arguments of a call besides the signature, for
-        calls that this one cannot take; ``None`` if it takes all. Called at most once, by the runtime.
+        Makes the text of the same kernel that assumes less about the arguments of a call, for calls that this one
+        cannot take; ``None`` if it takes all. It returns ``None`` if there is none: the program demands an instruction
+        that relies on all of it. Called at most once, by the runtime.
     built
         The text as built by a runtime.
     """
 
     text: str
     facts: LaunchFacts
-    general: Callable[[], KernelText] | None = field(default=None, compare=False, repr=False)
+    general: Callable[[], KernelText | None] | None = field(default=None, compare=False, repr=False)
     built: Built | None = field(default=None, compare=False, repr=False)
 
 

@@ -8,12 +8,13 @@ not matter; then every dim is checked against them.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 from typing import Any, Literal, Union
 
 from tile_core.dtypes import dtype
 from tile_core.errors.base import InternalError, Where
+from tile_core.records import dataclass
 
 Dim = Union[int, str, "tuple[str, Dim, Dim]"]
 Kind = Literal["tensor", "scalar", "pointer"]
@@ -54,6 +55,8 @@ class Param:
         How the kernel accesses the memory.
     align
         Required alignment of the first element in bytes, a power of two; 0 means the size of an element.
+    addresses
+        Whether the elements are addresses, through which the kernel accesses other memory.
     """
 
     name: str
@@ -63,6 +66,7 @@ class Param:
     strides: tuple[Dim, ...] | None = None
     access: Access = "read"
     align: int = 0
+    addresses: bool = False
 
     def __post_init__(self) -> None:
         if self.strides is not None and len(self.strides) != len(self.shape):
@@ -162,7 +166,7 @@ class Signature:
             {
                 "name": p.name, "kind": p.kind, "dtype": str(p.dtype), "shape": [plain_dim(d) for d in p.shape],
                 "strides": None if p.strides is None else [plain_dim(d) for d in p.strides], "access": p.access,
-                "align": p.align,
+                "align": p.align, **({"addresses": True} if p.addresses else {}),
             }
             for p in self.params
         ]  # fmt: skip
@@ -177,6 +181,7 @@ class Signature:
             Param(
                 p["name"], p["kind"], p["dtype"], tuple(map(dim_from, p["shape"])),
                 None if p["strides"] is None else tuple(map(dim_from, p["strides"])), p["access"], p["align"],
+                p.get("addresses", False),
             )
             for p in data["params"]
         )  # fmt: skip

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import functools
+import itertools
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Any, Literal
 
 from tile_core.analysis.point import Conditions, Point
+from tile_core.compat import structural
 from tile_core.compat.tvm import ir, tirx
 from tile_core.compat.types import BufferVar, Call, Expr, Operand, Stmt
 from tile_core.ir import nodes
 from tile_core.ir.visit import collect
+from tile_core.records import dataclass
 
 How = Literal["element", "move", "address", "whole", "tile"]
 """A load or store; a wide one; an element's address, given to an instruction; a buffer by name; a tile of an op."""
+
+_ATOMS = frozenset((tirx.IntImm, tirx.FloatImm, tirx.Var))
+_ZEROS: Iterator[int] = itertools.repeat(0)
 
 Effects = Callable[[Stmt], tuple[list[Operand], list[Operand]]]
 """From the statement of a tile op to the views that it reads, and those that it writes (``ops.effects``)."""
@@ -76,22 +82,25 @@ class Access:
         return tuple(p.stmt for p in self.point.loops if p.kind == "for")
 
 
-def accesses_of(point: Point, effects: Effects | None = None) -> Iterator[Access]:
-    """Yield the accesses of a statement itself, without those of its body, in order; all have the number 0.
+def accesses_of(point: Point, effects: Effects | None = None, numbers: Iterator[int] = _ZEROS) -> Iterator[Access]:
+    """Yield the accesses of a statement itself, without those of its body, in order.
 
     Parameters
     ----------
     effects
         Of tile ops; without it each op reads and writes all its tiles.
+    numbers
+        Of the accesses.
     """
-    found = _AccessSearch(point, effects)
+    found = _AccessSearch(point, effects, numbers)
     s = point.stmt
-    if isinstance(s, tirx.BufferStore):
-        for e in (s.value, *s.indices):
+    if type(s) is tirx.BufferStore:
+        value, indices = s.value, tuple(structural.items(s.indices))
+        for e in (value, *indices):
             yield from found.expr(e, ())
-        yield found.made(s.buffer, True, "element", tuple(s.indices), (), value=s.value)
+        yield found.made(s.buffer, True, "element", indices, (), value=value)
     elif point.kind == "plain":
-        value = getattr(s, "condition", None) if isinstance(s, tirx.AssertStmt) else getattr(s, "value", None)
+        value = getattr(s, "condition", None) if type(s) is tirx.AssertStmt else getattr(s, "value", None)
         if value is not None:
             yield from found.expr(value, ())
     elif point.kind != "mark":
@@ -101,37 +110,35 @@ def accesses_of(point: Point, effects: Effects | None = None) -> Iterator[Access
 
 def accesses_in(e: Operand, point: Point) -> Iterator[Access]:
     """Yield the accesses of an expression of a statement, in order; all have the number 0."""
-    yield from _AccessSearch(point, None).expr(e, ())
-
-
-def numbered(accesses: Iterator[Access]) -> list[Access]:
-    """Return accesses with their numbers."""
-    return [replace(a, order=k) for k, a in enumerate(accesses)]
+    yield from _AccessSearch(point, None, _ZEROS).expr(e, ())
 
 
 class _AccessSearch:
-    def __init__(self, point: Point, effects: Effects | None) -> None:
-        self.point, self.effects = point, effects
+    def __init__(self, point: Point, effects: Effects | None, numbers: Iterator[int]) -> None:
+        self.point, self.effects, self.numbers = point, effects, numbers
 
     def made(
         self, buffer: BufferVar, write: bool, how: How, indices: tuple[Expr, ...], choices: Conditions,
         extents: Sequence[int] | None = None, value: Expr | None = None, call: Call | None = None,
+        operand: Expr | None = None,
     ) -> Access:  # fmt: skip
         tile = None if extents is None else tuple(extents)
         conditions = (*self.point.conditions, *choices)
-        return Access(self.point, 0, buffer, write, how, indices, tile, value, conditions, call)
+        order = next(self.numbers)
+        return Access(self.point, order, buffer, write, how, indices, tile, value, conditions, call, operand)
 
     def expr(self, e: Expr, choices: Conditions) -> Iterator[Access]:
         """Yield the accesses of an expression."""
-        if isinstance(e, (tirx.IntImm, tirx.Var)) or not isinstance(e, ir.Expr):
+        if type(e) in _ATOMS or not isinstance(e, ir.Expr):
             return
         if not collect(e, (ir.TensorLoad, ir.Call)):
             return
-        if isinstance(e, ir.TensorLoad):
-            for index in e.indices:
+        if type(e) is ir.TensorLoad:
+            indices = tuple(structural.items(e.indices))
+            for index in indices:
                 yield from self.expr(index, choices)
-            yield self.made(e.source, False, "element", tuple(e.indices), choices)
-        elif isinstance(e, ir.Call):
+            yield self.made(e.source, False, "element", indices, choices)
+        elif type(e) is ir.Call:
             yield from self.call(e, choices)
         else:
             yield from self.parts(e, choices)
@@ -159,7 +166,7 @@ class _AccessSearch:
             for index in getattr(inner, "indices", ()):
                 yield from self.expr(index, choices)
             yield from self.whole(getattr(inner, "source", inner), choices, call)
-        elif any(hasattr(arg, "region") for arg in call.args):
+        elif any(hasattr(arg, "region") for arg in structural.items(call.args)):
             yield from self.tiles(call, choices)
         else:
             yield from self.plain(call, choices)
@@ -168,30 +175,30 @@ class _AccessSearch:
         if choice_of(call) is not None:
             yield from self.parts(call, choices)
             return
-        for arg in call.args:
-            if isinstance(arg, ir.Call):
+        for arg in structural.items(call.args):
+            if type(arg) is ir.Call:
                 yield from self.call(arg, choices, call)
-            elif isinstance(arg, tirx.Var) and tirx.is_buffer_var(arg):
+            elif type(arg) is tirx.Var and tirx.is_buffer_var(arg):
                 yield from self.whole(arg, choices, call)
             else:
                 yield from self.expr(arg, choices)
 
     def move(self, call: Call, choices: Conditions) -> Iterator[Access]:
-        target, source = call.args
-        for index in (*target.indices, *source.indices):
+        target, source = structural.items(call.args)
+        there, here = tuple(structural.items(target.indices)), tuple(structural.items(source.indices))
+        for index in (*there, *here):
             yield from self.expr(index, choices)
-        for place, write in ((source, False), (target, True)):
-            yield self.made(place.source, write, "move", tuple(place.indices), choices, call=call)
+        for place, at, write in ((source, here, False), (target, there, True)):
+            yield self.made(place.source, write, "move", at, choices, call=call)
 
     def address(self, call: Call, choices: Conditions, instruction: Call | None) -> Iterator[Access]:
         place = call.args[0]
-        at = tuple(place.indices)
+        at = tuple(structural.items(place.indices))
         for index in at:
             yield from self.expr(index, choices)
         named = call if instruction is None else instruction
         for write in _writes(str(call.attrs["access"])):
-            found = self.made(place.source, write, "address", at, choices, call=named)
-            yield replace(found, operand=call)
+            yield self.made(place.source, write, "address", at, choices, call=named, operand=call)
 
     def whole(self, buffer: BufferVar, choices: Conditions, call: Call) -> Iterator[Access]:
         for write in (False, True):
@@ -209,22 +216,23 @@ class _AccessSearch:
             return
         for write in (False, True):
             for arg in (a for a in call.args if hasattr(a, "region")):
-                corner, extents = tuple(r.min for r in arg.region), [nodes.as_int(r.extent) for r in arg.region]
+                ranges = structural.items(arg.region)
+                corner, extents = tuple(r.min for r in ranges), [nodes.as_int(r.extent) for r in ranges]
                 yield self.made(arg.source, write, "tile", corner, choices, extents, call=call)
 
 
 def sides_of(e: Expr) -> tuple[Expr, Expr | None, Expr | None] | None:
     """Return (condition, evaluated if it holds, evaluated if not) of an expression that chooses."""
-    if isinstance(e, tirx.And):
+    if type(e) is tirx.And:
         return e.a, e.b, None
-    if isinstance(e, tirx.Or):
+    if type(e) is tirx.Or:
         return e.a, None, e.b
     return choice_of(e)
 
 
 def choice_of(e: Expr) -> tuple[Expr, Expr, Expr] | None:
     """Return (condition, value if it holds, value if not) of a conditional expression."""
-    if isinstance(e, tirx.Select):
+    if type(e) is tirx.Select:
         return e.condition, e.true_value, e.false_value
     if nodes.operator_name(e) == "if_then_else":
         condition, then, other = e.args
@@ -234,20 +242,28 @@ def choice_of(e: Expr) -> tuple[Expr, Expr, Expr] | None:
 
 def parts_of(e: Expr) -> Iterator[Expr]:
     """Yield the operands of an expression."""
-    if isinstance(e, ir.Call):
-        yield from e.args
-    elif isinstance(e, ir.TensorLoad):
-        yield from e.indices
+    if type(e) is ir.Call:
+        yield from structural.items(e.args)
+    elif type(e) is ir.TensorLoad:
+        yield from structural.items(e.indices)
     elif hasattr(e, "region"):
-        for r in e.region:
+        for r in structural.items(e.region):
             yield from (r.min, r.extent)
-    elif isinstance(e, tirx.Let):
+    elif type(e) is tirx.Let:
         yield from (e.value, e.body)
     else:
-        for name in ("a", "b", "value", "condition", "true_value", "false_value", "base", "stride"):
-            part = getattr(e, name, None)
+        kind: Any = type(e)
+        for name in _operands(kind):
+            part = getattr(e, name)
             if isinstance(part, ir.Expr):
                 yield part
+
+
+@functools.cache
+def _operands(kind: Any) -> tuple[str, ...]:
+    """Return the attributes of a kind of expressions that are operands."""
+    names = ("a", "b", "value", "condition", "true_value", "false_value", "base", "stride")
+    return tuple(name for name in names if hasattr(kind, name))
 
 
 def _writes(access: str) -> tuple[bool, ...]:

@@ -12,9 +12,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
-from tile_core.analysis.ranges import whole
+from tile_core.analysis.ranges import Ranges, whole
 from tile_core.compat.tvm import ir, tirx, tvm
-from tile_core.compat.types import Call, Expr, TvmAnalyzer, Var
+from tile_core.compat.types import Expr, TvmAnalyzer, Var
 from tile_core.ir import nodes
 from tile_core.ir.visit import collect
 from tile_core.numerics.build import type_name
@@ -23,6 +23,9 @@ __all__ = ["Analyzer", "ConstantBound", "Modulus"]
 
 _ARITHMETIC = (tirx.Add, tirx.Sub, tirx.Mul)
 _NARROW = ("int8", "int16")
+_SURVEYED = (tirx.Cast, tirx.IntImm, *_ARITHMETIC, tirx.Min, tirx.Max, tirx.Select, ir.Call)
+_CHOICES, _EXTREMES = frozenset((tirx.Select, ir.Call)), frozenset((tirx.Min, tirx.Max))
+_ATOMS = frozenset((tirx.Var, tirx.IntImm))
 #: Constants from which TVM derives others that may not fit into 32 bits.
 _LARGE = 2**20
 
@@ -52,12 +55,15 @@ class Analyzer:
         self.tvm = tvm.sym.Analyzer()
         self._told: list[Callable[[TvmAnalyzer], None]] = []
         self._conditions: list[list[Expr]] = []
+        #: Whether a variable is known to be far from 0, or its negative may not fit.
+        self._far = False
 
     def bind(self, var: Var, value: Expr, allow_override: bool = False) -> None:
         """Record the range of a variable, or its value."""
         said = (value.min, value.extent) if isinstance(value, ir.Range) else (value,)
         if not any(self.wraps(e) for e in said):
             self._tell(lambda a: a.bind(var, value, allow_override))
+            self._far = self._far or self._is_far(var)
 
     def bounded(self, var: Var, value: Expr) -> None:
         """Record the range and divisors of a variable's value, not the value itself: the name stays."""
@@ -66,6 +72,7 @@ class Analyzer:
         if least < low or high < most:
             bound = tvm.sym.ConstIntBound(low, high)
             self._tell(lambda a: a.update(var, bound, True))
+            self._far = self._far or self._is_far(var)
         coeff, base = self.modular_set(value)
         if coeff != 1:
             modulus = tvm.sym.ModularSet(coeff, base)
@@ -85,8 +92,12 @@ class Analyzer:
                 entry[1].__exit__(None, None, None)
 
     def simplify(self, e: Expr) -> Expr:
-        """Return a simplified form; the same expression where TVM must not look into it."""
-        return e if self.wraps(e) else self._ask(lambda a: a.simplify(e), e)
+        """Return a simplified form; the same expression where TVM must not look into it, or its form may overflow."""
+        wraps, moves = self._survey(e)
+        if wraps:
+            return e
+        simple = self._ask(lambda a: a.simplify(e), e)
+        return e if (moves or self._far) and self._overflows_more(simple, e) else simple
 
     def can_prove(self, condition: Expr) -> bool:
         """Whether a condition is proven."""
@@ -108,22 +119,58 @@ class Analyzer:
 
     def wraps(self, e: Expr) -> bool:
         """Whether TVM must not look into an expression: a part may wrap, or TVM might fail on it."""
-        if isinstance(e, (tirx.Var, tirx.IntImm)):
-            return False
-        large = False
-        for x in collect(e, (tirx.Cast, tirx.IntImm, *_ARITHMETIC)):
+        return self._survey(e)[0]
+
+    def _survey(self, e: Expr) -> tuple[bool, bool]:
+        """Return whether TVM must not look into an expression, and whether it may move terms so that a sum overflows.
+
+        It may where terms are moved into or past a choice or a large number.
+        """
+        if type(e) in _ATOMS:
+            return False, False
+        large = moves = chooses = False
+        for x in collect(e, _SURVEYED):
             kind = type_name(x)
-            if isinstance(x, tirx.Cast):
+            if type(x) is tirx.Cast:
                 if _integer(kind) and self._converted(x, kind):
-                    return True
+                    return True, False
+            elif type(x) in _CHOICES:
+                chooses = chooses or type(x) is tirx.Select or nodes.operator_name(x) == "if_then_else"
+            elif type(x) in _EXTREMES:
+                moves = True
             elif kind.startswith("uint"):
-                return True
-            elif isinstance(x, tirx.IntImm):
+                return True, False
+            elif type(x) is tirx.IntImm:
                 large = large or abs(int(x.value)) >= _LARGE
             elif kind in _NARROW and not self._fits(x, kind):
-                return True
+                return True, False
         # A failure inside a select aborts the process: TVM finds its conditions still in force while it unwinds.
-        return large and any(not isinstance(x, ir.Call) or _chooses(x) for x in collect(e, (tirx.Select, ir.Call)))
+        return large and chooses, large or moves or chooses
+
+    def _is_far(self, var: Var) -> bool:
+        low, high = self.const_int_bound(var)
+        least, most = whole(type_name(var))
+        return (low, high) != (least, most) and (low >= _LARGE or high <= -_LARGE or low == least)
+
+    def _overflows_more(self, simple: Expr, e: Expr) -> bool:
+        """Whether an expression may overflow on the way to a value where an equal one does not.
+
+        TVM moves terms as if integers had no limits: ``0 - max(0, i)`` becomes ``min(0, 0 - i)``, which overflows at
+        the least ``i``. Sums of terms that may be 0 overflow in no order if they do not in one.
+        """
+        if simple.same_as(e):
+            return False
+        known = Ranges()
+        for var in collect(simple, tirx.Var):
+            bound = self.const_int_bound(var)
+            known.set(var, (bound.min_value, bound.max_value))
+        for term in _terms(e):
+            # It was left plain because some pass knows its range. That range is small, or the analyzer was told it.
+            if known.of(term) == whole(type_name(term)):
+                known.known[term] = (1, 1)
+                if type(term) is tirx.Var:
+                    known.set(term, (1, 1))
+        return known.overflows(simple) and not known.overflows(e)
 
     def _converted(self, cast: Expr, kind: str) -> bool:
         source = type_name(cast.value)
@@ -167,8 +214,10 @@ class Analyzer:
         return True
 
 
-def _chooses(call: Call) -> bool:
-    return bool(nodes.operator_name(call) == "if_then_else")
+def _terms(e: Expr) -> Iterator[Expr]:
+    """Yield the operands of sums and products: variables, calls and elements of memory."""
+    for x in collect(e, _ARITHMETIC):
+        yield from (side for side in (x.a, x.b) if isinstance(side, (tirx.Var, ir.Call, ir.TensorLoad)))
 
 
 def _integer(kind: str) -> bool:

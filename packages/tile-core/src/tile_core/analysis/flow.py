@@ -12,10 +12,11 @@ never too large. Which values differ between threads is asked of ``analysis.unif
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 
-from tile_core.analysis.accesses import Access, Effects, accesses_of, numbered
+from tile_core.analysis.accesses import Access, Effects, accesses_of
 from tile_core.analysis.point import Conditions, Point, is_grid, kind_of, may_repeat, runs
 from tile_core.compat import structural
 from tile_core.compat.tvm import tirx
@@ -50,7 +51,7 @@ class Flow:
     def _points(
         self, s: Stmt, around: Point | None, side: int, loops: tuple[Point, ...], conditions: Conditions
     ) -> list[Point]:
-        if isinstance(s, tirx.SeqStmt):
+        if type(s) is tirx.SeqStmt:
             return [p for x in structural.items(s.seq) for p in self._points(x, around, side, loops, conditions)]
         p = Point(s, kind_of(s), around, side, len(self.points), -1, [], loops, conditions)
         self.points.append(p)
@@ -93,7 +94,8 @@ class Flow:
     @cached_property
     def accesses(self) -> list[Access]:
         """All reads and writes, in program order."""
-        return numbered(a for p in self.points for a in accesses_of(p, self.effects))
+        numbers = itertools.count()
+        return [a for p in self.points for a in accesses_of(p, self.effects, numbers)]
 
     @cached_property
     def _accesses_at(self) -> dict[Point, list[Access]]:
@@ -109,7 +111,7 @@ class Flow:
     @cached_property
     def binds(self) -> dict[Var, Expr]:
         """The values that variables are bound to."""
-        return {p.stmt.var: p.stmt.value for p in self.points if isinstance(p.stmt, tirx.Bind)}
+        return {p.stmt.var: p.stmt.value for p in self.points if type(p.stmt) is tirx.Bind}
 
     @cached_property
     def roots(self) -> dict[BufferVar, BufferVar]:
@@ -238,7 +240,7 @@ class Lifetimes:
 
     def _throughout(self, p: Point, before: int) -> None:
         if p.kind in ("for", "while") and not is_grid(p):
-            inside = {a.stmt.buffer for a in self.flow.inside(p) if isinstance(a.stmt, tirx.AllocBuffer)}
+            inside = {a.stmt.buffer for a in self.flow.inside(p) if type(a.stmt) is tirx.AllocBuffer}
             self._extend(self._since(before) - inside, before + 1)
         elif len(p.parts) == 2:
             self._extend(self._since(before), before + 1)
@@ -264,7 +266,7 @@ def jumps_of(s: Stmt) -> list[Point]:
 
 def names_of(node: Node) -> set[Var]:
     """Return the variables and buffers that a node names; an allocation names nothing."""
-    if isinstance(node, tirx.AllocBuffer):
+    if type(node) is tirx.AllocBuffer:
         return set()
     return {*collect(node, tirx.Var), *(s.buffer for s in collect(node, tirx.BufferStore))}
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from tile_core.analysis.accesses import Access
 from tile_core.analysis.flow import Flow
 from tile_core.analysis.index_evaluation import Unknown, evaluate
 from tile_core.compat.types import Array, Expr, Stmt, Var
+from tile_core.records import dataclass
 
 #: Largest number of (iteration, inner iteration) pairs that are enumerated for one access.
 LIMIT = 1 << 16

@@ -9,7 +9,6 @@ constant from some value on.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from math import gcd, lcm
 
 from tile_core.analysis.index_evaluation import Unknown, evaluate
@@ -17,6 +16,7 @@ from tile_core.compat.tvm import ir, tirx
 from tile_core.compat.types import Expr, Var
 from tile_core.ir import nodes
 from tile_core.ir.visit import collect
+from tile_core.records import dataclass
 
 #: Longer periods, and longer beginnings, are not looked for.
 MOST = 256

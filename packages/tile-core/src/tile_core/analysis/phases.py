@@ -15,13 +15,22 @@ threads of a role are two teams. What one has written is known to another after 
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
+
+from tile_core.records import dataclass
 
 MOST_BYTES = 2**20 - 1
 """Bytes that a phase can count."""
 
+OF_CLUSTER = "of the cluster"
+"""The barrier of all threads of a cluster, as messages call it."""
+
 Place = tuple[tuple[int, int] | None, ...]
 """A part of a buffer: first element and extent in each dimension; ``None`` for all of it."""
+
+
+Part = tuple[str, Place]
+"""The name of a buffer, and a part of it."""
 
 
 class PhaseError(Exception):
@@ -52,6 +61,10 @@ class PhaseObject:
         What those who have arrived in it knew, and those who have issued copies.
     ended
         What all of them knew in the phase before, and that it has ended.
+    counted
+        Whether that phase counted bytes, or products arrived in it: who knows of all arrivals does not know its end.
+    lasting
+        Whether products arrive in the current phase.
     waits, announcements
         Waits for the phase before, announcements in this one: each a team and its time.
     """
@@ -66,6 +79,8 @@ class PhaseObject:
     phase: int = 0
     announced: int = 0
     delivered: int = 0
+    counted: bool = False
+    lasting: bool = False
     waits: list[tuple[int, int]] = field(default_factory=list)
     announcements: list[tuple[int, int]] = field(default_factory=list)
 
@@ -85,6 +100,8 @@ class Phases:
         How many threads each has.
     barriers
         Name and arrivals of each object.
+    blocks
+        Of a cluster, each with as many teams and objects.
 
     Attributes
     ----------
@@ -94,9 +111,13 @@ class Phases:
         Buffers with accesses that these barriers do not order.
     """
 
-    def __init__(self, teams: Sequence[int], barriers: Sequence[tuple[str, int]]) -> None:
+    def __init__(self, teams: Sequence[int], barriers: Sequence[tuple[str, int]], blocks: int = 1) -> None:
         self.teams = list(teams)
-        size = len(teams) + len(barriers)
+        self.of_block = len(teams) // blocks
+        #: Where clocks count the times when a block has stored to other ones: at each barrier of the cluster after it.
+        self.stored = len(teams) + len(barriers)
+        self.stores = [0] * blocks
+        size = self.stored + blocks
         self.clocks = [[0] * size for _ in teams]
         self.barriers = [
             PhaseObject(name, count, len(teams) + n, [0] * size, [0] * size, [0] * size, count)
@@ -106,6 +127,10 @@ class Phases:
         #: By buffer, part, whether it writes, and who: the time of the latest such access.
         self.accesses: dict[str, dict[tuple[Place, bool, int], int]] = {}
         self.copies: list[tuple[PhaseObject, int]] = []
+        #: By sums of products that arrive: the object and its phase.
+        self.sums: dict[str, tuple[PhaseObject, int]] = {}
+        #: Buffers that copies between blocks read and write: no barrier of a block orders these.
+        self.sent: set[str] = set()
 
     def arrive(self, teams: Iterable[int], barrier: PhaseObject) -> None:
         """Let all threads of some teams arrive."""
@@ -131,16 +156,76 @@ class Phases:
             raise PhaseError(barrier.name, reason)
         self._end(barrier)
 
-    def copy(self, team: int, barrier: PhaseObject, size: int, buffer: str, place: Place) -> None:
-        """Issue a copy that delivers bytes to the current phase, by one thread of a team."""
+    def copy(self, team: int, barrier: PhaseObject, size: int, buffer: str, place: Place) -> bool:
+        """Issue a copy that delivers bytes to the current phase, by one thread of a team.
+
+        Returns
+        -------
+        bool
+            Whether the team knows of all accesses to what it writes.
+        """
         self._certain(team, barrier, "a copy")
         self._event(team)
         barrier.delivered += size
         self.copies.append((barrier, barrier.phase))
-        self._conflicts(team, buffer, place, True)
+        free = not self._conflicts(team, buffer, place, True)
         self.accesses.setdefault(buffer, {})[place, True, barrier.number] = barrier.phase + 1
         _join(barrier.issued, self.clocks[team])
         self._end(barrier)
+        return free
+
+    def complete(
+        self, teams: Sequence[int], barrier: PhaseObject, read: Iterable[tuple[str, Place]], sums: Iterable[str]
+    ) -> None:
+        """Issue a product by the first thread of some teams, which meet before; it arrives when it is complete.
+
+        Products add to the same sums in the order in which they are issued, whether they are waited for or not.
+        """
+        self.meet(teams)
+        if not barrier.pending:
+            raise PhaseError(barrier.name, f"phase {barrier.phase} gets more than {barrier.arrivals} arrivals")
+        self._certain(teams[0], barrier, "the arrival of a product")
+        self._event(teams[0])
+        for buffer, place in read:
+            self._conflicts(teams[0], buffer, place, False)
+            self.accesses.setdefault(buffer, {})[place, False, barrier.number] = barrier.phase + 1
+        for name in sums:
+            self.sums[name] = barrier, barrier.phase
+        self.copies.append((barrier, barrier.phase))
+        _join(barrier.clock, self.clocks[teams[0]])
+        barrier.pending -= 1
+        barrier.lasting = True
+        self._end(barrier)
+
+    def adding(self, teams: Iterable[int], buffer: str) -> PhaseObject | None:
+        """Return the object at which a product arrives that may still add to some sums, as far as teams know."""
+        if buffer not in self.sums:
+            return None
+        barrier, phase = self.sums[buffer]
+        return barrier if any(self.clocks[t][barrier.number] <= phase for t in teams) else None
+
+    def send(self, team: int, barrier: PhaseObject, size: int, source: Part, to: Part) -> None:
+        """Copy a part of a buffer to one of another block, by one thread, whose barrier counts bytes and one arrival.
+
+        The source is read until the phase has ended.
+        """
+        self.sent |= {source[0], to[0]}
+        self.announce(team, barrier, size)
+        self.arrive([team], barrier)
+        self._conflicts(team, *source, False)
+        self.accesses.setdefault(source[0], {})[source[1], False, barrier.number] = barrier.phase + 1
+        if not self.copy(team, barrier, size, *to):
+            raise PhaseError(barrier.name, _in_use(to[0]))
+
+    def store(self, teams: Iterable[int], rank: int, source: Part, to: Part) -> None:
+        """Store a part of a buffer of a block to one of another block, which a barrier of the cluster makes known."""
+        teams = list(teams)
+        self.sent.add(to[0])
+        self.access(teams, *source, False)
+        self.stores[rank] += 1
+        if any(self._conflicts(t, *to, True) for t in teams):
+            raise PhaseError(OF_CLUSTER, _in_use(to[0]))
+        self.accesses.setdefault(to[0], {})[to[1], True, self.stored + rank] = self.stores[rank]
 
     def wait(self, teams: Iterable[int], barrier: PhaseObject, parity: int) -> None:
         """Let all threads of some teams wait for the phase of a parity."""
@@ -165,6 +250,19 @@ class Phases:
         for t in teams:
             self.clocks[t] = list(known)
 
+    def knowledge(self, team: int, rank: int = 0) -> list[int]:
+        """Return what a team knows, and has done, when it arrives at the barrier of the cluster in a block."""
+        self._event(team)
+        clock = list(self.clocks[team])
+        clock[self.stored + rank] = self.stores[rank]
+        return clock
+
+    def learn(self, team: int, known: Iterable[Sequence[int]]) -> None:
+        """Let a team know what others knew."""
+        for clock in known:
+            _join(self.clocks[team], clock)
+        self._event(team)
+
     def access(self, teams: Iterable[int], buffer: str, place: Place, write: bool) -> None:
         """Note an access, of which each thread of some teams makes a part; these parts are disjoint."""
         teams = list(teams)
@@ -180,7 +278,7 @@ class Phases:
                 raise PhaseError(barrier.name, f"{barrier.lacks()}, and then the block ends")
         for barrier, phase in self.copies:
             if all(clock[barrier.number] <= phase for clock in self.clocks):
-                raise PhaseError(barrier.name, f"nothing waits for the copies of phase {phase}")
+                raise PhaseError(barrier.name, f"nothing waits for the copies or products of phase {phase}")
 
     def state(self) -> Hashable:
         """Return what decides all that follows: two equal states go on in the same way.
@@ -193,8 +291,9 @@ class Phases:
             return tuple(clock[event[0]] >= event[1] for clock in clocks)
 
         objects = tuple(
-            (b.phase % 2, b.phase == 0, b.phase == 1, b.pending, b.announced, b.delivered, known((b.number, b.phase)),
-             known((b.number, b.phase - 1)), frozenset((t, known((t, n))) for t, n in b.waits),
+            (b.phase % 2, b.phase == 0, b.phase == 1, b.pending, b.announced, b.delivered, b.counted, b.lasting,
+             known((b.number, b.phase)), known((b.number, b.phase - 1)),
+             frozenset((t, known((t, n))) for t, n in b.waits),
              frozenset((t, known((t, n))) for t, n in b.announcements))
             for b in self.barriers
         )  # fmt: skip
@@ -204,7 +303,8 @@ class Phases:
             for key, time in found.items()
         )
         flying = frozenset((b.number, phase - b.phase, known((b.number, phase + 1))) for b, phase in self._unknown())
-        return objects, memory, flying, frozenset(self.unordered)
+        sums = frozenset((n, b.number, p - b.phase, known((b.number, p + 1))) for n, (b, p) in self.sums.items())
+        return objects, memory, flying, sums, frozenset(self.unordered)
 
     def _unknown(self) -> list[tuple[PhaseObject, int]]:
         """Return the copies that no team knows to be complete, which ``finish`` refuses; those before are forgotten."""
@@ -217,7 +317,11 @@ class Phases:
 
     def _certain(self, team: int, barrier: PhaseObject, what: str) -> None:
         """Require that a team knows that the phase before the current one has ended."""
-        if self.clocks[team][barrier.number] < barrier.phase:
+        clock = self.clocks[team]
+        # Who knows of all arrivals of a phase without bytes knows that it has ended.
+        if not barrier.counted and all(clock[n] >= t for n, t in enumerate(barrier.ended) if n != barrier.number):
+            clock[barrier.number] = max(clock[barrier.number], barrier.phase)
+        if clock[barrier.number] < barrier.phase:
             reason = f"{what} for phase {barrier.phase} may come before phase {barrier.phase - 1} has ended"
             raise PhaseError(barrier.name, reason)
 
@@ -236,17 +340,34 @@ class Phases:
                 raise PhaseError(barrier.name, reason)
         barrier.phase += 1
         known[barrier.number] = barrier.phase
-        barrier.ended = known
+        barrier.ended, barrier.counted, barrier.lasting = known, bool(barrier.delivered) or barrier.lasting, False
         barrier.clock, barrier.issued = [0] * len(known), [0] * len(known)
         barrier.pending, barrier.announced, barrier.delivered = barrier.arrivals, 0, 0
         barrier.waits, barrier.announcements = [], []
 
-    def _conflicts(self, team: int, buffer: str, place: Place, write: bool) -> None:
-        """Note whether a team may access what another thread has accessed without knowing of that."""
-        clock = self.clocks[team]
+    def _conflicts(self, team: int, buffer: str, place: Place, write: bool) -> bool:
+        """Note, and return, whether a team may access what another thread has accessed without knowing of that."""
+        clock, found = self.clocks[team], False
         for (other, wrote, who), time in self.accesses.get(buffer, {}).items():
             if (write or wrote) and who != team and clock[who] < time and _overlap(place, other):
                 self.unordered.add(buffer)
+                found = True
+                if buffer in self.sent and who >= len(self.teams):
+                    done, of = ("written" if write else "read"), ("writes" if wrote else "reads")
+                    number = who - len(self.teams)
+                    name = self.barriers[number].name if number < len(self.barriers) else OF_CLUSTER
+                    reason = f"{_plain(buffer)} may be {done} while a copy to another block still {of} it"
+                    raise PhaseError(name, reason)
+        return found
+
+
+def _plain(buffer: str) -> str:
+    """Return the name of a buffer without the rank of its block."""
+    return buffer.partition("@")[0]
+
+
+def _in_use(buffer: str) -> str:
+    return f"a copy to another block may write {_plain(buffer)} while it is in use there"
 
 
 def _join(clock: list[int], other: Sequence[int]) -> None:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from tile_core.compat.types import Expr, Node, Stmt
 from tile_core.ir import calls, nodes
 from tile_core.ir.visit import role
+from tile_core.records import dataclass
 
 Conditions = tuple[tuple[Expr, bool], ...]
 """Conditions, outermost first, each with the value that it must have."""

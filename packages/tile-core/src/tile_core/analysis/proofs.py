@@ -97,7 +97,12 @@ class Proofs:
 
     def simplify(self, e: Expr) -> Expr:
         """Return a simplified condition or index; the same expression where TVM must not look into it."""
-        return self.analyzer.simplify(e) if tvm_ffi.structural_equal(self.show(e), e) else e
+        if not tvm_ffi.structural_equal(self.show(e), e):
+            return e
+        found = self.analyzer.simplify(e)
+        # Of a variable, TVM may have put its value into the result, of which it sees a form only.
+        own = {var for bucket in self.hidden.values() for _, var in bucket}
+        return e if own and own & set(collect(found, tirx.Var)) else found
 
     def show(self, e: Expr) -> Expr:
         """Return the form of an expression that TVM may see: the same object if it may see all of it."""

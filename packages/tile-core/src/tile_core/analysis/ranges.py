@@ -6,12 +6,13 @@ expressions that they bound, and take minutes over ``x % m`` with symbolic ``m``
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterable
 
 from tile_core.compat.tvm import ir, tirx
 from tile_core.compat.types import BufferVar, Call, Expr, Stmt, Var
 from tile_core.ir import nodes
-from tile_core.ir.visit import StmtRewriter, replace_for
+from tile_core.ir.visit import StmtRewriter, collect, replace_for
 from tile_core.numerics.build import type_name
 
 __all__ = ["Interval", "Ranges", "RangedRewriter", "sizes_of", "truncated", "whole"]
@@ -53,9 +54,9 @@ class Ranges:
 
     def of(self, e: Expr) -> Interval:
         """Return the range of an integer expression, over all its lanes."""
-        if isinstance(e, tirx.IntImm):
+        if type(e) is tirx.IntImm:
             return int(e.value), int(e.value)
-        if isinstance(e, tirx.Var):
+        if type(e) is tirx.Var:
             return self.variables.get(e) or whole(type_name(e))
         found = self.known.get(e)
         if found is None:
@@ -63,6 +64,11 @@ class Ranges:
             kind = type_name(e)
             found = self.known[e] = whole(kind) if rule is None or not _integer(kind) else _cut(rule(self, e), kind)
         return found
+
+    def overflows(self, e: Expr) -> bool:
+        """Whether a signed sum, difference or product within an expression may overflow its type."""
+        arithmetic = collect(e, (tirx.Add, tirx.Sub, tirx.Mul))
+        return any((kind := type_name(x)).startswith("int") and self.of(x) == whole(kind) for x in arithmetic)
 
     def let(self, e: Expr) -> Interval:
         """Return the range of the body of a binding."""
@@ -80,7 +86,7 @@ class Ranges:
         """Return the range of a select; that of ``select(b == 0, x, b)`` excludes a zero ``b``."""
         yes, no = self.of(e.true_value), self.of(e.false_value)
         c = e.condition
-        if isinstance(c, tirx.EQ) and nodes.as_int(c.b) == 0 and c.a.same_as(e.false_value):
+        if type(c) is tirx.EQ and nodes.as_int(c.b) == 0 and c.a.same_as(e.false_value):
             no = (max(no[0], 1) if no[0] >= 0 else no[0], no[1])
             if no[0] > no[1]:
                 return yes
@@ -119,9 +125,10 @@ class RangedRewriter(StmtRewriter):
 
 def sizes_of(params: Iterable[Var]) -> list[Var]:
     """Return the variables that are extents of parameters: no size is negative."""
-    return [d for p in params if tirx.is_buffer_var(p) for d in p.shape if isinstance(d, tirx.Var)]
+    return [d for p in params if tirx.is_buffer_var(p) for d in p.shape if type(d) is tirx.Var]
 
 
+@functools.cache
 def whole(kind: str) -> Interval:
     """Return the range of an integer type; for bools that of one bit."""
     if kind == "bool":

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from tile_core.analysis.accesses import Access, accesses_of
+from tile_core.analysis.accesses import Access
 from tile_core.analysis.flow import Flow, jumps_of
 from tile_core.analysis.point import Point
 from tile_core.compat.tvm import ir, tirx
@@ -47,7 +47,8 @@ class Varying:
         self.flow = Flow(body)
         # Private buffers of a data-parallel loop belong to an iteration, not to a thread.
         points = list(self.flow.walk(lambda p: p.kind != "for" or role(p.stmt) != "parallel"))
-        stores = {p: [a for a in accesses_of(p) if _is_own(a)] for p in points}
+        stores = {p: [a for a in self.flow.accesses_at(p) if _is_own(a)] for p in points}
+        self._jumps = bool(collect(body, (tirx.Break, tirx.Continue)))
         size = -1
         while size != len(self.vars) + len(self.buffers) + len(self.loops):
             size = len(self.vars) + len(self.buffers) + len(self.loops)
@@ -57,11 +58,11 @@ class Varying:
 
     def expr(self, e: Node) -> bool:
         """Whether an expression may differ between threads."""
-        if isinstance(e, tirx.IntImm):
+        if type(e) is tirx.IntImm:
             return False
         return any(
             nodes.is_tile_call(x) and str(x.op.name)[5:] in VARYING_CALLS
-            if isinstance(x, ir.Call)
+            if type(x) is ir.Call
             else x in self.vars or x in self.buffers
             for x in collect(e, (ir.Call, tirx.Var))
         )
@@ -77,7 +78,7 @@ class Varying:
 
     def loop(self, s: Stmt) -> bool:
         """Whether the trip count of a ``For`` or ``While`` may differ between threads."""
-        if isinstance(s, tirx.While):
+        if type(s) is tirx.While:
             return self.expr(s.condition) or self._leaves(s.body)
         return self.expr(s.extent) or self.expr(s.min) or s.loop_var in self.loops
 
@@ -97,12 +98,12 @@ class Varying:
 
     def _note(self, s: Stmt, divergent: bool, stores: list[Access]) -> None:
         """Record what a statement makes varying."""
-        if isinstance(s, tirx.For):
+        if type(s) is tirx.For:
             if self.expr(s.extent) or self.expr(s.min):
                 self.vars.add(s.loop_var)
             if role(s) != "parallel" and self._leaves(s.body):
                 self.loops.add(s.loop_var)
-        elif isinstance(s, tirx.Bind) and self.expr(s.value):
+        elif type(s) is tirx.Bind and self.expr(s.value):
             self.vars.add(s.var)
         for a in stores:
             source = a.value if a.call is None else a.call.args[1] if a.how == "move" else None
@@ -111,7 +112,7 @@ class Varying:
 
     def _leaves(self, body: Stmt) -> bool:
         """Whether some threads may leave the loop of a body, or its iteration, where others stay."""
-        return any(self.parts(p) for jump in jumps_of(body) for p in jump.path)
+        return self._jumps and any(self.parts(p) for jump in jumps_of(body) for p in jump.path)
 
 
 def _is_own(a: Access) -> bool:

@@ -8,7 +8,6 @@ import subprocess
 import sys
 import warnings
 from collections.abc import Callable, Generator, Iterator
-from dataclasses import dataclass
 from typing import Literal
 
 from tile_core import __version__, knobs
@@ -17,6 +16,7 @@ from tile_core.compat.distributions import version_of
 from tile_core.errors import TileError
 from tile_core.errors.guess import hint
 from tile_core.plugins.versions import satisfies
+from tile_core.records import dataclass
 
 Status = Literal["OK", "missing", "note"]
 

@@ -7,7 +7,7 @@ import platform
 import re
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Annotated, Any, Optional
 
 import typer
@@ -19,6 +19,7 @@ from tile_core.errors.cli import BadPair, EmptyMatrix, LargeMatrix
 from tile_core.errors.guess import hint
 from tile_core.errors.plugins import DamagedDistribution, DuplicateBackend, OutOfStep
 from tile_core.errors.setup import RuntimeBroken
+from tile_core.records import dataclass
 
 if TYPE_CHECKING:
     from tile_core.plugins.manager import Plugins

@@ -6,7 +6,7 @@ import json
 import xml.etree.ElementTree as ElementTree
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Annotated, Any, Optional
 
@@ -14,6 +14,7 @@ import typer
 
 from tile_core.cli.console import Verbose, print_text
 from tile_core.errors.cli import BadReport, CannotWrite, NoSuchFile
+from tile_core.records import dataclass
 
 #: What becomes of a case of the kit, and what of a program of the fuzzer counts as a failure.
 KINDS = ("right", "compiled", "refused", "skipped", "wrong")

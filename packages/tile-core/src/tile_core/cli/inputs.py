@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from tile_core.abi.signature import Param, Signature, evaluate
 from tile_core.cli.source import refuse_argument
 from tile_core.compat.types import Argument
 from tile_core.dtypes import dtype
 from tile_core.errors.cli import BadValue, MissingValue, NoInputs
+from tile_core.records import dataclass
 from tile_core.runtime.verify import random_arguments
 
 #: Symbolic sizes that got no value; a multiple of nothing that kernels tile by, so that tails are exercised.

@@ -7,7 +7,6 @@ import importlib.util
 import inspect
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -25,6 +24,7 @@ from tile_core.errors.cli import (
     UnknownArgument,
 )
 from tile_core.errors.guess import hint, nearest
+from tile_core.records import dataclass
 
 if TYPE_CHECKING:
     from tile_core.ir.program import Program

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import importlib.metadata
 from collections.abc import Iterator
-from dataclasses import dataclass
 from importlib.metadata import Distribution, EntryPoint, EntryPoints
 from pathlib import Path
 from typing import Any
+
+from tile_core.records import dataclass
 
 #: What pip renames a distribution's folder to begin with while it removes it; such a folder is no installation.
 _LEFTOVER = "~"

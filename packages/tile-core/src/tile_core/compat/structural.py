@@ -2,16 +2,21 @@
 
 A pass looks through thousands of small expressions. TVM's Python functions check their arguments anew at each call and
 look up the kinds of nodes by name, which takes seven times as long as a small walk itself; here that happens once per
-kind. The version of ``tvm_ffi`` is pinned, and a test compares their results.
+kind. What one wants to collect is handed to TVM once per thread, and a third of all expressions are constants and
+variables, which nobody walks. The version of ``tvm_ffi`` is pinned, and a test compares their results.
+
+TVM's classes are abstract to Python: ``isinstance`` takes as long as a call where it fails. The kinds of nodes have no
+subclasses, so passes that ask often compare types.
 """
 
 from __future__ import annotations
 
 import functools
+import threading
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from tile_core.compat.tvm import tvm_ffi
+from tile_core.compat.tvm import ir, tirx, tvm_ffi
 from tile_core.compat.types import Expr, Node, UnaryNode
 
 _POST_ORDER = int(tvm_ffi.structural.WalkOrder.POSTORDER)
@@ -19,11 +24,58 @@ _walk: Callable[..., object] = tvm_ffi.structural._ffi_api.StructuralWalk
 _map: Callable[..., Any] = tvm_ffi.structural._ffi_api.StructuralMap
 _mutate: Callable[..., Any] = tvm_ffi.structural._ffi_api.StructuralMutate
 _item: Callable[[Any, int], Any] = tvm_ffi.container._ffi_api.ArrayGetItem
+_size: Callable[[Any], int] = tvm_ffi.container._ffi_api.ArraySize
+_entry: Callable[[Any, Any], Any] = tvm_ffi.container._ffi_api.MapGetItemOrMissing
+_MISSING = tvm_ffi.core.MISSING
+
+_NONE = tvm_ffi.convert([])
+_CONSTANTS = frozenset((tirx.IntImm, tirx.FloatImm))
+
+_texts: dict[int, tuple[str, Any]] = {}
+_scalars: dict[int, tuple[str, Any]] = {}
+
+
+class _Collectors(threading.local):
+    """For each tuple of kinds a list, and what makes a walk append to it."""
+
+    def __init__(self) -> None:
+        self.of: dict[Any, tuple[list[Any], Any]] = {}
+
+
+_collectors = _Collectors()
 
 
 def items(array: Any) -> list[Any]:
     """Return the elements of a TVM array, whose own iterator checks each index anew."""
-    return [_item(array, n) for n in range(len(array))]
+    return [_item(array, n) for n in range(_size(array))]
+
+
+def entry(mapping: Any, key: str, default: Any = None) -> Any:
+    """Return an entry of a TVM map, or a default value."""
+    found = _entry(mapping, key)
+    return default if _MISSING.same_as(found) else found
+
+
+def is_atom(e: Node) -> bool:
+    """Whether an expression is a constant or the variable of a scalar: it has no parts, and its type has none."""
+    kind = type(e)
+    return kind in _CONSTANTS or (kind is tirx.Var and type(e.ty) is ir.PrimType)
+
+
+def collect(node: Node, kinds: Any) -> list[Node]:
+    """Return the nodes of ``kinds``, a class or a tuple of classes; children first."""
+    if is_atom(node):
+        return [node] if _is_of(node, kinds) else []
+    made = _collectors.of.get(kinds)
+    if made is None:
+        box: list[Any] = []
+        made = _collectors.of[kinds] = box, tvm_ffi.convert([(number, box.append) for number in numbers_of(kinds)])
+    box, handlers = made
+    try:
+        _walk(node, handlers, _NONE, _POST_ORDER)
+        return box.copy()
+    finally:
+        box.clear()
 
 
 def walk(node: Node, kinds: Any, callback: Callable[[Node], None]) -> None:
@@ -33,12 +85,62 @@ def walk(node: Node, kinds: Any, callback: Callable[[Node], None]) -> None:
 
 def mapped(node: Node, kinds: Any, callback: UnaryNode) -> Node:
     """Replace each node of ``kinds`` by a function's result for it, children first."""
+    if is_atom(node):
+        return callback(node) if _is_of(node, kinds) else node
     return _map(node, [(kind, callback) for kind in numbers_of(kinds)], [], _POST_ORDER)
 
 
 def mutated(node: Expr, handlers: Sequence[tuple[Any, Callable[[Any, Any], Any]]]) -> Expr:
     """Replace nodes by the result of the first handler of their kind, given the node and a mutator of its parts."""
     return _mutate(node, [(kind, handler, False) for kinds, handler in handlers for kind in numbers_of(kinds)])
+
+
+def identity(node: Node) -> int:
+    """Return the number of a node while it lives. Python's objects for it are many; comparing them takes long."""
+    number: int = node.__chandle__()
+    return number
+
+
+def op_name(call: Any) -> str:
+    """Return the name of the operator of a call, in TVM's spelling; nothing for a call of something else."""
+    op = call.op
+    known = _texts.get(op.__chandle__())
+    if known is None:
+        if type(op) is not ir.Op:
+            return ""
+        known = _texts[op.__chandle__()] = str(op.name), op  # there is one object for each operator
+    return known[0]
+
+
+def type_text(kind: Any) -> str:
+    """Return the text of a type."""
+    if type(kind) is not ir.PrimType:
+        return str(kind)
+    known = _texts.get(kind.__chandle__())
+    if known is None:
+        # TVM has one object for each scalar type; the table keeps it, so that no other one gets its address.
+        known = _texts[kind.__chandle__()] = str(kind), kind
+    return known[0]
+
+
+def scalar_text(kind: Any) -> str:
+    """Return the text of a type without the number of lanes."""
+    known = _scalars.get(kind.__chandle__())
+    if known is None:
+        text = type_text(kind).split("x", 1)[0]
+        if type(kind) is not ir.PrimType:
+            return text
+        known = _scalars[kind.__chandle__()] = text, kind
+    return known[0]
+
+
+_is_subclass = functools.lru_cache(maxsize=1024)(issubclass)
+
+
+def _is_of(node: Node, kinds: Any) -> bool:
+    """Whether a node is of some kinds, which TVM's classes take long to say."""
+    kind: Any = type(node)
+    return _is_subclass(kind, kinds)
 
 
 @functools.lru_cache(maxsize=1024)

@@ -2,42 +2,84 @@
 
 Importing TVM has effects on the process that a library must not have: it replaces ``sys.excepthook``, patches
 ``inspect.getfile``, loads vendor runtimes, and its FFI imports torch when torch is installed (one more second). This
-module imports TVM without them. It is imported at the first trace or compile, never by ``import tile_core``.
+module imports TVM without them, and without the half that tile does not use. It is imported at the first trace or
+compile, never by ``import tile_core``.
 """
 
 from __future__ import annotations
 
 import contextlib
 import gc
+import importlib
 import inspect
 import os
 import sys
 from collections.abc import Iterator
+from types import ModuleType
 from typing import Any
 
 from tile_core.compat import crossing as _crossing
+
+#: What TVM and its FFI import if it is there, and do without. They take tensors of torch, and streams that say what
+#: they are, in either case. ``disco`` is not in the wheel, which takes TVM a tenth of a second to find out.
+_OPTIONAL = ("torch", "cuda.bindings", "tvm.runtime.disco")
+
+
+@contextlib.contextmanager
+def _without(names: tuple[str, ...]) -> Iterator[None]:
+    """Make ``import`` of modules fail that nobody has imported before."""
+    hidden = [name for name in names if name not in sys.modules]
+    # With None there, `import` raises an ImportError.
+    sys.modules.update(dict.fromkeys(hidden))  # type: ignore[arg-type]
+    try:
+        yield
+    finally:
+        for name in hidden:
+            del sys.modules[name]
+
+
+@contextlib.contextmanager
+def _relax_later() -> Iterator[None]:
+    """Import TVM without ``tvm.relax``, its language of models: half of its modules, of which tile uses none.
+
+    Whoever asks for ``tvm.relax`` imports it then, as if TVM had done so.
+    """
+    name = "tvm.relax"
+    if "tvm" in sys.modules:
+        yield
+        return
+    sys.modules[name] = ModuleType(name)
+    try:
+        yield
+    finally:
+        del sys.modules[name]
+    names = vars(sys.modules["tvm"])
+    del names["relax"]
+
+    def ask(attribute: str) -> Any:
+        if attribute == "relax":
+            return importlib.import_module(name)
+        raise AttributeError(f"module 'tvm' has no attribute {attribute!r}")
+
+    names["__getattr__"] = ask
+    names["script"].register_dialect("relax", f"{name}.script")
 
 
 @contextlib.contextmanager
 def _without_side_effects() -> Iterator[None]:
     hook, getfile = sys.excepthook, inspect.getfile
     autoload = os.environ.get("TVM_DEVICE_BACKEND_AUTOLOAD")
-    hide_torch = "torch" not in sys.modules
     os.environ["TVM_DEVICE_BACKEND_AUTOLOAD"] = "0"
     # A fifth of the time goes to looking for garbage among thousands of new classes and functions that all stay.
     collects = gc.isenabled()
     gc.disable()
-    if hide_torch:
-        # None makes `import torch` raise ImportError; tvm_ffi treats torch as optional and still takes torch tensors.
-        sys.modules["torch"] = None  # type: ignore[assignment]
     try:
-        yield
+        with _without(_OPTIONAL), _relax_later():
+            yield
     finally:
         if collects:
             gc.enable()
             _age()
-        if hide_torch:
-            del sys.modules["torch"]
         if autoload is None:
             del os.environ["TVM_DEVICE_BACKEND_AUTOLOAD"]
         else:

@@ -26,6 +26,9 @@ Node: TypeAlias = Any
 Var: TypeAlias = Any
 """A variable: ``tirx.Var``."""
 
+Key: TypeAlias = Any
+"""What compares expressions by their structure in a dictionary: ``StructuralKey`` of TVM's FFI."""
+
 BufferVar: TypeAlias = Any
 """The variable of a buffer: its type has shape and element type."""
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from tile_core.compat.tvm import tvm
+from tile_core.records import dataclass
 
 
 @dataclass(frozen=True)

@@ -25,10 +25,10 @@ def cut_long_code(body: Stmt) -> Stmt:
     """Return the statement with the parts of its long sequences in functions of their own."""
     views = {s.buffer for s in collect(body, tirx.DeclBuffer)}
     pointers = {s.var for s in collect(body, tirx.Bind) if nodes.dtype_of(s.var) == "handle"}
-    return _Cut(views | pointers).stmt(body)
+    return _CutInParts(views | pointers).stmt(body)
 
 
-class _Cut(StmtRewriter):
+class _CutInParts(StmtRewriter):
     def __init__(self, aliases: set[Var]) -> None:
         self.aliases = aliases
 

@@ -16,7 +16,7 @@ must not overflow. Operands are converted to that dtype first (exactly, for ever
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from tile_core.compat.tvm import tirx
 from tile_core.compat.types import Expr, Stmt, UnaryNode, Var
@@ -38,6 +38,7 @@ from tile_core.cpu.tile2d import (
     zero,
 )
 from tile_core.ir import nodes
+from tile_core.records import dataclass
 
 __all__ = ["Tile2D", "accumulator_dtype", "micro_gemm"]
 

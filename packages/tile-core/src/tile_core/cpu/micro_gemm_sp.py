@@ -10,7 +10,6 @@ stays in the first-level cache.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from tile_core.compat.tvm import tirx
 from tile_core.compat.types import BufferVar, Expr, Stmt, Var
@@ -18,6 +17,7 @@ from tile_core.cpu.isa import Isa
 from tile_core.cpu.micro_gemm import accumulator_dtype, multiply_add
 from tile_core.cpu.packing import converted, converted_read, needs_conversion, registers, transposed
 from tile_core.cpu.tile2d import Tile2D, bits_of, cast, loop, plus, ramp, sequence, splat, times, zero
+from tile_core.records import dataclass
 
 #: Accumulators of a row that are kept in registers at a time.
 VECTORS = 8

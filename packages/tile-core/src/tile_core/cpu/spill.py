@@ -13,7 +13,7 @@ from tile_core.compat.types import Expr, Mutator, Stmt, Var
 from tile_core.cpu.packing import registers
 from tile_core.cpu.tile2d import ramp
 from tile_core.ir import nodes
-from tile_core.ir.visit import StmtRewriter, collect
+from tile_core.ir.visit import HoistingRewriter, StmtRewriter, collect
 from tile_core.numerics.build import lanes_of, type_name
 
 
@@ -44,21 +44,7 @@ class _SpillBindings(StmtRewriter):
         return nodes.seq([allocation, tirx.BufferStore(buffer, value, at)])
 
 
-class _Spill(StmtRewriter):
-    def __init__(self) -> None:
-        self.before: list[Stmt] = []
-
-    def stmt(self, s: Stmt) -> Stmt:
-        outer, self.before = self.before, []
-        new = super().stmt(s)
-        before, self.before = self.before, outer
-        return nodes.seq([*before, new]) if before else new
-
-    def visit_While(self, s: Stmt) -> Stmt:
-        """Keep the condition, which is evaluated in every iteration."""
-        body = self.body(s.body)
-        return s if body.same_as(s.body) else tirx.While(s.condition, body, s.span)
-
+class _Spill(HoistingRewriter):
     def expr(self, e: Expr) -> Expr:
         if not collect(e, tirx.Let):
             return e

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from tile_core.compat.tvm import tirx
 from tile_core.compat.types import BinaryNode, BufferVar, Expr, ForKind, Stmt, Var
+from tile_core.records import dataclass
 
 
 @dataclass(frozen=True)

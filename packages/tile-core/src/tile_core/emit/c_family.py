@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from tile_core.compat import structural
 from tile_core.compat.tvm import ir, tirx
 from tile_core.compat.types import Stmt, Var
 from tile_core.emit.expressions import ExpressionPrinter
@@ -19,6 +19,7 @@ from tile_core.emit.writer import Writer
 from tile_core.errors import Where
 from tile_core.errors.lowering import NotExpressible
 from tile_core.ir import nodes
+from tile_core.records import dataclass
 
 CPP_WORDS = frozenset(
     """
@@ -135,7 +136,7 @@ class CFamilyEmitter(ExpressionPrinter):
 
     def write_SeqStmt(self, s: Stmt) -> None:
         """Write statements one after the other."""
-        for part in s.seq:
+        for part in structural.items(s.seq):
             self.stmt(part)
 
     def write_For(self, s: Stmt) -> None:

@@ -122,9 +122,9 @@ class TextChoice(Generic[Loaded]):
                     if assumptions.hold(values):
                         return index
                 last = self._choices[-1][1]
-                if last.general is None:
+                text = last.general() if last.general is not None else None
+                if text is None:
                     raise self._choices[-1][0].refusal(values)
-                text = last.general()
                 _check_same(last.facts, text.facts)
                 self._choices = (*self._choices, (Assumptions(text.facts), text))
 

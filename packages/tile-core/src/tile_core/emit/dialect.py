@@ -8,11 +8,12 @@ without importing the emulator. Its C++ headers model the device language on the
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
 from tile_core.abi.kernel_text import LaunchFacts, ParamFact
 from tile_core.errors.base import InternalError
+from tile_core.records import dataclass
 
 
 @dataclass(frozen=True)
@@ -26,7 +27,7 @@ class Limits:
     max_shared_bytes
         Bytes of shared memory of a block.
     max_cluster
-        Blocks of a cluster, which lie along x; 1 where the language has no clusters, or no model of them.
+        Blocks of a cluster; 1 where the language has no clusters, or no model of them.
     """
 
     max_threads: int = 1024

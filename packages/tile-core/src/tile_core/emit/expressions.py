@@ -13,6 +13,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from tile_core.analysis.analyzer import Analyzer
+from tile_core.compat import structural
 from tile_core.compat.tvm import tirx
 from tile_core.compat.types import BufferVar, Call, Expr, Var
 from tile_core.emit.text import ATOM, CHOICE, LOGIC, UNARY, Text, infix, wrapped
@@ -328,12 +329,13 @@ class ExpressionPrinter:
 
     def offset(self, buffer: BufferVar, indices: Any) -> Expr:
         """Return the offset of an element in its buffer, in elements."""
-        strides = list(buffer.ty.strides or [])
-        shape = list(buffer.shape)
+        kind = buffer.ty
+        strides, shape = structural.items(kind.strides), structural.items(kind.shape)
         wide = _may_exceed_32_bits(shape)
         zero: Any = nodes.int_const(0, "int64" if wide else "int32")
         total, rows = zero, zero
-        for d, index in enumerate(indices):
+        at = list(indices) if isinstance(indices, (list, tuple)) else structural.items(indices)
+        for d, index in enumerate(at):
             stride: Any = strides[d] if strides else math.prod([1]) if d == len(shape) - 1 else _product(shape[d + 1 :])
             factor = nodes.cast(nodes.int_const(0) + stride, "int64") if wide else stride
             total = total + (nodes.cast(index, "int64") if wide else index) * factor
@@ -341,7 +343,7 @@ class ExpressionPrinter:
             rows = rows + (nodes.cast(inner, "int64") if wide else inner) * factor
         whole = self.simplified(total)
         # A sum of rows and columns reads best; factoring their common terms may be worth more.
-        return rows if len(indices) > 1 and _operations(rows) <= _operations(whole) else whole
+        return rows if len(at) > 1 and _operations(rows) <= _operations(whole) else whole
 
     def simplified(self, index: Expr) -> Expr:
         """Return an index in its simplest form, unless floats occur in it: its rules do not hold for them."""

@@ -63,23 +63,23 @@ class IndexOrder:
 
     def _terms(self, e: Expr) -> Iterator[tuple[int, Expr]]:
         """Yield the terms of a sum with their ranks; a multiple of a sum is one term for each rank."""
-        if isinstance(e, tirx.Add):
+        if type(e) is tirx.Add:
             yield from self._terms(e.a)
             yield from self._terms(e.b)
-        elif isinstance(e, tirx.Mul) and isinstance(e.b, tirx.IntImm):
+        elif type(e) is tirx.Mul and type(e.b) is tirx.IntImm:
             parts: dict[int, Expr] = {}
             for rank, part in self._terms(e.a):
                 parts[rank] = tirx.Add(parts[rank], part) if rank in parts else part
             for rank, part in parts.items():
                 product = tirx.Mul(part, e.b)
                 # A difference that is multiplied out has sums on the way that are larger than it.
-                as_it_is = isinstance(part, tirx.Add) or collect(part, tirx.Sub)
+                as_it_is = type(part) is tirx.Add or collect(part, tirx.Sub)
                 yield rank, product if as_it_is else self.analyzer.simplify(product)
         else:
             yield self._rank(e), e
 
     def _rank(self, e: Expr) -> int:
-        if isinstance(e, tirx.IntImm):
+        if type(e) is tirx.IntImm:
             return _LAST + 1
         if collect(e, (ir.TensorLoad, ir.Call)):
             return max([self._depth, *map(self._of, collect(e, tirx.Var))])

@@ -8,19 +8,22 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import cast
 
 from tile_core.abi.kernel_text import Attribute, LaunchFacts, LineMap, ParamFact, SharedArray
 from tile_core.abi.signature import Access, Dim, renamed_dim
 from tile_core.compat.tvm import tirx
-from tile_core.compat.types import BufferVar, Var
+from tile_core.compat.types import BufferVar, Stmt, Var
 from tile_core.dtypes import DTYPES
 from tile_core.errors.base import Where
 from tile_core.ir import nodes
 from tile_core.ir.access import accesses
+from tile_core.ir.program import cluster_of
+from tile_core.ir.visit import collect
 from tile_core.ops.effects import effects
 from tile_core.passes.spine import Plan
+from tile_core.records import dataclass
 from tile_core.simt.launch.constants import constants_of
 from tile_core.simt.notes import ARENA, BLOCK, GRID, RELIED
 
@@ -40,7 +43,7 @@ class Launch:
     align, divides
         Alignment that the body assumes of addresses, in bytes, and divisors of values, by parameter.
     aliased
-        Parameters that may alias: raw pointers. A launch refuses aliasing arrays.
+        Parameters that may alias: raw pointers, and all beside a table of addresses. A launch refuses aliasing arrays.
     declared
         Types of scalars and of elements as the program declares them, by parameter; a text may have codes instead.
     attributes, where
@@ -127,7 +130,6 @@ def launch_of(plan: Plan, attributes: Mapping[str, Attribute] | None = None) -> 
     """
     program, relied, arena = plan.program, plan[RELIED], plan[ARENA]
     access = accesses(program.func.body, effects)
-    cx, cy, cz = (int(n) for n in program.attrs.get("cluster", (1, 1, 1)))
     return Launch(
         grid=plan[GRID].extents,
         block=plan[BLOCK].extents,
@@ -137,12 +139,17 @@ def launch_of(plan: Plan, attributes: Mapping[str, Attribute] | None = None) -> 
         align={str(b.name): size for b, size in relied.addresses.items()},
         divides={str(v.name): by for v, by in relied.divisors.items()},
         declared={p.name: p.dtype for p in program.params if p.dtype},
-        aliased=frozenset(p.name for p in program.params if p.kind == "pointer"),
+        aliased=frozenset(p.name for p in program.params if p.kind == "pointer" or has_tables(program.func.body)),
         attributes=dict(attributes or {}),
         where=program.where,
-        cluster=(cx, cy, cz),
+        cluster=cluster_of(program.attrs),
         constants=constants_of(plan.body),
     )
+
+
+def has_tables(body: Stmt) -> bool:
+    """Whether a program takes addresses from tensors."""
+    return any(nodes.dtype_of(b.var) == "handle" for b in collect(body, tirx.Bind))
 
 
 def parameters_of(plan: Plan) -> tuple[Var, ...]:

@@ -238,7 +238,12 @@ class KernelPrinter(CFamilyEmitter):
         self._order.leave()
 
     def write_Bind(self, s: Stmt) -> None:
-        """Write a constant."""
+        """Write a constant; of an address, the integer, which views of it cast."""
+        if nodes.dtype_of(s.var) == "handle":
+            self._spaces[s.var] = "global"
+            address = self.assigned(s.value.args[0])
+            self.writer.line(f"const {self.type('int64')} {self.writer.name(s.var)} = {address};")
+            return
         self._order.bind(s)
         super().write_Bind(s)
 
@@ -326,6 +331,12 @@ class KernelPrinter(CFamilyEmitter):
 
     def write_async_wait(self, s: Stmt) -> None:
         """Write nothing, see ``write_async_commit``."""
+
+    def write_launch_wait(self, s: Stmt) -> None:
+        """Write nothing: launches run one after the other."""
+
+    def write_launch_trigger(self, s: Stmt) -> None:
+        """Write nothing, see ``write_launch_wait``."""
 
     def write_print(self, s: Stmt) -> None:
         """Refuse to print."""

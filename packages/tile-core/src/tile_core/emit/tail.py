@@ -1,26 +1,31 @@
 """The tail of the passes of a target whose text is compiled elsewhere: from the per-thread program to ``KernelText``.
 
 A text may make assumptions that most calls satisfy: addresses aligned to vectors, sizes divisible by vectors. Such a
-kernel has a second, *general* text, made when the first call needs it.
+kernel has a second, *general* text, made when the first call needs it. Assumptions on which demanded instructions rely
+stay in it.
 """
 
 from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from tile_core.abi.kernel_text import KernelText
 from tile_core.compat.tvm import tirx
+from tile_core.compat.types import Var
 from tile_core.dtypes import DTYPES
+from tile_core.errors.lowering import VariantRefused
+from tile_core.ir import nodes
 from tile_core.passes import scalars
 from tile_core.passes.legalize_floats import Conversions, legalize_floats
 from tile_core.passes.legalize_math import legalize_math
 from tile_core.passes.spine import Pass, Plan, Spine
 from tile_core.passes.widen_floats import widen_floats
+from tile_core.records import dataclass
 from tile_core.simt.memory.alignment import Aligned
-from tile_core.simt.memory.launch_assumptions import assume
+from tile_core.simt.memory.launch_assumptions import assume, demanded, promised
 from tile_core.simt.notes import ALIGNED
 
 if TYPE_CHECKING:
@@ -78,15 +83,22 @@ def with_text(passes: Spine, target: TextTarget) -> Spine:
     # Errors in the backend's printer are attributed to the backend: the pass has its name.
     @functools.wraps(target.emit)
     def text(plan: Plan, ctx: Context) -> Plan:
-        found = target.emit(plan, ctx)
+        found = target.emit(_with_given_symbols(plan), ctx)
         if plan[ALIGNED] != Aligned() and _promises(found):
-            found = KernelText(found.text, found.facts, general=functools.cache(lambda: again(plan, ctx)))
+            found = replace(found, general=functools.cache(lambda: again(plan, found, ctx)))
         return plan.replace(lowered=found, source=found.text)
 
-    def again(plan: Plan, ctx: Context) -> KernelText:
-        made = whole.run(Plan.of(plan.program, plan.variants).note(ALIGNED, Aligned()), ctx)
-        lowered: KernelText = made.lowered
-        return lowered
+    def again(plan: Plan, first: KernelText, ctx: Context) -> KernelText | None:
+        func, assumed = plan.program.func, plan[ALIGNED]
+        for fewer in (Aligned(), demanded(func.body, assume(func.params))):
+            if fewer == assumed:
+                return None
+            try:
+                made: KernelText = whole.run(Plan.of(plan.program, plan.variants).note(ALIGNED, fewer), ctx).lowered
+            except VariantRefused:
+                continue  # the program demands an instruction that relies on what is not assumed
+            return None if made.facts == first.facts else replace(made, general=None)
+        return None
 
     whole = passes.before("check", Pass("promises", _promise, "first: what the launch will check")).then(
         scalars.conversions(target.truncations),
@@ -108,9 +120,28 @@ def _promises(text: KernelText) -> bool:
 
 
 def _promise(plan: Plan, ctx: Context) -> Plan:
-    """Assume the usual alignment of arrays and sizes, unless this is the general text."""
-    plan = plan.replace(hidden=tuple(plan.program.symbols))
-    return plan if ALIGNED in plan else plan.note(ALIGNED, assume(plan.program.func.params))
+    """Assume what the program promises, and the usual alignment of arrays and sizes unless this is the general text."""
+    given = _given_symbols(plan)
+    plan = plan.replace(hidden=tuple(name for name in plan.program.symbols if name not in given))
+    func = plan.program.func
+    checked = plan[ALIGNED] if ALIGNED in plan else assume(func.params)
+    return plan.note(ALIGNED, replace(checked, promised=promised(func.body)))
+
+
+def _given_symbols(plan: Plan) -> dict[str, Var]:
+    """Return the parameters whose names are those of symbols: a call gives both the same value."""
+    scalars = {str(v.name): v for v in plan.params if not tirx.is_buffer_var(v)}
+    return {name: scalars[name] for name in plan.program.symbols if name in scalars}
+
+
+def _with_given_symbols(plan: Plan) -> Plan:
+    """Return the plan with symbols that are parameters, too, bound to these."""
+    symbols = plan.program.symbols
+    binds = [
+        tirx.Bind(symbols[name], nodes.cast(var, nodes.dtype_of(symbols[name])))
+        for name, var in _given_symbols(plan).items()
+    ]
+    return plan.replace(body=nodes.seq([*binds, plan.body])) if binds else plan
 
 
 def _math(plan: Plan, ctx: Context) -> Plan:

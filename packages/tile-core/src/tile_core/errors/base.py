@@ -13,9 +13,10 @@ from __future__ import annotations
 
 import linecache
 from collections.abc import Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, ClassVar
+
+from tile_core.records import dataclass
 
 
 def printable(text: str) -> str:

@@ -200,6 +200,14 @@ class BadPointer(LaunchError):
     remedy = "pass an address (an int from 0 to 2**64 - 1), a ctypes.c_void_p or an array"
 
 
+class NoAddress(LaunchError):
+    """``tile.pointers`` got an array whose address cannot be in a table."""
+
+    code = "K428"
+    template = "tile.pointers: argument {number} is {found}"
+    remedy = "pass arrays of one device: of any library on the host, of torch elsewhere"
+
+
 class ByteOrder(LaunchError):
     """The elements are stored in the other byte order."""
 
@@ -346,3 +354,11 @@ class DeviceFault(KernelError):
     code = "K438"
     template = "{kernel}: {reporter} reports a fault of this launch or of one before it: {reason}"
     remedy = 'run the kernel with runtime="emulator", which names the line and the index'
+
+
+class GridNotInClusters(LaunchError):
+    """The blocks of a launch do not make whole clusters."""
+
+    code = "K439"
+    template = "{kernel}: {found} blocks along {axis} are no whole clusters of {cluster}"
+    remedy = "launch a multiple of {cluster}, such as {near}: blocks beyond the work may do nothing"

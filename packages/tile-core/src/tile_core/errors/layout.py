@@ -56,7 +56,10 @@ class LayoutTooLarge(LayoutError):
 
     code = "K306"
     template = "{what} of a layout of {found} elements cannot be decided: at most {bound} are tried one by one"
-    remedy = "describe the layout by digits, or lay out a tile of at most {bound} elements and repeat it"
+    remedy = (
+        "use + - * // % of the indices by ints that divide the extents evenly, or describe the layout by digits, or "
+        "lay out a tile of at most {bound} elements and repeat it"
+    )
 
 
 class BadSwizzle(LayoutError):

@@ -82,7 +82,10 @@ class PointerUnsupported(UnsupportedError):
 
     code = "U109"
     template = "{kernel} takes the address {name} (T.ptr); kernels for {target} take arrays only"
-    remedy = 'declare a tensor instead, `{name}: T.Tensor((T.dynamic("n"),), "float16")` say; T.ptr works on "cpu"'
+    remedy = (
+        'declare a tensor instead, `{name}: T.Tensor((T.dynamic("n"),), "float16")` say; T.ptr works on "cpu", and a '
+        "table of addresses, T.Tensor((n,), T.ptr), everywhere"
+    )
 
 
 class UnrolledTooFar(UnsupportedError):
@@ -146,6 +149,14 @@ class RoleUnsupported(UnsupportedError):
 
     code = "U117"
     template = "T.ws of {role}: {found} on {target}"
+    remedy = "{fix}"
+
+
+class ClusterUnsupported(UnsupportedError):
+    """Blocks that are to run together on a target whose blocks do not, or more of them than do."""
+
+    code = "U119"
+    template = "{kernel} launches clusters of {found} blocks; {target} has {limit}"
     remedy = "{fix}"
 
 

@@ -199,7 +199,7 @@ class ScaleShape(KernelError):
     """A scale has a shape that does not match its operand."""
 
     code = "K223"
-    template = "T.fp8_scaled_matmul: {role} has shape {found}"
+    template = "T.{op}: {role} has shape {found}"
     remedy = "legal: {legal}"
 
 
@@ -231,7 +231,7 @@ class NotWaitedFor(KernelError):
     """Memory is accessed while an asynchronous operation may still access it."""
 
     code = "K229"
-    template = "{buffer} is {action} here while the asynchronous {flight} of line {line} may still be in flight"
+    template = "{buffer} is {action} while the asynchronous {flight} of line {line} may still be in flight"
     remedy = "wait for it first: for all groups of the thread, or for the phase of the same barrier object"
 
 
@@ -274,3 +274,19 @@ class UnbalancedBarrier(KernelError):
     template = "the barrier {what} does not balance{when}: {reason}"
     remedy = "{fix}"
     usual = MappingProxyType({"fix": "make arrivals, bytes and waits of each phase belong together, in program order"})
+
+
+class BadCluster(KernelError):
+    """What the blocks of a cluster do together, where the compiler cannot account for it, or the launch has none."""
+
+    code = "K234"
+    template = "{found}"
+    remedy = "{fix}"
+
+
+class BadLaunchOrder(KernelError):
+    """A wait for the launches before that does not come before all that depends on them."""
+
+    code = "K235"
+    template = "{found}"
+    remedy = "{fix}"

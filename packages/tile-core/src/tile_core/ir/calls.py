@@ -22,8 +22,21 @@ RING = "tile.ring"
 #: Attribute of a barrier, see ``sync_threads``.
 AFTER_READS = "after_reads"
 
+#: Attribute of an arrival at the barrier of the cluster whose wait is the next statement.
+MEETS = "meets"
+
 #: Annotation of the allocation of a program's own barrier: the arrivals that end a phase of each of its objects.
 ARRIVALS = "tile.arrivals"
+
+#: Attribute of a copy that fills the same place in several blocks of a cluster: a mask of their ranks, in how many
+#: shares they issue it (1: the first of them issues all of it), and the blocks of a cluster along x, y and z.
+BLOCKS = "blocks"
+
+#: Attribute of an arrival, see ``cluster_arrive``.
+RELAXED = "relaxed"
+
+#: Attribute of an address, see ``address``.
+BETWEEN_BLOCKS = "between_blocks"
 
 #: Attribute around parts of a lowered op that operand prefetch may move; the node says which part it is.
 PART = "tile.part"
@@ -67,7 +80,7 @@ def step(body: Stmt, span: Span = None) -> Stmt:
 
 def address(
     buffer: BufferVar, indices: Sequence[Expr], access: str = "r", proxy: str = "", until: str = "",
-    box: Sequence[int] = (), align: int = 1,
+    box: Sequence[int] = (), align: int = 1, between_blocks: bool = False,
 ) -> Call:  # fmt: skip
     """Return the address of an element of a buffer, as an argument of an instruction.
 
@@ -87,10 +100,13 @@ def address(
         Extents of what the instruction accesses from there on, if nothing else.
     align
         What the address of the shared buffer itself is a multiple of, in bytes: the instruction relies on it.
+    between_blocks
+        Whether it is an operand of a copy from block to block: other blocks may access it at any time, so that it
+        shares its bytes with no other buffer.
     """
     attrs: dict[str, Any] = {"access": access, **({"proxy": proxy} if proxy else {})}
     attrs |= {**({"until": until} if until else {}), **({"box": list(box)} if box else {})}
-    attrs |= {"align": align} if align > 1 else {}
+    attrs |= {**({"align": align} if align > 1 else {}), **({BETWEEN_BLOCKS: 1} if between_blocks else {})}
     return nodes.tile_call("address", [nodes.load(buffer, indices)], attrs, ret="handle")
 
 
@@ -133,20 +149,24 @@ def sync_warp() -> Stmt:
     return tirx.Evaluate(nodes.tile_call("sync_warp", []))
 
 
-def async_commit() -> Stmt:
+def async_commit(span: Span = None) -> Stmt:
     """Return the commit of a group of asynchronous copies: those that the thread has issued since the last one."""
-    return tirx.Evaluate(nodes.tile_call("async_commit", []))
+    return tirx.Evaluate(nodes.tile_call("async_commit", []), span)
 
 
-def async_wait(groups: int) -> Stmt:
+def async_wait(groups: int, span: Span = None) -> Stmt:
     """Return a wait of the thread for its asynchronous copies, all but those of the latest ``groups`` groups."""
-    return tirx.Evaluate(nodes.tile_call("async_wait", [nodes.int_const(groups)]))
+    return tirx.Evaluate(nodes.tile_call("async_wait", [nodes.int_const(groups)]), span)
 
 
 #: Calls of a program for its own barriers and fences: they say who waits for whom, not what is computed.
 BARRIER_CALLS = frozenset(
-    {"barrier_arrive", "barrier_wait", "barrier_announce", "fence_proxy", "fence_init", "sync_part"}
-)
+    {
+        "barrier_arrive", "barrier_wait", "barrier_announce", "fence_proxy", "fence_init", "sync_part",
+        "cluster_arrive", "cluster_wait", "launch_wait", "launch_trigger",
+        "async_wait", "async_commit",
+    }
+)  # fmt: skip
 
 
 def alloc_barriers(name: str, count: int) -> tuple[BufferVar, Stmt]:
@@ -174,9 +194,20 @@ def barrier_announce(barriers: BufferVar, index: Expr, size: Expr, span: Span = 
     return _barrier("barrier_announce", barriers, index, "a", [size], span)
 
 
-def barrier_arrive(barriers: BufferVar, index: Expr, span: Span = None) -> Stmt:
-    """Return an arrival at a barrier object."""
-    return _barrier("barrier_arrive", barriers, index, "a", [], span)
+def barrier_arrive(barriers: BufferVar, index: Expr, span: Span = None, rank: Expr | None = None) -> Stmt:
+    """Return an arrival at a barrier object: the block's own, or that of the block of a rank of its cluster."""
+    return _barrier("barrier_arrive", barriers, index, "a", [] if rank is None else [rank], span)
+
+
+def barrier_complete(barriers: BufferVar, index: Expr) -> Stmt:
+    """Return an arrival at a barrier object when all products are complete that the thread has issued before."""
+    return _barrier("barrier_complete", barriers, index, "a", [])
+
+
+def in_flight(barriers: BufferVar, index: Expr, places: Sequence[tuple[BufferVar, Sequence[Expr]]]) -> Stmt:
+    """Return a note that instructions before it read tiles until a phase of a barrier object ends: it does nothing."""
+    reads = [address(b, at, "r", ASYNC_PROXY, UNTIL_PHASE) for b, at in places]
+    return _barrier("in_flight", barriers, index, "a", reads)
 
 
 def barrier_wait(barriers: BufferVar, index: Expr, parity: Expr, span: Span = None) -> Stmt:
@@ -186,6 +217,35 @@ def barrier_wait(barriers: BufferVar, index: Expr, parity: Expr, span: Span = No
 
 def _barrier(name: str, barriers: BufferVar, index: Expr, access: str, args: Sequence[Expr], span: Span = None) -> Stmt:
     return tirx.Evaluate(nodes.tile_call(name, [address(barriers, [index], access), *args]), span)
+
+
+def cluster_arrive(span: Span = None, meets: bool = False, relaxed: bool = False) -> Stmt:
+    """Return the arrival of a thread at the barrier of all threads of the cluster; a wait of its own follows.
+
+    Parameters
+    ----------
+    meets
+        Whether it follows at once: then the block needs no barrier of its own between what is before and behind.
+    relaxed
+        Whether others, behind their wait, need not see what the thread did before.
+    """
+    attrs = {**({MEETS: 1} if meets else {}), **({RELAXED: 1} if relaxed else {})}
+    return tirx.Evaluate(nodes.tile_call("cluster_arrive", [], attrs), span)
+
+
+def cluster_wait(span: Span = None) -> Stmt:
+    """Return the wait until all threads of the cluster have arrived: it sees what they did before."""
+    return tirx.Evaluate(nodes.tile_call("cluster_wait", []), span)
+
+
+def launch_wait(span: Span = None) -> Stmt:
+    """Return the wait until all launches before this one are complete, and what they wrote is visible."""
+    return tirx.Evaluate(nodes.tile_call("launch_wait", []), span)
+
+
+def launch_trigger(span: Span = None) -> Stmt:
+    """Return the permission to begin the next launch, up to its own ``launch_wait``, when all blocks have given it."""
+    return tirx.Evaluate(nodes.tile_call("launch_trigger", []), span)
 
 
 def store_commit() -> Stmt:
@@ -241,3 +301,13 @@ def thread_index(axis: int) -> Call:
 def block_index(axis: int) -> Call:
     """Return the block's coordinate along an axis of the grid."""
     return nodes.tile_call("block_index", [nodes.int_const(axis)], ret="int32")
+
+
+def rank_in_cluster(coordinates: Sequence[Expr], cluster: Sequence[int]) -> Expr:
+    """Return the rank of a block in its cluster, from its coordinates along x, y and z: x counts fastest."""
+    rank, step = nodes.int_const(0), 1
+    for at, size in zip(coordinates, cluster, strict=False):
+        if size > 1:
+            rank = rank + tirx.floormod(nodes.cast(at, "int32"), nodes.int_const(size)) * step
+        step *= size
+    return rank

@@ -11,11 +11,12 @@ The IR is TVM's tirx. A *program* is what the frontend makes::
              | Evaluate(tile call) | Bind(var, tile call)
     tile call = Call(Op("tile.<name>"), [BufferRegion | expr, …], attrs)
     role     = grid | parallel | pipelined | serial | unroll | vectorized | threads
-    scope    = "" (a parameter) | shared | local.fragment | local | local.var
+    scope    = "" (a parameter) | shared | local.fragment | local | local.var | matrix
 
 Roles: ``grid`` loops surround the block's body, outermost the last axis, with the threads of a block in
 ``tile.threads``; iterations of ``parallel`` loops are independent; ``pipelined`` loops may overlap copies of later
-iterations (``tile.num_stages``). A ``local.var`` buffer has shape (1,) and is a variable. Every statement carries the
+iterations (``tile.num_stages``). A ``local.var`` buffer has shape (1,) and is a variable;
+a ``matrix`` one is a backend's: memory of the matrix units, which only ops access. Every statement carries the
 span of the user's line. Buffers have no layout (``layout=None``) and parameters promise no more alignment than their
 elements.
 
@@ -25,10 +26,10 @@ which nodes each stage may hold; ``ir/verify.py`` checks it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from tile_core.records import dataclass
 
 ROLES = frozenset({"grid", "parallel", "pipelined", "serial", "unroll", "vectorized", "threads"})
-SCOPES = frozenset({"global", "shared", "local.fragment", "local", "local.var"})
+SCOPES = frozenset({"global", "shared", "local.fragment", "local", "local.var", "matrix"})
 #: Headroom of symbolic sizes below the greatest index, so that kernels can round them up to whole tiles (K422).
 SYMBOL_ROOM = 2**16
 #: Threads of a block along one axis, at most.

@@ -57,8 +57,11 @@ def where_of(node: Stmt) -> Where | None:
 
 
 def dtype_of(expr: Expr) -> str:
-    """Return the element type name of an expression (without vector lanes of plain scalars)."""
-    return str(expr.ty.dtype)
+    """Return the element type name of an expression (without vector lanes of plain scalars); of a pointer, its own."""
+    kind = expr.ty
+    if type(kind) is ir.PointerType:
+        return "handle"
+    return structural.type_text(kind if type(kind) is ir.PrimType else kind.dtype)
 
 
 def element_type(buffer: BufferVar) -> str:
@@ -67,7 +70,9 @@ def element_type(buffer: BufferVar) -> str:
 
 
 def scope_of(buffer: BufferVar) -> str:
-    """Return the storage scope of a buffer, with ``"global"`` for parameters."""
+    """Return the storage scope of a buffer, with ``"global"`` for parameters and for what is at a bound address."""
+    if not tirx.is_buffer_var(buffer):
+        return str(buffer.ty.storage_scope) or "global"
     return str(buffer.scope()) or "global"
 
 
@@ -78,7 +83,7 @@ def shape_of(buffer: BufferVar) -> list[Expr]:
 
 def as_int(value: Expr) -> Expr:
     """Return a Python int for a constant expression, anything else unchanged."""
-    if isinstance(value, tirx.IntImm):
+    if type(value) is tirx.IntImm:
         return int(value.value)
     return value
 
@@ -100,8 +105,8 @@ def const(value: float, dtype: str) -> Expr:
 
 
 def zero(dtype: str) -> Expr:
-    """Return the zero of an element type."""
-    return const(0, dtype)
+    """Return the zero of an element type, which reads out of bounds give: the number whose bits are 0."""
+    return const(2.0**-127 if dtype == "float8_e8m0fnu" else 0, dtype)
 
 
 def cast(value: Expr, dtype: str) -> Expr:
@@ -131,8 +136,8 @@ def seq(statements: Sequence[Stmt | None]) -> Stmt:
     for s in statements:
         if s is None:
             continue
-        if isinstance(s, tirx.SeqStmt):
-            flat.extend(s.seq)
+        if type(s) is tirx.SeqStmt:
+            flat.extend(structural.items(s.seq))
         elif not is_nop(s):
             flat.append(s)
     if not flat:
@@ -142,7 +147,7 @@ def seq(statements: Sequence[Stmt | None]) -> Stmt:
 
 def is_nop(stmt: Stmt) -> bool:
     """Whether the statement does nothing."""
-    return isinstance(stmt, tirx.Evaluate) and isinstance(stmt.value, tirx.IntImm)
+    return type(stmt) is tirx.Evaluate and type(stmt.value) is tirx.IntImm
 
 
 def for_loop(
@@ -241,9 +246,9 @@ def tile_call(name: str, args: Sequence[Expr], attrs: Attrs | None = None, ret: 
 
 def is_tile_call(expr: Expr, name: str | None = None) -> bool:
     """Whether an expression calls a tile op: the named one, or any that is more than arithmetic."""
-    if not isinstance(expr, ir.Call) or not isinstance(expr.op, ir.Op):
+    if type(expr) is not ir.Call:
         return False
-    full = str(expr.op.name)
+    full = structural.op_name(expr)
     if name is not None:
         return full == f"tile.{name}"
     return full.startswith("tile.") and not full.startswith(_ARITHMETIC)
@@ -254,8 +259,8 @@ def operator_name(expr: Expr) -> str:
 
     Calls of tile ops keep their ``tile.``; an expression that is not a call of an operator has the empty name.
     """
-    if not isinstance(expr, ir.Call) or not isinstance(expr.op, ir.Op):
+    if type(expr) is not ir.Call:
         return ""
-    full = str(expr.op.name)
+    full = structural.op_name(expr)
     space, _, name = full.partition(".")
     return name if space in ("tirx", "prim") else full

@@ -6,7 +6,7 @@ import dataclasses
 import functools
 import pickle
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Union
 
 from tile_core.compat.tvm import tirx
@@ -15,6 +15,7 @@ from tile_core.errors import InternalError, Where
 from tile_core.errors.language import NotCompiled
 from tile_core.errors.places import placed
 from tile_core.ir import nodes
+from tile_core.records import dataclass
 
 #: An extent or stride: an int, the name of a symbol, or an operation on two of them (``("mul", "m", 2)``).
 Dim = Union[int, str, "tuple[str, Dim, Dim]"]
@@ -39,6 +40,8 @@ class ParamInfo:
         Element type, or type of the scalar; of a pointer the pointee, or ``""``.
     shape, strides
         Extents, and strides in elements (``None``: contiguous), as ``Dim``.
+    addresses
+        Whether the elements are addresses.
     """
 
     name: str
@@ -46,6 +49,7 @@ class ParamInfo:
     dtype: str = ""
     shape: tuple[Dim, ...] = ()
     strides: tuple[Dim, ...] | None = None
+    addresses: bool = False
 
 
 @dataclass(frozen=True)
@@ -72,7 +76,7 @@ class Program:
     reducers
         ``{"op", "replication"}`` of buffers made by ``T.alloc_reducer``, by name in the IR.
     attrs
-        Annotations of the launch: ``swizzle``, ``l2_hit_ratio``, ``safe_values``; also in ``func.attrs``.
+        Annotations of the launch: ``swizzle``, ``cluster``, ``l2_hit_ratio``, ``safe_values``; also in ``func.attrs``.
     launches
         The annotations of each launch, in order. With several of them the body is a sequence of their grids; each is
         compiled as a program of its own, see ``stages``.
@@ -147,6 +151,12 @@ def _one(program: Program, number: int, body: Stmt) -> Program:
         program, func=func, name=f"{program.name}_{number + 1}", params=tuple(p for _, p in kept), symbols=symbols,
         outputs=(), attrs=attrs, launches=(attrs,), workspaces=(),
     )  # fmt: skip
+
+
+def cluster_of(attrs: Mapping[str, Any]) -> tuple[int, int, int]:
+    """Return the blocks along x, y and z of a launch's clusters."""
+    x, y, z = (int(n) for n in attrs.get("cluster", (1, 1, 1)))
+    return x, y, z
 
 
 def dim_of(expr: Expr) -> Dim:

@@ -3,14 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
+from tile_core.compat.structural import identity, items
 from tile_core.compat.tvm import ir, tirx
 from tile_core.compat.types import Expr, Stmt, Var
 from tile_core.errors import InternalError
 from tile_core.ir import nodes
 from tile_core.ir.grammar import ROLES, STAGES, Stage
 from tile_core.ir.visit import collect
+
+#: The expressions of a kind of statements.
+_FIELDS = {
+    "For": ("min", "extent"),
+    "While": ("condition",),
+    "IfThenElse": ("condition",),
+    "Bind": ("value",),
+    "BufferStore": ("value",),
+    "Evaluate": ("value",),
+}
 
 
 def verify(body: Stmt, stage: str, params: Sequence[Var] = (), tile_ops: frozenset[str] = frozenset()) -> None:
@@ -38,14 +48,15 @@ def verify(body: Stmt, stage: str, params: Sequence[Var] = (), tile_ops: frozens
 class _Verifier:
     def __init__(self, name: str, stage: Stage, tile_ops: frozenset[str], params: Sequence[Var]) -> None:
         self.name, self.stage, self.tile_ops = name, stage, tile_ops
-        self.defined: set[Var] = set()
+        #: Identities of variables: the statement keeps them alive.
+        self.defined: set[int] = set()
         for p in params:
-            self.defined |= set(collect(p, tirx.Var)) | {p}
+            self.defined |= {identity(v) for v in (p, *collect(p, tirx.Var))}
             if tirx.is_buffer_var(p):
                 for d in [*p.shape, *(p.ty.strides or [])]:
-                    self.defined |= set(collect(d, tirx.Var))
-        self.bound: set[Var] = set()
-        self.inner: list[Any] = []  # what the innermost scope defines
+                    self.defined |= {identity(v) for v in collect(d, tirx.Var)}
+        self.bound: set[int] = set()
+        self.inner: list[int] = []  # what the innermost scope defines
 
     def fail(self, detail: str) -> None:
         raise InternalError(stage=f"verifier ({self.name})", detail=detail)
@@ -57,25 +68,25 @@ class _Verifier:
         getattr(self, f"check_{kind}", self.expressions)(s)
 
     def define(self, var: Var) -> None:
-        if var in self.bound:
+        own = identity(var)
+        if own in self.bound:
             self.fail(f"{var.name} is defined twice")
-        self.bound.add(var)
-        if var not in self.defined:
-            self.defined.add(var)
-            self.inner.append(var)
+        self.bound.add(own)
+        if own not in self.defined:
+            self.defined.add(own)
+            self.inner.append(own)
 
     def expressions(self, s: Stmt) -> None:
         for e in _expressions_of(s):
             self.expression(e)
 
     def expression(self, e: Expr) -> None:
-        if isinstance(e, tirx.IntImm):
-            return
-        found = [e] if isinstance(e, tirx.Var) else collect(e, (tirx.Var, tirx.Let, ir.Call))
-        own = {let.var for let in found if isinstance(let, tirx.Let)}
+        found = [e] if type(e) is tirx.Var else collect(e, (tirx.Var, tirx.Let, ir.Call))
+        own = {identity(let.var) for let in found if type(let) is tirx.Let}
         for node in found:
-            if isinstance(node, tirx.Var):
-                if node not in self.defined and node not in own and nodes.dtype_of(node) != "handle":
+            if type(node) is tirx.Var:
+                number = identity(node)
+                if number not in self.defined and number not in own and nodes.dtype_of(node) != "handle":
                     self.fail(f"{node.name} is used where it is not defined")
             elif not self.stage.tile_ops and nodes.is_tile_call(node) and str(node.op.name)[5:] in self.tile_ops:
                 self.fail(f"the tile op {node.op.name} has not been lowered")
@@ -88,7 +99,7 @@ class _Verifier:
         self.inner = outer
 
     def check_SeqStmt(self, s: Stmt) -> None:
-        for part in s.seq:
+        for part in items(s.seq):
             self.statement(part)
 
     def check_For(self, s: Stmt) -> None:
@@ -130,13 +141,5 @@ class _Verifier:
 
 
 def _expressions_of(s: Stmt) -> list[Expr]:
-    fields = {
-        "For": ("min", "extent"),
-        "While": ("condition",),
-        "IfThenElse": ("condition",),
-        "Bind": ("value",),
-        "BufferStore": ("value",),
-        "Evaluate": ("value",),
-    }.get(type(s).__name__, ())
-    found = [getattr(s, f) for f in fields]
-    return [*found, *s.indices, s.buffer] if isinstance(s, tirx.BufferStore) else found
+    found = [getattr(s, f) for f in _FIELDS.get(type(s).__name__, ())]
+    return [*found, *items(s.indices), s.buffer] if type(s) is tirx.BufferStore else found

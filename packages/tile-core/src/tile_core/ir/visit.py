@@ -34,59 +34,78 @@ class StmtRewriter:
         """Rewrite each statement of a sequence."""
         old = structural.items(s.seq)
         new = [self.stmt(x) for x in old]
-        return s if all(a is b or a.same_as(b) for a, b in zip(old, new, strict=True)) else nodes.seq(new)
+        return s if _same(old, new) else nodes.seq(new)
 
     def visit_For(self, s: Stmt) -> Stmt:
         """Rewrite a loop."""
-        start, extent, body = self.expr(s.min), self.expr(s.extent), self.body(s.body)
-        if start.same_as(s.min) and extent.same_as(s.extent) and body.same_as(s.body):
-            return s
-        return replace_for(s, body, start=start, extent=extent)
+        old = s.min, s.extent, s.body
+        start, extent, body = new = self.expr(old[0]), self.expr(old[1]), self.body(old[2])
+        return s if _same(old, new) else replace_for(s, body, start=start, extent=extent)
 
     def visit_While(self, s: Stmt) -> Stmt:
         """Rewrite a while loop."""
-        condition, body = self.expr(s.condition), self.body(s.body)
-        same = condition.same_as(s.condition) and body.same_as(s.body)
-        return s if same else tirx.While(condition, body, s.span)
+        old = s.condition, s.body
+        new = self.expr(old[0]), self.body(old[1])
+        return s if _same(old, new) else tirx.While(*new, s.span)
 
     def visit_IfThenElse(self, s: Stmt) -> Stmt:
         """Rewrite a branch."""
-        condition, then = self.expr(s.condition), self.body(s.then_case)
-        other = None if s.else_case is None else self.body(s.else_case)
-        same = condition.same_as(s.condition) and then.same_as(s.then_case)
-        if same and (other is None or other.same_as(s.else_case)):
-            return s
-        return tirx.IfThenElse(condition, then, other, s.span)
+        old = s.condition, *bodies_of(s)
+        new = self.expr(old[0]), *(self.body(x) for x in old[1:])
+        return s if _same(old, new) else tirx.IfThenElse(*new[:2], new[2] if len(new) == 3 else None, s.span)
 
     def visit_AttrStmt(self, s: Stmt) -> Stmt:
         """Rewrite an attribute's body."""
-        value, body = self.expr(s.value), self.body(s.body)
-        same = value.same_as(s.value) and body.same_as(s.body)
-        return s if same else tirx.AttrStmt(s.node, s.attr_key, value, body, s.span)
+        old = s.value, s.body
+        new = self.expr(old[0]), self.body(old[1])
+        return s if _same(old, new) else tirx.AttrStmt(s.node, s.attr_key, *new, s.span)
 
     def visit_BufferStore(self, s: Stmt) -> Stmt:
         """Rewrite a store."""
-        value = self.expr(s.value)
-        old = structural.items(s.indices)
-        new = [self.expr(i) for i in old]
-        same = value.same_as(s.value) and all(a.same_as(b) for a, b in zip(old, new, strict=True))
-        return s if same else tirx.BufferStore(s.buffer, value, new, s.span)
+        old = [s.value, *structural.items(s.indices)]
+        new = [self.expr(e) for e in old]
+        return s if _same(old, new) else tirx.BufferStore(s.buffer, new[0], new[1:], s.span)
 
     def visit_Evaluate(self, s: Stmt) -> Stmt:
         """Rewrite an evaluated expression."""
-        value = self.expr(s.value)
-        return s if value.same_as(s.value) else tirx.Evaluate(value, s.span)
+        old = s.value
+        new = self.expr(old)
+        return s if new is old or new.same_as(old) else tirx.Evaluate(new, s.span)
 
     def visit_Bind(self, s: Stmt) -> Stmt:
         """Rewrite a binding."""
-        value = self.expr(s.value)
-        return s if value.same_as(s.value) else tirx.Bind(s.var, value, s.span)
+        old = s.value
+        new = self.expr(old)
+        return s if new is old or new.same_as(old) else tirx.Bind(s.var, new, s.span)
 
     def visit_AssertStmt(self, s: Stmt) -> Stmt:
         """Keep an assertion."""
         return s
 
     visit_AllocBuffer = visit_DeclBuffer = visit_Break = visit_Continue = visit_Return = visit_AssertStmt
+
+
+class HoistingRewriter(StmtRewriter):
+    """A rewriter whose ``expr`` puts statements into ``before``: they run before the one that holds the expression."""
+
+    def __init__(self) -> None:
+        self.before: list[Stmt] = []
+
+    def stmt(self, s: Stmt) -> Stmt:
+        """Rewrite one statement, and put before it what its own expressions need."""
+        outer, self.before = self.before, []
+        new = super().stmt(s)
+        before, self.before = self.before, outer
+        return nodes.seq([*before, new]) if before else new
+
+    def visit_While(self, s: Stmt) -> Stmt:
+        """Keep the condition, which is evaluated in every iteration."""
+        body = self.body(s.body)
+        return s if body.same_as(s.body) else tirx.While(s.condition, body, s.span)
+
+
+def _same(old: Sequence[Node], new: Sequence[Node]) -> bool:
+    return all(a is b or a.same_as(b) for a, b in zip(old, new, strict=True))
 
 
 def replace_for(s: Stmt, body: Stmt, **changes: object) -> Stmt:
@@ -98,35 +117,37 @@ def replace_for(s: Stmt, body: Stmt, **changes: object) -> Stmt:
     )  # fmt: skip
 
 
+_WITH_BODY = frozenset((tirx.For, tirx.While, tirx.AttrStmt))
+
+
 def bodies_of(s: Stmt) -> list[Stmt]:
     """Return the bodies of a loop, a branch or a mark; none for any other statement."""
-    if isinstance(s, tirx.IfThenElse):
+    if type(s) is tirx.IfThenElse:
         return [s.then_case] if s.else_case is None else [s.then_case, s.else_case]
-    return [s.body] if isinstance(s, (tirx.For, tirx.While, tirx.AttrStmt)) else []
+    return [s.body] if type(s) in _WITH_BODY else []
 
 
 def with_bodies(s: Stmt, bodies: Sequence[Stmt]) -> Stmt:
     """Return a statement with other bodies, as many as before; the same one if they did not change."""
     if all(new.same_as(old) for new, old in zip(bodies, bodies_of(s), strict=True)):
         return s
-    if isinstance(s, tirx.IfThenElse):
+    if type(s) is tirx.IfThenElse:
         return tirx.IfThenElse(s.condition, bodies[0], bodies[1] if len(bodies) == 2 else None, s.span)
-    if isinstance(s, tirx.While):
+    if type(s) is tirx.While:
         return tirx.While(s.condition, bodies[0], s.span)
-    if isinstance(s, tirx.AttrStmt):
+    if type(s) is tirx.AttrStmt:
         return tirx.AttrStmt(s.node, s.attr_key, s.value, bodies[0], s.span)
     return replace_for(s, bodies[0])
 
 
 def role(loop: Stmt) -> str:
     """Return the role of a loop (see ``ir/grammar.py``)."""
-    return str(loop.annotations.get(nodes.ROLE, "serial")) if loop.annotations else "serial"
+    return str(structural.entry(loop.annotations, nodes.ROLE, "serial"))
 
 
 def annotation(loop: Stmt, key: str, default: Any = None) -> Any:
     """Return an annotation of a loop."""
-    value = loop.annotations.get(key, default) if loop.annotations else default
-    return nodes.as_int(value)
+    return nodes.as_int(structural.entry(loop.annotations, key, default))
 
 
 def map_expr(e: Node, callback: UnaryNode, kinds: Any) -> Node:
@@ -146,10 +167,10 @@ def renamed(s: Stmt) -> Stmt:
     mapping: dict[Var, Expr] = {}
     for node in collect(s, (tirx.For, tirx.Bind, tirx.AllocBuffer, tirx.DeclBuffer, tirx.Let)):
         if isinstance(node, (tirx.AllocBuffer, tirx.DeclBuffer)):
-            data = substitute(node.data, mapping) if isinstance(node, tirx.DeclBuffer) else None
+            data = substitute(node.data, mapping) if type(node) is tirx.DeclBuffer else None
             mapping[node.buffer] = another_buffer(node.buffer, data=data)
         else:
-            var = node.loop_var if isinstance(node, tirx.For) else node.var
+            var = node.loop_var if type(node) is tirx.For else node.var
             mapping[var] = tirx.Var(var.name, var.ty)
     if not mapping:
         return s
@@ -198,9 +219,7 @@ def walk(node: Node, kinds: Any, callback: Callable[[Node], None]) -> None:
 
 def collect(node: Node, kinds: Any) -> list[Node]:
     """Return all nodes of ``kinds``."""
-    found: list[Node] = []
-    structural.walk(node, kinds, found.append)
-    return found
+    return structural.collect(node, kinds)
 
 
 def uses_var(node: Node, var: Var) -> bool:
@@ -215,7 +234,7 @@ def loads_of(node: Node) -> list[Expr]:
 
 def statements(s: Stmt) -> Iterator[Stmt]:
     """Yield the statements of a sequence, or the statement itself."""
-    if isinstance(s, tirx.SeqStmt):
+    if type(s) is tirx.SeqStmt:
         yield from s.seq
     else:
         yield s

@@ -9,12 +9,15 @@ if TYPE_CHECKING:
 
 from collections.abc import Callable, Mapping
 
+from tile_core.compat.tvm import tirx
 from tile_core.errors.language import BadAnnotation
 from tile_core.errors.lowering import LayoutUnsupported
 from tile_core.ir import nodes
 from tile_core.values.builder import current, untraced
 from tile_core.values.checks import flag, shown
-from tile_core.values.value import Buffer, as_value, cast
+from tile_core.values.constants import constant
+from tile_core.values.scalar import is_python
+from tile_core.values.value import Buffer, Scalar, Value, as_value
 
 Annotated = TypeVar("Annotated")
 
@@ -76,16 +79,20 @@ def _checked(buffer: Buffer, layout: LayoutMap | Callable[..., object]) -> Layou
     return layout
 
 
-def annotate_safe_value(values: Mapping[Buffer, int | float]) -> None:
-    """Set the value of out-of-range reads of tensors instead of 0: ``T.annotate_safe_value({A: -1.0})``."""
+def annotate_safe_value(values: Mapping[Buffer, Scalar]) -> None:
+    """Set the value of out-of-range reads of tensors instead of 0: ``T.annotate_safe_value({A: -1.0})``.
+
+    Values are Python numbers, or constants of the language such as ``-T.infinity("float32")``.
+    """
     builder = current("T.annotate_safe_value")
     safe = builder.attrs.setdefault("safe_values", {})
     for buffer, value in _items("annotate_safe_value", values):
-        constant = cast(as_value(value, None if buffer.dtype.is_narrow else buffer.dtype), buffer.dtype)
-        if constant.reads or type(value) not in (bool, int, float):
-            found, instead = f"the value for {buffer.name} is no Python number", "use a constant"
+        if isinstance(value, Value) and isinstance(value.expr, (tirx.IntImm, tirx.FloatImm)):
+            value = value.expr.value
+        if not is_python(value):
+            found, instead = f"the value for {buffer.name} is no number known while tracing", "use a constant"
             raise BadAnnotation(what="annotate_safe_value", found=found, instead=instead)
-        safe[str(buffer.var.name)] = constant.expr
+        safe[str(buffer.var.name)] = constant(value, buffer.dtype).expr
 
 
 def annotate_l2_hit_ratio(ratios: Mapping[Buffer, float]) -> None:

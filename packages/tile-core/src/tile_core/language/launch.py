@@ -49,6 +49,8 @@ class KernelLaunch:
         self.builder: Builder = current("T.Kernel")
         self._check_outside()
         self.names_hint: Sequence[str] = ()
+        #: Blocks along x, y and z that run together, see `tile_core.target.Capabilities.max_cluster`.
+        self.cluster = (1, 1, 1)
         #: Whether the target is a tuple, of one name too: ``as (bx,)``.
         self.unpacked = False
         self.grid = [_extent(d, e) for d, e in enumerate(_flat(grid))]
@@ -66,7 +68,8 @@ class KernelLaunch:
         builder = self.builder
         self._check_outside()
         builder.threads = self.threads
-        self.outer, builder.attrs = builder.attrs, dict(builder.attrs)
+        self.outer = builder.attrs
+        self._annotate()
         if builder.eager is not None:
             builder.eager.launching()
         self.span = builder.span()
@@ -131,8 +134,14 @@ class KernelLaunch:
         self.late += self.builder.forget()
         self.late += [s for s in self.scope.statements if isinstance(s, StatementSlot)]
         self._emit(self.scope.taken())
-        self.builder.attrs = dict(self.outer)
+        self._annotate()
         self._count()
+
+    def _annotate(self) -> None:
+        """Begin the annotations of a launch."""
+        self.builder.attrs = dict(self.outer)
+        if self.cluster != (1, 1, 1):
+            self.builder.attrs["cluster"] = list(self.cluster)
 
     def _emit(self, body: Stmt) -> None:
         """Add a launch of these statements to the function."""
@@ -147,6 +156,11 @@ class KernelLaunch:
             if axis == last:
                 notes[nodes.THREADS] = list(self.threads)
             body = nodes.for_loop(var, extent, body, "grid", annotations=notes, span=self.span)
+        from tile_core.passes.role_turns import in_turns
+
+        body, shared = in_turns(body, self.cluster)
+        if shared:
+            self.builder.attrs["turns"] = list(shared)
         # The function scope takes no other statement, see Builder.emit.
         assert self.scope is not None
         assert self.scope.parent is not None

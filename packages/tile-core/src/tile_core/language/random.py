@@ -9,13 +9,13 @@ element of a tile has numbers of its own, whoever computes it.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 from tile_core.dtypes import DTYPES
 from tile_core.errors.language import BadArgument, NoGenerator, OutsideKernel
 from tile_core.language.rounding import ieee_fsqrt
 from tile_core.numerics.math import COSINE, SINE
 from tile_core.numerics.math import log as log_expr
+from tile_core.records import dataclass
 from tile_core.trace.choices import Select
 from tile_core.values import scalar
 from tile_core.values.allocation import allocate

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from tile_core.compat.types import DTypeLike
 from tile_core.dtypes import DType, integer_range, largest
 from tile_core.errors.language import BadInitial
-from tile_core.errors.ops import BadAttribute
+from tile_core.errors.ops import BadAttribute, BadElementType
 from tile_core.ops import operands
 from tile_core.ops.copy import copy
 from tile_core.ops.fill import fill
@@ -19,6 +19,8 @@ from tile_core.values.allocation import allocate
 from tile_core.values.buffer import store
 from tile_core.values.builder import current
 from tile_core.values.checks import shown
+from tile_core.values.constants import constant
+from tile_core.values.scalar import is_python
 from tile_core.values.value import Buffer, Scalar, Tile, Value, as_value, bitwise, cast
 
 _BITS = {"bitand": "and", "bitor": "or", "bitxor": "xor"}
@@ -50,6 +52,8 @@ def alloc_reducer(shape: Sequence[int], dtype: DTypeLike, op: str = "sum", repli
         expected, instead = "a reduction of integers with it", "use 'sum', 'max' or 'min', or an integer type"
         found = f"{op!r} of {buffer.dtype}"
         raise BadInitial(what="alloc_reducer", name="op", found=found, expected=expected, instead=instead)
+    if buffer.dtype == "tfloat32":
+        raise BadElementType(op="alloc_reducer", role="the reducer", found=buffer.dtype, legal="float32")
     current().reducers[str(buffer.var.name)] = {"op": op, "replication": replication or "all"}
     fill(buffer, neutral(op, buffer.dtype))
     return buffer
@@ -89,7 +93,7 @@ def reducer_update(element: Value, value: Scalar) -> None:
     if op == "sum":
         store(buffer, indices, element + value)
         return
-    own = cast(as_value(value), buffer.dtype)
+    own = constant(value, buffer.dtype) if is_python(value) else cast(as_value(value), buffer.dtype)
     if op in _BITS:
         store(buffer, indices, bitwise(_BITS[op], element, own))
     else:

@@ -159,6 +159,8 @@ def warp_reduce_bitor(value: Scalar) -> Value:
 
 def _reduce(kind: str, value: Scalar) -> Value:
     x = register(f"warp_reduce_{kind}", value)
+    if x.dtype == "tfloat32":  # whose sums it does not hold
+        x = cast(x, DTYPES["float32"])
     if kind.startswith("bit") and not x.dtype.is_integer:
         raise BadArgument(
             function=f"warp_reduce_{kind}", name="value", found=f"a {x.dtype} value", expected="an integer",

@@ -8,7 +8,6 @@ as many elements as places. XOR swizzles permute the places.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from math import gcd, prod
 
 from tile_core.compat.types import Array
@@ -17,6 +16,7 @@ from tile_core.layout.base import MAX_ENUMERATION, LayoutMap
 from tile_core.layout.digits import unravel
 from tile_core.layout.layout import DigitLayout
 from tile_core.layout.table import unwrap
+from tile_core.records import dataclass
 
 SEARCH_STEPS = 20_000
 """The most steps of the search among digits; after it the elements are enumerated."""

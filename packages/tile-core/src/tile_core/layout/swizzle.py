@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from tile_core.compat.types import Coordinate
 from tile_core.errors.layout import BadSwizzle
+from tile_core.records import dataclass
 
 
 class Ops:

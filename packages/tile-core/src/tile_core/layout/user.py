@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from math import prod
 
 from tile_core.compat.types import Coordinate
 from tile_core.errors.layout import BadDigits, LayoutMismatch, LayoutOutOfRange
-from tile_core.layout.base import LayoutMap
+from tile_core.layout.base import MAX_ENUMERATION, LayoutMap
 from tile_core.layout.digits import AXES, as_shape, row_major_strides, unravel
 from tile_core.layout.layout import DigitLayout
 from tile_core.layout.proof import prove
 from tile_core.layout.recover import recover
 from tile_core.layout.swizzle import PYTHON_OPS, Ops
+from tile_core.layout.symbolic import symbolic_layout
 from tile_core.layout.table import CallableLayout, TableLayout, check_non_negative, evaluate, folded, unwrap
 
 
@@ -200,6 +202,10 @@ def _memory_map(shape: tuple[int, ...], forward: object) -> LayoutMap:
         return given
     if not callable(forward):
         return _on_axes(DigitLayout(shape, forward), ("memory",))
+    if prod(shape) > MAX_ENUMERATION:
+        large = symbolic_layout(shape, forward)
+        if large is not None:
+            return large
     columns = evaluate(shape, forward)
     check_non_negative(shape, columns)
     extents = [max(column) + 1 for column in columns]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tile_core.compat.types import Stmt
@@ -12,6 +11,7 @@ from tile_core.errors.guess import hint
 from tile_core.errors.lowering import NoVariant, OpUnavailable, VariantCrashed, VariantMissing, VariantRefused
 from tile_core.errors.plugins import AmbiguousPriority, DuplicateVariant
 from tile_core.lowering.variant import Accept, DecodedCall, Reject, Variant, Withdrawn
+from tile_core.records import dataclass
 
 if TYPE_CHECKING:
     from tile_core.context import Context

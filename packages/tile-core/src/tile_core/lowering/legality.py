@@ -8,11 +8,12 @@ reason says what was found, what is needed and the nearest legal value:
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TypeAlias, TypeVar
 
 from tile_core.errors.lowering import VariantCrashed
 from tile_core.errors.plugins import InvalidDeclaration
+from tile_core.records import dataclass
 from tile_core.target import FrozenMap
 
 K = TypeVar("K")

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from tile_core.compat.types import Attrs, Operand, Span, Stmt
 from tile_core.errors.base import Where
 from tile_core.lowering.legality import Asked, Legality
+from tile_core.records import dataclass
 from tile_core.target import FrozenMap
 
 if TYPE_CHECKING:

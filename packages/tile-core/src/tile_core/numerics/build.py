@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from tile_core.compat import structural
 from tile_core.compat.tvm import ir, tirx
 from tile_core.compat.types import Call, Expr, UnaryNode, Var
 from tile_core.numerics.formats import IEEE
@@ -22,12 +23,12 @@ __all__ = [
 
 def type_name(value: Expr) -> str:
     """The scalar type name of an expression, without lanes."""
-    return str(value.ty).split("x", 1)[0]
+    return structural.scalar_text(value.ty)
 
 
 def lanes_of(value: Expr) -> int:
     """The number of lanes of an expression."""
-    return int((str(value.ty).split("x", 1) + ["1"])[1])
+    return int((structural.type_text(value.ty).split("x", 1) + ["1"])[1])
 
 
 def as_type(name: str, like: Expr) -> str:

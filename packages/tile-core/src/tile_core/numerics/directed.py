@@ -6,24 +6,16 @@ greater than the format's largest number overflows there, by the rules of ``tile
 
 from __future__ import annotations
 
-import math
-from dataclasses import dataclass
-from fractions import Fraction
-
 from tile_core.compat.tvm import tirx
 from tile_core.compat.types import Call, Expr, Var
-from tile_core.dtypes import DTYPES, largest
 from tile_core.numerics.build import absolute_bits, bind, bits_of, constants, equal, float_of, select, type_name
-from tile_core.numerics.formats import FORMATS, WIDE, Format, Wide
+from tile_core.numerics.formats import EVERY, WIDE, Format, Wide
+from tile_core.records import dataclass
 
-__all__ = ["DIRECTIONS", "clamp_expr", "round_expr", "round_number"]
+__all__ = ["DIRECTIONS", "clamp_expr", "round_expr"]
 
 #: Towards zero, up, down, and up or down by a random word.
 DIRECTIONS = ("rz", "ru", "rd", "rs")
-_FORMATS = FORMATS | {
-    "float32": Format(8, 23, 127, 0x7F7FFFFF, 0x7F800000, 0x7F800000, 0x7FC00000),
-    "float64": Format(11, 52, 1023, 0x7FEF << 48 | (1 << 48) - 1, 0x7FF << 52, 0x7FF << 52, 0xFFF << 51),
-}
 
 
 def round_expr(value: Expr, dtype: str, mode: str, word: Expr | None = None) -> Expr:
@@ -41,7 +33,7 @@ def round_expr(value: Expr, dtype: str, mode: str, word: Expr | None = None) -> 
         For ``"rs"`` a random ``uint32``: with the fraction ``f`` of the last place that is dropped, the magnitude is
         rounded up if ``floor(f * 2**32) + word >= 2**32``.
     """
-    form, wide = _FORMATS[dtype], WIDE[type_name(value)]
+    form, wide = EVERY[dtype], WIDE[type_name(value)]
 
     def of(u: Var, a: Var) -> Call:
         k = constants(f"uint{wide.bits}", u)
@@ -57,7 +49,7 @@ def round_expr(value: Expr, dtype: str, mode: str, word: Expr | None = None) -> 
 
 def clamp_expr(value: Expr, dtype: str) -> Expr:
     """A number, or the largest one of a format with its sign where that is less; infinities too, and NaN is NaN."""
-    form, wide = _FORMATS[dtype], WIDE[type_name(value)]
+    form, wide = EVERY[dtype], WIDE[type_name(value)]
 
     def of(u: Var, a: Var) -> Call:
         k = constants(f"uint{wide.bits}", u)
@@ -66,24 +58,6 @@ def clamp_expr(value: Expr, dtype: str) -> Expr:
         return float_of(select(beyond, (u ^ a) | most, u))
 
     return bind(bits_of(value), lambda u: bind(absolute_bits(u), lambda a: of(u, a), "size"), "bits")
-
-
-def round_number(number: float, dtype: str, mode: str) -> float:
-    """A Python number rounded to what a format holds, towards zero, up or down, as ``round_expr`` does."""
-    form = _FORMATS[dtype]
-    if not math.isfinite(number) or number == 0:
-        return number
-    size = Fraction(abs(number))
-    lowest = -form.bias if not form.signed else 1 - form.bias
-    exponent = max(math.frexp(abs(number))[1] - 1, lowest)
-    unit = Fraction(2) ** (exponent - form.mantissa)
-    away = mode == ("ru" if number > 0 else "rd")
-    rounded = (math.ceil(size / unit) if away else math.floor(size / unit)) * unit
-    if not form.signed:
-        rounded = max(rounded, unit)
-    if rounded > Fraction(largest(DTYPES[dtype])):
-        return math.copysign(math.inf if away else largest(DTYPES[dtype]), number)
-    return math.copysign(float(rounded), number)
 
 
 @dataclass(frozen=True)

@@ -53,17 +53,17 @@ def encode_expr(value: Expr, dtype: str, saturate: bool = False) -> Expr:
     value
         Expression of type float32 or float64, any number of lanes. Other types: see ``widen_expr``.
     dtype
-        One of ``FORMATS`` but tfloat32 (see ``round_tfloat32_expr``).
+        One of ``FORMATS``.
     saturate
         Clamp finite overflow to the largest finite value.
 
     Returns
     -------
     Expr
-        uint8, or uint16 for float16 and bfloat16.
+        uint8, uint16 for float16 and bfloat16, or uint32 for tfloat32: the upper 19 bits of a float32.
     """
     form, wide = FORMATS[dtype], WIDE[type_name(value)]
-    result = "uint8" if form.code_bits <= 8 else "uint16"
+    result = next(f"uint{n}" for n in (8, 16, 32) if form.code_bits <= n)
     if not form.signed:
         return cast(result, bind(bits_of(value), lambda u: _encode_unsigned(u, form, wide, saturate), "bits"))
     return bind(
@@ -74,7 +74,10 @@ def encode_expr(value: Expr, dtype: str, saturate: bool = False) -> Expr:
 
 
 def round_tfloat32_expr(value: Expr) -> Expr:
-    """A float32 expression rounded to 10 mantissa bits, nearest even, as float32; a NaN becomes the quiet NaN."""
+    """A number of any type rounded once to 10 mantissa bits, nearest even, as float32; a NaN becomes the quiet NaN."""
+    wide = widen_expr(value)
+    if type_name(wide) == "float64":
+        return float_of(encode_expr(wide, "tfloat32") << constant(13, "uint32", wide))
 
     def rounded(u: Var) -> Call:
         k = constants("uint32", u)
@@ -82,15 +85,15 @@ def round_tfloat32_expr(value: Expr) -> Expr:
         quiet = (u & k(0x80000000)) | k(0x7FC00000)
         return float_of(select(absolute_bits(u) > k(WIDE["float32"].infinity), quiet, up & k(0xFFFFE000)))
 
-    return bind(bits_of(value), rounded, "bits")
+    return bind(bits_of(wide), rounded, "bits")
 
 
 def widen_expr(value: Expr) -> Expr:
-    """``value`` (integer, bool, float16, float32 or float64) as the float type to encode from without double rounding.
+    """``value`` (of any type) as the float type to encode from without double rounding.
 
-    float16 and integers of up to 16 bits become float32, exactly. Wider integers keep their first 15 bits or more, with
-    what is dropped collected in the lowest kept one, which is enough for one rounding to at most 13 bits to follow. So
-    no target needs float64 for them.
+    Narrower floats and integers of up to 16 bits become float32, exactly. Wider integers keep their first 15 bits or
+    more, with what is dropped collected in the lowest kept one, which is enough for one rounding to at most 13 bits to
+    follow. So no target needs float64 for them.
     """
     name = type_name(value)
     if name in WIDE:

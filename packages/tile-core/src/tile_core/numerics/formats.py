@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from tile_core.records import dataclass
 
 
 @dataclass(frozen=True)
@@ -66,6 +66,12 @@ FORMATS: dict[str, Format] = {
     "float4_e2m1fn": Format(2, 1, 1, 0x7, 0x7, 0x7, 0x0, has_nan=False),
 }
 """Float types that are encoded by bit arithmetic."""
+
+EVERY: dict[str, Format] = FORMATS | {
+    "float32": Format(8, 23, 127, 0x7F7FFFFF, 0x7F800000, 0x7F800000, 0x7FC00000),
+    "float64": Format(11, 52, 1023, 0x7FEF << 48 | (1 << 48) - 1, 0x7FF << 52, 0x7FF << 52, 0xFFF << 51),
+}
+"""All float types."""
 
 
 @dataclass(frozen=True)

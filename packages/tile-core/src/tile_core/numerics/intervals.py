@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from tile_core.compat.tvm import tirx
@@ -17,6 +17,7 @@ from tile_core.dtypes import DTYPES, largest
 from tile_core.ir import nodes
 from tile_core.numerics.build import type_name
 from tile_core.numerics.truncation import limits_of
+from tile_core.records import dataclass
 
 __all__ = ["Interval", "Intervals"]
 

@@ -1,8 +1,8 @@
 """The numeric rules of the language, in one place. Every target follows them; tests and documentation cite this page.
 
 Conversion to a float type
-    One rounding, to nearest, ties to even, directly from the source type (float64 to float8 rounds once, not through
-    float32). Values that do not fit:
+    One rounding, to nearest, ties to even, directly from the source type (float64 and integers to tfloat32 or float8
+    round once, not through float32). A Python number is rounded once too, from all its digits. Values that do not fit:
 
     ===================  =====================  ============  ==========  ======================================
     target               finite overflow        infinity      NaN         zeros

@@ -8,17 +8,23 @@ other lowering is tested against it. Meanings access memory freely; the guard pa
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+import functools
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import field
 
 from tile_core.compat import structural
 from tile_core.compat.tvm import tirx
 from tile_core.compat.types import Attrs, BufferVar, Expr, Operand, Span, Stmt
 from tile_core.errors import Where
 from tile_core.ir import nodes
+from tile_core.records import dataclass
 
 #: Position of the barrier that counts a copy's bytes, behind the copy's own operands, by the name of the op.
 COUNTED = {"copy": 2, "gather": 3}
+#: Position of the barrier at which one arrival says that a product is complete, behind the product's own operands, by
+#: the name of the op. Its calls have the attribute ``COMPLETES``.
+COMPLETED = {"gemm": 4, "gemm_sp": 5, "gemm_scaled": 6}
+COMPLETES = "completes"
 
 
 @dataclass(frozen=True)
@@ -126,16 +132,24 @@ class OpCall:
     where: Where | None = None
     span: Span | None = None
 
-    @classmethod
-    def decode(cls, stmt: Stmt) -> OpCall:
-        """Decode ``Evaluate(tile call)``."""
+    @staticmethod
+    @functools.lru_cache(maxsize=512)
+    def decode(stmt: Stmt) -> OpCall:
+        """Decode ``Evaluate(tile call)``; most passes ask it of the same statements."""
         call = stmt.value
         args = tuple(View.of(a) if hasattr(a, "region") else a for a in structural.items(call.args))
         attrs = {str(k): v for k, v in dict(call.attrs).items()} if call.attrs else {}
-        return cls(str(call.op.name)[5:], args, attrs, nodes.where_of(stmt), getattr(stmt, "span", None))
+        return OpCall(str(call.op.name)[5:], args, attrs, nodes.where_of(stmt), getattr(stmt, "span", None))
 
 
 Meaning = Callable[[OpCall], Stmt]
+
+
+def completion(call: OpCall) -> View | None:
+    """Return the object of a barrier at which a product arrives when it is complete, if it is to."""
+    found = call.args[COMPLETED[call.name]] if COMPLETES in call.attrs else None
+    assert found is None or isinstance(found, View)
+    return found
 
 
 @dataclass(frozen=True)
@@ -164,4 +178,11 @@ class TileOp:
 
 def is_op(stmt: Stmt) -> bool:
     """Whether a statement is a tile call."""
-    return isinstance(stmt, tirx.Evaluate) and nodes.is_tile_call(stmt.value)
+    return type(stmt) is tirx.Evaluate and nodes.is_tile_call(stmt.value)
+
+
+def with_attributes(stmt: Stmt, attrs: Mapping[str, object], args: Sequence[Expr] | None = None) -> Stmt:
+    """Return the statement of a tile op with more attributes, and other operands if they are given."""
+    call, old = stmt.value, OpCall.decode(stmt).attrs
+    operands = list(call.args) if args is None else list(args)
+    return tirx.Evaluate(type(call)(call.op, operands, attrs={**old, **attrs}, ret_ty=call.ty), stmt.span)

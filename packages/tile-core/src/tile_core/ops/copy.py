@@ -81,7 +81,7 @@ def elementwise_copy(src: View, dst: View, *, round_to: str | None = None, span:
         if round_to is not None:
             from tile_core.numerics.exprs import round_tfloat32_expr
 
-            value = round_tfloat32_expr(convert(value, "float32"))
+            value = round_tfloat32_expr(value)
         return nodes.store(dst.buffer, convert(value, dst.dtype), dst.spread(indices), span)
 
     return nodes.nest(dst.shape, body, "parallel", span=span)

@@ -7,7 +7,6 @@ states, and becomes an attribute of the call; values of the kernel that it uses 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from tile_core.compat.tvm import ir, tirx
@@ -21,6 +20,7 @@ from tile_core.ops import operands
 from tile_core.ops.base import OpCall, TileOp, View
 from tile_core.ops.copy import convert
 from tile_core.ops.reduce import axis
+from tile_core.records import dataclass
 from tile_core.values.builder import current
 from tile_core.values.value import Region, Scalar, Tile, Value, as_value, tvm_name
 

@@ -115,7 +115,9 @@ class _Scale:
             blocks = full[1 if rows_first else 0] if len(full) == 2 else 0
             if len(full) != 2 or full[0 if rows_first else 1] != length or k % blocks:
                 blocked = f"({length}, K / block)" if rows_first else f"(K / block, {length})"
-                raise ScaleShape(role=role, found=shape, legal=f"(1,), ({length},) or {blocked} with K = {k}")
+                raise ScaleShape(
+                    op="fp8_scaled_matmul", role=role, found=shape, legal=f"(1,), ({length},) or {blocked} with K = {k}"
+                )
             self.kind, self.block = "block", k // blocks
         self.length = length
 
@@ -156,7 +158,12 @@ def _block(a: _Scale, b: _Scale, k: int) -> int | None:
     lengths = {s.block for s in (a, b) if s.block is not None}
     if len(lengths) > 1:
         found = " and ".join(f"{s.role} with blocks of {s.block}" for s in (a, b))
-        raise ScaleShape(role="A_scale and B_scale", found=found, legal=f"blocks of one length that divides K = {k}")
+        raise ScaleShape(
+            op="fp8_scaled_matmul",
+            role="A_scale and B_scale",
+            found=found,
+            legal=f"blocks of one length that divides K = {k}",
+        )
     return next(iter(lengths), None)
 
 

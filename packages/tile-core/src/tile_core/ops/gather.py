@@ -44,6 +44,7 @@ def gather(src: Tile, rows: Tile | Sequence[int], dst: Tile) -> None:
     source = corner_table("gather", "src", src, to)
     index = _rows("gather", rows)
     _check("gather", "dst", to, source, index)
+    operands.moves_exactly("gather", source, to)
     operands.emit("gather", [source, index, to], [to])
 
 
@@ -63,6 +64,7 @@ def scatter(src: Tile, dst: Tile, rows: Tile | Sequence[int]) -> None:
                 raise DuplicateRows(row=row)
     index = _rows("scatter", rows)
     _check("scatter", "src", source, to, index)
+    operands.moves_exactly("scatter", source, to)
     attrs = {DISTINCT: 1} if isinstance(rows, (list, tuple)) else None
     operands.emit("scatter", [source, to, index], [to], attrs)
 

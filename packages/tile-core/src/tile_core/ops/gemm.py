@@ -132,7 +132,18 @@ def matrix_shape(op: str, regions: list[Region], trans_a: bool, trans_b: bool) -
     """Check that A, B and C fit together and return (M, N, K)."""
     for role, r in zip("ABC", regions, strict=True):
         operands.static_shape(op, role, r)
-    (ar, ac), (br, bc), (m, n) = (matrix_extents(op, r) for r in regions)
+    return fitting(op, [matrix_extents(op, r) for r in regions], trans_a, trans_b)
+
+
+def fitting(op: str, extents: list[tuple[int, int]], trans_a: bool, trans_b: bool) -> tuple[int, int, int]:
+    """Check that matrices of these rows and columns fit together and return (M, N, K).
+
+    Raises
+    ------
+    GemmShape
+        Naming the extent that does not fit.
+    """
+    (ar, ac), (br, bc), (m, n) = extents
     am, ak = (ac, ar) if trans_a else (ar, ac)
     bk, bn = (bc, br) if trans_b else (br, bc)
     for what, found, expected in (

@@ -54,6 +54,7 @@ def c2d_im2col(
         raise BadAttribute(op="c2d_im2col", name="ranks", found=(len(source.extents), len(to.extents)), legal="(4, 2)")
     for name, x, low in (("kernel", kernel, 1), ("stride", stride, 1), ("dilation", dilation, 1), ("pad", pad, 0)):
         operands.integer("c2d_im2col", name, x, low)
+    operands.moves_exactly("c2d_im2col", source, to)
     source = operands.apart("c2d_im2col", source, to, aligned=False)
     attrs = {"kernel": kernel, "stride": stride, "dilation": dilation, "pad": pad}
     operands.emit("c2d_im2col", [source, to, _step("nhw_step", nhw_step), _step("c_step", c_step)], [to], attrs)

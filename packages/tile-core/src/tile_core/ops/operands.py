@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from tile_core.compat.types import Attrs, DTypeLike
 from tile_core.errors.ops import (
     BadAttribute,
+    BadElementType,
     EmptyOperand,
     NotATile,
     OutsideLaunch,
@@ -164,13 +165,37 @@ def requires(variants: str) -> Iterator[None]:
 
 def scalar(x: object, dtype: DTypeLike) -> Value:
     """Return a scalar operand converted to ``dtype``, as a value."""
+    from tile_core.values.constants import constant
     from tile_core.values.promotion import check_fits
     from tile_core.values.scalar import is_python
     from tile_core.values.value import cast
 
-    if is_python(x) and not isinstance(x, bool) and dtype.is_narrow:
-        check_fits(x, dtype)
+    if is_python(x) and (isinstance(x, bool) or dtype != "bool"):
+        if not isinstance(x, bool) and dtype.is_narrow:
+            check_fits(x, dtype)
+        return constant(x, dtype)
     return cast(x if isinstance(x, Value) else as_value(x, _literal_type(x, dtype)), dtype)
+
+
+def moves_exactly(op: str, source: Region, to: Region) -> None:
+    """Refuse to move numbers to ``tfloat32`` that it would round: a register of it holds any ``float32``.
+
+    Raises
+    ------
+    BadElementType
+        If the source is wider.
+    """
+    src = source.dtype
+    if to.dtype == "tfloat32" and not in_tfloat32(src):
+        legal = f"{src}; T.copy, and stores of elements, round to tfloat32"
+        raise BadElementType(op=op, role="dst", found=to.dtype, legal=legal)
+
+
+def in_tfloat32(dtype: DType) -> bool:
+    """Whether ``tfloat32`` holds all numbers of a type."""
+    if dtype.is_float:
+        return dtype.exponent <= 8 and dtype.mantissa <= 10
+    return dtype.bits <= 8
 
 
 def flag(op: str, name: str, x: object) -> bool:
@@ -212,13 +237,8 @@ class named:
 
 
 def _literal_type(x: object, dtype: DType) -> DType | None:
-    from tile_core.dtypes import DTYPES
-
-    if isinstance(x, Buffer):
-        return None
-    if dtype.is_narrow or dtype == "tfloat32":
-        return DTYPES["float32"]
-    return dtype if not (dtype == "bool" and not isinstance(x, bool)) else None
+    """Return the type of an operand of another library, which says whether it fits; None for its own."""
+    return None if isinstance(x, Buffer) or dtype.is_narrow or dtype in ("tfloat32", "bool") else dtype
 
 
 def _describe(x: object) -> str:

@@ -5,13 +5,16 @@ from __future__ import annotations
 from tile_core.ops import (
     atomic,
     copy,
+    copy_to_block,
     dp4a,
     fill,
     fold,
     gather,
     gemm,
+    gemm_scaled,
     gemm_sp,
     im2col,
+    place_sums,
     reduce,
     request_registers,
     scan,
@@ -26,10 +29,12 @@ OPS: dict[str, TileOp] = {
     op.name: op
     for op in (
         copy.OP,
+        copy_to_block.OP,
         fill.OP,
         transpose.OP,
         gemm.OP,
         gemm_sp.OP,
+        gemm_scaled.OP,
         gather.GATHER,
         gather.SCATTER,
         reduce.OP,
@@ -47,6 +52,7 @@ OPS: dict[str, TileOp] = {
         im2col.OP,
         dp4a.OP,
         wait_uses.OP,
+        place_sums.OP,
         request_registers.OP,
     )
 }

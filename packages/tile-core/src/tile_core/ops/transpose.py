@@ -37,6 +37,7 @@ def transpose(src: Tile, dst: Tile) -> None:
         raise ShapesDiffer(
             op="transpose", a="src transposed", b="dst", shape_a=(*shape[:-2], *shape[:-3:-1]), shape_b=out
         )
+    operands.moves_exactly("transpose", source, to)
     source = operands.apart("transpose", source, to, aligned=False)
     attrs = {"src_dims": list(source.kept), "dst_dims": list(to.kept)}
     operands.emit("transpose", [source, to], [to], attrs)

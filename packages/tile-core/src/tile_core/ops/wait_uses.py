@@ -15,5 +15,5 @@ def meaning(call: OpCall) -> Stmt:
     return nodes.seq([])
 
 
-#: Its operand, if it has one, is the sums of products that it waits for: only behind it threads access them.
+#: Its operand, if it has one, is the sums of a product that it waits for: only behind it threads access them.
 OP = TileOp("wait_uses", reads=(0,), writes=(0,), meaning=meaning)

@@ -1,191 +1,31 @@
-"""Execution of a block's barriers, see ``check_barriers``: who does what in which order, for some trip counts."""
+"""Execution of a block's barriers, see ``check_barriers``: who does what in which order, for some trip counts.
+
+The blocks of a cluster are executed together, one statement after another: that too is one of the orders in which they
+may run.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from math import prod
 
 from tile_core.analysis.accesses import Access
-from tile_core.analysis.flow import Flow
 from tile_core.analysis.index_evaluation import Unknown, evaluate
-from tile_core.analysis.periodicity import Advance, advance_of, common
-from tile_core.analysis.phases import PhaseObject, Phases, Place
+from tile_core.analysis.periodicity import Advance
+from tile_core.analysis.phases import PhaseError, PhaseObject, Phases, Place
 from tile_core.analysis.point import Point
-from tile_core.compat import structural
-from tile_core.compat.tvm import ir, tirx
-from tile_core.compat.types import BufferVar, Expr, Stmt, Var
-from tile_core.dtypes import DTYPES
+from tile_core.compat.tvm import tirx
+from tile_core.compat.types import BufferVar, Expr, Var
 from tile_core.ir import calls, nodes
-from tile_core.ir.visit import collect, role, substitute
-from tile_core.ops.base import COUNTED
+from tile_core.ir.visit import role
+from tile_core.ops.base import OpCall, View
 from tile_core.ops.wait_uses import PENDING
-from tile_core.passes.roles import role_of
+from tile_core.passes.barrier_block import FULL, WAIT, BlockSteps, Lost, Step
 
-#: Loops of more trips are executed for as many as decide what follows.
-FULL = 48
 _STEPS = 200_000
+_OPERANDS = {"wait": "the parity", "announce": "the bytes", "copy": "the bytes"}
 #: Products that a wait can leave in flight, at most.
 _MOST_PENDING = 8
-WAIT = "wait_uses"
-
-
-class Lost(Exception):
-    """What a statement names cannot be followed: what it is."""
-
-    def __init__(self, what: str, point: Point) -> None:
-        super().__init__(what)
-        self.what, self.point = what, point
-
-
-@dataclass(frozen=True)
-class Step:
-    """A call on a barrier object.
-
-    Attributes
-    ----------
-    name
-        ``"arrive"``, ``"wait"``, ``"announce"`` or ``"copy"``.
-    barrier, index
-        The object.
-    operand
-        The parity or the bytes.
-    """
-
-    name: str
-    barrier: BufferVar
-    index: Expr
-    operand: Expr | None = None
-
-
-def step_of(s: Stmt) -> Step | None:
-    """Return the call on a barrier object that a statement of a program is, if it is one."""
-    call = s.value if isinstance(s, tirx.Evaluate) else None
-    if call is None or not nodes.is_tile_call(call):
-        return None
-    name = str(call.op.name).removeprefix("tile.")
-    if name in ("barrier_arrive", "barrier_wait", "barrier_announce"):
-        place = call.args[0].args[0]
-        operand = call.args[1] if len(call.args) > 1 else None
-        return Step(name.removeprefix("barrier_"), place.source, place.indices[0], operand)
-    counted = COUNTED.get(name)
-    if counted is not None and len(call.args) > counted:
-        to, at = call.args[counted - 1], call.args[counted]
-        size = prod(int(nodes.as_int(r.extent)) for r in to.region) * DTYPES[nodes.element_type(to.source)].bits // 8
-        return Step("copy", at.source, at.region[0].min, nodes.int_const(size))
-    return None
-
-
-@dataclass
-class BlockSteps:
-    """The statements of a block, and what about them is the same in each execution.
-
-    Attributes
-    ----------
-    flow
-        The program's flow, with the effects of tile ops.
-    points
-        The statements.
-    threads
-        Of the block.
-    barriers
-        Arrivals of the objects of each barrier.
-    steps
-        The calls on barrier objects.
-    loops
-        The points of loops around them.
-    """
-
-    flow: Flow
-    points: Sequence[Point]
-    threads: int
-    barriers: Mapping[BufferVar, tuple[int, ...]]
-    steps: dict[Point, Step] = field(default_factory=dict)
-    loops: set[Point] = field(default_factory=set)
-
-    def __post_init__(self) -> None:
-        self.every = [q for p in self.points for q in (p, *self.flow.inside(p))]
-        for p in self.every:
-            step = step_of(p.stmt)
-            if step is not None:
-                self.steps[p] = step
-                self.loops.update(x for x in p.loops if any(x is q for q in self.every))
-        self.announced = {s.barrier for s in self.steps.values() if s.name == "announce"}
-        self.waits_for_products = any(
-            nodes.is_tile_call(p.stmt.value, WAIT) for p in self.every if isinstance(p.stmt, tirx.Evaluate)
-        )
-        self.stepping = {q for p in self.steps for q in (p, *p.path)}
-        with_steps = [n for n, p in enumerate(self.points) if p in self.stepping]
-        self.span = range(with_steps[0], with_steps[-1] + 1) if with_steps else range(0)
-        cuts = {0, self.threads}
-        for p in self.every:
-            if p.kind == "mark" and p.stmt.attr_key == calls.ONLY:
-                first, count = (int(nodes.as_int(n)) for n in list(p.stmt.node)[1:3])
-                cuts |= {first, first + count}
-        edges = sorted(cuts)
-        self.cuts = sorted(cuts | {e + 1 for e in edges[:-1]})
-        self.teams = [b - a for a, b in zip(self.cuts, self.cuts[1:], strict=False)]
-        self.variables = {b: nodes.fresh(str(b.name), nodes.element_type(b)) for b in self._scalars()}
-        self.binds = {v: e for v, e in self.flow.binds.items() if not nodes.is_tile_call(e)}
-        self._same: dict[tuple[Expr, Point], bool] = {}
-
-    def _scalars(self) -> Iterator[BufferVar]:
-        for p in self.every:
-            if isinstance(p.stmt, tirx.AllocBuffer) and nodes.scope_of(p.stmt.buffer) == "local.var":
-                yield p.stmt.buffer
-
-    def threads_of(self, p: Point) -> list[int]:
-        """Return the teams that execute a point."""
-        found = role_of(p)
-        first, count = (0, self.threads) if found is None else found
-        return [n for n, cut in enumerate(self.cuts[:-1]) if first <= cut < first + count]
-
-    def plain(self, e: Expr) -> Expr:
-        """Return an expression with variables instead of what ``T.alloc_var`` holds."""
-
-        def load(node: Expr) -> Expr:
-            return self.variables.get(node.source, node)
-
-        return structural.mapped(e, ir.TensorLoad, load) if self.variables else e
-
-    def advances(self, loop: Point) -> Advance | None:
-        """Return after how many trips of a loop all that decides about barriers repeats; ``None`` if unknown."""
-        found = [self.advance(e, loop) for e in self.deciding(loop)]
-        known = [a for a in found if a is not None and a.repeats]
-        return common(known) if len(known) == len(found) else None
-
-    def advance(self, e: Expr, loop: Point) -> Advance | None:
-        """Return how an expression advances with a loop; loop variables begin at 0 or at another constant."""
-        return advance_of(self.expanded(e), loop.stmt.loop_var)
-
-    def same_each_period(self, e: Expr, loop: Point) -> bool:
-        """Whether an expression repeats when a loop's barriers do."""
-        key = (e, loop)
-        if key not in self._same:
-            found, whole = self.advance(e, loop), self.advances(loop)
-            same = found is not None and found.repeats and whole is not None
-            self._same[key] = bool(same and found and whole and whole.period % found.period == 0)
-        return self._same[key]
-
-    def expanded(self, e: Expr) -> Expr:
-        """Return an expression with the values of bound variables."""
-        for _ in range(len(self.binds)):
-            used = {v: self.binds[v] for v in set(collect(e, tirx.Var)) if v in self.binds}
-            if not used:
-                break
-            e = substitute(e, used)
-        return self.plain(e)
-
-    def deciding(self, loop: Point) -> Iterator[Expr]:
-        """Yield the expressions in a loop that decide about barriers."""
-        for p in self.flow.inside(loop):
-            if p in self.steps:
-                step = self.steps[p]
-                yield from (step.index, *([] if step.operand is None else [step.operand]))
-            elif p in self.stepping and p.kind in ("if", "for"):
-                yield from p.own
-            elif isinstance(p.stmt, tirx.BufferStore) and p.stmt.buffer in self.variables:
-                yield p.stmt.value
 
 
 class Execution:
@@ -204,24 +44,31 @@ class Execution:
         For each loop around it, the current trip and the count.
     settled
         For each long loop the trip that begins as an earlier one did: longer loops behave as shorter ones.
+    rank
+        The block of the cluster that executes it.
     """
 
     def __init__(self, block: BlockSteps, counts: Mapping[Point, int]) -> None:
         self.block, self.counts = block, counts
+        self.ranks: Sequence[int] = range(prod(block.cluster.cluster))
         objects = [
-            (str(b.name) if len(n) == 1 else f"{b.name}[{i}]", count)
+            ((str(b.name) if len(n) == 1 else f"{b.name}[{i}]") + (f" of block {r}" if r else ""), count)
+            for r in self.ranks
             for b, n in block.barriers.items()
             for i, count in enumerate(n)
         ]
-        self.phases = Phases(block.teams, objects)
+        self.phases = Phases(block.teams * len(self.ranks), objects, len(self.ranks))
         starts, total = {}, 0
         for b, n in block.barriers.items():
             starts[b], total = total, total + len(n)
-        self.starts = starts
-        self.env: dict[Var, int] = {}
+        self.starts, self.objects = starts, total
+        self.envs: list[dict[Var, int]] = [{} for _ in self.ranks]
+        self.rank = 0
+        #: What those know who have arrived at the barrier of the cluster.
+        self.arrived: list[list[int]] = []
         #: What products read that the program has not waited for, and those of the latest ones.
-        self.read: set[str] = set()
-        self.latest: list[tuple[Point, tuple[tuple[str, Place], ...]]] = []
+        self.reads: list[set[str]] = [set() for _ in self.ranks]
+        self.latest: list[list[tuple[Sequence[int], tuple[tuple[str, Place], ...]]]] = [[] for _ in self.ranks]
         self.at: Point | None = None
         self.trips: dict[Point, tuple[int, int]] = {}
         self.settled: dict[Point, int] = {}
@@ -255,9 +102,33 @@ class Execution:
         elif p.kind == "for":
             self.loop(p)
         else:
-            holds = self.value(p.stmt.condition, p, "the condition")
-            for part in p.parts[:1] if holds else p.parts[1:]:
-                self.all(part)
+            ranks = self.ranks
+            holds = [r for r in self.each() if self.value(p.stmt.condition, p, "the condition")]
+            for part, mine in zip(p.parts, (holds, [r for r in ranks if r not in holds]), strict=False):
+                self.ranks = mine
+                if mine:
+                    self.all(part)
+            self.ranks = ranks
+
+    def each(self) -> Iterator[int]:
+        """Yield the blocks that execute a statement, one after another."""
+        for rank in self.ranks:
+            self.rank = rank
+            yield rank
+
+    @property
+    def env(self) -> dict[Var, int]:
+        """The values of variables in a block."""
+        return self.envs[self.rank]
+
+    @property
+    def read(self) -> set[str]:
+        """What products of a block read that the program has not waited for."""
+        return self.reads[self.rank]
+
+    def teams(self, p: Point) -> list[int]:
+        """Return the teams of a block that execute a point."""
+        return [t + self.rank * len(self.block.teams) for t in self.block.threads_of(p)]
 
     def all(self, points: Sequence[Point]) -> None:
         """Execute statements in order."""
@@ -266,7 +137,7 @@ class Execution:
 
     def loop(self, p: Point) -> None:
         """Execute a loop; where it is long, only until its trips repeat what has been, and then what is left over."""
-        first = self.value(p.stmt.min, p, "the first value of the loop")
+        first = self.common(p.stmt.min, p, "the first value of the loop")
         if first < 0 or (p.stmt.step is not None and nodes.as_int(p.stmt.step) != 1):
             raise Lost(f"{p.stmt.loop_var} does not count up by one from 0 or more on", p)
         count = self.count(p)
@@ -285,54 +156,119 @@ class Execution:
                 if trip > settled(advance):
                     loop = f"the loop {p.stmt.loop_var}"
                     raise Lost(f"trips of {loop} do not come to repeat what they do about barriers", p)
-            self.env[p.stmt.loop_var] = first + trip
+            for _ in self.each():
+                self.env[p.stmt.loop_var] = first + trip
             self.trips[p] = (trip, count)
             self.all(p.parts[0])
             trip += 1
         self.at = p
         self.trips.pop(p, None)
-        self.env.pop(p.stmt.loop_var, None)
+        for _ in self.each():
+            self.env.pop(p.stmt.loop_var, None)
 
     def count(self, p: Point) -> int:
         """Return the trip count of a loop with barriers."""
         if p in self.counts:
+            if len(self.envs) > 1 and not self.block.cluster.same([p.stmt.min, p.stmt.extent], self.ranks):
+                raise Lost("the blocks of a cluster may make different numbers of trips", p)
             return self.counts[p]
-        return max(0, self.value(p.stmt.extent, p, "the trip count"))
+        return max(0, self.common(p.stmt.extent, p, "the trip count"))
 
     def state(self) -> object:
         """Return what decides what follows."""
-        values = tuple((str(b.name), self.env.get(v)) for b, v in self.block.variables.items())
-        return self.phases.state(), values, frozenset(self.read), tuple(read for _, read in self.latest)
+        values = tuple((str(b.name), env.get(v)) for env in self.envs for b, v in self.block.variables.items())
+        latest = tuple(tuple(read for _, read in products) for products in self.latest)
+        return self.phases.state(), values, tuple(map(frozenset, self.reads)), latest
 
     def step(self, p: Point, step: Step) -> None:
         """Execute a call on a barrier object."""
-        teams, barrier = self.block.threads_of(p), self.target(p, step)
-        operand = 0 if step.operand is None else self.value(step.operand, p, "the parity")
-        if step.name == "arrive":
-            self.phases.arrive(teams, barrier)
-        elif step.name == "wait":
-            self.phases.wait(teams, barrier, operand)
-        elif step.name == "announce":
-            self.phases.announce(teams[0], barrier, operand)
-        else:
-            written = next(a for a in self.block.flow.accesses_at(p) if a.write)
-            if str(self.buffer(written).name) in self.read:
-                self.phases.unordered.add(str(self.buffer(written).name))
-            if step.barrier not in self.block.announced:
-                self.phases.announce(teams[0], barrier, operand)
-            self.phases.copy(teams[0], barrier, operand, str(self.buffer(written).name), self.place(written))
+        for _ in self.each():
+            teams = self.teams(p)
+            operand = 0 if step.operand is None else self.value(step.operand, p, _OPERANDS.get(step.name, "the rank"))
+            if step.name == "send":
+                self.send(p, step, operand)
+            elif step.name == "arrive":
+                self.phases.arrive(teams, self.target(p, step, self.rank if step.operand is None else operand))
+            elif step.name == "wait":
+                self.phases.wait(teams, self.target(p, step, self.rank), operand)
+            elif step.name == "complete":
+                self.complete(p, self.target(p, step, self.rank))
+            elif step.name == "announce" or step.barrier not in self.block.announced:
+                self.phases.announce(teams[0], self.target(p, step, self.rank), operand)
+        if step.name == "copy":
+            for rank in self.each():
+                # A copy for several blocks is issued by one of them, or each issues a share.
+                ranks = step.ranks if rank in step.ranks else (rank,)
+                if step.shares or rank == ranks[0]:
+                    self.copy(p, step, ranks)
 
-    def target(self, p: Point, step: Step) -> PhaseObject:
-        """Return the object of a call."""
+    def complete(self, p: Point, barrier: PhaseObject) -> None:
+        """Execute a product that one thread issues, and that arrives when it is complete."""
+        found, call = self.block.flow.accesses_at(p), OpCall.decode(p.stmt)
+        # Metadata and scales are what threads read themselves, before they meet.
+        mine = {"gemm_sp": call.args[1:2], "gemm_scaled": call.args[1:4:2]}.get(call.name, ())
+        own = {v.buffer for v in mine if isinstance(v, View)}
+        shared = [a for a in found if not a.write and nodes.scope_of(self.buffer(a)) == "shared"]
+        for a in (a for a in shared if a.buffer in own):
+            self.phases.access(self.teams(p), self.name(a), self.place(a), False)
+        read = [(self.name(a), self.place(a)) for a in shared if a.buffer not in own]
+        self.phases.complete(self.teams(p), barrier, read, {self.name(a) for a in found if a.write})
+
+    def copy(self, p: Point, step: Step, ranks: Sequence[int]) -> None:
+        """Execute a copy that a block issues for some blocks."""
+        issuer, own = self.teams(p)[0], self.rank
+        written = next(a for a in self.block.flow.accesses_at(p) if a.write)
+        size = self.value(step.operand, p, "the bytes") // (len(step.ranks) if step.shares and len(ranks) > 1 else 1)
+        place = self.place(written)
+        for rank in ranks:
+            barrier = self.target(p, step, rank)
+            self.rank = rank
+            buffer = self.name(written)
+            if buffer in self.read:
+                self.phases.unordered.add(buffer)
+            free = self.phases.copy(issuer, barrier, size, buffer, place)
+            if rank != own and not (free and buffer not in self.read):
+                reason = f"a copy that block {own} issues may write {buffer.partition('@')[0]} while it is still in use"
+                raise PhaseError(barrier.name, reason)
+            self.rank = own
+
+    def send(self, p: Point, step: Step, rank: int) -> None:
+        """Execute a copy to the block of a rank, by one thread if a barrier counts it, otherwise by all."""
+        teams, own = self.teams(p), self.rank
+        read, written = (next(a for a in self.block.flow.accesses_at(p) if a.write == w) for w in (False, True))
+        source, place = (self.name(read), self.place(read)), self.place(written)
+        barrier = None if step.barrier is None else self.target(p, step, rank)
+        if not 0 <= rank < len(self.envs):
+            raise Lost(f"rank {rank} is none of the cluster's {len(self.envs)} blocks", p)
+        self.rank = rank
+        to = self.name(written), place
+        self.rank = own
+        if barrier is None:
+            self.phases.store(teams, own, source, to)
+        else:
+            self.phases.send(teams[0], barrier, step.size, source, to)
+
+    def target(self, p: Point, step: Step, rank: int) -> PhaseObject:
+        """Return the object of a call, in the block of a rank."""
+        if not 0 <= rank < len(self.envs):
+            raise Lost(f"rank {rank} is none of the cluster's {len(self.envs)} blocks", p)
+        assert step.barrier is not None
         index, count = self.value(step.index, p, "the barrier"), len(self.block.barriers[step.barrier])
         if not 0 <= index < count:
             raise Lost(f"{step.barrier.name}[{index}] is none of its {count} objects", p)
-        return self.phases.barriers[self.starts[step.barrier] + index]
+        return self.phases.barriers[rank * self.objects + self.starts[step.barrier] + index]
+
+    def common(self, e: Expr, p: Point, what: str) -> int:
+        """Return the value of an expression, the same in all blocks."""
+        found = {self.value(e, p, what) for _ in self.each()}
+        if len(found) > 1:
+            raise Lost(f"{what} differs between the blocks of a cluster", p)
+        return found.pop()
 
     def value(self, e: Expr, p: Point, what: str) -> int:
         """Return the value of an expression."""
         try:
-            return int(evaluate(self.block.plain(e), self.env))
+            return int(evaluate(self.block.at(e, self.rank), self.env))
         except Unknown:
             raise Lost(f"{what} is no arithmetic on constants and loop variables", p) from None
 
@@ -340,35 +276,66 @@ class Execution:
 
     def other(self, p: Point) -> None:
         """Execute a statement inside which there are no barriers."""
-        s, teams = p.stmt, self.block.threads_of(p)
-        if isinstance(s, tirx.Evaluate) and nodes.is_tile_call(s.value, "sync_threads"):
+        s = p.stmt
+        if p.kind == "plain" or (p.kind == "for" and role(s) in ("parallel", "vectorized")):
+            for _ in self.each():
+                self.plain(p)
+        elif p.kind in ("for", "while"):
+            for _ in range(2):
+                self.headed(p)
+                self.all(p.parts[0])
+            self.forget(p)
+        elif p.kind == "if":
+            self.headed(p)
+            for part in p.parts:
+                self.all(part)
+            self.forget(p)
+
+    def headed(self, p: Point) -> None:
+        """Note what a statement evaluates itself."""
+        for _ in self.each():
+            self.accesses(p, self.teams(p), whole=False)
+
+    def plain(self, p: Point) -> None:
+        """Execute a statement without others inside that have an order, in one block."""
+        teams = self.teams(p)
+        call = p.stmt.value if isinstance(p.stmt, tirx.Evaluate) else None
+        name = "" if call is None else nodes.operator_name(call).removeprefix("tile.")
+        if name == "sync_threads":
             self.phases.meet(teams)
-        elif isinstance(s, tirx.Evaluate) and nodes.is_tile_call(s.value, "sync_part"):
-            if nodes.as_int(s.value.args[1]) == sum(self.block.teams[t] for t in teams):
+        elif name == "sync_part" and call is not None:
+            if nodes.as_int(call.args[1]) == sum(self.phases.teams[t] for t in teams):
                 self.phases.meet(teams)
-        elif p.kind == "plain" or (p.kind == "for" and role(s) in ("parallel", "vectorized")):
+        elif name in ("cluster_arrive", "cluster_wait"):
+            self.meet(teams, name == "cluster_wait", call is not None and calls.RELAXED in (call.attrs or {}))
+        else:
             self.accesses(p, teams)
             self.assign(p)
             if self.block.waits_for_products:
                 self.products(p)
-        elif p.kind in ("for", "while"):
-            for _ in range(2):
-                self.accesses(p, teams, whole=False)
-                self.all(p.parts[0])
-            self.forget(p)
-        elif p.kind == "if":
-            self.accesses(p, teams, whole=False)
-            for part in p.parts:
-                self.all(part)
-            self.forget(p)
+
+    def meet(self, teams: Sequence[int], waits: bool, relaxed: bool) -> None:
+        """Let the threads of a block arrive at the barrier of the cluster, or wait there when all have arrived."""
+        if not waits:
+            self.arrived += [] if relaxed else [self.phases.knowledge(t, self.rank) for t in teams]
+            return
+        for t in teams:
+            self.phases.learn(t, self.arrived)
+        if self.rank == self.ranks[-1]:
+            self.arrived = []
 
     def accesses(self, p: Point, teams: Sequence[int], whole: bool = True) -> None:
         """Note what a statement, or only what it evaluates itself, reads and then writes of shared memory."""
         if not self.noting:
             return
         found = [a for q in (p, *(self.block.flow.inside(p) if whole else ())) for a in self.block.flow.accesses_at(q)]
+        for a in found:
+            barrier = self.phases.adding(teams, self.name(a))
+            if barrier is not None:
+                reason = f"{self.buffer(a).name} is used while a product that arrives there may still add to it"
+                raise PhaseError(barrier.name, reason)
         mine = [a for a in found if nodes.scope_of(self.buffer(a)) == "shared"]
-        places = {(str(self.buffer(a).name), self.place(a), a.write): None for a in mine}
+        places = {(self.name(a), self.place(a), a.write): None for a in mine}
         for write in (False, True):
             for buffer, place, writes in places:
                 if writes == write:
@@ -378,23 +345,27 @@ class Execution:
 
     def products(self, p: Point) -> None:
         """Note a product, which may go on until the program waits for it, or such a wait: products read until then."""
-        call = p.stmt.value if isinstance(p.stmt, tirx.Evaluate) else None
+        call, latest = p.stmt.value if isinstance(p.stmt, tirx.Evaluate) else None, self.latest[self.rank]
         if call is not None and nodes.is_tile_call(call, "gemm"):
             found = [a for a in self.block.flow.accesses_at(p) if not a.write]
             mine = [a for a in found if nodes.scope_of(self.buffer(a)) == "shared"]
-            self.latest.append((p, tuple((str(self.buffer(a).name), self.place(a)) for a in mine)))
-            self.read |= {name for name, _ in self.latest[-1][1]}
-            for _, read in self.latest[:-_MOST_PENDING]:
+            latest.append((self.teams(p), tuple((self.name(a), self.place(a)) for a in mine)))
+            self.read.update(name for name, _ in latest[-1][1])
+            for _, read in latest[:-_MOST_PENDING]:
                 self.phases.unordered |= {name for name, _ in read}  # too many to follow
-            self.latest = self.latest[-_MOST_PENDING:]
+            self.latest[self.rank] = latest[-_MOST_PENDING:]
         elif call is not None and nodes.is_tile_call(call, WAIT):
             pending = int(nodes.as_int(call.attrs[PENDING]))
-            ended = self.latest[: len(self.latest) - pending]
-            self.latest = self.latest[len(ended) :]
-            for product, read in ended:
+            ended = latest[: len(latest) - pending]
+            self.latest[self.rank] = latest[len(ended) :]
+            for teams, read in ended:
                 for name, place in read:
-                    self.phases.access(self.block.threads_of(product), name, place, False)
-            self.read = {name for _, read in self.latest for name, _ in read}
+                    self.phases.access(teams, name, place, False)
+            self.reads[self.rank] = {name for _, read in latest[len(ended) :] for name, _ in read}
+
+    def name(self, a: Access) -> str:
+        """Return the name of the buffer whose memory is accessed, with the block's rank if it is not the first."""
+        return f"{self.buffer(a).name}" + (f"@{self.rank}" if self.rank else "")
 
     def buffer(self, a: Access) -> BufferVar:
         """Return the buffer whose memory is accessed."""
@@ -415,7 +386,7 @@ class Execution:
         if not all(self.block.same_each_period(index, loop) for loop in long):
             return None
         try:
-            return int(evaluate(self.block.plain(index), self.env)), extent
+            return int(evaluate(self.block.at(index, self.rank), self.env)), extent
         except Unknown:
             return None
 
@@ -428,7 +399,7 @@ class Execution:
         if var is None:
             return
         try:
-            self.env[var] = int(evaluate(self.block.plain(s.value), self.env))
+            self.env[var] = int(evaluate(self.block.at(s.value, self.rank), self.env))
         except Unknown:
             self.env.pop(var, None)
 
@@ -436,7 +407,8 @@ class Execution:
         """Forget the values of variables that a statement may have changed."""
         for q in self.block.flow.inside(p):
             if isinstance(q.stmt, tirx.BufferStore) and q.stmt.buffer in self.block.variables:
-                self.env.pop(self.block.variables[q.stmt.buffer], None)
+                for _ in self.each():
+                    self.env.pop(self.block.variables[q.stmt.buffer], None)
 
 
 def settled(advance: Advance) -> int:

@@ -12,17 +12,19 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
 from math import prod
 
+from tile_core.analysis.clusters import InCluster
 from tile_core.analysis.flow import Flow
 from tile_core.analysis.phases import PhaseError
 from tile_core.analysis.point import Point, is_grid
 from tile_core.analysis.uniformity import Varying
 from tile_core.compat.tvm import tirx, tvm_ffi
-from tile_core.compat.types import BufferVar, Stmt
+from tile_core.compat.types import BufferVar, Stmt, Var
 from tile_core.errors.ops import BadBarrier, UnbalancedBarrier
 from tile_core.ir import calls, nodes
-from tile_core.ir.visit import collect, role
+from tile_core.ir.visit import annotation, collect, role
 from tile_core.ops.effects import effects
-from tile_core.passes.barrier_steps import BlockSteps, Execution, Lost, settled, step_of
+from tile_core.passes.barrier_block import BlockSteps, Lost, step_of
+from tile_core.passes.barrier_steps import Execution, settled
 
 _MOST_RUNS = 500
 
@@ -37,11 +39,22 @@ def barriers_of(body: Stmt) -> dict[BufferVar, tuple[int, ...]]:
     return found
 
 
-def check_barriers(body: Stmt) -> frozenset[str]:
+def sends(s: Stmt) -> bool:
+    """Whether a statement copies a tile to another block."""
+    step = step_of(s)
+    return step is not None and step.name == "send"
+
+
+def check_barriers(body: Stmt, cluster: Sequence[int] = (1, 1, 1)) -> frozenset[str]:
     """Check the barriers of a program, and return the names of the shared buffers that they order.
 
     Between the first and the last statement of a block that has to do with its barriers, any two accesses of these
     buffers by different threads of which one writes are ordered by arrivals and waits.
+
+    Parameters
+    ----------
+    cluster
+        Blocks of a cluster along x, y and z.
 
     Raises
     ------
@@ -52,15 +65,18 @@ def check_barriers(body: Stmt) -> frozenset[str]:
         With the barrier, and the trip counts.
     """
     made = barriers_of(body)
-    if not made:
+    if not made and not any(map(sends, collect(body, tirx.Evaluate))):
         return frozenset()
     flow = Flow(body, effects)
     _check_places(flow, Varying(body))
     ordered: set[str] = set()
     for launch, points in _blocks(flow):
         mine = {b: n for b, n in made.items() if any(_allocates(q.stmt, b) for q in flow.inside(launch))}
-        if mine:
-            ordered |= _checked(BlockSteps(flow, points, _threads(launch), mine))
+        if mine or any(sends(q.stmt) for q in flow.inside(launch)):
+            known = InCluster(
+                cluster, _axes(launch), {v: e for v, e in flow.binds.items() if not nodes.is_tile_call(e)}
+            )
+            ordered |= _checked(BlockSteps(flow, points, _threads(launch), mine, known))
     return frozenset(ordered)
 
 
@@ -86,8 +102,13 @@ def _checked(block: BlockSteps) -> set[str]:
             raise BadBarrier(found=found, fix="give them the same bounds", where=nodes.where_of(groups[0][0].stmt))
         for chosen in left:
             _run(block, groups, chosen, done)
-    unordered = {b for run in done.values() for b in run.phases.unordered}
-    return {b for run in done.values() for b in run.phases.accesses} - unordered
+    unordered = {_own(b) for run in done.values() for b in run.phases.unordered}
+    return {_own(b) for run in done.values() for b in run.phases.accesses} - unordered
+
+
+def _own(name: str) -> str:
+    """Return the name of a buffer without the rank of the block."""
+    return name.partition("@")[0]
 
 
 def _run(
@@ -139,8 +160,9 @@ def _check_places(flow: Flow, varying: Varying) -> None:
             if not found and around.stmt in apart:
                 found, fix = "not all threads execute it together", "let the whole block, or a role of T.ws, execute it"
             if found:
-                raise BadBarrier(found=f"the barrier {step.barrier.name} is used here, but {found}", fix=fix,
-                                 where=nodes.where_of(p.stmt))  # fmt: skip
+                barrier = step.barrier
+                what = "a tile goes to another block" if barrier is None else f"the barrier {barrier.name} is used"
+                raise BadBarrier(found=f"{what} here, but {found}", fix=fix, where=nodes.where_of(p.stmt))
 
 
 def _fault(around: Point, flow: Flow) -> str:
@@ -170,6 +192,11 @@ def _blocks(flow: Flow) -> Iterator[tuple[Point, Sequence[Point]]]:
             while len(inner.parts[0]) == 1 and is_grid(inner.parts[0][0]):
                 inner = inner.parts[0][0]
             yield p, inner.parts[0]
+
+
+def _axes(launch: Point) -> dict[int, Var]:
+    loops = [s for s in collect(launch.stmt, tirx.For) if role(s) == "grid"]
+    return {int(annotation(s, nodes.AXIS)): s.loop_var for s in loops}
 
 
 def _threads(launch: Point) -> int:

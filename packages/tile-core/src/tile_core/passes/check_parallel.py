@@ -11,7 +11,6 @@ from __future__ import annotations
 import random
 import sys
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -29,6 +28,7 @@ from tile_core.ir import nodes
 from tile_core.ir.grammar import PRIVATE
 from tile_core.ir.names import as_written
 from tile_core.ir.visit import collect, role, uses_var
+from tile_core.records import dataclass
 
 _INDEPENDENT = ("parallel", "vectorized")
 _SIZES = (64, 67, 128, 1, 1000, 3, 16, 4099, 17, 255)

@@ -7,130 +7,76 @@ iteration must write before it reads, and no code after the loop may read what t
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Iterator
 
+from tile_core.analysis.accesses import Access
+from tile_core.analysis.flow import Flow
+from tile_core.analysis.paths import Paths
+from tile_core.analysis.point import Point
 from tile_core.analysis.uniformity import uses_threads
-from tile_core.compat.tvm import ir, tirx
-from tile_core.compat.types import BufferVar, Expr, Stmt
+from tile_core.compat.tvm import tirx
+from tile_core.compat.types import BufferVar, Stmt
 from tile_core.errors.ops import ParallelRace
 from tile_core.ir import nodes
 from tile_core.ir.grammar import PRIVATE
 from tile_core.ir.names import as_written
-from tile_core.ir.visit import collect, role, statements
-from tile_core.ops.base import is_op
+from tile_core.ir.visit import collect, role
 from tile_core.ops.effects import effects
 
 _FIX = "T.reduce_* of a tile, T.alloc_reducer or a T.serial loop combine iterations"
+_BEFORE = "an iteration of T.Parallel reads {0} before it writes it, and what another one left there is not defined"
+_BEHIND = (
+    "{0} is read after the T.Parallel loop whose iterations write it: each thread has the value of another iteration"
+)
 
 
 def check_private(body: Stmt, reducers: frozenset[str] = frozenset()) -> None:
     """Raise `ParallelRace` where private memory carries a value between iterations, but for those of ``reducers``."""
+    own = {a.buffer for a in collect(body, tirx.AllocBuffer) if nodes.scope_of(a.buffer) in PRIVATE}
+    kept = {b for b in own if str(b.name) not in reducers}
     # The lanes of T.vectorized belong to one thread where threads have indices.
     independent = ("parallel",) if uses_threads(body) else ("parallel", "vectorized")
-    _PrivateFlow(independent, reducers).stmt(body)
+    if not kept or not any(role(s) in independent for s in collect(body, tirx.For)):
+        return
+    found = min(_Carried(Flow(body, effects), independent, kept).found(), key=lambda f: f[1].order, default=None)
+    if found is not None:
+        buffer, p, text = found
+        where = nodes.where_of(p.stmt)
+        raise ParallelRace(found=text.format(as_written(str(buffer.name), where)), fix=_FIX, where=where)
 
 
-class _PrivateFlow:
-    """Walks a program in order.
+class _Carried:
+    """Finds the reads of what another iteration has left."""
 
-    ``left`` holds the private buffers that a loop's iterations wrote, by the loop. Within a loop, ``fresh`` holds those
-    that this iteration has written already, and ``shared`` those that iterations write.
-    """
+    def __init__(self, flow: Flow, independent: tuple[str, ...], kept: set[BufferVar]) -> None:
+        self.flow, self.paths = flow, Paths(flow)
+        mine = [a for a in flow.accesses if a.buffer in kept]
+        self.reads = [a for a in mine if not a.write]
+        self.writes = [a for a in mine if a.write]
+        loops = [p for p in flow.points if p.kind == "for" and role(p.stmt) in independent]
+        loops = [p for p in loops if nodes.as_int(p.stmt.extent) not in (0, 1)]
+        #: The outermost such loops, with the buffers that their iterations write and that live on.
+        self.nests = {p: self.shared(p) for p in loops if not any(q.contains(p) and q is not p for q in loops)}
 
-    def __init__(self, independent: tuple[str, ...], reducers: frozenset[str]) -> None:
-        self.independent, self.reducers = independent, reducers
-        self.left: dict[Any, Any] = {}
-        self.nest: Stmt | None = None
-        self.fresh: set[BufferVar] = set()
-        self.shared: set[BufferVar] = set()
+    def shared(self, nest: Point) -> set[BufferVar]:
+        """Return the buffers from outside that the iterations of a loop write."""
+        made = {p.stmt.buffer for p in self.flow.inside(nest) if isinstance(p.stmt, tirx.AllocBuffer)}
+        return {a.buffer for a in self.writes if nest.contains(a.point)} - made
 
-    def stmt(self, s: Stmt) -> None:
-        for part in statements(s):
-            if isinstance(part, tirx.For):
-                self.loop(part)
-            elif isinstance(part, tirx.While):
-                self.reads(part.condition, part)
-                self.twice(part.body)
-            elif isinstance(part, tirx.IfThenElse):
-                self.branch(part)
-            elif isinstance(part, tirx.AttrStmt):
-                self.stmt(part.body)
-            else:
-                self.simple(part)
+    def found(self) -> Iterator[tuple[BufferVar, Point, str]]:
+        """Yield buffers, the points that read them, and why that is wrong."""
+        for nest, shared in self.nests.items():
+            for b in shared:
+                inside = {a.point for a in self.writes if a.buffer.same_as(b)}
+                outside = {p for p in inside if not any(q.contains(p) for q in self.nests)}
+                begun = self.paths.reached(nest.parts[0][:1], inside, nest)
+                left = self.paths.reached(self.paths.after(nest), outside)
+                for a in self.reads:
+                    if a.buffer.same_as(b) and a.point in begun:
+                        yield b, a.point, _BEFORE
+                    elif a.buffer.same_as(b) and a.point in left and not self.has_own(a):
+                        yield b, a.point, _BEHIND
 
-    def loop(self, s: Stmt) -> None:
-        self.reads(s.extent, s)
-        if self.nest is not None or role(s) not in self.independent or nodes.as_int(s.extent) in (0, 1):
-            self.twice(s.body)
-            return
-        own = {a.buffer for a in collect(s.body, tirx.AllocBuffer)}
-        self.shared = {b for b in _written(s.body) if self.counts(b)} - own
-        self.nest, self.fresh = s, set()
-        self.stmt(s.body)
-        self.nest = None
-        self.left.update(dict.fromkeys(self.shared, s))
-
-    def twice(self, body: Stmt) -> None:
-        """Walk the body of a loop again, starting in the state at its end."""
-        self.stmt(body)
-        if self.nest is None:
-            self.stmt(body)
-
-    def branch(self, s: Stmt) -> None:
-        self.reads(s.condition, s)
-        fresh, left = self.fresh, self.left
-        ends = []
-        for side in (s.then_case, s.else_case):
-            self.fresh, self.left = set(fresh), dict(left)
-            if side is not None:
-                self.stmt(side)
-            ends.append((self.fresh, self.left))
-        self.fresh, self.left = ends[0][0] & ends[1][0], {**ends[0][1], **ends[1][1]}
-
-    def simple(self, s: Stmt) -> None:
-        if is_op(s):
-            read, write = effects(s)
-            self.touch((v.buffer for v in read), s)
-            self.wrote(v.buffer for v in write)
-            return
-        for e in (getattr(s, "value", None), *getattr(s, "indices", ())):
-            if e is not None:
-                self.reads(e, s)
-        if isinstance(s, tirx.BufferStore):
-            self.wrote([s.buffer])
-
-    def reads(self, e: Expr, s: Stmt) -> None:
-        self.touch((x.source for x in collect(e, ir.TensorLoad)), s)
-
-    def touch(self, buffers: Iterable[BufferVar], s: Stmt) -> None:
-        for b in buffers:
-            if self.nest is not None and b in self.shared:
-                if b not in self.fresh:
-                    raise _race(b, self.nest, s, "an iteration of T.Parallel reads {0} before it writes it, and what"
-                                " another one left there is not defined")  # fmt: skip
-            elif b in self.left:
-                raise _race(b, self.left[b], s, "{0} is read after the T.Parallel loop whose iterations write it: each"
-                            " thread has the value of another iteration")  # fmt: skip
-
-    def wrote(self, buffers: Iterable[BufferVar]) -> None:
-        for b in buffers:
-            self.fresh.add(b)
-            if self.nest is None:
-                self.left.pop(b, None)
-
-    def counts(self, b: BufferVar) -> bool:
-        return nodes.scope_of(b) in PRIVATE and str(b.name) not in self.reducers
-
-
-def _written(body: Stmt) -> set[BufferVar]:
-    found = {s.buffer for s in collect(body, tirx.BufferStore)}
-    for s in collect(body, tirx.Evaluate):
-        if is_op(s):
-            found |= {v.buffer for v in effects(s)[1]}
-    return found
-
-
-def _race(buffer: BufferVar, loop: Stmt, s: Stmt, text: str) -> ParallelRace:
-    where = nodes.where_of(s) or nodes.where_of(loop)
-    return ParallelRace(found=text.format(as_written(str(buffer.name), where)), fix=_FIX, where=where)
+    def has_own(self, a: Access) -> bool:
+        """Whether the iterations of the loop around a read write what it reads."""
+        return any(q.contains(a.point) and a.buffer in shared for q, shared in self.nests.items())

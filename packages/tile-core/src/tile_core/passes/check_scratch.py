@@ -100,8 +100,7 @@ def _factor(loop: Stmt) -> bool:
 
 def _inside(access: Access, ranges: Ranges) -> bool:
     """Whether the ranges of all indices fit, or an extent is unknown."""
-    for index, extent in zip(access.indices, access.buffer.shape, strict=True):
-        size = nodes.as_int(extent)
+    for index, size in zip(access.indices, nodes.shape_of(access.buffer), strict=True):
         low, high = ranges.of(index)
         if isinstance(size, int) and not (low >= 0 and high < size):
             return False

@@ -9,9 +9,17 @@ from typing import TYPE_CHECKING
 from tile_core.compat.tvm import ir, tirx
 from tile_core.compat.types import Stmt
 from tile_core.dtypes import DTYPES
-from tile_core.errors.lowering import RoundingUnsupported, TooManyThreads, TypeUnsupported, VariantMissing
+from tile_core.errors.lowering import (
+    ClusterUnsupported,
+    RoundingUnsupported,
+    TooManyThreads,
+    TypeUnsupported,
+    VariantMissing,
+)
 from tile_core.ir import nodes
+from tile_core.ir.program import cluster_of
 from tile_core.ir.visit import collect
+from tile_core.ops import copy_to_block
 from tile_core.target import ABSENT
 
 if TYPE_CHECKING:
@@ -35,6 +43,8 @@ def check_target(body: Stmt, program: Program, variants: Sequence[Variant], ctx:
         A block has more threads than the target's blocks.
     VariantMissing
         A name of the language that belongs to another target.
+    ClusterUnsupported
+        A copy from block to block, where no blocks run together.
     RoundingUnsupported
         A rounding that the target's instructions do not have.
     """
@@ -47,6 +57,10 @@ def check_target(body: Stmt, program: Program, variants: Sequence[Variant], ctx:
         raise TooManyThreads(**facts, where=nodes.where_of(launch) or program.where)
     for statement in collect(body, tirx.Evaluate):
         call = statement.value
+        if nodes.is_tile_call(call, copy_to_block.NAME) and ctx.capabilities.max_cluster == 1:
+            facts = {"kernel": program.name, "found": math.prod(cluster_of(program.attrs)), "target": ctx.target.text}
+            fix = "exchange tiles by way of global memory, in two launches"
+            raise ClusterUnsupported(**facts, limit="no clusters", fix=fix, where=nodes.where_of(statement))
         if isinstance(call, ir.Call) and call.attrs is not None and nodes.REQUIRES in call.attrs:
             wanted = str(call.attrs[nodes.REQUIRES])
             op = nodes.operator_name(call).removeprefix("tile.")

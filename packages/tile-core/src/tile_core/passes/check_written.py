@@ -9,7 +9,6 @@ the next, the read counts only if the loop's first iteration certainly reaches i
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
 from tile_core.analysis.accesses import Access, accesses_in, accesses_of
 from tile_core.analysis.flow import Flow
@@ -19,13 +18,19 @@ from tile_core.compat.types import BufferVar, Expr, Stmt
 from tile_core.errors.ops import NeverWritten
 from tile_core.ir import nodes
 from tile_core.ir.names import as_written
-from tile_core.ops.base import OpCall, View
+from tile_core.ops.base import COMPLETED, COMPLETES, OpCall, View
 from tile_core.ops.registry import OPS
+from tile_core.records import dataclass
 
 _SCRATCH = ("shared", "local.fragment", "local", "local.var")
 _WRITE_FIRST = "write it first, with T.copy, T.clear, T.fill or element by element"
 #: How an accumulating op says that it starts from zero: the op's name and the argument to add.
-_AFRESH = {"gemm": "clear_accum=True", "gemm_sp": "clear_accum=True", "reduce": "clear=True"}
+_AFRESH = {
+    "gemm": "clear_accum=True",
+    "gemm_sp": "clear_accum=True",
+    "gemm_scaled": "clear_accum=True",
+    "reduce": "clear=True",
+}
 
 _Box = tuple[tuple[int, int], ...] | None
 _At = Sequence[tuple[Expr, int]] | None  # corner and extent per dimension; None for the whole buffer
@@ -175,9 +180,9 @@ def _starts_afresh(call: OpCall) -> bool:
     """Whether an accumulating op never, or only sometimes, reads its destination."""
     if call.name == "reduce":
         return bool(call.attrs["clear"])
-    if call.name not in ("gemm", "gemm_sp"):
+    if call.name not in ("gemm", "gemm_sp", "gemm_scaled"):
         return False
-    clear = call.args[-1]
+    clear = (call.args[: COMPLETED[call.name]] if COMPLETES in call.attrs else call.args)[-1]
     return not (isinstance(clear, tirx.IntImm) and int(clear.value) == 0)
 
 

@@ -12,7 +12,7 @@ from tile_core.compat import structural
 from tile_core.compat.tvm import ir, tirx
 from tile_core.compat.types import Call, Expr, Mutator, Stmt, Var
 from tile_core.ir import nodes
-from tile_core.ir.visit import StmtRewriter, collect
+from tile_core.ir.visit import HoistingRewriter, collect
 
 
 def flatten_lets(body: Stmt) -> Stmt:
@@ -20,21 +20,7 @@ def flatten_lets(body: Stmt) -> Stmt:
     return _FlattenLets().stmt(body) if collect(body, tirx.Let) else body
 
 
-class _FlattenLets(StmtRewriter):
-    def __init__(self) -> None:
-        self.before: list[Stmt] = []
-
-    def stmt(self, s: Stmt) -> Stmt:
-        outer, self.before = self.before, []
-        new = super().stmt(s)
-        before, self.before = self.before, outer
-        return nodes.seq([*before, new]) if before else new
-
-    def visit_While(self, s: Stmt) -> Stmt:
-        """Keep the condition, which is evaluated in every iteration."""
-        body = self.body(s.body)
-        return s if body.same_as(s.body) else tirx.While(s.condition, body, s.span)
-
+class _FlattenLets(HoistingRewriter):
     def expr(self, e: Expr) -> Expr:
         if not collect(e, tirx.Let):
             return e

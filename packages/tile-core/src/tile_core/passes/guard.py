@@ -7,7 +7,7 @@ tile runs at full speed, and the tile at the edge is correct.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from tile_core.analysis.proofs import Proofs, linear_parts
@@ -61,10 +61,10 @@ class _Condition:
         """Return a key that is equal for equal conditions on the same variables; variable names may be reused."""
         return _identity(self.index), 0 if self.extent is None else _identity(self.extent)
 
-    def hull(self, loops: list[Stmt], wide: bool = False) -> Expr | None:
+    def hull(self, loops: list[Stmt], wraps: Callable[[Expr], bool]) -> Expr | None:
         """Return the condition that implies this one for all iterations of ``loops``, or ``None``.
 
-        ``wide`` computes it in 64 bits: an index that overflows 32 is out of bounds.
+        What ``wraps`` in 32 bits is computed in 64: an index that overflows is out of bounds.
         """
         variables = [loop.loop_var for loop in loops]
         parts = linear_parts(self.index, variables)
@@ -77,7 +77,7 @@ class _Condition:
                 return None
             last = loop.min + loop.extent - 1
             extreme = extreme + (last if (c > 0) == (self.extent is not None) else loop.min) * c
-        if wide and nodes.dtype_of(extreme) == "int32":
+        if nodes.dtype_of(extreme) == "int32" and (wraps(self.index) or wraps(extreme)):
             limit = None if self.extent is None else nodes.cast(self.extent, "int64")
             return _Condition(wide_index(extreme), limit).expr()
         return _Condition(extreme, self.extent).expr()
@@ -112,9 +112,9 @@ class _Guard(StmtRewriter):
         hulls: dict[tuple[int, int], Expr] = {}
         plain: dict[int, Any] = {}
         for c in conditions:
-            hull = c.hull(loops, wide=self.proofs.wraps(c.index))
+            hull = c.hull(loops, self.proofs.wraps)
             if hull is None and (total := self.without_wrapping(c.index, loops)) is not None:
-                hull = _Condition(total, c.extent).hull(loops, wide=True)
+                hull = _Condition(total, c.extent).hull(loops, lambda _: True)
                 plain[_identity(c.index)] = total
             if hull is None or any(v in inner for v in collect(hull, tirx.Var)) or self.changes(hull, written):
                 continue

@@ -17,7 +17,7 @@ rounded when they are traced.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import numpy as np
@@ -30,6 +30,7 @@ from tile_core.ir.visit import collect
 from tile_core.numerics.build import bind, cast, constant, constants, equal, type_name
 from tile_core.numerics.codecs import decode, encode
 from tile_core.numerics.exprs import decode_expr, encode_expr, int4_expr, nibble_expr, widen_expr
+from tile_core.records import dataclass
 
 __all__ = ["STORAGE", "Conversions", "legalize_floats"]
 
@@ -363,7 +364,8 @@ def _packed_buffers(func: Expr, types: frozenset[str]) -> set[BufferVar]:
 
 
 def _name_of_var(node: Expr) -> str:
-    return _element(node) if tirx.is_buffer_var(node) else type_name(node)
+    kind = node.ty
+    return type_name(node) if type(kind) is ir.PrimType or not tirx.is_buffer_var(node) else _element(node)
 
 
 def _element(buffer: BufferVar) -> str:

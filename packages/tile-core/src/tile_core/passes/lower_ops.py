@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from tile_core.compat.tvm import ir, tirx
@@ -14,6 +13,7 @@ from tile_core.lowering.dispatch import Selection, select
 from tile_core.lowering.variant import Variant
 from tile_core.ops.base import OpCall, is_op
 from tile_core.ops.registry import OPS
+from tile_core.records import dataclass
 
 if TYPE_CHECKING:
     from tile_core.context import Context

@@ -6,7 +6,7 @@ from tile_core.analysis.flow import Flow
 from tile_core.analysis.point import Point
 from tile_core.analysis.uniformity import uses_threads
 from tile_core.compat.tvm import tirx
-from tile_core.compat.types import BufferVar, Stmt
+from tile_core.compat.types import BufferVar, Stmt, Var
 from tile_core.errors.ops import BadRole
 from tile_core.ir import calls, nodes
 from tile_core.ir.grammar import PRIVATE
@@ -52,17 +52,28 @@ def check_roles(body: Stmt, reducers: frozenset[str] = frozenset()) -> None:
 
 
 def without_roles(body: Stmt) -> Stmt:
-    """Return the body without ``T.ws`` and a program's own barriers: where one thread does all the work of a block."""
-    return _DropMarks().stmt(body)
+    """Return the body without ``T.ws`` and a program's own barriers: where one thread does all the work of a block.
+
+    A barrier stays that an op names; if the target has no such op, it is refused by its name.
+    """
+    others = [s for s in collect(body, tirx.Evaluate) if not _is_of_barriers(s)]
+    return _DropMarks({v for s in others for v in collect(s, tirx.Var)}).stmt(body)
+
+
+def _is_of_barriers(s: Stmt) -> bool:
+    return nodes.operator_name(s.value).removeprefix("tile.") in calls.BARRIER_CALLS
 
 
 class _DropMarks(StmtRewriter):
+    def __init__(self, named: set[Var]) -> None:
+        self.named = named
+
     def visit_AllocBuffer(self, s: Stmt) -> Stmt:
-        return nodes.seq([]) if calls.ARRIVALS in (s.annotations or {}) else s
+        dropped = calls.ARRIVALS in (s.annotations or {}) and s.buffer not in self.named
+        return nodes.seq([]) if dropped else s
 
     def visit_Evaluate(self, s: Stmt) -> Stmt:
-        name = nodes.operator_name(s.value).removeprefix("tile.")
-        return nodes.seq([]) if name in calls.BARRIER_CALLS else s
+        return nodes.seq([]) if _is_of_barriers(s) else s
 
     def visit_AttrStmt(self, s: Stmt) -> Stmt:
         return self.stmt(s.body) if s.attr_key == calls.ONLY else super().visit_AttrStmt(s)

@@ -8,15 +8,18 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from tile_core.compat.tvm import reason_of
 from tile_core.compat.types import Stmt, Var
 from tile_core.errors import InternalError, TileError
 from tile_core.errors.plugins import HookFailed, HookReturned
+from tile_core.ir.program import cluster_of
 from tile_core.ir.warp import WARP
 from tile_core.passes.check_barriers import check_barriers
+from tile_core.passes.check_clusters import check_clusters
+from tile_core.passes.check_launch_order import check_launch_order
 from tile_core.passes.check_layouts import check_layouts
 from tile_core.passes.check_parallel import check_parallel
 from tile_core.passes.check_parts import check_parts
@@ -27,7 +30,9 @@ from tile_core.passes.check_warps import check_warps
 from tile_core.passes.check_written import check_written
 from tile_core.passes.lower_ops import OpChoice, lower_ops
 from tile_core.passes.private_ops import private_ops
+from tile_core.passes.role_turns import check_turns
 from tile_core.passes.roles import check_roles
+from tile_core.records import dataclass
 
 if TYPE_CHECKING:
     from tile_core.context import Context
@@ -77,6 +82,8 @@ class Plan:
         Its text; empty if ``lowered`` holds the only one.
     seconds
         Name and time of each pass, if timed.
+    slow
+        Sentences of the backend about a kernel that is far slower than its target allows.
     notes
         Facts that passes leave for later ones, by key: ``plan[KEY]``.
     """
@@ -91,6 +98,7 @@ class Plan:
     lowered: Any = None
     source: str = ""
     seconds: tuple[tuple[str, float], ...] = ()
+    slow: tuple[str, ...] = ()
     notes: Mapping[Note[Any], Any] = field(default_factory=dict)
 
     @staticmethod
@@ -252,7 +260,12 @@ def _check(plan: Plan, ctx: Context) -> Plan:
     check_scratch(plan.body)
     check_warps(plan.body, ctx.capabilities.execution_width or WARP)
     check_parts(plan.body, ctx.capabilities.execution_width or WARP, ctx.target.text)
-    return plan.note(ORDERED, check_barriers(plan.body))
+    check_launch_order(plan.body)
+    cluster = cluster_of(plan.program.attrs)
+    check_clusters(plan.body, cluster)
+    ordered = check_barriers(plan.body, cluster)
+    check_turns([str(name) for name in plan.program.attrs.get("turns", ())], ordered, plan.program.where)
+    return plan.note(ORDERED, ordered)
 
 
 def _select_and_lower(plan: Plan, ctx: Context) -> Plan:

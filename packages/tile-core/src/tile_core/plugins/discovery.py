@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 import warnings
 from collections.abc import Iterable
-from dataclasses import dataclass
 from importlib.metadata import EntryPoint
 
 from tile_core.compat import distributions, known_packages
+from tile_core.records import dataclass
 
 GROUP = "tile.backends"
 

@@ -217,3 +217,26 @@ def tile_emulation(target: Target) -> Any:
         A ``tile_core.emit.dialect.Dialect``, or ``None`` if the text cannot be emulated. What the
         backend's pipeline leaves as ``lowered`` is then a ``tile_core.abi.kernel_text.KernelText``.
     """
+
+
+# --- testing ----------------------------------------------------------------------------------------------------------
+
+
+@hookspec(firstresult=True)
+def tile_strategies(target: Target) -> Mapping[str, str]:
+    """Return programs for the fuzzer that use the names of ``tile_language``. Optional.
+
+    Called when a target is fuzzed, of the target's owner only. The module is imported then: it may import Hypothesis.
+
+    Parameters
+    ----------
+    target
+        The target.
+
+    Returns
+    -------
+    Mapping[str, str]
+        From a strategy's name, words with hyphens, to ``"module:attribute"``: a Hypothesis strategy of
+        ``tile_core.testing.case.Unit``. ``{}`` if there are none; ``None`` is not allowed. A name of the core's
+        strategies hides it.
+    """

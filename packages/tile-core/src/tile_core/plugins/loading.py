@@ -195,6 +195,7 @@ OPTIONAL: dict[str, Any] = {
     "tile_language": {},
     "tile_runtimes": (),
     "tile_emulation": None,
+    "tile_strategies": {},
 }
 
 
@@ -220,10 +221,13 @@ def _is_variant(v: Variant) -> bool:
 
 
 def _is_language(answer: Any) -> bool:
-    if not isinstance(answer, Mapping):
+    return _are_references(answer) and all(name.isidentifier() for name in answer)
+
+
+def _are_references(answer: Any) -> bool:
+    if not isinstance(answer, Mapping) or not all(isinstance(name, str) for name in answer):
         return False
-    names = all(isinstance(name, str) and name.isidentifier() for name in answer)
-    return names and all(isinstance(ref, str) and ref.count(":") == 1 for ref in answer.values())
+    return all(isinstance(ref, str) and ref.count(":") == 1 for ref in answer.values())
 
 
 def _is_runtimes(answer: object) -> bool:
@@ -244,6 +248,7 @@ _ANSWERS: dict[str, tuple[str, Callable[[object], bool]]] = {
     "tile_lowerings": ('a sequence of variants, each with a name "backend.variant", op and priority', _is_lowerings),
     "tile_pipeline": ("a pipeline", lambda a: a is not None),
     "tile_runtimes": ("a sequence of RuntimeAdapters", _is_runtimes),
+    "tile_strategies": ('a mapping of names to "module:attribute"', _are_references),
     "tile_emulation": ("a Dialect or None", lambda a: a is None or _has(a, "name headers prepare call")),
 }
 

@@ -10,7 +10,6 @@ import functools
 import importlib
 import warnings
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from importlib.metadata import EntryPoint
 from typing import Any
 
@@ -33,6 +32,7 @@ from tile_core.lowering.variant import Variant
 from tile_core.manifest import BackendManifest
 from tile_core.plugins.discovery import BUILTIN, BackendWarning, discover
 from tile_core.plugins.loading import Registry
+from tile_core.records import dataclass
 from tile_core.target import Target, split_target
 
 AUTO = "auto"
@@ -290,6 +290,11 @@ class Plugins:
         """The dialect model for a target, or ``None``."""
         return self._registry.ask(target.backend, "tile_emulation", target=target)
 
+    def strategies(self, target: Target) -> dict[str, Any]:
+        """The strategies of the fuzzer that a target's backend adds, imported now."""
+        found: Mapping[str, str] = self._registry.ask(target.backend, "tile_strategies", target=target)
+        return {name: _import_reference(target.backend, ref, "tile_strategies") for name, ref in found.items()}
+
     # --- inside ---
 
     def _loadable(self, names: Iterable[str]) -> list[str]:
@@ -427,7 +432,7 @@ def _warn(message: str) -> None:
     warnings.warn(message, BackendWarning, stacklevel=4)
 
 
-def _import_reference(backend: str, reference: str) -> Any:
+def _import_reference(backend: str, reference: str, hook: str = "tile_language") -> Any:
     module, _, attribute = reference.partition(":")
     try:
         return getattr(importlib.import_module(module), attribute)
@@ -435,4 +440,4 @@ def _import_reference(backend: str, reference: str) -> Any:
         raise
     except BaseException as error:
         reason = f"{type(error).__name__} for {reference!r}: {error}"
-        raise HookFailed(backend=backend, hook="tile_language", reason=reason) from error
+        raise HookFailed(backend=backend, hook=hook, reason=reason) from error

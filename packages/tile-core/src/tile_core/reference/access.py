@@ -9,7 +9,7 @@ import numpy as np
 
 from tile_core.compat.types import Array
 from tile_core.errors.base import Where
-from tile_core.reference.elements import constant
+from tile_core.reference.elements import nothing
 from tile_core.reference.lanes import both
 from tile_core.reference.memory import LaneMemory
 
@@ -67,7 +67,7 @@ def store(state: State, number: int, indices: Sequence[Array], value: Array, whe
 def fill(state: State, number: int) -> Array:
     """Return the value of an out-of-bounds read."""
     found = state.fills.get(number)
-    return constant(0, state.memories[number].dtype) if found is None else found
+    return nothing(state.memories[number].dtype) if found is None else found
 
 
 def _write(

@@ -45,6 +45,11 @@ def constant(value: Array, dtype: str) -> Array:
     return holder(dtype).type(value)
 
 
+def nothing(dtype: str) -> Array:
+    """Return what an out-of-bounds read gives: zero, or the least number of a type that has no zero."""
+    return constant(2.0**-127 if dtype == "float8_e8m0fnu" else 0, dtype)
+
+
 def wrap(x: Array, dtype: str) -> Array:
     """Return integers wrapped to a 4-bit type; others are returned unchanged."""
     if dtype == "int4":
@@ -89,9 +94,9 @@ def convert(x: Array, source: str, target: str) -> Array:
     return wrap(x, target) if target in _FOUR_BITS else x.astype(holder(target))
 
 
-def round_tfloat32(x: Array) -> Array:
-    """Return float32 values rounded to 10 mantissa bits."""
-    return encode_values(x, "tfloat32").view(np.float32)
+def round_tfloat32(x: Array, source: str) -> Array:
+    """Return values of an element type rounded once to 10 mantissa bits, as float32."""
+    return encode_values(_exact(np.asarray(decode(x, source))), "tfloat32").view(np.float32)
 
 
 @functools.cache

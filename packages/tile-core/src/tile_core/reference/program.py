@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -12,9 +13,10 @@ from tile_core.compat.tvm import tirx
 from tile_core.compat.types import Expr, Stmt, Var
 from tile_core.ir import nodes
 from tile_core.ir.access import accesses
-from tile_core.ir.program import Program
+from tile_core.ir.program import Program, cluster_of
 from tile_core.ir.visit import role
 from tile_core.ops.effects import effects
+from tile_core.reference.cluster import block_state, compile_together, sends
 from tile_core.reference.elements import holder
 from tile_core.reference.expressions import compile_expression
 from tile_core.reference.lanes import LaneSet
@@ -69,7 +71,8 @@ class Compiled:
         body = program.func.body
         self.threads = _threads_of(body)
         several = len(program.launches) > 1
-        self.body = self._launches(program, list(body.seq)) if several else self._grid(body, self.threads)
+        cluster = cluster_of(program.attrs)
+        self.body = self._launches(program, list(body.seq)) if several else self._grid(body, self.threads, cluster)
 
     def state(self, width: int, sanitizer: Sanitizer | None, shake: int | None) -> State:
         """Return the state before the launch, without arguments; ``shake`` is the seed of a ``Shaker``."""
@@ -99,7 +102,7 @@ class Compiled:
         for body, attrs in zip(bodies, program.launches, strict=True):
             self.scope.threads = uses_threads(body)
             threads = _threads_of(body)
-            made.append((threads, self._fills(attrs), self._grid(body, threads)))
+            made.append((threads, self._fills(attrs), self._grid(body, threads, cluster_of(attrs))))
 
         def run(state: State) -> None:
             for threads, fills, launch in made:
@@ -109,19 +112,45 @@ class Compiled:
 
         return run
 
-    def _grid(self, s: Stmt, threads: tuple[int, int, int]) -> Statement:
+    def _grid(self, s: Stmt, threads: tuple[int, int, int], cluster: tuple[int, int, int]) -> Statement:
         scope = self.scope
+        if sends(s):
+            return self._clusters(s, threads, cluster)
         if not (isinstance(s, tirx.For) and role(s) == "grid"):
             return self._block(s, threads)
         extent, number = compile_expression(s.extent, scope), scope.define(s.loop_var)
         axis = int(nodes.as_int(s.annotations[nodes.AXIS]))
         kind = holder(nodes.dtype_of(s.loop_var)).type
-        inner = self._grid(s.body, threads)
+        inner = self._grid(s.body, threads, cluster)
 
         def run(state: State) -> None:
             for at in range(int(extent(state))):
                 state.values[number], state.grid[axis] = kind(at), at
                 inner(state)
+
+        return run
+
+    def _clusters(self, s: Stmt, threads: tuple[int, int, int], cluster: tuple[int, int, int]) -> Statement:
+        """Return the launch of a program whose blocks copy to each other: those of a cluster go side by side."""
+        scope, axes = self.scope, []
+        while isinstance(s, tirx.For) and role(s) == "grid":
+            axis, kind = int(nodes.as_int(s.annotations[nodes.AXIS])), holder(nodes.dtype_of(s.loop_var)).type
+            axes.append((axis, compile_expression(s.extent, scope), scope.define(s.loop_var), kind))
+            s = s.body
+        together = compile_together(s, scope)
+        lanes = math.prod(threads) if scope.threads else 1
+
+        def run(state: State) -> None:
+            steps = [range(0, int(extent(state)), cluster[axis]) for axis, extent, _, _ in axes]
+            for first in itertools.product(*steps):
+                states = []
+                for within in itertools.product(*(range(cluster[axis]) for axis, *_ in axes)):
+                    mine = block_state(state)
+                    for (axis, _, number, kind), low, more in zip(axes, first, within, strict=True):
+                        mine.values[number], mine.grid[axis] = kind(low + more), low + more
+                    mine.lanes, mine.mask = LaneSet(lanes), None
+                    states.append(mine)
+                together(states, range(len(states)))
 
         return run
 

@@ -9,7 +9,6 @@ different values to one element.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -17,6 +16,7 @@ import numpy as np
 from tile_core.compat.types import Array
 from tile_core.errors.base import Where
 from tile_core.errors.execution import DataRace, OutsideScratch, ReadUnwritten
+from tile_core.records import dataclass
 from tile_core.reference.lanes import LaneSet, Mask
 
 if TYPE_CHECKING:

@@ -224,6 +224,8 @@ def _declare(s: Stmt, scope: CompileScope) -> Statement:
 
 def _bind(s: Stmt, scope: CompileScope) -> Statement:
     value = compile_value(s, scope) if nodes.is_tile_call(s.value) else None
+    if nodes.dtype_of(s.var) == "handle":
+        value = compile_expression(s.value.args[0], scope)  # the address, as an integer
     value = compile_expression(s.value, scope) if value is None else value
     number = scope.define(s.var)
 

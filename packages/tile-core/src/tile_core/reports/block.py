@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from tile_core.compat.tvm import ir, tirx
@@ -13,6 +12,7 @@ from tile_core.ir import nodes
 from tile_core.ir.visit import collect
 from tile_core.layout import bank_conflicts, row_major
 from tile_core.passes.spine import ORDERED
+from tile_core.records import dataclass
 from tile_core.simt.notes import ARENA, BARRIERS, CODE_SIZE, DEMOTED, PIPELINE, PLACES, RELIED
 
 if TYPE_CHECKING:

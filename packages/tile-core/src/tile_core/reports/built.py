@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING
 
 from tile_core.abi.adapter import Built, RuntimeAdapter
 from tile_core.abi.kernel_text import KernelText
 from tile_core.compat.types import Expr
 from tile_core.errors import TileError
+from tile_core.records import dataclass
 
 if TYPE_CHECKING:
     from tile_core.context import Context

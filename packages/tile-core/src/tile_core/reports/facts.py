@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
 from tile_core.compat.tvm import tirx
@@ -16,9 +16,11 @@ from tile_core.ir import nodes
 from tile_core.ir.visit import annotation, collect, role
 from tile_core.ops.base import View
 from tile_core.plugins.manager import installed
+from tile_core.records import dataclass
 from tile_core.reports.block import BlockFacts, block_facts
 from tile_core.reports.built import Building
 from tile_core.reports.slow import slow_code, slow_ops
+from tile_core.simt.notes import ORDER
 
 if TYPE_CHECKING:
     from tile_core.context import Context
@@ -112,6 +114,8 @@ class Facts:
         The backend's options by name.
     grid, threads
         Extents of the launch (fastest axis first, as text where symbolic) and the threads of a block.
+    order
+        The order of blocks, if it is not that of the grid.
     ops, buffers, vectors, passes
         See there.
     shared_bytes, shared_limit
@@ -145,6 +149,7 @@ class Facts:
     notes: tuple[str, ...] = ()
     built: Mapping[str, bool | int | float | str] = field(default_factory=dict)
     building: tuple[PassFacts, ...] = ()
+    order: str = ""
 
     def to_json(self) -> dict[str, Any]:
         """A value of dicts, lists, strings and numbers."""
@@ -187,7 +192,16 @@ def gather(plan: Plan, ctx: Context, build: Building | None = None) -> Facts:
         built=dict(build.facts),
         building=tuple(PassFacts(name, seconds) for name, seconds in build.steps),
         notes=_unused_layouts(program) if block is None else (),
+        order="" if block is None else _order(plan[ORDER]),
     )
+
+
+def _order(panels: Mapping[str, Any]) -> str:
+    """Return the order of blocks in words."""
+    if not panels:
+        return ""
+    lines = "rows" if str(panels["order"]) == "row" else "columns"
+    return f"along panels of {int(nodes.as_int(panels['panel']))} {lines} of the grid"
 
 
 def _unused_layouts(program: Program) -> tuple[str, ...]:

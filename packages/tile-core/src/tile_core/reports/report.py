@@ -176,7 +176,8 @@ def _lines(first: str, last: str) -> str:
 def _launch_line(facts: Facts) -> str:
     grid = " x ".join(facts.grid) or "none"
     threads = " x ".join(map(str, facts.threads)) or "1"
-    return f"grid {grid}, threads {threads}, defined at {facts.where or 'an unknown place'}"
+    order = f", blocks {facts.order}" if facts.order else ""
+    return f"grid {grid}{order}, threads {threads}, defined at {facts.where or 'an unknown place'}"
 
 
 def _op_row(op: OpFacts, has_threads: bool) -> tuple[str, str, str, str]:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from tile_core.passes.spine import Plan
 
 #: Ops for which devices have dedicated units; without these they are many times slower.
-PRODUCTS = frozenset({"gemm", "gemm_sp", "fp8_scaled_matmul"})
+PRODUCTS = frozenset({"gemm", "gemm_sp", "gemm_scaled", "fp8_scaled_matmul"})
 
 _SPILLS = "spills"
 _said: set[str] = set()
@@ -60,6 +60,8 @@ def warn_of_slow_code(kernel: str, target: str, built: Mapping[str, object], sta
 def slow_ops(plan: Plan, ctx: Context) -> tuple[str, ...]:
     """Return a sentence for each product that is lowered by the slow fallback without being requested to.
 
+    And what the backend says about the kernel.
+
     Parameters
     ----------
     plan
@@ -69,7 +71,7 @@ def slow_ops(plan: Plan, ctx: Context) -> tuple[str, ...]:
     """
     if ctx.capabilities.execution_width is None:
         return ()
-    return tuple(dict.fromkeys(_sentence(choice) for choice in plan.choices if _is_slow(choice)))
+    return tuple(dict.fromkeys([*(_sentence(choice) for choice in plan.choices if _is_slow(choice)), *plan.slow]))
 
 
 def warn_of_slow(plan: Plan, ctx: Context) -> None:

@@ -8,20 +8,41 @@ with half the last extent.
 
 from __future__ import annotations
 
+import functools
+import operator
 import sys
 from collections.abc import Callable
 
 from tile_core.abi.adapter import HOST_DEVICE, AdapterFacts, Place
 from tile_core.abi.signature import Param, Signature
-from tile_core.compat.types import Argument, Array
+from tile_core.compat.types import Argument, Array, Torch
 from tile_core.dtypes import dtype
 from tile_core.errors.launch import CannotAllocate
 from tile_core.runtime.arrays import IMMUTABLE_LIBRARIES, Unreadable, facts_of
+from tile_core.runtime.dlpack import contiguous_strides
 
 Make = Callable[[], "tuple[Argument, Argument]"]
 """Returns the array to launch with and the array to return; both are the same memory."""
 
 _ALIGNMENT = 64
+
+
+class Alone:
+    """Makes an array that is launched with and returned, as a `Make`; ``make`` alone returns it, without a frame.
+
+    Parameters
+    ----------
+    make
+        Returns the array.
+    """
+
+    def __init__(self, make: Callable[[], Argument]) -> None:
+        self.make = make
+
+    def __call__(self) -> tuple[Argument, Argument]:
+        """Return the array twice."""
+        out = self.make()
+        return out, out
 
 
 def allocator(
@@ -67,11 +88,37 @@ def _torch(shape: tuple[int, ...], name: str, device: object, refuse: Callable[[
     if kind is None:
         raise refuse(f"this torch has no dtype {name}")
 
+    quick = _quick(torch, shape, kind, device)
+    if quick is not None:
+        return Alone(functools.partial(quick, shape, contiguous_strides(shape), kind))
+
     def make() -> tuple[Array, Argument]:
         out = torch.empty(shape, dtype=kind, device=device)
         return out, out
 
     return make
+
+
+def _quick(torch: Torch, shape: tuple[int, ...], kind: object, device: object) -> Callable[..., Argument] | None:
+    """Return what the code of torch's own compiler allocates with, in a third of the time, if it does the same here.
+
+    It knows no device but the current one, so that there must be no other.
+    """
+    name = getattr(device, "type", "")
+    count = getattr(getattr(torch, name, None), "device_count", None)
+    if name != "cpu" and (count is None or count() != 1):
+        return None
+    found: Callable[..., Argument] | None = getattr(
+        sys.modules.get("torch._C._dynamo.guards"), f"_empty_strided_{name}", None
+    )
+    try:
+        made = None if found is None else found(shape, contiguous_strides(shape), kind)
+    except (RuntimeError, TypeError, ValueError):
+        return None
+    usual = torch.empty(shape, dtype=kind, device=device)
+    facts = operator.attrgetter("shape", "dtype", "device", "layout", "requires_grad")
+    same = made is not None and facts(made) == facts(usual) and made.stride() == usual.stride()
+    return found if same else None
 
 
 def _adopted(shape: tuple[int, ...], name: str, library: str, refuse: Callable[[str], CannotAllocate]) -> Make:

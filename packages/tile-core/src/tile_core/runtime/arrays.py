@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import ctypes
 import sys
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from tile_core.abi.adapter import HOST_DEVICE
+from tile_core.compat.devices import device_name
 from tile_core.compat.types import Argument, Array, TorchTensor
+from tile_core.records import dataclass
 from tile_core.runtime.dlpack import (
     CODES,
     HANDLE_DEVICES,
@@ -239,9 +241,7 @@ def share_memory(a: ArrayFacts, b: ArrayFacts) -> bool:
 
 def device_text(device: tuple[int, int]) -> str:
     """``"cpu"``, or the kind and the number of a device."""
-    from tile_core.compat.devices import device_name
-
-    return "cpu" if device[0] == HOST_DEVICE else device_name(*device)
+    return device_name(HOST_DEVICE) if device[0] == HOST_DEVICE else device_name(*device)
 
 
 class _ForeignMemory:

@@ -24,7 +24,7 @@ import json
 import re
 import zipfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from tile_core import __version__
@@ -33,6 +33,7 @@ from tile_core.abi.kernel_text import KernelText, LaunchFacts, LineMap
 from tile_core.abi.signature import Signature
 from tile_core.errors.artefacts import DamagedArtefact, NewerArtefact, NotAnArtefact
 from tile_core.errors.base import TileError, Where
+from tile_core.records import dataclass
 from tile_core.runtime import schema
 
 FORMAT = 3

@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+
+from tile_core.records import dataclass
 
 SHORTEST_SAMPLE = 2e-4
 """Minimum seconds per sample, so that the clock's resolution and a synchronisation are negligible."""

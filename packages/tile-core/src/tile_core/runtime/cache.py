@@ -20,12 +20,12 @@ import tempfile
 import time
 import warnings
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 from tile_core import knobs
 from tile_core.compat.known_packages import RUNTIMES
 from tile_core.errors.artefacts import CannotClearCache
+from tile_core.records import dataclass
 from tile_core.runtime import trust
 
 KERNELS = "kernels"

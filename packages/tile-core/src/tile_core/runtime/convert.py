@@ -73,6 +73,10 @@ def address_of(value: Argument) -> int:
 
 
 def _scalar_convert(signature: Signature, param: Param, value: Argument) -> Convert | None:
+    if param.dtype == "tfloat32":  # which launches pass as a float32
+        from tile_core.numerics.literals import round_number
+
+        return lambda v: round_number(checks.check_scalar(signature, param, v), "tfloat32")
     plain = {"bool": bool, "float": float}.get(dtype(param.dtype).kind, int)
     if type(value) is plain:
         return None

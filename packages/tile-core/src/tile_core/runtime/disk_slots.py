@@ -91,12 +91,14 @@ class DiskSlot:
             return lowered
         return self._chained(0, self._build(0, lowered, hidden), lowered.general is not None, lambda: lowered)
 
-    def _general(self, depth: int, make: Callable[[], KernelText]) -> KernelText:
-        """Return the ``depth``-th general form, from disk, or made and built now."""
+    def _general(self, depth: int, make: Callable[[], KernelText | None]) -> KernelText | None:
+        """Return the ``depth``-th general form, from disk, or made and built now; ``None`` if there is none."""
         found = self._read(depth)
         if found is not None:
             return self._chained(depth, found.text, found.has_general, make)
         text = make()
+        if text is None:
+            return None
         return self._chained(depth, self._build(depth, text, ()), text.general is not None, make)
 
     def _chained(self, depth: int, text: KernelText, has_general: bool, make: Callable[[], Any]) -> KernelText:

@@ -175,8 +175,8 @@ def _content(
 ) -> tuple[bytes, KernelText]:
     """Return the file of one launch, and its text."""
     texts = [lowered]
-    while texts[-1].general is not None:
-        texts.append(texts[-1].general())
+    while (make := texts[-1].general) is not None and (text := make()) is not None:
+        texts.append(text)
     first, *general = (moved(text, _portable) for text in _built(texts, target, plugins))
     return to_bytes(_artefact(signature, first, hidden, target, plugins), general), first
 

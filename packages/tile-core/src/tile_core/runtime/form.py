@@ -10,12 +10,12 @@ from __future__ import annotations
 import operator
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 
 from tile_core.abi.adapter import HOST_DEVICE, AdapterFacts, Place
 from tile_core.abi.signature import Signature
 from tile_core.compat.types import Argument, Array, Torch, TorchTensor
 from tile_core.dtypes import dtype
+from tile_core.records import dataclass
 from tile_core.runtime import checks
 from tile_core.runtime.allocate import Make, allocator
 from tile_core.runtime.arrays import ArrayFacts

@@ -7,13 +7,13 @@ A runtime states how bytes are copied to its device and back; everything else is
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
 from tile_core.compat.types import Argument
 from tile_core.errors.launch import MemoryDamaged, NotProvided, UnsupportedArray
+from tile_core.records import dataclass
 from tile_core.runtime.arrays import Unreadable, facts_of
 from tile_core.runtime.dlpack import export
 

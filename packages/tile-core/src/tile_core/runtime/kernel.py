@@ -6,7 +6,6 @@ import contextlib
 import functools
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
@@ -15,6 +14,7 @@ from tile_core.abi.signature import Signature
 from tile_core.compat.types import Argument, Array
 from tile_core.errors.base import InternalError
 from tile_core.errors.launch import NotProvided, VerifyMismatch
+from tile_core.records import dataclass
 from tile_core.runtime.arguments import only_catalogue
 from tile_core.runtime.bench import BenchResult, measure
 from tile_core.runtime.binder import Binder
@@ -198,9 +198,14 @@ class Kernel:
             Results differ, and the program itself relies on undefined behaviour: uninitialized memory, or an order of
             threads.
         NotProvided
-            The kernel has no reference, or no such runtime.
+            The kernel has no reference, or no such runtime, or takes addresses from a table (``tile.pointers``).
         """
         reference = self._need(self._origin.reference, "verify()", "it was made without a reference meaning")
+        table = next((p.name for p in self.signature.params if p.addresses), None)
+        if table is not None:
+            reason = f"what is at the addresses in {table} cannot be copied and compared"
+            advice = "call it, and compare what it writes with a reference of your own"
+            raise NotProvided(kernel=self.name, action="verify()", target=self.target, reason=reason, advice=advice)
         rtol, atol = tolerance_of("verify", "rtol", rtol), tolerance_of("verify", "atol", atol)
         seed = count_of("verify", "seed", seed, 0)
         binder = self._binder_for(runtime)

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 from tile_core.abi.kernel_text import LaunchFacts
 from tile_core.abi.signature import symbols_of
 from tile_core.compat.types import Argument
+from tile_core.errors.launch import GridNotInClusters
 
 Extents = tuple[int, int, int]
 Made = TypeVar("Made")
@@ -45,6 +46,20 @@ def grid_of(facts: LaunchFacts, checked: Callable[[Extents], Made]) -> Callable[
             return made
 
     return grid
+
+
+def require_whole_clusters(facts: LaunchFacts, grid: Extents) -> None:
+    """Refuse a grid whose blocks do not make whole clusters.
+
+    Raises
+    ------
+    GridNotInClusters
+        With the axis, and the next number of blocks that does.
+    """
+    for axis, found, size in zip("xyz", grid, facts.cluster, strict=True):
+        if found % size:
+            shown = {"axis": axis, "found": found, "cluster": size, "near": found + size - found % size}
+            raise GridNotInClusters(kernel=facts.entry, where=facts.where, **shown)
 
 
 def grid_positions(facts: LaunchFacts) -> tuple[int, ...]:

@@ -17,10 +17,11 @@ import threading
 import types
 from collections import Counter
 from collections.abc import Callable, Hashable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Generic, TypeVar
 
 from tile_core.errors.launch import CannotFreeze
+from tile_core.records import dataclass
 
 Value = TypeVar("Value")
 

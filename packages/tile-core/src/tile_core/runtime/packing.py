@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from tile_core.abi.kernel_text import LaunchFacts, ParamFact
 from tile_core.dtypes import DTYPES
 from tile_core.errors.launch import LaunchNotOffered
+from tile_core.records import dataclass
 
 _POINTER = "Q"
 _CODES = {

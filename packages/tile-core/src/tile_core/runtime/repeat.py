@@ -6,11 +6,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 from tile_core.abi.adapter import Place
 from tile_core.compat.types import Argument
+from tile_core.records import dataclass
+
+_MOST_PREPARED, _MOST_SEEN = 256, 1024
 
 
 @dataclass(frozen=True)
@@ -23,10 +25,49 @@ class Repeat:
         Called with the values at those positions, in their order.
     masks
         Positions, and the bits that are zero in every value that ``launch`` may be given there.
+    prepare
+        Returns a launch of integers, as a tuple, that needs nothing else; ``None`` if nothing is gained by that.
+    again
+        Called with such a launch and its values.
     """
 
     launch: Callable[..., None]
     masks: tuple[tuple[int, int], ...] = ()
+    prepare: Callable[[tuple[int, ...]], object] | None = None
+    again: Callable[[Any, tuple[int, ...]], None] | None = None
+
+
+class PreparedLaunches:
+    """The prepared launches of one form of calls, by their values: addresses come back, as arrays do, or their memory.
+
+    The values have passed all checks, so that they need no second one. A launch is prepared when its values are seen
+    again: preparing takes longer than a launch.
+
+    Parameters
+    ----------
+    prepare
+        See `Repeat`.
+    """
+
+    def __init__(self, prepare: Callable[[tuple[int, ...]], object]) -> None:
+        self._prepare = prepare
+        self._once: set[tuple[int, ...]] = set()
+        self._of: dict[tuple[int, ...], object] = {}
+        self.get = self._of.get
+        """Returns the launch of some values, or ``None``."""
+
+    def learn(self, values: tuple[int, ...]) -> None:
+        """Take note of a launch that succeeded."""
+        once, of = self._once, self._of
+        if values in once:
+            once.discard(values)
+            if len(of) >= _MOST_PREPARED:
+                of.clear()
+            of[values] = self._prepare(values)
+            return
+        if len(once) >= _MOST_SEEN:
+            once.clear()
+        once.add(values)
 
 
 class Repeatable(Protocol):

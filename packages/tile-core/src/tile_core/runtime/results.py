@@ -7,10 +7,10 @@ import os
 import sqlite3
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 from tile_core.errors.setup import BadResultsFile
+from tile_core.records import dataclass
 
 _TABLE = """
 create table if not exists results (

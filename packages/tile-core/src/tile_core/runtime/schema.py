@@ -183,6 +183,7 @@ _PARAM: dict[str, Check] = {
     "strides": lambda x: x is None or _list_of(_dim, 0, 64)(x),
     "access": _ACCESS,
     "align": _power,
+    "addresses": _optional(_is(bool)),  # younger than the format
 }
 _LAUNCH: dict[str, Check] = {
     "entry": _name,

@@ -18,10 +18,11 @@ from typing import Any
 
 from tile_core.compat.types import Argument
 from tile_core.errors.base import TileError
+from tile_core.runtime.allocate import Alone
 from tile_core.runtime.convert import address_of
-from tile_core.runtime.form import Form
+from tile_core.runtime.form import Form, Output
 from tile_core.runtime.guards import tensor_guards
-from tile_core.runtime.repeat import Repeat
+from tile_core.runtime.repeat import PreparedLaunches, Repeat
 
 Call = Callable[[tuple[Argument, ...]], Argument]
 """Makes a call, given its arguments."""
@@ -86,7 +87,7 @@ def telling(
     if found is None or any(p not in moving for p, _ in found.masks):
         return None
     text.check_addresses(found.masks)
-    return text.link(text.short_launch(found.launch, moving, values), wrong)
+    return text.short_link(found, moving, values, wrong)
 
 
 class _FunctionText:
@@ -189,27 +190,45 @@ class _FunctionText:
             values |= {form.inputs[i]: f"p{i}" for i in form.torch}
         for output in form.outputs:
             name = f"y{self.outputs[output.position]}"
-            lines.append(f"{name}, r{output.number} = {self.constant(output.make)}()")
+            lines.append(self._made(output))
             made = name if output.convert is None else f"{self.constant(output.convert)}({name})"
             values[output.position] = made
         passed = [values[p] for p in sorted(values)] + [self.constant(s) for s in form.symbols]
         whole = ", ".join(passed) if packed else f"({''.join(f'{v}, ' for v in passed)}), {self.constant(form.place)}"
         return [*lines, f"{self.constant(launch)}({whole})", self._result()]
 
-    def short_launch(self, launch: Callable[..., None], moving: Sequence[int], values: Sequence[Argument]) -> list[str]:
-        """Return the lines of a launch that is given the values at some positions; all arrays are torch tensors."""
+    def short_link(self, repeat: Repeat, moving: Sequence[int], values: Sequence[Argument], wrong: Wrong) -> Link:
+        """Return the function of a launch that is given the values at some positions; all arrays are torch tensors.
+
+        The addresses that were checked once need no second check.
+        """
         form = self.form
-        self.addresses = list(form.torch)
-        lines = [f"y{self.outputs[o.position]}, r{o.number} = {self.constant(o.make)}()" for o in form.outputs]
-        lines += [f"p{i} = y{i}.data_ptr()" for i in self.outputs.values()]
-        if self.output_tests:
-            lines += [f"if {' or '.join(self.output_tests)}:", " return otherwise(args)"]
-        passed = []
+        passed, kinds = [], set()
         for position in moving:
             i, value = self.at[position], values[position]
-            plain = i >= self.count or i in form.torch or type(value) is form.types[i]
+            is_tensor = i >= self.count or i in form.torch
+            kinds.add(int if is_tensor else type(value))
+            plain = is_tensor or type(value) is form.types[i]
             passed.append(self._number(i) if plain else f"{type(value).__name__}(x{i})")
-        return [*lines, f"{self.constant(launch)}({', '.join(passed)})", self._result()]
+        self.addresses = list(form.torch)
+        tests = [*self.address_tests, *self.output_tests]
+        key, result = "".join(f"{value}, " for value in passed), self._result()
+        lines = [self._made(o) for o in form.outputs]
+        lines += [f"p{i} = y{i}.data_ptr()" for i in self.outputs.values()]
+        learn = ""
+        # Floats that are equal may have other bits, so they are no keys.
+        if repeat.prepare is not None and kinds == {int}:
+            prepared = PreparedLaunches(repeat.prepare)
+            learn = f"{self.constant(prepared.learn)}(key)"
+            lines += [
+                f"key = {key}", f"ready = {self.constant(prepared.get)}(key)", "if ready is not None:",
+                f" {self.constant(repeat.again)}(ready, key)", f" {result}",
+            ]  # fmt: skip
+        if tests:
+            lines += [f"if {' or '.join(tests)}:", " return otherwise(args)"]
+        lines += [f"{self.constant(repeat.launch)}({key})", *([learn] if learn else []), result]
+        self.address_tests = []
+        return self.link(lines, wrong)
 
     def link(self, launch: list[str], wrong: Wrong) -> Link:
         """Return the function, to be completed by the one for all other calls."""
@@ -234,6 +253,12 @@ class _FunctionText:
         make = _compiled("\n".join([head, " def call(args):", *(f"  {line}" for line in lines), " return call"]))
         constants = tuple(self.constants)
         return lambda otherwise: make(otherwise, TileError, wrong, *constants)
+
+    def _made(self, output: Output) -> str:
+        y, r = f"y{self.outputs[output.position]}", f"r{output.number}"
+        if isinstance(output.make, Alone):
+            return f"{y} = {r} = {self.constant(output.make.make)}()"
+        return f"{y}, {r} = {self.constant(output.make)}()"
 
     def _number(self, i: int) -> str:
         return f"p{i}" if i in self.form.torch or i >= self.count else f"x{i}"

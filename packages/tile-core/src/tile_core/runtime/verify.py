@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tile_core.abi.adapter import HOST_DEVICE
@@ -12,6 +11,7 @@ from tile_core.abi.signature import Param, Signature, evaluate
 from tile_core.compat.types import Argument, Array
 from tile_core.dtypes import dtype
 from tile_core.errors.launch import MissingArgument, UnsupportedArray, VerifyMismatch
+from tile_core.records import dataclass
 from tile_core.runtime.arrays import facts_of, numpy_alias
 
 if TYPE_CHECKING:
@@ -191,7 +191,7 @@ def random_arguments(signature: Signature, seed: int) -> tuple[Array, ...]:
     for count, position in enumerate(signature.inputs):
         param = signature.params[position]
         shape = [evaluate(d, {}) for d in param.shape]
-        if param.kind != "tensor" or param.strides is not None or None in shape:
+        if param.kind != "tensor" or param.addresses or param.strides is not None or None in shape:
             raise MissingArgument(
                 kernel=signature.name, name=param.name, found=count, expected=len(signature.inputs),
                 usage=signature.usage.replace(signature.name, f"{signature.name}.verify"),

@@ -8,9 +8,10 @@ the thread's local memory, where indices need not be constant. Loops inside such
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from math import prod
 
+from tile_core.compat import structural
 from tile_core.compat.tvm import ir, tirx
 from tile_core.compat.types import BufferVar, Node, Stmt
 from tile_core.dtypes import DTYPES
@@ -18,6 +19,7 @@ from tile_core.errors.lowering import TooMuchCode, UnrolledTooFar
 from tile_core.ir import nodes
 from tile_core.ir.grammar import PRIVATE
 from tile_core.ir.visit import StmtRewriter, annotation, bodies_of, collect, replace_for, uses_var, with_bodies
+from tile_core.records import dataclass
 from tile_core.simt.register_loops import LONGEST_VECTOR, MOST_REGISTERS, UNROLL_FACTOR
 
 #: Cost of a function call, of a conversion of a narrow type, and of an access of shared or global memory.
@@ -85,7 +87,7 @@ def operations(node: Node, memory: int = MEMORY) -> int:
     """Return an estimate of the instructions of a loop-free statement or expression; an access costs ``memory``."""
     total = 0
     for access in collect(node, (ir.TensorLoad, tirx.BufferStore)):
-        buffer = access.buffer if isinstance(access, tirx.BufferStore) else access.source
+        buffer = access.buffer if type(access) is tirx.BufferStore else access.source
         total += 1 if nodes.scope_of(buffer) in PRIVATE else memory
     for call in collect(node, ir.Call):
         total += 1 if nodes.is_tile_call(call) or nodes.operator_name(call) in _SIMPLE else FUNCTION
@@ -106,16 +108,17 @@ class _Bound:
 
     def bound(self, s: Stmt) -> tuple[Stmt, int]:
         """Return a statement and its operations."""
-        if isinstance(s, tirx.SeqStmt):
-            parts = [self.bound(x) for x in s.seq]
-            same = all(a.same_as(b) for (a, _), b in zip(parts, s.seq, strict=True))
+        if type(s) is tirx.SeqStmt:
+            old = structural.items(s.seq)
+            parts = [self.bound(x) for x in old]
+            same = all(a.same_as(b) for (a, _), b in zip(parts, old, strict=True))
             return s if same else nodes.seq([a for a, _ in parts]), sum(n for _, n in parts)
-        if isinstance(s, tirx.For):
+        if type(s) is tirx.For:
             return self.loop(s)
         if not (bodies := bodies_of(s)):
             return s, operations(s)
         parts = [self.bound(x) for x in bodies]
-        own = 0 if isinstance(s, tirx.AttrStmt) else 1 + operations(s.condition)
+        own = 0 if type(s) is tirx.AttrStmt else 1 + operations(s.condition)
         return with_bodies(s, [new for new, _ in parts]), own + sum(n for _, n in parts)
 
     def loop(self, s: Stmt) -> tuple[Stmt, int]:
@@ -149,7 +152,7 @@ class _Bound:
             return f"{extent:,} turns of {each:,} operations are more than {self.share:,}"
         if self.large and (extent > LONGEST_VECTOR or collect(s.body, tirx.For)):
             for access in collect(s.body, (ir.TensorLoad, tirx.BufferStore)):
-                buffer = access.buffer if isinstance(access, tirx.BufferStore) else access.source
+                buffer = access.buffer if type(access) is tirx.BufferStore else access.source
                 if buffer in self.large and any(uses_var(i, s.loop_var) for i in access.indices):
                     held = f"{buffer.name} is {self.large[buffer]:,} registers a thread"
                     return f"{held}, of at most {MOST_REGISTERS}: it lies in memory"
@@ -168,15 +171,15 @@ class _Fixed(StmtRewriter):
 
 def _likely(s: Stmt) -> int:
     """Return the operations of a statement with its short loops unrolled too, as compilers tend to do."""
-    if isinstance(s, tirx.SeqStmt):
+    if type(s) is tirx.SeqStmt:
         return sum(map(_likely, s.seq))
-    if isinstance(s, tirx.For):
+    if type(s) is tirx.For:
         extent = nodes.as_int(s.extent)
         short = isinstance(extent, int) and annotation(s, UNROLL_FACTOR) is None
         repeated = short and (s.kind != tirx.ForKind.SERIAL or extent <= _SHORT)
         return (extent if repeated else 1) * _likely(s.body)
     inside = sum(map(_likely, bodies_of(s)))
-    return inside + isinstance(s, tirx.IfThenElse) if bodies_of(s) else operations(s)
+    return inside + (type(s) is tirx.IfThenElse) if bodies_of(s) else operations(s)
 
 
 def _registers(array: BufferVar) -> int:

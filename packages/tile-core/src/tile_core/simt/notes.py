@@ -7,13 +7,15 @@ from typing import TYPE_CHECKING
 from tile_core.passes.spine import Note
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from tile_core.compat.types import Stmt
-    from tile_core.simt.barriers.insertion import Barrier
+    from tile_core.simt.barriers.insertion import PlacedBarrier
     from tile_core.simt.code_size import Written
     from tile_core.simt.launch.grid import Grid
     from tile_core.simt.memory.alignment import Aligned
     from tile_core.simt.memory.arena import Arena
-    from tile_core.simt.pipelining.software_pipeline import PipelineReport
+    from tile_core.simt.pipelining.report import PipelineReport
     from tile_core.simt.placement.layout_inference import Inferred
     from tile_core.simt.placement.variant_selection import Selected
     from tile_core.simt.variant import Block
@@ -36,9 +38,11 @@ RELIED: Note[Aligned] = Note("relied")
 """The part of ``ALIGNED`` that the code needs."""
 ARENA: Note[Arena] = Note("arena")
 """The block's shared memory."""
-BARRIERS: Note[tuple[Barrier, ...]] = Note("barriers")
+BARRIERS: Note[tuple[PlacedBarrier, ...]] = Note("barriers")
 """Barriers that were added, and why."""
 GRID: Note[Grid] = Note("grid")
 """The blocks of a launch."""
+ORDER: Note[Mapping[str, object]] = Note("order")
+"""The order of blocks that the program or a backend chose: ``panel`` and ``order`` of ``T.use_swizzle``; or empty."""
 CODE_SIZE: Note[Written] = Note("written")
 """The number of operations in one thread's code, and the loops that are therefore not unrolled."""

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from tile_core.errors.base import InternalError
+from tile_core.records import dataclass
 
 
 @dataclass(frozen=True)

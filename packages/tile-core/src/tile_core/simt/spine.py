@@ -6,8 +6,10 @@ assumed alignment of addresses. The passes leave the notes of ``simt/notes.py``.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from math import prod
 from typing import TYPE_CHECKING, Any
 
 from tile_core.analysis.ranges import sizes_of
@@ -16,6 +18,7 @@ from tile_core.compat.tvm import tirx
 from tile_core.compat.types import Stmt
 from tile_core.errors.lowering import PointerUnsupported
 from tile_core.ir import nodes
+from tile_core.ir.program import cluster_of
 from tile_core.ir.visit import collect
 from tile_core.ir.warp import WARP
 from tile_core.lowering.variant import Accept, Reject, Withdrawn
@@ -26,16 +29,19 @@ from tile_core.passes.lower_break import lower_break
 from tile_core.passes.private_ops import private_ops
 from tile_core.passes.spine import ORDERED, Pass, Plan, Spine
 from tile_core.passes.wrap_unproven import wrap_unproven
+from tile_core.records import dataclass
 from tile_core.simt.barriers.insertion import place_barriers
 from tile_core.simt.barriers.managed_fences import fence_managed
 from tile_core.simt.barriers.program_barriers import enter_barriers
 from tile_core.simt.barriers.redundant_barriers import drop_redundant_barriers
+from tile_core.simt.clusters import require_clusters
 from tile_core.simt.code_size import bounded
 from tile_core.simt.launch.grid import block_of, launch
 from tile_core.simt.launch.known_tests import drop_known_tests
 from tile_core.simt.launch.strength_reduction import reduce_strength
 from tile_core.simt.memory.alignment import Aligned
 from tile_core.simt.memory.arena import plan_arena
+from tile_core.simt.memory.bank_conflicts import spread_over_banks
 from tile_core.simt.memory.launch_assumptions import relied
 from tile_core.simt.memory.shared_layouts import apply_shared_layouts
 from tile_core.simt.memory.vectorize import vectorize
@@ -47,6 +53,7 @@ from tile_core.simt.notes import (
     CODE_SIZE,
     DEMOTED,
     GRID,
+    ORDER,
     PIPELINE,
     PLACES,
     RELIED,
@@ -54,10 +61,13 @@ from tile_core.simt.notes import (
     UNPLACED,
 )
 from tile_core.simt.ops.reducer import may_be_partial
+from tile_core.simt.pipelining.clusters import ChosenCluster, Clustering, Shared
 from tile_core.simt.pipelining.operands import read_operands_in_place
 from tile_core.simt.pipelining.plan import ASKED_LAYOUT, COMPLETION, PLACE
 from tile_core.simt.pipelining.register_sets import use_in_turns
 from tile_core.simt.pipelining.software_pipeline import plan_pipeline
+from tile_core.simt.pipelining.turns import require_turns_apart
+from tile_core.simt.pipelining.workers import Sharing, Workers
 from tile_core.simt.placement.layout_inference import Inferred, infer
 from tile_core.simt.placement.requested_layouts import not_kept, requested_fragments, requested_layouts
 from tile_core.simt.placement.rescope import rescope
@@ -97,11 +107,23 @@ class SimtHooks:
     can_last
         Whether a product (an ``OpCall``) of so many threads has instructions that last until they are waited for, by
         the op ``wait_uses`` of ``pipelining/lasting.py``, for which the target then has a variant. By default none has.
+    can_overlap
+        Whether the trips of a loop of several such products (``Candidates`` of ``pipelining/overlap.py``) should
+        overlap, and whether groups of threads take turns. By default all do, and none takes turns.
+    cluster
+        How blocks bring tiles of a loop together, given a ``pipelining.clusters.Shared`` and a context. By default each
+        loads for itself.
+    share
+        Whether blocks stay and share the tiles of a grid, with a thread that copies (``pipelining/workers.py``), given
+        a ``Shape`` and ``ctx=``. By default they do not.
     """
 
     can_copy: Callable[[Any, Context, Aligned], Accept | Reject] = lambda call, ctx, aligned: _IN_PLACE
     reads_in_place: Callable[[Any, int, int], bool] = lambda call, position, threads: False
     can_last: Callable[[Any, Context, int], bool] = lambda call, ctx, threads: False
+    can_overlap: Callable[[Any, Context], Accept | Reject] = lambda candidates, ctx: Accept()
+    share: Callable[..., Workers | Reject] | None = None
+    cluster: Callable[[Shared, Context], ChosenCluster | Reject] | None = None
 
 
 def simt_spine(spine: Spine, hooks: SimtHooks) -> Spine:
@@ -122,6 +144,7 @@ def simt_spine(spine: Spine, hooks: SimtHooks) -> Spine:
         Pass("warps", _warps, "before barriers: what lanes exchange is no memory"),
         Pass("parameters", _parameters, "before vectors: neighbours of an annotated tensor may lie apart"),
         Pass("vectorize", _vectorize, "while accesses still have logical indices"),
+        Pass("banks", _banks, "after vectors, whose widths decide which threads access memory at once"),
         Pass("layouts", _layouts, "shared buffers become one-dimensional"),
         Pass("arena", _arena, "before barriers, which look at bytes that buffers share"),
         Pass("barriers", _barriers, "after everything that touches memory"),
@@ -139,7 +162,8 @@ def _jumps(plan: Plan, ctx: Context) -> Plan:
             facts = {"kernel": plan.program.name, "name": param.name, "target": ctx.target.text}
             raise PointerUnsupported(**facts, where=plan.program.where)
     block = block_of(plan.body, nodes.fresh("tid"))
-    return plan.replace(body=lower_break(plan.body), defined=(block.thread,)).note(BLOCK, block)
+    plan = plan.replace(body=lower_break(plan.body), defined=(block.thread,)).note(BLOCK, block)
+    return plan.note(ORDER, plan.program.attrs.get("swizzle") or {})
 
 
 def _wrap_unproven(plan: Plan, ctx: Context) -> Plan:
@@ -147,6 +171,7 @@ def _wrap_unproven(plan: Plan, ctx: Context) -> Plan:
 
 
 def _roles(plan: Plan, ctx: Context) -> Plan:
+    require_clusters(plan.program, ctx)
     body = enter_barriers(enter_roles(plan.body, plan[BLOCK], ctx), plan[ORDERED], ctx)
     return plan.replace(body=body)
 
@@ -166,12 +191,34 @@ def _pipeline(hooks: SimtHooks) -> Callable[[Plan, Context], Plan]:
         threads = plan[BLOCK].count
         kept = annotated | frozenset(map(str, safe_values or ()))
         body = read_operands_in_place(plan.body, lambda call, at: hooks.reads_in_place(call, at, threads), kept)
+        sharing = None
+        if hooks.share is not None and cluster_of(plan.program.attrs) == (1, 1, 1) and not uses_threads(body):
+            share = functools.partial(hooks.share, ctx=ctx)
+            sharing = Sharing(share, plan[BLOCK].thread, plan[ORDER])
         body, report = plan_pipeline(
-            body, can_copy, safe_values, threads, lambda call, count: hooks.can_last(call, ctx, count)
-        )
-        return plan.replace(body=body).note(PIPELINE, report)
+            body, can_copy, safe_values, threads, lambda call, count: hooks.can_last(call, ctx, count),
+            lambda candidates: hooks.can_overlap(candidates, ctx), sharing, _clustering(plan, ctx, hooks),
+        )  # fmt: skip
+        plan = plan.replace(body=body).note(PIPELINE, report)
+        if prod(report.cluster) > 1:
+            attrs = {**plan.program.attrs, "cluster": report.cluster}
+            plan = plan.replace(program=replace(plan.program, attrs=attrs))
+        if report.workers is None:
+            return plan
+        block = replace(plan[BLOCK], extents=(threads + report.workers.others, 1, 1))
+        # Blocks that stay number tiles in their order themselves.
+        return plan.note(BLOCK, block).note(ORDER, {} if report.workers.blocks else plan[ORDER])
 
     return run
+
+
+def _clustering(plan: Plan, ctx: Context, hooks: SimtHooks) -> Clustering | None:
+    """Return what makes clusters of a program's blocks; nothing if it says itself which there are."""
+    most = ctx.capabilities.max_cluster
+    if hooks.cluster is None or most < 2 or "cluster" in plan.program.attrs:
+        return None
+    choose = hooks.cluster
+    return Clustering(lambda shared: choose(shared, ctx), plan[BLOCK].thread, most)
 
 
 def _place(plan: Plan, ctx: Context) -> Plan:
@@ -270,6 +317,13 @@ def _vectorize(plan: Plan, ctx: Context) -> Plan:
     return plan.replace(body=body).note(RELIED, relied(body, plan[ALIGNED]))
 
 
+def _banks(plan: Plan, ctx: Context) -> Plan:
+    layouts, banks = plan[PLACES].places.layouts, ctx.capabilities.shared_banks
+    if banks:
+        layouts.update(spread_over_banks(plan.body, plan[BLOCK], layouts, banks))
+    return plan
+
+
 def _layouts(plan: Plan, ctx: Context) -> Plan:
     return plan.replace(body=apply_shared_layouts(plan.body, plan[PLACES].places.layouts, plan[BLOCK]))
 
@@ -281,11 +335,12 @@ def _arena(plan: Plan, ctx: Context) -> Plan:
 
 def _barriers(plan: Plan, ctx: Context) -> Plan:
     body, report = place_barriers(plan.body, plan[BLOCK])
+    require_turns_apart(body, [x.schedule for x in plan[PIPELINE].loops if x.schedule is not None])
     return plan.replace(body=fence_managed(drop_redundant_barriers(body))).note(BARRIERS, report)
 
 
 def _launch(plan: Plan, ctx: Context) -> Plan:
-    body, grid = launch(plan.body, plan[BLOCK], plan.program.attrs.get("swizzle"))
+    body, grid = launch(plan.body, plan[BLOCK], plan[ORDER], cluster_of(plan.program.attrs))
     return plan.replace(body=body).note(GRID, grid)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
 from tile_core.analysis.analyzer import Analyzer
@@ -12,6 +12,7 @@ from tile_core.ir import nodes
 from tile_core.layout.fragment import FragmentLayout
 from tile_core.lowering.variant import Variant
 from tile_core.ops.base import OpCall
+from tile_core.records import dataclass
 from tile_core.simt.role import Role
 
 if TYPE_CHECKING:
@@ -145,9 +146,12 @@ class SimtVariant(Variant):
     in_thread_code
         The op is performed by a single thread, or is a nest of such (atomics). ``lower`` then returns statements on the
         tiles by their logical indices, ``parallel`` loops without numbers included, for the caller to distribute.
+    of_pairs
+        The variant is of products that two blocks may compute together (``pipelining.clusters.HALVES``).
     """
 
     in_thread_code: bool = False
+    of_pairs: bool = False
 
     def lower_value(self, call: SimtCall, ctx: Context) -> tuple[Stmt, Expr]:
         """Return (statement or ``None``, expression) for an op whose result is bound, such as an atomic's."""

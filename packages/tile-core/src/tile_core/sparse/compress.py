@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
+from tile_core.abi.signature import Param
 from tile_core.compat.types import Array, DTypeLike
 from tile_core.dtypes import DType
 from tile_core.errors.sparse import IllegalMetadata, TooManyNonZeros
+from tile_core.runtime.arrays import ArrayFacts
+from tile_core.runtime.verify import host_copy
 from tile_core.sparse import kernels
 from tile_core.sparse.blocks import (
     EQUAL_CODES,
@@ -19,8 +22,9 @@ from tile_core.sparse.blocks import (
     over_blocks,
     row_blocks,
 )
+from tile_core.sparse.device import compress_there, device_facts
 from tile_core.sparse.format import E_FACTOR_MAP, GROUPS, NATURAL, check_extent, check_pair, zero_mask
-from tile_core.sparse.host import read_matrix, read_metadata
+from tile_core.sparse.host import operand_of, read_matrix, read_metadata
 from tile_core.sparse.layouts import layout_meta_type, make_metadata_layout, reorder, restore
 
 
@@ -32,6 +36,7 @@ def compress(
     meta_dtype: DTypeLike = None,
     *,
     dtype: DTypeLike = None,
+    check: bool = True,
 ) -> tuple[Array, Array]:
     """Return the kept values of a 2:4 sparse matrix (1:2 for 32-bit types), and its metadata.
 
@@ -41,7 +46,8 @@ def compress(
     Parameters
     ----------
     A
-        Matrix ``(M, K)`` in host memory, of any library and with any strides.
+        Matrix ``(M, K)`` in host memory, of any library and with any strides; or a contiguous one in the memory of a
+        device, which compresses it there: not transposed, and with metadata in natural order.
     transposed
         ``A`` is ``(K, M)``; its sparsity is along the first axis.
     block_k
@@ -53,6 +59,9 @@ def compress(
         the only width that the other layouts have.
     dtype
         Operand type, if ``A`` holds codes of it as integers (``"float8_e4m3fn"`` in uint8), or ``"tfloat32"``.
+    check
+        For a matrix on a device: whether to wait until it is compressed and refuse groups with too many non-zeros.
+        Without it nothing waits, and what such groups become means nothing.
 
     Returns
     -------
@@ -69,21 +78,10 @@ def compress(
     TileError
         For arguments that are not a matrix, not of an operand type, or do not fit the layout.
     """
-    bits, operand, source = read_matrix(A, dtype)
-    rows = bits.T if transposed else bits
-    count, extent = rows.shape
-    meta = layout_meta_type(layout, operand, meta_dtype)
-    check_extent(extent, operand, meta)
-    shape = (count, extent // E_FACTOR_MAP[operand][meta])
-    order = None
-    if layout != NATURAL and count and extent:
-        order = make_metadata_layout(shape, meta, layout, operand, block_k)
-    values = np.empty((extent // 2, count) if transposed else (count, extent // 2), bits.dtype)
-    stream = compress_rows(rows, operand, values.T if transposed else values)
-    codes = stream.view(f"uint{meta.bits}").reshape(shape)
-    if order is not None:
-        codes = reorder(codes, order)
-    return source.give(values), source.give(codes, str(meta))
+    there = None if transposed or layout != NATURAL else device_facts(A)
+    if there is not None:
+        return _there(A, there, meta_dtype, dtype, bool(check))
+    return _here(A, bool(transposed), block_k, layout, meta_dtype, dtype)
 
 
 def decompress(
@@ -128,6 +126,34 @@ def decompress(
     dense = np.empty((extent, count) if transposed else (count, extent), bits.dtype)
     decompress_rows(values, stream, operand, dense.T if transposed else dense)
     return source.give(dense)
+
+
+def _there(A: Array, facts: ArrayFacts, meta_dtype: DTypeLike, dtype: DTypeLike, check: bool) -> tuple[Array, Array]:
+    values, codes, refused = compress_there(A, facts, meta_dtype, dtype, check)
+    if refused:
+        bits = host_copy(A, Param("A", "tensor", facts.dtype, facts.shape))
+        refuse_first(bits.view(f"uint{8 * bits.itemsize}"), operand_of(facts, dtype))
+    return values, codes
+
+
+def _here(
+    A: Array, transposed: bool, block_k: int | None, layout: str, meta_dtype: DTypeLike, dtype: DTypeLike
+) -> tuple[Array, Array]:
+    bits, operand, source = read_matrix(A, dtype)
+    rows = bits.T if transposed else bits
+    count, extent = rows.shape
+    meta = layout_meta_type(layout, operand, meta_dtype)
+    check_extent(extent, operand, meta)
+    shape = (count, extent // E_FACTOR_MAP[operand][meta])
+    order = None
+    if layout != NATURAL and count and extent:
+        order = make_metadata_layout(shape, meta, layout, operand, block_k)
+    values = np.empty((extent // 2, count) if transposed else (count, extent // 2), bits.dtype)
+    stream = compress_rows(rows, operand, values.T if transposed else values)
+    codes = stream.view(f"uint{meta.bits}").reshape(shape)
+    if order is not None:
+        codes = reorder(codes, order)
+    return source.give(values), source.give(codes, str(meta))
 
 
 def compress_rows(rows: Array, operand: DType, values: Array) -> Array:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib
 import sys
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -14,7 +13,8 @@ from tile_core.dtypes import DType
 from tile_core.dtypes import dtype as to_dtype
 from tile_core.errors.language import UnknownDType
 from tile_core.errors.sparse import BadMetadataRank, BadSparseDType, NotAMatrix
-from tile_core.runtime.arrays import Unreadable, device_text, facts_of, numpy_alias
+from tile_core.records import dataclass
+from tile_core.runtime.arrays import ArrayFacts, Unreadable, device_text, facts_of, numpy_alias
 from tile_core.sparse.format import GROUPS, META_DTYPES, operand_type
 
 
@@ -67,14 +67,22 @@ def read_matrix(value: Array, dtype: DTypeLike, name: str = "A") -> tuple[Array,
     bits, found, source = _read(value, name)
     if bits.ndim != 2:
         raise NotAMatrix(name=name, found=f"{bits.ndim} dimensions {bits.shape}")
-    if found is None:
-        raise BadSparseDType(found=source.element, expected=", ".join(GROUPS))
-    operand = operand_type(found if dtype is None else dtype)
-    same = found == operand or (found.is_float and found.storage == operand.storage == "float32")
-    if bits.itemsize * 8 != operand.bits or not (same or found.is_integer):
-        held = f"{operand} in an array of {source.element}"
-        raise BadSparseDType(found=held, expected=", ".join(GROUPS))
-    return bits, operand, source
+    return bits, _operand(found, source.element, bits.itemsize, dtype), source
+
+
+def operand_of(facts: ArrayFacts, dtype: DTypeLike) -> DType:
+    """Return the operand type of an array, see ``read_matrix``.
+
+    Raises
+    ------
+    BadSparseDType
+        If it has none.
+    """
+    try:
+        found = to_dtype(facts.dtype)
+    except UnknownDType:
+        found = None
+    return _operand(None if found is None or found.is_packed else found, facts.dtype, facts.itemsize, dtype)
 
 
 def read_metadata(value: Array, rank: int | None = 2) -> tuple[Array, Source]:
@@ -111,3 +119,13 @@ def _read(value: Array, name: str) -> tuple[Array, DType | None, Source]:
     if facts.itemsize not in (1, 2, 4, 8) or (found is not None and found.is_packed):
         raise BadSparseDType(found=facts.dtype, expected=", ".join(GROUPS))
     return numpy_alias(facts, value), found, Source(facts.library, facts.dtype)
+
+
+def _operand(found: DType | None, element: str, size: int, dtype: DTypeLike) -> DType:
+    if found is None:
+        raise BadSparseDType(found=element, expected=", ".join(GROUPS))
+    operand = operand_type(found if dtype is None else dtype)
+    same = found == operand or (found.is_float and found.storage == operand.storage == "float32")
+    if size * 8 != operand.bits or not (same or found.is_integer):
+        raise BadSparseDType(found=f"{operand} in an array of {element}", expected=", ".join(GROUPS))
+    return operand

@@ -8,22 +8,25 @@ from __future__ import annotations
 
 import functools
 import sys
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import tile_core.language as T
 from tile_core.compat.types import Array
-from tile_core.dtypes import DType
+from tile_core.dtypes import DTYPES, DType
 from tile_core.sparse.format import GROUPS, group_code, zero_mask
 
 if TYPE_CHECKING:
     from tile_core.ir.program import Program
     from tile_core.runtime.kernel import Kernel
+    from tile_core.values.buffer import Buffer
     from tile_core.values.value import Value
 
 
 #: Elements from which the kernel pays for loading the compiler, and for its own call once that is loaded.
 COLD_ELEMENTS, WARM_ELEMENTS = 1 << 22, 1 << 17
 _BLOCK = 4096
+_THREADS, _DEVICE_BYTES = 256, 16
 
 
 def worth_it(elements: int) -> bool:
@@ -56,14 +59,124 @@ def compressor(bits: int, group: int, lane_mask: int) -> Kernel:
 def program(bits: int, group: int, lane_mask: int) -> Program:
     """Return the compressor of groups of 4 (or of 2 elements of 32 bits) as a tile program.
 
-    A group is one integer ``low | high << width``. With no more than two non-zeros, slots follow from shifts: ``low``
-    moves down if lane 0 is zero, lane 2 goes to slot 0 if lanes 0 and 1 are zero, lane 3 always goes to slot 1. Codes
-    come from a table of 16 nibbles in one 64-bit constant.
+    A group is one integer.
     """
     n = T.dynamic("n")
     word, kept = f"uint{bits * group}", f"uint{bits * group // 2}"
-    full = (1 << bits) - 1
+    slots, code = _slots(bits, group, lane_mask), _code(group)
+
+    @T.prim_func
+    def compress(A: T.Tensor((n,), word), V: T.Tensor((n,), kept), E: T.Tensor((T.ceildiv(n, 2),), "uint8")):
+        with T.Kernel(T.ceildiv(n, _BLOCK), threads=128) as bx:
+            nibbles = T.alloc_shared((_BLOCK,), "uint8")
+            pairs = T.view(nibbles, (_BLOCK // 2,), "uint16")
+            for i in T.Parallel(_BLOCK):
+                value, flags = slots(A[bx * _BLOCK + i])
+                V[bx * _BLOCK + i] = T.cast(value, kept)
+                nibbles[i] = code(flags)
+            for i in T.Parallel(_BLOCK // 2):
+                low, high = pairs[i] & 15, pairs[i] >> 8
+                # An illegal group has code 0, and makes the whole byte 0.
+                E[bx * (_BLOCK // 2) + i] = T.Select(
+                    (low != 0) & (high != 0), T.cast(low | high << 4, "uint8"), T.uint8(0)
+                )
+
+    return compress
+
+
+def device_program(
+    shape: tuple[int, int], element: str, meta: str, group: int, lane_mask: int, checked: bool
+) -> Program:
+    """Return the compressor for the memory of a device: a thread takes 16 bytes, stores half of them and their codes.
+
+    Parameters
+    ----------
+    shape
+        Of the matrix; its rows fill whole bytes of metadata.
+    element, meta
+        Types of its elements and of the metadata.
+    group, lane_mask
+        As for ``program``.
+    checked
+        Whether there is another output, one number: 0 unless a group has more non-zeros than slots.
+    """
+    M, K = shape
+    bits = DTYPES[element].bits
+    per = _DEVICE_BYTES * 8 // (bits * group)
+    while M * K // group % per:
+        per //= 2
+    n = M * K // (group * per)
+    E_shape = (M, K * 4 // (group * DTYPES[meta].bits))
+    chunk = _chunk(n, per, bits, group, lane_mask)
+
+    if checked:
+
+        @T.prim_func
+        def compress_and_check(
+            A: T.Tensor((M, K), element),
+            V: T.Tensor((M, K // 2), element),
+            E: T.Tensor(E_shape, meta),
+            bad: T.Tensor((1,), "int32"),
+        ):
+            with T.Kernel(1, threads=1):
+                bad[0] = 0
+            with T.Kernel(T.ceildiv(n, _THREADS), threads=_THREADS) as bx:
+                chunk(bx * _THREADS, A, V, E, bad)
+
+        return compress_and_check
+
+    @T.prim_func
+    def compress(A: T.Tensor((M, K), element), V: T.Tensor((M, K // 2), element), E: T.Tensor(E_shape, meta)):
+        with T.Kernel(T.ceildiv(n, _THREADS), threads=_THREADS) as bx:
+            chunk(bx * _THREADS, A, V, E, None)
+
+    return compress
+
+
+def _chunk(n: int, per: int, bits: int, group: int, lane_mask: int) -> Callable[..., None]:
+    """Return the work of a block: ``per`` groups for each of its threads, from thread ``first`` of ``n`` on."""
+    word, kept = f"uint{bits * group}", f"uint{bits * group // 2}"
+    slots, code = _slots(bits, group, lane_mask), _code(group)
+
+    @T.macro
+    def chunk(first: Value, A: Buffer, V: Buffer, E: Buffer, bad: Buffer | None) -> None:
+        words, halves = T.view(A, (n, per), word), T.view(V, (n, per), kept)
+        codes = T.view(E, (n, per // 2), "uint8")
+        given = T.alloc_fragment((_THREADS, per), word)
+        found = T.alloc_fragment((_THREADS, per), kept)
+        nibbles = T.alloc_fragment((_THREADS, per), "uint8")
+        T.copy(words[first, 0], given)
+        for i, j in T.Parallel(_THREADS, per):
+            value, flags = slots(given[i, j])
+            found[i, j] = T.cast(value, kept)
+            nibbles[i, j] = code(flags)
+        T.copy(found, halves[first, 0])
+        for i, j in T.Parallel(_THREADS, per // 2):
+            low, high = nibbles[i, 2 * j], nibbles[i, 2 * j + 1]
+            codes[first + i, j] = low | high << 4
+            if bad is not None:  # noqa: SIM102 - one is decided now, the other by the device
+                if (first + i < n) & ((low == 0) | (high == 0)):
+                    T.atomic_max(bad[0], 1)
+
+    return chunk
+
+
+def _code(group: int) -> Callable[[Value], Value]:
+    """Return the function from the lanes that hold non-zeros, as bits, to a nibble of metadata; 0 if it is illegal.
+
+    The 16 nibbles are one 64-bit constant.
+    """
     codes = sum(group_code(flags, group) << 4 * flags for flags in range(1 << group))
+    return lambda flags: T.cast((T.uint64(codes) >> (T.cast(flags, "uint64") * 4)) & 15, "uint8")
+
+
+def _slots(bits: int, group: int, lane_mask: int) -> Callable[[Value], tuple[Value, Value]]:
+    """Return the function from a group to its kept values, and the lanes that hold non-zeros, as bits.
+
+    A group is one integer ``low | high << width``. With no more than two non-zeros, slots follow from shifts: ``low``
+    moves down if lane 0 is zero, lane 2 goes to slot 0 if lanes 0 and 1 are zero, lane 3 always goes to slot 1.
+    """
+    full = (1 << bits) - 1
 
     def lane(x: Value, at: int) -> Value:
         """1 if lane ``at`` of ``x`` holds something else than zero."""
@@ -91,22 +204,4 @@ def program(bits: int, group: int, lane_mask: int) -> Program:
         chosen = T.Select(first != 0, low, T.uint32(0)) | T.Select(second != 0, high, T.uint32(0))
         return chosen, first + second * 2
 
-    slots = slots_of_four if group == 4 else slots_of_two
-
-    @T.prim_func
-    def compress(A: T.Tensor((n,), word), V: T.Tensor((n,), kept), E: T.Tensor((T.ceildiv(n, 2),), "uint8")):
-        with T.Kernel(T.ceildiv(n, _BLOCK), threads=128) as bx:
-            nibbles = T.alloc_shared((_BLOCK,), "uint8")
-            pairs = T.view(nibbles, (_BLOCK // 2,), "uint16")
-            for i in T.Parallel(_BLOCK):
-                value, flags = slots(A[bx * _BLOCK + i])
-                V[bx * _BLOCK + i] = T.cast(value, kept)
-                nibbles[i] = T.cast((T.uint64(codes) >> (T.cast(flags, "uint64") * 4)) & 15, "uint8")
-            for i in T.Parallel(_BLOCK // 2):
-                low, high = pairs[i] & 15, pairs[i] >> 8
-                # An illegal group has code 0, and makes the whole byte 0.
-                E[bx * (_BLOCK // 2) + i] = T.Select(
-                    (low != 0) & (high != 0), T.cast(low | high << 4, "uint8"), T.uint8(0)
-                )
-
-    return compress
+    return slots_of_four if group == 4 else slots_of_two

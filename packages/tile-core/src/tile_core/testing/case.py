@@ -11,8 +11,10 @@ from __future__ import annotations
 import re
 import textwrap
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
+
+from tile_core.records import dataclass
 
 Data = dict[str, Any]
 Size = int | str
@@ -32,6 +34,8 @@ class Param:
         Whether it is compared after the launch. It is full of 0xFF bytes before, unless the launch gives it values.
     strides
         In elements, for a tensor that is not contiguous.
+    of
+        Of a table of addresses: the tensors at them.
     """
 
     name: str
@@ -39,6 +43,7 @@ class Param:
     shape: tuple[Size, ...] | None = None
     out: bool = False
     strides: tuple[Size, ...] | None = None
+    of: tuple[str, ...] = ()
 
     @property
     def annotation(self) -> str:
@@ -46,6 +51,8 @@ class Param:
         if self.shape is None:
             return f"{self.name}: T.{self.dtype}"
         dims = _tuple(self.shape)
+        if self.of:
+            return f'{self.name}: T.Tensor({dims}, T.ptr("{self.dtype}"))'
         if self.strides is not None:
             return f'{self.name}: T.StridedTensor({dims}, {_tuple(self.strides)}, "{self.dtype}")'
         return f'{self.name}: T.Tensor({dims}, "{self.dtype}")'
@@ -145,11 +152,14 @@ class Unit:
         Lines at the top of the file (macros, constants).
     needs
         Features that a target may declare absent: element types (those of parameters are added), ``"threads"``,
-        ``"warps"``, ``"atomic:add:float16"``, ``"shared:65536"`` (bytes), ``"name:alloc_barrier"`` (of a package).
+        ``"warps"``, ``"atomic:add:float16"``, ``"shared:65536"`` (bytes), ``"clusters"``,
+        ``"name:alloc_barrier"`` (of a package).
     optional
         Why a target may refuse it with an ``UnsupportedError``; empty if it may not.
     illegal
         Codes of errors, one of which every target must raise; the parts' references are not used then.
+    cluster
+        Blocks along the axes of the grid that run together, as a text; empty for a launch without clusters.
     own_launches
         Whether the statements are those of the function, with the launches among them.
     """
@@ -169,6 +179,7 @@ class Unit:
     optional: str = ""
     illegal: tuple[str, ...] = ()
     own_launches: bool = False
+    cluster: str = ""
 
     def cases(self) -> list[Case]:
         """Return every pair of a part and a launch."""
@@ -192,7 +203,9 @@ class Unit:
         lines += ["", "@T.prim_func", "def main(", *(f"    {p.annotation}," for p in params), "):"]
         depth = 4
         if not self.own_launches:
-            lines.append(f"    with T.Kernel({self.grid}, threads={self.threads}) as {self.axes}:")
+            dims = f"cluster_dims={self.cluster}, " if self.cluster else ""
+            kind = "ClusterKernel" if self.cluster else "Kernel"
+            lines.append(f"    with T.{kind}({self.grid}, {dims}threads={self.threads}) as {self.axes}:")
             depth = 8
         for body in (self.body, *(part.body for part in chosen)):
             lines += textwrap.indent(textwrap.dedent(body).strip("\n"), " " * depth).splitlines()

@@ -12,9 +12,11 @@ from collections.abc import Iterable
 
 import hypothesis
 from hypothesis import HealthCheck, Phase, settings
+from hypothesis.strategies import SearchStrategy
 
+from tile_core.target import Target
 from tile_core.testing.case import Unit
-from tile_core.testing.strategies import STRATEGIES
+from tile_core.testing.strategies import STRATEGIES, strategies_of
 
 #: Names of the core that no strategy draws.
 _ROUNDING = "most targets have one rounding; tests/language compares all of them with exact arithmetic"
@@ -33,17 +35,18 @@ UNDRAWN = {
     "ieee_mul": _ROUNDING,
     "ieee_sub": _ROUNDING,
     "logsumexp": "is a maximum, a parallel loop and a sum, which are drawn; the kit compares its values",
-    "make_tensor": "takes an address, which only the CPU has",
     "print": "writes to the standard output; tests/cpu compares what it writes",
-    "ptr": "takes an address, which only the CPU has",
     "im2col": "another name of T.c2d_im2col; tests/trace has it",
     "symbolic": "another name of T.dynamic; tests/trace has it",
 }
 
 
-def emitted(count: int, only: Iterable[str] = STRATEGIES, seed: int = 0) -> dict[str, Counter[str]]:
-    """Return how often names of ``T`` stand in ``count`` programs of each strategy."""
-    return {name: _of_strategy(name, count, seed) for name in only}
+def emitted(
+    count: int, only: Iterable[str] = STRATEGIES, seed: int = 0, target: Target | None = None
+) -> dict[str, Counter[str]]:
+    """Return how often names of ``T`` stand in ``count`` programs of each strategy, of those for a target too."""
+    table = strategies_of(target)
+    return {name: _of_strategy(table[name][0], count, seed) for name in only}
 
 
 def names_in(text: str) -> Counter[str]:
@@ -54,7 +57,7 @@ def names_in(text: str) -> Counter[str]:
     )
 
 
-def _of_strategy(name: str, count: int, seed: int) -> Counter[str]:
+def _of_strategy(strategy: SearchStrategy[Unit], count: int, seed: int) -> Counter[str]:
     found: Counter[str] = Counter()
     # Small searches: a long one repeats variations of earlier programs.
     for start in range(0, count, 10):
@@ -64,7 +67,7 @@ def _of_strategy(name: str, count: int, seed: int) -> Counter[str]:
             max_examples=min(10, count - start), deadline=None, database=None, phases=(Phase.generate,),
             suppress_health_check=list(HealthCheck),
         )  # fmt: skip
-        @hypothesis.given(STRATEGIES[name][0])
+        @hypothesis.given(strategy)
         def draw(unit: Unit) -> None:
             found.update(names_in(unit.text()))
 

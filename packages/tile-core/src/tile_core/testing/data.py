@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tile_core.dtypes import DTYPES
+from tile_core.dtypes import DTYPES, largest
 from tile_core.numerics import codecs, oracles
+from tile_core.numerics.formats import FORMATS
 from tile_core.testing.case import Tolerance
 
 Array = npt.NDArray[Any]
@@ -129,10 +130,65 @@ def all_codes(dtype: str, shape: tuple[int, ...]) -> Array:
     return from_codes((np.arange(count) % 2 ** min(DTYPES[dtype].bits, 16)).reshape(shape), dtype)
 
 
+def near_ties(rng: np.random.Generator, shape: tuple[int, ...], source: str, target: str) -> Array:
+    """Return numbers at and just beside the middle of two neighbours in a type, where one rounding too many shows.
+
+    A quarter of them are any bits, and all where the source holds nothing that the target rounds, or has few values.
+    """
+    drawn = anything(rng, shape, source)
+    s, t = DTYPES[source], DTYPES[target]
+    if s.bits <= 16 or not t.is_float or t.mantissa + (1 if s.is_float else 2) > (s.mantissa or s.bits - 1):
+        return drawn
+    near = beside_ties(rng, shape, source, target) if s.is_float else _integers_beside_ties(rng, shape, source, target)
+    return np.where(rng.integers(0, 4, shape) == 0, drawn, near)
+
+
+def beside_ties(rng: np.random.Generator, shape: tuple[int, ...], source: str, target: str) -> Array:
+    """Return floats at and just beside the middle of two neighbours in a type, beyond its largest number too."""
+    if target == "float32":
+        low = rng.integers(0, 0x7F800000, shape, np.uint32).view(np.float32)
+        middle = (low.astype(np.float64) + np.nextafter(low, np.float32(np.inf))) / 2
+    else:
+        form = FORMATS[target]
+        codes = rng.integers(0, form.largest + 1, shape)
+        at, before = codecs.decode(codes, target, "float64"), codecs.decode(np.maximum(codes - 1, 0), target, "float64")
+        last = 2 * at if target == "float8_e8m0fnu" else 2 * at - before
+        middle = (at + np.where(codes < form.largest, codecs.decode(codes + 1, target, "float64"), last)) / 2
+    with np.errstate(all="ignore"):
+        held = middle.astype(DTYPES[source].numpy())
+    bits = held.view(f"int{8 * held.itemsize}")
+    steps = rng.choice([0, 1, -1], shape) << rng.integers(
+        0, max(DTYPES[source].mantissa - DTYPES[target].mantissa, 1), shape
+    )
+    beside = np.clip(bits + steps, 0, None).astype(bits.dtype).view(held.dtype)
+    signed = np.where(rng.integers(0, 2, shape) == 1, beside, -beside)
+    return stored(signed, source) if source == "tfloat32" else signed
+
+
+def _integers_beside_ties(rng: np.random.Generator, shape: tuple[int, ...], source: str, target: str) -> Array:
+    s, digits = DTYPES[source], DTYPES[target].mantissa + 2
+    bits = s.bits - (s.kind == "int")
+    most = min(bits, max(int(np.log2(largest(DTYPES[target]))) + 2, digits))
+    found = []
+    for _ in range(int(np.prod(shape, dtype=np.int64))):
+        odd = int(rng.integers(2 ** (digits - 1), 2**digits)) | 1
+        shift = int(rng.integers(0, most - digits + 1))
+        value = (odd << shift) + int(rng.choice([0, 1, -1])) * (
+            1 << int(rng.integers(0, shift + 1) * rng.integers(0, 2))
+        )
+        value = min(value, 2**bits - 1)
+        found.append(-value if s.kind == "int" and rng.integers(0, 2) else value)
+    return np.array(found, source).reshape(shape)
+
+
 def castable(rng: np.random.Generator, shape: tuple[int, ...], source: str, targets: tuple[str, ...]) -> Array:
     """Return data to convert: all codes of small types, any bits of others; to integers half of them small numbers."""
     if DTYPES[source].bits <= 16:
         return all_codes(source, shape)
+    floats = [t for t in targets if DTYPES[t].is_float]
+    if floats and len(floats) == len(targets):
+        each = [near_ties(rng, shape, source, t) for t in floats]
+        return np.choose(rng.integers(0, len(each), shape), each)
     drawn = anything(rng, shape, source)
     if DTYPES[source].is_float and any(DTYPES[t].is_integer for t in targets):
         small = rng.integers(-1200, 1200, shape) / 4.0

@@ -23,11 +23,12 @@ def driver(unit: Unit, launch: str, target: str) -> str:
     ]
     data = unit.launches[launch].data(np.random.default_rng(0))
     params = [*unit.params, *(p for part in unit.parts.values() for p in part.params)]
-    arrays = {p.name: _array(p, data) for p in params}
+    arrays = {p.name: _array(p, data) for p in params if not p.of}
     if sum(getattr(a, "size", 1) for a in arrays.values()) > _MOST:
         return "\n".join(lines)
     lines += [f"{name} = {_text(array)}" for name, array in arrays.items()]
-    lines.append(f"kernel({', '.join(arrays)})")
+    lines += [f"{p.name} = tile.pointers([{', '.join(p.of)}])" for p in params if p.of]
+    lines.append(f"kernel({', '.join(p.name for p in params)})")
     lines += [f"print({p.name})" for p in params if p.out]
     return "\n".join(lines)
 

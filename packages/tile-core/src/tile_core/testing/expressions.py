@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from types import CodeType
 from typing import Any, Protocol
 
+from tile_core.records import dataclass
 from tile_core.testing.plain.numbers import Number
 from tile_core.testing.plain.vocabulary import Language
 

@@ -3,7 +3,7 @@
 ``python -m tile_core.testing.fuzz --count 2000 --seed 1 --target cpu`` runs programs of all strategies; a fifth of them
 are mutants, which may be illegal: they must be refused by an error of the catalogue, or run. ``--indices 20000`` runs
 index expressions, many to a kernel. What fails is made as small as possible and printed as a kernel that anybody can
-run. A build or a run of more than ``--limit`` seconds is a failure too.
+run. A build or a run that uses more than ``--limit`` seconds of the processor is a failure too.
 """
 
 from __future__ import annotations
@@ -18,9 +18,10 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from tile_core.pairs import pairs
+from tile_core.plugins.manager import installed
 from tile_core.testing.run import Session
 from tile_core.testing.search import WrongProgram, check, check_mutant, chunks, search, told_into
-from tile_core.testing.strategies import STRATEGIES
+from tile_core.testing.strategies import strategies_of
 from tile_core.testing.watch import Summary, Watch
 
 __all__ = ["WrongProgram", "check", "check_mutant", "fuzz", "main", "watched"]
@@ -79,7 +80,7 @@ def watched(
     jobs
         Processes.
     limit
-        Seconds that a build or a run may take; more is a failure.
+        Seconds of the processor that a build or a run may take; more is a failure.
     seconds
         Start no further run this many seconds after the first one, regardless of ``count``.
     options
@@ -93,9 +94,13 @@ def watched(
 
 def main(arguments: list[str] | None = None) -> int:
     """Run the fuzzer as a program; 1 if it found something."""
-    given = _parser().parse_args(arguments)
+    parser = _parser()
+    given = parser.parse_args(arguments)
+    known = strategies_of(installed().resolve_target(given.target))
+    if given.only and given.only not in known:
+        parser.error(f"--only {given.only}: the strategies are {', '.join(known)}")
     if given.list:
-        for name, (strategy, often) in STRATEGIES.items():
+        for name, (strategy, often) in known.items():
             print(f"{name:12} weight {often:2}  {_about(strategy)}")
         return 0
     count = given.count if given.count is not None else 0 if given.indices else 200
@@ -127,10 +132,12 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--target", default="cpu", help="target (cpu)")
     parser.add_argument("--runtime", default=None, help="one of its runtimes; the first by default")
     parser.add_argument("--mutated", type=float, default=0.2, help="fraction of programs that may be illegal (0.2)")
-    parser.add_argument("--only", default="", choices=["", *STRATEGIES], help="one strategy instead of all")
+    parser.add_argument("--only", default="", help="one strategy instead of all, see --list")
     parser.add_argument("--list", action="store_true", help="list the strategies")
     parser.add_argument("--jobs", type=int, default=1, help="processes (1)")
-    parser.add_argument("--limit", type=float, default=20.0, help="seconds that a build or a run may take (20)")
+    parser.add_argument(
+        "--limit", type=float, default=20.0, help="seconds of the processor that a build or a run may take (20)"
+    )
     parser.add_argument("--seconds", type=float, default=math.inf, help="begin nothing after so many (no bound)")
     parser.add_argument("--option", action="append", metavar="NAME=VALUE", help="an option of the target's backend")
     parser.add_argument("--json", default="", help="file for a summary")

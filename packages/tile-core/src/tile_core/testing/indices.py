@@ -10,11 +10,12 @@ from __future__ import annotations
 import functools
 import random
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
+from tile_core.records import dataclass
 from tile_core.testing.case import EXACT, Data, Launch, Param, Part, Unit, output, scalar, tensor
 from tile_core.testing.data import from_codes
 from tile_core.testing.expressions import Chooser, Expression, expression, value

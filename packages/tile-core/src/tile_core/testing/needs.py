@@ -40,6 +40,8 @@ def excuse(features: frozenset[str], threads: int, capabilities: Capabilities) -
         kind, _, rest = feature.partition(":")
         if kind == "shared" and rest and 0 < capabilities.shared_bytes < int(rest):
             return f"{rest} bytes of shared memory, the target declares {capabilities.shared_bytes}"
+        if kind == "clusters" and capabilities.max_cluster == 1:
+            return "the target declares no clusters of blocks"
         if kind == "name" and not _is_offered(rest):
             return f"no installed package adds T.{rest}"
         if kind == "atomic" and rest and not capabilities.supports_atomic(*rest.split(":")):

@@ -6,7 +6,6 @@ import itertools
 import linecache
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -14,7 +13,10 @@ import numpy as np
 from tile_core.abi.adapter import HOST_DEVICE
 from tile_core.compat.types import Array
 from tile_core.errors import InternalError, KernelError, TileError, UnsupportedError
+from tile_core.errors.launch import NoAddress
 from tile_core.ir.warp import WARP
+from tile_core.records import dataclass
+from tile_core.runtime.pointers import address_of, pointers
 from tile_core.testing.case import LANES, Case, Data, Param, Unit, output
 from tile_core.testing.compile_only import BUILD, MODES, compile_only, toolchain_of
 from tile_core.testing.data import different, poisoned, seed_of, unharmed
@@ -205,11 +207,14 @@ class Session:
         params = [*unit.params, *(p for part in parts for p in unit.parts[part].params)]
         rng = np.random.default_rng([self.seed, seed_of(unit.op, unit.name, launch)])
         data = unit.launches[launch].data(rng)
-        arrays = {p.name: argument(p, data) for p in params}
-        before = {p.name: _bytes(arrays[p.name]) for p in params if not p.out}
+        arrays = {p.name: argument(p, data) for p in params if not p.of}
+        before = {p.name: _bytes(arrays[p.name]) for p in params if not p.out and not p.of}
         text = unit.text(parts)
         try:
             self.call(kernel, params, arrays)
+        except NoAddress as error:
+            self.outcomes.update({c.id: Outcome("skipped", f"the runtime's arrays: {error.message}") for c in cases})
+            return
         except Exception as error:
             outcome = Outcome("wrong", f"the launch failed: {type(error).__name__}: {error}\n\n{text}")
             self.outcomes.update({c.id: outcome for c in cases})
@@ -224,16 +229,22 @@ class Session:
 
     def call(self, kernel: Any, params: Sequence[Param], arrays: Mapping[str, Any]) -> None:
         """Launch a kernel on host arrays, through the memory of its runtime, and wait for it."""
-        adapter = kernel.adapter
+        adapter, tables = kernel.adapter, {p.name: p.of for p in params if p.of}
         if HOST_DEVICE in adapter.devices:
-            kernel(*(arrays[p.name] for p in params))
+            given = with_tables(params, arrays)
+            kernel(*(given[p.name] for p in params))
             return
-        there = [adapter.from_host(arrays[p.name]) if p.shape is not None else arrays[p.name] for p in params]
-        kernel(*there)
+        there = {
+            p.name: adapter.from_host(arrays[p.name]) if p.shape is not None else arrays[p.name]
+            for p in params if not p.of
+        }  # fmt: skip
+        addresses = {name: np.array([address_of(there[n]) for n in of], np.int64) for name, of in tables.items()}
+        given = {**there, **{name: adapter.from_host(found) for name, found in addresses.items()}}
+        kernel(*(given[p.name] for p in params))
         adapter.synchronize()
-        for p, array in zip(params, there, strict=True):
-            if p.shape is not None:
-                arrays[p.name][...] = adapter.to_host(array)
+        for p in params:
+            if p.shape is not None and not p.of:
+                arrays[p.name][...] = adapter.to_host(there[p.name])
 
 
 def differences(unit: Unit, case: Case, inputs: Data, arrays: Mapping[str, Array], data: Data) -> list[str]:
@@ -254,6 +265,11 @@ def differences(unit: Unit, case: Case, inputs: Data, arrays: Mapping[str, Array
         if problem:
             problems.append(f"{case.id}: output {p.name}: {problem}")
     return problems
+
+
+def with_tables(params: Sequence[Param], arrays: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the arguments of a launch on the host: arrays, and tables of their addresses."""
+    return {**arrays, **{p.name: pointers([arrays[name] for name in p.of]) for p in params if p.of}}
 
 
 def argument(p: Param, data: Data) -> Array:

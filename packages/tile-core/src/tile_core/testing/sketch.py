@@ -10,13 +10,14 @@ from __future__ import annotations
 import copy
 import functools
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import numpy as np
 
 from tile_core.dtypes import DTYPES
 from tile_core.numerics import oracles
+from tile_core.records import dataclass
 from tile_core.testing.case import VALUE, Data, Launch, Param, Part, Unit, scalar, tensor
 from tile_core.testing.data import Array, anything, numbers, stored, values
 

@@ -1,7 +1,9 @@
 """The watchdog: chunks of a search in worker processes, which are killed when a build or a run takes too long.
 
 A worker runs many programs. It says the text of every program before it begins, and when a build or a run starts. A
-program that takes more than the limit, or that ends the process, is a failure like a wrong number.
+program that takes more than the limit, or that ends the process, is a failure like a wrong number. What counts is the
+time of the processor, so that others on the machine make no program slow; a program that waits for something that never
+comes uses none, and is a failure after a few times the limit.
 """
 
 from __future__ import annotations
@@ -16,14 +18,18 @@ import traceback
 import warnings
 from collections import Counter, deque
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from multiprocessing.connection import Connection, wait
 from typing import Any
 
+from tile_core.records import dataclass
+from tile_core.testing.effort import effort, own_effort
 from tile_core.testing.search import Chunk, WrongProgram, search
 
 #: Seconds that the start of a worker may take.
 _STARTING = 300.0
+#: So many times the limit a program may take by the clock on the wall, whatever it uses.
+_WAITING = 6
 
 
 @dataclass
@@ -37,7 +43,7 @@ class Summary:
     failures
         ``(kind, text)``: ``"wrong"``, ``"internal error"``, ``"over time"`` or ``"crashed"``, with the program.
     slowest
-        ``"build"`` and ``"run"``: seconds and the program.
+        ``"build"`` and ``"run"``: seconds of the processor, or by the clock if these are fewer, and the program.
     seconds
         Wall time.
     """
@@ -66,6 +72,7 @@ class _Worker:
     text: str = ""
     phase: str = "start"
     since: float = 0.0
+    begun: float = 0.0  # seconds of the processor when the phase began
 
 
 class Watch:
@@ -78,7 +85,7 @@ class Watch:
     jobs
         How many processes.
     limit
-        Seconds that a build or a run may take.
+        Seconds of the processor that a build or a run may take.
     seconds
         No chunk begins this many seconds after the first one.
     """
@@ -150,7 +157,7 @@ class Watch:
             w.phase = "dead"
             return self._failed(w, "crashed", f"the process ended with {w.process.exitcode}\n\n{w.text}", say)
         over = {"start": _STARTING, "idle": 1e9, "draw": 15 * self.limit}.get(w.phase, self.limit)
-        if time.monotonic() - w.since > over:
+        if _is_over(w, over):
             _kill(w)
             why = f"the {w.phase} took more than {over:.0f} s"
             w.phase = "dead"
@@ -174,14 +181,14 @@ class Watch:
         if kind == "ready":
             w.phase = "idle"
         elif kind == "program":
-            w.text, w.phase = rest[0], "draw"
+            (w.text, w.begun), w.phase = rest, "draw"
         elif kind == "end":
-            name, seconds = rest
+            name, seconds, w.begun = rest
             if seconds > self.summary.slowest.get(name, (0.0, ""))[0]:
                 self.summary.slowest[name] = (seconds, w.text)
             w.phase = "draw"
         else:
-            w.phase = kind
+            w.phase, (w.begun,) = kind, rest
         w.since = time.monotonic()
 
     def _failed(self, w: _Worker, kind: str, text: str, say: Callable[[str], Any]) -> list[Chunk]:
@@ -214,6 +221,9 @@ def serve(
         def call(self, kernel: Any, params: Any, arrays: Any) -> None:
             _timed(pipe, "run", lambda: super(Telling, self).call(kernel, params, arrays))
 
+    def note(text: str) -> None:
+        pipe.send(("program", text, own_effort()))
+
     session = Telling(target, runtime, seed, options=options)
     pipe.send(("ready",))
     while True:
@@ -222,7 +232,7 @@ def serve(
         except EOFError:
             return
         try:
-            search(chunk, session, lambda *x: pipe.send(("told", *x)), lambda text: pipe.send(("program", text)))
+            search(chunk, session, lambda *x: pipe.send(("told", *x)), note)
         except WrongProgram as error:
             pipe.send(("wrong", str(error), error.example, error.lost))
         except Exception:  # a defect of the fuzzer itself is a failure like others
@@ -232,12 +242,22 @@ def serve(
 
 
 def _timed(pipe: Connection, name: str, function: Callable[[], Any]) -> Any:
-    pipe.send((name,))
-    start = time.monotonic()
+    start, begun = time.monotonic(), own_effort()
+    pipe.send((name, begun))
     try:
         return function()
     finally:
-        pipe.send(("end", name, time.monotonic() - start))
+        now = own_effort()
+        pipe.send(("end", name, min(time.monotonic() - start, now - begun), now))
+
+
+def _is_over(w: _Worker, limit: float) -> bool:
+    """Return whether a phase has used more than its time: by the clock where the system does not tell."""
+    passed = time.monotonic() - w.since
+    if passed <= limit or w.phase == "idle":
+        return False
+    used = effort(w.process.pid) if w.phase != "start" else None
+    return used is None or used - w.begun > limit or passed > _WAITING * limit
 
 
 def _kill(w: _Worker) -> None:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from tile_core.compat.tvm import tirx
 from tile_core.errors.language import EndlessTrace, RuntimeElse
 from tile_core.ir import nodes
+from tile_core.records import dataclass
 from tile_core.trace.conditions import as_condition
 from tile_core.values.builder import Builder, Scope
 from tile_core.values.value import Value

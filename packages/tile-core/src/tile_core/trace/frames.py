@@ -10,7 +10,7 @@ Two rules keep Python's meaning of names, although a runtime branch or loop body
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import takewhile
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
@@ -25,6 +25,7 @@ from tile_core.errors.language import (
     RuntimeReturn,
     UsedAfterScope,
 )
+from tile_core.records import dataclass
 from tile_core.trace.assign import check_lost, read, settled, shares, tile_named
 from tile_core.trace.branches import MOST_TRACED, Branch, Loop, PythonBranch, While
 from tile_core.trace.conditions import as_condition

@@ -89,8 +89,11 @@ def tensor(builder: Builder, name: str, declared: TensorType) -> tuple[BufferVar
         str(dtype),
         tuple(_plain(d) for d in shape),
         None if steps is None else tuple(map(_plain, steps)),
+        declared.pointee is not None,
     )
-    return buffer, Buffer(buffer, shape, dtype, "global", name), info
+    value = Buffer(buffer, shape, dtype, "global", name)
+    value.pointee = declared.pointee
+    return buffer, value, info
 
 
 def _is_wide(shape: Sequence[Index], strides: Sequence[Index] | None) -> bool:

@@ -13,10 +13,10 @@ import functools
 import types
 import weakref
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 
 from tile_core.errors import Where
 from tile_core.errors.language import NoSource, SourceChanged
+from tile_core.records import dataclass
 from tile_core.trace.rewrite import function_node, rewrite_function
 from tile_core.trace.source_text import definition_of, is_text_of, lines_of
 from tile_core.values.builder import SUPPORT

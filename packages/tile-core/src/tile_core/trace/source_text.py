@@ -158,13 +158,13 @@ def _plain(value: object) -> object:
 
 
 def _without_assertions(node: ast.FunctionDef) -> ast.FunctionDef:
-    class Rule(ast.NodeTransformer):
+    class RuleTransformer(ast.NodeTransformer):
         def visit_Assert(self, node: ast.Assert) -> ast.stmt:
             return ast.copy_location(ast.Pass(), node)
 
     import copy
 
-    changed: ast.FunctionDef = Rule().visit(copy.deepcopy(node))
+    changed: ast.FunctionDef = RuleTransformer().visit(copy.deepcopy(node))
     return changed
 
 

@@ -24,9 +24,9 @@ from tile_core.errors.language import (
 from tile_core.ir import nodes
 from tile_core.values.builder import current
 from tile_core.values.checks import python_int, shown
+from tile_core.values.constants import constant
 from tile_core.values.numpy_like import adopt
-from tile_core.values.promotion import weak_type
-from tile_core.values.scalar import Index, Scalar, Value, as_value, cast, constant_of, simplify
+from tile_core.values.scalar import Index, Scalar, Value, as_value, cast, constant_of, is_python, simplify
 
 Item = Union[int, Value, "Buffer", slice, EllipsisType, None]
 """What indexes one dimension of a buffer."""
@@ -146,9 +146,12 @@ class Buffer:
         Whether a scalar variable was just allocated and has no user-given name yet.
     temporary
         Whether it holds the value of an expression of tiles without a name: what is written to it is lost.
+    pointee
+        Of a table of addresses: the element type at each of them.
     """
 
     temporary = False
+    pointee: DType | None = None
 
     def __init__(self, var: BufferVar, shape: Sequence[Index], dtype: DType, scope: str, name: str) -> None:
         self.fresh = scope == "local.var"
@@ -167,6 +170,11 @@ class Buffer:
     def is_scalar(self) -> bool:
         """Whether the buffer represents one scalar: a variable (``alloc_var``) or a tensor of rank 0."""
         return self.scope == "local.var" or not self.shape
+
+    @property
+    def data(self) -> Buffer:
+        """Its storage, for ``T.Tensor(shape, dtype, A.data)``: the buffer itself."""
+        return self
 
     def whole(self) -> Region:
         """Return the region that covers the buffer."""
@@ -279,6 +287,10 @@ def _bad_index(item: object) -> BadOperand:
     found = f"an index of type {getattr(item, 'dtype', type(item).__name__)}"
     if isinstance(item, float) or (isinstance(item, Value) and item.dtype.is_float):
         return BadOperand(found=found, fix='divide with // for an integer, or convert with T.cast(value, "int32")')
+    if getattr(item, "dtype", None) == "bool":
+        return BadOperand(
+            found=found, fix="choose elements with T.where(condition, a, b), as in x[...] = T.where(x > 0, x, 0)"
+        )
     if isinstance(item, (tuple, list)):
         fix = f"it holds {len(item)} indices: unpack it where it is bound, `for i, j in ...` or `as (bx, by)`"
         return BadOperand(found=found, fix=fix)
@@ -418,12 +430,12 @@ def _is_assignable(buffer: Buffer, index: Indices, value: object) -> bool:
 
 
 def _literal(value: object, dtype: DTypeLike) -> Value:
-    if type(value) not in (bool, int, float) or (dtype == "bool" and not isinstance(value, bool)):
+    if not is_python(value) or (dtype == "bool" and not isinstance(value, bool)):
         return as_value(value)
     if isinstance(value, float) and dtype.is_integer:
         # C and Python truncate; a constant fraction is more likely a mistake, which as_value reports.
         return as_value(value, dtype)
-    return as_value(value, dtype if not dtype.is_narrow else weak_type(value, dtype))
+    return constant(value, dtype) if dtype.is_narrow else as_value(value, dtype)
 
 
 def _no_element(buffer: BufferVar, index: Indices, target: Value | Region, value: object) -> BadStore:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import sys
 import threading
 import weakref
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Protocol
 
@@ -70,6 +70,8 @@ class Scope:
         Whether a ``break`` or ``continue`` makes the following code unreachable.
     depth
         Number of loops around the statements.
+    loop
+        Of a loop's statements: its name in the language.
     """
 
     def __init__(self, kind: str, parent: Scope | None, *, runtime: bool) -> None:
@@ -79,6 +81,7 @@ class Scope:
         self.statements: list[Stmt | StatementSlot] = []
         self.closed = False
         self.ended = False
+        self.loop = ""
         self.depth: int = (0 if parent is None else parent.depth) + (kind in _LOOPS)
 
     def slot(self) -> StatementSlot:
@@ -208,22 +211,13 @@ class Builder:
         """Watch a value that reads memory."""
         self._pending[id(value)] = weakref.ref(value)
 
-    def materialise(self, buffers: Iterable[BufferVar], keep: Iterable[object] = ()) -> None:
-        """Remember this position for the values that read one of ``buffers``, which are about to be written.
-
-        Parameters
-        ----------
-        buffers
-            IR buffers about to be written.
-        keep
-            Values that the writing statement itself consumes.
-        """
-        written, kept = list(buffers), list(keep)
+    def materialise(self, buffers: Sequence[BufferVar]) -> None:
+        """Remember this position for the values that read one of ``buffers``, which are about to be written."""
         for key, ref in list(self._pending.items()):
             value = ref()
             if value is None or value.scope.closed or not value.reads:
                 del self._pending[key]
-            elif not any(value is k for k in kept) and any(r.same_as(w) for r in value.reads for w in written):
+            elif any(r.same_as(w) for r in value.reads for w in buffers):
                 value.slot = value.scope.slot()
                 del self._pending[key]
 

@@ -10,6 +10,7 @@ from tile_core.dtypes import DType, integer_range, largest
 from tile_core.dtypes import dtype as to_dtype
 from tile_core.values import scalar
 from tile_core.values.checks import argument
+from tile_core.values.constants import constant
 from tile_core.values.promotion import computed
 from tile_core.values.roundings import cast_as_named
 from tile_core.values.scalar import Scalar, is_python
@@ -48,7 +49,7 @@ def cast(
     if isinstance(value, float) and element.is_integer:
         value = _truncated(value, element)
     if is_python(value):
-        value = as_value(bool(value) if element == "bool" else value, computed(element))
+        return constant(bool(value) if element == "bool" else value, element)
     return scalar.cast(value, element)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import inspect
 from collections.abc import Callable
 from typing import ParamSpec, TypeVar
 
@@ -14,10 +15,15 @@ R = TypeVar("R")
 
 def elementwise(function: Callable[P, R]) -> Callable[P, R]:
     """Let a function of scalars take tiles, element by element; keywords with tiles too."""
+    signature = inspect.signature(function)
 
     @functools.wraps(function)
     def applied(*args: P.args, **keywords: P.kwargs) -> R:
         if any(map(is_tile, args)) or any(map(is_tile, keywords.values())):
+            try:
+                signature.bind(*args, **keywords)
+            except TypeError as error:  # the function itself is called later, where nobody would see whose fault it is
+                raise TypeError(f"{function.__name__}() {error}") from None
             return TileValue(function, (*args, *keywords.values()), tuple(keywords))  # type: ignore[return-value]
         return function(*args, **keywords)
 

@@ -67,22 +67,22 @@ def _extreme2(name: str, a: Scalar, b: Scalar, nan_propagate: bool) -> Number:
 
 
 @elementwise
-def clamp(x: Scalar, low: Scalar | None = None, high: Scalar | None = None) -> Number:
-    """Return ``x`` limited to [``low``, ``high``] in the type of ``x``; NaN stays NaN, and ``None`` is no limit.
+def clamp(x: Scalar, min_val: Scalar | None = None, max_val: Scalar | None = None) -> Number:
+    """Return ``x`` limited to [``min_val``, ``max_val``] in the type of ``x``; NaN stays NaN, and ``None`` is no limit.
 
     Raises
     ------
     BadArgument
         If there is no limit at all.
     """
-    if low is None and high is None:
-        raise argument("clamp", "low", "None, and high too", "a limit", "give low, high or both")
-    if is_python(x) and all(limit is None or is_python(limit) for limit in (low, high)):
-        numbers: Any = (x, low, high)
+    if min_val is None and max_val is None:
+        raise argument("clamp", "min_val", "None, and max_val too", "a limit", "give min_val, max_val or both")
+    if is_python(x) and all(limit is None or is_python(limit) for limit in (min_val, max_val)):
+        numbers: Any = (x, min_val, max_val)
         return _clamped(*numbers)
-    least = None if low is None else promote(x, low)
+    least = None if min_val is None else promote(x, min_val)
     value = as_value(x) if least is None else least[0]
-    most = None if high is None else promote(value, high)
+    most = None if max_val is None else promote(value, max_val)
     value = value if most is None else most[0]
     bounds = [None if pair is None else scalar.cast(pair[1], value.dtype) for pair in (least, most)]
     from tile_core.numerics.minmax import clamp_expr

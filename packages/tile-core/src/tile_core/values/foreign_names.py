@@ -13,8 +13,9 @@ _INSTEAD = {
     "dot matmul mm bmm mma tensordot einsum": "T.gemm(A, B, C) adds A @ B to C",
     "load store": "T.copy(src, dst) moves tiles; A[i, j] reads and writes one element",
     "ifelse cond": "T.if_then_else(condition, a, b) chooses",
-    "arange add sub subtract mul multiply div divide neg negative square map vmap": (
-        "compute element by element: `for i, j in T.Parallel(M, N): ...`"
+    "arange map vmap": "compute element by element: `for i, j in T.Parallel(M, N): ...`",
+    "add sub subtract mul multiply div divide neg negative square": (
+        "operators take whole tiles, x * 2 + y, or their elements in `for i, j in T.Parallel(M, N): ...`"
     ),
     "zeros ones full zeros_like ones_like full_like array asarray": (
         "allocate with T.alloc_fragment or T.alloc_shared, then T.fill(buffer, value)"
@@ -23,16 +24,37 @@ _INSTEAD = {
     "argsort": "T.topk(src, values, indices) gives the indices of elements in order; T.sort sorts values",
     "associative_scan": "T.scan_with(function, src, dst, dim=..., identity=...)",
     "fold": "T.reduce_with(function, src, dst, dim=..., identity=...)",
-    "clip": "T.clamp(value, low, high)",
+    "clip": "T.clamp(value, min_val, max_val)",
     "maximum": "T.max(a, b)",
     "minimum": "T.min(a, b)",
-    "astype": "T.cast(value, dtype)",
+    "astype to type": "T.cast(value, dtype), or value.astype(dtype)",
     "absolute": "T.abs(value)",
     "popcnt": "T.popcount(value)",
     "permute": "T.transpose(src, dst)",
     "program_id": "the names of `with T.Kernel(...) as (bx, by)` are the block's numbers",
     "num_programs": "the extents given to T.Kernel are the numbers of blocks",
-    "syncthreads": "T.sync_threads()",
+    "syncthreads sync_block debug_barrier": "T.sync_threads()",
+    "get_thread_idx thread_idx threadIdx thread_id tid": "T.get_thread_binding(axis) is the number of a thread",
+    "get_block_idx block_idx blockIdx block_id": (
+        "the names of `with T.Kernel(...) as (bx, by)` are the block's numbers"
+    ),
+    "lane_id laneid get_lane_id": "T.get_lane_idx()",
+    "warp_id warpid get_warp_id": "T.get_warp_idx()",
+    "shfl_xor_sync": "T.shfl_xor(value, mask)",
+    "shfl_up_sync": "T.shfl_up(value, delta)",
+    "shfl_down_sync": "T.shfl_down(value, delta)",
+    "alloc_register alloc_registers alloc_reg": (
+        "T.alloc_fragment(shape, dtype) is a tile in registers, T.alloc_local an array of each thread"
+    ),
+    "atomic_cas atomic_xchg atomic_exch compare_and_swap": (
+        "T.atomic_add, atomic_max, atomic_min, atomic_and, atomic_or and atomic_xor update an element"
+    ),
+    "logical_and": "a & b, or T.all_of(a, b)",
+    "logical_or": "a | b, or T.any_of(a, b)",
+    "logical_not": "~a of conditions",
+    "relu": "T.max(x, 0)",
+    "device_print printf": "T.print(value)",
+    "static_assert": "Python's assert",
     "cdiv": "T.ceildiv(a, b)",
     "range": "write `for i in range(n)` or T.serial(n)",
 }
@@ -56,8 +78,8 @@ _KEYWORDS = {
     "clear_accum": "clear zero_init init_zero",
     "init": "initial value initial_value",
     "step": "stride",
-    "low": "min a_min lower",
-    "high": "max a_max upper",
+    "min_val": "min a_min low lower",
+    "max_val": "max a_max high upper",
 }
 
 #: Keyword of another library -> the keywords that it may be here, the likeliest first.

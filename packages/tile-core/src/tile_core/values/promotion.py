@@ -45,6 +45,20 @@ def float_type(dtype: DType) -> DType:
     return DTYPES["float64" if dtype in ("float64", "int64", "uint64") else "float32"]
 
 
+def rounded(number: float, dtype: DType) -> float:
+    """Return a Python number that fits a float type as the number of that type next to it.
+
+    So what is printed or folded later is rounded no more.
+    """
+    from tile_core.numerics.literals import round_number
+
+    if not math.isfinite(number):
+        return number
+    # What rounds to the greatest value may be greater than it.
+    top = largest(dtype)
+    return round_number(max(-top, min(number, top)), str(dtype))
+
+
 def check_fits(x: float, dtype: DType) -> None:
     """Refuse a Python number that ``dtype`` cannot hold.
 

@@ -11,11 +11,12 @@ from tile_core.dtypes import DTYPES, DType, integer_range, largest
 from tile_core.errors.language import BadArgument
 from tile_core.ir import nodes
 from tile_core.numerics.build import bind
-from tile_core.numerics.directed import DIRECTIONS, clamp_expr, round_expr, round_number
+from tile_core.numerics.directed import DIRECTIONS, clamp_expr, round_expr
+from tile_core.numerics.literals import round_number
 from tile_core.numerics.truncation import truncated
 from tile_core.values import scalar
 from tile_core.values.checks import argument, python_int, shown
-from tile_core.values.promotion import computed
+from tile_core.values.constants import constant
 from tile_core.values.scalar import Scalar, Value, as_value, derive, is_python
 
 MODES = ("rn", *DIRECTIONS)
@@ -140,10 +141,10 @@ def _constant(number: float, to: DType, mode: str | None, saturate: bool) -> Val
     if to == "bool":
         return _untouched(as_value(number), to, mode)
     if mode in DIRECTIONS:
-        number = round_number(float(number), str(to), mode)
+        number = round_number(number, str(to), mode)
     if saturate and number == number:
         number = max(-largest(to), min(number, largest(to)))
-    return scalar.cast(as_value(float(number), computed(to)), to)
+    return constant(number, to)
 
 
 def _untouched(value: Value, to: DType, mode: str | None) -> Value:

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any, NoReturn, Protocol, TypeGuard, Union
 
 from tile_core.compat.tvm import ir, tirx
 from tile_core.compat.types import BinaryNode, BufferVar, DTypeLike, Expr, Var
-from tile_core.dtypes import DTYPES, DType, largest
+from tile_core.dtypes import DTYPES, DType
 from tile_core.dtypes import dtype as to_dtype
 from tile_core.errors.language import BadOperand, NotCompileTime
 from tile_core.ir import nodes
 from tile_core.values import builder as _builder
 from tile_core.values.numpy_like import adopt
-from tile_core.values.promotion import check_fits, common_type, computed, weak_type
+from tile_core.values.promotion import check_fits, common_type, computed, rounded, weak_type
 from tile_core.vocabulary import word
 
 if TYPE_CHECKING:
@@ -224,9 +224,8 @@ def as_value(x: Any, dtype: DType | None = None) -> Value:
         if dtype == "int32" and not -(2**31) <= x < 2**31:
             dtype = to_dtype("int64")
     check_fits(x, dtype)
-    if isinstance(x, float) and dtype.is_float and x == x and abs(x) != float("inf"):
-        # A literal that rounds to the greatest value: TVM would refuse it.
-        x = max(-largest(dtype), min(x, largest(dtype)))
+    if dtype.is_float:
+        x = rounded(x, dtype)
     return Value(nodes.const(x, tvm_name(dtype)), dtype)
 
 
@@ -268,7 +267,7 @@ def cast(value: Scalar, dtype: DType) -> Value:
     if dtype == "tfloat32" and value.dtype != "tfloat32":
         from tile_core.numerics.exprs import round_tfloat32_expr
 
-        return derive(round_tfloat32_expr(nodes.cast(value.expr, "float32")), dtype, value)
+        return derive(round_tfloat32_expr(value.expr), dtype, value)
     if dtype == "bool":
         return derive(tirx.NE(value.expr, nodes.zero(source)), dtype, value)
     if value.dtype.is_narrow and (dtype.is_narrow or not dtype.is_float):
@@ -483,7 +482,8 @@ def refuse_zero(symbol: str, divisor: object) -> None:
 def need_integer(symbol: str, value: Value) -> None:
     """Refuse a value that is neither an integer nor a bool."""
     if not (value.dtype.is_integer or value.dtype == "bool"):
-        raise BadOperand(found=f"{symbol} on a {value.dtype} value")
+        fix = 'it takes integers: convert with T.cast(value, "int32"), or T.reinterpret for the bits'
+        raise BadOperand(found=f"{symbol} on a {value.dtype} value", fix=fix)
 
 
 def describe(x: object) -> str:

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from tile_core.compat.types import DTypeLike, Var
 from tile_core.dtypes import DType
 from tile_core.dtypes import dtype as to_dtype
 from tile_core.errors.language import BadArgument
 from tile_core.errors.places import placed
+from tile_core.records import dataclass
 
 if TYPE_CHECKING:
+    from tile_core.values.buffer import Buffer as BufferValue
     from tile_core.values.scalar import Index, Shape, Value
 
 
@@ -29,11 +30,14 @@ class TensorType:
         Element type.
     strides
         Strides in elements, or ``None`` for contiguous row-major memory.
+    pointee
+        Of a table of addresses, which are ``int64``: the element type at each of them.
     """
 
     shape: tuple[Index, ...]
     dtype: DType
     strides: tuple[Index, ...] | None = None
+    pointee: DType | None = None
 
 
 @dataclass(frozen=True)
@@ -61,23 +65,32 @@ class _TensorFactory:
 
     @placed
     def __call__(
-        self, shape: Shape, dtype: DTypeLike = "float32", strides: Shape | None = None, **hints: object
+        self,
+        shape: Shape,
+        dtype: DTypeLike | PointerType | _PointerFactory = "float32",
+        strides: Shape | BufferValue | None = None,
+        **hints: object,
     ) -> TensorType:
-        """Declare a tensor.
+        """Declare a tensor, or return a view of a buffer: ``T.Tensor(shape, dtype, other.data)`` is ``T.view``.
 
         Parameters
         ----------
         shape
             Extents, outermost first.
         dtype
-            Element type.
+            Element type; ``T.ptr`` or ``T.ptr(dtype)`` for a table of addresses, see ``T.make_tensor``.
         strides
-            Strides in elements; ``None`` for contiguous row-major memory.
+            Strides in elements; ``None`` for contiguous row-major memory. Or a buffer, whose storage is meant.
         **hints
-            ``scope`` and similar keywords of other dialects; no effect.
+            ``data``, a buffer too; ``scope`` and similar keywords of other dialects; no effect.
         """
         from tile_core.values.checks import hints as check_hints
 
+        memory = strides if hasattr(strides, "whole") else hints.pop("data", None)
+        if memory is not None:
+            from tile_core.vocabulary import word
+
+            return cast("TensorType", word("view")(memory, shape, dtype))
         check_hints(self.name, hints, _DIALECTS)
         dims = _dims(self.name, "shape", shape)
         if strides is not None:
@@ -87,6 +100,10 @@ class _TensorFactory:
                     function=self.name, name="strides", found=f"{len(strides)} strides", expected=f"{len(dims)}",
                     instead="give one stride per dimension",
                 )  # fmt: skip
+        if isinstance(dtype, (PointerType, _PointerFactory)):
+            return TensorType(
+                dims, to_dtype("int64"), strides, (dtype if isinstance(dtype, PointerType) else ptr()).dtype
+            )
         kind = to_dtype(dtype)
         if kind.is_packed and (strides is not None or not dims):
             raise BadArgument(
@@ -130,7 +147,9 @@ ptr = _PointerFactory()
 Ref = _RefType()
 
 
-def StridedTensor(shape: Shape, strides: Shape | None, dtype: DTypeLike = "float32") -> TensorType:
+def StridedTensor(
+    shape: Shape, strides: Shape | None, dtype: DTypeLike | PointerType | _PointerFactory = "float32"
+) -> TensorType:
     """Declare a tensor with strides in elements, one per dimension: ints or symbols."""
     return _TensorFactory("StridedTensor")(shape, dtype, strides)
 
@@ -181,7 +200,11 @@ def _symbol(name: str, dtype: str) -> Value:
 
 def _is_type(x: object) -> bool:
     """Whether an object names an element type: an extent is an int, a symbol, or unknown yet."""
-    return isinstance(x, (str, type)) or type(x).__name__ == "dtype" or type(x).__module__.startswith("numpy.dtype")
+    return (
+        isinstance(x, (str, type, PointerType, _PointerFactory))
+        or type(x).__name__ == "dtype"
+        or type(x).__module__.startswith("numpy.dtype")
+    )
 
 
 def _dims(function: str, name: str, dims: Any) -> tuple[Index, ...]:

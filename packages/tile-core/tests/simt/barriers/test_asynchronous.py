@@ -127,16 +127,37 @@ def test_a_barrier_of_threads_ends_nothing():
 
 def test_a_wait_ends_it_for_the_thread_and_a_barrier_for_the_others():
     c = Async()
-    found, report = c.placed(copy_until(c, calls.UNTIL_GROUP), calls.async_wait(0), c.get())
-    assert found == ["instruction", "async_wait", "sync_threads", "store B"]
+    found, report = c.placed(copy_until(c, calls.UNTIL_GROUP), calls.async_commit(), calls.async_wait(0), c.get())
+    assert found == ["instruction", "async_commit", "async_wait", "sync_threads", "store B"]
     assert [b.hazard for b in report] == ["write, read"]
 
 
-@pytest.mark.parametrize("before", [calls.async_wait(1), calls.async_commit()])
-def test_a_wait_for_less_does_not_end_it(before):
-    c = Async()
+@pytest.mark.parametrize("before", [(0, 1), (0,), (0, 0), (1,), (2, 0, 2), (0, 2, 0), (0, 0, 2)], ids=str)
+def test_a_wait_is_for_groups_that_have_ended_since(before):
+    """A step ends a group (0), or waits for all groups but the latest of a number one less."""
+    c, ended, groups = Async(), False, 0
+    steps = []
+    for n in before:
+        if n == 0:
+            steps.append(calls.async_commit())
+            groups += 1
+        else:
+            steps.append(calls.async_wait(n - 1))
+            ended = ended or groups > n - 1
+    if ended:
+        c.placed(copy_until(c, calls.UNTIL_GROUP), *steps, c.get())
+        return
     with pytest.raises(NotWaitedFor):
-        c.placed(copy_until(c, calls.UNTIL_GROUP), before, c.get())
+        c.placed(copy_until(c, calls.UNTIL_GROUP), *steps, c.get())
+
+
+def test_no_copy_of_a_group_outlives_its_block():
+    c = Async()
+    i = nodes.fresh("i")
+    body = nodes.seq([copy_until(c, calls.UNTIL_GROUP), calls.async_commit()])
+    grid = nodes.for_loop(i, 4, body, "grid", annotations={nodes.AXIS: nodes.int_const(0)})
+    with pytest.raises(NotWaitedFor, match="S is given up at the end of the block while the asynchronous write"):
+        c.placed(grid)
 
 
 def test_operands_that_are_read_may_not_be_written():

@@ -10,6 +10,7 @@ from tile_core.ir import nodes
 from tile_core.ir.visit import collect
 from tile_core.layout import column_major, make_swizzled_layout
 from tile_core.simt.memory.alignment import Aligned, factor, row_symbols, strides_of, together
+from tile_core.simt.memory.launch_assumptions import relied
 from tile_core.simt.memory.vectorize import vectorize
 from tile_core.target import Capabilities
 from tile_core.testing.machine import Machine, element_of
@@ -248,3 +249,98 @@ def test_factors():
         (nodes.int_const(0), 0), (nodes.int_const(-8), 8), (x * y, 12), (tirx.shift_left(y, 3), 8), (tirx.min(x, 8), 4),
     ):  # fmt: skip
         assert factor(value, known) == want, value
+
+
+def chosen(condition, x, other):
+    return tirx.if_then_else(condition, x, other)
+
+
+def test_rows_by_number_are_read_whole():
+    """A condition that all iterations share is asked once, and the number of a row may be read from memory."""
+    a, b, rows = memory((5, 16), "float16", "A"), memory((6, 16), "float16", "B"), memory((6,), "int32", "R")
+    t = nodes.fresh("t")
+
+    def body(v):
+        row = nodes.load(rows, [t // 2])
+        inside = tirx.all(row >= 0, row < 5)
+        there = nodes.load(a, [tirx.floormod(row, 5), t % 2 * 8 + v])
+        return nodes.store(b, chosen(inside, there, nodes.const(7, "float16")), [t // 2, t % 2 * 8 + v])
+
+    new = check(nodes.for_loop(t, 12, turns(8, body)), everywhere(a, b), [a, b, rows])
+    assert sorted(moves(new)) == [("B", "A", 16), ("B", "B_v", 16)]
+
+
+def test_conditions_that_differ_stay():
+    """A condition on the element, on a binding, or on what the loop writes cannot be asked in front of it."""
+    a, b, r = memory((16,), "int32", "A"), memory((16,), "int32", "B"), memory((16,), "int32", "R")
+
+    def by_element(v):
+        return nodes.store(b, chosen(v < 3, nodes.load(a, [v]), nodes.const(7, "int32")), [v])
+
+    def by_binding(v):
+        x = nodes.fresh("x", "int32")
+        inside = chosen(x > 50, nodes.load(a, [v]), nodes.const(7, "int32"))
+        return nodes.seq([tirx.Bind(x, nodes.load(r, [v])), nodes.store(b, inside, [v])])
+
+    def by_written(v):
+        return nodes.store(b, chosen(nodes.load(b, [0]) > 50, nodes.load(a, [v]), nodes.const(7, "int32")), [v])
+
+    def number_is_written(v):
+        return nodes.store(b, nodes.load(a, [tirx.floormod(nodes.load(b, [1]), 4) + v]), [v])
+
+    for body in (by_element, by_binding, by_written, number_is_written):
+        new = check(turns(4, body), everywhere(a, b, r), [a, b, r])
+        assert ("A_v", "A", 16) not in moves(new)
+        assert ("B", "A", 16) not in moves(new)
+
+
+def test_choices_within_choices():
+    """Two conditions give four loops; a third one stays inside of them."""
+    arrays = [memory((16,), "int32", name) for name in "ABCD"]
+    b, r = memory((16,), "int32", "O"), memory((3,), "int32", "R")
+
+    def body(v):
+        x = nodes.load(arrays[0], [v])
+        for i, other in enumerate(arrays[1:]):
+            x = chosen(nodes.load(r, [i]) > 50, nodes.load(other, [v]), x)
+        return nodes.store(b, x, [v])
+
+    new = check(turns(4, body), everywhere(*arrays, b), [*arrays, b, r])
+    assert len(collect(new, tirx.IfThenElse)) == 3
+
+
+def test_views_begin_where_their_buffer_does():
+    """A view has the alignment of its buffer, which the launch then has to promise."""
+    a, b = memory((64,), "float16", "A"), memory((16,), "uint64", "B")
+    view = tirx.decl_buffer([16], "uint64", "view", data=tirx.buffer_data(a), layout=None)
+    t = nodes.fresh("t")
+    copy = nodes.for_loop(t, 8, turns(2, lambda v: nodes.store(b, nodes.load(view, [t * 2 + v]), [t * 2 + v])))
+    body = nodes.seq([tirx.DeclBuffer(view, data=tirx.buffer_data(a)), copy])
+    assert moves(vectorize(body, WIDTHS, everywhere(a, b))) == [("B", "view", 16)]
+    assert moves(vectorize(body, WIDTHS, Aligned({b: 16}))) == [("B", "B_v", 16)]
+    promised = relied(vectorize(body, WIDTHS, everywhere(a, b)), everywhere(a, b))
+    assert promised.addresses[a] == 16
+
+
+def test_bindings_that_iterations_share_are_made_before_them():
+    """The number of a row is read once; a binding behind a store, or of an element, stays where it is."""
+    a, b, rows = memory((5, 16), "float16", "A"), memory((6, 16), "float16", "B"), memory((6,), "int32", "R")
+    t = nodes.fresh("t")
+
+    def body(v):
+        row, again = nodes.fresh("row"), nodes.fresh("again")
+        there = nodes.load(a, [tirx.floormod(row, 5), t % 2 * 8 + v])
+        return nodes.seq([
+            tirx.Bind(row, nodes.load(rows, [t // 2])),
+            nodes.store(b, chosen(tirx.all(row >= 0, row < 90), there, there), [t // 2, t % 2 * 8 + v]),
+            tirx.Bind(again, nodes.load(rows, [t // 2]) + 1),
+            nodes.store(rows, again, [t // 2]),
+        ])  # fmt: skip
+
+    def first_two(v):
+        return nodes.seq(list(body(v).seq)[:2])
+
+    new = check(nodes.for_loop(t, 12, turns(8, first_two)), everywhere(a, b), [a, b, rows])
+    assert set(moves(new)) == {("B", "A", 16)}
+    new = check(nodes.for_loop(t, 12, turns(8, body)), everywhere(a, b), [a, b, rows])
+    assert ("B", "A", 16) not in moves(new)

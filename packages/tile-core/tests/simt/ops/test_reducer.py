@@ -121,7 +121,21 @@ def test_programs_that_allow_copies() -> None:
 
     assert life(plain)
     assert life(several)
-    assert life(turns, "max") is False  # complete only if the loop runs at all
+    assert life(turns, "max")
+
+    @T.prim_func
+    def left(A: T.Tensor((17, 40), "float32"), B: T.Tensor((17,), "float32"), n: T.int32):
+        with T.Kernel(2, threads=64):
+            top = T.alloc_reducer((17,), "float32", op="max")
+            T.fill(top, -1.0)
+            for _ in T.serial(n):
+                T.fill(top, -1.0)
+                for i, j in T.Parallel(17, 40):
+                    top[i] = T.max(top[i], A[i, j])
+                T.finalize_reducer(top)
+            T.copy(top, B)
+
+    assert life(left, "max") is False  # complete only if the loop runs at all
 
 
 def test_programs_that_need_one_copy() -> None:

@@ -70,7 +70,7 @@ def test_widths_and_threads(width: int, dim: int) -> None:
         check(reduce(a, "float32", "sum", dim, threads, to=None, scope="global"), a.sum(dim))
 
 
-@pytest.mark.parametrize("threads", [31, 48, 96, 128])
+@pytest.mark.parametrize("threads", [31, 48, 96, 128, 256, 288, 1024])
 def test_one_dimension(threads: int) -> None:
     rng = np.random.default_rng(threads)
     for n in (1, 5, 31, 100, 257):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from tile_core.simt.pipelining.programs import in_cluster
 from tile_core.simt.pipelining.schedule import (
     Arrive,
     Commit,
@@ -102,6 +103,17 @@ def lasting_transacted(stages=3, trips=None):
     waits, _, expect, issue, _ = made.programs[0].trip
     trip = (waits, Use(lasts=True), WaitUses(1), Sync(), expect, issue)
     return edited(made, trip=trip, after=(WaitUses(0), Sync()))
+
+
+def clustered(stages=3, trips=None, sets=((0, 1),), each="warp", blocks=2):
+    """The blocks of a cluster bring one of two tiles together."""
+    rows = ((0, 1), (2, 3)) if blocks == 4 else ()
+    copies = (replace(COPIES[0], together=rows), replace(COPIES[1], together=sets))
+    group = CopyGroup("copies", copies, BLOCK.leader, Transactions("full"))
+    program = in_cluster(BLOCK, stages, (group,), "free", each)
+    arrivals = (2 if blocks == 2 else 3) * {"thread": BLOCK.count, "warp": BLOCK.count // 32}[each]
+    barriers = (PhaseBarrier("full", 1), PhaseBarrier("free", arrivals))
+    return replace(schedule(stages, trips, (group,), (program,), barriers), blocks=blocks)
 
 
 def edited(made, number=0, **parts):

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from tile_core.emit.c_family import CPP_WORDS
+from tile_core.records import dataclass
 
 
 @dataclass(frozen=True)

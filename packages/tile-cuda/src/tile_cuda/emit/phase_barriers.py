@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 from tile_core.compat.types import Stmt
 from tile_core.ir import calls, nodes
 from tile_cuda.ptx.bulk import COMMIT, WAIT, wait_name
+from tile_cuda.ptx.tensor import COMMIT as PRODUCTS_ARRIVE
+from tile_cuda.target import overlaps
 
 if TYPE_CHECKING:
     from tile_core.emit.kernel_printer import KernelPrinter as _Printer
@@ -15,7 +17,9 @@ else:
 
 
 class PhaseBarriers(_Printer):
-    """Prints the calls of `tile_core.ir.calls` on barrier objects and on the asynchronous proxy."""
+    """Prints the calls of `tile_core.ir.calls` on barrier objects, clusters, launches and the asynchronous proxy."""
+
+    arch: str
 
     def write_barrier_init(self, s: Stmt) -> None:
         """Initialise an object."""
@@ -34,12 +38,39 @@ class PhaseBarriers(_Printer):
         self._instruction("mbarrier_expect_tx_relaxed_cta_shared_cta_b64", s)
 
     def write_barrier_arrive(self, s: Stmt) -> None:
-        """Arrive."""
-        self._instruction("mbarrier_arrive_shared_cta_b64", s)
+        """Arrive, in this block or in another one of the cluster."""
+        space = "cta" if len(s.value.args) == 1 else "cluster"
+        self._instruction(f"mbarrier_arrive_shared_{space}_b64", s)
+
+    def write_barrier_complete(self, s: Stmt) -> None:
+        """Let the products that the thread has issued arrive when they are complete."""
+        self._instruction(PRODUCTS_ARRIVE[1], s)
+
+    def write_in_flight(self, s: Stmt) -> None:
+        """Nothing: it says what instructions before it read."""
+
+    def write_cluster_arrive(self, s: Stmt) -> None:
+        """Arrive at the barrier of the cluster."""
+        relaxed = calls.RELAXED in (s.value.attrs or {})
+        self._instruction(f"barrier_cluster_arrive_{'relaxed' if relaxed else 'release'}", s)
+
+    def write_cluster_wait(self, s: Stmt) -> None:
+        """Wait at the barrier of the cluster."""
+        self._instruction("barrier_cluster_wait_acquire", s)
 
     def write_barrier_wait(self, s: Stmt) -> None:
         """Wait for the phase of a parity."""
         self._instruction(WAIT, s)
+
+    def write_launch_wait(self, s: Stmt) -> None:
+        """Wait for the launches before; where launches cannot overlap, there is nothing to wait for."""
+        if overlaps(self.arch):
+            self._instruction("griddepcontrol_wait", s)
+
+    def write_launch_trigger(self, s: Stmt) -> None:
+        """Let the next launch begin."""
+        if overlaps(self.arch):
+            self._instruction("griddepcontrol_launch_dependents", s)
 
     def write_store_commit(self, s: Stmt) -> None:
         """End a group of bulk copies out of shared memory."""

@@ -56,7 +56,7 @@ def dialect_of(arch: Arch, limits: Limits | None = None) -> Dialect:
 
     headers: tuple[Path, ...] = (HEADERS / "cuda_all.h",)
     if arch in TENSOR_MEMORY:
-        headers += (HEADERS / "ptx_tcgen05.h",)
+        headers += (HEADERS / "ptx_tcgen05_scaled.h",)
     flags = (f"-D__CUDA_ARCH__={arch.number * 10}", "-D__CUDACC__=1", "-fno-math-errno")
     limits = limits or Limits(max_cluster=max_cluster_of(arch))
     name = f"CUDA C++ for {arch}"

@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+
+from tile_core.records import dataclass
 
 # The call that stands for an opcode: name of the function in namespace ``ptx``; or why there is none.
 Find = Callable[[str], str]

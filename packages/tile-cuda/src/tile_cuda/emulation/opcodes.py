@@ -9,9 +9,9 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from itertools import product
 
+from tile_core.records import dataclass
 from tile_cuda.emulation import async_opcodes, tensor_opcodes, wgmma_opcodes
 from tile_cuda.emulation.asm import Refused
 
@@ -101,7 +101,7 @@ class _Finder:
 
 # ------------------------------------------------------------------------------------------------------------ the table
 
-SM80, SM89, SM90, SM100 = Arch(80), Arch(89), Arch(90), Arch(100)
+SM80, SM89, SM90, SM100, SM120A = Arch(80), Arch(89), Arch(90), Arch(100), Arch(120, "a")
 TENSOR_MEMORY = (Arch(100, "a"), Arch(100, "f"), Arch(103, "a"), Arch(110, "a"))
 GROUPS_OF_REGISTERS = (Arch(90, "a"), (Arch(100, "a"), Arch(103, "a"), Arch(110, "a"), Arch(120, "a")))
 INT8 = ("s8", "u8")
@@ -113,6 +113,7 @@ HALVES = ("f32.f16.f16.f32", "f16.f16.f16.f16", "f32.bf16.bf16.f32")
 def _table() -> dict[str, Model]:
     rows = (*_matrices(), *_products(), *_sparse_products(), *_copies(), *_conversions(), *_threads(), *_integers())
     table = {opcode: Model(_function(opcode), need) for opcode, need in rows}
+    table |= {opcode: Model(call, SM120A) for opcode, call in _scaled_products()}
     table |= {opcode: Model(call, SM90) for opcode, call in async_opcodes.rows()}
     table |= {opcode: Model(call, SM100) for opcode, call in async_opcodes.sm_100_rows()}
     for change in ("inc", "dec"):
@@ -158,6 +159,17 @@ def _sparse_products() -> Iterator[tuple[str, Arch]]:
         yield f"{head}.m16n8k{k}.row.col{saturates}.s32.{a}.{b}.s32", SM80
     for a, b in product(FP8, FP8):
         yield f"{head}.m16n8k64.row.col.f32.{a}.{b}.f32", SM89
+
+
+def _scaled_products() -> Iterator[tuple[str, str]]:
+    """Table 36: kind, types, scales, and how many of a row an instruction takes."""
+    head = "mma.sync.aligned"
+    for a, b in product(FP8, FP8):
+        opcode = f"{head}.m16n8k32.row.col.kind::mxf8f6f4.block_scale.scale_vec::1X.f32.{a}.{b}.f32.ue8m0"
+        yield opcode, f"mma_scaled<ptx::{a.capitalize()}, ptx::{b.capitalize()}, 8, ptx::UE8M0, 1>"
+    for kind, count, scale in (("mxf4", 2, "ue8m0"), ("mxf4nvf4", 2, "ue8m0"), ("mxf4nvf4", 4, "ue4m3")):
+        opcode = f"{head}.m16n8k64.row.col.kind::{kind}.block_scale.scale_vec::{count}X.f32.e2m1.e2m1.f32.{scale}"
+        yield opcode, f"mma_scaled<ptx::E2m1, ptx::E2m1, 4, ptx::{scale.upper()}, {count}>"
 
 
 def _copies() -> Iterator[tuple[str, Arch]]:

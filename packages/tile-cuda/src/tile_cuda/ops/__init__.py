@@ -9,16 +9,33 @@ from tile_cuda.ops.atomics import PtxAtomics
 from tile_cuda.ops.boxes import BULK
 from tile_cuda.ops.copy_async import AsyncCopy
 from tile_cuda.ops.copy_bulk import BulkCopy
+from tile_cuda.ops.copy_lanes import LaneCopy
+from tile_cuda.ops.copy_matrix import MatrixCopy
+from tile_cuda.ops.copy_to_block import CopyToBlock
 from tile_cuda.ops.four_rows import FourRowGather, FourRowScatter
 from tile_cuda.ops.gemm_mma import MmaGemm
+from tile_cuda.ops.gemm_scaled_mma import MmaGemmScaled
+from tile_cuda.ops.gemm_scaled_tensor import TensorGemmScaled
 from tile_cuda.ops.gemm_sp_mma import MmaGemmSp
+from tile_cuda.ops.gemm_sp_tensor import TensorGemmSp
 from tile_cuda.ops.gemm_sp_wgmma import WarpgroupGemmSp
 from tile_cuda.ops.gemm_tensor import TensorGemm
 from tile_cuda.ops.gemm_wgmma import WarpgroupGemm
+from tile_cuda.ops.move_sums import ReadSums, WriteSums
+from tile_cuda.ops.place_sums import PlaceSums
 from tile_cuda.ops.registers import SetRegisters
 from tile_cuda.ops.store_bulk import BulkStore, BulkUpdate
-from tile_cuda.ops.wait_uses import WaitUses
-from tile_cuda.target import FP8_MMA, GATHER4, SCATTER4, SETMAXNREG, TCGEN05, WGMMA
+from tile_cuda.ops.wait_uses import TensorWait, WarpgroupWait
+from tile_cuda.target import (
+    BLOCK_SCALED_MMA,
+    FP8_MMA,
+    GATHER4,
+    SCATTER4,
+    SETMAXNREG,
+    STMATRIX,
+    TCGEN05,
+    WGMMA,
+)
 
 if TYPE_CHECKING:
     from tile_core.lowering.variant import Variant
@@ -34,7 +51,11 @@ def variants(target: Target) -> tuple[Variant, ...]:
     bulk += (FourRowGather(),) if target.capabilities.fact(GATHER4) else ()
     bulk += (FourRowScatter(),) if target.capabilities.fact(SCATTER4) else ()
     groups: tuple[Variant, ...] = ()
-    groups += (WarpgroupGemm(), WarpgroupGemmSp(), WaitUses()) if target.capabilities.fact(WGMMA) else ()
+    groups += (LaneCopy(), *([MatrixCopy()] if target.capabilities.fact(STMATRIX) else []))
+    groups += (CopyToBlock(),) if target.capabilities.max_cluster > 1 else ()
+    groups += (WarpgroupGemm(), WarpgroupGemmSp(), WarpgroupWait()) if target.capabilities.fact(WGMMA) else ()
     groups += (SetRegisters(),) if target.capabilities.fact(SETMAXNREG) else ()
-    groups += (TensorGemm(),) if target.capabilities.fact(TCGEN05) else ()
+    if target.capabilities.fact(TCGEN05):
+        groups += (TensorGemm(), TensorGemmSp(), TensorGemmScaled(), TensorWait(), PlaceSums(), ReadSums(), WriteSums())
+    groups += (MmaGemmScaled(),) if target.capabilities.fact(BLOCK_SCALED_MMA) else ()
     return (*groups, MmaGemm(fp8), MmaGemmSp(fp8), AsyncCopy(), *bulk, *thread_variants("cuda", PtxAtomics()))

@@ -7,19 +7,19 @@ product takes one block of K of each operand, the big shape two; a sparse produc
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cache
 from itertools import product
 
 from tile_core.dtypes import DTYPES
 from tile_core.lowering.legality import Atom
+from tile_core.records import dataclass
 from tile_core.simt.ops.products.instruction import MatrixInstruction, MatrixOperand
 from tile_cuda.target import WARP
 
 #: Name in instructions, and bits, of the element types that instructions take.
 INPUTS = {
     "float16": ("f16", 16), "bfloat16": ("bf16", 16), "tfloat32": ("tf32", 32), "int8": ("s8", 8), "uint8": ("u8", 8),
-    "float8_e4m3fn": ("e4m3", 8), "float8_e5m2": ("e5m2", 8), "float64": ("f64", 64),
+    "float8_e4m3fn": ("e4m3", 8), "float8_e5m2": ("e5m2", 8), "float64": ("f64", 64), "float4_e2m1fn": ("e2m1", 4),
 }  # fmt: skip
 _FP8 = ("float8_e4m3fn", "float8_e5m2")
 _INT8 = ("int8", "uint8")
@@ -91,7 +91,7 @@ class Family:
         if self.bits == 64:
             return (1,)
         # fp8 has no small sparse shape, and the metadata lanes of the int8 one are documented only as a picture.
-        small = not self.is_fp8 and not (self.sparse and self.bits == 8)
+        small = not self.is_fp8 and self.bits != 4 and not (self.sparse and self.bits == 8)
         return (2, 1) if small else (2,)
 
     @property

@@ -10,7 +10,7 @@ PTX ISA, "cp.async.bulk.tensor" and "Tensors"; CUDA Driver API, ``cuTensorMapEnc
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from math import prod
 from typing import Protocol
 
@@ -24,6 +24,7 @@ from tile_core.layout import DigitLayout, Layout, LayoutMap, Swizzle
 from tile_core.layout.digits import Digit
 from tile_core.layout.layout import row_major
 from tile_core.ops.base import View
+from tile_core.records import dataclass
 from tile_core.simt.launch.constants import descriptor
 from tile_core.simt.memory.alignment import Aligned, factor, strides_of
 from tile_cuda.ptx.bulk import MOST_DIMENSIONS
@@ -33,7 +34,7 @@ from tile_cuda.tensor_map import ALIGN, BYTES, LEAST_STRIDE_BEYOND, MOST_EXTENT,
 BULK = "tma"
 #: Attribute of a copy: bytes of a row over which chunks are permuted.
 SWIZZLE = "bulk_swizzle"
-#: Attribute of a copy or an update whose tile is one of several in its buffer, which the first index names.
+#: Attribute of a copy or an update whose tile is one that the first index of its buffer names: how many there are.
 SLOT = "bulk_slot"
 #: Attribute of a copy or an update that is not made of boxes: why.
 REASON = "bulk_reason"
@@ -74,12 +75,15 @@ class Panel:
         Bytes of an element.
     swizzle
         Bytes of a row over which chunks are permuted; 0 for whole rows in plain order.
+    shares
+        What the number of boxes is a multiple of.
     """
 
     extents: tuple[int, ...]
     shape: tuple[int, ...]
     size: int
     swizzle: int
+    shares: int = 1
     box: tuple[int, ...] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -89,6 +93,8 @@ class Panel:
         if long and (self.swizzle or self.extents[-1] == columns):
             # Boxes lie one after another only if what is cut is the slowest dimension.
             box[long[0]] = _divisor(box[long[0]])
+            if prod(n // b for n, b in zip(self.extents, box, strict=True)) % self.shares:
+                box[long[0]] = max(box[long[0]] // self.shares, 1)
         object.__setattr__(self, "box", tuple(box))
 
     @property
@@ -134,6 +140,8 @@ class Panel:
             # The first chunk of a box is where the pattern permutes none.
             and (not cut or prod(self.box) * self.size % self.align == 0)
             and prod(counts) <= _BOXES
+            and prod(counts) % self.shares == 0
+            and all(n % b == 0 for n, b in zip(self.extents, self.box, strict=True))
         )
 
     def corners(self) -> Iterator[tuple[int, ...]]:
@@ -149,19 +157,23 @@ class Panel:
         return kept or [0]
 
 
-def panels(extents: Sequence[int], shape: Sequence[int], dtype: str, asked: LayoutMap | None) -> Iterator[Panel]:
+def panels(
+    extents: Sequence[int], shape: Sequence[int], dtype: str, asked: LayoutMap | None, shares: int = 1
+) -> Iterator[Panel]:
     """Yield the ways to cut a tile that are legal and give the layout that was asked for, the best first.
 
     Parameters
     ----------
     extents, shape
         Of the tile in the tensor, and in shared memory.
+    shares
+        What the number of boxes is a multiple of.
     """
     size = DTYPES[dtype].bits // 8
     for swizzle in sorted(SWIZZLES, reverse=True):
         if swizzle and (extents[-1] * size % swizzle or prod(shape) == shape[-1]):
             continue
-        panel = Panel(tuple(extents), tuple(shape), size, swizzle)
+        panel = Panel(tuple(extents), tuple(shape), size, swizzle, shares)
         if panel.is_legal and (asked is None or same_layout(asked, panel.layout)):
             yield panel
 
@@ -187,11 +199,19 @@ def of_tensor(tensor: View, tile: View, aligned: Aligned) -> Iterator[str]:
     yield from of_map(tensor, aligned)
 
 
-def slots_of(tile: View) -> int:
-    """Return how many tiles a buffer has, of which a view is one that the first index names; 0 for a whole buffer."""
+def slots_of(tile: View, rank: int = 0) -> int:
+    """Return how many tiles a buffer has, of which a view is one that the first index names; 0 for a whole buffer.
+
+    Parameters
+    ----------
+    tile
+        The view.
+    rank
+        Dimensions of a tile, where only that many are legal: a buffer of one more may have a single tile.
+    """
     first = nodes.shape_of(tile.buffer)[0]
-    several = len(tile.extents) > 1 and tile.extents[0] == 1 and isinstance(first, int) and first > 1
-    return int(first) if several else 0
+    several = isinstance(first, int) and (first > 1 or len(tile.extents) == rank + 1 > 1)
+    return int(first) if several and len(tile.extents) > 1 and tile.extents[0] == 1 else 0
 
 
 def unpaneled(tensor: View, tile: View, asked: LayoutMap | None) -> str:

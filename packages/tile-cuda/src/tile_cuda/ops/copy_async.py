@@ -8,7 +8,7 @@ the source takes instructions without that operand.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import gcd, prod
 from typing import TYPE_CHECKING
 
@@ -20,9 +20,11 @@ from tile_core.ir.visit import loads_of
 from tile_core.lowering.legality import Legality
 from tile_core.lowering.variant import Accept, Reject
 from tile_core.ops.base import OpCall, View
+from tile_core.records import dataclass
 from tile_core.simt.memory import contiguity
 from tile_core.simt.memory.alignment import WIDEST, Aligned, factor, strides_of, together
 from tile_core.simt.variant import SimtCall, SimtVariant
+from tile_cuda.ops.boxes import REASON
 
 if TYPE_CHECKING:
     from tile_core.context import Context
@@ -32,6 +34,9 @@ if TYPE_CHECKING:
 BYTES = "async_bytes"
 #: Attribute of an asynchronous copy: rows of the source end at the end of a chunk.
 WHOLE = "async_whole"
+
+#: A copy that the program waits for itself, by the attribute ``async``.
+EXPLICIT = "explicit"
 
 _SIZES = (16, 8, 4)
 #: Iterations of a thread that are unrolled.
@@ -70,7 +75,7 @@ def can_copy(call: OpCall, ctx: Context, aligned: Aligned) -> Accept | Reject:
 
 
 class AsyncCopy(SimtVariant):
-    """A copy that the pipeliner made asynchronous."""
+    """A copy that the pipeliner, or the program, made asynchronous."""
 
     name = "cuda.copy.cp_async"
     op = "copy"
@@ -84,7 +89,7 @@ class AsyncCopy(SimtVariant):
     def accepts(self, call: SimtCall, ctx: Context) -> Accept | Reject:
         """Take what ``can_copy`` has looked at."""
         if "async" not in call.attrs:
-            return Reject("the copy completes where it stands")
+            return Reject(str(call.attrs.get(REASON, "the copy completes where it stands")))
         if BYTES not in call.attrs:
             return Reject("nothing is known about its addresses")
         return Accept(f"chunks of {int(call.attrs[BYTES])} bytes")
@@ -135,7 +140,7 @@ class _ChunkedTile:
             indices = [*at[:-1], last]
             return self.instruction(src.spread(indices), dst.spread(indices), guarded)
 
-        return _dealt(self.call, counts, copy)
+        return dealt(self.call, counts, copy)
 
     def instruction(self, source: list[Expr], to: list[Expr], guarded: bool) -> Stmt:
         """Return the copy of one chunk."""
@@ -145,7 +150,8 @@ class _ChunkedTile:
         ranges = self.call.ranges
         source = [ranges.simplify(nodes.int_const(0) + i) for i in source]
         to = [ranges.simplify(nodes.int_const(0) + i) for i in to]
-        places = [calls.address(dst.buffer, to, "w"), calls.address(src.buffer, source, "r")]
+        until = calls.UNTIL_GROUP if str(self.call.attrs["async"]) == EXPLICIT else ""
+        places = [calls.address(dst.buffer, to, "w", until=until), calls.address(src.buffer, source, "r")]
         valid = self.valid(source) if guarded else None
         if valid is None:
             return calls.execute(name, places, self.call.span)
@@ -180,7 +186,7 @@ def _settled(call: SimtCall) -> tuple[SimtCall, list[Stmt]]:
     return replace(call, args=(View(src.buffer, tuple(mins), src.extents), call.args[1])), before
 
 
-def _dealt(call: SimtCall, counts: Sequence[int], copy: Callable[[Sequence[Expr]], Stmt]) -> Stmt:
+def dealt(call: SimtCall, counts: Sequence[int], copy: Callable[[Sequence[Expr]], Stmt]) -> Stmt:
     """Return the parts of a tile that a thread copies, the last dimension fastest, in rounds of the whole block."""
     total, threads = prod(counts), call.block.count
     thread = call.block.thread if threads > 1 else nodes.int_const(0)
@@ -220,7 +226,7 @@ def _by_elements(call: SimtCall) -> Stmt:
             value = tirx.if_then_else(tirx.all(*conditions), value, nodes.zero(src.dtype))
         return nodes.store(dst.buffer, value, dst.spread(list(at)), call.span)
 
-    return _dealt(call, src.shape, copy)
+    return dealt(call, src.shape, copy)
 
 
 def _row(src: View, dst: View) -> int:

@@ -5,26 +5,35 @@ Parts of boxes outside of the tensor become zero.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
+from math import prod
 from typing import TYPE_CHECKING
 
-from tile_core.compat.types import Stmt
+from tile_core.compat.tvm import tirx
+from tile_core.compat.types import Expr, Stmt
 from tile_core.dtypes import DTYPES
 from tile_core.errors.base import InternalError
 from tile_core.ir import calls, nodes
 from tile_core.lowering.legality import Legality
 from tile_core.lowering.variant import Accept, Reject
-from tile_core.ops.base import OpCall
+from tile_core.ops.base import OpCall, View
+from tile_core.records import dataclass
 from tile_core.simt.memory.alignment import Aligned
+from tile_core.simt.pipelining.clusters import sets_of
 from tile_core.simt.pipelining.plan import ALIGN, ASKED_LAYOUT, COMPLETION, LAYOUT, TRANSACTIONS
 from tile_core.simt.pipelining.writers import ASYNC
 from tile_core.simt.variant import SimtCall, SimtVariant
 from tile_cuda.ops.boxes import BULK, REASON, SLOT, SWIZZLE, Panel, described, of_tensor, panels, unpaneled
-from tile_cuda.ptx.bulk import load_name
+from tile_cuda.ops.contiguous import BYTES
+from tile_cuda.ptx.bulk import LOAD_BYTES, load_name, multicast_name
 from tile_cuda.tensor_map import has_type
 
 if TYPE_CHECKING:
     from tile_core.context import Context
+
+
+#: The first element of a box, in the tile's coordinates in the tensor.
+Corner = tuple[int, ...]
 
 
 def can_copy_bulk(call: OpCall, ctx: Context, aligned: Aligned) -> Accept | Reject:
@@ -50,9 +59,10 @@ def can_copy_bulk(call: OpCall, ctx: Context, aligned: Aligned) -> Accept | Reje
     src, dst = call.args[:2]
     asked = call.attrs.get(ASKED_LAYOUT)
     shape = dst.extents[1:] if call.attrs.get(SLOT) else dst.extents
-    chosen = next(panels(src.extents, shape, src.dtype, asked), None)
+    blocks = Blocks.of(call)
+    chosen = next(panels(src.extents, shape, src.dtype, asked, blocks.shares), None)
     if chosen is None:
-        return Reject(unpaneled(src, dst, asked))
+        return Reject(unpaneled(src, dst, asked) + (f", in {blocks.shares} shares" if blocks.shares > 1 else ""))
     facts = {COMPLETION: TRANSACTIONS, LAYOUT: chosen.layout, ALIGN: chosen.align, SWIZZLE: chosen.swizzle}
     return Accept(f"{len(list(chosen.corners()))} boxes of {chosen.box}", facts=facts)
 
@@ -74,26 +84,98 @@ class BulkCopy(SimtVariant):
         """Take what ``can_copy_bulk`` has looked at."""
         if str(call.attrs.get(ASYNC)) != TRANSACTIONS:
             return Reject(str(call.attrs.get(REASON, "no barrier counts its bytes")))
-        return Accept(f"rows of {int(call.attrs[SWIZZLE])} bytes" if call.attrs[SWIZZLE] else "plain rows")
+        if BYTES in call.attrs:
+            return Accept(f"{int(call.attrs[BYTES])} bytes that lie one after another")
+        rows, ranks = int(call.attrs[SWIZZLE]), Blocks.of(call).ranks
+        together = f", {len(ranks)} blocks of a cluster together" if Blocks.of(call).sets else ""
+        shared = together or (f", for blocks {', '.join(map(str, ranks))} of a cluster" if len(ranks) > 1 else "")
+        return Accept((f"rows of {rows} bytes" if rows else "plain rows") + shared)
 
     def lower(self, call: SimtCall, ctx: Context) -> Stmt:
         """Return the boxes, which one thread issues."""
         src, dst, barrier = call.args
-        panel = Panel(tuple(src.extents), tuple(dst.extents), DTYPES[src.dtype].bits // 8, int(call.attrs[SWIZZLE]))
+        if BYTES in call.attrs:
+            return self.bytes(call, src, dst, barrier)
+        size, blocks = DTYPES[src.dtype].bits // 8, Blocks.of(call)
+        panel = Panel(tuple(src.extents), tuple(dst.extents), size, int(call.attrs[SWIZZLE]), blocks.shares)
         if call.block.count != 1:
             detail = f"{call.block.count} threads issue one bulk copy"
             raise InternalError(stage="bulk copy", detail=detail)
         done = calls.address(barrier.buffer, list(barrier.mins), "a", calls.ASYNC_PROXY)
-        copies = []
-        for corner in panel.corners():
+
+        def one(corner: tuple[int, ...], to: Sequence[Expr]) -> Stmt:
             at = [call.ranges.simplify(nodes.int_const(0) + m + c) for m, c in zip(src.mins, corner, strict=True)]
             tensor = calls.address(src.buffer, at, "r", calls.ASYNC_PROXY)
             place = calls.address(
                 dst.buffer, dst.spread(panel.place(corner)), "w", calls.ASYNC_PROXY, calls.UNTIL_PHASE
             )  # fmt: skip
-            operands = [place, described(src, panel, tensor), *reversed(at), done]
-            copies.append(calls.execute(load_name(len(at)), operands, call.span))
-        return calls.step(nodes.seq(copies), call.span)
+            operands = [place, described(src, panel, tensor), *reversed(at), done, *to]
+            return calls.execute((multicast_name if to else load_name)(len(at)), operands, call.span)
+
+        return calls.step(blocks.issued(list(panel.corners()), one), call.span)
+
+    def bytes(self, call: SimtCall, src: View, dst: View, barrier: View) -> Stmt:
+        """Return the copy of bytes that lie one after another."""
+        done = calls.address(barrier.buffer, list(barrier.mins), "a", calls.ASYNC_PROXY)
+        corner = [call.ranges.simplify(nodes.int_const(0) + low) for low in src.mins]
+        start = calls.address(src.buffer, corner, "r", calls.ASYNC_PROXY)
+        zeros = [0] * sum(1 for n in dst.extents if n != 1) or [0]
+        place = calls.address(dst.buffer, dst.spread(zeros), "w", calls.ASYNC_PROXY, calls.UNTIL_PHASE)
+        size = nodes.int_const(int(call.attrs[BYTES]))
+        return calls.step(calls.execute(LOAD_BYTES, [place, start, size, done], call.span), call.span)
+
+
+@dataclass(frozen=True)
+class Blocks:
+    """The blocks of a cluster that a copy fills the same place of.
+
+    Attributes
+    ----------
+    ranks
+        Theirs; empty for a copy of each block for itself.
+    shares
+        In how many shares they issue it: one, by the first of them, or one for each.
+    cluster
+        Blocks of a cluster along x, y and z.
+    sets
+        All blocks of the cluster, where each belongs to a set of so many as there are shares: what these bring together
+        in a pipelined loop. Empty where a program names the ranks.
+    """
+
+    ranks: tuple[int, ...] = ()
+    shares: int = 1
+    cluster: tuple[int, ...] = ()
+    sets: tuple[tuple[int, ...], ...] = ()
+
+    @classmethod
+    def of(cls, call: OpCall) -> Blocks:
+        """Return those of a copy."""
+        own, sets = sets_of(call)
+        if sets:
+            return cls(sets[0], len(sets[0]), own, sets)
+        given = call.attrs.get(calls.BLOCKS)
+        if given is None:
+            return cls()
+        mask, shares, *cluster = (int(n) for n in given)
+        return cls(tuple(r for r in range(prod(cluster)) if mask >> r & 1), shares, tuple(cluster))
+
+    def issued(self, corners: Sequence[Corner], one: Callable[[Corner, Sequence[Expr]], Stmt]) -> Stmt:
+        """Return the copies of boxes, given the copy of one to the blocks of a mask, or to the block itself."""
+        alone = nodes.seq([one(corner, []) for corner in corners])
+        if len(self.ranks) < 2:
+            return alone
+        rank = calls.rank_in_cluster([calls.block_index(axis) for axis in range(3)], self.cluster)
+        sets = self.sets or (self.ranks,)
+        # The blocks outside of the mask copy for themselves; those in it that issue none only receive.
+        outside = [r for r in range(prod(self.cluster)) if not any(r in of for of in sets)]
+        found: list[Stmt] = []
+        for of in sets:
+            mask = [nodes.int_const(sum(1 << r for r in of))]
+            for number, issuer in enumerate(of[: self.shares]):
+                mine = nodes.seq([one(corner, mask) for corner in corners[number :: self.shares]])
+                found.append(tirx.IfThenElse(tirx.EQ(rank, nodes.int_const(issuer)), mine, None))
+        found += [tirx.IfThenElse(tirx.EQ(rank, nodes.int_const(r)), alone, None) for r in outside]
+        return nodes.seq(found)
 
 
 def _reasons(call: OpCall, aligned: Aligned) -> Iterator[str]:

@@ -7,7 +7,7 @@ single rows. PTX ISA, "cp.async.bulk.tensor": ``tile::gather4`` and ``tile::scat
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from tile_core.analysis.analyzer import Analyzer
@@ -21,6 +21,7 @@ from tile_core.lowering.legality import Legality
 from tile_core.lowering.variant import Accept, Reject
 from tile_core.ops.base import OpCall, View
 from tile_core.ops.gather import DISTINCT
+from tile_core.records import dataclass
 from tile_core.simt.memory.alignment import Aligned, factor
 from tile_core.simt.pipelining.plan import ALIGN, ASKED_LAYOUT, COMPLETION, LAYOUT, TRANSACTIONS
 from tile_core.simt.pipelining.writers import ASYNC
@@ -178,7 +179,7 @@ def can_copy_rows(call: OpCall, ctx: Context, aligned: Aligned, ranges: Analyzer
         return Reject(reason)
     shape = tile.extents[1:] if call.attrs.get(SLOT) else tile.extents
     why = []
-    for found in row_panels(shape, tile.dtype, call.attrs.get(ASKED_LAYOUT), bool(call.attrs.get(SLOT))):
+    for found in row_panels(shape, tile.dtype, call.attrs.get(ASKED_LAYOUT), int(call.attrs.get(SLOT, 0)) > 1):
         if isinstance(found, RowPanel):
             facts = {COMPLETION: TRANSACTIONS, LAYOUT: found.layout(shape), ALIGN: found.align, SWIZZLE: found.swizzle}
             return Accept(f"{found.copies} copies of rows of {found.width} elements", facts=facts)
@@ -284,14 +285,21 @@ class _Copies:
             whole = row < panel.rows // FOUR * FOUR
             numbers = []
             for i in range(row, row + FOUR if whole else row + 1):
-                loaded = nodes.cast(nodes.load(self.rows.buffer, self.rows.spread([nodes.int_const(i)])), "int32")
                 number = nodes.fresh("row", "int32")
-                parts.append(tirx.Bind(number, loaded, self.call.span))
+                parts.append(tirx.Bind(number, self.number(i), self.call.span))
                 numbers.append(legal(number))  # type: ignore[operator]
             for at in range(panel.columns // panel.width):
                 column = nodes.int_const(0) + self.tensor.mins[1] + at * panel.width
                 place = self.tile.spread(panel.first(at, row))
                 yield place, self.call.ranges.simplify(column), numbers
+
+    def number(self, i: int) -> Expr:
+        """Return the number of a row; 0 if the list of numbers has ended before, as the language says."""
+        place = self.rows.spread([nodes.int_const(i)])
+        bounds = zip(place, nodes.shape_of(self.rows.buffer), strict=True)
+        inside = [c for at, n in bounds for c in (at >= 0, at < n) if not self.call.ranges.can_prove(c)]
+        loaded = nodes.cast(nodes.load(self.rows.buffer, place), "int32")
+        return tirx.if_then_else(tirx.all(*inside), loaded, nodes.int_const(0)) if inside else loaded
 
 
 def _said(swizzle: int) -> str:

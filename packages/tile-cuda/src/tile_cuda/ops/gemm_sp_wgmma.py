@@ -11,13 +11,13 @@ from typing import Any
 
 from tile_core.compat.types import BufferVar, Expr, Stmt
 from tile_core.ir import nodes
-from tile_core.ir.calls import address, execute
+from tile_core.ir.calls import address
 from tile_core.ops.gemm_sp import EMPTY, increasing
+from tile_core.simt.pipelining.lasting import ENDED
 from tile_core.simt.variant import InFlight, SimtCall
-from tile_cuda.ops.gemm_wgmma import ENDED, WarpgroupProduct, WarpgroupVariant
+from tile_cuda.ops.gemm_wgmma import WarpgroupProduct, WarpgroupVariant, read
 from tile_cuda.ops.metadata import MmaMetadata
 from tile_cuda.ops.warpgroup_plan import WarpgroupPlan
-from tile_cuda.ptx.wgmma import MOST_READ, read_name
 
 
 class WarpgroupGemmSp(WarpgroupVariant):
@@ -60,11 +60,7 @@ class SparseProduct(WarpgroupProduct):
 
     def after(self) -> list[Stmt]:
         """Return the statements that read the registers of the metadata after the wait."""
-        count = self.groups * self.plan.split.atoms_m
-        return [
-            execute(read_name(min(MOST_READ, count - at)), [address(self.held, [at])])
-            for at in range(0, count, MOST_READ)
-        ]
+        return read(self.held, self.groups * self.plan.split.atoms_m)
 
     def outlast(self) -> None:
         """Say that the registers of metadata are read until the wait."""

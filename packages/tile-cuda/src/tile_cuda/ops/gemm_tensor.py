@@ -1,79 +1,140 @@
 """``cuda.tcgen05``: dense products whose operands are in shared memory and whose sums are in tensor memory.
 
 The sums of C are a fragment in the program: they move to tensor memory before a product that adds to them, and back
-behind it. `tile_cuda.tensor_memory` allocates the columns and the barrier that products arrive at.
+behind it, unless they can stay (`tile_cuda.resident_sums`). `tile_cuda.tensor_memory` allocates the columns and the
+barrier that products arrive at.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple
 
 from tile_core.compat.tvm import tirx
 from tile_core.compat.types import BufferVar, Expr, Stmt, Var
 from tile_core.ir import calls, nodes
-from tile_core.ir.calls import address, execute
+from tile_core.ir.calls import address, execute, move
 from tile_core.layout import LayoutMap
 from tile_core.lowering.variant import Accept, Reject
-from tile_core.ops.base import OpCall
+from tile_core.ops.base import OpCall, View, completion
 from tile_core.simt.ops.gemm_problem import Problem
 from tile_core.simt.ops.products.lowering import RegisterProduct
 from tile_core.simt.ops.products.variant import MatrixVariant, matrix_legality
+from tile_core.simt.pipelining.clusters import HALVES
+from tile_core.simt.pipelining.lasting import ISSUED, LASTS
 from tile_core.simt.variant import SimtCall
+from tile_cuda.language import GROUP
 from tile_cuda.ops.gemm_mma import HELD
-from tile_cuda.ops.gemm_wgmma import keep
+from tile_cuda.ops.gemm_wgmma import PRODUCTS, keep
 from tile_cuda.ops.shared_matrix import SharedMatrix, layout_of
-from tile_cuda.ops.tensor_plan import GRAIN, LANES, TensorPlan, tensor_table
+from tile_cuda.ops.tensor_plan import (
+    ALL_COLUMNS,
+    GRAIN,
+    LANES,
+    MOST_COLUMNS,
+    MOST_REGISTERS,
+    WIDTH,
+    TensorPlan,
+    tensor_table,
+)
 from tile_cuda.ops.warpgroup_plan import WARPGROUP
 from tile_cuda.ptx.table import TABLE, has
-from tile_cuda.ptx.tensor import AFTER, BEFORE, COMMIT, COUNTS, LOADED, STORED, load_name, product_name, write_name
+from tile_cuda.ptx.tensor import (
+    AFTER,
+    ARRIVE,
+    BEFORE,
+    COMMIT,
+    COUNTS,
+    LOADED,
+    STORED,
+    WAIT,
+    WORD_COUNTS,
+    load_name,
+    product_name,
+    words_name,
+    write_name,
+)
+from tile_cuda.resident_sums import MATRIX, enters, holds, leaves
 
 if TYPE_CHECKING:
     from tile_core.context import Context
 
-TENSOR = "cuda.tcgen05"
-#: Operands of a product that `tile_cuda.tensor_memory` adds: the address of the columns, the barrier, and its parity.
-COLUMNS, BARRIER, PARITY = 4, 5, 6
+TENSOR, TENSOR_SP, TENSOR_SCALED = "cuda.tcgen05", "cuda.tcgen05.sp", "cuda.tcgen05.block_scale"
+#: Attribute of a product: why its sums are not divided (`tile_cuda.divided_sums`).
+WHOLE = "whole"
+_PAIRED = (
+    "it has to be the only product of a pipelined loop at the top of a T.Kernel, of bulk copies, with an even number "
+    "of blocks that read the same tile of B, and of a multiple of 32 columns, at most 256"
+)
+FORCED = {"gemm": TENSOR, "gemm_sp": TENSOR_SP, "gemm_scaled": TENSOR_SCALED}
+"""Variants by op."""
 _SWIZZLES = {128: 2, 64: 4, 32: 6}
 """Codes of swizzles in descriptors: Table 40 of the PTX ISA, not those of warpgroups."""
 
 
-class TensorGemm(MatrixVariant):
-    """Tiles of 128 rows and a multiple of 16 columns, for blocks of 128 threads."""
+class TensorVariant(MatrixVariant):
+    """What the dense and the sparse variant share: tiles of 128 rows and a multiple of 16 columns, by 128 threads."""
 
-    name = TENSOR
-    op = "gemm"
     priority = 20
     option = "tcgen05"
     group, group_name = WARPGROUP, "warpgroup"
+    sparse = False
 
     def __init__(self) -> None:
-        legality = matrix_legality(tensor_table(), {"A": ("shared",), "B": ("shared",), "C": HELD})
+        scopes = {"A": ("shared",) if self.sparse else HELD, "B": ("shared",), "C": (*HELD, MATRIX)} | (
+            {"E": ("shared",)} if self.sparse else {}
+        )
+        legality = matrix_legality(tensor_table(self.sparse), scopes)
         self.legality = type(legality)(legality.operands, legality.dtypes, legality.atoms, scopes=legality.scopes)
 
     def accepts(self, call: SimtCall, ctx: Context) -> Accept | Reject:
         """Accept what asks for it, or what the options say, if it has been given columns of tensor memory."""
+        answer = self.fits(call, ctx)
+        if isinstance(answer, Accept) and GROUP in call.attrs and HALVES not in call.attrs:
+            return Reject(f"no two blocks compute it together: {_PAIRED}")
+        if isinstance(answer, Accept) and added(call) is None:
+            because = f": {call.attrs[WHOLE]}" if WHOLE in call.attrs else ""
+            where = "a branch that not all threads take, or in a role that is no warpgroup of its own with divided sums"
+            return Reject(f"it stands in {where}{because}")
+        return answer
+
+    def fits(self, call: SimtCall, ctx: Context) -> Accept | Reject:
+        """Accept what asks for it, or what the options say, before any has been given columns."""
         if not asks(call, ctx):
             return Reject('the option tcgen05 is "never"')
         answer = super().accepts(call, ctx)
         if isinstance(answer, Reject):
             return answer
         plan = self.plan(call)
-        if plan is not None and not has(TABLE[product_name(plan.kind)], ctx.target.arch):
+        if plan is not None and not has(TABLE[product_name(plan.kind, self.sparse)], ctx.target.arch):
             return Reject(f"the target has no products of {plan.problem.types[0]} in tensor memory")
-        if len(call.args) <= PARITY:
-            return Reject(
-                "it stands in a role or in a branch that not all threads take; all of a block allocate together"
-            )
         return answer
 
     def refuses(self, call: SimtCall) -> str:
         """Reject blocks of other sizes, and operands that no descriptor describes."""
-        if call.block.count != WARPGROUP or call.block.begins or call.block.first:
+        apart = call.block.count != WARPGROUP or call.block.begins % WARPGROUP or call.block.first
+        if apart and ISSUED not in call.attrs:
             return f"{call.block.count} threads execute it; blocks of {WARPGROUP} move sums"
         problem = Problem.of(call)
-        if problem.m // LANES * problem.n > 208:
-            return f"{problem.m} x {problem.n} sums take more than 208 registers of each thread"
+        columns = problem.m // LANES * problem.n
+        if columns > ALL_COLUMNS:
+            return f"{problem.m} x {problem.n} sums take {columns} columns of tensor memory, which has {ALL_COLUMNS}"
+        if problem.n > MOST_COLUMNS and problem.n % WIDTH:
+            legal = f"{problem.n // WIDTH * WIDTH} and {-(-problem.n // WIDTH) * WIDTH}"
+            return (
+                f"{problem.n} columns are no multiple of {WIDTH}, as more than {MOST_COLUMNS} have to be: {legal} are"
+            )
+        if columns > MOST_REGISTERS and problem.c.scope != MATRIX:
+            because = f", and they are not read in pieces: {call.attrs[WHOLE]}" if WHOLE in call.attrs else ""
+            sums = f"{problem.m} x {problem.n} sums"
+            return f"{sums} take more than {MOST_REGISTERS} registers of each thread{because}"
+        a = problem.a
+        kept = a.dtype == {"tfloat32": "float32"}.get(problem.types[0], problem.types[0])
+        if a.scope == "local.fragment" and (problem.turned_a or not kept):
+            how = "its rows are along K" if problem.turned_a else f"its elements are {a.dtype}"
+            return f"{a.name} is in registers, and {how}: tensor memory takes rows of {problem.types[0]}"
+        if a.scope == "local.fragment" and tuple(a.extents) != tuple(nodes.shape_of(a.buffer)):
+            return f"{a.name} is in registers, and the product takes a part of it"
         for view, turned, fit in ((problem.a, problem.turned_a, "(M, K)"), (problem.b, not problem.turned_b, "(N, K)")):
             if turned and view.dtype not in ("float16", "bfloat16"):
                 return f"elements of {view.dtype} are adjacent along K only: {view.name} would have to be {fit}"
@@ -81,8 +142,8 @@ class TensorGemm(MatrixVariant):
 
     def plan(self, call: SimtCall) -> TensorPlan | None:
         """See `TensorPlan.of`."""
-        found = TensorPlan.of(call)
-        return None if found is None or not all(found.swizzle(r) for r in (0, 1)) else found
+        found = TensorPlan.of(call, self.sparse)
+        return None if found is None or not all(found.swizzle(r) for r in found.described) else found
 
     def shared_layout(self, shape: tuple[int, ...], bits: int) -> LayoutMap | None:
         """Return none: ``layouts`` knows which operand it is for."""
@@ -91,7 +152,7 @@ class TensorGemm(MatrixVariant):
     def layouts(self, call: SimtCall, ctx: Context) -> Mapping[int, LayoutMap]:
         """Return the fragment of C, and the layouts of its descriptors."""
         found, plan = dict(super().layouts(call, ctx)), self.plan(call)
-        for role in (0, 1) if plan is not None else ():
+        for role in plan.described if plan is not None else ():
             assert plan is not None
             view = plan.view(role)
             layout = layout_of(view, plan.swizzle(role))
@@ -99,15 +160,99 @@ class TensorGemm(MatrixVariant):
                 found[plan.problem.positions[role]] = layout
         return found
 
+
+class TensorGemm(TensorVariant):
+    """Dense products."""
+
+    name = TENSOR
+    op = "gemm"
+    of_pairs = True
+
     def statement(self, plan: TensorPlan, call: SimtCall) -> Stmt:
         """Return the product for one thread."""
-        return TensorProduct(plan, call).statement()
+        return (HeldTensorProduct if plan.holds_a else TensorProduct)(plan, call).statement()
 
 
 def asks(call: OpCall, ctx: Context) -> bool:
     """Whether a product is to have its sums in tensor memory, if that is legal."""
     forced = call.attrs.get("variant")
-    return str(forced) == TENSOR or (forced is None and bool(ctx.options.tcgen05 == "always"))
+    return str(forced) == FORCED.get(call.name) or (forced is None and bool(ctx.options.tcgen05 == "always"))
+
+
+class Added(NamedTuple):
+    """Operands of a product that `tile_cuda.tensor_memory` adds.
+
+    Attributes
+    ----------
+    columns
+        Where the address of the block's columns is.
+    done
+        Two barriers, at which products arrive in turns.
+    ready
+        Of products that two blocks compute together, two barriers of the first of them, at which both say in turns that
+        their operands are there; those of ``done`` otherwise.
+    issued
+        How many products have been issued, modulo 4.
+    sums, metadata
+        Places among the columns.
+    stays
+        Whether nothing else is at the place of its sums (`tile_cuda.resident_sums`).
+    """
+
+    columns: View
+    done: View
+    ready: View
+    issued: View
+    sums: Expr
+    metadata: Expr
+    stays: Expr
+
+    def wait(self, behind: int) -> Stmt:
+        """Return the wait for a product, that of so many before the next one; of none before the first it passes."""
+        number, two = (
+            nodes.load(self.issued.buffer, list(self.issued.mins)) - nodes.int_const(behind),
+            nodes.int_const(2),
+        )
+        parity = tirx.floormod(tirx.floordiv(number, two), two)
+        return calls.barrier_wait(self.done.buffer, tirx.floormod(number, two), parity)
+
+    def moves(
+        self,
+        name: Callable[[int, bool], str],
+        registers: BufferVar,
+        thread: Expr,
+        access: str,
+        first: Expr | None = None,
+    ) -> list[Stmt]:
+        """Return the instructions that move as many sums of a thread as there are registers, from a column on."""
+        found, at, total = list[Stmt](), 0, int(nodes.shape_of(registers)[0])
+        lanes = tirx.floormod(tirx.floordiv(thread, 32), 4)
+        place = nodes.load(self.columns.buffer, list(self.columns.mins))
+        place = place + nodes.cast(lanes, "uint32") * nodes.int_const(32 << 16, "uint32")
+        place = place if first is None else place + nodes.cast(first, "uint32")
+        while at < total:
+            count = next(n for n in COUNTS if n <= total - at)
+            column = nodes.int_const(nodes.as_int(self.sums) + at, "uint32")
+            function = name(count, nodes.element_type(registers) == "int32")
+            found.append(execute(function, [address(registers, [nodes.int_const(at)], access), place + column]))
+            at += count
+        return found
+
+    def entered(self, registers: BufferVar, thread: Expr, first: Expr | None = None) -> list[Stmt]:
+        """Return the moves to tensor memory, and the wait for them."""
+        return [*self.moves(write_name, registers, thread, "r", first), execute(STORED, [])]
+
+    def left(self, registers: BufferVar, thread: Expr, first: Expr | None = None) -> list[Stmt]:
+        """Return the moves from tensor memory, and the wait for them."""
+        kept = keep(registers, int(nodes.shape_of(registers)[0]))
+        return [*self.moves(load_name, registers, thread, "w", first), execute(LOADED, []), *kept]
+
+
+def added(call: OpCall) -> Added | None:
+    """Return the operands that were added to a product, or to a wait for products; ``None`` if none were."""
+    count = len(Added._fields)
+    found = [v for v in call.args if isinstance(v, View) and v.scope == "local.var"]
+    return Added(*call.args[-count:]) if found else None
 
 
 class TensorProduct(RegisterProduct[TensorPlan]):
@@ -121,9 +266,17 @@ class TensorProduct(RegisterProduct[TensorPlan]):
     def __init__(self, plan: TensorPlan, call: SimtCall) -> None:
         super().__init__(plan, call)
         layouts = call.places.layouts
-        self.matrices = [SharedMatrix.of(plan, r, layouts.get(plan.view(r).buffer), call.ranges) for r in (0, 1)]
-        self.integers = plan.total == "int32"
+        self.matrices = {
+            r: SharedMatrix.of(plan, r, layouts.get(plan.view(r).buffer), call.ranges) for r in plan.described
+        }
         self.base = nodes.fresh("columns", "uint32")
+        given = added(call)
+        assert given is not None
+        self.given = given
+
+    def statement(self) -> Stmt:
+        """Return the product for one thread, in which threads wait for each other: those of a role among themselves."""
+        return super().statement().body
 
     def lane_place(self, number: Var) -> tuple[Expr, Expr]:
         """Return the row of 128, and column 0."""
@@ -138,52 +291,117 @@ class TensorProduct(RegisterProduct[TensorPlan]):
         register = (i * self.plan.split.atoms_n + j) * GRAIN + within[0]
         return register, self.rows + i * LANES + self.lane.row, self.columns + j * GRAIN + within[0]
 
-    def loop(self, guarded: bool, totals: BufferVar, whole: bool) -> list[Stmt]:
-        """Return the product between the sums' two ways."""
-        call, clear = self.call, self.plan.problem.clear
-        held, barrier = call.args[COLUMNS], call.args[BARRIER]
-        parts: list[Stmt] = [tirx.Bind(self.base, nodes.load(held.buffer, list(held.mins)), call.span)]
-        warp = tirx.floormod(tirx.floordiv(call.block.thread, 32), 4)
-        mine = self.base + nodes.cast(warp, "uint32") * nodes.int_const(32 << 16, "uint32")
-        if clear is not True:
-            parts += [*self.moved(write_name, totals, mine, "r"), execute(STORED, [])]
+    def body(self, guarded: bool, whole: bool) -> Stmt:
+        """Return the product; sums that registers never hold as a whole need nothing around it."""
+        if self.plan.problem.c.scope == MATRIX:
+            return nodes.seq(self.loop(guarded, None, whole))
+        return super().body(guarded, whole)
+
+    def loop(self, guarded: bool, totals: BufferVar | None, whole: bool) -> list[Stmt]:
+        """Return the product between the sums' two ways, if they have to move."""
+        call, given, thread = self.call, self.given, self.call.block.thread
+        own = call.places.arrays.get(self.plan.problem.c.buffer)
+        stays = bool(nodes.as_int(given.stays)) and own is not None and totals is not None and own.same_as(totals)
+        arrives = completion(call)
+        lasts = (stays or totals is None) and (LASTS in call.attrs or arrives is not None)
+        # A barrier of the program says when the product is complete, and nothing else asks.
+        counts = arrives is None or not lasts or bool(self.plan.metadata)
+        place = nodes.load(given.columns.buffer, list(given.columns.mins))
+        c = self.plan.problem.c
+        if len(c.mins) > 2:
+            place = place + nodes.cast(nodes.int_const(0) + c.mins[0], "uint32") * nodes.int_const(
+                self.plan.columns, "uint32"
+            )
+        parts: list[Stmt] = [tirx.Bind(self.base, place, call.span)]
+        if ISSUED in call.attrs:
+            return [*parts, execute(AFTER, []), *self.issued()]
+        if self.plan.problem.clear is not True and totals is not None:
+            parts += [enters(totals, given.entered(totals, thread))] if stays else given.entered(totals, thread)
+        lanes = nodes.cast(tirx.floormod(tirx.floordiv(thread, 32), 4), "uint32")
+        other = self.before(self.base + lanes * nodes.int_const(32 << 16, "uint32"))
+        parts += [*other, execute(STORED, [])] if other else []
         parts += [execute(BEFORE, []), calls.sync_threads()]
-        done = address(barrier.buffer, list(barrier.mins), "a", calls.ASYNC_PROXY)
-        issued = nodes.seq([execute(AFTER, []), *self.issued(), execute(COMMIT, [done], call.span)])
-        parts.append(tirx.IfThenElse(tirx.EQ(call.block.thread, nodes.int_const(0)), issued, None, call.span))
-        parts += [calls.barrier_wait(barrier.buffer, barrier.mins[0], call.args[PARITY]), execute(AFTER, [])]
-        parts += [*self.moved(load_name, totals, mine, "w"), execute(LOADED, [])]
-        return [*parts, *keep(totals, self.plan.columns)]
+        count = nodes.load(given.issued.buffer, list(given.issued.mins))
+        turn = tirx.floormod(count, nodes.int_const(2))
+        done = address(given.done.buffer, [turn], "a", calls.ASYNC_PROXY)
+        until = PRODUCTS if lasts and arrives is None else ""
+        issued = [execute(AFTER, []), *self.issued(until), *(self.committed(done) if counts else [])]
+        issued += [] if arrives is None else self.arrived(arrives, lasts)
+        issued = self.of_pair(issued) if self.plan.cluster else issued
+        parts.append(tirx.IfThenElse(tirx.EQ(thread, nodes.int_const(0)), nodes.seq(issued), None, call.span))
+        following = tirx.floormod(count + nodes.int_const(1), nodes.int_const(4))
+        parts += [nodes.store(given.issued.buffer, following, list(given.issued.mins))] if counts else []
+        if lasts:
+            return [*parts, *([] if totals is None else [holds(totals, given.left(totals, thread))])]
+        parts += [given.wait(1), execute(AFTER, [])]
+        if totals is None:
+            return parts
+        return [*parts, *([leaves(totals, given.left(totals, thread))] if stays else given.left(totals, thread))]
 
-    def moved(self, name: object, totals: BufferVar, base: Expr, access: str) -> list[Stmt]:
-        """Return the instructions that move all sums of a thread."""
-        found, at = [], 0
-        while at < self.plan.columns:
-            count = next(n for n in COUNTS if n <= self.plan.columns - at)
-            registers = address(totals, [nodes.int_const(at)], access)
-            function = name(count, self.integers)  # type: ignore[operator]
-            found.append(execute(function, [registers, base + nodes.int_const(at, "uint32")], self.call.span))
-            at += count
-        return found
+    def committed(self, barrier: Expr) -> list[Stmt]:
+        """Return the arrival of what was issued at a barrier, of a pair in both blocks."""
+        blocks = [nodes.int_const(0b11)] if self.plan.cluster else []
+        return [execute(COMMIT[self.plan.group], [barrier, *blocks], self.call.span)]
 
-    def issued(self) -> list[Stmt]:
-        """Return the instructions of all of K."""
+    def of_pair(self, issued: Sequence[Stmt]) -> list[Stmt]:
+        """Return what the first threads of two blocks do: both say that theirs is there, and the first one issues."""
+        count = nodes.load(self.given.issued.buffer, list(self.given.issued.mins))
+        turn = tirx.floormod(count, nodes.int_const(2))
+        parity = tirx.floordiv(count, nodes.int_const(2))
+        ready = address(self.given.ready.buffer, [turn], "a")
+        rank = calls.rank_in_cluster([calls.block_index(axis) for axis in range(3)], self.plan.cluster)
+        first = nodes.seq([execute(WAIT, [ready, parity], self.call.span), *issued])
+        return [
+            execute(ARRIVE, [ready, nodes.int_const(0)], self.call.span),
+            tirx.IfThenElse(tirx.EQ(rank, nodes.int_const(0)), first, None, self.call.span),
+        ]
+
+    def arrived(self, barrier: View, lasts: bool) -> list[Stmt]:
+        """Return the arrival at a barrier of the program, with what is read until then."""
+        object_ = address(barrier.buffer, list(barrier.mins), "a", calls.ASYNC_PROXY)
+        reads = [(v.buffer, v.mins) for v in (self.plan.problem.a, self.plan.problem.b) if v.scope == "shared"]
+        note = [calls.in_flight(barrier.buffer, barrier.mins[0], reads)] if lasts else []
+        return [*self.committed(object_), *note]
+
+    def column(self, at: int) -> Expr:
+        """Return the place of a column of the sums among those of the block."""
+        return nodes.int_const(nodes.as_int(self.given.sums) + at, "uint32")
+
+    def issued(self, until: str = "") -> list[Stmt]:
+        """Return the instructions of all of K; their reads last ``until`` a wait."""
         p, found = self.plan, []
         for step in range(p.problem.k // p.step):
             for i in range(p.split.atoms_m):
                 for at, count in p.pieces():
-                    to = self.base + nodes.int_const(i * p.problem.n + at, "uint32")
-                    a = self.described(0, i * LANES, step)
-                    b = self.described(1, at, step)
-                    kind = nodes.int_const(p.descriptor(count), "uint32")
-                    name = product_name(p.kind)
-                    found.append(execute(name, [to, *a, *b, kind, self.adds(step)], self.call.span))
+                    to = self.base + self.column(i * p.problem.n + at)
+                    a = self.described(0, i * LANES, step, until)
+                    b = self.described(1, at, step, until)
+                    more, bits = self.extra(i, at, count, step)
+                    kind = nodes.int_const(bits, "uint32")
+                    name = product_name(p.kind, p.family.sparse, p.holds_a, p.group)
+                    found.append(execute(name, [to, *a, *b, *more, kind, self.adds(step)], self.call.span))
         return found
 
-    def described(self, role: int, line: int, step: int) -> list[Expr]:
+    def before(self, mine: Expr) -> list[Stmt]:
+        """Return the statements that write other operands to a thread's lane of tensor memory."""
+        return []
+
+    def extra(self, i: int, at: int, count: int, step: int) -> tuple[list[Expr], int]:
+        """Return what the instruction of a step takes beside A and B, and its descriptor.
+
+        It is for a row of tiles and ``count`` columns from ``at`` on.
+        """
+        return [], self.plan.descriptor(count)
+
+    def described(self, role: int, line: int, step: int, until: str) -> list[Expr]:
         """Return what the function of an instruction takes of A (0) or B (1)."""
-        k, matrix = nodes.int_const(step * self.plan.step), self.matrices[role]
-        *place, _ = matrix.arguments(nodes.int_const(line), k)
+        stored = self.plan.step // 2 if role == 0 and self.plan.family.sparse else self.plan.step
+        return self.described_at(role, line, step * stored, until)
+
+    def described_at(self, role: int, line: int, along: int, until: str) -> list[Expr]:
+        """Return the same for elements from ``along`` on."""
+        k, matrix = nodes.int_const(along), self.matrices[role]
+        *place, _ = matrix.arguments(nodes.int_const(line), k, until)
         return [*place, nodes.int_const(_SWIZZLES[matrix.swizzle])]
 
     def adds(self, step: int) -> Expr:
@@ -192,3 +410,56 @@ class TensorProduct(RegisterProduct[TensorPlan]):
         if step or clear is False:
             return nodes.int_const(1)
         return nodes.int_const(0) if clear is True else tirx.if_then_else(clear, nodes.int_const(0), nodes.int_const(1))
+
+    def waited(self) -> list[Stmt]:
+        """Return the wait until the product before the last one no longer reads its set of columns beside the sums.
+
+        What waits for products otherwise has waited for that one.
+        """
+        return [] if completion(self.call) is None else [self.given.wait(2)]
+
+    def beside(self, at: int) -> Expr:
+        """Return the place of a column beside the sums: products use two sets in turns, of which one is still read."""
+        turn = tirx.floormod(nodes.load(self.given.issued.buffer, list(self.given.issued.mins)), nodes.int_const(2))
+        set_of = nodes.cast(turn, "uint32") * nodes.int_const(self.plan.metadata, "uint32")
+        return set_of + nodes.int_const(nodes.as_int(self.given.metadata) + at, "uint32")
+
+    def written(self, words: BufferVar, count: int, to: Callable[[int], Expr]) -> list[Stmt]:
+        """Return the instructions that write so many words of a thread to columns of its lane."""
+        found, at = list[Stmt](), 0
+        while at < count:
+            some = next(n for n in WORD_COUNTS if n <= count - at)
+            place = address(words, [nodes.int_const(at)])
+            found.append(execute(words_name(some), [place, to(at)], self.call.span))
+            at += some
+        return found
+
+
+class HeldTensorProduct(TensorProduct):
+    """A product whose A is a fragment: each thread moves its rows to columns beside the sums, which the product reads.
+
+    Elements of a row lie along the columns of its lane, as many in each as are in 32 bits.
+    """
+
+    def before(self, mine: Expr) -> list[Stmt]:
+        """Return the moves of a thread's rows of A."""
+        p = self.plan
+        array, each, per = self.call.places.arrays[p.problem.a.buffer], p.row_metadata, 32 // p.family.bits
+        found = self.waited()
+        for i in range(p.split.atoms_m):
+            words, new = nodes.alloc([each], "uint32", "rows", "local")
+            found.append(new)
+            for c in range(each):
+                at = nodes.int_const(i * p.problem.k + c * per)
+                value = tirx.reinterpret("uint32", nodes.load(array, [at])) if per == 1 else None
+                moved = move(words, [nodes.int_const(c)], array, [at], 4)
+                found.append(moved if value is None else nodes.store(words, value, [c]))
+            found += self.written(words, each, lambda at, i=i: mine + self.beside(i * each + at))  # type: ignore[misc]
+        return found
+
+    def described(self, role: int, line: int, step: int, until: str) -> list[Expr]:
+        """Return the address of A, or what describes B."""
+        if role:
+            return super().described(role, line, step, until)
+        p = self.plan
+        return [self.base + self.beside(line // LANES * p.row_metadata + step * p.step * p.family.bits // 32)]

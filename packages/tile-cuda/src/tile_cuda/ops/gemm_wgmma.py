@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from tile_core.compat.tvm import tirx
@@ -15,23 +15,19 @@ from tile_core.lowering.variant import Accept, Reject
 from tile_core.simt.ops.gemm_problem import Problem
 from tile_core.simt.ops.products.lowering import RegisterProduct
 from tile_core.simt.ops.products.variant import MatrixVariant, matrix_legality
-from tile_core.simt.pipelining.lasting import LASTS
-from tile_core.simt.variant import SimtCall
+from tile_core.simt.pipelining.lasting import ENDED, LASTS, SETTLED
+from tile_core.simt.variant import InFlight, SimtCall
 from tile_cuda.ops.gemm_mma import HELD
 from tile_cuda.ops.operand import MmaLoader, MmaOperand
 from tile_cuda.ops.shared_matrix import SharedMatrix, layout_of
 from tile_cuda.ops.warpgroup_cost import estimate
 from tile_cuda.ops.warpgroup_plan import COLUMNS, ROWS, WARPGROUP, WarpgroupPlan, table
-from tile_cuda.ptx.wgmma import COMMIT, FENCE, MOST_KEPT, UNIFORM, wait_name
+from tile_cuda.ptx.wgmma import COMMIT, FENCE, MOST_KEPT, MOST_READ, UNIFORM, held_name, read_name, wait_name
 
 if TYPE_CHECKING:
     from tile_core.context import Context
 
 
-SETTLED = "settled"
-"""Attribute of a product that lasts, on sums that no other one adds to at that time: they hold their value there."""
-ENDED = "ended"
-"""Attribute of a product that lasts: the wait for it stands in the same list of statements."""
 PRODUCTS = "products"
 """What the reads of a product that is not waited for last until: the wait for all products of a thread."""
 
@@ -57,8 +53,11 @@ class WarpgroupVariant(MatrixVariant):
         if ctx.options.wgmma == "never":
             return Reject('the option wgmma is "never"')
         dtype = call.args[0].dtype
-        if DTYPES[dtype].is_float and DTYPES[dtype].bits == 8 and not ctx.options.fast_accum:
-            return Reject(f"its sums of {dtype} keep 14 bits only; the option fast_accum allows it")
+        allowed = ctx.options.fast_accum or ctx.options.promote
+        if DTYPES[dtype].is_float and DTYPES[dtype].bits == 8 and not allowed:
+            return Reject(
+                f"its sums of {dtype} keep 14 bits only; the option fast_accum allows it, or promote for parts"
+            )
         plan = self.plan(call)
         if ctx.options.wgmma == "always" or plan is None:
             return answer
@@ -157,14 +156,22 @@ class WarpgroupProduct(RegisterProduct[WarpgroupPlan]):
         words, reads = self._fragments()
         sums = (totals, 4 * self.plan.split.atoms_m * self.plan.split.atoms_n)
         found += self.before()
+        own = [] if words is None else [(words, nodes.shape_of(words)[0])]
+        if self.plan.promote:
+            kept = own + self.kept()
+            found += [*reads, *(s for buffer, count in kept for s in keep(buffer, count))]
+            return [*found, *self._promoted(totals, words), *self.after()]
         if self.lasts(totals):
             self.until = PRODUCTS
             settled = SETTLED in self.call.attrs and not self.is_new(0)
             self.outlast()
-            return [*found, *(keep(*sums) if settled else []), *self._issued(totals, words)]
+            if words is not None:
+                uses = tuple(read(*own[0], held_name))
+                self.call.places.in_flight[words] = InFlight(uses, nodes.const(0, "uint32"), beyond=False)
+            kept = [*([sums] if settled else []), *own]
+            return [*found, *reads, *(s for b, count in kept for s in keep(b, count)), *self._issued(totals, words)]
         kept = [] if self.is_new(0) else [sums]
-        kept += [] if words is None else [(words, nodes.shape_of(words)[0])]
-        kept += self.kept()
+        kept += own + self.kept()
         found += [*reads, *(s for buffer, count in kept for s in keep(buffer, count))]
         issued = self._issued(totals, words)
         return [*found, *issued, execute(wait_name(0), []), *keep(*sums), *self.after()]
@@ -179,7 +186,10 @@ class WarpgroupProduct(RegisterProduct[WarpgroupPlan]):
         """Whether the product is waited for elsewhere: its sums are the registers of C itself."""
         p = self.plan.problem
         own = self.call.places.arrays.get(p.c.buffer)
-        return LASTS in self.call.attrs and own is not None and own.same_as(totals) and self.plan.shared(0)
+        if LASTS not in self.call.attrs or own is None or not own.same_as(totals) or self.plan.promote:
+            return False
+        # Registers of a fragment are allocated where all threads come by, as the wait that reads them does.
+        return self.plan.shared(0) or (ENDED in self.call.attrs and self.used == self.plan.threads)
 
     def before(self) -> list[Stmt]:
         """Return the statements that read other operands to registers."""
@@ -199,24 +209,56 @@ class WarpgroupProduct(RegisterProduct[WarpgroupPlan]):
     def _bound(self) -> list[tuple[Var, Expr, int]]:
         return [self.first_rows, self.first_columns]
 
+    def _promoted(self, totals: BufferVar, words: BufferVar | None) -> list[Stmt]:
+        """Return the instructions piece by piece, each of which adds its partial sums to those of the product."""
+        s, steps = self.plan.split, self.plan.problem.k // self.plan.step
+        pieces = [(i, at, count) for i in range(s.atoms_m) for at, count in self.plan.pieces()]
+        held = max(count for _, _, count in pieces) // 2
+        parts, new = nodes.alloc([held], self.plan.total, "partial", "local")
+        found = [new]
+        for first in range(0, steps, self.plan.every):
+            for i, at, count in pieces:
+                group = range(first, min(steps, first + self.plan.every))
+                made = [self._instruction(step, i, at, count, address(parts, [0], "rw"), words) for step in group]
+                found += [execute(FENCE, []), *made, execute(COMMIT, []), execute(wait_name(0), [])]
+                found += [*keep(parts, count // 2), self._added(totals, parts, (i, at, count), first == 0)]
+        return found
+
+    def _added(self, totals: BufferVar, parts: BufferVar, piece: tuple[int, int, int], first: bool) -> Stmt:
+        """Return the addition of partial sums, in float32; the first ones of a product that clears are its sums."""
+        i, at, count = piece
+        clear, r = self.plan.problem.clear, nodes.fresh("r")
+        to, value = r + (i * self.plan.split.atoms_n + at // COLUMNS) * 4, nodes.load(parts, [r])
+        before = nodes.load(totals, [to])
+        if first and clear is not True and clear is not False:
+            before = tirx.if_then_else(clear, nodes.zero(self.plan.total), before)
+        total = value if first and clear is True else before + value
+        return nodes.for_loop(r, count // 2, nodes.store(totals, total, [to]), "unroll")
+
     def _step(self, step: int, totals: BufferVar, words: BufferVar | None) -> list[Stmt]:
         """Return the instructions of one step along K."""
         s = self.plan.split
         found = []
         for i in range(s.atoms_m):
             for at, count in self.plan.pieces():
-                to = (i * s.atoms_n + at // COLUMNS) * 4
-                a, b = self.operand_a(step, i, words), self.operand_b(step, at)
-                operands = [address(totals, [to], "rw"), *a, *b, *self.metadata(step, i), *self.adds(step)]
-                found.append(execute(self.function(count, step), operands, self.call.span))
+                to = address(totals, [(i * s.atoms_n + at // COLUMNS) * 4], "rw")
+                found.append(self._instruction(step, i, at, count, to, words))
         return found
+
+    def _instruction(self, step: int, i: int, at: int, count: int, to: Expr, words: BufferVar | None) -> Stmt:
+        """Return the instruction for a row of tiles and so many columns."""
+        a, b = self.operand_a(step, i, words), self.operand_b(step, at)
+        operands = [to, *a, *b, *self.metadata(step, i), *self.adds(step)]
+        return execute(self.function(count, step), operands, self.call.span)
 
     def adds(self, step: int) -> list[Expr]:
         """Return the operand that says whether instructions add to what is there, if they take one."""
         clear = self.plan.problem.clear
+        if self.is_new(step):
+            return []
         if step or clear is False:
             return [nodes.int_const(1)]
-        return [] if clear is True else [tirx.if_then_else(clear, nodes.int_const(0), nodes.int_const(1))]
+        return [tirx.if_then_else(clear, nodes.int_const(0), nodes.int_const(1))]
 
     def function(self, columns: int, step: int) -> str:
         """Return the function of an instruction."""
@@ -224,6 +266,8 @@ class WarpgroupProduct(RegisterProduct[WarpgroupPlan]):
 
     def is_new(self, step: int) -> bool:
         """Whether the instructions of a step start from zero."""
+        if self.plan.every:
+            return step % self.plan.every == 0
         return step == 0 and self.plan.problem.clear is True
 
     def metadata(self, step: int, i: int) -> list[Expr]:
@@ -266,6 +310,12 @@ def keep(buffer: BufferVar, count: int) -> list[Stmt]:
         execute(f"keep_{kind}_{min(MOST_KEPT, count - at)}", [address(buffer, [at], "rw")])
         for at in range(0, count, MOST_KEPT)
     ]
+
+
+def read(buffer: BufferVar, count: int, name: Callable[[int], str] = read_name) -> list[Stmt]:
+    """Return statements that read registers: until there the compiler keeps what instructions in flight read."""
+    places = range(0, count, MOST_READ)
+    return [execute(name(min(MOST_READ, count - at)), [address(buffer, [at])]) for at in places]
 
 
 def _place(group: Any, rows: int, columns: int) -> tuple[Expr, Expr]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from tile_core.compat.tvm import tirx
@@ -11,6 +10,7 @@ from tile_core.dtypes import DTYPES
 from tile_core.ir import nodes
 from tile_core.ir.calls import address, execute, move
 from tile_core.ops.copy import convert
+from tile_core.records import dataclass
 from tile_core.simt.memory import contiguity
 from tile_core.simt.ops.products.operand import Lane, ProductOperand
 from tile_core.simt.register_loops import choose, unrolled

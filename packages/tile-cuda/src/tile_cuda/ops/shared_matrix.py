@@ -6,7 +6,6 @@ whose 16-byte chunks are permuted: the canonical layouts of the PTX ISA, and wha
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
@@ -17,6 +16,7 @@ from tile_core.layout import LayoutMap, make_swizzled_layout
 from tile_core.lowering.variant import Withdrawn
 from tile_core.ops.base import View
 from tile_core.ops.gemm import matrix
+from tile_core.records import dataclass
 from tile_core.simt.memory import contiguity
 from tile_cuda.ops.warpgroup_plan import CHUNK, SWIZZLES, WarpgroupPlan
 

@@ -5,12 +5,11 @@ A step is what one instruction covers of K, for all tiles of the warp.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from tile_core.compat.tvm import tirx
 from tile_core.compat.types import BufferVar, Expr, Stmt, Var
 from tile_core.ir import nodes
 from tile_core.ir.calls import address, execute, part
+from tile_core.records import dataclass
 from tile_core.simt.register_loops import unrolled
 from tile_core.simt.variant import SimtCall
 from tile_cuda.ops.metadata import MmaMetadata

@@ -24,7 +24,8 @@ from tile_core.simt.memory.alignment import Aligned, factor
 from tile_core.simt.pipelining.plan import ALIGN, ASKED_LAYOUT, LAYOUT
 from tile_core.simt.variant import SimtCall, SimtVariant
 from tile_cuda.ops.boxes import BULK, CHUNK, REASON, SLOT, SWIZZLE, Panel, described, of_tensor, panels, unpaneled
-from tile_cuda.ptx.bulk import store_name
+from tile_cuda.ops.contiguous import BYTES
+from tile_cuda.ptx.bulk import STORE_BYTES, store_name
 from tile_cuda.tensor_map import has_type
 
 if TYPE_CHECKING:
@@ -33,6 +34,8 @@ if TYPE_CHECKING:
 #: Attribute of a copy or an update: it is one of boxes (``LASTS``: read after the statement; ``ENDS``: until its end).
 STORE = "bulk_store"
 LASTS, ENDS = "lasts", "ends"
+#: Attributes of a copy of sums to global memory: that and why it is one from a tile in between, or why it is direct.
+STAGED, DIRECT = "staged", "direct"
 
 #: PTX ISA, "cp.reduce.async.bulk.tensor": the element of the map, by operation and type. Minima and maxima of floats
 #: are left out, since the manual does not say what they make of NaN. Signed elements of 64 bits have minima and maxima
@@ -98,15 +101,22 @@ class BulkStore(SimtVariant):
     def accepts(self, call: SimtCall, ctx: Context) -> Accept | Reject:
         """Take what ``can_store_bulk`` has looked at."""
         tile, tensor = sides(call)
+        why, note = call.attrs.get(DIRECT), call.attrs.get(STAGED)
         if tile.scope != "shared" or tensor.scope != "global":
-            return Reject(f"it is none from shared to global memory, but from {tile.scope} to {tensor.scope}")
+            direct = f"it is none from shared to global memory, but from {tile.scope} to {tensor.scope}"
+            return Reject(f"{direct}; {why}" if why else direct)
         if STORE not in call.attrs:
             return Reject(str(call.attrs.get(REASON, "the option bulk_copies does not ask for it")))
-        return Accept(f"rows of {int(call.attrs[SWIZZLE])} bytes" if call.attrs[SWIZZLE] else "plain rows")
+        if BYTES in call.attrs:
+            return Accept(f"{int(call.attrs[BYTES])} bytes that lie one after another")
+        rows = f"rows of {int(call.attrs[SWIZZLE])} bytes" if call.attrs[SWIZZLE] else "plain rows"
+        return Accept(f"{rows}; {note}" if note else rows)
 
     def lower(self, call: SimtCall, ctx: Context) -> Stmt:
         """Return the boxes and their group, which one thread issues."""
         tile, tensor = sides(call)
+        if BYTES in call.attrs:
+            return self.issued(call, [self.bytes(call, tile, tensor)])
         size, swizzle = DTYPES[tensor.dtype].bits // 8, int(call.attrs[SWIZZLE])
         panel = Panel(tuple(tensor.extents), tuple(tile.extents), size, swizzle)
         lasts = str(call.attrs[STORE]) == LASTS
@@ -123,6 +133,22 @@ class BulkStore(SimtVariant):
             until = calls.UNTIL_READ if lasts else ""
             source = calls.address(tile.buffer, tile.spread(panel.place(first)), "r", calls.ASYNC_PROXY, until)
             parts.append(calls.execute(store_name(len(at), kind), [source, made, *reversed(at)], call.span))
+        return self.issued(call, parts)
+
+    def bytes(self, call: SimtCall, tile: View, tensor: View) -> Stmt:
+        """Return the copy of bytes that lie one after another."""
+        corner = [call.ranges.simplify(nodes.int_const(0) + low) for low in tensor.mins]
+        start = calls.address(
+            tensor.buffer, corner, "w", calls.ASYNC_PROXY, calls.UNTIL_STORED, tensor.extents
+        )  # fmt: skip
+        until = calls.UNTIL_READ if str(call.attrs[STORE]) == LASTS else ""
+        zeros = [0] * sum(1 for n in tile.extents if n != 1) or [0]
+        source = calls.address(tile.buffer, tile.spread(zeros), "r", calls.ASYNC_PROXY, until)
+        return calls.execute(STORE_BYTES, [start, source, nodes.int_const(int(call.attrs[BYTES]))], call.span)
+
+    def issued(self, call: SimtCall, parts: list[Stmt]) -> Stmt:
+        """Return copies as a group that one thread issues."""
+        lasts = str(call.attrs[STORE]) == LASTS
         parts += [calls.store_commit()] if lasts else [calls.store_commit(), calls.store_wait(stored=False)]
         body = nodes.seq(parts)
         if call.block.count > 1:

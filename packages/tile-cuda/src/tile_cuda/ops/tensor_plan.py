@@ -7,24 +7,32 @@ and a column of 32 bits holds one of its columns. Thread i of the four warps mov
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import cache
 from itertools import product
 
+from tile_core.ir import nodes
 from tile_core.layout.digits import Digit
 from tile_core.layout.fragment import FragmentLayout
 from tile_core.lowering.legality import Atom
+from tile_core.records import dataclass
 from tile_core.simt.ops.gemm_problem import Problem
 from tile_core.simt.ops.products.instruction import Lifetime, MatrixInstruction, MatrixOperand, OperandKind
 from tile_core.simt.ops.warp_partition import WarpPartition
+from tile_core.simt.pipelining.clusters import HALVES
+from tile_core.simt.pipelining.lasting import ISSUED
 from tile_core.simt.variant import SimtCall
 from tile_cuda.ops.warpgroup_plan import CHUNK, WARPGROUP, WarpgroupPlan, family_of
 from tile_cuda.ptx.tensor import product_name
+from tile_cuda.resident_sums import MATRIX
 
 LANES, GRAIN = 128, 16
 """Rows of an instruction, and what its columns are a multiple of."""
 MOST_COLUMNS, ALL_COLUMNS, LEAST_ALLOCATED = 256, 512, 32
 """Columns of an instruction at most; those of tensor memory; the smallest allocation."""
+WIDTH = 32
+"""What columns are a multiple of where one instruction has not enough: several of one width share them."""
+MOST_REGISTERS = 208
+"""Sums of a fragment that a thread can hold."""
 #: Kind of the instructions, and code of the type in an instruction descriptor, of an element type: Table 42.
 _CODES = {
     "float16": ("f16", 0), "bfloat16": ("f16", 1), "tfloat32": ("tf32", 2), "float8_e4m3fn": ("f8f6f4", 0),
@@ -35,18 +43,35 @@ _SUMS = {"float32": 1, "int32": 2}
 
 @dataclass(frozen=True)
 class TensorPlan(WarpgroupPlan):
-    """How a product is computed: tiles of 128 rows, each by instructions of up to 256 columns."""
+    """How a product is computed: tiles of 128 rows, each by instructions of up to 256 columns.
+
+    Attributes
+    ----------
+    cluster
+        Of a product that two blocks compute together, blocks of the cluster along x, y and z: its instructions have 256
+        rows, 128 of each block, and B has half of its columns in each.
+    """
+
+    cluster: tuple[int, ...] = ()
 
     @classmethod
     def of(cls, call: SimtCall, sparse: bool = False) -> TensorPlan | None:
         """Return the plan; ``None`` if there is none."""
         problem = Problem.of(call)
         chosen = family_of(problem.types, sparse)
-        if chosen is None or problem.m % LANES or problem.n % GRAIN or call.block.count != WARPGROUP:
+        # One thread that issues for others needs none beside it.
+        alone = call.block.count != WARPGROUP and ISSUED not in call.attrs
+        if chosen is None or problem.m % LANES or problem.n % GRAIN or alone:
             return None
         tiles = WarpPartition(1, 1, problem.m // LANES, problem.n // GRAIN)
-        found = cls(problem, tiles, call.block.count, chosen)
-        return None if found.excess or found.columns > ALL_COLUMNS else found
+        cluster = tuple(int(n) for n in call.attrs.get(HALVES, ()))
+        found = cls(problem, tiles, WARPGROUP, chosen, cluster=cluster)
+        return None if found.excess or found.columns + 2 * found.metadata > ALL_COLUMNS else found
+
+    @property
+    def group(self) -> int:
+        """Blocks that compute it."""
+        return 2 if self.cluster else 1
 
     @property
     def columns(self) -> int:
@@ -55,20 +80,55 @@ class TensorPlan(WarpgroupPlan):
 
     @property
     def allocated(self) -> int:
-        """Columns that are allocated for them: a power of two."""
-        return max(LEAST_ALLOCATED, 1 << (self.columns - 1).bit_length())
+        """Columns of tensor memory that the sums take, of all of several buffers."""
+        shape = nodes.shape_of(self.problem.c.buffer)
+        return self.columns * (int(shape[0]) if self.problem.c.scope == MATRIX and len(shape) == 3 else 1)
+
+    @property
+    def can_stay(self) -> bool:
+        """Whether C is whole, and of the type of the sums: elsewhere each product rounds them."""
+        c = self.problem.c
+        shape = tuple(nodes.shape_of(c.buffer))
+        whole = tuple(c.extents) == shape or (c.scope == MATRIX and tuple(c.extents)[-2:] == shape[-2:])
+        return bool(c.scope in ("local.fragment", MATRIX) and c.dtype == self.total and whole)
+
+    @property
+    def holds_a(self) -> bool:
+        """Whether A is a fragment, which threads move to tensor memory."""
+        return bool(self.problem.a.scope == "local.fragment")
+
+    @property
+    def described(self) -> tuple[int, ...]:
+        """Operands that descriptors describe: A (0) and B (1), or B."""
+        return (1,) if self.holds_a else (0, 1)
+
+    @property
+    def row_metadata(self) -> int:
+        """Columns of metadata of a row of tiles, or of A itself, an even number: 0 if A is dense, and not moved."""
+        if self.holds_a:
+            return self.problem.k * self.family.bits // 32
+        if not self.family.sparse:
+            return 0
+        return -(-self.problem.k // (32 if self.family.bits == 32 else 64)) * 2
+
+    @property
+    def metadata(self) -> int:
+        """Columns of tensor memory behind those of the sums that the metadata of a sparse A takes, or A itself."""
+        return self.split.atoms_m * self.row_metadata
 
     @property
     def instruction(self) -> MatrixInstruction:
         """The instruction for 16 columns."""
         shared = MatrixOperand(OperandKind.DESCRIPTOR, Lifetime.WAITED)
         held = MatrixOperand(OperandKind.REGISTERS, Lifetime.WAITED)
-        return MatrixInstruction(LANES, GRAIN, self.step, WARPGROUP, shared, shared, held)
+        metadata = MatrixOperand(OperandKind.TENSOR_MEMORY, Lifetime.WAITED) if self.family.sparse else None
+        a = held if self.holds_a else shared
+        return MatrixInstruction(LANES, GRAIN, self.step, WARPGROUP, a, shared, held, metadata)
 
     @property
     def excess(self) -> int:
         """Registers of a thread beyond those that it can have."""
-        return max(0, self.columns - 208)
+        return 0 if self.problem.c.scope == MATRIX else max(0, self.columns - MOST_REGISTERS)
 
     @property
     def kind(self) -> str:
@@ -76,37 +136,68 @@ class TensorPlan(WarpgroupPlan):
         return _CODES[self.family.a][0]
 
     def pieces(self) -> Iterator[tuple[int, int]]:
-        """Yield the columns of each instruction for a row of tiles: the first one, and how many."""
-        for at in range(0, self.problem.n, MOST_COLUMNS):
-            yield at, min(MOST_COLUMNS, self.problem.n - at)
+        """Yield the columns of each instruction for a row of tiles: the first one, and how many.
 
-    def descriptor(self, columns: int) -> int:
+        All have as many: the order of products that add to the same columns is promised to those of one shape that
+        follow each other (PTX ISA, "Pipelined tcgen05 instructions").
+        """
+        n = self.problem.n
+        each = next(count for count in range(min(n, MOST_COLUMNS), 0, -GRAIN) if n % count == 0)
+        for at in range(0, n, each):
+            yield at, each
+
+    def metadata_place(self, step: int) -> tuple[int, int]:
+        """Return where the metadata of a step along K begins among a row's: an even column, and the selector.
+
+        An instruction takes one column of 16- and 32-bit types, of two whose number is even; the selector says which.
+        Of 8-bit types it takes both.
+        """
+        return (2 * step, 0) if self.family.bits == 8 else (step // 2 * 2, step % 2)
+
+    def descriptor(self, columns: int, selector: int = 0) -> int:
         """Return the instruction descriptor: Table 42 of the PTX ISA."""
         f, p = self.family, self.problem
-        types = _SUMS[f.total] << 4 | _CODES[f.a][1] << 7 | _CODES[f.b][1] << 10
-        return types | int(p.turned_a) << 15 | int(not p.turned_b) << 16 | columns // 8 << 17 | LANES // 16 << 24
+        types = _SUMS[f.total] << 4 | _CODES[f.a][1] << 7 | _CODES[f.b][1] << 10 | int(f.sparse) << 2 | selector
+        return (
+            types
+            | int(p.turned_a) << 15
+            | int(not p.turned_b) << 16
+            | columns // 8 << 17
+            | self.group * LANES // 16 << 24
+        )
 
     def held(self, role: int) -> FragmentLayout:
-        """Return where C must be: a thread holds a row of each tile."""
+        """Return where C, or A, must be: a thread holds a row of each tile."""
         p, s = self.problem, self.split
-        rows = (Digit(s.atoms_m, p.n, "register"), Digit(LANES, 1, "thread"))
-        return FragmentLayout((p.m, p.n), (rows, (Digit(p.n, 1, "register"),)), self.threads)
+        width = p.n if role == 2 else p.k
+        rows = (Digit(s.atoms_m, width, "register"), Digit(LANES, 1, "thread"))
+        return FragmentLayout((p.m, width), (rows, (Digit(width, 1, "register"),)), self.threads)
 
     def __str__(self) -> str:
-        by = [f"{x} by descriptor, swizzle {self.swizzle(r)} bytes" for r, x in ((0, "A"), (1, "B"))]
-        name = product_name(self.kind)
+        by = [f"{'AB'[r]} by descriptor, swizzle {self.swizzle(r)} bytes" for r in self.described]
+        if self.holds_a:
+            by.insert(0, f"A by registers (tcgen05.st) in {self.metadata} more columns")
+        if self.family.sparse:
+            by.append(f"metadata by registers (tcgen05.st) in {self.metadata} more columns")
+        by += ["256 rows, of which another block has half, and half of the columns of B"] if self.cluster else []
+        name = product_name(self.kind, self.family.sparse, self.holds_a, self.group)
         return (
             f"{name}, {self.columns} columns of tensor memory; {'; '.join(by)}; uncalibrated: no device has recorded it"
         )
 
 
+def allocated_columns(wanted: int) -> int:
+    """Return the columns that a block allocates that needs so many: a power of two, and not the least."""
+    return max(LEAST_ALLOCATED, 1 << (wanted - 1).bit_length())
+
+
 @cache
-def tensor_table() -> tuple[Atom, ...]:
+def tensor_table(sparse: bool = False) -> tuple[Atom, ...]:
     """Return the shapes with the combinations of element types that they are for, as a legality table."""
     atoms = []
     for a, b, total in product(_CODES, _CODES, ("float16", "bfloat16", "float32", "int32", "uint32")):
-        chosen = family_of((a, b, total), False)
+        chosen = family_of((a, b, total), sparse)
         if chosen is not None:
-            sizes = {"M": LANES, "N": GRAIN, "K": CHUNK * 8 // chosen.bits}
+            sizes = {"M": LANES, "N": GRAIN, "K": (2 if sparse else 1) * CHUNK * 8 // chosen.bits}
             atoms.append(Atom(sizes, frozenset({(a, b, total)}), (a, b, chosen.total)))
     return tuple(atoms)

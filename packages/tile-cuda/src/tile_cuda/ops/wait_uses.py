@@ -1,4 +1,4 @@
-"""The wait for products in flight: PTX ISA, "wgmma.wait_group"."""
+"""Waits for products in flight: PTX ISA, "wgmma.wait_group"; those whose sums are in tensor memory, by a barrier."""
 
 from __future__ import annotations
 
@@ -13,23 +13,30 @@ from tile_core.ops.base import View
 from tile_core.simt.pipelining.lasting import PENDING, WAIT_USES
 from tile_core.simt.pipelining.register_sets import retired
 from tile_core.simt.variant import SimtCall, SimtVariant
+from tile_cuda.ops.gemm_tensor import added
 from tile_cuda.ops.gemm_wgmma import PRODUCTS, keep
+from tile_cuda.ptx.tensor import AFTER
 from tile_cuda.ptx.wgmma import wait_name
 
 if TYPE_CHECKING:
     from tile_core.context import Context
 
 
-class WaitUses(SimtVariant):
-    """A wait of the warpgroups that have issued products; if these ran on other instructions, it waits for nothing."""
+class _Wait(SimtVariant):
+    """A wait, which passes if the products ran on other instructions."""
 
-    name = "cuda.wgmma.wait"
     op = WAIT_USES
     legality = Legality()
 
     def accepts(self, call: SimtCall, ctx: Context) -> Accept | Reject:
         """Accept all."""
         return Accept()
+
+
+class WarpgroupWait(_Wait):
+    """A wait of the warpgroups that have issued products."""
+
+    name = "cuda.wgmma.wait"
 
     def lower(self, call: SimtCall, ctx: Context) -> Stmt:
         """Return the wait, behind which the compiler leaves all accesses of the sums."""
@@ -40,3 +47,18 @@ class WaitUses(SimtVariant):
         kept = [s for a in arrays if a is not None for s in keep(a, nodes.shape_of(a)[0])]
         read = [retired(pending)] if call.places.in_flight else []
         return nodes.seq([tirx.Evaluate(wait, call.span), *kept, *read])
+
+
+class TensorWait(_Wait):
+    """A wait of all threads for products whose sums are in tensor memory."""
+
+    name = "cuda.tcgen05.wait"
+
+    def lower(self, call: SimtCall, ctx: Context) -> Stmt:
+        """Return the wait."""
+        given, pending = added(call), int(nodes.as_int(call.attrs[PENDING]))
+        if given is None:
+            return nodes.seq([])
+        ended = {} if pending else {"waits": PRODUCTS}
+        after = tirx.Evaluate(nodes.tile_call("instruction", [], {"name": AFTER, **ended}))
+        return nodes.seq([given.wait(1 + pending), after])

@@ -7,14 +7,24 @@ once for all four warps). Both do not depend on the clock.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import replace
+from math import prod
 
-from tile_cuda.ops.warpgroup_plan import CHUNK, ROWS, WarpgroupPlan
+from tile_core.compat.types import BufferVar
+from tile_core.dtypes import DTYPES
+from tile_core.ops.base import View
+from tile_core.records import dataclass
+from tile_core.simt.pipelining.lasting import sums_of
+from tile_core.simt.pipelining.overlap import Candidates
+from tile_cuda.ops.warpgroup_plan import CHUNK, ROWS, WARPGROUP, WarpgroupPlan
+from tile_cuda.options import MOST_REGISTERS
 
 SHARED_BYTES = 128
 """That a multiprocessor reads from shared memory in a cycle."""
 MULTIPLICATIONS = 2048
 """Of 16-bit elements that a multiprocessor does in a cycle on ``wgmma``; of fewer bits as many times more."""
+ADDITIONS = 128
+"""Of float32 that a multiprocessor does in a cycle."""
 WAIT = 32
 """Cycles that the fence of a product, its commit and the wait for it take while other warps have work: assumed."""
 
@@ -26,12 +36,21 @@ Dense float16 reached 0.57 to 0.59 and 2:4 sparse float16 0.52 of libraries on `
 """
 
 
+OTHER_REGISTERS = 32
+"""Of a thread, beside the sums of its products and, if they overlap, their register operands; in attention."""
+LEAST_SUMS = 64
+"""Of a thread, of a product that others work beside."""
+REGISTERS = 65536
+"""Of a multiprocessor."""
+
+
 @dataclass(frozen=True)
 class Estimate:
-    """Cycles of a product of a block on either instructions."""
+    """Cycles of a product of a block on either instructions, and those of them that add partial sums."""
 
     warpgroups: int
     warps: int
+    adds: int = 0
 
     @property
     def is_worth_it(self) -> bool:
@@ -39,7 +58,43 @@ class Estimate:
         return self.warpgroups <= self.warps
 
     def __str__(self) -> str:
-        return f"estimated {self.warpgroups} cycles, on mma.sync {self.warps}"
+        adds = f", {self.adds} of them to add partial sums" if self.adds else ""
+        return f"estimated {self.warpgroups} cycles{adds}, on mma.sync {self.warps}"
+
+
+def not_faster(found: Candidates, turns: bool, most: int | None, shared_bytes: int | None) -> str:
+    """Return why overlapping trips are not faster; empty if they are.
+
+    Measured on an H200 with attention forward, beside cuDNN: warpgroups that take turns reached 0.94 (d = 128, tiles of
+    128 keys; 0.79 without overlap), the same without turns on an H100 0.69, since all of them work on sums at the same
+    time. Two blocks of a multiprocessor fill each other's gaps as well: 1.10, by turns 0.81 (d = 64). Tiles of 64 keys
+    give products that are too short to work beside: 0.55, without overlap 0.68.
+    """
+    if not found.trips:
+        return ""  # waits move behind what does not need them
+    if not turns:
+        return "it has one warpgroup" if found.threads <= WARPGROUP else "its warpgroups cannot take turns"
+    sums = _registers(replace(found, calls=found.calls[:1]), False) - OTHER_REGISTERS
+    if sums < LEAST_SUMS:
+        return f"its first product, of {sums} sums a thread, is too short to work beside"
+    needed = _registers(found, True)
+    limit = min(MOST_REGISTERS if most is None else most, REGISTERS // found.threads // 8 * 8)
+    if needed > limit:
+        return f"it would need about {needed} registers of a thread, which has {limit}"
+    apart = _registers(found, False)
+    fits = apart * 2 * found.threads <= REGISTERS and found.shared_bytes * 2 <= (shared_bytes or 0)
+    return f"two blocks of about {apart} registers a thread run beside each other" if fits else ""
+
+
+def _registers(found: Candidates, overlaps: bool) -> int:
+    """Return how many registers of a thread the products of a loop need."""
+    held: dict[BufferVar, View] = {}
+    for call in found.calls:
+        sums = call.args[sums_of(call)]
+        held |= {v.buffer: v for v in call.args if isinstance(v, View) and (overlaps or v is sums)}
+    fragments = [v for v in held.values() if v.scope == "local.fragment"]
+    bits = sum(prod(map(int, v.extents)) * DTYPES[v.dtype].bits for v in fragments)
+    return -(-bits // (32 * found.threads)) + OTHER_REGISTERS
 
 
 def estimate(plan: WarpgroupPlan) -> Estimate:
@@ -53,7 +108,10 @@ def estimate(plan: WarpgroupPlan) -> Estimate:
         # A sparse instruction does half of the multiplications of its dense extents.
         work = ROWS * columns * CHUNK * 8 / f.bits / (MULTIPLICATIONS * 16 / f.bits)
         cycles += max(work, (a_bytes + b_bytes * columns) / SHARED_BYTES)
-    total = cycles * s.atoms_m * steps * groups + WAIT
+    parts = -(-steps // plan.every) if plan.every else 0
+    # Beside the products of other warpgroups, additions cost less: at most this.
+    adds = parts * (p.m * p.n / ADDITIONS + WAIT * s.atoms_m * len(list(plan.pieces())))
+    total = cycles * s.atoms_m * steps * groups + WAIT + adds
     whole = p.m * p.n * p.k / (2 if f.sparse else 1) / (MULTIPLICATIONS * 16 / f.bits)
     kind = "sparse" if f.sparse else str(f.bits) if f.bits > 8 else "int8" if f.total == "int32" else "fp8"
-    return Estimate(round(total), round(whole / WARP_RATES[kind]))
+    return Estimate(round(total), round(whole / WARP_RATES[kind]), round(adds))

@@ -7,7 +7,6 @@ the four holds rows ``16 w`` to ``16 w + 15``, each in the places of ``mma.sync`
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import cache
 from itertools import product
 
@@ -18,6 +17,7 @@ from tile_core.layout.fragment import Digits, FragmentLayout
 from tile_core.lowering.legality import Atom
 from tile_core.ops.base import View
 from tile_core.ops.gemm import GemmWarpPolicy
+from tile_core.records import dataclass
 from tile_core.simt.ops.gemm_problem import Problem, policy_of
 from tile_core.simt.ops.products.instruction import Lifetime, MatrixInstruction, MatrixOperand, OperandKind
 from tile_core.simt.ops.products.plan import ProductPlan, best
@@ -40,6 +40,12 @@ _REGISTERS = 65536
 """Of a multiprocessor, which the threads of a block share."""
 _OTHERS = 40
 """Registers of a thread beside its accumulators: addresses, and what surrounds a product."""
+_PARTS = (128, 64, 32, 8)
+"""Columns of partial sums that a thread holds at a time."""
+_ROOM_OF_PARTS = 224
+"""Registers of a thread that partial sums may fill: those of a block with a warp more, which copies."""
+PROMOTE = "promote"
+"""Attribute of a product: elements along K whose sum the matrix units keep before it is added to in float32."""
 _MOST_REGISTERS = 255
 _FP8, _INT8 = ("float8_e4m3fn", "float8_e5m2"), ("int8", "uint8")
 _FLOATS = ("float16", "bfloat16", "float32")
@@ -53,9 +59,12 @@ class WarpgroupPlan(ProductPlan):
     ----------
     family
         The element types, as `tile_cuda.ops.atoms` has them.
+    promote
+        Elements along K whose partial sums are added in float32 to those of the product; 0: the instructions add all.
     """
 
     family: Family
+    promote: int = 0
 
     @classmethod
     def of(cls, call: SimtCall, sparse: bool = False) -> WarpgroupPlan | None:
@@ -70,19 +79,38 @@ class WarpgroupPlan(ProductPlan):
         if policy == GemmWarpPolicy.Square:
             # B is read once by each instruction: wide ones read the least.
             every.sort(key=lambda s: (s.atoms_m * s.atoms_n, s.atoms_m, s.warps))
-        plans = (cls(problem, s, call.block.count, chosen) for s in every)
+        promote = int(call.attrs.get(PROMOTE, 0)) if chosen.is_fp8 else 0
+        plans = (cls(problem, s, call.block.count, chosen, promote) for s in every)
         return best((p for p in plans if not p.excess), call)
 
     @property
     def excess(self) -> int:
         """Registers of a thread beyond those that it can have."""
+        most = min(_MOST_REGISTERS, _REGISTERS // -(-self.threads // WARPGROUP) // WARPGROUP // 8 * 8)
+        parts = self.widest // 2 if self.promote else 0
+        return max(0, self._needed + parts - most)
+
+    @property
+    def _needed(self) -> int:
+        """Registers of a thread without partial sums."""
         held = 4 * self.split.atoms_m * self.split.atoms_n
         if self.problem.a.scope == "local.fragment":
             held += self.split.atoms_m * self.depth * DTYPES[self.problem.types[0]].bits // 64
         if self.family.sparse:
             held += self.split.atoms_m * self.problem.k * self.family.bits // 1024 + 1
-        most = min(_MOST_REGISTERS, _REGISTERS // -(-self.threads // WARPGROUP) // WARPGROUP // 8 * 8)
-        return max(0, held + _OTHERS - most)
+        return held + _OTHERS
+
+    @property
+    def widest(self) -> int:
+        """Columns of an instruction at most: partial sums have registers beside those of the product."""
+        if not self.promote:
+            return MOST_COLUMNS
+        return next((n for n in _PARTS if self._needed + n // 2 <= _ROOM_OF_PARTS), _PARTS[-1])
+
+    @property
+    def every(self) -> int:
+        """Steps along K whose partial sums are added to those of the product; 0: the instructions add all."""
+        return self.promote and max(1, self.promote // self.step)
 
     @property
     def depth(self) -> int:
@@ -126,7 +154,7 @@ class WarpgroupPlan(ProductPlan):
         """Yield the columns of each instruction for a row of tiles: the first one, and how many."""
         at, end = 0, self.split.atoms_n * COLUMNS
         while at < end:
-            count = min(end - at, MOST_COLUMNS)
+            count = min(end - at, self.widest)
             if self.total == "int32" and count % 16 and count > 24:
                 count -= 8  # integers: multiples of 16, and 8 and 24
             yield at, count
@@ -173,7 +201,14 @@ class WarpgroupPlan(ProductPlan):
         s = self.split
         names = ", ".join(dict.fromkeys(self.name(n, 0 if self.family.sparse else None) for _, n in self.pieces()))
         by = [f"{x} by descriptor, swizzle {self.swizzle(r)} bytes" for r, x in ((0, "A"), (1, "B")) if self.shared(r)]
-        return f"{names}, {s.warps_m} x {s.warps_n} warpgroups of {s.atoms_m} x {s.atoms_n} tiles; {'; '.join(by)}"
+        made = f"{names}, {s.warps_m} x {s.warps_n} warpgroups of {s.atoms_m} x {s.atoms_n} tiles; {'; '.join(by)}"
+        if not self.promote:
+            return made
+        sums, held = 4 * s.atoms_m * s.atoms_n, max(n for _, n in self.pieces()) // 2
+        along = min(self.every * self.step, self.problem.k)
+        return (
+            f"{made}; each {along} of K a thread adds {sums} partial sums in float32, for which it has {held} registers"
+        )
 
     def shared(self, role: int) -> bool:
         """Whether an operand is in shared memory."""

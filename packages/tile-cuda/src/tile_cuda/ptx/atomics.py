@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from tile_core.records import dataclass
 from tile_cuda.ptx.exchange_loops import BITS, loop_name
 from tile_cuda.ptx.memory import SCOPES
 from tile_cuda.ptx.table import TABLE, has

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tile_cuda.ptx.instruction import TENSOR_MEMORY_ARCHS, Instruction, PtxOperand, function_name
+from tile_cuda.ptx.scalar import KINDS
 
 MOST_DIMENSIONS = 5
 """Dimensions of a tensor whose boxes are copied."""
@@ -41,6 +42,8 @@ def bulk_instructions() -> Iterator[Instruction]:
     )
     yield _made("elect.sync", (mine,), form)
     yield from _barriers()
+    yield from _clusters()
+    yield from _launches()
     yield from _fences()
     yield from _loads()
     yield from _stores()
@@ -72,9 +75,24 @@ def scatter_name() -> str:
     return function_name(_SCATTER)
 
 
+LOAD_BYTES = "cp_async_bulk_shared_cluster_global_mbarrier_complete_tx_bytes"
+"""Function that copies bytes to shared memory."""
+SEND_BYTES = "cp_async_bulk_shared_cluster_shared_cta_mbarrier_complete_tx_bytes"
+"""Function that copies bytes to the same place in another block."""
+SEND_EXPECT = "mbarrier_arrive_expect_tx_shared_cluster_b64"
+"""Function that arrives at the barrier of another block, and announces bytes there."""
+STORE_BYTES = "cp_async_bulk_global_shared_cta_bulk_group"
+"""Function that copies bytes out of shared memory."""
+
+
 def wait_name(stored: bool) -> str:
     """Return the name of the function that waits until all groups have read their sources, or are stored."""
     return f"cp_async_bulk_wait_group{'' if stored else '_read'}_0"
+
+
+def multicast_name(rank: int) -> str:
+    """Return the name of the function that copies a box to the same place in several blocks of the cluster."""
+    return function_name(_load(rank, multicast=True))
 
 
 def _store(rank: int, reduction: str) -> str:
@@ -83,15 +101,22 @@ def _store(rank: int, reduction: str) -> str:
     return f"cp.async.bulk.tensor.{rank}d.global.shared::cta.tile.bulk_group"
 
 
-def _load(rank: int) -> str:
-    return f"cp.async.bulk.tensor.{rank}d.shared::cluster.global.tile.mbarrier::complete_tx::bytes"
+def _load(rank: int, multicast: bool = False) -> str:
+    to = ".multicast::cluster" if multicast else ""
+    return f"cp.async.bulk.tensor.{rank}d.shared::cluster.global.tile.mbarrier::complete_tx::bytes{to}"
 
 
 def _made(opcode: str, operands: tuple[PtxOperand, ...], form: str, arch: str = _ARCH) -> Instruction:
     return Instruction(function_name(opcode), opcode, operands, form, arch, volatile=True, memory=True)
 
 
-LOADS = frozenset({*(load_name(rank) for rank in range(1, MOST_DIMENSIONS + 1)), gather_name()})
+LOADS = frozenset(
+    {
+        LOAD_BYTES,
+        *(name(rank) for name in (load_name, multicast_name) for rank in range(1, MOST_DIMENSIONS + 1)),
+        gather_name(),
+    }
+)
 """Functions that copy boxes, or rows, to shared memory."""
 
 
@@ -112,6 +137,51 @@ def _barriers() -> Iterator[Instruction]:
     yield Instruction(WAIT, operands=(_BARRIER, parity), arch=_ARCH, body=body, needs=(tried.name,))
 
 
+def _clusters() -> Iterator[Instruction]:
+    """Yield arrivals in other blocks, and the barrier of all threads of a cluster.
+
+    An arrival that also released to the cluster what a thread has written would take a microsecond on an H200.
+    """
+    barrier, rank = PtxOperand("barrier", role="place", ctype="void"), PtxOperand("rank", ctype="int")
+    arrive = "mbarrier.arrive.shared::cluster.b64"
+    form = "{ .reg .b32 there; mapa.shared::cluster.u32 there, {barrier}, {rank}; {opcode} _, [there]; }"
+    yield _made(arrive, (barrier, rank), form)
+    size = PtxOperand("bytes", ctype="int")
+    form = "{ .reg .b32 there; mapa.shared::cluster.u32 there, {barrier}, {rank}; {opcode} _, [there], {bytes}; }"
+    yield _made("mbarrier.arrive.expect_tx.shared::cluster.b64", (barrier, rank, size), form)
+    yield from _to_blocks(barrier, rank, size)
+    yield _made("barrier.cluster.arrive.release", (), "")
+    yield _made("barrier.cluster.arrive.relaxed", (), "")
+    yield _made("barrier.cluster.wait.acquire", (), "")
+
+
+def _to_blocks(barrier: PtxOperand, rank: PtxOperand, size: PtxOperand) -> Iterator[Instruction]:
+    """Yield a copy of bytes, and stores, to the same place in another block."""
+    to, source = PtxOperand("smem", role="place", ctype="void"), PtxOperand("source", role="shared")
+    form = (
+        "{ .reg .b32 there, done; mapa.shared::cluster.u32 there, {smem}, {rank}; "
+        "mapa.shared::cluster.u32 done, {barrier}, {rank}; {opcode} [there], {source}, {bytes}, [done]; }"
+    )
+    opcode = "cp.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes"
+    yield _made(opcode, (to, source, size, barrier, rank), form)
+    for kind in ("u8", "b16", "b32", "b64"):
+        register, ctype = KINDS[kind]
+        value = PtxOperand("x", register, ctype="unsigned short" if kind == "u8" else ctype)
+        form = "{ .reg .b32 there; mapa.shared::cluster.u32 there, {smem}, {rank}; {opcode} [there], {x}; }"
+        yield _made(f"st.shared::cluster.{kind}", (to, rank, value), form)
+
+
+def store_to_block(bits: int) -> str:
+    """Return the name of the function that stores a value of so many bits in another block."""
+    return function_name(f"st.shared::cluster.{'u8' if bits == 8 else f'b{bits}'}")
+
+
+def _launches() -> Iterator[Instruction]:
+    """Yield the wait for the launches before, and the permission to begin the next one."""
+    yield _made("griddepcontrol.wait", (), "")
+    yield _made("griddepcontrol.launch_dependents", (), "")
+
+
 def _fences() -> Iterator[Instruction]:
     yield _made("fence.mbarrier_init.release.cluster", (), "")
     yield _made("fence.proxy.async", (), "")
@@ -119,7 +189,7 @@ def _fences() -> Iterator[Instruction]:
 
 
 def _loads() -> Iterator[Instruction]:
-    """Yield copies of boxes to the block's own shared memory.
+    """Yield copies of boxes to the block's own shared memory, or to the same place in blocks that a mask names.
 
     An address of ``shared::cta`` is one of ``shared::cluster`` too: that of the executing block.
     """
@@ -129,6 +199,11 @@ def _loads() -> Iterator[Instruction]:
         indices = ", ".join(f"{{at{d}}}" for d in range(rank))
         form = f"{{smem}}, [{{map}}, {{{indices}}}], {{barrier}}"
         yield _made(_load(rank), (to, _MAP, *at, _BARRIER), form)
+        blocks = PtxOperand("blocks", "h")
+        yield _made(_load(rank, multicast=True), (to, _MAP, *at, _BARRIER, blocks), f"{form}, {{blocks}}")
+    start, size = PtxOperand("start", "l", role="global"), PtxOperand("bytes", ctype="int")
+    opcode = "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes"
+    yield _made(opcode, (to, start, size, _BARRIER), "{smem}, {start}, {bytes}, {barrier}")
     four = "{column}, {row0}, {row1}, {row2}, {row3}"
     yield _made(_GATHER, (to, _MAP, *_FOUR, _BARRIER), f"{{smem}}, [{{map}}, {{{four}}}], {{barrier}}", "sm_100")
 
@@ -141,6 +216,9 @@ def _stores() -> Iterator[Instruction]:
         indices = ", ".join(f"{{at{d}}}" for d in range(rank))
         for reduction in ("", *REDUCTIONS):
             yield _made(_store(rank, reduction), (source, _MAP, *at), f"[{{map}}, {{{indices}}}], {{smem}}")
+    start, size = PtxOperand("start", "l", role="global", ctype="void"), PtxOperand("bytes", ctype="int")
+    opcode = "cp.async.bulk.global.shared::cta.bulk_group"
+    yield _made(opcode, (start, source, size), "{start}, {smem}, {bytes}")
     four = "{column}, {row0}, {row1}, {row2}, {row3}"
     yield _made(_SCATTER, (source, _MAP, *_FOUR), f"[{{map}}, {{{four}}}], {{smem}}", TENSOR_MEMORY_ARCHS)
     yield _made("cp.async.bulk.commit_group", (), "")

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+
+from tile_core.records import dataclass
 
 #: C++ type of a register, by the letter that stands for its class in ``asm``.
 REGISTERS = {"r": "unsigned", "h": "unsigned short", "l": "unsigned long long", "f": "float", "d": "double"}
@@ -11,7 +12,7 @@ REGISTERS = {"r": "unsigned", "h": "unsigned short", "l": "unsigned long long", 
 #: The architectures with tensor memory, which alone have some other instructions too.
 TENSOR_MEMORY_ARCHS = "sm_100a sm_100f sm_103a sm_110a"
 
-_INPUTS = ("in", "shared", "global", "matrix", "tensor")
+_INPUTS = ("in", "shared", "place", "global", "matrix", "tensor")
 _HEAD = "__device__ __forceinline__"
 _WIDTH = 140
 
@@ -30,9 +31,9 @@ class PtxOperand:
         Registers of a vector, which the function takes as an array; 0 for a scalar.
     role
         ``"in"``; ``"out"``: an array that is written, ``"inout"``: one that is also read; ``"result"``: what the
-        function returns; ``"shared"`` and ``"global"``: the address of memory; ``"matrix"``: that of a matrix in shared
-        memory, of which the instruction takes a descriptor, ``"tensor"`` one of ``tcgen05``; ``"given"``: a parameter
-        of the function alone.
+        function returns; ``"shared"`` and ``"global"``: the address of memory; ``"place"``: one of shared memory, as a
+        number; ``"matrix"``: that of a matrix in shared memory, of which the instruction takes a descriptor,
+        ``"tensor"`` one of ``tcgen05``; ``"given"``: a parameter of the function alone.
     ctype
         C++ type of the parameter, of the array's elements, or of what an address points to; by default the register's.
     """
@@ -51,7 +52,7 @@ class PtxOperand:
     @property
     def parameter(self) -> str:
         """The type of the function's parameter."""
-        if self.role in ("shared", "global", "matrix", "tensor"):
+        if self.role in ("shared", "place", "global", "matrix", "tensor"):
             return f"{self.ctype or 'const void'}*"
         if not self.count:
             return self.element
@@ -107,7 +108,7 @@ class Instruction:
     @property
     def shares(self) -> bool:
         """Whether it takes addresses of shared memory."""
-        return any(o.role == "shared" for o in self.operands) and not self.body
+        return any(o.role in ("shared", "place") for o in self.operands) and not self.body
 
     def lines(self) -> list[str]:
         """Return the text of its function."""
@@ -165,7 +166,7 @@ def _placed(o: PtxOperand, number: int) -> str:
 
 
 def _bound(o: PtxOperand, sign: str) -> str:
-    if o.role == "shared":
+    if o.role in ("shared", "place"):
         return f'"r"(shared_address({o.name}))'
     if o.role == "global":
         return f'"l"({o.name})'

@@ -21,6 +21,48 @@ def matrix_instructions() -> Iterator[Instruction]:
     yield from _fragments()
     yield from _dense()
     yield from _sparse()
+    yield from _scaled()
+
+
+SCALED = {
+    (8, "float8_e8m0fnu", 32): ("mxf8f6f4", "1X"),
+    (4, "float8_e8m0fnu", 32): ("mxf4", "2X"),
+    (4, "float8_e4m3fn", 16): ("mxf4nvf4", "4X"),
+}
+"""Kinds of products with scales, and how many of a row they take, by the bits of an element, the scales and the
+elements of a block. Powers of two for 16 elements came with PTX 9.1."""
+_ELEMENTS = {"float8_e4m3fn": "e4m3", "float8_e5m2": "e5m2", "float4_e2m1fn": "e2m1"}
+_SCALES = {"float8_e8m0fnu": "ue8m0", "float8_e4m3fn": "ue4m3"}
+
+
+def scaled_name(a: str, b: str, scale: str, per: int) -> str:
+    """Return the function of a product with scales, by the types of the language.
+
+    It takes D, A, B, C, the scales of A, byte and thread of these, and the same of B.
+    """
+    return function_name(_scaled_opcode(a, b, scale, per))
+
+
+def _scaled_opcode(a: str, b: str, scale: str, per: int) -> str:
+    bits = 4 if a == "float4_e2m1fn" else 8
+    kind, count = SCALED[bits, scale, per]
+    shape = "m16n8k64" if bits == 4 else "m16n8k32"
+    types = f"f32.{_ELEMENTS[a]}.{_ELEMENTS[b]}.f32.{_SCALES[scale]}"
+    return f"mma.sync.aligned.{shape}.row.col.kind::{kind}.block_scale.scale_vec::{count}.{types}"
+
+
+def _scaled() -> Iterator[Instruction]:
+    operands = (
+        PtxOperand("d", "f", 4, "out", "float"), PtxOperand("a", count=4), PtxOperand("b", count=2),
+        PtxOperand("c", "f", 4, ctype="float"),
+        *(PtxOperand(f"{x}{name}", register, ctype=ctype) for x in "ab" for name, register, ctype in (
+            ("_scale", "r", "unsigned"), ("_byte", "h", "unsigned short"), ("_thread", "h", "unsigned short"))),
+    )  # fmt: skip
+    form = "{d}, {a}, {b}, {c}, {a_scale}, { {a_byte}, {a_thread} }, {b_scale}, { {b_byte}, {b_thread} }"
+    for (bits, scale, per), (a, b) in product(SCALED, product(_ELEMENTS, _ELEMENTS)):
+        if (bits == 4) == (a == "float4_e2m1fn") == (b == "float4_e2m1fn"):
+            opcode = _scaled_opcode(a, b, scale, per)
+            yield Instruction(function_name(opcode), opcode, operands, form, "sm_120a")
 
 
 def _fragments() -> Iterator[Instruction]:

@@ -11,8 +11,10 @@ from dataclasses import replace
 
 from tile_cuda.ptx.instruction import TENSOR_MEMORY_ARCHS, Instruction, PtxOperand, function_name
 
-#: Columns that one load or store moves, the most first: more need as many adjacent registers.
+#: Columns of sums that one load or store moves, the most first: more need as many adjacent registers.
 COUNTS = (32, 16)
+#: Columns that one store of words writes.
+WORD_COUNTS = (32, 16, 8, 4, 2)
 #: Kinds of products, and the architectures that have them.
 KINDS = {
     "f16": TENSOR_MEMORY_ARCHS,
@@ -20,15 +22,43 @@ KINDS = {
     "f8f6f4": TENSOR_MEMORY_ARCHS,
     "i8": "sm_100a sm_110a",
 }
-_GROUP = "cta_group::1"
-_ALLOCATE = f"tcgen05.alloc.{_GROUP}.sync.aligned.shared::cta.b32"
-_FREE = f"tcgen05.dealloc.{_GROUP}.sync.aligned.b32"
-_RELINQUISH = f"tcgen05.relinquish_alloc_permit.{_GROUP}.sync.aligned"
-_COMMIT = f"tcgen05.commit.{_GROUP}.mbarrier::arrive::one.shared::cluster.b64"
+#: Kinds with scales.
+SCALED_KINDS = (
+    "mxf8f6f4.block_scale.scale_vec::1X", "mxf4.block_scale.scale_vec::2X", "mxf4nvf4.block_scale.scale_vec::4X",
+)  # fmt: skip
+GROUPS = (1, 2)
+"""Blocks that compute a product together: one, or a pair of a cluster. All functions of a kernel are for so many."""
 
-ALLOCATE, FREE, RELINQUISH, COMMIT = map(function_name, (_ALLOCATE, _FREE, _RELINQUISH, _COMMIT))
-"""Functions that allocate columns and write their address to shared memory, free them, give up the permit to allocate,
-and let products arrive at a barrier."""
+
+def _allocate(group: int) -> str:
+    return f"tcgen05.alloc.cta_group::{group}.sync.aligned.shared::cta.b32"
+
+
+def _free(group: int) -> str:
+    return f"tcgen05.dealloc.cta_group::{group}.sync.aligned.b32"
+
+
+def _relinquish(group: int) -> str:
+    return f"tcgen05.relinquish_alloc_permit.cta_group::{group}.sync.aligned"
+
+
+def _commit(group: int) -> str:
+    to = ".multicast::cluster" if group > 1 else ""
+    return f"tcgen05.commit.cta_group::{group}.mbarrier::arrive::one.shared::cluster{to}.b64"
+
+
+ALLOCATE, FREE, RELINQUISH, COMMIT = (
+    {group: function_name(opcode(group)) for group in GROUPS} for opcode in (_allocate, _free, _relinquish, _commit)
+)
+"""Functions by the number of blocks: they allocate columns and write their address to shared memory, free them, give up
+the permit to allocate, and let products arrive at a barrier. A pair's arrive in all blocks that a mask names."""
+_ARRIVE = "mbarrier.arrive.release.cluster.shared::cluster.b64"
+ARRIVE, WAIT = function_name(_ARRIVE), "mbarrier_wait_parity_of_cluster"
+"""Functions that arrive at a barrier of another block of the cluster, and wait for such a phase: what the threads that
+have arrived wrote before, or had written for them, is visible behind the wait."""
+_COPY = "tcgen05.cp.cta_group::1.32x128b.warpx4"
+COPY = function_name(_COPY)
+"""Function that copies 16 bytes of shared memory to each of 32 lanes, and again to those of the three other warps."""
 BEFORE, AFTER = "tcgen05_fence_before_thread_sync", "tcgen05_fence_after_thread_sync"
 """Functions that order accesses of tensor memory before and after threads synchronize."""
 LOADED, STORED = "tcgen05_wait_ld_sync_aligned", "tcgen05_wait_st_sync_aligned"
@@ -45,19 +75,32 @@ def write_name(count: int, integers: bool) -> str:
     return f"tcgen05_st_sync_aligned_32x32b_x{count}_b32_{'s32' if integers else 'f32'}"
 
 
-def product_name(kind: str) -> str:
-    """Return the function of a product: sums, A, B, instruction descriptor, whether it adds to what is there."""
-    return function_name(f"tcgen05.mma.{_GROUP}.kind::{kind}")
+def words_name(count: int) -> str:
+    """Return the function that writes so many columns of a thread's lane from words."""
+    return f"tcgen05_st_sync_aligned_32x32b_x{count}_b32_u32"
+
+
+def product_name(kind: str, sparse: bool = False, held: bool = False, group: int = 1) -> str:
+    """Return the function of a product: sums, A, B, instruction descriptor, whether it adds to what is there.
+
+    That of a sparse one takes the address of its metadata behind B; one with scales the addresses of these, of A and B.
+    That of an A that is ``held`` in tensor memory takes its address there.
+    """
+    return function_name(_opcode(kind, sparse, group)) + ("_of_held" if held else "")
 
 
 def tensor_instructions() -> Iterator[Instruction]:
     """Yield the functions."""
     columns, address = PtxOperand("columns", ctype="int"), PtxOperand("address", ctype="unsigned")
     place = PtxOperand("place", role="shared", ctype="void")
-    yield _made(ALLOCATE, _ALLOCATE, (place, columns), "{place}, {columns}")
-    yield _made(FREE, _FREE, (address, columns), "{address}, {columns}")
-    yield _made(RELINQUISH, _RELINQUISH, (), "")
-    yield _made(COMMIT, _COMMIT, (PtxOperand("barrier", role="shared", ctype="void"),), "{barrier}")
+    barrier, blocks = PtxOperand("barrier", role="shared", ctype="void"), PtxOperand("blocks", "h")
+    for group in GROUPS:
+        yield _made(ALLOCATE[group], _allocate(group), (place, columns), "{place}, {columns}")
+        yield _made(FREE[group], _free(group), (address, columns), "{address}, {columns}")
+        yield _made(RELINQUISH[group], _relinquish(group), (), "")
+    yield _made(COMMIT[1], _commit(1), (barrier,), "{barrier}")
+    yield _made(COMMIT[2], _commit(2), (barrier, blocks), "{barrier}, {blocks}")
+    yield from _handed_over()
     yield _made(BEFORE, "tcgen05.fence::before_thread_sync", (), "")
     yield _made(AFTER, "tcgen05.fence::after_thread_sync", (), "")
     yield _made(LOADED, "tcgen05.wait::ld.sync.aligned", (), "")
@@ -72,17 +115,72 @@ def tensor_instructions() -> Iterator[Instruction]:
             source = PtxOperand("d", register, count, "in", ctype)
             form = "[{address}], {d}"
             yield _made(write_name(count, integers), f"tcgen05.st.sync.aligned.{opcode}", (source, address), form)
+    for count in reversed(WORD_COUNTS):
+        source = PtxOperand("d", "r", count, "in", "unsigned")
+        opcode = f"tcgen05.st.sync.aligned.32x32b.x{count}.b32"
+        yield _made(words_name(count), opcode, (source, address), "[{address}], {d}")
     yield _descriptor()
+    copied = _made(COPY, _COPY, (address, *_matrix("p")), "[{address}], {p}")
+    yield replace(copied, needs=("tensor_descriptor",))
+    for sparse in (False, True):
+        for kind, archs in KINDS.items():
+            yield _product(kind, sparse, archs)
     for kind, archs in KINDS.items():
-        operands = (
-            address, *_matrix("a"), *_matrix("b"), PtxOperand("kind", ctype="unsigned"), PtxOperand("adds", ctype="int")
-        )  # fmt: skip
-        form = "{ .reg .pred p; setp.ne.b32 p, {adds}, 0; {opcode} [{address}], {a}, {b}, {kind}, p; }"
-        opcode = f"tcgen05.mma.{_GROUP}.kind::{kind}"
-        yield replace(_made(product_name(kind), opcode, operands, form, archs), needs=("tensor_descriptor",))
+        yield _held_product(kind, archs)
+    for kind in SCALED_KINDS:
+        yield _scaled_product(kind)
+    for kind, archs in KINDS.items():
+        yield _product(kind, False, archs, 2)
 
 
 _FIELDS = ("leading", "stride", "swizzle")
+
+
+def _opcode(kind: str, sparse: bool, group: int) -> str:
+    return f"tcgen05.mma.{'sp.' if sparse else ''}cta_group::{group}.kind::{kind}"
+
+
+def _handed_over() -> Iterator[Instruction]:
+    """Yield what a block says to the one that issues a product for both."""
+    barrier, rank = PtxOperand("barrier", role="place", ctype="void"), PtxOperand("rank", ctype="int")
+    form = "{ .reg .b32 there; mapa.shared::cluster.u32 there, {barrier}, {rank}; {opcode} _, [there]; }"
+    yield _made(ARRIVE, _ARRIVE, (barrier, rank), form, "sm_90")
+    own, parity = PtxOperand("barrier", role="shared", ctype="void"), PtxOperand("parity", ctype="int")
+    form = "{ .reg .pred p; {opcode} p, {barrier}, {parity}; selp.u32 {ended}, 1, 0, p; }"
+    opcode = "mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64"
+    tried = _made(function_name(opcode), opcode, (PtxOperand("ended", role="result"), own, parity), form, "sm_90")
+    yield tried
+    body = (f"while (!{tried.name}(barrier, parity)) {{}}",)
+    yield Instruction(WAIT, operands=(own, parity), arch="sm_90", body=body, needs=(tried.name,))
+
+
+def _product(kind: str, sparse: bool, archs: str, group: int = 1) -> Instruction:
+    address, descriptor = PtxOperand("address", ctype="unsigned"), PtxOperand("kind", ctype="unsigned")
+    metadata = (PtxOperand("metadata", ctype="unsigned"),) if sparse else ()
+    operands = (address, *_matrix("a"), *_matrix("b"), *metadata, descriptor, PtxOperand("adds", ctype="int"))
+    places = "[{address}], {a}, {b}, " + ("[{metadata}], " if sparse else "")
+    form = f"{{ .reg .pred p; setp.ne.b32 p, {{adds}}, 0; {{opcode}} {places}{{kind}}, p; }}"
+    made = _made(product_name(kind, sparse, group=group), _opcode(kind, sparse, group), operands, form, archs)
+    return replace(made, needs=("tensor_descriptor",))
+
+
+def _held_product(kind: str, archs: str) -> Instruction:
+    address, descriptor = PtxOperand("address", ctype="unsigned"), PtxOperand("kind", ctype="unsigned")
+    a = PtxOperand("a", ctype="unsigned")
+    operands = (address, a, *_matrix("b"), descriptor, PtxOperand("adds", ctype="int"))
+    form = "{ .reg .pred p; setp.ne.b32 p, {adds}, 0; {opcode} [{address}], [{a}], {b}, {kind}, p; }"
+    made = _made(product_name(kind, held=True), _opcode(kind, False, 1), operands, form, archs)
+    return replace(made, needs=("tensor_descriptor",))
+
+
+def _scaled_product(kind: str) -> Instruction:
+    address, descriptor = PtxOperand("address", ctype="unsigned"), PtxOperand("kind", ctype="unsigned")
+    scales = (PtxOperand("a_scale", ctype="unsigned"), PtxOperand("b_scale", ctype="unsigned"))
+    operands = (address, *_matrix("a"), *_matrix("b"), *scales, descriptor, PtxOperand("adds", ctype="int"))
+    places = "[{address}], {a}, {b}, {kind}, [{a_scale}], [{b_scale}]"
+    form = f"{{ .reg .pred p; setp.ne.b32 p, {{adds}}, 0; {{opcode}} {places}, p; }}"
+    made = _made(product_name(kind), _opcode(kind, False, 1), operands, form, "sm_100a sm_103a sm_110a")
+    return replace(made, needs=("tensor_descriptor",))
 
 
 def _made(

@@ -36,6 +36,7 @@ _PRODUCT = re.compile(
     r"_(?P<form>ss|rs)(?P<ta>_ta)?(?P<tb>_tb)?(?P<new>_new)?"
 )
 _READ = re.compile(r"read_metadata_(?P<n>\d+)")
+_HELD = re.compile(r"held_(?P<n>\d+)")
 _KEPT = re.compile(r"keep_(?P<d>f32|s32|u32)_(?P<n>\d+)")
 
 
@@ -65,6 +66,14 @@ def wait_name(pending: int) -> str:
 def read_name(count: int) -> str:
     """Return the function that reads so many registers of metadata, and does nothing with them."""
     return f"read_metadata_{count}"
+
+
+def held_name(count: int) -> str:
+    """Return the function until which the compiler leaves so many registers of a fragment to products in flight.
+
+    The assembler knows that these are read until products are waited for.
+    """
+    return f"held_{count}"
 
 
 def product_name(
@@ -108,6 +117,10 @@ def wgmma_instruction(name: str) -> Instruction | None:
         held = PtxOperand("d", register, int(kept["n"]), "inout", ctype)
         archs = f"{ARCH} {TENSOR_MEMORY_ARCHS}"
         return Instruction(name, operands=(held,), form="{opcode}", arch=archs, volatile=True, memory=True)
+    used = _HELD.fullmatch(name)
+    if used is not None:
+        held = PtxOperand("a", count=int(used["n"]), ctype="unsigned")
+        return Instruction(name, operands=(held,), form="{opcode}", arch=ARCH, volatile=True, memory=True)
     read = _READ.fullmatch(name)
     if read is not None:
         return _reader(name, int(read["n"]))

@@ -8,11 +8,12 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import functools
+import struct
 import threading
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import Any
 
+from tile_core.records import dataclass
 from tile_cuda.tensor_map import BYTES, SWIZZLES, TensorMap
 
 Handle = int
@@ -27,7 +28,6 @@ _MAJOR, _MINOR = 75, 76  # CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_*
 _RELAXED = 2  # CU_STREAM_CAPTURE_MODE_RELAXED
 _MAX_DYNAMIC_SHARED = 8  # CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
 _NON_BLOCKING = 1  # CU_STREAM_NON_BLOCKING
-_PROMOTION = 3  # CU_TENSOR_MAP_L2_PROMOTION_L2_256B: a copy brings whole sectors of 256 bytes to the second cache
 
 
 class DriverUnusable(Exception):
@@ -102,6 +102,23 @@ class Driver:
         """Returns such a number, and the device of this thread's current context."""
         self.launch_config: Callable[..., int] | None = self._function(b"cuLaunchKernelEx", 11080)
         """Takes four pointers: ``CUlaunchConfig``, function, addresses of values, ``None``. Returns such a number."""
+
+    def early(self) -> int:
+        """Return the address of the attribute of a launch that may begin before the one before it has ended.
+
+        0 if the driver knows none: then launches run one after the other, which is right too.
+        """
+        return 0 if self.launch_config is None else ctypes.addressof(_EARLY)
+
+    def launch_early(self, function: Handle, *shape: Any) -> tuple[Any]:
+        """Launch as `launch` does, with the attribute of `early`."""
+        *numbers, stream, addresses, _ = shape
+        if self.launch_config is None:
+            return self.launch(function, *shape)
+        config = ctypes.create_string_buffer(struct.pack("<7I4xQQI4x", *numbers, int(stream), self.early(), 1))
+        handle = ctypes.byref(ctypes.c_char.from_address(function))
+        table = ctypes.byref(ctypes.c_char.from_address(addresses))
+        return (self.launch_config(ctypes.byref(config), handle, table, None),)
 
     # --- devices ---
 
@@ -227,7 +244,7 @@ class Driver:
             "cuTensorMapEncodeTiled", bound.CUtensorMapDataType(fields.code), len(fields.extents), fields.address,
             [u64(n) for n in fields.extents], [u64(n) for n in fields.strides or (16,)], [u32(n) for n in fields.box],
             [u32(1) for _ in fields.box], bound.CUtensorMapInterleave(0),
-            bound.CUtensorMapSwizzle(SWIZZLES[fields.swizzle]), bound.CUtensorMapL2promotion(_PROMOTION),
+            bound.CUtensorMapSwizzle(SWIZZLES[fields.swizzle]), bound.CUtensorMapL2promotion(fields.promotion),
             bound.CUtensorMapFloatOOBfill(int(fields.nan)),
         )  # fmt: skip
         return ctypes.string_at(int(made.getPtr()), BYTES)
@@ -308,6 +325,8 @@ class Driver:
         return results[0] if results else None
 
 
+#: One ``CUlaunchAttribute`` of cuda.h: ``CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION`` is allowed.
+_EARLY = ctypes.create_string_buffer(struct.pack("<I4xi60x", 6, 1), 72)
 _ABSENT = (34, 100)  # a stub in place of the library; no device
 
 

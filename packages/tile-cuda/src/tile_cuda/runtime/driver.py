@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from tile_core.abi.adapter import Built, Place
@@ -220,7 +221,7 @@ class _Chosen:
             return None
         launcher, masks = found
         short = launcher.repeat(values, place, moving)
-        return None if short is None else Repeat(short.launch, masks)
+        return None if short is None else replace(short, masks=masks)
 
 
 class _Direct(_Chosen):

@@ -16,7 +16,7 @@ from tile_core.compat.types import Argument
 from tile_core.errors.launch import GridTooLarge, TooMuchShared
 from tile_core.reports.slow import warn_of_slow_code
 from tile_core.runtime.constants import LaunchConstants
-from tile_core.runtime.launch_grid import Extents, grid_of, grid_positions
+from tile_core.runtime.launch_grid import Extents, grid_of, grid_positions, require_whole_clusters
 from tile_core.runtime.repeat import Repeat
 from tile_cuda import build
 from tile_cuda.errors import DriverTooOld, NoDevice, OtherArchitecture
@@ -26,7 +26,7 @@ from tile_cuda.runtime.pack import SlotPacker
 from tile_cuda.runtime.repeat import short_launch
 from tile_cuda.runtime.streams import Streams
 from tile_cuda.runtime.tensor_map import constants_of
-from tile_cuda.target import GRID_LIMITS, arch_for, record_of, runs_on
+from tile_cuda.target import DEPENDENT, GRID_LIMITS, arch_for, record_of, runs_on
 
 _ON_DEVICE = 2  # kDLCUDA
 _REFUSED_CODE = (200, 209, 218, 222, 223, 300)  # invalid image, no binary, PTX, versions
@@ -69,6 +69,9 @@ class Launcher:
         self._packer = SlotPacker(self.facts)
         self._constants: dict[int, LaunchConstants] = {}
         self._shape = (*self.facts.block, self.facts.shared_bytes)
+        dependent = bool(self.facts.attributes.get(DEPENDENT))
+        self._launch = driver.launch_early if dependent else driver.launch
+        self._attributes = driver.early() if dependent else 0
         self._grid = grid_of(self.facts, functools.partial(checked, self.facts))
 
     def __call__(self, values: Sequence[Argument], place: Place) -> None:
@@ -93,10 +96,10 @@ class Launcher:
             shape = self._shape
             code, current = driver.read_current()
             if not code and int(current) == ordinal:
-                (code,) = driver.launch(function, *grid, *shape, stream, pack.addresses, 0)
+                (code,) = self._launch(function, *grid, *shape, stream, pack.addresses, 0)
             else:
                 with driver.entered(ordinal):
-                    (code,) = driver.launch(function, *grid, *shape, stream, pack.addresses, 0)
+                    (code,) = self._launch(function, *grid, *shape, stream, pack.addresses, 0)
         except Failed as error:
             raise typed(error, self.facts) from error
         finally:
@@ -128,10 +131,10 @@ class Launcher:
         fixed = given if packer.plain else packer.encode(given)
         shape, stream = (*grid, *self._shape), self._streams.short(place.library)
         codes = packer.codes
-        launch = short_launch(
-            self._driver, function, shape, codes, fixed, moving, constants, stream, ordinal, otherwise, failed
+        return short_launch(
+            self._driver, function, shape, codes, fixed, moving, constants, stream, ordinal, otherwise, failed,
+            self._attributes,
         )  # fmt: skip
-        return None if launch is None else Repeat(launch)
 
     def prepare(self, ordinal: int) -> Handle:
         """Bring the text to a device, at most once, and return its function.
@@ -223,9 +226,10 @@ def checked(facts: LaunchFacts, grid: Extents) -> Extents | None:
 
     Raises
     ------
-    GridTooLarge
-        It is over the limit.
+    GridTooLarge, GridNotInClusters
+        It is over the limit; its blocks make no whole clusters.
     """
+    require_whole_clusters(facts, grid)
     for axis, found, limit in zip("xyz", grid, GRID_LIMITS, strict=True):
         if found > limit:
             shown = {"runtime": "the driver", "unit": "blocks", "axis": axis, "found": found, "limit": limit}

@@ -15,6 +15,7 @@ from typing import Any
 
 from tile_core.compat.types import Argument
 from tile_core.runtime.constants import ByValue
+from tile_core.runtime.repeat import Repeat
 from tile_cuda.runtime.api import Driver, Handle
 
 _STREAM = 32  # offset of CUlaunchConfig.hStream; 7 numbers of 4 bytes come before it
@@ -40,8 +41,9 @@ def short_launch(
     ordinal: int,
     otherwise: Callable[..., None],
     failed: Callable[[int], Exception],
-) -> Callable[..., None] | None:
-    """Return a function that launches, given the values at the moving positions; ``None`` if the driver is too old.
+    attributes: int = 0,
+) -> Repeat | None:
+    """Return the launches that differ in the values at the moving positions; ``None`` if the driver is too old.
 
     Parameters
     ----------
@@ -68,6 +70,8 @@ def short_launch(
         Launches values at moving positions for a thread that has chosen a stream or works with another device.
     failed
         Makes the error for a number of the driver.
+    attributes
+        Address of the launch's attribute; 0 for none.
     """
     launch = driver.launch_config
     if launch is None:
@@ -77,16 +81,14 @@ def short_launch(
     written = [*moving, *(at for _, at, _ in decided)]
     new = _memory(function, shape, codes, [*values, *known], written)
     free: list[Memory] = []
-    # The stream, the two fields after it, which are zero, and the values.
-    write = struct.Struct("<Q16x" + "".join(codes[i] for i in written)).pack_into
-    current, chosen = stream
+    # The stream, the two fields after it, for attributes, and the values.
+    write = struct.Struct(("<QQQ" if attributes else "<Q16x") + "".join(codes[i] for i in written)).pack_into
     # A stream knows its device, but the default ones (0, 1, 2) are those of the current context.
     elsewhere = (lambda: driver.current() != ordinal) if driver.count() > 1 else None
-    make = _maker(len(moving), tuple(at for at, _, _ in decided), elsewhere is not None)
-    bytes_of = [of for _, _, of in decided]
-    return make(
-        free.pop, new, free.append, write, current, ordinal, chosen, elsewhere, launch, otherwise, failed, bytes_of
-    )
+    make = _maker(len(moving), tuple(at for at, _, _ in decided), elsewhere is not None, attributes)
+    given = stream[0], ordinal, stream[1], elsewhere, launch, otherwise, failed
+    short, prepare, again = make(free.pop, new, free.append, write, *given, [of for _, _, of in decided])
+    return Repeat(short, (), prepare, again)
 
 
 def _memory(
@@ -114,19 +116,26 @@ def _memory(
 
 
 @functools.cache
-def _maker(count: int, deciding: tuple[int, ...], devices: bool) -> Callable[..., Callable[..., None]]:
-    """Return the launch function for a number of moving values, on a machine with one or with several devices.
+def _maker(
+    count: int, deciding: tuple[int, ...], devices: bool, attributes: int = 0
+) -> Callable[..., tuple[Callable[..., Any], ...]]:
+    """Return what makes the functions for a number of moving values, on a machine with one or with several devices.
 
-    ``deciding`` has the number of the value that decides a constant, for each that moves.
+    One launches, one prepares a launch, and one launches what was prepared, if the stream is still the same.
+
+    ``deciding`` has the number of the value that decides a constant, for each that moves. ``attributes`` is the address
+    of the launch's attribute, if it has one.
     """
-    given = ", ".join(f"v{i}" for i in range(count))
-    constants = "".join(f", b{i}[v{at}]" for i, at in enumerate(deciding))
+    given = "".join(f"v{i}, " for i in range(count)).rstrip(" ")
+    constants = "".join(f" b{i}[v{at}]," for i, at in enumerate(deciding))
     take = "".join(f" b{i} = bytes_of[{i}]\n" for i in range(len(deciding)))
     space: dict[str, Any] = {"NO_CONTEXT": _NO_CONTEXT}
     test = "  if stream < 3 and elsewhere():\n   return otherwise({given})\n" if devices else ""
-    code = (_HEAD + test + _TAIL).format(given=given, at=_STREAM, constants=constants, take=take)
+    fixed = f"{attributes}, 1, " if attributes else ""
+    text = _HEAD + test + _TAIL + _PREPARED.replace("{test}", test.replace("({given})", "(*key)"))
+    code = text.format(given=given, key=given or "()", at=_STREAM, constants=constants, take=take, fixed=fixed)
     exec(compile(code, "<a short launch>", "exec"), space)
-    made: Callable[..., Callable[..., None]] = space["make"]
+    made: Callable[..., tuple[Callable[..., Any], ...]] = space["make"]
     return made
 
 
@@ -145,12 +154,34 @@ _TAIL = """\
   except IndexError:
    mine = new()
   memory, arguments = mine
-  write(memory, {at}, stream, {given}{constants})
+  write(memory, {at}, stream, {fixed}{given}{constants})
   code = launch(*arguments)
   put(mine)
   if code:
    if code == NO_CONTEXT:
     return otherwise({given})
    raise failed(code)
- return short
+"""
+
+# What is prepared is never written again, so that threads may share it.
+_PREPARED = """\
+ def prepare(key):
+  {key} = key
+  stream = current(ordinal)
+  memory, arguments = new()
+  write(memory, {at}, stream, {fixed}{given}{constants})
+  return stream, *arguments
+ def again(ready, key):
+  was, config, function, values, extra = ready
+  if chosen:
+   return otherwise(*key)
+  stream = current(ordinal)
+  if stream != was:
+   return short(*key)
+{test}  code = launch(config, function, values, extra)
+  if code:
+   if code == NO_CONTEXT:
+    return otherwise(*key)
+   raise failed(code)
+ return short, prepare, again
 """

@@ -50,12 +50,21 @@ __device__ __forceinline__ void fence_mbarrier_init_release_cluster() {
       :
       : "memory");
 }
+__device__ __forceinline__ void fence_proxy_async_shared_cta() { asm volatile("fence.proxy.async.shared::cta;" : : : "memory"); }
 __device__ __forceinline__ void cp_async_bulk_tensor_2d_shared_cluster_global_tile_mbarrier_complete_tx_bytes(void* smem, const CUtensorMap* map, int at0, int at1, void* barrier) {
   asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3}], [%4];"
       :
       : "r"(shared_address(smem)), "l"(map), "r"(at0), "r"(at1), "r"(shared_address(barrier))
       : "memory");
 }
+__device__ __forceinline__ void cp_async_bulk_tensor_2d_global_shared_cta_tile_bulk_group(const void* smem, const CUtensorMap* map, int at0, int at1) {
+  asm volatile("cp.async.bulk.tensor.2d.global.shared::cta.tile.bulk_group [%1, {%2, %3}], [%0];"
+      :
+      : "r"(shared_address(smem)), "l"(map), "r"(at0), "r"(at1)
+      : "memory");
+}
+__device__ __forceinline__ void cp_async_bulk_commit_group() { asm volatile("cp.async.bulk.commit_group;" : : : "memory"); }
+__device__ __forceinline__ void cp_async_bulk_wait_group_read_0() { asm volatile("cp.async.bulk.wait_group.read 0;" : : : "memory"); }
 __device__ __forceinline__ unsigned long long matrix_descriptor(const void* p, int leading, int stride, int swizzle) {
   const unsigned low = (shared_address(p) & 0x3ffff) >> 4 | (unsigned)leading >> 4 << 16;
   const unsigned high = (unsigned)stride >> 4 | (unsigned)swizzle << 30;
@@ -84,12 +93,14 @@ extern "C" __global__ void __launch_bounds__(256) gemm(
     const f16* __restrict__ B,
     f16* __restrict__ C,
     const __grid_constant__ CUtensorMap A_descriptor,
-    const __grid_constant__ CUtensorMap B_descriptor
+    const __grid_constant__ CUtensorMap B_descriptor,
+    const __grid_constant__ CUtensorMap C_descriptor
 ) {
   extern __shared__ __align__(1024) unsigned char smem[];
   const int bx = blockIdx.x;
   const int by = blockIdx.y;
   const int tid = threadIdx.x;
+  const int group = same_in_warp(tid >> 7);
   const int warp = (int)shfl_sync_idx_b32((unsigned)(tid >> 5), 0, 31, 4294967295u);
   f16* const A_shared_stages = (f16*)smem;
   f16* const B_shared_stages = (f16*)(smem + 24576);
@@ -129,8 +140,7 @@ extern "C" __global__ void __launch_bounds__(256) gemm(
   for (int k = 0; k < 7; ++k) {
     const int slot = (unsigned)k % 3u;
     mbarrier_wait_parity(&k_arrived[slot], (int)((unsigned)k / 3u) & 1);
-    const int warpgroup = same_in_warp(tid >> 7);
-    const int warpgroup_m = warpgroup;
+    const int warpgroup_m = group;
     const int warpgroup_n = 0;
     wgmma_fence_sync_aligned();
     wgmma_m64n128k16_f32_f16_f16_ss_tb(&C_local[0], &A_shared_stages[slot * 4096 + warpgroup_m * 2048], 16, 512, 2, &B_shared_stages[slot * 4096 + warpgroup_n * 128], 4096, 1024, 1, 1);
@@ -156,36 +166,30 @@ extern "C" __global__ void __launch_bounds__(256) gemm(
     mbarrier_inval_shared_cta_b64(&k_arrived[1]);
     mbarrier_inval_shared_cta_b64(&k_arrived[2]);
   }
-  if (by < 1 && bx < 1) {
-    const int i0 = (tid >> 5) * 16 + ((tid & 31) >> 2);
-    const int i1 = (tid & 3) * 2;
+  f16* const C_local_staged = (f16*)smem;
+  __syncthreads();
+  const int i0 = (tid >> 5) * 16 + ((tid & 31) >> 2);
+  const int i1 = (tid & 3) * 2;
+  #pragma unroll
+  for (int r_2 = 0; r_2 < 16; ++r_2) {
     #pragma unroll
-    for (int r_2 = 0; r_2 < 16; ++r_2) {
+    for (int r_3 = 0; r_3 < 2; ++r_3) {
+      __align__(16) f16 C_local_staged_v[2];
       #pragma unroll
-      for (int r_3 = 0; r_3 < 2; ++r_3) {
-        __align__(16) f16 C_v[2];
-        #pragma unroll
-        for (int v_1 = 0; v_1 < 2; ++v_1) {
-          C_v[v_1] = cvt_rn_f16_f32(C_local[r_2 * 4 + r_3 * 2 + v_1]);
-        }
-        *(unsigned*)(&C[(by * 128 + i0) * 136 + (bx * 128 + i1)] + (r_3 * 1088 + r_2 * 8)) = *(const unsigned*)&C_v[0];
+      for (int v_1 = 0; v_1 < 2; ++v_1) {
+        C_local_staged_v[v_1] = cvt_rn_f16_f32(C_local[r_2 * 4 + r_3 * 2 + v_1]);
       }
+      *(unsigned*)&C_local_staged[(r_2 >> 3) * 8192 + r_3 * 512 + i0 * 64 + ((r_2 & 7) ^ (i0 & 7)) * 8 + i1] = *(const unsigned*)&C_local_staged_v[0];
     }
   }
-  else {
-    const int i0_1 = (tid >> 5) * 16 + ((tid & 31) >> 2);
-    const int i1_1 = (tid & 3) * 2;
-    #pragma unroll
-    for (int r_4 = 0; r_4 < 16; ++r_4) {
-      #pragma unroll
-      for (int r_5 = 0; r_5 < 2; ++r_5) {
-        #pragma unroll
-        for (int v_2 = 0; v_2 < 2; ++v_2) {
-          if (by * 128 + (r_5 * 8 + i0_1) < 130 && bx * 128 + (r_4 * 8 + i1_1 + v_2) < 136) {
-            C[(by * 128 + r_5 * 8 + i0_1) * 136 + (bx * 128 + r_4 * 8 + i1_1 + v_2)] = cvt_rn_f16_f32(C_local[r_4 * 4 + r_5 * 2 + v_2]);
-          }
-        }
-      }
-    }
+  fence_proxy_async_shared_cta();
+  __syncthreads();
+  if (tid == 0) {
+    cp_async_bulk_tensor_2d_global_shared_cta_tile_bulk_group(&C_local_staged[0], &C_descriptor, bx * 128, by * 128);
+    cp_async_bulk_tensor_2d_global_shared_cta_tile_bulk_group(&C_local_staged[8192], &C_descriptor, bx * 128 + 64, by * 128);
+    cp_async_bulk_commit_group();
+  }
+  if (tid == 0) {
+    cp_async_bulk_wait_group_read_0();
   }
 }

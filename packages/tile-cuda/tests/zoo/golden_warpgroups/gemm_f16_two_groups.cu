@@ -49,6 +49,7 @@ extern "C" __global__ void __launch_bounds__(256) gemm(
   const int bx = blockIdx.x;
   const int by = blockIdx.y;
   const int tid = threadIdx.x;
+  const int group = same_in_warp(tid >> 7);
   f16* const A_shared_stages = (f16*)smem;
   f16* const B_shared_stages = (f16*)(smem + 24576);
   float C_local[64];
@@ -119,8 +120,7 @@ extern "C" __global__ void __launch_bounds__(256) gemm(
     fence_proxy_async_shared_cta();
     __syncthreads();
     const int slot = (unsigned)k % 3u;
-    const int warpgroup = same_in_warp(tid >> 7);
-    const int warpgroup_m = warpgroup;
+    const int warpgroup_m = group;
     const int warpgroup_n = 0;
     wgmma_fence_sync_aligned();
     wgmma_m64n128k16_f32_f16_f16_ss_tb(&C_local[0], &A_shared_stages[slot * 4096 + warpgroup_m * 2048], 16, 512, 2, &B_shared_stages[slot * 4096 + warpgroup_n * 128], 4096, 1024, 1, 1);

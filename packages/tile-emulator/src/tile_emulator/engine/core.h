@@ -182,7 +182,7 @@ struct Watch {  // a byte of an array that depends on what nobody has written
 
 struct Launch {
   void (*entry)(void**);
-  Dim3 grid, threads;
+  Dim3 grid, threads, clusters;  // the last one: blocks of a cluster
   unsigned cluster, warp, shared_bytes, options, max_reports, stack_bytes, milliseconds;
   int data, reports, output;
   unsigned long long seed, output_bytes;

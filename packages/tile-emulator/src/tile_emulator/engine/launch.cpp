@@ -64,7 +64,9 @@ static void make_threads() {
 }
 
 static void run_cluster(unsigned x, unsigned y, unsigned z) {
-  for (unsigned r = 0; r < ctas.size; r++) ctas[r]->index = Dim3{x * launch->cluster + r, y, z};
+  Dim3 c = launch->clusters;
+  for (unsigned r = 0; r < ctas.size; r++)
+    ctas[r]->index = Dim3{x * c.x + r % c.x, y * c.y + r / c.x % c.y, z * c.z + r / (c.x * c.y)};
   async_start();
   registers_start();
   sync_start();
@@ -94,7 +96,7 @@ extern "C" void simt_launch(Launch* l) {
   make_threads();
   map_memory();
   catch_signals();
-  Dim3 n{l->grid.x / l->cluster, l->grid.y, l->grid.z};
+  Dim3 n{l->grid.x / l->clusters.x, l->grid.y / l->clusters.y, l->grid.z / l->clusters.z};
   unsigned long long total = (unsigned long long)n.x * n.y * n.z;
   for (unsigned long long i = 0; i < total; i++) {
     unsigned long long k = option(REVERSE) ? total - 1 - i : i;

@@ -440,9 +440,12 @@ void require_aligned(const void* p, unsigned alignment) {
 
 unsigned shared_offset(const void* p) { return (unsigned)((const unsigned char*)p - block->shared); }
 
-void* shared_of(unsigned rank, const void* p) {
+Block* block_of(unsigned rank) {
   if (rank >= ctas.size) fail("collective", "the cluster has no block %u", rank);
-  return ctas[rank]->shared + ((const unsigned char*)p - block->shared);
+  return ctas[rank];
+}
+void* shared_of(unsigned rank, const void* p) {
+  return block_of(rank)->shared + ((const unsigned char*)p - block->shared);
 }
 
 }  // namespace simt

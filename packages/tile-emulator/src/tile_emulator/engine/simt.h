@@ -152,6 +152,7 @@ void at_end(const char* (*check)());
 // effect in order. `barrier` null: nobody is told.
 void async_signal(unsigned queue, Proxy proxy, Effect fn, const void* payload, size_t n, void* barrier, int64_t bytes);
 void fence_proxy();
+void fence_own();  // the same of what the thread itself has written, and of nothing that others have
 
 // Variables of the running thread that stand for registers of an asynchronous instruction: until the thread has waited
 // for the group that it belongs to, nobody else may write them, nor read those that it writes. `shape`: instructions of
@@ -173,6 +174,11 @@ enum Access : unsigned { READS = 1, WRITES = 2, ACQUIRES = 4, RELEASES = 8, OF_B
 void access_atomic(void* p, unsigned bytes, unsigned how = READS | WRITES);
 void fence(bool of_block);
 void require_aligned(const void* p, unsigned alignment);
+
+// Block `rank` of the cluster. A model that works for several of them makes each the one that runs meanwhile.
+Block* block_of(unsigned rank);
+// How often the running thread has waited at the barrier of the cluster.
+unsigned cluster_waits();
 
 // Offset of an address in the slab of the running thread's block, and the address of an offset in block `rank`.
 unsigned shared_offset(const void* p);

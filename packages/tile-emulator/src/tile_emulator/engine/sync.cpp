@@ -182,6 +182,8 @@ void wait_cluster(int line) {
   block_here("cluster", &b.arrived, 0, 0, line);
 }
 
+unsigned cluster_waits() { return current->cluster_phase; }
+
 void require_running(unsigned rank) {
   if (rank >= ctas.size) fail("cluster", "the cluster has %zu block(s), no block %u", ctas.size, rank);
   if (!current) return;  // all threads of the cluster have ended: that is reported by async_end

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from tile_core.records import dataclass
 
 AS_WRITTEN = (
     "#if __METAL_VERSION__ >= 320", "#pragma METAL fp math_mode(safe)", "#endif", "#pragma METAL fp contract(off)",

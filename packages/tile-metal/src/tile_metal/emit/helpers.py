@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from tile_core.compat.tvm import tirx
@@ -20,6 +19,7 @@ from tile_core.ir import nodes
 from tile_core.numerics import math
 from tile_core.numerics.exprs import decode_expr, encode_expr
 from tile_core.numerics.truncation import truncate_expr
+from tile_core.records import dataclass
 from tile_metal.emit import atomics, matrices
 from tile_metal.emit.expressions import MslExpressions
 from tile_metal.emit.helper import Helper

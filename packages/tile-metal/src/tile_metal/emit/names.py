@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 from tile_core.emit.c_family import CPP_WORDS
+from tile_core.records import dataclass
 
 TYPES: Mapping[str, str] = {
     "bool": "bool", "int8": "char", "uint8": "uchar", "int16": "short", "uint16": "ushort", "int32": "int",

@@ -7,12 +7,12 @@ while they are read.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cache
 from itertools import product
 
 from tile_core.dtypes import DTYPES
 from tile_core.lowering.legality import Atom
+from tile_core.records import dataclass
 from tile_core.simt.ops.products.instruction import MatrixInstruction
 from tile_metal.emit import matrices
 from tile_metal.target import SIMD

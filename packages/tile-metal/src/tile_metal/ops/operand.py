@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -14,6 +13,7 @@ from tile_core.compat.types import BufferVar, Expr, Stmt
 from tile_core.ir import nodes
 from tile_core.ir.calls import address, execute
 from tile_core.layout import LayoutMap
+from tile_core.records import dataclass
 from tile_core.simt.memory import contiguity
 from tile_core.simt.memory.alignment import strides_of
 from tile_core.simt.ops.products.operand import Lane, ProductOperand

@@ -8,13 +8,12 @@ contribute to the rows that keep their index is added one by one.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from tile_core.compat.tvm import tirx
 from tile_core.compat.types import BufferVar, Expr, Stmt, Var
 from tile_core.ir import nodes
 from tile_core.ops.base import View
 from tile_core.ops.gemm_sp import kept, nibble
+from tile_core.records import dataclass
 from tile_core.simt.register_loops import each
 from tile_metal.ops.operand import SimdgroupOperand
 

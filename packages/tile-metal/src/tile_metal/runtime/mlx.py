@@ -21,13 +21,13 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from tile_core.abi.kernel_text import KernelText
 from tile_core.compat.types import Argument
 from tile_core.errors.base import TileError
 from tile_core.errors.launch import DeviceFault
+from tile_core.records import dataclass
 from tile_core.runtime.arrays import Unreadable, facts_of
 from tile_metal.errors import LibraryTooOld, NotPassed, TooManyBuffers, TooManyThreadsPerGroup
 from tile_metal.options import MetalOptions

@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Literal
 
 from tile_core.abi.kernel_text import KernelText, LaunchFacts
 from tile_core.errors.base import InternalError
+from tile_core.records import dataclass
 
 BODY, HEAD = "metal.body", "metal.head"
 """Attributes of the facts: the 1-based lines at which the kernel's body and its head begin."""

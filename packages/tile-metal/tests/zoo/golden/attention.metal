@@ -129,9 +129,19 @@ static inline void simdgroup_multiply_accumulate_f32_f16(thread float* c, thread
       const int i1_4 = (tid & 3) * 8;
       #pragma clang loop unroll(full)
       for (int r_8 = 0; r_8 < 2; ++r_8) {
-        #pragma clang loop unroll(full)
-        for (int v_4 = 0; v_4 < 8; ++v_4) {
-          V_shared_ahead[r_8 * 8 + v_4] = n * 64 + (r_8 * 32 + i0_4) < 96 ? V[i0_4 * 32 + i1_4 + n * 2048 + r_8 * 1024 + v_4 + bz * 3072 + by * 3072] : (half)0.0f;
+        if (n * 64 + (r_8 * 32 + i0_4) < 96) {
+          alignas(16) half V_v_1[8];
+          *(thread uint4*)&V_v_1[0] = *(device const uint4*)&V[i0_4 * 32 + i1_4 + n * 2048 + r_8 * 1024 + bz * 3072 + by * 3072];
+          #pragma clang loop unroll(full)
+          for (int v_4 = 0; v_4 < 8; ++v_4) {
+            V_shared_ahead[r_8 * 8 + v_4] = V_v_1[v_4];
+          }
+        }
+        else {
+          #pragma clang loop unroll(full)
+          for (int v_5 = 0; v_5 < 8; ++v_5) {
+            V_shared_ahead[r_8 * 8 + v_5] = (half)0.0f;
+          }
         }
       }
     }
@@ -173,8 +183,8 @@ static inline void simdgroup_multiply_accumulate_f32_f16(thread float* c, thread
     for (int r_9 = 0; r_9 < 2; ++r_9) {
       alignas(16) half V_shared_v[8];
       #pragma clang loop unroll(full)
-      for (int v_5 = 0; v_5 < 8; ++v_5) {
-        V_shared_v[v_5] = V_shared_ahead[r_9 * 8 + v_5];
+      for (int v_6 = 0; v_6 < 8; ++v_6) {
+        V_shared_v[v_6] = V_shared_ahead[r_9 * 8 + v_6];
       }
       *(threadgroup uint4*)&V_shared[r_9 * 1280 + i0_5 * 40 + i1_5] = *(thread const uint4*)&V_shared_v[0];
     }
@@ -183,9 +193,19 @@ static inline void simdgroup_multiply_accumulate_f32_f16(thread float* c, thread
       const int i1_6 = (tid & 3) * 8;
       #pragma clang loop unroll(full)
       for (int r_10 = 0; r_10 < 2; ++r_10) {
-        #pragma clang loop unroll(full)
-        for (int v_6 = 0; v_6 < 8; ++v_6) {
-          K_shared_ahead[r_10 * 8 + v_6] = n * 64 + 64 + (r_10 * 32 + i0_6) < 96 ? K[i0_6 * 32 + i1_6 + n * 2048 + r_10 * 1024 + v_6 + bz * 3072 + by * 3072 + 2048] : (half)0.0f;
+        if (n * 64 + 64 + (r_10 * 32 + i0_6) < 96) {
+          alignas(16) half K_v_1[8];
+          *(thread uint4*)&K_v_1[0] = *(device const uint4*)&K[i0_6 * 32 + i1_6 + n * 2048 + r_10 * 1024 + bz * 3072 + by * 3072 + 2048];
+          #pragma clang loop unroll(full)
+          for (int v_7 = 0; v_7 < 8; ++v_7) {
+            K_shared_ahead[r_10 * 8 + v_7] = K_v_1[v_7];
+          }
+        }
+        else {
+          #pragma clang loop unroll(full)
+          for (int v_8 = 0; v_8 < 8; ++v_8) {
+            K_shared_ahead[r_10 * 8 + v_8] = (half)0.0f;
+          }
         }
       }
     }
@@ -196,8 +216,8 @@ static inline void simdgroup_multiply_accumulate_f32_f16(thread float* c, thread
       #pragma clang loop unroll(full)
       for (int r_12 = 0; r_12 < 8; ++r_12) {
         #pragma clang loop unroll(full)
-        for (int v_7 = 0; v_7 < 2; ++v_7) {
-          scores[r_11 * 16 + r_12 * 2 + v_7] = n * 64 + (r_12 * 8 + j + v_7) < 96 && bx * 64 + (r_11 * 8 + i) + 32 >= n * 64 + (r_12 * 8 + j + v_7) ? scores[r_11 * 16 + r_12 * 2 + v_7] * 0.25503486f : as_type<float>(0xff800000u);
+        for (int v_9 = 0; v_9 < 2; ++v_9) {
+          scores[r_11 * 16 + r_12 * 2 + v_9] = n * 64 + (r_12 * 8 + j + v_9) < 96 && bx * 64 + (r_11 * 8 + i) + 32 >= n * 64 + (r_12 * 8 + j + v_9) ? scores[r_11 * 16 + r_12 * 2 + v_9] * 0.25503486f : as_type<float>(0xff800000u);
         }
       }
     }
@@ -252,8 +272,8 @@ static inline void simdgroup_multiply_accumulate_f32_f16(thread float* c, thread
       #pragma clang loop unroll(full)
       for (int r_24 = 0; r_24 < 8; ++r_24) {
         #pragma clang loop unroll(full)
-        for (int v_8 = 0; v_8 < 2; ++v_8) {
-          scores[r_23 * 16 + r_24 * 2 + v_8] = precise::exp2(scores[r_23 * 16 + r_24 * 2 + v_8] - top[r_23]);
+        for (int v_10 = 0; v_10 < 2; ++v_10) {
+          scores[r_23 * 16 + r_24 * 2 + v_10] = precise::exp2(scores[r_23 * 16 + r_24 * 2 + v_10] - top[r_23]);
         }
       }
     }
@@ -294,8 +314,8 @@ static inline void simdgroup_multiply_accumulate_f32_f16(thread float* c, thread
       #pragma clang loop unroll(full)
       for (int r_33 = 0; r_33 < 8; ++r_33) {
         #pragma clang loop unroll(full)
-        for (int v_9 = 0; v_9 < 2; ++v_9) {
-          weights[r_32 * 16 + r_33 * 2 + v_9] = (half)scores[r_32 * 16 + r_33 * 2 + v_9];
+        for (int v_11 = 0; v_11 < 2; ++v_11) {
+          weights[r_32 * 16 + r_33 * 2 + v_11] = (half)scores[r_32 * 16 + r_33 * 2 + v_11];
         }
       }
     }
@@ -304,8 +324,8 @@ static inline void simdgroup_multiply_accumulate_f32_f16(thread float* c, thread
       #pragma clang loop unroll(full)
       for (int r_35 = 0; r_35 < 4; ++r_35) {
         #pragma clang loop unroll(full)
-        for (int v_10 = 0; v_10 < 2; ++v_10) {
-          output[r_34 * 8 + r_35 * 2 + v_10] = output[r_34 * 8 + r_35 * 2 + v_10] * correction[r_34];
+        for (int v_12 = 0; v_12 < 2; ++v_12) {
+          output[r_34 * 8 + r_35 * 2 + v_12] = output[r_34 * 8 + r_35 * 2 + v_12] * correction[r_34];
         }
       }
     }
@@ -329,8 +349,8 @@ static inline void simdgroup_multiply_accumulate_f32_f16(thread float* c, thread
     #pragma clang loop unroll(full)
     for (int r_37 = 0; r_37 < 4; ++r_37) {
       #pragma clang loop unroll(full)
-      for (int v_11 = 0; v_11 < 2; ++v_11) {
-        output[r_36 * 8 + r_37 * 2 + v_11] = output[r_36 * 8 + r_37 * 2 + v_11] / total[r_36];
+      for (int v_13 = 0; v_13 < 2; ++v_13) {
+        output[r_36 * 8 + r_37 * 2 + v_13] = output[r_36 * 8 + r_37 * 2 + v_13] / total[r_36];
       }
     }
   }
@@ -342,8 +362,8 @@ static inline void simdgroup_multiply_accumulate_f32_f16(thread float* c, thread
     for (int r_39 = 0; r_39 < 4; ++r_39) {
       alignas(16) half Output_v[2];
       #pragma clang loop unroll(full)
-      for (int v_12 = 0; v_12 < 2; ++v_12) {
-        Output_v[v_12] = (half)output[r_38 * 8 + r_39 * 2 + v_12];
+      for (int v_14 = 0; v_14 < 2; ++v_14) {
+        Output_v[v_14] = (half)output[r_38 * 8 + r_39 * 2 + v_14];
       }
       *(device uchar4*)&Output[i0_7 * 32 + i1_7 + r_38 * 256 + r_39 * 8 + bz * 2048 + by * 2048 + bx * 2048] = *(thread const uchar4*)&Output_v[0];
     }

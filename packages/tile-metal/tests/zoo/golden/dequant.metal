@@ -77,9 +77,19 @@ static inline void simdgroup_multiply_accumulate_f32_f16(thread float* c, thread
     const int i1_1 = (tid & 7) * 8;
     #pragma clang loop unroll(full)
     for (int r_3 = 0; r_3 < 2; ++r_3) {
-      #pragma clang loop unroll(full)
-      for (int v_2 = 0; v_2 < 8; ++v_2) {
-        A_shared_ahead[r_3 * 8 + v_2] = by * 32 + (r_3 * 16 + i0_1) < 33 ? A[(by * 32 + i0_1) * 96 + i1_1 + r_3 * 1536 + v_2] : (half)0.0f;
+      if (by * 32 + (r_3 * 16 + i0_1) < 33) {
+        alignas(16) half A_v_1[8];
+        *(thread uint4*)&A_v_1[0] = *(device const uint4*)&A[(by * 32 + i0_1) * 96 + i1_1 + r_3 * 1536];
+        #pragma clang loop unroll(full)
+        for (int v_2 = 0; v_2 < 8; ++v_2) {
+          A_shared_ahead[r_3 * 8 + v_2] = A_v_1[v_2];
+        }
+      }
+      else {
+        #pragma clang loop unroll(full)
+        for (int v_3 = 0; v_3 < 8; ++v_3) {
+          A_shared_ahead[r_3 * 8 + v_3] = (half)0.0f;
+        }
       }
     }
   }
@@ -92,8 +102,8 @@ static inline void simdgroup_multiply_accumulate_f32_f16(thread float* c, thread
     for (int r_4 = 0; r_4 < 2; ++r_4) {
       alignas(16) half A_shared_v[8];
       #pragma clang loop unroll(full)
-      for (int v_3 = 0; v_3 < 8; ++v_3) {
-        A_shared_v[v_3] = A_shared_ahead[r_4 * 8 + v_3];
+      for (int v_4 = 0; v_4 < 8; ++v_4) {
+        A_shared_v[v_4] = A_shared_ahead[r_4 * 8 + v_4];
       }
       *(threadgroup uint4*)&A_shared[r_4 * 1152 + i0_2 * 72 + i1_2] = *(thread const uint4*)&A_shared_v[0];
     }
@@ -103,8 +113,8 @@ static inline void simdgroup_multiply_accumulate_f32_f16(thread float* c, thread
       #pragma clang loop unroll(full)
       for (int r_5 = 0; r_5 < 2; ++r_5) {
         #pragma clang loop unroll(full)
-        for (int v_4 = 0; v_4 < 8; ++v_4) {
-          A_shared_ahead[r_5 * 8 + v_4] = by * 32 + (r_5 * 16 + i0_3) < 33 && k * 64 + 64 + (i1_3 + v_4) < 96 ? A[(by * 32 + i0_3) * 96 + i1_3 + k * 64 + r_5 * 1536 + v_4 + 64] : (half)0.0f;
+        for (int v_5 = 0; v_5 < 8; ++v_5) {
+          A_shared_ahead[r_5 * 8 + v_5] = by * 32 + (r_5 * 16 + i0_3) < 33 && k * 64 + 64 + (i1_3 + v_5) < 96 ? A[(by * 32 + i0_3) * 96 + i1_3 + k * 64 + r_5 * 1536 + v_5 + 64] : (half)0.0f;
         }
       }
     }
@@ -162,8 +172,8 @@ static inline void simdgroup_multiply_accumulate_f32_f16(thread float* c, thread
       for (int r_9 = 0; r_9 < 2; ++r_9) {
         alignas(16) float C_v[2];
         #pragma clang loop unroll(full)
-        for (int v_5 = 0; v_5 < 2; ++v_5) {
-          C_v[v_5] = C_local[r_8 * 4 + r_9 * 2 + v_5];
+        for (int v_6 = 0; v_6 < 2; ++v_6) {
+          C_v[v_6] = C_local[r_8 * 4 + r_9 * 2 + v_6];
         }
         *(device uint2*)&C[(by * 32 + i0_4) * 50 + bx * 32 + i1_4 + r_8 * 400 + r_9 * 8] = *(thread const uint2*)&C_v[0];
       }
@@ -177,9 +187,9 @@ static inline void simdgroup_multiply_accumulate_f32_f16(thread float* c, thread
       #pragma clang loop unroll(full)
       for (int r_11 = 0; r_11 < 2; ++r_11) {
         #pragma clang loop unroll(full)
-        for (int v_6 = 0; v_6 < 2; ++v_6) {
-          if (by * 32 + (r_10 * 8 + i0_5) < 33 && bx * 32 + (r_11 * 8 + i1_5 + v_6) < 50) {
-            C[(by * 32 + i0_5) * 50 + bx * 32 + i1_5 + r_10 * 400 + r_11 * 8 + v_6] = C_local[r_10 * 4 + r_11 * 2 + v_6];
+        for (int v_7 = 0; v_7 < 2; ++v_7) {
+          if (by * 32 + (r_10 * 8 + i0_5) < 33 && bx * 32 + (r_11 * 8 + i1_5 + v_7) < 50) {
+            C[(by * 32 + i0_5) * 50 + bx * 32 + i1_5 + r_10 * 400 + r_11 * 8 + v_7] = C_local[r_10 * 4 + r_11 * 2 + v_7];
           }
         }
       }

@@ -61,12 +61,17 @@ static inline void simdgroup_multiply_accumulate_f32_bf16(thread float* c, threa
     #pragma clang loop unroll(full)
     for (int r_1 = 0; r_1 < 2; ++r_1) {
       if (i1_1 < 96) {
-        alignas(16) uchar A_shared_v[16];
-        #pragma clang loop unroll(full)
-        for (int v = 0; v < 16; ++v) {
-          A_shared_v[v] = by * 32 + (r_1 * 16 + i0_1) < 33 ? A[(by * 32 + i0_1) * 96 + i1_1 + r_1 * 1536 + v] : (uchar)0;
+        if (by * 32 + (r_1 * 16 + i0_1) < 33) {
+          *(threadgroup uint4*)&A_shared[r_1 * 1536 + i0_1 * 96 + i1_1] = *(device const uint4*)&A[(by * 32 + i0_1) * 96 + i1_1 + r_1 * 1536];
         }
-        *(threadgroup uint4*)&A_shared[r_1 * 1536 + i0_1 * 96 + i1_1] = *(thread const uint4*)&A_shared_v[0];
+        else {
+          alignas(16) uchar A_shared_v[16];
+          #pragma clang loop unroll(full)
+          for (int v = 0; v < 16; ++v) {
+            A_shared_v[v] = 0;
+          }
+          *(threadgroup uint4*)&A_shared[r_1 * 1536 + i0_1 * 96 + i1_1] = *(thread const uint4*)&A_shared_v[0];
+        }
       }
     }
   }
@@ -86,12 +91,17 @@ static inline void simdgroup_multiply_accumulate_f32_bf16(thread float* c, threa
     #pragma clang loop unroll(full)
     for (int r_3 = 0; r_3 < 2; ++r_3) {
       if (i1_3 < 96) {
-        alignas(16) uchar B_shared_v[16];
-        #pragma clang loop unroll(full)
-        for (int v_1 = 0; v_1 < 16; ++v_1) {
-          B_shared_v[v_1] = bx * 32 + (r_3 * 16 + i0_3) < 40 ? B[(bx * 32 + i0_3) * 96 + i1_3 + r_3 * 1536 + v_1] : (uchar)0;
+        if (bx * 32 + (r_3 * 16 + i0_3) < 40) {
+          *(threadgroup uint4*)&B_shared[r_3 * 1536 + i0_3 * 96 + i1_3] = *(device const uint4*)&B[(bx * 32 + i0_3) * 96 + i1_3 + r_3 * 1536];
         }
-        *(threadgroup uint4*)&B_shared[r_3 * 1536 + i0_3 * 96 + i1_3] = *(thread const uint4*)&B_shared_v[0];
+        else {
+          alignas(16) uchar B_shared_v[16];
+          #pragma clang loop unroll(full)
+          for (int v_1 = 0; v_1 < 16; ++v_1) {
+            B_shared_v[v_1] = 0;
+          }
+          *(threadgroup uint4*)&B_shared[r_3 * 1536 + i0_3 * 96 + i1_3] = *(thread const uint4*)&B_shared_v[0];
+        }
       }
     }
   }

@@ -71,9 +71,19 @@ static inline void simdgroup_multiply_accumulate_f32_bf16(thread float* c, threa
   else {
     const int i0_1 = tid >> 2;
     const int i1_1 = (tid & 3) * 8;
-    #pragma clang loop unroll(full)
-    for (int r_3 = 0; r_3 < 8; ++r_3) {
-      A_shared_ahead[r_3] = by * 32 + i0_1 < 48 ? A[(by * 32 + i0_1) * 64 + i1_1 + r_3] : (bfloat)0.0f;
+    if (by * 32 + i0_1 < 48) {
+      alignas(16) bfloat A_v_1[8];
+      *(thread uint4*)&A_v_1[0] = *(device const uint4*)&A[(by * 32 + i0_1) * 64 + i1_1];
+      #pragma clang loop unroll(full)
+      for (int r_3 = 0; r_3 < 8; ++r_3) {
+        A_shared_ahead[r_3] = A_v_1[r_3];
+      }
+    }
+    else {
+      #pragma clang loop unroll(full)
+      for (int r_4 = 0; r_4 < 8; ++r_4) {
+        A_shared_ahead[r_4] = (bfloat)0.0f;
+      }
     }
   }
   if (bx < 1) {
@@ -82,16 +92,26 @@ static inline void simdgroup_multiply_accumulate_f32_bf16(thread float* c, threa
     alignas(16) bfloat B_v[8];
     *(thread uint4*)&B_v[0] = *(device const uint4*)&B[(bx * 32 + i0_2) * 64 + i1_2];
     #pragma clang loop unroll(full)
-    for (int r_4 = 0; r_4 < 8; ++r_4) {
-      B_shared_ahead[r_4] = B_v[r_4];
+    for (int r_5 = 0; r_5 < 8; ++r_5) {
+      B_shared_ahead[r_5] = B_v[r_5];
     }
   }
   else {
     const int i0_3 = tid >> 2;
     const int i1_3 = (tid & 3) * 8;
-    #pragma clang loop unroll(full)
-    for (int r_5 = 0; r_5 < 8; ++r_5) {
-      B_shared_ahead[r_5] = bx * 32 + i0_3 < 56 ? B[(bx * 32 + i0_3) * 64 + i1_3 + r_5] : (bfloat)0.0f;
+    if (bx * 32 + i0_3 < 56) {
+      alignas(16) bfloat B_v_1[8];
+      *(thread uint4*)&B_v_1[0] = *(device const uint4*)&B[(bx * 32 + i0_3) * 64 + i1_3];
+      #pragma clang loop unroll(full)
+      for (int r_6 = 0; r_6 < 8; ++r_6) {
+        B_shared_ahead[r_6] = B_v_1[r_6];
+      }
+    }
+    else {
+      #pragma clang loop unroll(full)
+      for (int r_7 = 0; r_7 < 8; ++r_7) {
+        B_shared_ahead[r_7] = (bfloat)0.0f;
+      }
     }
   }
   for (int k = 0; k < 2; ++k) {
@@ -101,8 +121,8 @@ static inline void simdgroup_multiply_accumulate_f32_bf16(thread float* c, threa
     const int i1_4 = (tid & 3) * 8;
     alignas(16) bfloat A_shared_v[8];
     #pragma clang loop unroll(full)
-    for (int r_6 = 0; r_6 < 8; ++r_6) {
-      A_shared_v[r_6] = A_shared_ahead[r_6];
+    for (int r_8 = 0; r_8 < 8; ++r_8) {
+      A_shared_v[r_8] = A_shared_ahead[r_8];
     }
     *(threadgroup uint4*)&A_shared[i0_4 * 40 + i1_4] = *(thread const uint4*)&A_shared_v[0];
     threadgroup bfloat* const B_shared = (threadgroup bfloat*)(smem + 2560);
@@ -110,45 +130,65 @@ static inline void simdgroup_multiply_accumulate_f32_bf16(thread float* c, threa
     const int i1_5 = (tid & 3) * 8;
     alignas(16) bfloat B_shared_v[8];
     #pragma clang loop unroll(full)
-    for (int r_7 = 0; r_7 < 8; ++r_7) {
-      B_shared_v[r_7] = B_shared_ahead[r_7];
+    for (int r_9 = 0; r_9 < 8; ++r_9) {
+      B_shared_v[r_9] = B_shared_ahead[r_9];
     }
     *(threadgroup uint4*)&B_shared[i0_5 * 40 + i1_5] = *(thread const uint4*)&B_shared_v[0];
     if (k + 1 < 2) {
       if (by < 1) {
         const int i0_6 = tid >> 2;
         const int i1_6 = (tid & 3) * 8;
-        alignas(16) bfloat A_v_1[8];
-        *(thread uint4*)&A_v_1[0] = *(device const uint4*)&A[(by * 32 + i0_6) * 64 + i1_6 + k * 32 + 32];
+        alignas(16) bfloat A_v_2[8];
+        *(thread uint4*)&A_v_2[0] = *(device const uint4*)&A[(by * 32 + i0_6) * 64 + i1_6 + k * 32 + 32];
         #pragma clang loop unroll(full)
-        for (int r_8 = 0; r_8 < 8; ++r_8) {
-          A_shared_ahead[r_8] = A_v_1[r_8];
+        for (int r_10 = 0; r_10 < 8; ++r_10) {
+          A_shared_ahead[r_10] = A_v_2[r_10];
         }
       }
       else {
         const int i0_7 = tid >> 2;
         const int i1_7 = (tid & 3) * 8;
-        #pragma clang loop unroll(full)
-        for (int r_9 = 0; r_9 < 8; ++r_9) {
-          A_shared_ahead[r_9] = by * 32 + i0_7 < 48 ? A[(by * 32 + i0_7) * 64 + i1_7 + k * 32 + r_9 + 32] : (bfloat)0.0f;
+        if (by * 32 + i0_7 < 48) {
+          alignas(16) bfloat A_v_3[8];
+          *(thread uint4*)&A_v_3[0] = *(device const uint4*)&A[(by * 32 + i0_7) * 64 + i1_7 + k * 32 + 32];
+          #pragma clang loop unroll(full)
+          for (int r_11 = 0; r_11 < 8; ++r_11) {
+            A_shared_ahead[r_11] = A_v_3[r_11];
+          }
+        }
+        else {
+          #pragma clang loop unroll(full)
+          for (int r_12 = 0; r_12 < 8; ++r_12) {
+            A_shared_ahead[r_12] = (bfloat)0.0f;
+          }
         }
       }
       if (bx < 1) {
         const int i0_8 = tid >> 2;
         const int i1_8 = (tid & 3) * 8;
-        alignas(16) bfloat B_v_1[8];
-        *(thread uint4*)&B_v_1[0] = *(device const uint4*)&B[(bx * 32 + i0_8) * 64 + i1_8 + k * 32 + 32];
+        alignas(16) bfloat B_v_2[8];
+        *(thread uint4*)&B_v_2[0] = *(device const uint4*)&B[(bx * 32 + i0_8) * 64 + i1_8 + k * 32 + 32];
         #pragma clang loop unroll(full)
-        for (int r_10 = 0; r_10 < 8; ++r_10) {
-          B_shared_ahead[r_10] = B_v_1[r_10];
+        for (int r_13 = 0; r_13 < 8; ++r_13) {
+          B_shared_ahead[r_13] = B_v_2[r_13];
         }
       }
       else {
         const int i0_9 = tid >> 2;
         const int i1_9 = (tid & 3) * 8;
-        #pragma clang loop unroll(full)
-        for (int r_11 = 0; r_11 < 8; ++r_11) {
-          B_shared_ahead[r_11] = bx * 32 + i0_9 < 56 ? B[(bx * 32 + i0_9) * 64 + i1_9 + k * 32 + r_11 + 32] : (bfloat)0.0f;
+        if (bx * 32 + i0_9 < 56) {
+          alignas(16) bfloat B_v_3[8];
+          *(thread uint4*)&B_v_3[0] = *(device const uint4*)&B[(bx * 32 + i0_9) * 64 + i1_9 + k * 32 + 32];
+          #pragma clang loop unroll(full)
+          for (int r_14 = 0; r_14 < 8; ++r_14) {
+            B_shared_ahead[r_14] = B_v_3[r_14];
+          }
+        }
+        else {
+          #pragma clang loop unroll(full)
+          for (int r_15 = 0; r_15 < 8; ++r_15) {
+            B_shared_ahead[r_15] = (bfloat)0.0f;
+          }
         }
       }
     }
@@ -177,15 +217,15 @@ static inline void simdgroup_multiply_accumulate_f32_bf16(thread float* c, threa
     const int i0_10 = (tid >> 6) * 16 + ((tid & 31) >> 4) * 4 + ((tid & 7) >> 1);
     const int i1_10 = ((tid & 63) >> 5) * 16 + ((tid & 15) >> 3) * 4 + (tid & 1) * 2;
     #pragma clang loop unroll(full)
-    for (int r_12 = 0; r_12 < 2; ++r_12) {
+    for (int r_16 = 0; r_16 < 2; ++r_16) {
       #pragma clang loop unroll(full)
-      for (int r_13 = 0; r_13 < 2; ++r_13) {
+      for (int r_17 = 0; r_17 < 2; ++r_17) {
         alignas(16) bfloat C_v[2];
         #pragma clang loop unroll(full)
         for (int v_1 = 0; v_1 < 2; ++v_1) {
-          C_v[v_1] = (bfloat)C_local[r_12 * 4 + r_13 * 2 + v_1];
+          C_v[v_1] = (bfloat)C_local[r_16 * 4 + r_17 * 2 + v_1];
         }
-        *(device uchar4*)&C[(by * 32 + i0_10) * 56 + bx * 32 + i1_10 + r_12 * 448 + r_13 * 8] = *(thread const uchar4*)&C_v[0];
+        *(device uchar4*)&C[(by * 32 + i0_10) * 56 + bx * 32 + i1_10 + r_16 * 448 + r_17 * 8] = *(thread const uchar4*)&C_v[0];
       }
     }
   }
@@ -193,13 +233,13 @@ static inline void simdgroup_multiply_accumulate_f32_bf16(thread float* c, threa
     const int i0_11 = (tid >> 6) * 16 + ((tid & 31) >> 4) * 4 + ((tid & 7) >> 1);
     const int i1_11 = ((tid & 63) >> 5) * 16 + ((tid & 15) >> 3) * 4 + (tid & 1) * 2;
     #pragma clang loop unroll(full)
-    for (int r_14 = 0; r_14 < 2; ++r_14) {
+    for (int r_18 = 0; r_18 < 2; ++r_18) {
       #pragma clang loop unroll(full)
-      for (int r_15 = 0; r_15 < 2; ++r_15) {
+      for (int r_19 = 0; r_19 < 2; ++r_19) {
         #pragma clang loop unroll(full)
         for (int v_2 = 0; v_2 < 2; ++v_2) {
-          if (by * 32 + (r_14 * 8 + i0_11) < 48 && bx * 32 + (r_15 * 8 + i1_11 + v_2) < 56) {
-            C[(by * 32 + i0_11) * 56 + bx * 32 + i1_11 + r_14 * 448 + r_15 * 8 + v_2] = (bfloat)C_local[r_14 * 4 + r_15 * 2 + v_2];
+          if (by * 32 + (r_18 * 8 + i0_11) < 48 && bx * 32 + (r_19 * 8 + i1_11 + v_2) < 56) {
+            C[(by * 32 + i0_11) * 56 + bx * 32 + i1_11 + r_18 * 448 + r_19 * 8 + v_2] = (bfloat)C_local[r_18 * 4 + r_19 * 2 + v_2];
           }
         }
       }

@@ -35,13 +35,18 @@ using namespace metal;
   #pragma clang loop unroll(full)
   for (int r = 0; r < 2; ++r) {
     if (i1 < 40) {
-      alignas(16) half staged_v[8];
-      #pragma clang loop unroll(full)
-      for (int v = 0; v < 8; ++v) {
-        const long row = rows[r * 16 + i0_2];
-        staged_v[v] = row >= 0L && row < 61L ? cache[row * 40L + (long)(i1 + v)] : (half)0.0f;
+      const long row = rows[r * 16 + i0_2];
+      if (row >= 0L && row < 61L) {
+        *(threadgroup uint4*)&staged[r * 640 + i0_2 * 40 + i1] = *(device const uint4*)&cache[row * 40L + (long)i1];
       }
-      *(threadgroup uint4*)&staged[r * 640 + i0_2 * 40 + i1] = *(thread const uint4*)&staged_v[0];
+      else {
+        alignas(16) half staged_v[8];
+        #pragma clang loop unroll(full)
+        for (int v = 0; v < 8; ++v) {
+          staged_v[v] = (half)0.0f;
+        }
+        *(threadgroup uint4*)&staged[r * 640 + i0_2 * 40 + i1] = *(thread const uint4*)&staged_v[0];
+      }
     }
   }
   if (bx < 1) {

@@ -66,9 +66,19 @@ static inline void simdgroup_multiply_accumulate_f32_f16(thread float* c, thread
   else {
     const int i0_1 = tid >> 2;
     const int i1_1 = (tid & 3) * 8;
-    #pragma clang loop unroll(full)
-    for (int r_3 = 0; r_3 < 8; ++r_3) {
-      A_shared_ahead[r_3] = by * 32 + i0_1 < 33 ? A_sparse[(by * 32 + i0_1) * 64 + i1_1 + r_3] : (half)0.0f;
+    if (by * 32 + i0_1 < 33) {
+      alignas(16) half A_sparse_v_1[8];
+      *(thread uint4*)&A_sparse_v_1[0] = *(device const uint4*)&A_sparse[(by * 32 + i0_1) * 64 + i1_1];
+      #pragma clang loop unroll(full)
+      for (int r_3 = 0; r_3 < 8; ++r_3) {
+        A_shared_ahead[r_3] = A_sparse_v_1[r_3];
+      }
+    }
+    else {
+      #pragma clang loop unroll(full)
+      for (int r_4 = 0; r_4 < 8; ++r_4) {
+        A_shared_ahead[r_4] = (half)0.0f;
+      }
     }
   }
   if (by < 1) {
@@ -85,12 +95,12 @@ static inline void simdgroup_multiply_accumulate_f32_f16(thread float* c, thread
     const int i0_4 = tid >> 2;
     const int i1_4 = (tid & 3) * 8;
     #pragma clang loop unroll(full)
-    for (int r_4 = 0; r_4 < 2; ++r_4) {
+    for (int r_5 = 0; r_5 < 2; ++r_5) {
       alignas(16) half B_v[8];
-      *(thread uint4*)&B_v[0] = *(device const uint4*)&B[i0_4 * 40 + bx * 32 + i1_4 + r_4 * 1280];
+      *(thread uint4*)&B_v[0] = *(device const uint4*)&B[i0_4 * 40 + bx * 32 + i1_4 + r_5 * 1280];
       #pragma clang loop unroll(full)
       for (int v_1 = 0; v_1 < 8; ++v_1) {
-        B_shared_ahead[r_4 * 8 + v_1] = B_v[v_1];
+        B_shared_ahead[r_5 * 8 + v_1] = B_v[v_1];
       }
     }
   }
@@ -98,10 +108,10 @@ static inline void simdgroup_multiply_accumulate_f32_f16(thread float* c, thread
     const int i0_5 = tid >> 2;
     const int i1_5 = (tid & 3) * 8;
     #pragma clang loop unroll(full)
-    for (int r_5 = 0; r_5 < 2; ++r_5) {
+    for (int r_6 = 0; r_6 < 2; ++r_6) {
       #pragma clang loop unroll(full)
       for (int v_2 = 0; v_2 < 8; ++v_2) {
-        B_shared_ahead[r_5 * 8 + v_2] = bx * 32 + (i1_5 + v_2) < 40 ? B[i0_5 * 40 + bx * 32 + i1_5 + r_5 * 1280 + v_2] : (half)0.0f;
+        B_shared_ahead[r_6 * 8 + v_2] = bx * 32 + (i1_5 + v_2) < 40 ? B[i0_5 * 40 + bx * 32 + i1_5 + r_6 * 1280 + v_2] : (half)0.0f;
       }
     }
   }
@@ -112,8 +122,8 @@ static inline void simdgroup_multiply_accumulate_f32_f16(thread float* c, thread
     const int i1_6 = (tid & 3) * 8;
     alignas(16) half A_shared_v[8];
     #pragma clang loop unroll(full)
-    for (int r_6 = 0; r_6 < 8; ++r_6) {
-      A_shared_v[r_6] = A_shared_ahead[r_6];
+    for (int r_7 = 0; r_7 < 8; ++r_7) {
+      A_shared_v[r_7] = A_shared_ahead[r_7];
     }
     *(threadgroup uint4*)&A_shared[i0_6 * 40 + i1_6] = *(thread const uint4*)&A_shared_v[0];
     threadgroup short* const E_shared = (threadgroup short*)(smem + 2560);
@@ -124,31 +134,41 @@ static inline void simdgroup_multiply_accumulate_f32_f16(thread float* c, thread
     const int i0_8 = tid >> 2;
     const int i1_8 = (tid & 3) * 8;
     #pragma clang loop unroll(full)
-    for (int r_7 = 0; r_7 < 2; ++r_7) {
+    for (int r_8 = 0; r_8 < 2; ++r_8) {
       alignas(16) half B_shared_v[8];
       #pragma clang loop unroll(full)
       for (int v_3 = 0; v_3 < 8; ++v_3) {
-        B_shared_v[v_3] = B_shared_ahead[r_7 * 8 + v_3];
+        B_shared_v[v_3] = B_shared_ahead[r_8 * 8 + v_3];
       }
-      *(threadgroup uint4*)&B_shared[r_7 * 1280 + i0_8 * 40 + i1_8] = *(thread const uint4*)&B_shared_v[0];
+      *(threadgroup uint4*)&B_shared[r_8 * 1280 + i0_8 * 40 + i1_8] = *(thread const uint4*)&B_shared_v[0];
     }
     if (k + 1 < 2) {
       if (by < 1) {
         const int i0_9 = tid >> 2;
         const int i1_9 = (tid & 3) * 8;
-        alignas(16) half A_sparse_v_1[8];
-        *(thread uint4*)&A_sparse_v_1[0] = *(device const uint4*)&A_sparse[(by * 32 + i0_9) * 64 + i1_9 + k * 32 + 32];
+        alignas(16) half A_sparse_v_2[8];
+        *(thread uint4*)&A_sparse_v_2[0] = *(device const uint4*)&A_sparse[(by * 32 + i0_9) * 64 + i1_9 + k * 32 + 32];
         #pragma clang loop unroll(full)
-        for (int r_8 = 0; r_8 < 8; ++r_8) {
-          A_shared_ahead[r_8] = A_sparse_v_1[r_8];
+        for (int r_9 = 0; r_9 < 8; ++r_9) {
+          A_shared_ahead[r_9] = A_sparse_v_2[r_9];
         }
       }
       else {
         const int i0_10 = tid >> 2;
         const int i1_10 = (tid & 3) * 8;
-        #pragma clang loop unroll(full)
-        for (int r_9 = 0; r_9 < 8; ++r_9) {
-          A_shared_ahead[r_9] = by * 32 + i0_10 < 33 ? A_sparse[(by * 32 + i0_10) * 64 + i1_10 + k * 32 + r_9 + 32] : (half)0.0f;
+        if (by * 32 + i0_10 < 33) {
+          alignas(16) half A_sparse_v_3[8];
+          *(thread uint4*)&A_sparse_v_3[0] = *(device const uint4*)&A_sparse[(by * 32 + i0_10) * 64 + i1_10 + k * 32 + 32];
+          #pragma clang loop unroll(full)
+          for (int r_10 = 0; r_10 < 8; ++r_10) {
+            A_shared_ahead[r_10] = A_sparse_v_3[r_10];
+          }
+        }
+        else {
+          #pragma clang loop unroll(full)
+          for (int r_11 = 0; r_11 < 8; ++r_11) {
+            A_shared_ahead[r_11] = (half)0.0f;
+          }
         }
       }
       if (by < 1) {
@@ -165,12 +185,12 @@ static inline void simdgroup_multiply_accumulate_f32_f16(thread float* c, thread
         const int i0_13 = tid >> 2;
         const int i1_13 = (tid & 3) * 8;
         #pragma clang loop unroll(full)
-        for (int r_10 = 0; r_10 < 2; ++r_10) {
+        for (int r_12 = 0; r_12 < 2; ++r_12) {
           alignas(16) half B_v_1[8];
-          *(thread uint4*)&B_v_1[0] = *(device const uint4*)&B[i0_13 * 40 + bx * 32 + i1_13 + k * 2560 + r_10 * 1280 + 2560];
+          *(thread uint4*)&B_v_1[0] = *(device const uint4*)&B[i0_13 * 40 + bx * 32 + i1_13 + k * 2560 + r_12 * 1280 + 2560];
           #pragma clang loop unroll(full)
           for (int v_4 = 0; v_4 < 8; ++v_4) {
-            B_shared_ahead[r_10 * 8 + v_4] = B_v_1[v_4];
+            B_shared_ahead[r_12 * 8 + v_4] = B_v_1[v_4];
           }
         }
       }
@@ -178,10 +198,10 @@ static inline void simdgroup_multiply_accumulate_f32_f16(thread float* c, thread
         const int i0_14 = tid >> 2;
         const int i1_14 = (tid & 3) * 8;
         #pragma clang loop unroll(full)
-        for (int r_11 = 0; r_11 < 2; ++r_11) {
+        for (int r_13 = 0; r_13 < 2; ++r_13) {
           #pragma clang loop unroll(full)
           for (int v_5 = 0; v_5 < 8; ++v_5) {
-            B_shared_ahead[r_11 * 8 + v_5] = bx * 32 + (i1_14 + v_5) < 40 ? B[i0_14 * 40 + bx * 32 + i1_14 + k * 2560 + r_11 * 1280 + v_5 + 2560] : (half)0.0f;
+            B_shared_ahead[r_13 * 8 + v_5] = bx * 32 + (i1_14 + v_5) < 40 ? B[i0_14 * 40 + bx * 32 + i1_14 + k * 2560 + r_13 * 1280 + v_5 + 2560] : (half)0.0f;
           }
         }
       }
@@ -212,9 +232,9 @@ static inline void simdgroup_multiply_accumulate_f32_f16(thread float* c, thread
       int odd;
       odd = 0;
       #pragma clang loop unroll(full)
-      for (int r_12 = 0; r_12 < 4; ++r_12) {
-        if ((as_type<uint>((float)b_values[r_12]) & 2139095040u) == 2139095040u) {
-          b_values[r_12] = (half)0.0f;
+      for (int r_14 = 0; r_14 < 4; ++r_14) {
+        if ((as_type<uint>((float)b_values[r_14]) & 2139095040u) == 2139095040u) {
+          b_values[r_14] = (half)0.0f;
           odd = 1;
         }
       }
@@ -254,15 +274,15 @@ static inline void simdgroup_multiply_accumulate_f32_f16(thread float* c, thread
     const int i0_15 = (tid >> 6) * 16 + ((tid & 31) >> 4) * 4 + ((tid & 7) >> 1);
     const int i1_15 = ((tid & 63) >> 5) * 16 + ((tid & 15) >> 3) * 4 + (tid & 1) * 2;
     #pragma clang loop unroll(full)
-    for (int r_13 = 0; r_13 < 2; ++r_13) {
+    for (int r_15 = 0; r_15 < 2; ++r_15) {
       #pragma clang loop unroll(full)
-      for (int r_14 = 0; r_14 < 2; ++r_14) {
+      for (int r_16 = 0; r_16 < 2; ++r_16) {
         alignas(16) float C_v[2];
         #pragma clang loop unroll(full)
         for (int v_6 = 0; v_6 < 2; ++v_6) {
-          C_v[v_6] = C_local[r_13 * 4 + r_14 * 2 + v_6];
+          C_v[v_6] = C_local[r_15 * 4 + r_16 * 2 + v_6];
         }
-        *(device uint2*)&C[(by * 32 + i0_15) * 40 + bx * 32 + i1_15 + r_13 * 320 + r_14 * 8] = *(thread const uint2*)&C_v[0];
+        *(device uint2*)&C[(by * 32 + i0_15) * 40 + bx * 32 + i1_15 + r_15 * 320 + r_16 * 8] = *(thread const uint2*)&C_v[0];
       }
     }
   }
@@ -270,13 +290,13 @@ static inline void simdgroup_multiply_accumulate_f32_f16(thread float* c, thread
     const int i0_16 = (tid >> 6) * 16 + ((tid & 31) >> 4) * 4 + ((tid & 7) >> 1);
     const int i1_16 = ((tid & 63) >> 5) * 16 + ((tid & 15) >> 3) * 4 + (tid & 1) * 2;
     #pragma clang loop unroll(full)
-    for (int r_15 = 0; r_15 < 2; ++r_15) {
+    for (int r_17 = 0; r_17 < 2; ++r_17) {
       #pragma clang loop unroll(full)
-      for (int r_16 = 0; r_16 < 2; ++r_16) {
+      for (int r_18 = 0; r_18 < 2; ++r_18) {
         #pragma clang loop unroll(full)
         for (int v_7 = 0; v_7 < 2; ++v_7) {
-          if (by * 32 + (r_15 * 8 + i0_16) < 33 && bx * 32 + (r_16 * 8 + i1_16 + v_7) < 40) {
-            C[(by * 32 + i0_16) * 40 + bx * 32 + i1_16 + r_15 * 320 + r_16 * 8 + v_7] = C_local[r_15 * 4 + r_16 * 2 + v_7];
+          if (by * 32 + (r_17 * 8 + i0_16) < 33 && bx * 32 + (r_18 * 8 + i1_16 + v_7) < 40) {
+            C[(by * 32 + i0_16) * 40 + bx * 32 + i1_16 + r_17 * 320 + r_18 * 8 + v_7] = C_local[r_17 * 4 + r_18 * 2 + v_7];
           }
         }
       }

@@ -138,9 +138,19 @@ static inline float max_f32(float a, float b) {
       const int i1_3 = (tid & 3) * 8;
       #pragma clang loop unroll(full)
       for (int r_7 = 0; r_7 < 2; ++r_7) {
-        #pragma clang loop unroll(full)
-        for (int v_3 = 0; v_3 < 8; ++v_3) {
-          K_shared_ahead[r_7 * 8 + v_3] = n * 64 + 64 + (r_7 * 32 + i0_3) < 96 ? K[i0_3 * 32 + i1_3 + n * 2048 + r_7 * 1024 + v_3 + bz * 3072 + by * 3072 + 2048] : (half)0.0f;
+        if (n * 64 + 64 + (r_7 * 32 + i0_3) < 96) {
+          alignas(16) half K_v_1[8];
+          *(thread uint4*)&K_v_1[0] = *(device const uint4*)&K[i0_3 * 32 + i1_3 + n * 2048 + r_7 * 1024 + bz * 3072 + by * 3072 + 2048];
+          #pragma clang loop unroll(full)
+          for (int v_3 = 0; v_3 < 8; ++v_3) {
+            K_shared_ahead[r_7 * 8 + v_3] = K_v_1[v_3];
+          }
+        }
+        else {
+          #pragma clang loop unroll(full)
+          for (int v_4 = 0; v_4 < 8; ++v_4) {
+            K_shared_ahead[r_7 * 8 + v_4] = (half)0.0f;
+          }
         }
       }
     }
@@ -207,8 +217,8 @@ static inline float max_f32(float a, float b) {
       #pragma clang loop unroll(full)
       for (int r_9 = 0; r_9 < 2; ++r_9) {
         #pragma clang loop unroll(full)
-        for (int v_4 = 0; v_4 < 4; ++v_4) {
-          scores[r_8 * 8 + r_9 * 4 + v_4] = n * 64 + (r_8 * 16 + j + v_4) < 96 && bx * 64 + (r_9 * 8 + i) + 32 >= n * 64 + (r_8 * 16 + j + v_4) ? scores[r_8 * 8 + r_9 * 4 + v_4] * 0.25503486f : as_type<float>(0xff800000u);
+        for (int v_5 = 0; v_5 < 4; ++v_5) {
+          scores[r_8 * 8 + r_9 * 4 + v_5] = n * 64 + (r_8 * 16 + j + v_5) < 96 && bx * 64 + (r_9 * 8 + i) + 32 >= n * 64 + (r_8 * 16 + j + v_5) ? scores[r_8 * 8 + r_9 * 4 + v_5] * 0.25503486f : as_type<float>(0xff800000u);
         }
       }
     }
@@ -263,8 +273,8 @@ static inline float max_f32(float a, float b) {
       #pragma clang loop unroll(full)
       for (int r_21 = 0; r_21 < 2; ++r_21) {
         #pragma clang loop unroll(full)
-        for (int v_5 = 0; v_5 < 4; ++v_5) {
-          scores[r_20 * 8 + r_21 * 4 + v_5] = precise::exp2(scores[r_20 * 8 + r_21 * 4 + v_5] - top[r_21]);
+        for (int v_6 = 0; v_6 < 4; ++v_6) {
+          scores[r_20 * 8 + r_21 * 4 + v_6] = precise::exp2(scores[r_20 * 8 + r_21 * 4 + v_6] - top[r_21]);
         }
       }
     }
@@ -305,8 +315,8 @@ static inline float max_f32(float a, float b) {
       #pragma clang loop unroll(full)
       for (int r_30 = 0; r_30 < 2; ++r_30) {
         #pragma clang loop unroll(full)
-        for (int v_6 = 0; v_6 < 4; ++v_6) {
-          weights[r_29 * 8 + r_30 * 4 + v_6] = (half)scores[r_29 * 8 + r_30 * 4 + v_6];
+        for (int v_7 = 0; v_7 < 4; ++v_7) {
+          weights[r_29 * 8 + r_30 * 4 + v_7] = (half)scores[r_29 * 8 + r_30 * 4 + v_7];
         }
       }
     }
@@ -315,8 +325,8 @@ static inline float max_f32(float a, float b) {
       #pragma clang loop unroll(full)
       for (int r_32 = 0; r_32 < 2; ++r_32) {
         #pragma clang loop unroll(full)
-        for (int v_7 = 0; v_7 < 4; ++v_7) {
-          output[r_31 * 8 + r_32 * 4 + v_7] = output[r_31 * 8 + r_32 * 4 + v_7] * correction[r_32];
+        for (int v_8 = 0; v_8 < 4; ++v_8) {
+          output[r_31 * 8 + r_32 * 4 + v_8] = output[r_31 * 8 + r_32 * 4 + v_8] * correction[r_32];
         }
       }
     }
@@ -359,21 +369,61 @@ static inline float max_f32(float a, float b) {
       half b_values_2[16];
       #pragma clang loop unroll(full)
       for (int k_step_2 = 0; k_step_2 < 4; ++k_step_2) {
-        #pragma clang loop unroll(full)
-        for (int b_e_8 = 0; b_e_8 < 4; ++b_e_8) {
-          b_values_2[b_e_8] = n * 64 + (lane_row_1 + k_step_2 * 16) < 96 ? V[lane_row_1 * 32 + lane_column_1 + n * 2048 + k_step_2 * 512 + b_e_8 + bz * 3072 + by * 3072 + simd_column_1] : (half)0.0f;
+        if (n * 64 + (lane_row_1 + k_step_2 * 16) < 96) {
+          alignas(16) half V_v_4[4];
+          *(thread uint2*)&V_v_4[0] = *(device const uint2*)&V[lane_row_1 * 32 + lane_column_1 + n * 2048 + k_step_2 * 512 + bz * 3072 + by * 3072 + simd_column_1];
+          #pragma clang loop unroll(full)
+          for (int b_e_8 = 0; b_e_8 < 4; ++b_e_8) {
+            b_values_2[b_e_8] = V_v_4[b_e_8];
+          }
         }
-        #pragma clang loop unroll(full)
-        for (int b_e_9 = 0; b_e_9 < 4; ++b_e_9) {
-          b_values_2[b_e_9 + 4] = n * 64 + (lane_row_1 + 8 + k_step_2 * 16) < 96 ? V[lane_row_1 * 32 + lane_column_1 + n * 2048 + k_step_2 * 512 + b_e_9 + bz * 3072 + by * 3072 + 256 + simd_column_1] : (half)0.0f;
+        else {
+          #pragma clang loop unroll(full)
+          for (int b_e_9 = 0; b_e_9 < 4; ++b_e_9) {
+            b_values_2[b_e_9] = (half)0.0f;
+          }
         }
-        #pragma clang loop unroll(full)
-        for (int b_e_10 = 0; b_e_10 < 4; ++b_e_10) {
-          b_values_2[b_e_10 + 8] = n * 64 + (lane_row_1 + k_step_2 * 16) < 96 ? V[lane_row_1 * 32 + lane_column_1 + n * 2048 + k_step_2 * 512 + b_e_10 + bz * 3072 + by * 3072 + simd_column_1 + 16] : (half)0.0f;
+        if (n * 64 + (lane_row_1 + 8 + k_step_2 * 16) < 96) {
+          alignas(16) half V_v_5[4];
+          *(thread uint2*)&V_v_5[0] = *(device const uint2*)&V[lane_row_1 * 32 + lane_column_1 + n * 2048 + k_step_2 * 512 + bz * 3072 + by * 3072 + 256 + simd_column_1];
+          #pragma clang loop unroll(full)
+          for (int b_e_10 = 0; b_e_10 < 4; ++b_e_10) {
+            b_values_2[b_e_10 + 4] = V_v_5[b_e_10];
+          }
         }
-        #pragma clang loop unroll(full)
-        for (int b_e_11 = 0; b_e_11 < 4; ++b_e_11) {
-          b_values_2[b_e_11 + 12] = n * 64 + (lane_row_1 + 8 + k_step_2 * 16) < 96 ? V[lane_row_1 * 32 + lane_column_1 + n * 2048 + k_step_2 * 512 + b_e_11 + bz * 3072 + by * 3072 + simd_column_1 + 272] : (half)0.0f;
+        else {
+          #pragma clang loop unroll(full)
+          for (int b_e_11 = 0; b_e_11 < 4; ++b_e_11) {
+            b_values_2[b_e_11 + 4] = (half)0.0f;
+          }
+        }
+        if (n * 64 + (lane_row_1 + k_step_2 * 16) < 96) {
+          alignas(16) half V_v_6[4];
+          *(thread uint2*)&V_v_6[0] = *(device const uint2*)&V[lane_row_1 * 32 + lane_column_1 + n * 2048 + k_step_2 * 512 + bz * 3072 + by * 3072 + simd_column_1 + 16];
+          #pragma clang loop unroll(full)
+          for (int b_e_12 = 0; b_e_12 < 4; ++b_e_12) {
+            b_values_2[b_e_12 + 8] = V_v_6[b_e_12];
+          }
+        }
+        else {
+          #pragma clang loop unroll(full)
+          for (int b_e_13 = 0; b_e_13 < 4; ++b_e_13) {
+            b_values_2[b_e_13 + 8] = (half)0.0f;
+          }
+        }
+        if (n * 64 + (lane_row_1 + 8 + k_step_2 * 16) < 96) {
+          alignas(16) half V_v_7[4];
+          *(thread uint2*)&V_v_7[0] = *(device const uint2*)&V[lane_row_1 * 32 + lane_column_1 + n * 2048 + k_step_2 * 512 + bz * 3072 + by * 3072 + simd_column_1 + 272];
+          #pragma clang loop unroll(full)
+          for (int b_e_14 = 0; b_e_14 < 4; ++b_e_14) {
+            b_values_2[b_e_14 + 12] = V_v_7[b_e_14];
+          }
+        }
+        else {
+          #pragma clang loop unroll(full)
+          for (int b_e_15 = 0; b_e_15 < 4; ++b_e_15) {
+            b_values_2[b_e_15 + 12] = (half)0.0f;
+          }
         }
         matmul2d_16x32x16_f32_f16(known_lanes, &output[0], &weights[k_step_2 * 8], &b_values_2[0]);
       }
@@ -384,8 +434,8 @@ static inline float max_f32(float a, float b) {
     #pragma clang loop unroll(full)
     for (int r_34 = 0; r_34 < 2; ++r_34) {
       #pragma clang loop unroll(full)
-      for (int v_8 = 0; v_8 < 4; ++v_8) {
-        output[r_33 * 8 + r_34 * 4 + v_8] = output[r_33 * 8 + r_34 * 4 + v_8] / total[r_34];
+      for (int v_9 = 0; v_9 < 4; ++v_9) {
+        output[r_33 * 8 + r_34 * 4 + v_9] = output[r_33 * 8 + r_34 * 4 + v_9] / total[r_34];
       }
     }
   }
@@ -397,8 +447,8 @@ static inline float max_f32(float a, float b) {
     for (int r_36 = 0; r_36 < 2; ++r_36) {
       alignas(16) half Output_v[4];
       #pragma clang loop unroll(full)
-      for (int v_9 = 0; v_9 < 4; ++v_9) {
-        Output_v[v_9] = (half)output[r_35 * 8 + r_36 * 4 + v_9];
+      for (int v_10 = 0; v_10 < 4; ++v_10) {
+        Output_v[v_10] = (half)output[r_35 * 8 + r_36 * 4 + v_10];
       }
       *(device uint2*)&Output[i0_4 * 32 + i1_4 + r_36 * 256 + r_35 * 16 + bz * 2048 + by * 2048 + bx * 2048] = *(thread const uint2*)&Output_v[0];
     }

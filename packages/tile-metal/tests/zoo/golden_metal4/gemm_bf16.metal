@@ -95,9 +95,19 @@ static inline void matmul2d_16x32x16_f32_bf16(bool known, thread float* c, threa
   else {
     const int i0_1 = tid >> 2;
     const int i1_1 = (tid & 3) * 8;
-    #pragma clang loop unroll(full)
-    for (int r_3 = 0; r_3 < 8; ++r_3) {
-      B_shared_ahead[r_3] = bx * 32 + i0_1 < 56 ? B[(bx * 32 + i0_1) * 64 + i1_1 + r_3] : (bfloat)0.0f;
+    if (bx * 32 + i0_1 < 56) {
+      alignas(16) bfloat B_v_1[8];
+      *(thread uint4*)&B_v_1[0] = *(device const uint4*)&B[(bx * 32 + i0_1) * 64 + i1_1];
+      #pragma clang loop unroll(full)
+      for (int r_3 = 0; r_3 < 8; ++r_3) {
+        B_shared_ahead[r_3] = B_v_1[r_3];
+      }
+    }
+    else {
+      #pragma clang loop unroll(full)
+      for (int r_4 = 0; r_4 < 8; ++r_4) {
+        B_shared_ahead[r_4] = (bfloat)0.0f;
+      }
     }
   }
   for (int k = 0; k < 2; ++k) {
@@ -107,27 +117,37 @@ static inline void matmul2d_16x32x16_f32_bf16(bool known, thread float* c, threa
     const int i1_2 = (tid & 3) * 8;
     alignas(16) bfloat B_shared_v[8];
     #pragma clang loop unroll(full)
-    for (int r_4 = 0; r_4 < 8; ++r_4) {
-      B_shared_v[r_4] = B_shared_ahead[r_4];
+    for (int r_5 = 0; r_5 < 8; ++r_5) {
+      B_shared_v[r_5] = B_shared_ahead[r_5];
     }
     *(threadgroup uint4*)&B_shared[i0_2 * 40 + i1_2] = *(thread const uint4*)&B_shared_v[0];
     if (k + 1 < 2) {
       if (bx < 1) {
         const int i0_3 = tid >> 2;
         const int i1_3 = (tid & 3) * 8;
-        alignas(16) bfloat B_v_1[8];
-        *(thread uint4*)&B_v_1[0] = *(device const uint4*)&B[(bx * 32 + i0_3) * 64 + i1_3 + k * 32 + 32];
+        alignas(16) bfloat B_v_2[8];
+        *(thread uint4*)&B_v_2[0] = *(device const uint4*)&B[(bx * 32 + i0_3) * 64 + i1_3 + k * 32 + 32];
         #pragma clang loop unroll(full)
-        for (int r_5 = 0; r_5 < 8; ++r_5) {
-          B_shared_ahead[r_5] = B_v_1[r_5];
+        for (int r_6 = 0; r_6 < 8; ++r_6) {
+          B_shared_ahead[r_6] = B_v_2[r_6];
         }
       }
       else {
         const int i0_4 = tid >> 2;
         const int i1_4 = (tid & 3) * 8;
-        #pragma clang loop unroll(full)
-        for (int r_6 = 0; r_6 < 8; ++r_6) {
-          B_shared_ahead[r_6] = bx * 32 + i0_4 < 56 ? B[(bx * 32 + i0_4) * 64 + i1_4 + k * 32 + r_6 + 32] : (bfloat)0.0f;
+        if (bx * 32 + i0_4 < 56) {
+          alignas(16) bfloat B_v_3[8];
+          *(thread uint4*)&B_v_3[0] = *(device const uint4*)&B[(bx * 32 + i0_4) * 64 + i1_4 + k * 32 + 32];
+          #pragma clang loop unroll(full)
+          for (int r_7 = 0; r_7 < 8; ++r_7) {
+            B_shared_ahead[r_7] = B_v_3[r_7];
+          }
+        }
+        else {
+          #pragma clang loop unroll(full)
+          for (int r_8 = 0; r_8 < 8; ++r_8) {
+            B_shared_ahead[r_8] = (bfloat)0.0f;
+          }
         }
       }
     }
@@ -179,13 +199,33 @@ static inline void matmul2d_16x32x16_f32_bf16(bool known, thread float* c, threa
         bfloat b_values_1[16];
         #pragma clang loop unroll(full)
         for (int k_step_1 = 0; k_step_1 < 2; ++k_step_1) {
-          #pragma clang loop unroll(full)
-          for (int a_e_2 = 0; a_e_2 < 4; ++a_e_2) {
-            a_values_1[a_e_2] = by * 32 + (simd_row + lane_row) < 48 ? A[(by * 32 + simd_row + lane_row) * 64 + lane_column + k * 32 + k_step_1 * 16 + a_e_2] : (bfloat)0.0f;
+          if (by * 32 + (simd_row + lane_row) < 48) {
+            alignas(16) bfloat A_v_2[4];
+            *(thread uint2*)&A_v_2[0] = *(device const uint2*)&A[(by * 32 + simd_row + lane_row) * 64 + lane_column + k * 32 + k_step_1 * 16];
+            #pragma clang loop unroll(full)
+            for (int a_e_2 = 0; a_e_2 < 4; ++a_e_2) {
+              a_values_1[a_e_2] = A_v_2[a_e_2];
+            }
           }
-          #pragma clang loop unroll(full)
-          for (int a_e_3 = 0; a_e_3 < 4; ++a_e_3) {
-            a_values_1[a_e_3 + 4] = by * 32 + (simd_row + (lane_row + 8)) < 48 ? A[(by * 32 + simd_row + lane_row) * 64 + lane_column + k * 32 + k_step_1 * 16 + a_e_3 + 512] : (bfloat)0.0f;
+          else {
+            #pragma clang loop unroll(full)
+            for (int a_e_3 = 0; a_e_3 < 4; ++a_e_3) {
+              a_values_1[a_e_3] = (bfloat)0.0f;
+            }
+          }
+          if (by * 32 + (simd_row + (lane_row + 8)) < 48) {
+            alignas(16) bfloat A_v_3[4];
+            *(thread uint2*)&A_v_3[0] = *(device const uint2*)&A[(by * 32 + simd_row + lane_row) * 64 + lane_column + k * 32 + k_step_1 * 16 + 512];
+            #pragma clang loop unroll(full)
+            for (int a_e_4 = 0; a_e_4 < 4; ++a_e_4) {
+              a_values_1[a_e_4 + 4] = A_v_3[a_e_4];
+            }
+          }
+          else {
+            #pragma clang loop unroll(full)
+            for (int a_e_5 = 0; a_e_5 < 4; ++a_e_5) {
+              a_values_1[a_e_5 + 4] = (bfloat)0.0f;
+            }
           }
           #pragma clang loop unroll(full)
           for (int b_e_4 = 0; b_e_4 < 4; ++b_e_4) {
@@ -213,15 +253,15 @@ static inline void matmul2d_16x32x16_f32_bf16(bool known, thread float* c, threa
     const int i1_5 = ((tid & 15) >> 3) * 8 + (tid & 1) * 4;
     if (tid < 64) {
       #pragma clang loop unroll(full)
-      for (int r_7 = 0; r_7 < 2; ++r_7) {
+      for (int r_9 = 0; r_9 < 2; ++r_9) {
         #pragma clang loop unroll(full)
-        for (int r_8 = 0; r_8 < 2; ++r_8) {
+        for (int r_10 = 0; r_10 < 2; ++r_10) {
           alignas(16) bfloat C_v[4];
           #pragma clang loop unroll(full)
           for (int v_1 = 0; v_1 < 4; ++v_1) {
-            C_v[v_1] = (bfloat)C_local[r_7 * 8 + r_8 * 4 + v_1];
+            C_v[v_1] = (bfloat)C_local[r_9 * 8 + r_10 * 4 + v_1];
           }
-          *(device uint2*)&C[(by * 32 + i0_5) * 56 + bx * 32 + i1_5 + r_8 * 448 + r_7 * 16] = *(thread const uint2*)&C_v[0];
+          *(device uint2*)&C[(by * 32 + i0_5) * 56 + bx * 32 + i1_5 + r_10 * 448 + r_9 * 16] = *(thread const uint2*)&C_v[0];
         }
       }
     }
@@ -231,13 +271,13 @@ static inline void matmul2d_16x32x16_f32_bf16(bool known, thread float* c, threa
     const int i1_6 = ((tid & 15) >> 3) * 8 + (tid & 1) * 4;
     if (tid < 64) {
       #pragma clang loop unroll(full)
-      for (int r_9 = 0; r_9 < 2; ++r_9) {
+      for (int r_11 = 0; r_11 < 2; ++r_11) {
         #pragma clang loop unroll(full)
-        for (int r_10 = 0; r_10 < 2; ++r_10) {
+        for (int r_12 = 0; r_12 < 2; ++r_12) {
           #pragma clang loop unroll(full)
           for (int v_2 = 0; v_2 < 4; ++v_2) {
-            if (by * 32 + (r_10 * 8 + i0_6) < 48 && bx * 32 + (r_9 * 16 + i1_6 + v_2) < 56) {
-              C[(by * 32 + i0_6) * 56 + bx * 32 + i1_6 + r_10 * 448 + r_9 * 16 + v_2] = (bfloat)C_local[r_9 * 8 + r_10 * 4 + v_2];
+            if (by * 32 + (r_12 * 8 + i0_6) < 48 && bx * 32 + (r_11 * 16 + i1_6 + v_2) < 56) {
+              C[(by * 32 + i0_6) * 56 + bx * 32 + i1_6 + r_12 * 448 + r_11 * 16 + v_2] = (bfloat)C_local[r_11 * 8 + r_12 * 4 + v_2];
             }
           }
         }

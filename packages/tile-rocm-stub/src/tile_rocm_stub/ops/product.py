@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 from tile_core.compat.tvm import tirx
 from tile_core.compat.types import Expr, Stmt
 from tile_core.ir import nodes
 from tile_core.ir.calls import address, execute
+from tile_core.records import dataclass
 from tile_core.simt.ops.products.lowering import RegisterProduct
 from tile_core.simt.ops.products.operand import Lane, ProductOperand
 from tile_core.simt.register_loops import VECTOR, choose, unrolled

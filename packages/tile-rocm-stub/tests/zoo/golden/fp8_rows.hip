@@ -43,12 +43,17 @@ extern "C" __global__ void __launch_bounds__(128) main_kernel(
     #pragma unroll
     for (int r_1 = 0; r_1 < 2; ++r_1) {
       if (i1_1 < 96) {
-        alignas(16) unsigned char A_shared_v[16];
-        #pragma unroll
-        for (int v = 0; v < 16; ++v) {
-          A_shared_v[v] = by * 32 + (r_1 * 16 + i0_1) < 33 ? A[(by * 32 + i0_1) * 96 + i1_1 + r_1 * 1536 + v] : (unsigned char)0;
+        if (by * 32 + (r_1 * 16 + i0_1) < 33) {
+          *(v16*)&A_shared[r_1 * 1536 + i0_1 * 96 + i1_1] = *(const v16*)&A[(by * 32 + i0_1) * 96 + i1_1 + r_1 * 1536];
         }
-        *(v16*)&A_shared[r_1 * 1536 + i0_1 * 96 + i1_1] = *(const v16*)&A_shared_v[0];
+        else {
+          alignas(16) unsigned char A_shared_v[16];
+          #pragma unroll
+          for (int v = 0; v < 16; ++v) {
+            A_shared_v[v] = 0;
+          }
+          *(v16*)&A_shared[r_1 * 1536 + i0_1 * 96 + i1_1] = *(const v16*)&A_shared_v[0];
+        }
       }
     }
   }
@@ -68,12 +73,17 @@ extern "C" __global__ void __launch_bounds__(128) main_kernel(
     #pragma unroll
     for (int r_3 = 0; r_3 < 2; ++r_3) {
       if (i1_3 < 96) {
-        alignas(16) unsigned char B_shared_v[16];
-        #pragma unroll
-        for (int v_1 = 0; v_1 < 16; ++v_1) {
-          B_shared_v[v_1] = bx * 32 + (r_3 * 16 + i0_3) < 40 ? B[(bx * 32 + i0_3) * 96 + i1_3 + r_3 * 1536 + v_1] : (unsigned char)0;
+        if (bx * 32 + (r_3 * 16 + i0_3) < 40) {
+          *(v16*)&B_shared[r_3 * 1536 + i0_3 * 96 + i1_3] = *(const v16*)&B[(bx * 32 + i0_3) * 96 + i1_3 + r_3 * 1536];
         }
-        *(v16*)&B_shared[r_3 * 1536 + i0_3 * 96 + i1_3] = *(const v16*)&B_shared_v[0];
+        else {
+          alignas(16) unsigned char B_shared_v[16];
+          #pragma unroll
+          for (int v_1 = 0; v_1 < 16; ++v_1) {
+            B_shared_v[v_1] = 0;
+          }
+          *(v16*)&B_shared[r_3 * 1536 + i0_3 * 96 + i1_3] = *(const v16*)&B_shared_v[0];
+        }
       }
     }
   }

@@ -39,21 +39,31 @@ extern "C" __global__ void __launch_bounds__(128) gemm_kernel(
   else {
     const int i0_1 = tid >> 2;
     const int i1_1 = (tid & 3) * 8;
-    alignas(16) unsigned char A_shared_stages_v[8];
-    #pragma unroll
-    for (int r_1 = 0; r_1 < 8; ++r_1) {
-      A_shared_stages_v[r_1] = by * 32 + i0_1 < 40 ? A[(by * 32 + i0_1) * 64 + i1_1 + r_1] : (unsigned char)0;
+    if (by * 32 + i0_1 < 40) {
+      *(v8*)&A_shared_stages[i0_1 * 32 + ((i1_1 >> 4) ^ ((i0_1 & 7) >> 2)) * 16 + (i1_1 & 15)] = *(const v8*)&A[(by * 32 + i0_1) * 64 + i1_1];
     }
-    *(v8*)&A_shared_stages[i0_1 * 32 + ((i1_1 >> 4) ^ ((i0_1 & 7) >> 2)) * 16 + (i1_1 & 15)] = *(const v8*)&A_shared_stages_v[0];
+    else {
+      alignas(16) unsigned char A_shared_stages_v[8];
+      #pragma unroll
+      for (int r_1 = 0; r_1 < 8; ++r_1) {
+        A_shared_stages_v[r_1] = 0;
+      }
+      *(v8*)&A_shared_stages[i0_1 * 32 + ((i1_1 >> 4) ^ ((i0_1 & 7) >> 2)) * 16 + (i1_1 & 15)] = *(const v8*)&A_shared_stages_v[0];
+    }
   }
   const int i0_2 = tid >> 2;
   const int i1_2 = (tid & 3) * 8;
-  alignas(16) unsigned char B_shared_stages_v[8];
-  #pragma unroll
-  for (int r_2 = 0; r_2 < 8; ++r_2) {
-    B_shared_stages_v[r_2] = bx * 32 + i0_2 < 24 ? B[i0_2 * 64 + i1_2 + r_2] : (unsigned char)0;
+  if (bx * 32 + i0_2 < 24) {
+    *(v8*)&B_shared_stages[i0_2 * 32 + ((i1_2 >> 4) ^ ((i0_2 & 7) >> 2)) * 16 + (i1_2 & 15)] = *(const v8*)&B[i0_2 * 64 + i1_2];
   }
-  *(v8*)&B_shared_stages[i0_2 * 32 + ((i1_2 >> 4) ^ ((i0_2 & 7) >> 2)) * 16 + (i1_2 & 15)] = *(const v8*)&B_shared_stages_v[0];
+  else {
+    alignas(16) unsigned char B_shared_stages_v[8];
+    #pragma unroll
+    for (int r_2 = 0; r_2 < 8; ++r_2) {
+      B_shared_stages_v[r_2] = 0;
+    }
+    *(v8*)&B_shared_stages[i0_2 * 32 + ((i1_2 >> 4) ^ ((i0_2 & 7) >> 2)) * 16 + (i1_2 & 15)] = *(const v8*)&B_shared_stages_v[0];
+  }
   for (int k = 0; k < 2; ++k) {
     block_barrier();
     const int slot = k & 1;
@@ -67,21 +77,31 @@ extern "C" __global__ void __launch_bounds__(128) gemm_kernel(
       else {
         const int i0_4 = tid >> 2;
         const int i1_4 = (tid & 3) * 8;
-        alignas(16) unsigned char A_shared_stages_v_1[8];
-        #pragma unroll
-        for (int r_3 = 0; r_3 < 8; ++r_3) {
-          A_shared_stages_v_1[r_3] = by * 32 + i0_4 < 40 ? A[(by * 32 + i0_4) * 64 + i1_4 + k * 32 + r_3 + 32] : (unsigned char)0;
+        if (by * 32 + i0_4 < 40) {
+          *(v8*)&A_shared_stages[slot_ahead * 1024 + i0_4 * 32 + ((i1_4 >> 4) ^ ((i0_4 & 7) >> 2)) * 16 + (i1_4 & 15)] = *(const v8*)&A[(by * 32 + i0_4) * 64 + i1_4 + k * 32 + 32];
         }
-        *(v8*)&A_shared_stages[slot_ahead * 1024 + i0_4 * 32 + ((i1_4 >> 4) ^ ((i0_4 & 7) >> 2)) * 16 + (i1_4 & 15)] = *(const v8*)&A_shared_stages_v_1[0];
+        else {
+          alignas(16) unsigned char A_shared_stages_v_1[8];
+          #pragma unroll
+          for (int r_3 = 0; r_3 < 8; ++r_3) {
+            A_shared_stages_v_1[r_3] = 0;
+          }
+          *(v8*)&A_shared_stages[slot_ahead * 1024 + i0_4 * 32 + ((i1_4 >> 4) ^ ((i0_4 & 7) >> 2)) * 16 + (i1_4 & 15)] = *(const v8*)&A_shared_stages_v_1[0];
+        }
       }
       const int i0_5 = tid >> 2;
       const int i1_5 = (tid & 3) * 8;
-      alignas(16) unsigned char B_shared_stages_v_1[8];
-      #pragma unroll
-      for (int r_4 = 0; r_4 < 8; ++r_4) {
-        B_shared_stages_v_1[r_4] = bx * 32 + i0_5 < 24 ? B[i0_5 * 64 + i1_5 + k * 32 + r_4 + 32] : (unsigned char)0;
+      if (bx * 32 + i0_5 < 24) {
+        *(v8*)&B_shared_stages[slot_ahead * 1024 + i0_5 * 32 + ((i1_5 >> 4) ^ ((i0_5 & 7) >> 2)) * 16 + (i1_5 & 15)] = *(const v8*)&B[i0_5 * 64 + i1_5 + k * 32 + 32];
       }
-      *(v8*)&B_shared_stages[slot_ahead * 1024 + i0_5 * 32 + ((i1_5 >> 4) ^ ((i0_5 & 7) >> 2)) * 16 + (i1_5 & 15)] = *(const v8*)&B_shared_stages_v_1[0];
+      else {
+        alignas(16) unsigned char B_shared_stages_v_1[8];
+        #pragma unroll
+        for (int r_4 = 0; r_4 < 8; ++r_4) {
+          B_shared_stages_v_1[r_4] = 0;
+        }
+        *(v8*)&B_shared_stages[slot_ahead * 1024 + i0_5 * 32 + ((i1_5 >> 4) ^ ((i0_5 & 7) >> 2)) * 16 + (i1_5 & 15)] = *(const v8*)&B_shared_stages_v_1[0];
+      }
     }
     const int lane = tid & 63;
     const int lane_group = lane >> 4;

@@ -38,13 +38,18 @@ extern "C" __global__ void __launch_bounds__(128) main_kernel(
   #pragma unroll
   for (int r = 0; r < 2; ++r) {
     if (i1 < 40) {
-      alignas(16) unsigned short staged_v[8];
-      #pragma unroll
-      for (int v = 0; v < 8; ++v) {
-        const long long row = (long long)rows[r * 16 + i0_2];
-        staged_v[v] = row >= 0LL && row < 61LL ? cache[row * 40LL + (long long)(i1 + v)] : (unsigned short)0;
+      const long long row = (long long)rows[r * 16 + i0_2];
+      if (row >= 0LL && row < 61LL) {
+        *(v16*)&staged[r * 640 + i0_2 * 40 + i1] = *(const v16*)&cache[row * 40LL + (long long)i1];
       }
-      *(v16*)&staged[r * 640 + i0_2 * 40 + i1] = *(const v16*)&staged_v[0];
+      else {
+        alignas(16) unsigned short staged_v[8];
+        #pragma unroll
+        for (int v = 0; v < 8; ++v) {
+          staged_v[v] = 0;
+        }
+        *(v16*)&staged[r * 640 + i0_2 * 40 + i1] = *(const v16*)&staged_v[0];
+      }
     }
   }
   if (bx < 1) {

@@ -52,12 +52,17 @@ extern "C" __global__ void __launch_bounds__(128) main_kernel(
     #pragma unroll
     for (int r_2 = 0; r_2 < 4; ++r_2) {
       if (i1_1 < 96) {
-        alignas(16) unsigned short A_shared_stages_v[8];
-        #pragma unroll
-        for (int v_1 = 0; v_1 < 8; ++v_1) {
-          A_shared_stages_v[v_1] = by * 32 + (r_2 * 8 + i0_1) < 40 ? A_sparse[(by * 32 + i0_1) * 192 + i1_1 + r_2 * 1536 + v_1] : (unsigned short)0;
+        if (by * 32 + (r_2 * 8 + i0_1) < 40) {
+          *(v16*)&A_shared_stages[r_2 * 768 + i0_1 * 96 + (i1_1 >> 5) * 32 + (((i1_1 & 31) >> 3) ^ (((i0_1 * 96 + i1_1) & 255) >> 6)) * 8] = *(const v16*)&A_sparse[(by * 32 + i0_1) * 192 + i1_1 + r_2 * 1536];
         }
-        *(v16*)&A_shared_stages[r_2 * 768 + i0_1 * 96 + (i1_1 >> 5) * 32 + (((i1_1 & 31) >> 3) ^ (((i0_1 * 96 + i1_1) & 255) >> 6)) * 8] = *(const v16*)&A_shared_stages_v[0];
+        else {
+          alignas(16) unsigned short A_shared_stages_v[8];
+          #pragma unroll
+          for (int v_1 = 0; v_1 < 8; ++v_1) {
+            A_shared_stages_v[v_1] = 0;
+          }
+          *(v16*)&A_shared_stages[r_2 * 768 + i0_1 * 96 + (i1_1 >> 5) * 32 + (((i1_1 & 31) >> 3) ^ (((i0_1 * 96 + i1_1) & 255) >> 6)) * 8] = *(const v16*)&A_shared_stages_v[0];
+        }
       }
     }
   }
@@ -77,12 +82,17 @@ extern "C" __global__ void __launch_bounds__(128) main_kernel(
     #pragma unroll
     for (int r_4 = 0; r_4 < 2; ++r_4) {
       if (i1_3 < 12) {
-        alignas(16) short E_shared_stages_v[2];
-        #pragma unroll
-        for (int v_2 = 0; v_2 < 2; ++v_2) {
-          E_shared_stages_v[v_2] = by * 32 + (r_4 * 16 + i0_3) < 40 ? E[(by * 32 + i0_3) * 24 + i1_3 + r_4 * 384 + v_2] : (short)0;
+        if (by * 32 + (r_4 * 16 + i0_3) < 40) {
+          *(v4*)&E_shared_stages[r_4 * 192 + i0_3 * 12 + i1_3] = *(const v4*)&E[(by * 32 + i0_3) * 24 + i1_3 + r_4 * 384];
         }
-        *(v4*)&E_shared_stages[r_4 * 192 + i0_3 * 12 + i1_3] = *(const v4*)&E_shared_stages_v[0];
+        else {
+          alignas(16) short E_shared_stages_v[2];
+          #pragma unroll
+          for (int v_2 = 0; v_2 < 2; ++v_2) {
+            E_shared_stages_v[v_2] = 0;
+          }
+          *(v4*)&E_shared_stages[r_4 * 192 + i0_3 * 12 + i1_3] = *(const v4*)&E_shared_stages_v[0];
+        }
       }
     }
   }
@@ -133,12 +143,17 @@ extern "C" __global__ void __launch_bounds__(128) main_kernel(
         #pragma unroll
         for (int r_8 = 0; r_8 < 4; ++r_8) {
           if (i1_7 < 96) {
-            alignas(16) unsigned short A_shared_stages_v_1[8];
-            #pragma unroll
-            for (int v_5 = 0; v_5 < 8; ++v_5) {
-              A_shared_stages_v_1[v_5] = by * 32 + (r_8 * 8 + i0_7) < 40 ? A_sparse[(by * 32 + i0_7) * 192 + i1_7 + k * 96 + r_8 * 1536 + v_5 + 96] : (unsigned short)0;
+            if (by * 32 + (r_8 * 8 + i0_7) < 40) {
+              *(v16*)&A_shared_stages[slot_ahead * 3072 + r_8 * 768 + i0_7 * 96 + (i1_7 >> 5) * 32 + (((i1_7 & 31) >> 3) ^ (((i0_7 * 96 + i1_7) & 255) >> 6)) * 8] = *(const v16*)&A_sparse[(by * 32 + i0_7) * 192 + i1_7 + k * 96 + r_8 * 1536 + 96];
             }
-            *(v16*)&A_shared_stages[slot_ahead * 3072 + r_8 * 768 + i0_7 * 96 + (i1_7 >> 5) * 32 + (((i1_7 & 31) >> 3) ^ (((i0_7 * 96 + i1_7) & 255) >> 6)) * 8] = *(const v16*)&A_shared_stages_v_1[0];
+            else {
+              alignas(16) unsigned short A_shared_stages_v_1[8];
+              #pragma unroll
+              for (int v_5 = 0; v_5 < 8; ++v_5) {
+                A_shared_stages_v_1[v_5] = 0;
+              }
+              *(v16*)&A_shared_stages[slot_ahead * 3072 + r_8 * 768 + i0_7 * 96 + (i1_7 >> 5) * 32 + (((i1_7 & 31) >> 3) ^ (((i0_7 * 96 + i1_7) & 255) >> 6)) * 8] = *(const v16*)&A_shared_stages_v_1[0];
+            }
           }
         }
       }
@@ -158,12 +173,17 @@ extern "C" __global__ void __launch_bounds__(128) main_kernel(
         #pragma unroll
         for (int r_10 = 0; r_10 < 2; ++r_10) {
           if (i1_9 < 12) {
-            alignas(16) short E_shared_stages_v_1[2];
-            #pragma unroll
-            for (int v_6 = 0; v_6 < 2; ++v_6) {
-              E_shared_stages_v_1[v_6] = by * 32 + (r_10 * 16 + i0_9) < 40 ? E[(by * 32 + i0_9) * 24 + i1_9 + k * 12 + r_10 * 384 + v_6 + 12] : (short)0;
+            if (by * 32 + (r_10 * 16 + i0_9) < 40) {
+              *(v4*)&E_shared_stages[slot_ahead * 384 + r_10 * 192 + i0_9 * 12 + i1_9] = *(const v4*)&E[(by * 32 + i0_9) * 24 + i1_9 + k * 12 + r_10 * 384 + 12];
             }
-            *(v4*)&E_shared_stages[slot_ahead * 384 + r_10 * 192 + i0_9 * 12 + i1_9] = *(const v4*)&E_shared_stages_v_1[0];
+            else {
+              alignas(16) short E_shared_stages_v_1[2];
+              #pragma unroll
+              for (int v_6 = 0; v_6 < 2; ++v_6) {
+                E_shared_stages_v_1[v_6] = 0;
+              }
+              *(v4*)&E_shared_stages[slot_ahead * 384 + r_10 * 192 + i0_9 * 12 + i1_9] = *(const v4*)&E_shared_stages_v_1[0];
+            }
           }
         }
       }

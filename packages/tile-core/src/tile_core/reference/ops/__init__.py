@@ -15,7 +15,7 @@ from tile_core.compat.types import Array, Stmt
 from tile_core.errors.execution import NoReferenceMeaning
 from tile_core.ir import nodes
 from tile_core.ir.calls import BARRIER_CALLS
-from tile_core.ops.base import COUNTED, OpCall, View
+from tile_core.ops.base import COMPLETED, COMPLETES, COUNTED, OpCall, View
 from tile_core.ops.registry import OPS
 from tile_core.reference.expressions import compile_expression
 from tile_core.reference.ops import atomics, debug, moves, products, reductions, windows
@@ -29,7 +29,8 @@ __all__ = ["MEANINGS", "compile_op", "compile_value"]
 #: The function of an op on regions of the block's memory.
 MEANINGS: dict[str, Callable[[BoundCall], None]] = {
     "copy": moves.copy, "fill": moves.fill, "transpose": moves.transpose, "gather": moves.gather,
-    "scatter": moves.scatter, "gemm": products.gemm, "gemm_sp": products.gemm_sp, "reduce": reductions.reduce,
+    "scatter": moves.scatter, "gemm": products.gemm, "gemm_sp": products.gemm_sp,
+    "gemm_scaled": products.gemm_scaled, "reduce": reductions.reduce,
     "scan": reductions.scan, "c2d_im2col": windows.im2col, "finalize_reducer": lambda call: None,
 }  # fmt: skip
 
@@ -52,8 +53,9 @@ def compile_op(s: Stmt, scope: CompileScope) -> Statement:
     if name not in OPS:
         raise NoReferenceMeaning(what=f"T.{name}", where=scope.where)
     call = OpCall.decode(s)
-    if name in COUNTED:
-        call = replace(call, args=call.args[: COUNTED[name]])  # a barrier that counts its bytes changes nothing
+    if name in COUNTED or COMPLETES in call.attrs:
+        # A barrier that counts its bytes, or at which it arrives, changes nothing.
+        call = replace(call, args=call.args[: (COUNTED | COMPLETED)[name]])
     return _Op(call, scope).run
 
 

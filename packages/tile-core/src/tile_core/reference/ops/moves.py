@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tile_core.reference.elements import constant, convert, round_tfloat32
+from tile_core.reference.elements import convert, nothing, round_tfloat32
 
 if TYPE_CHECKING:
     from tile_core.reference.ops.operands import BoundCall
@@ -21,7 +21,7 @@ def copy(call: BoundCall) -> None:
     needed = None if dst.whole else dst.exists().reshape(src.extents)
     values = src.read(needed)
     if call.attrs.get("round") is not None:
-        values = round_tfloat32(convert(values, src.dtype, "float32"))
+        values = round_tfloat32(values, src.dtype)
     else:
         values = convert(values, src.dtype, dst.dtype)
     dst.write(np.reshape(values, dst.extents))
@@ -44,7 +44,7 @@ def transpose(call: BoundCall) -> None:
 def gather(call: BoundCall) -> None:
     """``dst[i] = src[rows[i]]``, or zero where that row does not exist."""
     src, rows, dst = call.args
-    result = np.full((len(_numbers(rows)), *src.extents[1:]), constant(0, dst.dtype))
+    result = np.full((len(_numbers(rows)), *src.extents[1:]), nothing(dst.dtype))
     for i, row in enumerate(_numbers(rows)):
         if 0 <= row < src.extents[0]:
             result[i] = _row(src, row).numbers(dst.dtype)[0]

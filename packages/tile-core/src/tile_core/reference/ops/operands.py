@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import numpy as np
@@ -10,6 +10,7 @@ import numpy as np
 from tile_core.compat.types import Array, Attrs
 from tile_core.errors.base import Where
 from tile_core.ops.base import View
+from tile_core.records import dataclass
 from tile_core.reference.expressions import compile_expression
 from tile_core.reference.ops.regions import MemoryRegion
 from tile_core.reference.scope import CompileScope

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from tile_core.reference.ops.operands import BoundCall
     from tile_core.reference.ops.regions import MemoryRegion
 
-__all__ = ["gemm", "gemm_sp"]
+__all__ = ["gemm", "gemm_scaled", "gemm_sp"]
 
 
 def gemm(call: BoundCall) -> None:
@@ -37,6 +37,30 @@ def gemm_sp(call: BoundCall) -> None:
     # Metadata may name an index twice: both values count.
     np.add.at(dense, (np.arange(len(dense))[:, None], kept), values)
     _accumulate(c, dense, _wide(right, b.dtype), bool(clear))
+
+
+def gemm_scaled(call: BoundCall) -> None:
+    """``C = (clear ? 0 : C) + (A * A_scale) @ (B * B_scale)``, a scale for each block along K."""
+    a, a_scale, b, b_scale, c, clear = call.args
+    scaled = []
+    turns = bool(call.attrs["transpose_A"]), not call.attrs["transpose_B"]
+    types = call.attrs["types"][0], call.attrs["types"][2]
+    for x, scale, turned, dtype in zip((a, b), (a_scale, b_scale), turns, types, strict=True):
+        lines = _elements(x, str(dtype), turned)
+        factors = np.abs(_wide(_matrix(scale, scale.read(), turned), scale.dtype))
+        scaled.append(lines * np.repeat(factors, int(call.attrs["block"]), axis=1))
+    _accumulate(c, scaled[0], scaled[1].T, bool(clear))
+
+
+def _elements(x: MemoryRegion, dtype: str, turned: bool) -> Array:
+    """Return the elements of A or B, which storage may hold as codes: two of 4 bits in a byte."""
+    if x.dtype != "uint8":
+        return _wide(_matrix(x, x.read(), turned), x.dtype)
+    codes = _matrix(x, x.read(), False)
+    if DTYPES[dtype].is_packed:
+        codes = np.stack([codes & 15, codes >> 4], axis=-1).reshape(len(codes), -1)
+    matrix = np.asarray(decode(codes, dtype)).astype(np.float64)
+    return matrix.T if turned else matrix
 
 
 def _kept(words: Array, per: int, group: int) -> Array:

@@ -13,7 +13,6 @@ barrier are each guarded by it.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from typing import Any
 
 from tile_core.analysis.uniformity import Varying
@@ -22,6 +21,7 @@ from tile_core.compat.types import Stmt
 from tile_core.errors import Where
 from tile_core.errors.ops import DivergentBarrier, NotWaitedFor
 from tile_core.ir import calls, nodes
+from tile_core.records import dataclass
 from tile_core.simt.barriers.branch_splitting import BarrierWriter
 from tile_core.simt.barriers.disjointness import Owners
 from tile_core.simt.barriers.program_points import (
@@ -41,7 +41,7 @@ _NOTHING: State = frozenset()
 
 
 @dataclass(frozen=True)
-class Barrier:
+class PlacedBarrier:
     """A barrier that was placed.
 
     Attributes
@@ -66,7 +66,7 @@ class Barrier:
     role: str = ""
 
 
-def place_barriers(body: Stmt, block: Block | None = None) -> tuple[Any, tuple[Barrier, ...]]:
+def place_barriers(body: Stmt, block: Block | None = None) -> tuple[Any, tuple[PlacedBarrier, ...]]:
     """Return the body with barriers where threads depend on each other, and the reason for each.
 
     Parameters
@@ -104,7 +104,7 @@ class _Flow:
     def __init__(self, owners: Owners, asynchronous: bool) -> None:
         self.owners, self.asynchronous = owners, asynchronous
         self.count = 0
-        self.report: list[Barrier] = []
+        self.report: list[PlacedBarrier] = []
         self.known: dict[tuple[int, int, bool], bool] = {}
         self.kept: list[SharedAccess] = []
         self.left: list[list[State]] = []
@@ -199,7 +199,7 @@ class _Flow:
         after = nodes.where_of(pair[0].stmt)
         earlier, later = (str(a.buffer.name) for a in pair)
         role = "" if p.role is None else role_of(p.role).name
-        self.report.append(Barrier(earlier, later, hazard, where, after, role))
+        self.report.append(PlacedBarrier(earlier, later, hazard, where, after, role))
 
     # Points in order
 
@@ -218,6 +218,8 @@ class _Flow:
             for a in self.run(p.parts[0], _NOTHING):
                 if a.store is not None and a.store.name == calls.UNTIL_READ:
                     self.drain(p, a)  # shared memory lasts as long as the block
+                if a.until is not None and a.until.name == calls.UNTIL_GROUP:
+                    raise _in_flight(a, a, "given up at the end of the block")
             return _NOTHING
         state = self.arrive(p, state)
         if p.kind == "mark":
@@ -256,8 +258,8 @@ class _Flow:
                 self.place(p, pair, "between")
         if p.between:
             return self.met(state, p if p.role is not None else None) | frozenset(p.writes)
-        if p.waits is not None:
-            state = frozenset(a.waited(p.waits, p.together) for a in state)
+        if p.waits is not None or p.commits:
+            state = frozenset(map(p.passed, state))
         return state | frozenset(p.reads) | frozenset(p.writes)
 
     def jump(self, p: ProgramPoint, state: State) -> State:
@@ -377,8 +379,8 @@ class _Flow:
                 return pair, state
             if p.between:
                 state = self.met(state, p if p.role is not None else None)
-            if p.waits is not None:
-                state = frozenset(a.waited(p.waits, p.together) for a in state)
+            if p.waits is not None or p.commits:
+                state = frozenset(map(p.passed, state))
             ends = []
             for part in p.parts:
                 pair, end = self.probe(part, state)
@@ -406,11 +408,11 @@ def _on_objects(s: Stmt) -> bool:
     return isinstance(s, tirx.Evaluate) and any(nodes.is_tile_call(s.value, n) for n in names)
 
 
-def _in_flight(a: SharedAccess, b: SharedAccess) -> NotWaitedFor:
+def _in_flight(a: SharedAccess, b: SharedAccess, action: str = "") -> NotWaitedFor:
     line = nodes.where_of(a.stmt)
     return NotWaitedFor(
-        buffer=str(b.buffer.name), action="written" if b.write else "read", flight="write" if a.write else "read",
-        line="?" if line is None else line.line, where=nodes.where_of(b.stmt),
+        buffer=str(b.buffer.name), action=action or ("written here" if b.write else "read here"),
+        flight="write" if a.write else "read", line="?" if line is None else line.line, where=nodes.where_of(b.stmt),
     )  # fmt: skip
 
 

@@ -9,14 +9,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from tile_core.analysis.flow import Flow
 from tile_core.compat import structural
 from tile_core.compat.tvm import tirx
 from tile_core.compat.types import BufferVar, Stmt
 from tile_core.errors.lowering import BarrierUnsupported
 from tile_core.ir import calls, nodes
 from tile_core.ir.visit import StmtRewriter, collect, replace_for, role
-from tile_core.passes.barrier_steps import step_of
-from tile_core.passes.check_barriers import barriers_of
+from tile_core.ops.effects import effects
+from tile_core.passes.barrier_block import step_of
+from tile_core.passes.check_barriers import barriers_of, sends
 
 if TYPE_CHECKING:
     from tile_core.context import Context
@@ -40,7 +42,7 @@ def enter_barriers(body: Stmt, ordered: frozenset[str], ctx: Context) -> Stmt:
     """
     made = barriers_of(body)
     if not made:
-        return body
+        return _Enter(ordered).stmt(body) if any(map(sends, collect(body, tirx.Evaluate))) else body
     if not ctx.capabilities.phase_barriers:
         alloc = next(a for a in collect(body, tirx.AllocBuffer) if a.buffer in made)
         facts = {"name": str(alloc.buffer.name), "target": ctx.target.text, "found": "no barriers with phases"}
@@ -51,17 +53,26 @@ def enter_barriers(body: Stmt, ordered: frozenset[str], ctx: Context) -> Stmt:
 class _Enter(StmtRewriter):
     def __init__(self, ordered: frozenset[str]) -> None:
         self.ordered = ordered
+        #: Whether other blocks arrive at the barriers, or copies of theirs do.
+        self.remote = False
+        #: Whether threads write what bulk copies of other blocks write, too: those follow what is told to them.
+        self.fenced = False
 
     def visit_For(self, s: Stmt) -> Stmt:
         if role(s) != "grid" or (isinstance(s.body, tirx.For) and role(s.body) == "grid"):
             return super().visit_For(s)
         made = barriers_of(s.body)
-        if not made:
+        self.remote = any(map(_is_remote, collect(s.body, tirx.Evaluate)))
+        if not made and not self.remote:
             return super().visit_For(s)
+        self.fenced = _written_by_threads(s.body)
         inside = self.stmt(s.body)
         parts = structural.items(inside.seq) if isinstance(inside, tirx.SeqStmt) else [inside]
         drops = [calls.barrier_drop(b, nodes.int_const(i)) for b, n in made.items() for i in range(len(n))]
-        whole = [*self.marked(parts), calls.only(LEADER, nodes.seq(drops))]
+        whole = self.marked(_met(parts) if self.remote else parts)
+        # Nobody arrives, or copies, here any more.
+        whole += [calls.cluster_arrive(), calls.cluster_wait()] if self.remote else []
+        whole += [calls.only(LEADER, nodes.seq(drops))] if drops else []
         return replace_for(s, nodes.seq(whole))
 
     def visit_AllocBuffer(self, s: Stmt) -> Stmt:
@@ -69,9 +80,12 @@ class _Enter(StmtRewriter):
         if counts is None:
             return s
         inits = [calls.barrier_init(s.buffer, nodes.int_const(i), n) for i, n in enumerate(counts)]
+        inits += [calls.fence_init()] if self.remote else []
         return nodes.seq([s, calls.only(LEADER, nodes.seq(inits), s.span)])
 
     def visit_Evaluate(self, s: Stmt) -> Stmt:
+        if self.fenced and any(nodes.is_tile_call(s.value, name) for name in ("barrier_arrive", "cluster_arrive")):
+            return nodes.seq([calls.fence_proxy(), s])
         return calls.only(LEADER, s, s.span) if nodes.is_tile_call(s.value, "barrier_announce") else s
 
     def marked(self, parts: Sequence[Stmt]) -> list[Stmt]:
@@ -84,6 +98,35 @@ class _Enter(StmtRewriter):
         kept = [s for s in inside if isinstance(s, tirx.AllocBuffer)]
         rest = [s for s in inside if not isinstance(s, tirx.AllocBuffer)]
         return [*parts[: used[0]], *kept, calls.managed(buffers, nodes.seq(rest)), *parts[used[-1] + 1 :]]
+
+
+def _met(parts: Sequence[Stmt]) -> list[Stmt]:
+    """Return the statements of a block, with a barrier of the cluster between objects that are made and their use."""
+    found: list[Stmt] = []
+    new = not any(map(barriers_of, parts))  # blocks have begun before others store to their memory
+    for s in parts:
+        if new and _has_step(s):
+            found += [calls.cluster_arrive(), calls.cluster_wait()]
+            new = False
+        new = new or bool(barriers_of(s))
+        found.append(s)
+    return found
+
+
+def _is_remote(s: Stmt) -> bool:
+    step = step_of(s)
+    if step is None:
+        return False
+    return bool(step.ranks) or step.name == "send" or (step.name == "arrive" and step.operand is not None)
+
+
+def _written_by_threads(body: Stmt) -> bool:
+    """Whether threads write a buffer that copies from other blocks write, which a barrier counts."""
+    flow = Flow(body, effects)
+    steps = {p: step_of(p.stmt) for p in flow.points}
+    counted = {p for p, step in steps.items() if step is not None and step.barrier is not None}
+    to = {flow.root(a.buffer) for a in flow.accesses if a.write and a.point in counted and sends(a.statement)}
+    return any(a.write and a.point not in counted and flow.root(a.buffer) in to for a in flow.accesses)
 
 
 def _has_step(s: Stmt) -> bool:

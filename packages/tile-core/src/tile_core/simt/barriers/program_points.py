@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from tile_core.analysis.point import Point, is_grid
@@ -12,6 +12,7 @@ from tile_core.compat.types import Call, Expr, Stmt
 from tile_core.errors.ops import DivergentBarrier
 from tile_core.ir import calls, nodes
 from tile_core.ir.visit import StmtRewriter, loads_of, replace_for, role
+from tile_core.records import dataclass
 from tile_core.simt.barriers.shared_accesses import Accesses, Awaited, SharedAccess, bounds_of, is_unordered
 
 FENCE_INIT, FENCE_PROXY, FENCE_GLOBAL = "init", "proxy", "global"
@@ -48,6 +49,8 @@ class ProgramPoint:
         Which accesses end with it.
     together
         Whether all threads wait for them.
+    commits
+        Whether it ends a group of copies.
     role
         The mark of the role around it: its barriers are those of the role's threads.
     """
@@ -66,7 +69,14 @@ class ProgramPoint:
     drains: dict[int, bool] = field(default_factory=dict)
     waits: Awaited | None = None
     together: bool = False
+    commits: bool = False
     role: Any = None
+
+    def passed(self, a: SharedAccess) -> SharedAccess:
+        """Return an access as it is after the threads have waited for what they wait for here, or ended a group."""
+        if self.commits:
+            return a.committed()
+        return a if self.waits is None else a.waited(self.waits, self.together)
 
     def all(self) -> list[ProgramPoint]:
         """Return the points inside it, at any depth."""
@@ -116,13 +126,14 @@ class Points:
             apart = [q for q in p.path if self.varying.parts(q)]
             if apart:
                 raise DivergentBarrier(what=_WHAT.get(apart[-1].kind, "T.sync_threads()"), where=nodes.where_of(s))
-            return ProgramPoint(s, "sync" if nodes.is_tile_call(s.value, "sync_threads") else "plain")
+            return ProgramPoint(s, "plain" if nodes.is_tile_call(s.value, "sync_warp") else "sync")
         if p.kind == "plain" or p.is_step() or (p.kind == "for" and is_unordered(s)):
             found = self.accesses.of_whole(p)
             reads, writes = [a for a in found if not a.write], [a for a in found if a.write]
             waits = self.accesses.waits(s) if p.kind == "plain" or not found else None
             together = waits is not None and not any(self.varying.parts(q) for q in p.path)
-            return ProgramPoint(s, reads=reads, writes=writes, waits=waits, together=together)
+            commits = isinstance(s, tirx.Evaluate) and nodes.is_tile_call(s.value, "async_commit")
+            return ProgramPoint(s, reads=reads, writes=writes, waits=waits, together=together, commits=commits)
         return self.compound(p)
 
     def compound(self, p: Point) -> ProgramPoint:
@@ -172,4 +183,6 @@ _WHAT = {"for": "a loop whose threads meet inside", "while": "a while loop whose
 
 
 def _is_barrier(e: Call) -> bool:
+    if nodes.is_tile_call(e, "cluster_arrive"):
+        return bool(e.attrs and e.attrs.get(calls.MEETS))
     return nodes.is_tile_call(e, "sync_threads") or nodes.is_tile_call(e, "sync_warp")

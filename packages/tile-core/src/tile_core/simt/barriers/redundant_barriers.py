@@ -8,8 +8,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from functools import cached_property
 from typing import Any
 
+from tile_core.analysis.accesses import accesses_of
 from tile_core.analysis.flow import Flow
 from tile_core.analysis.point import Point, is_grid
 from tile_core.compat.tvm import ir, tirx
@@ -40,13 +42,17 @@ class _Tail:
 
     def __init__(self, body: Stmt) -> None:
         self.flow = Flow(body)
-        self.whole = self.accesses(self.flow.points)
         #: Accesses of global memory that come after.
         self.after: tuple[Counter[Any], Counter[Any]] = (Counter(), Counter())
         self.done = False
         #: The barriers after which only private work follows.
         self.found: list[Point] = []
         self.back(self.flow.top)
+
+    @cached_property
+    def whole(self) -> tuple[Counter[Any], Counter[Any]]:
+        """How often each buffer is read and written in the whole program."""
+        return self.accesses(self.flow.points)
 
     def back(self, points: Sequence[Point]) -> None:
         for p in reversed(points):
@@ -79,7 +85,7 @@ class _Tail:
     def accesses(self, points: Iterable[Point]) -> tuple[Counter[Any], Counter[Any]]:
         """Return how often each buffer is read and written at some points."""
         reads, writes = Counter[Any](), Counter[Any]()
-        for a in (a for p in points for a in self.flow.accesses_at(p)):
+        for a in (a for p in points for a in accesses_of(p)):
             # Taking an element's address counts as any access an instruction may make there.
             for found, counts in ((reads, not a.write), (writes, a.write)):
                 if counts or a.how == "address":

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from math import gcd, prod
 from typing import Any
 
@@ -17,12 +17,15 @@ from tile_core.compat.types import BufferVar, Call, Expr, Stmt, Var
 from tile_core.dtypes import DTYPES
 from tile_core.ir import calls, nodes
 from tile_core.ir.visit import collect, role, substitute
+from tile_core.records import dataclass
 from tile_core.simt.memory.arena import OFFSET, listed
 from tile_core.simt.memory.shared_layouts import packed_buffers
 from tile_core.simt.roles import role_of
 
 _COMMON = ("shared", "global")
 _STORES = (calls.UNTIL_READ, calls.UNTIL_STORED)
+_MOST_GROUPS = 16
+"""Groups that are counted: more than a wait leaves in flight."""
 
 
 @dataclass(frozen=True)
@@ -63,14 +66,20 @@ class Awaited:
         The barrier object; ``None`` if it is not known any more, so that no wait is known to be for it.
     issuer
         The number of the thread that has issued it and waits for it, of a copy out of shared memory.
+    groups
+        How many groups of copies the thread has ended since, its own among them, up to ``_MOST_GROUPS``; of a wait, how
+        many it leaves in flight.
     """
 
     name: str
     index: tuple[Any, ...] | None = ()
     issuer: int = 0
+    groups: int = 0
 
     def ends_by(self, wait: Awaited) -> bool:
         """Whether a wait is for this."""
+        if self.name == wait.name == calls.UNTIL_GROUP:
+            return self.groups > wait.groups
         if self.name != wait.name or self.index is None or wait.index is None:
             return False
         return all(tvm_ffi.structural_equal(a, b) for a, b in zip(self.index, wait.index, strict=True))
@@ -214,6 +223,12 @@ class SharedAccess:
         left = self.settled or self.seen
         return self.changed("left", settled=False, seen=False, synced=None) if left else self
 
+    def committed(self) -> SharedAccess:
+        """Return the access after the thread has ended a group of copies."""
+        if self.until is None or self.until.name != calls.UNTIL_GROUP or self.until.groups == _MOST_GROUPS:
+            return self
+        return self.changed("committed", until=replace(self.until, groups=self.until.groups + 1))
+
     def waited(self, ended: Awaited, together: bool) -> SharedAccess:
         """Return the access after a wait, of all threads together or of some."""
         if self.until is None or not self.until.ends_by(ended):
@@ -273,6 +288,7 @@ class Accesses:
             if not collect(value, (ir.TensorLoad,)) and not _has_opaque(value):
                 self.binds[var] = substitute(value, self.binds)
         self._conditions: dict[Any, tuple[Any, ...]] = {}
+        self._opaque: dict[Point, frozenset[Var]] = {}
         self._managed: dict[Any, set[BufferVar]] = {}
 
     def _place(self, buffer: BufferVar, space: Any, first: int) -> None:
@@ -293,8 +309,11 @@ class Accesses:
 
     def opaque(self, p: Point) -> frozenset[Var]:
         """Return the variables that a loop's body binds to values that are not loop-invariant."""
-        bound = (q.stmt.var for q in self.flow.inside(p) if isinstance(q.stmt, tirx.Bind))
-        return frozenset(v for v in bound if v not in self.binds)
+        found = self._opaque.get(p)
+        if found is None:
+            bound = (q.stmt.var for q in self.flow.inside(p) if type(q.stmt) is tirx.Bind)
+            found = self._opaque[p] = frozenset(v for v in bound if v not in self.binds)
+        return found
 
     def _of(self, a: Access, unit: Point) -> list[SharedAccess]:
         """Return an access as one of a point that stands for all inside of it; none if its memory is private."""
@@ -423,7 +442,7 @@ class Accesses:
         if call is None or not nodes.is_tile_call(call):
             return None
         if nodes.is_tile_call(call, "async_wait"):
-            return Awaited(calls.UNTIL_GROUP) if nodes.as_int(call.args[0]) == 0 else None
+            return Awaited(calls.UNTIL_GROUP, groups=int(nodes.as_int(call.args[0])))
         if nodes.is_tile_call(call, "barrier_wait"):
             return self.phase(call.args[0].args[0])
         name = call.attrs.get("waits") if call.attrs else None

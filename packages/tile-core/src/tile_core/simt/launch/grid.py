@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from tile_core.analysis.analyzer import Analyzer
@@ -14,6 +13,7 @@ from tile_core.errors.lowering import GridNotComputable
 from tile_core.ir import calls, nodes
 from tile_core.ir.program import Dim, dim_of
 from tile_core.ir.visit import StmtRewriter, annotation, collect, map_expr, role, substitute
+from tile_core.records import dataclass
 from tile_core.simt.variant import Block
 
 
@@ -41,7 +41,9 @@ def block_of(body: Stmt, thread: Var) -> Block:
     return Block((1, 1, 1), thread)
 
 
-def launch(body: Stmt, block: Block, swizzle: Mapping[str, object] | None = None) -> tuple[Stmt, Grid]:
+def launch(
+    body: Stmt, block: Block, swizzle: Mapping[str, object] | None = None, cluster: tuple[int, int, int] = (1, 1, 1)
+) -> tuple[Stmt, Grid]:
     """Return the program of one thread of one block, and the grid.
 
     Parameters
@@ -53,8 +55,10 @@ def launch(body: Stmt, block: Block, swizzle: Mapping[str, object] | None = None
     swizzle
         ``{"panel", "order"}`` of ``T.use_swizzle``: blocks are numbered along panels of that many rows (or columns), so
         that those that run at the same time share operands in the cache.
+    cluster
+        Blocks along x, y and z that run together: they stay together where blocks are numbered along panels.
     """
-    rewriter = _GridToBlock(block, dict(swizzle) if swizzle else None)
+    rewriter = _GridToBlock(block, dict(swizzle) if swizzle else None, cluster)
     new = rewriter.stmt(body)
     x, y, z = block.extents
     thread = calls.thread_index(0) if x > 1 else nodes.int_const(0)
@@ -67,8 +71,8 @@ def launch(body: Stmt, block: Block, swizzle: Mapping[str, object] | None = None
 
 
 class _GridToBlock(StmtRewriter):
-    def __init__(self, block: Block, swizzle: dict[str, Any] | None) -> None:
-        self.block, self.swizzle = block, swizzle
+    def __init__(self, block: Block, swizzle: dict[str, Any] | None, cluster: tuple[int, int, int]) -> None:
+        self.block, self.swizzle, self.cluster = block, swizzle, cluster
         self.extents: dict[int, Expr] = {}
         self.binds: dict[Var, Expr] = {}
 
@@ -125,9 +129,11 @@ class _GridToBlock(StmtRewriter):
         assert self.swizzle is not None
         panel, by_rows = int(nodes.as_int(self.swizzle["panel"])), str(self.swizzle["order"]) == "row"
         wide, high = (0, 1) if by_rows else (1, 0)
-        width, height = (nodes.int_const(0) + axes[a].extent for a in (wide, high))
+        # What is numbered are clusters, which are blocks if they have one.
+        width, height = (_clusters(nodes.int_const(0) + axes[a].extent, self.cluster[a]) for a in (wide, high))
         number = nodes.fresh("block")
-        flat = calls.block_index(1) * (nodes.int_const(0) + axes[0].extent) + calls.block_index(0)
+        x, y = (_clusters(calls.block_index(a), self.cluster[a]) for a in (0, 1))
+        flat = y * (width if by_rows else height) + x
         group, inside, rows = (nodes.fresh(n) for n in ("panel", "inside", "rows"))
         binds = [
             tirx.Bind(number, flat),
@@ -136,7 +142,19 @@ class _GridToBlock(StmtRewriter):
             tirx.Bind(rows, tirx.Min(nodes.int_const(panel), height - group * panel)),
         ]
         across, down = tirx.floordiv(inside, rows), group * panel + tirx.floormod(inside, rows)
-        return (binds, across, down) if by_rows else (binds, down, across)
+        first, second = (across, down) if by_rows else (down, across)
+        return binds, self.inside(0, first), self.inside(1, second)
+
+    def inside(self, axis: int, number: Expr) -> Expr:
+        """Return the coordinate of a block in its cluster, whose number along an axis is given."""
+        size = self.cluster[axis]
+        if size == 1:
+            return number
+        return number * size + tirx.floormod(calls.block_index(axis), nodes.int_const(size))
+
+
+def _clusters(blocks: Expr, size: int) -> Expr:
+    return blocks if size == 1 else tirx.floordiv(blocks, nodes.int_const(size))
 
 
 class _Indices(StmtRewriter):
@@ -152,4 +170,4 @@ class _Indices(StmtRewriter):
         if not nodes.is_tile_call(call, "block_index"):
             return call
         loop = self.axes.get(int(nodes.as_int(call.args[0])))
-        return nodes.int_const(0) if loop is None else loop.loop_var
+        return nodes.int_const(0) if loop is None else nodes.cast(loop.loop_var, nodes.dtype_of(call))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field, replace
 from math import gcd
 from typing import TYPE_CHECKING
 
@@ -15,6 +15,7 @@ from tile_core.dtypes import DTYPES
 from tile_core.ir import nodes
 from tile_core.ir.visit import collect
 from tile_core.passes import wrapping
+from tile_core.records import dataclass
 
 if TYPE_CHECKING:
     from tile_core.layout.base import LayoutMap
@@ -34,10 +35,13 @@ class Aligned:
         Alignment of the address in bytes, by parameter; other buffers are aligned to the size of an element.
     divisors
         A divisor of the value, by symbol.
+    promised
+        Alignment of the address of tensors that are no parameters, which nothing checks.
     """
 
     addresses: dict[BufferVar, int] = field(default_factory=dict)
     divisors: dict[Var, int] = field(default_factory=dict)
+    promised: dict[BufferVar, int] = field(default_factory=dict)
 
     def of(self, buffer: BufferVar, indices: Sequence[Expr], known: Mapping[Var, int] | None = None) -> int:
         """Return the alignment of an element's address in bytes, up to ``WIDEST``; 0 if it is inside a byte.
@@ -51,7 +55,11 @@ class Aligned:
         size = max(bits // 8, 1)
         if bits < 8 and nodes.scope_of(buffer) == "shared":
             return 0
-        own = WIDEST if nodes.scope_of(buffer) == "shared" else self.addresses.get(buffer, size)
+        own = (
+            WIDEST
+            if nodes.scope_of(buffer) == "shared"
+            else self.addresses.get(buffer, self.promised.get(buffer, size))
+        )
         facts = {**(known or {}), **self.divisors}
         offset = 0
         for index, stride in zip(indices, strides_of(buffer), strict=True):
@@ -59,6 +67,12 @@ class Aligned:
         if bits < 8:
             return gcd(gcd(offset // 2, own), WIDEST) if offset % 2 == 0 else 0
         return gcd(gcd(offset * size, own), WIDEST)
+
+
+def with_views(aligned: Aligned, roots: Mapping[BufferVar, BufferVar]) -> Aligned:
+    """Return an assumption that covers views too: a view begins where its buffer, by ``roots``, does."""
+    views = {view: aligned.addresses[root] for view, root in roots.items() if root in aligned.addresses}
+    return replace(aligned, addresses={**aligned.addresses, **views}) if views else aligned
 
 
 def row_symbols(buffer: BufferVar) -> set[Var]:

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from math import prod
 
 from tile_core.analysis.flow import Flow
 from tile_core.analysis.point import Point
 from tile_core.compat.tvm import ir, tirx
-from tile_core.compat.types import BufferVar, Stmt
+from tile_core.compat.types import BufferVar, Call, Stmt
 from tile_core.dtypes import DTYPES
 from tile_core.errors import Where
 from tile_core.errors.memory import SharedMemoryExceeded
 from tile_core.ir import calls, nodes
 from tile_core.ir.visit import StmtRewriter, collect
+from tile_core.records import dataclass
 from tile_core.simt.memory.shared_layouts import SHAPE, packed_buffers
 
 #: Annotation of an ``AllocBuffer``: its offset in bytes.
@@ -91,8 +91,8 @@ def plan_arena(body: Stmt, limit: int) -> tuple[Stmt, Arena]:
         If it does not fit.
     """
     packed = packed_buffers(body)
-    lives = _Lives(body)
-    needed = _needed(body)
+    places = [c for c in collect(body, ir.Call) if nodes.is_tile_call(c, "address")]
+    lives, needed = _Lives(body, places), _needed(places)
     buffers = [
         _Buffer(a, lives.spans.get(a.buffer), a.buffer in packed, a.buffer in lives.managed, needed.get(a.buffer, 1))
         for a in lives.allocs
@@ -140,7 +140,7 @@ class _Buffer:
 class _Lives:
     """Lifetimes of the shared buffers of a program, and those that a region manages."""
 
-    def __init__(self, body: Stmt) -> None:
+    def __init__(self, body: Stmt, places: Sequence[Call]) -> None:
         flow = Flow(body)
         self.allocs = [a for a in collect(body, tirx.AllocBuffer) if nodes.scope_of(a.buffer) == "shared"]
         buffers = {a.buffer for a in self.allocs}
@@ -154,12 +154,38 @@ class _Lives:
 
         found = flow.lifetimes(buffers, region)
         self.spans = found.spans
+        if any(p.attrs.get("until") == calls.UNTIL_GROUP for p in places):
+            self.lengthen(found.points, bases)
+        always = {bases[p.args[0].source] for p in places if calls.BETWEEN_BLOCKS in p.attrs}
+        self.spans.update(dict.fromkeys(always, (0, found.now)))
         #: The source line of each time.
         self.lines: list[Where | None] = [None]
         line, by_point = None, {}
         for p in flow.walk(lambda p: not p.is_step()):
             line = by_point[p] = nodes.where_of(p.stmt) or line
         self.lines += [by_point[p] for p in found.points if p is not None]
+
+    def lengthen(self, points: Sequence[Point | None], bases: Mapping[BufferVar, BufferVar]) -> None:
+        """Let a buffer that copies fill until a thread waits for them live up to the last of such waits.
+
+        Parameters
+        ----------
+        points
+            The point of each time.
+        """
+        filled: set[BufferVar] = set()
+        for time, p in enumerate(points):
+            for call in _calls_of(p) if p is not None else ():
+                if nodes.is_tile_call(call, "address") and call.attrs.get("until") == calls.UNTIL_GROUP:
+                    filled.add(bases[call.args[0].source])
+                elif filled and nodes.is_tile_call(call, "async_wait"):
+                    self.spans.update({b: (self.spans[b][0], max(self.spans[b][1], time)) for b in filled})
+
+
+def _calls_of(p: Point) -> list[Call]:
+    """Return the calls of a point that is one time."""
+    parts = [p.stmt] if p.kind == "plain" or p.is_step() else p.own
+    return [c for part in parts for c in collect(part, ir.Call)]
 
 
 def listed(node: Sequence[BufferVar], bases: dict[BufferVar, BufferVar]) -> set[BufferVar]:
@@ -182,11 +208,11 @@ def listed(node: Sequence[BufferVar], bases: dict[BufferVar, BufferVar]) -> set[
     return found
 
 
-def _needed(body: Stmt) -> dict[BufferVar, int]:
+def _needed(places: Sequence[Call]) -> dict[BufferVar, int]:
     """Return the alignment that instructions rely on, by the buffer whose address they take."""
     found: dict[BufferVar, int] = {}
-    for call in collect(body, ir.Call):
-        if nodes.is_tile_call(call, "address") and "align" in call.attrs:
+    for call in places:
+        if "align" in call.attrs:
             source = call.args[0].source
             found[source] = max(found.get(source, 1), int(nodes.as_int(call.attrs["align"])))
     return found

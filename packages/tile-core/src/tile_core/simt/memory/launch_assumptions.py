@@ -9,10 +9,11 @@ from tile_core.compat.types import BufferVar, Expr, Stmt, Var
 from tile_core.dtypes import DTYPES
 from tile_core.ir import nodes
 from tile_core.ir.visit import collect
+from tile_core.ops.base import OpCall, is_op
 from tile_core.simt.memory.alignment import WIDEST, Aligned, row_symbols
 
 
-def assume(params: Sequence[Expr], address: int = WIDEST) -> Aligned:
+def assume(params: Sequence[Expr]) -> Aligned:
     """Return the assumptions of a fast text: alignment of all parameters, divisors of symbols in their row strides.
 
     A symbol is assumed to be a multiple of the number of elements in an address's alignment, so a row of float16 need
@@ -21,10 +22,26 @@ def assume(params: Sequence[Expr], address: int = WIDEST) -> Aligned:
     buffers = [p for p in params if tirx.is_buffer_var(p)]
     divisors: dict[Var, int] = {}
     for buffer in buffers:
-        elements = max(1, address * 8 // DTYPES[nodes.element_type(buffer)].bits)
+        elements = max(1, WIDEST * 8 // DTYPES[nodes.element_type(buffer)].bits)
         for symbol in row_symbols(buffer):
             divisors[symbol] = max(divisors.get(symbol, 1), elements)
-    return Aligned(dict.fromkeys(buffers, address), divisors)
+    return Aligned(dict.fromkeys(buffers, WIDEST), divisors)
+
+
+def promised(body: Stmt) -> dict[BufferVar, int]:
+    """Return the alignment of tensors at addresses from tables, which the program promises (``T.make_tensor``)."""
+    views = [d for d in collect(body, tirx.DeclBuffer) if isinstance(d.data, tirx.Var)]
+    return {d.buffer: int(d.buffer.ty.data_alignment) for d in views if not tirx.is_buffer_var(d.data)}
+
+
+def demanded(body: Stmt, aligned: Aligned) -> Aligned:
+    """Return the part of an assumption about what calls access that demand an instruction."""
+    forced = [s for s in collect(body, tirx.Evaluate) if is_op(s) and OpCall.decode(s).attrs.get("variant")]
+    found = [v for s in forced for v in collect(s, tirx.Var)]
+    buffers = [b for b in aligned.addresses if any(b.same_as(v) for v in found)]
+    symbols = {v for b in buffers for v in row_symbols(b)}.union(v for v in found if v in aligned.divisors)
+    addresses = {b: aligned.addresses[b] for b in buffers}
+    return Aligned(addresses, {v: n for v, n in aligned.divisors.items() if v in symbols})
 
 
 def relied(body: Stmt, aligned: Aligned) -> Aligned:
@@ -33,27 +50,30 @@ def relied(body: Stmt, aligned: Aligned) -> Aligned:
     for call in collect(body, ir.Call):
         if nodes.is_tile_call(call, "move") or nodes.is_tile_call(call, "address"):
             used |= {a.source for a in call.args if isinstance(a, ir.TensorLoad)}
+    shown = _shown(body)
+    used |= {base for view, base in shown.items() if view in used}
     buffers = [b for b in aligned.addresses if b in used]
     symbols = {v for b in buffers for v in row_symbols(b)}
     addresses = {b: aligned.addresses[b] for b in buffers}
-    for base, size in _shown(body):
+    for view, base in shown.items():
+        size = _size(view)
         if max(size, addresses.get(base, 1)) > _size(base):
             addresses[base] = max(size, addresses.get(base, 1))
     return Aligned(addresses, {v: n for v, n in aligned.divisors.items() if v in symbols})
 
 
-def _shown(body: Stmt) -> list[tuple[BufferVar, int]]:
-    """Return the required alignment of each global buffer: the size of an element of a view of it."""
+def _shown(body: Stmt) -> dict[BufferVar, BufferVar]:
+    """Return the global buffer of each view, which is at least as much aligned as an element of the view is large."""
     views = {
         d.buffer: next((v for v in collect(d.data, tirx.Var) if tirx.is_buffer_var(v)), None)
         for d in collect(body, tirx.DeclBuffer)
     }
-    found = []
+    found = {}
     for view, base in views.items():
         while base in views:
             base = views[base]
         if base is not None and nodes.scope_of(base) == "global":
-            found.append((base, _size(view)))
+            found[view] = base
     return found
 
 

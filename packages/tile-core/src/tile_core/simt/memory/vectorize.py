@@ -14,17 +14,17 @@ Iterations may share an element, such as a byte with two numbers of 4 bits, or a
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from tile_core.analysis.analyzer import Analyzer
-from tile_core.compat.tvm import ir, tirx
-from tile_core.compat.types import BufferVar, Expr, Stmt, Var
+from tile_core.compat.tvm import ir, tirx, tvm_ffi
+from tile_core.compat.types import BufferVar, Expr, Key, Stmt, Var
 from tile_core.dtypes import DTYPES
 from tile_core.ir import calls, nodes
-from tile_core.ir.visit import StmtRewriter, annotation, collect, map_expr, replace_for, substitute, uses_var
-from tile_core.simt.memory.alignment import WIDEST, Aligned, factor, strides_of, together
+from tile_core.ir.visit import StmtRewriter, annotation, collect, map_expr, renamed, replace_for, substitute, uses_var
+from tile_core.records import dataclass
+from tile_core.simt.memory.alignment import WIDEST, Aligned, factor, strides_of, together, with_views
 
 if TYPE_CHECKING:
     from tile_core.layout.base import LayoutMap
@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 
 #: Annotation of a loop whose iterations are independent and access adjacent elements of the last dimension.
 VECTOR = "tile.vector"
+#: Conditions that a loop is written twice for, one inside the other.
+_MOST_CHOICES = 2
 
 
 def vectorize(
@@ -78,7 +80,7 @@ class _Run:
     per: int = 1
 
     @property
-    def key(self) -> str:
+    def key(self) -> Key:
         """The key shared by accesses of the same elements."""
         return _key(self.buffer, self.start)
 
@@ -88,15 +90,17 @@ class _VectorizeAccesses(StmtRewriter):
         self, body: Stmt, widths: Sequence[int], aligned: Aligned, layouts: Mapping[BufferVar, LayoutMap]
     ) -> None:
         self.widths = [w for w in widths if w <= WIDEST]
-        self.aligned, self.layouts = aligned, layouts
+        self.layouts = layouts
         self.analyzer = Analyzer()
         self.known: dict[Var, int] = {}
         self.together: dict[BufferVar, int] = {}
+        self.choices = 0
         self.passing = _passing(body)
         self.roots: dict[BufferVar, BufferVar] = {}
         for view in collect(body, tirx.DeclBuffer):
             for var in collect(view.data, tirx.Var):
                 self.roots[view.buffer] = self.roots.get(var, var)
+        self.aligned = with_views(aligned, self.roots)
 
     def visit_Bind(self, s: Stmt) -> Stmt:
         if nodes.dtype_of(s.var).startswith(("int", "uint")):
@@ -113,14 +117,56 @@ class _VectorizeAccesses(StmtRewriter):
         if isinstance(body, tirx.IfThenElse) and body.else_case is None and self.invariant(body, s.loop_var):
             inner = self.stmt(replace_for(s, body.then_case))
             return tirx.IfThenElse(body.condition, inner, None, body.span)
-        return self.loop(s, extent)
+        before, rest = self.same_for_all(s)
+        if before:
+            return nodes.seq([*map(self.stmt, before), self.stmt(replace_for(s, rest))])
+        condition = self.choice(s, extent)
+        if condition is None:
+            return self.loop(s, extent)
+        was, self.choices = self.choices, self.choices + 1
+        both = [self.stmt(renamed(replace_for(s, _ChosenSide(condition, side).stmt(body)))) for side in (True, False)]
+        self.choices = was
+        return tirx.IfThenElse(condition, *both, s.span)
+
+    def same_for_all(self, s: Stmt) -> tuple[list[Stmt], Stmt]:
+        """Return the bindings of a loop that are the same in all iterations, such as the number of a row; and the rest.
+
+        They are the first statements of the loop, so nothing that they read is written before them.
+        """
+        parts = list(s.body.seq) if isinstance(s.body, tirx.SeqStmt) else [s.body]
+        written = {self.root(x.buffer) for x in collect(s.body, tirx.BufferStore)}
+        count = 0
+        for x in parts[:-1]:
+            fixed = isinstance(x, tirx.Bind) and not uses_var(x.value, s.loop_var)
+            if not fixed or not _reads_only(x.value, written, self.root):
+                break
+            count += 1
+        return parts[:count], nodes.seq(parts[count:])
+
+    def choice(self, s: Stmt, turns: int) -> Expr | None:
+        """Return a condition that is the same in all iterations, and keeps loads from being one wide access."""
+        own = {x.var for x in collect(s.body, tirx.Bind)}
+        written = {self.root(x.buffer) for x in collect(s.body, tirx.BufferStore)}
+        if self.choices == _MOST_CHOICES or not _is_straight(s.body):
+            return None
+        for e in collect(s.body, ir.Call):
+            if nodes.operator_name(e) != "if_then_else" or own.intersection(collect(e.args[0], tirx.Var)):
+                continue
+            if uses_var(e.args[0], s.loop_var) or not _reads_only(e.args[0], written, self.root):
+                continue
+            loads = [x for side in e.args[1:] for x in collect(side, ir.TensorLoad)]
+            for x in loads:
+                outside = nodes.scope_of(x.source) in ("global", "shared") and uses_var(x, s.loop_var)
+                if outside and self.run(x.source, x.indices, s.loop_var, turns, own, written, shared=True):
+                    return e.args[0]
+        return None
 
     def invariant(self, branch: Stmt, turn: Var) -> bool:
         """Whether a condition is loop-invariant, regardless of the body's stores."""
         if uses_var(branch.condition, turn) or any(nodes.is_tile_call(c) for c in collect(branch.condition, ir.Call)):
             return False
         written = {self.root(x.buffer) for x in collect(branch, tirx.BufferStore)}
-        return not any(self.root(x.source) in written for x in collect(branch.condition, ir.TensorLoad))
+        return _reads_only(branch.condition, written, self.root)
 
     def root(self, buffer: BufferVar) -> BufferVar:
         return self.roots.get(buffer, buffer)
@@ -149,14 +195,15 @@ class _VectorizeAccesses(StmtRewriter):
         arrays = {run.array: None for run in (*loads.values(), *stores.values())}
         return nodes.seq([*(tirx.AllocBuffer(a) for a in arrays), *before, inner, *after])
 
-    def stores(self, body: Sequence[Stmt], turn: Var, turns: int, own: set[Var]) -> dict[str, _Run]:
+    def stores(self, body: Sequence[Stmt], turn: Var, turns: int, own: set[Var]) -> dict[Key, _Run]:
         """Return the runs that stores form, by key; only for buffers whose stores all do, and that are read before."""
-        found: dict[str, _Run] = {}
+        found: dict[Key, _Run] = {}
         refused: set[BufferVar] = set()
+        written = {self.root(x.buffer) for x in body if isinstance(x, tirx.BufferStore)}
         for x in body:
             if not isinstance(x, tirx.BufferStore) or nodes.scope_of(x.buffer) not in ("global", "shared"):
                 continue
-            run = self.run(x.buffer, x.indices, turn, turns, own)
+            run = self.run(x.buffer, x.indices, turn, turns, own, written)
             if run is None:
                 refused.add(self.root(x.buffer))
             else:
@@ -167,16 +214,16 @@ class _VectorizeAccesses(StmtRewriter):
         return {k: run for k, run in found.items() if self.root(run.buffer) not in refused}
 
     def loads(
-        self, body: Sequence[Stmt], turn: Var, turns: int, own: set[Var], stores: Mapping[str, _Run]
-    ) -> dict[str, _Run]:
+        self, body: Sequence[Stmt], turn: Var, turns: int, own: set[Var], stores: Mapping[Key, _Run]
+    ) -> dict[Key, _Run]:
         """Return the runs that loads form, by key."""
-        found: dict[str, _Run] = {}
+        found: dict[Key, _Run] = {}
         written = {self.root(x.buffer) for x in body if isinstance(x, tirx.BufferStore)}
         for x in body:
             for load in _always(x):
                 if nodes.scope_of(load.source) not in ("global", "shared"):
                     continue
-                run = self.run(load.source, load.indices, turn, turns, own, shared=True)
+                run = self.run(load.source, load.indices, turn, turns, own, written, shared=True)
                 if run is None or run.key in found:
                     continue
                 if run.per > 1 and self.root(load.source) in written:
@@ -201,12 +248,24 @@ class _VectorizeAccesses(StmtRewriter):
         return True
 
     def run(
-        self, buffer: BufferVar, indices: Sequence[Expr], turn: Var, turns: int, own: set[Var], shared: bool = False
+        self,
+        buffer: BufferVar,
+        indices: Sequence[Expr],
+        turn: Var,
+        turns: int,
+        own: set[Var],
+        written: set[BufferVar],
+        shared: bool = False,
     ) -> _Run | None:
-        """Return the run that an access forms over all iterations, or ``None``; ``shared``: they may share elements."""
+        """Return the run that an access forms over all iterations, or ``None``; ``shared``: they may share elements.
+
+        Indices may read memory, such as the number of a row, that no iteration writes.
+        """
         if not indices or any(v in own for i in indices for v in collect(i, tirx.Var)):
             return None
-        if any(collect(i, ir.TensorLoad) for i in indices) or any(uses_var(i, turn) for i in indices[:-1]):
+        if any(uses_var(i, turn) for i in indices[:-1]) or collect(indices[-1], ir.TensorLoad):
+            return None
+        if not all(_reads_only(i, written, self.root) for i in indices):
             return None
         last = indices[-1]
         zero = {turn: nodes.int_const(0, nodes.dtype_of(turn))}
@@ -273,7 +332,7 @@ class _VectorizeAccesses(StmtRewriter):
     # The wide accesses
 
     def plain_copy(
-        self, body: Sequence[Stmt], loads: Mapping[str, _Run], stores: Mapping[str, _Run], turn: Var, turns: int
+        self, body: Sequence[Stmt], loads: Mapping[Key, _Run], stores: Mapping[Key, _Run], turn: Var, turns: int
     ) -> Stmt | None:
         """Return moves between memory, or registers that only pass elements on, if the loop does nothing else."""
         if not _is_plain(body[0]) or len(body) != 1:
@@ -281,7 +340,7 @@ class _VectorizeAccesses(StmtRewriter):
         held = {}
         for buffer, indices in ((body[0].buffer, body[0].indices), (body[0].value.source, body[0].value.indices)):
             if buffer in self.passing:
-                run = self.run(buffer, indices, turn, turns, set())
+                run = self.run(buffer, indices, turn, turns, set(), {self.root(body[0].buffer)})
                 held = {} if run is None else {run.key: run}
         if body[0].buffer in self.passing:
             stores = held
@@ -318,7 +377,7 @@ class _VectorizeAccesses(StmtRewriter):
         """Return the indices of an iteration."""
         return [*run.start[:-1], self.analyzer.simplify(run.start[-1] + by) if by else run.start[-1]]
 
-    def key_at(self, buffer: BufferVar, indices: Sequence[Expr], turn: Var) -> str:
+    def key_at(self, buffer: BufferVar, indices: Sequence[Expr], turn: Var) -> Key:
         """Return the key of an access."""
         zero = {turn: nodes.int_const(0, nodes.dtype_of(turn))}
         return _key(buffer, (*indices[:-1], self.analyzer.simplify(substitute(indices[-1], zero))))
@@ -328,7 +387,7 @@ class _UseRegisters(StmtRewriter):
     """Rewrites a loop's body to use registers."""
 
     def __init__(
-        self, owner: _VectorizeAccesses, turn: Var, turns: int, loads: Mapping[str, _Run], stores: Mapping[str, _Run]
+        self, owner: _VectorizeAccesses, turn: Var, turns: int, loads: Mapping[Key, _Run], stores: Mapping[Key, _Run]
     ) -> None:  # fmt: skip
         self.owner, self.turn, self.turns, self.loads, self.stores = owner, turn, turns, loads, stores
 
@@ -352,6 +411,36 @@ class _UseRegisters(StmtRewriter):
         last = indices[-1]
         base = substitute(last, {self.turn: nodes.int_const(0, nodes.dtype_of(self.turn))})
         return self.owner.per(last, base, self.turn, self.turns, True)
+
+
+class _ChosenSide(StmtRewriter):
+    """Replaces choices by one condition by the value of one side."""
+
+    def __init__(self, condition: Expr, side: bool) -> None:
+        self.condition, self.side = condition, side
+
+    def expr(self, e: Expr) -> Expr:
+        return map_expr(e, self.call, ir.Call)
+
+    def call(self, e: Expr) -> Expr:
+        if nodes.operator_name(e) != "if_then_else":
+            return e
+        if not tvm_ffi.structural_equal(e.args[0], self.condition, map_free_vars=False):
+            return e
+        return e.args[1] if self.side else e.args[2]
+
+
+def _is_straight(s: Stmt) -> bool:
+    """Whether a body consists of assignments only."""
+    parts = list(s.seq) if isinstance(s, tirx.SeqStmt) else [s]
+    return all(isinstance(x, (tirx.BufferStore, tirx.Bind)) for x in parts)
+
+
+def _reads_only(e: Expr, written: set[BufferVar], root: Callable[[BufferVar], BufferVar]) -> bool:
+    """Whether an expression reads none of some buffers, and calls nothing of a target."""
+    if any(nodes.is_tile_call(c) for c in collect(e, ir.Call)):
+        return False
+    return not any(root(x.source) in written for x in collect(e, ir.TensorLoad))
 
 
 def _is_plain(s: Stmt) -> bool:
@@ -402,5 +491,5 @@ def _always(s: Stmt) -> list[Expr]:
     return found
 
 
-def _key(buffer: BufferVar, indices: Sequence[Expr]) -> str:
-    return f"{hash(buffer)} {[str(i) for i in indices]}"
+def _key(buffer: BufferVar, indices: Sequence[Expr]) -> Key:
+    return tvm_ffi.StructuralKey((buffer, *indices))

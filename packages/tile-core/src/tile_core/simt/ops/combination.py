@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Protocol
 
 from tile_core.compat.types import BufferVar, Expr, Stmt
@@ -12,6 +11,7 @@ from tile_core.ir import nodes
 from tile_core.ir.warp import REDUCTIONS
 from tile_core.numerics.ordered import from_ordered, ordered
 from tile_core.ops.reduce import combiner, neutral
+from tile_core.records import dataclass
 
 
 @dataclass(frozen=True)

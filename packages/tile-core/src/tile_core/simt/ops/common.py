@@ -12,6 +12,8 @@ from tile_core.simt.ops.gemm import GemmByThreads
 from tile_core.simt.ops.reduce import ReduceByShuffles
 from tile_core.simt.ops.reducer import FinalizeByShuffles
 from tile_core.simt.ops.scan import ScanByShuffles
+from tile_core.simt.ops.sort import SortByShuffles
+from tile_core.simt.ops.topk import TopKByShuffles
 
 
 def thread_variants(owner: str, atomics: Atomics) -> tuple[Variant, ...]:
@@ -27,7 +29,10 @@ def thread_variants(owner: str, atomics: Atomics) -> tuple[Variant, ...]:
     atomics
         How it updates one element of memory. Plain loops are not atomic, so there is no fallback for what it refuses.
     """
-    together = (ReduceByShuffles(owner), FoldByShuffles(owner), ScanByShuffles(owner), FinalizeByShuffles(owner))
+    together = (
+        ReduceByShuffles(owner), FoldByShuffles(owner), ScanByShuffles(owner), FinalizeByShuffles(owner),
+        SortByShuffles(owner), TopKByShuffles(owner),
+    )  # fmt: skip
     loops = (MeaningVariant(owner, op) for op in OPS if not op.startswith("atomic"))
     return (
         GemmByThreads(owner), GatherElements(owner), ScatterColumns(owner), *together,

@@ -9,7 +9,6 @@ shuffle together.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from math import prod
 
 from tile_core.compat.tvm import tirx
@@ -17,10 +16,12 @@ from tile_core.compat.types import BufferVar, Expr, Stmt, Var
 from tile_core.ir import calls, nodes
 from tile_core.layout.digits import Digit
 from tile_core.layout.fragment import FragmentLayout
+from tile_core.records import dataclass
 from tile_core.simt.ops.combination import Combination, Joining, Lanes
 from tile_core.simt.register_loops import MOST_UNROLLED, Walk, each, loop_role, registers, when
 
-#: Groups up to which every thread reads what all groups found; of more, the first group combines that.
+#: Groups up to which every thread reads what all groups found. What more of them found is combined by the first group,
+#: where that is one instruction, or by the lanes of every group, a part each.
 _READ_BY_ALL = 4
 
 
@@ -132,6 +133,19 @@ class Crossing:
         loop = nodes.for_loop(g, groups, step, role)
         return walk.wrap(nodes.seq([combine.start(self.arrays, register), loop]))
 
+    def exchange(self, combine: Joining, lanes: Lanes) -> Stmt:
+        """Return the statement with the same result: each lane reads one part, and the lanes of a group exchange them.
+
+        There are a power of two parts, at most as many as lanes, and all threads read them.
+        """
+        walk = Walk(self.dist, self.thread)
+        part = tirx.floormod(self.thread, nodes.int_const(self.parts.groups))
+        place = part * nodes.int_const(self.size) + _element(walk)
+        register = walk.register()
+        loads = [nodes.store(a, s[place], [register]) for s, a in zip(self.scratch, self.arrays, strict=True)]
+        masks = [1 << bit for bit in range(self.parts.groups.bit_length() - 1)]
+        return nodes.seq([walk.wrap(nodes.seq(loads)), exchange_lanes(self.arrays, masks, combine, lanes)])
+
     def relay(self, combine: Combination, width: int, readers: Sequence[Expr]) -> Stmt:
         """Return two steps with the same result: the first group combines a part per lane, then all readers read."""
         walk = Walk(self.dist, self.thread)
@@ -201,8 +215,11 @@ def combine_threads(
     native = isinstance(combine, Combination) and combine.is_native(lanes)
     relayed = everywhere and _READ_BY_ALL < parts.groups <= lanes.width and native
     crossing = Crossing(dist, thread, others, parts, arrays, relayed)
+    whole = dist.threads % lanes.width == 0 and lanes.width % parts.groups == 0
     if relayed and isinstance(combine, Combination):
         end = crossing.relay(combine, lanes.width, readers)
+    elif everywhere and whole and parts.groups > _READ_BY_ALL:
+        end = calls.step(crossing.exchange(combine, lanes))
     else:
         end = calls.step(when(readers, crossing.read(combine)))
     return crossing.allocate, nodes.seq([near, crossing.write()]), end

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING
 
@@ -20,6 +19,7 @@ from tile_core.lowering.variant import Accept, Reject
 from tile_core.ops.base import View
 from tile_core.ops.copy import convert
 from tile_core.ops.gemm import matrix
+from tile_core.records import dataclass
 from tile_core.simt.memory import contiguity
 from tile_core.simt.ops.gemm_problem import Problem, asked, placed
 from tile_core.simt.register_loops import choose, unrolled

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from tile_core.compat.tvm import tirx
 from tile_core.compat.types import Expr
 from tile_core.layout.fragment import FragmentLayout
 from tile_core.lowering.legality import Asked
 from tile_core.ops.base import OpCall, View
 from tile_core.ops.gemm import GemmWarpPolicy
+from tile_core.ops.gemm_scaled import is_packed
+from tile_core.records import dataclass
 from tile_core.simt.variant import SimtCall
 
 
@@ -47,15 +47,15 @@ class Problem:
 
     @classmethod
     def of(cls, call: OpCall) -> Problem:
-        """Decode a call of ``gemm`` or ``gemm_sp``."""
-        positions = (0, 1, 2) if call.name == "gemm" else (0, 2, 3)
+        """Decode a call of a product."""
+        positions = {"gemm": (0, 1, 2), "gemm_sp": (0, 2, 3), "gemm_scaled": (0, 2, 4)}[call.name]
         a, b, c = (call.args[p] for p in positions)
         clear = call.args[positions[2] + 1]
         types = [str(t) for t in call.attrs["types"]]
         turned_a, turned_b = bool(call.attrs["transpose_A"]), bool(call.attrs["transpose_B"])
         (m, n), (k, _) = _extents(c), _extents(b)
         if turned_b:
-            k = _extents(b)[1]
+            k = _extents(b)[1] * (2 if is_packed(b.dtype, types[positions[1]]) else 1)
         known = bool(int(clear.value)) if isinstance(clear, tirx.IntImm) else clear
         a_type, b_type, c_type = (types[p] for p in positions)
         return cls(a, b, c, (a_type, b_type, c_type), turned_a, turned_b, m, n, k, known, positions)

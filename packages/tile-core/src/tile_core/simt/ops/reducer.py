@@ -26,12 +26,15 @@ runs. ``finalize_reducer`` then does nothing.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from math import prod
 from typing import TYPE_CHECKING
 
+from tile_core.analysis.flow import Flow
+from tile_core.analysis.paths import Paths
+from tile_core.analysis.point import Point
 from tile_core.compat.tvm import ir, tirx, tvm_ffi
-from tile_core.compat.types import BufferVar, Call, Expr, Node, Stmt, Var
+from tile_core.compat.types import BufferVar, Expr, Node, Stmt, Var
 from tile_core.ir import calls, nodes
 from tile_core.ir.visit import collect, loads_of
 from tile_core.layout.digits import Digit
@@ -39,6 +42,7 @@ from tile_core.layout.fragment import FragmentLayout
 from tile_core.lowering.variant import Accept, Reject
 from tile_core.numerics.extremes import extreme_of
 from tile_core.ops.copy import convert
+from tile_core.ops.effects import effects
 from tile_core.ops.reduce import accumulator, neutral
 from tile_core.simt.ops.combination import Combination
 from tile_core.simt.ops.cross_thread import combine_threads
@@ -137,79 +141,66 @@ def may_be_partial(body: Stmt, buffer: BufferVar, kind: str) -> bool:
     """
     if prod(int(nodes.as_int(d)) for d in buffer.shape) > MOST_ELEMENTS:
         return False
-    return _Life(buffer, kind).visit(body, "new") is not None
+    flow = Flow(body)
+    uses: dict[str, set[Point]] = {}
+    for p in flow.points:
+        uses.setdefault(_use(p, buffer, kind), set()).add(p)
+    return _OTHER not in uses and _in_order(Paths(flow, skips=True), flow.top[:1], uses)
 
 
-class _Life:
-    """The states of a reducer: ``new``, ``open`` (updated), ``done``; ``None`` if it must have one copy."""
+#: What a point does with a reducer: begin it anew, assign it, update it, finish it, read it, or anything else.
+_NEW, _ASSIGNED, _UPDATED, _DONE, _READ, _OTHER = "new", "assigned", "updated", "done", "read", "other"
 
-    def __init__(self, buffer: BufferVar, kind: str) -> None:
-        self.buffer, self.kind = buffer, kind
 
-    def visit(self, s: Stmt, state: str | None) -> str | None:
-        """Return the state after a statement."""
-        if state is None or not self.mentions(s):
-            return state
-        if isinstance(s, tirx.SeqStmt):
-            for part in s.seq:
-                state = self.visit(part, state)
-            return state
-        if isinstance(s, tirx.AllocBuffer):
-            return "new"
-        if isinstance(s, tirx.For):
-            if self.reads(s.min) or self.reads(s.extent):
-                return None
-            once = self.visit(s.body, state)
-            twice = self.visit(s.body, once)
-            # A loop may run zero times; and later iterations must start in the same state as the first.
-            runs = isinstance(nodes.as_int(s.extent), int) and nodes.as_int(s.extent) > 0
-            return twice if once == twice and (runs or once in (state, "open")) else None
-        if isinstance(s, tirx.AttrStmt):
-            return self.visit(s.body, state)
-        if isinstance(s, tirx.IfThenElse):
-            if self.reads(s.condition) and state != "done":
-                return None
-            sides = {self.visit(x, state) if x is not None else state for x in (s.then_case, s.else_case)}
-            return sides.pop() if len(sides) == 1 else ("open" if sides == {"new", "open"} else None)
-        if isinstance(s, tirx.BufferStore):
-            return self.store(s, state)
-        if isinstance(s, tirx.Evaluate) and nodes.is_tile_call(s.value):
-            return self.op(s.value, state)
-        return state if state == "done" and not collect(s, tirx.DeclBuffer) else None
+def _in_order(paths: Paths, entry: Sequence[Point], uses: Mapping[str, set[Point]]) -> bool:
+    """Whether a reducer is assigned only before it is updated, which is before it is finished, once, and then read."""
+    new, updated, done = (uses.get(kind, set()) for kind in (_NEW, _UPDATED, _DONE))
+    begun = new | updated | uses.get(_ASSIGNED, set())
 
-    def store(self, s: Stmt, state: str) -> str | None:
-        if not s.buffer.same_as(self.buffer):
-            return state if state == "done" else None
-        if is_update(s, self.kind):
-            return None if state == "done" else "open"
-        return "new" if state == "new" and not self.reads(s.value) else None
+    def behind(points: set[Point], stops: set[Point]) -> set[Point]:
+        return paths.reached([q for p in points for q in paths.follow(p)], stops)
 
-    def op(self, call: Call, state: str) -> str | None:
-        name = str(call.op.name)[5:]
-        written = [a for a in call.args if hasattr(a, "region") and a.source.same_as(self.buffer)]
-        if name == "finalize_reducer":
-            return None if state == "done" else "done"
-        if name == "fill" and len(written) == 1 and not self.reads(call.args[1]):
-            return "new" if state == "new" or self.is_whole(written[0]) else None
-        from tile_core.ops.effects import effects
+    unfinished = behind(begun, done) | paths.reached(entry, done)
+    return (
+        not unfinished & uses.get(_READ, set())
+        and not behind(done, new) & (updated | done)
+        and not behind(done | updated, new) & uses.get(_ASSIGNED, set())
+    )
 
-        if state != "done":
-            return None
-        return state if not any(v.buffer.same_as(self.buffer) for v in effects(tirx.Evaluate(call))[1]) else None
 
-    def is_whole(self, region: Expr) -> bool:
-        parts = zip(region.region, self.buffer.shape, strict=True)
-        return all(nodes.as_int(r.min) == 0 and nodes.as_int(r.extent) == nodes.as_int(n) for r, n in parts)
+def _use(p: Point, buffer: BufferVar, kind: str) -> str:
+    """Return what a point itself does with a reducer; nothing if it does not mention it."""
+    s = p.stmt
+    if isinstance(s, tirx.AllocBuffer):
+        return _NEW if s.buffer.same_as(buffer) else ""
+    if not any(_mentions(part, buffer) for part in p.own):
+        return ""
+    if p.kind == "for" or isinstance(s, tirx.DeclBuffer):
+        return _OTHER
+    if isinstance(s, tirx.BufferStore) and s.buffer.same_as(buffer):
+        return _UPDATED if is_update(s, kind) else _OTHER if _reads(s.value, buffer) else _ASSIGNED
+    if not isinstance(s, tirx.Evaluate) or not nodes.is_tile_call(s.value):
+        return _READ
+    written = [a for a in s.value.args if hasattr(a, "region") and a.source.same_as(buffer)]
+    if nodes.is_tile_call(s.value, "finalize_reducer"):
+        return _DONE
+    if nodes.is_tile_call(s.value, "fill") and len(written) == 1 and not _reads(s.value.args[1], buffer):
+        parts = zip(written[0].region, buffer.shape, strict=True)
+        whole = all(nodes.as_int(r.min) == 0 and nodes.as_int(r.extent) == nodes.as_int(n) for r, n in parts)
+        return _NEW if whole else _ASSIGNED
+    return _OTHER if any(v.buffer.same_as(buffer) for v in effects(s)[1]) else _READ
 
-    def reads(self, e: Node) -> bool:
-        return any(x.source.same_as(self.buffer) for x in loads_of(e))
 
-    def mentions(self, s: Stmt) -> bool:
-        if any(x.buffer.same_as(self.buffer) for x in collect(s, (tirx.BufferStore, tirx.AllocBuffer))):
-            return True
-        regions = [a for c in collect(s, ir.Call) for a in c.args if hasattr(a, "region")]
-        views = [v for d in collect(s, tirx.DeclBuffer) for v in collect(d.data, tirx.Var)]
-        return self.reads(s) or any(b.same_as(self.buffer) for b in (*(r.source for r in regions), *views))
+def _reads(e: Node, buffer: BufferVar) -> bool:
+    return any(x.source.same_as(buffer) for x in loads_of(e))
+
+
+def _mentions(part: Node, buffer: BufferVar) -> bool:
+    if isinstance(part, tirx.BufferStore) and part.buffer.same_as(buffer):
+        return True
+    regions = [a.source for c in collect(part, ir.Call) for a in c.args if hasattr(a, "region")]
+    views = [v for d in collect(part, tirx.DeclBuffer) for v in collect(d.data, tirx.Var)]
+    return _reads(part, buffer) or any(b.same_as(buffer) for b in (*regions, *views))
 
 
 def _adds(value: Expr, old: Expr) -> bool:

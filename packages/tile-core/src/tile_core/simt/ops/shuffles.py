@@ -34,12 +34,16 @@ class ByShuffles(SimtVariant):
 
     def accepts(self, call: SimtCall, ctx: Context) -> Accept | Reject:
         """Accept tiles that the block's threads see together."""
+        return self.together(call, int(call.attrs["dim"]))
+
+    def together(self, call: SimtCall, dim: int) -> Accept | Reject:
+        """Accept operands that all threads see, of an op along a dimension of the first one."""
         if call.divergent:
             return Reject("one thread does it for itself here")
         private = [v.name for v in call.args if isinstance(v, View) and v.scope in PRIVATE]
         if private:
             return Reject(f"{private[0]} is private to a thread")
-        return Accept(note=f"along {call.args[0].extents[int(call.attrs['dim'])]} elements")
+        return Accept(note=f"along {call.args[0].extents[dim]} elements")
 
     def lanes(self, call: SimtCall, ctx: Context) -> Lanes:
         """Return how threads exchange values: groups of ``width`` or the target's threads, at most a power of two."""

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cache
 
 from tile_core.ops.gemm import GemmWarpPolicy
+from tile_core.records import dataclass
 
 
 @dataclass(frozen=True)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
+from tile_core.analysis.analyzer import Analyzer
 from tile_core.analysis.flow import Flow, names_of
 from tile_core.analysis.point import Point
 from tile_core.compat.tvm import ir, tirx
@@ -15,11 +15,13 @@ from tile_core.ir.grammar import PRIVATE
 from tile_core.ir.visit import collect, loads_of, role, statements
 from tile_core.ops.base import OpCall, View, is_op
 from tile_core.ops.effects import effects
+from tile_core.records import dataclass
 
 #: Operands of ops that may be one slot of a larger buffer: those that identify dimensions from the end, by extents
 #: other than 1, or by an attribute holding a dimension's number, which is adjusted.
 _SLOT_OPERANDS = {
-    "copy": (0,), "transpose": (0,), "gemm": (0, 1), "gemm_sp": (0, 1, 2), "reduce": (0,), "scan": (0,),
+    "copy": (0,), "transpose": (0,), "gemm": (0, 1), "gemm_sp": (0, 1, 2), "gemm_scaled": (0, 1, 2, 3),
+    "reduce": (0,), "scan": (0,),
     "dp4a": (0, 1), "atomic_tile": (1,),
 }  # fmt: skip
 _UNIFORM_CALLS = ("tile.block_index",)
@@ -131,6 +133,16 @@ class Analysis:
         for position, stmt, call in self._copies(loop):
             reason = self._isolation((position, stmt, call), body) or self._source(position, call, body, written)
             found.append(Candidate(position, stmt, call, call.args[1].buffer, reason))
+        return found
+
+    def ranges(self, loop: Stmt) -> Analyzer:
+        """Return what is known of the variables of a loop and of those around it, the grid's too."""
+        found = Analyzer()
+        point = next((p for p in self.flow.points if p.stmt.same_as(loop)), None)
+        for p in () if point is None else point.path:
+            if p.kind == "for":
+                found.bind(p.stmt.loop_var, ir.Range.from_min_extent(p.stmt.min, p.stmt.extent))
+        found.bind(loop.loop_var, ir.Range.from_min_extent(loop.min, loop.extent))
         return found
 
     def elsewhere(self, loop: Stmt) -> list[str]:

@@ -8,7 +8,6 @@ until it is waited for: of the tiles in slots the schedule takes care (``plan.py
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
-from dataclasses import dataclass
 from typing import Any
 
 from tile_core.compat.tvm import tirx
@@ -18,18 +17,37 @@ from tile_core.ir.visit import collect
 from tile_core.ops import wait_uses
 from tile_core.ops.base import OpCall, View, is_op
 from tile_core.ops.wait_uses import PENDING
+from tile_core.records import dataclass
 from tile_core.simt.pipelining.dependences import Analysis, top_level, uses
 
 #: Attribute of a product: it is not waited for, since an op ``wait_uses`` behind it does that; and of such an op, if
 #: it is not one of the program.
 LASTS = "lasts"
+#: Attribute of a product that lasts, on sums that no other one adds to at that time: they hold their value there.
+SETTLED = "settled"
+#: Attribute of a product that lasts, and that one thread issues for others: it stands in a role of that thread.
+ISSUED = "issued"
+#: Attribute of a product that lasts: the wait for it stands in the same list of statements.
+ENDED = "ended"
 #: Op that waits until at most so many (attribute ``PENDING``) products of a thread are in flight. Its operand is what
 #: these add to, which the threads may then access.
 WAIT_USES = wait_uses.OP.name
 
-_PRODUCTS = ("gemm", "gemm_sp")
+_PRODUCTS = ("gemm", "gemm_sp", "gemm_scaled")
 
-__all__ = ["LASTS", "PENDING", "WAIT_USES", "CanLast", "Product", "lasting_product", "sums_of"]
+__all__ = [
+    "ENDED",
+    "ISSUED",
+    "LASTS",
+    "PENDING",
+    "SETTLED",
+    "WAIT_USES",
+    "CanLast",
+    "Product",
+    "lasting_product",
+    "products_of",
+    "sums_of",
+]
 
 CanLast = Callable[[OpCall], bool]
 
@@ -64,7 +82,7 @@ def lasting_product(
         right as well.
     """
     body = top_level(loop.body)
-    every = [s for s in collect(loop.body, tirx.Evaluate) if any(nodes.is_tile_call(s.value, n) for n in _PRODUCTS)]
+    every = products_of(loop.body)
     able = [s for s in every if can_last(OpCall.decode(s))]
     if not able:
         return None, ()
@@ -76,16 +94,21 @@ def lasting_product(
     return Product(position, call.args[sums_of(call)]), ()
 
 
+def products_of(s: Stmt) -> list[Stmt]:
+    """Return the products in a statement."""
+    return [x for x in collect(s, tirx.Evaluate) if any(nodes.is_tile_call(x.value, n) for n in _PRODUCTS)]
+
+
 def _reason(analysis: Analysis, loop: Stmt, call: OpCall, position: int | None, copied: Collection[Any]) -> str:
     """Return why a product cannot last; empty if it can."""
     sums: View = call.args[sums_of(call)]
     if position is None:
         return "it stands under a condition or in an inner loop"
-    if sums.scope != "local.fragment":
+    if sums.scope not in ("local.fragment", "matrix"):
         return f"{sums.name} is in shared memory"
     if sums.buffer in analysis.viewed or sums.buffer in analysis.flow.roots:
         return f"{sums.name} has views"
-    if nodes.as_int(call.args[-1]) not in (0, False):
+    if sums.scope != "matrix" and nodes.as_int(call.args[sums_of(call) + 1]) not in (0, False):
         return f"it may clear {sums.name}"
     body = top_level(loop.body)
     if any(i != position and uses(s, sums.buffer) for i, s in enumerate(body)):
@@ -101,4 +124,4 @@ def _reason(analysis: Analysis, loop: Stmt, call: OpCall, position: int | None, 
 
 def sums_of(call: OpCall) -> int:
     """Return the position of the tile that a product adds to."""
-    return 2 if call.name == "gemm" else 3
+    return {"gemm": 2, "gemm_sp": 3, "gemm_scaled": 4}[call.name]

@@ -8,23 +8,26 @@ holds in every interleaving, not only in the executed one. Checked are
 - arrivals and bytes: each goes to the phase of its trip, and a phase ends with exactly those that belong to it;
 - waits: when a wait for phase ``p`` begins, phase ``p - 1`` has ended, and phase ``p + 1`` does not end before the wait
   passes. Then a wait by parity neither passes early nor waits for ever;
+- clusters: the blocks run side by side, each with objects and slots of its own; what one brings to another arrives in
+  the phase of its trip, and before the other one ends;
 - slots: a slot holds its trip's copies, complete and visible to the reading thread, and is not filled again before all
   reads of it;
 - the end: no phase is begun, and no copy in flight.
 
-Longer loops: if the state of all threads, barriers and slots at some trip equals the state ``stages`` trips later,
-renumbered, then a loop of more trips repeats what was executed.
+Longer loops: if the state of all threads, barriers and slots at some trip equals the state ``stages`` trips later, or a
+multiple of it, renumbered, then a loop of more trips repeats what was executed.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import lru_cache
 
 from tile_core.errors import Where
 from tile_core.errors.ops import UnbalancedSchedule
-from tile_core.simt.pipelining.ledger_run import Run, Unbalanced
-from tile_core.simt.pipelining.schedule import Expect, Issue, Schedule, Use, WaitPhase
+from tile_core.records import dataclass
+from tile_core.simt.pipelining.ledger_run import Run
+from tile_core.simt.pipelining.ledger_state import Unbalanced
+from tile_core.simt.pipelining.schedule import Arrive, Copy, Expect, Issue, Schedule, Use, WaitPhase
 
 
 @dataclass(frozen=True)
@@ -67,7 +70,7 @@ def imbalance_of(schedule: Schedule) -> Imbalance | None:
     if unknown is not None:
         return unknown
     ahead = _most_ahead(schedule)
-    longest = 2 * schedule.stages + ahead + 2
+    longest = 2 * schedule.stages + ahead + 2 + _late(schedule)
     constant = schedule.trips
     counts = range(longest + 1) if constant is None or constant > longest else (constant,)
     # Only copies of transactions complete without a thread.
@@ -87,12 +90,24 @@ def imbalance_of(schedule: Schedule) -> Imbalance | None:
 
 def _repeats(run: Run, stages: int, last: int) -> bool:
     """Whether the state at a trip is that of ``stages`` trips later, with neither at the end of the loop."""
-    return any(run.states[t] == run.states[t + stages] for t in range(1, last - stages))
+    return any(
+        run.states[t] == run.states[t + more] for more in range(stages, last, stages) for t in range(1, last - more)
+    )
+
+
+def _late(schedule: Schedule) -> int:
+    """Return how many trips more may go by until one repeats, where slots become free a trip later than they could.
+
+    A role then runs ahead by one slot less than there are: the pattern of both has the product of these numbers.
+    """
+    steps = [s for p in schedule.programs for s in p.trip]
+    late = len(schedule.programs) > 1 and any(isinstance(s, Arrive) and s.ahead < 0 for s in steps)
+    return schedule.stages * (schedule.stages - 1) if late else 0
 
 
 def _most_ahead(schedule: Schedule) -> int:
     """Return how many trips a step may be ahead of the last role: each role runs until the slots are full."""
-    if len(schedule.programs) > 1:
+    if len(schedule.programs) > 1 or schedule.blocks > 1:
         return schedule.stages
     steps = [s for p in schedule.programs for s in p.trip]
     return max((s.ahead for s in steps if isinstance(s, (Issue, Expect, WaitPhase, Use))), default=0)
@@ -108,6 +123,9 @@ def _unknown(schedule: Schedule) -> Imbalance | None:
             if role.overlaps(other):
                 return Imbalance(role.name, 0, f"it has threads of {other.name}")
     for group in schedule.groups:
+        apart = next((c for c in group.copies if c.together and not _covers(c, schedule.blocks)), None)
+        if apart is not None:
+            return Imbalance(apart.ring, 0, "the sets of blocks that bring it are not those of the cluster")
         missing = {c.ring for c in group.copies} - rings
         if missing:
             return Imbalance(min(missing), 0, f"{group.name} copies to it, but it is no ring")
@@ -122,3 +140,9 @@ def _unknown(schedule: Schedule) -> Imbalance | None:
             if isinstance(step, Issue) and step.group not in groups:
                 return Imbalance(step.group, 0, "it is issued, but it is no group")
     return None
+
+
+def _covers(copy: Copy, blocks: int) -> bool:
+    """Whether each block of the cluster is in one set, and brings an equal share."""
+    found = sorted(block for of in copy.together for block in of)
+    return found == list(range(blocks)) and all(copy.bytes % len(of) == 0 for of in copy.together)

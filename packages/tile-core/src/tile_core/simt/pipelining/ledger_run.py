@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from typing import Any
 
+from tile_core.simt.pipelining.ledger_state import Flight, Object, Thread, Unbalanced
 from tile_core.simt.pipelining.schedule import (
+    Arrival,
     Arrive,
     Commit,
+    Complete,
     CopyGroup,
     CountedGroups,
     Expect,
     InPlace,
     Issue,
-    RoleProgram,
+    Meet,
     Schedule,
     Step,
     Sync,
@@ -27,67 +29,6 @@ from tile_core.simt.pipelining.schedule import (
 
 #: Threads that execute together, where a schedule counts one arrival for each such group.
 _WARP = 32
-
-
-class Unbalanced(Exception):
-    """A check failed."""
-
-    def __init__(self, what: str, reason: str) -> None:
-        super().__init__(what, reason)
-        self.what, self.reason = what, reason
-
-
-@dataclass
-class _Thread:
-    """A thread that stands for several of a role.
-
-    Attributes
-    ----------
-    weight
-        How many it stands for.
-    clock
-        The events before its next one, as a set of bits.
-    open, groups
-        Copies that are in no group yet, and groups of copies in flight, oldest first.
-    uses
-        Uses that last: the event and the trip of each, oldest first.
-    """
-
-    number: int
-    program: RoleProgram
-    leads: bool
-    weight: int
-    clock: int = 0
-    trip: int = -1
-    at: int = -1
-    open: list[_Flight] = field(default_factory=list)
-    groups: list[list[_Flight]] = field(default_factory=list)
-    uses: list[tuple[int, int]] = field(default_factory=list)
-    waits: str = ""
-    done: bool = False
-
-
-@dataclass
-class _Flight:
-    """Copies that were issued together, for one slot."""
-
-    event: int
-    trip: int
-    group: CopyGroup
-    before: int
-
-
-@dataclass
-class _Object:
-    """One object of a barrier: the current phase, what it still needs, and the order of what it has got."""
-
-    phase: int = 0
-    arrivals: int = 0
-    bytes: int = 0
-    announced: int = 0
-    delivered: int = 0
-    clock: int = 0
-    ends: list[tuple[int, int]] = field(default_factory=list)
 
 
 class Run:
@@ -109,22 +50,28 @@ class Run:
     def __init__(self, schedule: Schedule, trips: int, late: bool, keep: bool = False) -> None:
         self.schedule, self.trips, self.late, self.keep = schedule, trips, late, keep
         self.events = 0
-        self.threads: list[_Thread] = []
-        for program in schedule.programs:
-            count = program.role.count
-            self.threads.append(_Thread(len(self.threads), program, True, 1))
-            if count > 1:
-                self.threads.append(_Thread(len(self.threads), program, False, count - 1))
+        self.threads: list[Thread] = []
+        self.blocks = range(schedule.blocks)
+        for block in self.blocks:
+            for program in schedule.programs:
+                count = program.role.count
+                self.threads.append(Thread(len(self.threads), program, True, 1, block))
+                if count > 1:
+                    self.threads.append(Thread(len(self.threads), program, False, count - 1, block))
         self.counts = {b.name: b.arrivals for b in schedule.barriers}
+        #: By block, name and slot.
         self.objects = {
-            (b.name, slot): _Object(arrivals=b.arrivals) for b in schedule.barriers for slot in range(schedule.stages)
-        }
-        #: By ring and slot: the copies that fill it by the thread that issued them, and the reads since then.
-        self.filled: dict[tuple[str, int], dict[int, _Flight]] = {}
-        self.reads: dict[tuple[str, int], list[int]] = {}
-        self.flying: list[_Flight] = []
-        self.transacted: list[_Flight] = []
-        self.waits: list[tuple[str, int, int, int]] = []
+            (block, b.name, slot): Object(arrivals=b.arrivals)
+            for block in self.blocks for b in schedule.barriers for slot in range(schedule.stages)
+        }  # fmt: skip
+        #: By block, ring and slot: the copies that fill it by the thread that issued them, and the reads since then.
+        self.filled: dict[tuple[int, str, int], dict[int, Flight]] = {}
+        self.reads: dict[tuple[int, str, int], list[int]] = {}
+        self.flying: list[Flight] = []
+        self.transacted: list[Flight] = []
+        self.waits: list[tuple[int, str, int, int, int]] = []
+        #: What threads do in other blocks: the block, the barrier, and the event.
+        self.sent: list[tuple[int, str, int]] = []
         self.states: dict[int, Any] = {}
 
     def go(self) -> None:
@@ -149,6 +96,8 @@ class Run:
                         waiting[thread.number] = step
                         break
                     moved = True
+                    if len(self.blocks) > 1:
+                        break  # blocks side by side: their states repeat soonest
             moved = self.meet(waiting) or moved
             if not moved and not self.deliver_one():
                 self.stuck(waiting)
@@ -156,7 +105,7 @@ class Run:
             pass
         self.finish()
 
-    def steps(self, thread: _Thread) -> Iterator[Step]:
+    def steps(self, thread: Thread) -> Iterator[Step]:
         """Yield the steps of a thread; a trip's steps name its trip by ``thread.trip``."""
         thread.trip = 0
         yield from thread.program.before
@@ -168,9 +117,9 @@ class Run:
         thread.trip = self.trips
         yield from thread.program.after
 
-    def execute(self, thread: _Thread, step: Step) -> bool:
+    def execute(self, thread: Thread, step: Step) -> bool:
         """Execute a step; return false if the thread has to wait."""
-        if isinstance(step, Sync):
+        if isinstance(step, (Sync, Meet)):
             thread.waits = "sync"
             return False
         trip = thread.trip + getattr(step, "ahead", 0)
@@ -191,56 +140,93 @@ class Run:
             return True
         elif isinstance(step, Issue):
             self.issue(thread, self.schedule.group(step.group), trip)
+        elif isinstance(step, Complete):
+            if thread.leads:
+                self.complete(thread, step.barrier, trip)
         elif isinstance(step, Expect):
             if thread.leads:
                 self.arrive(thread, step.barrier, trip, 1, step.bytes)
         elif isinstance(step, Arrive):
-            self.arrive(thread, step.barrier, trip, _arrivals(thread, step))
+            for block in self.schedule.partners(thread.block) if step.everywhere else (thread.block,):
+                self.arrive(thread, step.barrier, trip, _arrivals(thread, step), block=block)
         elif isinstance(step, WaitPhase):
-            return self.wait(thread, step.barrier, trip, step.lag)
+            return (step.alone and not thread.leads) or self.wait(thread, step.barrier, trip, step.lag)
         else:
             self.use(thread, step, trip)
         return True
 
     # Copies and slots
 
-    def issue(self, thread: _Thread, group: CopyGroup, trip: int) -> None:
-        """Issue a group's copies; for transactions, the first thread issues all."""
-        alone = isinstance(group.completion, Transactions) or group.issuer.count == 1
+    def issue(self, thread: Thread, group: CopyGroup, trip: int) -> None:
+        """Issue a group's copies; for transactions, the first thread issues all of its block."""
+        alone = isinstance(group.completion, (Transactions, Arrival)) or group.issuer.count == 1
         if alone and not thread.leads:
             return
-        slot = trip % self.schedule.stages
-        flight = _Flight(self.event(), trip, group, thread.clock)
-        for ring in dict.fromkeys(c.ring for c in group.copies):
-            for read in self.reads.get((ring, slot), ()):
+        sizes = dict.fromkeys((thread.block,), 0)
+        for c in group.copies:
+            partners = c.partners(thread.block)
+            for block in partners:
+                sizes[block] = sizes.get(block, 0) + c.bytes // len(partners)
+        for block, size in sizes.items():
+            arrives = group.completion.barrier if isinstance(group.completion, Arrival) else ""
+            self.fly(thread, Flight(self.event(), trip, group, thread.clock, block, size, arrives))
+
+    def complete(self, thread: Thread, name: str, trip: int) -> None:
+        """Let the uses of a thread arrive when they are complete."""
+        before = thread.clock
+        for event, _ in thread.uses:
+            before |= 1 << event
+        thread.uses = []
+        self.launch(thread, Flight(self.event(), trip, None, before, thread.block, 0, name))
+
+    def fly(self, thread: Thread, flight: Flight) -> None:
+        """Begin the copies of a thread to a block."""
+        block, trip, group, slot = flight.block, flight.trip, flight.group, flight.trip % self.schedule.stages
+        assert group is not None
+        for ring in dict.fromkeys(c.ring for c in group.copies if block in c.partners(thread.block)):
+            for read in self.reads.get((block, ring, slot), ()):
                 if not thread.clock >> read & 1:
                     raise Unbalanced(ring, f"slot {slot} is filled for trip {trip} while it may still be read")
-            parts = self.filled.setdefault((ring, slot), {})
+            parts = self.filled.setdefault((block, ring, slot), {})
             for old in parts.values():
                 if old.trip != trip and not thread.clock >> old.event & 1:
                     raise Unbalanced(ring, f"slot {slot} is filled for trip {trip} while a copy to it is in flight")
                 if old.trip == trip and parts.get(thread.number) is old:
                     raise Unbalanced(ring, f"slot {slot} is filled twice for trip {trip}")
-            self.filled[ring, slot] = {n: f for n, f in parts.items() if f.trip == trip} | {thread.number: flight}
-            self.reads[ring, slot] = []
+            parts = {n: f for n, f in parts.items() if f.trip == trip}
+            self.filled[block, ring, slot] = parts | {thread.number: flight}
+            self.reads[block, ring, slot] = []
         if isinstance(group.completion, InPlace):
             thread.clock |= 1 << flight.event
         elif isinstance(group.completion, CountedGroups):
             thread.open.append(flight)
-        elif self.late:
+        else:
+            if block != thread.block:  # its own thread has arrived in that phase
+                name, phase = group.completion.barrier, trip // self.schedule.stages
+                self.send(thread, block, name, flight.event)
+                self.certain(thread, (block, name, slot), phase, f"bytes of trip {trip}")
+            self.launch(thread, flight)
+
+    def launch(self, thread: Thread, flight: Flight) -> None:
+        """Let something go on by itself, which tells others when it is complete."""
+        if flight.arrives:
+            slot, phase = flight.trip % self.schedule.stages, flight.trip // self.schedule.stages
+            what = f"an arrival for trip {flight.trip}"
+            self.certain(thread, (flight.block, flight.arrives, slot), phase, what)
+        if self.late:
             self.transacted.append(flight)
             self.flying.append(flight)
         else:
             self.deliver(flight)
 
-    def use(self, thread: _Thread, step: Use, trip: int) -> None:
+    def use(self, thread: Thread, step: Use, trip: int) -> None:
         """Check that slots hold what the thread reads."""
         slot, event = trip % self.schedule.stages, self.event(None if step.lasts else thread)
         if step.lasts:
             thread.uses.append((event, trip))
         for ring in step.rings or [r.name for r in self.schedule.rings]:
-            parts = self.filled.get((ring, slot), {})
-            wanted = self.parts(ring)
+            parts = self.filled.get((thread.block, ring, slot), {})
+            wanted = self.parts(ring, thread.block)
             if any(f.trip != trip for f in parts.values()):
                 other = next(f.trip for f in parts.values() if f.trip != trip)
                 raise Unbalanced(ring, f"slot {slot} holds trip {other} when trip {trip} is read")
@@ -249,25 +235,32 @@ class Run:
             for flight in parts.values():
                 if not thread.clock >> flight.event & 1:
                     raise Unbalanced(ring, f"slot {slot} is read for trip {trip} before its copy is complete")
-            self.reads.setdefault((ring, slot), []).append(event)
+            self.reads.setdefault((thread.block, ring, slot), []).append(event)
 
-    def parts(self, ring: str) -> int:
-        """Return how many of the threads issue a part of a ring's copies."""
+    def parts(self, ring: str, block: int) -> int:
+        """Return how many of the threads issue a part of a ring's copies to a block."""
         for group in self.schedule.groups:
-            if any(c.ring == ring for c in group.copies):
-                return 1 if isinstance(group.completion, Transactions) else min(2, group.issuer.count)
+            for c in group.copies:
+                if c.ring == ring:
+                    several = 1 if isinstance(group.completion, (Transactions, Arrival)) else min(2, group.issuer.count)
+                    return several * len(c.partners(block))
         raise Unbalanced(ring, "nothing is copied to it")
 
     # Barriers
 
-    def arrive(self, thread: _Thread, name: str, trip: int, arrivals: int, announced: int = 0) -> None:
-        """Arrive for a trip."""
+    def arrive(
+        self, thread: Thread, name: str, trip: int, arrivals: int, announced: int = 0, block: int | None = None
+    ) -> None:
+        """Arrive for a trip, in another block than the thread's if that is given."""
         if not arrivals:
             return
-        thread.clock |= 1 << self.event()
+        event = self.event(thread)
+        if block not in (None, thread.block):
+            self.send(thread, block, name, event)
         slot, phase = trip % self.schedule.stages, trip // self.schedule.stages
-        found = self.objects[name, slot]
-        self.certain(thread, name, slot, phase, f"an arrival for trip {trip}")
+        key = (thread.block if block is None else block, name, slot)
+        found = self.objects[key]
+        self.certain(thread, key, phase, f"an arrival for trip {trip}")
         if arrivals > found.arrivals:
             total = self.counts[name] - found.arrivals + arrivals
             raise Unbalanced(name, f"phase {phase} of slot {slot} gets {total} arrivals of {self.counts[name]}")
@@ -275,28 +268,35 @@ class Run:
         found.bytes += announced
         found.announced += announced
         found.clock |= thread.clock
-        self.end(name, slot)
+        self.end(key)
 
-    def wait(self, thread: _Thread, name: str, trip: int, lag: int) -> bool:
+    def send(self, thread: Thread, block: int, name: str, event: int) -> None:
+        """Note what a thread does in another block, whose objects have to exist by then, and still."""
+        if not thread.met:
+            raise Unbalanced(name, f"block {thread.block} uses the objects of block {block} before the blocks meet")
+        self.sent.append((block, name, event))
+
+    def wait(self, thread: Thread, name: str, trip: int, lag: int) -> bool:
         """Pass if the phase has ended."""
         slot, phase = trip % self.schedule.stages, trip // self.schedule.stages - lag
         if phase < 0:
             if lag == 0 or phase < -1:
                 raise Unbalanced(name, f"a wait names phase {phase} of slot {slot}")
-            self.waits.append((name, slot, phase, self.event(thread)))
+            self.waits.append((thread.block, name, slot, phase, self.event(thread)))
             return True
-        found = self.objects[name, slot]
-        self.certain(thread, name, slot, phase, f"a wait for phase {phase}")
+        key = (thread.block, name, slot)
+        found = self.objects[key]
+        self.certain(thread, key, phase, f"a wait for phase {phase}")
         if found.phase <= phase:
             thread.waits = name
             return False
         thread.clock |= found.ends[phase][1] | 1 << found.ends[phase][0]
-        self.waits.append((name, slot, phase, self.event(thread)))
+        self.waits.append((*key, phase, self.event(thread)))
         return True
 
-    def certain(self, thread: _Thread, name: str, slot: int, phase: int, what: str) -> None:
+    def certain(self, thread: Thread, key: tuple[int, str, int], phase: int, what: str) -> None:
         """Require that the phase before a phase has ended before an event, in every interleaving."""
-        found = self.objects[name, slot]
+        found, (_, name, slot) = self.objects[key], key
         if found.phase > phase and "arrival" in what:
             raise Unbalanced(name, f"{what} comes when phase {found.phase} of slot {slot} has begun")
         if phase == 0:
@@ -304,30 +304,37 @@ class Run:
         if found.phase < phase or not thread.clock >> found.ends[phase - 1][0] & 1:
             raise Unbalanced(name, f"{what} of slot {slot} may come before phase {phase - 1} has ended")
 
-    def deliver(self, flight: _Flight) -> None:
+    def deliver(self, flight: Flight) -> None:
         """Complete copies of transactions."""
-        completion = flight.group.completion
-        assert isinstance(completion, Transactions)
+        name = flight.barrier
         slot, phase = flight.trip % self.schedule.stages, flight.trip // self.schedule.stages
-        found = self.objects[completion.barrier, slot]
+        key = (flight.block, name, slot)
+        found = self.objects[key]
         if found.phase != phase:
             what = f"the bytes of trip {flight.trip} come in phase {found.phase} of slot {slot}"
-            raise Unbalanced(completion.barrier, f"{what}, not in phase {phase}: it ended without them")
-        found.bytes -= flight.group.bytes
-        found.delivered += flight.group.bytes
+            raise Unbalanced(name, f"{what}, not in phase {phase}: it ended without them")
+        if flight.arrives and not found.arrivals:
+            raise Unbalanced(name, f"phase {phase} of slot {slot} gets more than {self.counts[name]} arrivals")
+        if flight.arrives:
+            found.arrivals -= 1
+        else:
+            found.bytes -= flight.bytes
+            found.delivered += flight.bytes
         found.clock |= flight.before | 1 << flight.event
-        self.end(completion.barrier, slot)
+        self.end(key)
 
     def deliver_one(self) -> bool:
         """Complete the oldest copies in flight, if there are any."""
         if not self.flying:
             return False
-        self.deliver(self.flying.pop(0))
+        oldest = min(self.flying, key=lambda f: (f.trip, f.block))
+        self.flying = [f for f in self.flying if f is not oldest]
+        self.deliver(oldest)
         return True
 
-    def end(self, name: str, slot: int) -> None:
+    def end(self, key: tuple[int, str, int]) -> None:
         """End an object's phase if it is complete."""
-        found = self.objects[name, slot]
+        found, (_, name, _) = self.objects[key], key
         if found.arrivals == 0 and found.bytes == 0:
             found.ends.append((self.event(), found.clock))
             found.phase += 1
@@ -337,16 +344,19 @@ class Run:
     # Threads together
 
     def meet(self, waiting: dict[int, Step]) -> bool:
-        """Let the threads of a role go on when all of them stand at a barrier of the role."""
+        """Let threads go on when all of a role stand at a barrier of the role, or all of the cluster at its own."""
         moved = False
-        for program in self.schedule.programs:
-            mine = [t for t in self.threads if t.program is program]
-            if all(isinstance(waiting.get(t.number), Sync) for t in mine):
+        roles = [
+            (Sync, [t for t in self.threads if t.program is program and t.block == block])
+            for block in self.blocks for program in self.schedule.programs
+        ]  # fmt: skip
+        for kind, mine in [*roles, (Meet, self.threads)]:
+            if all(isinstance(waiting.get(t.number), kind) for t in mine):
                 clock = 0
                 for t in mine:
                     clock |= t.clock
                 for t in mine:
-                    t.clock = clock
+                    t.clock, t.met = clock, t.met or kind is Meet
                     del waiting[t.number]
                 moved = True
         return moved
@@ -358,13 +368,13 @@ class Run:
             if isinstance(step, WaitPhase):
                 trip = thread.trip + step.ahead
                 slot, phase = trip % self.schedule.stages, trip // self.schedule.stages - step.lag
-                found = self.objects[step.barrier, slot]
+                found = self.objects[thread.block, step.barrier, slot]
                 reason = self.lacks(step.barrier, found)
                 raise Unbalanced(step.barrier, f"a wait for phase {phase} of slot {slot} never passes: {reason}")
         names = ", ".join(t.program.role.name for t in self.threads if t.number in waiting)
         raise Unbalanced(names, "some of its threads wait at a barrier that others never reach")
 
-    def lacks(self, name: str, found: _Object) -> str:
+    def lacks(self, name: str, found: Object) -> str:
         """Say what an object's phase lacks."""
         if found.arrivals:
             return f"it gets {self.counts[name] - found.arrivals} of {self.counts[name]} arrivals"
@@ -372,31 +382,35 @@ class Run:
 
     def finish(self) -> None:
         """Check what is left at the end, and that no phase ended before waits for the one before it had passed."""
-        for (name, slot), found in self.objects.items():
+        for (_, name, slot), found in self.objects.items():
             if found.arrivals != self.counts[name] or found.bytes:
                 lacks = self.lacks(name, found)
                 raise Unbalanced(name, f"phase {found.phase} of slot {slot} is open at the end: {lacks}")
         for thread in self.threads:
             left = [f for group in [*thread.groups, thread.open] for f in group if not thread.clock >> f.event & 1]
             if left:
-                raise Unbalanced(left[0].group.name, f"the copies of trip {left[0].trip} are never waited for")
+                raise Unbalanced(left[0].name, f"the copies of trip {left[0].trip} are never waited for")
             if thread.uses:
                 raise Unbalanced(self.schedule.loop, f"the use of trip {thread.uses[0][1]} is never waited for")
-        waited = 0
+        waited = [0 for _ in self.blocks]
         for thread in self.threads:
-            waited |= thread.clock
+            waited[thread.block] |= thread.clock
         for flight in self.transacted:
-            if not waited >> flight.event & 1:
-                raise Unbalanced(flight.group.name, f"the copies of trip {flight.trip} are never waited for")
-        for name, slot, phase, event in self.waits:
-            ends = self.objects[name, slot].ends
+            if not waited[flight.block] >> flight.event & 1:
+                what = "copies" if flight.group is not None else "uses"
+                raise Unbalanced(flight.name, f"the {what} of trip {flight.trip} are never waited for")
+        for block, name, event in self.sent:
+            if not waited[block] >> event & 1:
+                raise Unbalanced(name, f"block {block} may end before another one has used its objects")
+        for block, name, slot, phase, event in self.waits:
+            ends = self.objects[block, name, slot].ends
             if phase + 1 < len(ends) and not ends[phase + 1][1] >> event & 1:
                 reason = f"phase {phase + 1} of slot {slot} may end while a thread waits for phase {phase}"
                 raise Unbalanced(name, reason)
 
     # State
 
-    def event(self, thread: _Thread | None = None) -> int:
+    def event(self, thread: Thread | None = None) -> int:
         """Return the number of a new event, one of a thread if that is given."""
         number = self.events
         self.events += 1
@@ -412,7 +426,7 @@ class Run:
         def known(event: int) -> tuple[bool, ...]:
             return tuple(bool(t.clock >> event & 1) for t in self.threads)
 
-        def trips(flights: list[_Flight]) -> tuple[int, ...]:
+        def trips(flights: list[Flight]) -> tuple[int, ...]:
             return tuple(f.trip - trip for f in flights)
 
         threads = tuple(
@@ -421,20 +435,22 @@ class Run:
         )
         objects = tuple(
             (
-                (slot - trip) % stages, name, o.phase - base + (slot < trip % stages), o.arrivals, o.bytes,
+                block, (slot - trip) % stages, name, o.phase - base + (slot < trip % stages), o.arrivals, o.bytes,
                 known(o.ends[-1][0]) if o.ends else (),
             )
-            for (name, slot), o in self.objects.items()
+            for (block, name, slot), o in self.objects.items()
         )  # fmt: skip
         slots = tuple(
-            (ring, (slot - trip) % stages, tuple((n, f.trip - trip, known(f.event)) for n, f in sorted(parts.items())),
-             tuple(known(r) for r in self.reads[ring, slot]))
-            for (ring, slot), parts in self.filled.items()
+            (block, ring, (slot - trip) % stages,
+             tuple((n, f.trip - trip, known(f.event)) for n, f in sorted(parts.items())),
+             tuple(known(r) for r in self.reads[block, ring, slot]))
+            for (block, ring, slot), parts in self.filled.items()
         )  # fmt: skip
-        return threads, tuple(sorted(objects)), tuple(sorted(slots)), tuple(f.trip - trip for f in self.flying)
+        flying = tuple(sorted((f.block, f.trip - trip, f.arrives) for f in self.flying))
+        return threads, tuple(sorted(objects)), tuple(sorted(slots)), flying
 
 
-def _arrivals(thread: _Thread, step: Arrive) -> int:
+def _arrivals(thread: Thread, step: Arrive) -> int:
     """Return how many arrivals the threads that a thread stands for make."""
     if step.each == "thread":
         return thread.weight

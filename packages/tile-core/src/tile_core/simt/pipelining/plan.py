@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field, replace
 from math import prod
 from typing import Any
 
@@ -14,29 +14,25 @@ from tile_core.ir.visit import annotation
 from tile_core.layout.base import LayoutMap
 from tile_core.lowering.variant import Accept, Reject
 from tile_core.ops.base import OpCall
-from tile_core.simt.pipelining.dependences import Analysis, Candidate
+from tile_core.records import dataclass
+from tile_core.simt.pipelining.clusters import ChosenCluster, sets_of
+from tile_core.simt.pipelining.dependences import Analysis, Candidate, top_level
 from tile_core.simt.pipelining.lasting import Product
+from tile_core.simt.pipelining.overlap import OverlapPlan
+from tile_core.simt.pipelining.programs import TimedGroup, Turn, in_cluster, lasting, overlapping, taking_turns, uniform
 from tile_core.simt.pipelining.schedule import (
-    Commit,
     Copy,
     CopyGroup,
     CountedGroups,
-    Expect,
     InPlace,
-    Issue,
     PhaseBarrier,
     Ring,
     RoleProgram,
     Schedule,
-    Step,
-    Sync,
     Transactions,
-    Use,
-    WaitGroups,
-    WaitPhase,
-    WaitUses,
 )
 from tile_core.simt.role import Role
+from tile_core.simt.variant import SimtCall
 
 CanCopy = Callable[[OpCall], "Accept | Reject | bool"]
 
@@ -51,7 +47,7 @@ ASKED_LAYOUT = "asked_layout"
 
 _PLANNED = (COMPLETION, LAYOUT, ALIGN)
 
-_BARRIER = "arrived"
+_BARRIER, _FREE = "arrived", "free"
 
 
 @dataclass(frozen=True)
@@ -76,6 +72,12 @@ class LoopPlan:
         By ring the layout of a slot, where a copy needs one.
     product
         The product that lasts beyond its trip, if one does.
+    overlap
+        How its trips overlap, if they do.
+    together
+        How the blocks of a cluster bring tiles together, if they do.
+    thread
+        The variable of a thread's number in the block, which is needed then.
     """
 
     loop: Any
@@ -86,6 +88,9 @@ class LoopPlan:
     facts: Mapping[Any, Mapping[str, Any]]
     slots: Mapping[Any, LayoutMap] = field(default_factory=dict)
     product: Product | None = None
+    overlap: OverlapPlan | None = None
+    together: ChosenCluster | None = None
+    thread: Any = None
 
     @property
     def moved(self) -> set[int]:
@@ -127,6 +132,7 @@ def choose(
     """
     chosen: list[Candidate] = []
     kept: list[tuple[str, str]] = []
+    ranges = analysis.ranges(original)
     facts: dict[Any, Mapping[str, Any]] = {}
     notes: list[tuple[str, str]] = []
     for candidate in analysis.candidates(loop):
@@ -134,7 +140,8 @@ def choose(
         if not reason and candidate.source_name in safe_values:
             reason = f"reads outside of {candidate.source_name} do not give zero"
         if not reason:
-            answer = can_copy(candidate.call)
+            call = candidate.call
+            answer = can_copy(SimtCall(call.name, call.args, call.attrs, call.where, call.span, ranges=ranges))
             if isinstance(answer, Accept):
                 facts[candidate.buffer] = answer.facts
                 notes += [(str(candidate.buffer.name), answer.note)] if answer.note else []
@@ -157,7 +164,8 @@ def plan_loop(
     rings: Mapping[Any, BufferVar],
     threads: int,
     name: Callable[[str], str],
-    product: Product | None = None,
+    product: Product | OverlapPlan | None = None,
+    together: ChosenCluster | None = None,
 ) -> LoopPlan:
     """Return the plan of a loop whose copies are chosen.
 
@@ -172,33 +180,93 @@ def plan_loop(
     name
         Makes a name that the program does not have.
     product
-        The product that lasts beyond its trip, if one does.
+        The product that lasts beyond its trip, or how trips overlap, if one does or they do.
+    together
+        How the blocks of a cluster bring tiles together, if they do.
     """
     block = Role("the block", 0, threads)
-    copies: dict[str, list[Candidate]] = {}
-    for candidate in choice.chosen:
-        kind = str(choice.facts.get(candidate.buffer, {}).get(COMPLETION, GROUP))
-        copies.setdefault(kind, []).append(candidate)
+    overlap = product if isinstance(product, OverlapPlan) else None
     stages, trips = stages_of(loop), nodes.as_int(loop.extent)
-    made = {str(b.name): Ring(str(r.name), _bytes(nodes.element_type(b), nodes.shape_of(b))) for b, r in rings.items()}
-    barrier = PhaseBarrier(name(f"{loop.loop_var.name}_{_BARRIER}"), 1) if TRANSACTIONS in copies else None
-    barriers = () if barrier is None else (barrier,)
-    groups = []
-    for kind, members in copies.items():
-        moved = tuple(
-            Copy(c.source_name, made[str(c.buffer.name)].name, _bytes(c.call.args[1].dtype, c.call.args[1].extents))
-            for c in members
-        )
-        if kind == TRANSACTIONS and barrier is not None:
-            groups.append(CopyGroup(kind, moved, block.leader, Transactions(barrier.name)))
-        else:
-            groups.append(CopyGroup(kind, moved, block, InPlace() if kind == PLACE else CountedGroups()))
-    program = (_uniform if product is None else _lasting)(block, stages, tuple(groups))
+    made = {str(b.name): Ring(str(r.name), bytes_of(r) // max(stages, 1)) for b, r in rings.items()}
+    turns = _turns(loop, choice, overlap, threads, name)
+    issuer = turns[-1].role.leader if turns else block.leader
+    groups, copies, barriers = _groups(loop, choice, overlap, made, (block, issuer), name)
+    plain = tuple(g.group for g in groups)
+    shares = together is not None and not together.halves
+    blocks = prod(together.offer.cluster) if together is not None and shares else 1
+    programs: tuple[RoleProgram, ...]
+    if together is not None and shares:
+        free = name(f"{loop.loop_var.name}_{_FREE}")
+        programs = (in_cluster(block, stages, plain, free, together.each),)
+    elif turns:
+        programs = taking_turns(turns, stages, groups)
+        barriers += [PhaseBarrier(t.barrier, t.arrivals) for t in turns]
+    elif overlap is not None and overlap.tails:
+        programs = (overlapping(block, stages, groups),)
+    else:
+        programs = ((lasting if isinstance(product, Product) else uniform)(block, stages, plain),)
     number = trips if isinstance(trips, int) else None
-    facts = (str(loop.loop_var.name), stages, number, tuple(made.values()), tuple(groups), (program,), barriers)
+    facts = (str(loop.loop_var.name), stages, number, tuple(made.values()), plain, programs, tuple(barriers), blocks)
+    schedule = Schedule(*facts)
+    if together is not None and shares:
+        arriving = threads if together.each == "thread" else threads // together.width
+        freed = PhaseBarrier(free, arriving * len(schedule.partners(0)))
+        schedule = replace(schedule, barriers=(*schedule.barriers, freed))
     attributes = {b: {k: v for k, v in f.items() if k not in _PLANNED} for b, f in choice.facts.items()}
     slots = {rings[b]: f[LAYOUT] for b, f in choice.facts.items() if LAYOUT in f}
-    return LoopPlan(loop, Schedule(*facts), copies, binds, rings, attributes, slots, product)
+    lasts = None if isinstance(product, OverlapPlan) else product
+    return LoopPlan(loop, schedule, copies, binds, rings, attributes, slots, lasts, overlap, together)
+
+
+def _turns(
+    loop: Stmt, choice: CopiesAhead, overlap: OverlapPlan | None, threads: int, name: Callable[[str], str]
+) -> list[Turn]:
+    """Return the groups of threads that take turns; none if they do not."""
+    kinds = {choice.facts.get(c.buffer, {}).get(COMPLETION, GROUP) for c in choice.chosen}
+    if overlap is None or not overlap.turn or kinds != {TRANSACTIONS}:
+        return []
+    count = threads // overlap.turn
+    roles = [Role(f"group {i}", i * overlap.turn, overlap.turn) for i in range(count)]
+    if count < 2:
+        return []
+    size = overlap.turn
+    return [Turn(r, name(f"{loop.loop_var.name}_turn"), size * (1 + (r is roles[-1]))) for r in roles]
+
+
+def _groups(
+    loop: Stmt, choice: CopiesAhead, overlap: OverlapPlan | None, made: Mapping[str, Ring], issuers: tuple[Role, Role],
+    name: Callable[[str], str],
+) -> tuple[list[TimedGroup], dict[str, list[Candidate]], list[PhaseBarrier]]:  # fmt: skip
+    """Return the groups of copies, the copies of each, and the barriers of those that are transactions."""
+    buffers = {c.buffer for c in choice.chosen}
+    late, soon = (set(), buffers) if overlap is None else overlap.rings(top_level(loop.body), buffers)
+    members: dict[tuple[str, bool, bool], list[Candidate]] = {}
+    for c in choice.chosen:
+        kind = str(choice.facts.get(c.buffer, {}).get(COMPLETION, GROUP))
+        members.setdefault((kind, c.buffer in late, c.buffer in soon or c.buffer not in late), []).append(c)
+    block, leader = issuers
+    barriers: list[PhaseBarrier] = []
+    groups: list[TimedGroup] = []
+    copies: dict[str, list[Candidate]] = {}
+    for (kind, is_late, is_soon), of in members.items():
+        moved = tuple(
+            Copy(
+                c.source_name,
+                made[str(c.buffer.name)].name,
+                _bytes(c.call.args[1].dtype, c.call.args[1].extents),
+                sets_of(c.call)[1],
+            )
+            for c in of
+        )
+        called = f"{kind} of the tail{' too' * is_soon}" if is_late else kind
+        copies[called] = of
+        if kind == TRANSACTIONS:
+            barriers.append(PhaseBarrier(name(f"{loop.loop_var.name}_{_BARRIER}"), 1))
+            group = CopyGroup(called, moved, leader, Transactions(barriers[-1].name))
+        else:
+            group = CopyGroup(called, moved, block, InPlace() if kind == PLACE else CountedGroups())
+        groups.append(TimedGroup(group, is_late, is_soon))
+    return groups, copies, barriers
 
 
 def stages_of(loop: Stmt) -> int:
@@ -207,48 +275,9 @@ def stages_of(loop: Stmt) -> int:
     return min(stages, trips) if isinstance(trips, int) else stages
 
 
-def _uniform(block: Role, stages: int, groups: tuple[CopyGroup, ...]) -> RoleProgram:
-    """Return the steps of a block whose threads do all things together.
-
-    The copies of trip ``stages - 1`` ahead go to the slot of the trip before: the barrier of the block after the waits
-    says both that all threads' copies are there and that nobody reads that slot any more.
-    """
-    before = tuple(step for turn in range(stages - 1) for step in _issue(groups, turn))
-    after: tuple[Step, ...] = (WaitGroups(0), Sync()) if _counted(groups) else (Sync(),)
-    return RoleProgram(block, before, (*_waits(groups, stages), Sync(), *_issue(groups, stages - 1), Use()), after)
-
-
-def _lasting(block: Role, stages: int, groups: tuple[CopyGroup, ...]) -> RoleProgram:
-    """Return the steps of such a block if the use of a trip lasts until that of the next trip has begun.
-
-    A trip begins its use before it waits for the one before: the units that compute always have work. Only then is the
-    slot of the trip before free, and the barrier of the block behind that wait says so to all threads.
-    """
-    before = tuple(step for turn in range(stages - 1) for step in _issue(groups, turn))
-    arrived = () if all(isinstance(g.completion, Transactions) for g in groups) else (Sync(),)
-    trip = (*_waits(groups, stages), *arrived, Use(lasts=True), WaitUses(1), Sync(), *_issue(groups, stages - 1))
-    rest: tuple[Step, ...] = (WaitGroups(0), Sync()) if _counted(groups) else (Sync(),)
-    return RoleProgram(block, (*before, WaitUses(0)), trip, (WaitUses(0), *rest))
-
-
-def _issue(groups: tuple[CopyGroup, ...], ahead: int) -> tuple[Step, ...]:
-    """Return the steps that begin the copies of a trip."""
-    steps: list[Step] = []
-    for group in groups:
-        if isinstance(group.completion, Transactions):
-            steps.append(Expect(group.completion.barrier, group.bytes, ahead))
-        steps.append(Issue(group.name, ahead))
-    return (*steps, Commit()) if _counted(groups) else tuple(steps)
-
-
-def _waits(groups: tuple[CopyGroup, ...], stages: int) -> tuple[Step, ...]:
-    """Return the steps that wait for the copies of the current trip."""
-    counted = (WaitGroups(stages - 2),) if _counted(groups) else ()
-    return (*counted, *(WaitPhase(g.completion.barrier) for g in groups if isinstance(g.completion, Transactions)))
-
-
-def _counted(groups: tuple[CopyGroup, ...]) -> bool:
-    return any(isinstance(g.completion, CountedGroups) for g in groups)
+def bytes_of(buffer: BufferVar) -> int:
+    """Return the bytes of a buffer; 0 if its extents are not known."""
+    return _bytes(nodes.element_type(buffer), nodes.shape_of(buffer))
 
 
 def _bytes(dtype: str, extents: Sequence[Any]) -> int:

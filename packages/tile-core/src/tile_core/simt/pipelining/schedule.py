@@ -6,9 +6,9 @@ uses slot ``t % stages`` of each ring, and phase ``t // stages`` of the slot's b
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
 
+from tile_core.records import dataclass
 from tile_core.simt.role import Role
 
 
@@ -38,11 +38,19 @@ class Copy:
         Names of the tensor and the ring.
     bytes
         That it writes, parts outside of the source included.
+    together
+        Sets of blocks of the cluster; those of a set bring the same tile to all of them, each a share of it. No sets if
+        each block brings its own.
     """
 
     source: str
     ring: str
     bytes: int
+    together: tuple[tuple[int, ...], ...] = ()
+
+    def partners(self, block: int) -> tuple[int, ...]:
+        """Return the blocks to which one brings its share, itself among them."""
+        return next((of for of in self.together if block in of), (block,))
 
 
 @dataclass(frozen=True)
@@ -77,7 +85,23 @@ class Transactions:
         return f"bytes counted by {self.barrier}"
 
 
-Completion = InPlace | CountedGroups | Transactions
+@dataclass(frozen=True)
+class Arrival:
+    """One arrival at the current phase of a barrier says that all of a group is complete.
+
+    Attributes
+    ----------
+    barrier
+        Its name.
+    """
+
+    barrier: str
+
+    def __str__(self) -> str:
+        return f"an arrival at {self.barrier}"
+
+
+Completion = InPlace | CountedGroups | Transactions | Arrival
 
 
 @dataclass(frozen=True)
@@ -157,25 +181,44 @@ class Expect:
 
 @dataclass(frozen=True)
 class Arrive:
-    """Each thread, one thread of each warp, or one of the role arrives for a trip, if that exists."""
+    """Each thread, one thread of each warp, or one of the role arrives for a trip, if that exists.
+
+    Attributes
+    ----------
+    everywhere
+        Whether in all blocks that bring something to its slots (``Schedule.partners``), or in its own only.
+    """
 
     barrier: str
     each: Each = "thread"
     ahead: int = 0
+    everywhere: bool = False
 
 
 @dataclass(frozen=True)
 class WaitPhase:
-    """Each thread waits for the phase of a trip, if that exists, or one ``lag`` phases earlier: of none it passes."""
+    """Each thread waits for the phase of a trip, if that exists, or one ``lag`` phases earlier: of none it passes.
+
+    Attributes
+    ----------
+    alone
+        Whether only the role's first thread does, which issues the copies of that trip then.
+    """
 
     barrier: str
     ahead: int = 0
     lag: int = 0
+    alone: bool = False
 
 
 @dataclass(frozen=True)
 class Sync:
     """All threads of the role wait for each other."""
+
+
+@dataclass(frozen=True)
+class Meet:
+    """All threads of all blocks of the cluster wait for each other."""
 
 
 @dataclass(frozen=True)
@@ -194,13 +237,21 @@ class Use:
 
 
 @dataclass(frozen=True)
+class Complete:
+    """The role's first thread goes on; it arrives for a trip, if that exists, when its uses that last are complete."""
+
+    barrier: str
+    ahead: int = 0
+
+
+@dataclass(frozen=True)
 class WaitUses:
     """Each thread waits until at most ``pending`` of its uses that last are in flight."""
 
     pending: int
 
 
-Step = Issue | Commit | WaitGroups | Expect | Arrive | WaitPhase | Sync | Use | WaitUses
+Step = Issue | Commit | WaitGroups | Expect | Arrive | WaitPhase | Sync | Meet | Use | Complete | WaitUses
 
 
 @dataclass(frozen=True)
@@ -216,7 +267,7 @@ class RoleProgram:
     trip
         Steps of each trip, relative to it.
     after
-        Steps after the loop; they name no trips.
+        Steps after the loop; their trips count from the number of trips, so the last trip is -1.
     """
 
     role: Role
@@ -241,6 +292,8 @@ class Schedule:
         What its steps name.
     programs
         The roles and their steps; no thread has two roles.
+    blocks
+        Of the cluster, which have the same programs, and rings and barriers of their own.
     """
 
     loop: str
@@ -250,10 +303,16 @@ class Schedule:
     groups: tuple[CopyGroup, ...]
     programs: tuple[RoleProgram, ...]
     barriers: tuple[PhaseBarrier, ...] = ()
+    blocks: int = 1
 
     def group(self, name: str) -> CopyGroup:
         """Return the group of a name."""
         return next(g for g in self.groups if g.name == name)
+
+    def partners(self, block: int) -> tuple[int, ...]:
+        """Return the blocks that bring something to the slots of one, which are those to which it does; itself too."""
+        copies = [c for g in self.groups for c in g.copies]
+        return tuple(sorted({block, *(other for c in copies for other in c.partners(block))}))
 
     def lines(self) -> list[str]:
         """Return a description, one line for each group, barrier and role."""
@@ -261,12 +320,30 @@ class Schedule:
             f"{g.name}: {', '.join(c.ring for c in g.copies)}, {g.bytes} bytes a trip by {g.issuer}: {g.completion}"
             for g in self.groups
         ]
+        found += [
+            f"{c.ring}: {_named(c.together)} of a cluster bring it together"
+            for c in (c for g in self.groups for c in g.copies)
+            if c.together
+        ]
         found += [f"{b.name}: {self.stages} barriers of {_count(b.arrivals, 'arrival')}" for b in self.barriers]
         for p in self.programs:
             for when, steps in (("before", p.before), ("each trip", p.trip), ("after", p.after)):
                 if steps:
                     found.append(f"{p.role.name}, {when}: {'; '.join(map(step_text, steps))}")
         return found
+
+
+def turns_of(schedule: Schedule) -> set[str]:
+    """Return the barriers at which some threads give a turn to others: those that count no copies, and free no slot."""
+    counting = {g.completion.barrier for g in schedule.groups if isinstance(g.completion, (Transactions, Arrival))}
+    freeing = {s.barrier for p in schedule.programs for s in p.trip if isinstance(s, WaitPhase) and s.lag}
+    return {b.name for b in schedule.barriers} - counting - freeing
+
+
+def taking(schedule: Schedule) -> list[RoleProgram]:
+    """Return the programs of the threads that take turns."""
+    turns = turns_of(schedule)
+    return [p for p in schedule.programs if any(isinstance(s, WaitPhase) and s.barrier in turns for s in p.trip)]
 
 
 def step_text(step: Step) -> str:
@@ -279,18 +356,28 @@ def step_text(step: Step) -> str:
         return f"wait for all but {_count(step.pending, 'use')}" if step.pending else "wait for all uses"
     if isinstance(step, Sync):
         return "sync"
-    at = f" of trip +{step.ahead}" if step.ahead else ""
+    if isinstance(step, Meet):
+        return "meet the other blocks"
+    at = f" of trip {step.ahead:+}" if step.ahead else ""
     if isinstance(step, Issue):
         return f"issue {step.group}{at}"
+    if isinstance(step, Complete):
+        return f"arrive at {step.barrier}{at} when these uses are complete"
     if isinstance(step, Expect):
         return f"expect {step.bytes} bytes at {step.barrier}{at}"
     if isinstance(step, Arrive):
-        return f"arrive at {step.barrier}{at}, one a {step.each}"
+        where = " in all blocks that fill slots here" if step.everywhere else ""
+        return f"arrive at {step.barrier}{where}{at}, one a {step.each}"
     if isinstance(step, WaitPhase):
-        return f"wait for {step.barrier}{at}" + (f", {_count(step.lag, 'phase')} earlier" if step.lag else "")
+        earlier = f", {_count(step.lag, 'phase')} earlier" if step.lag else ""
+        return f"wait for {step.barrier}{at}{earlier}" + (", the first thread" if step.alone else "")
     lasts = ", which lasts until waited for" if step.lasts else ""
     return f"use {', '.join(step.rings) or 'the slots'}{at}{lasts}"
 
 
 def _count(n: int, what: str) -> str:
     return f"{n} {what}" if n == 1 else f"{n} {what}s"
+
+
+def _named(sets: tuple[tuple[int, ...], ...]) -> str:
+    return "; ".join(f"blocks {', '.join(map(str, of))}" for of in sets)

@@ -7,118 +7,64 @@ Copies that cannot be moved stay in place.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from math import prod
 from typing import Any
 
 from tile_core.analysis.flow import jumps_of
 from tile_core.compat.tvm import tirx
 from tile_core.compat.types import BufferVar, Stmt
-from tile_core.errors.base import Where
+from tile_core.dtypes import DTYPES
 from tile_core.ir import nodes
 from tile_core.ir.grammar import PRIVATE
 from tile_core.ir.visit import StmtRewriter, annotation, collect, role
 from tile_core.layout.base import LayoutMap
+from tile_core.lowering.variant import Accept, Reject
 from tile_core.ops.base import OpCall, View, is_op
-from tile_core.simt.pipelining.dependences import Analysis, uses
-from tile_core.simt.pipelining.lasting import Product, lasting_product
+from tile_core.simt.pipelining.allocations import Allocations, Moved
+from tile_core.simt.pipelining.clusters import ChosenCluster, Clustering, halved, is_alone, marked, together_of
+from tile_core.simt.pipelining.copier import with_copier, write_copier
+from tile_core.simt.pipelining.dependences import Analysis, top_level
+from tile_core.simt.pipelining.issuers import issuer_reason, of_tiles, with_issuer, write_issued
+from tile_core.simt.pipelining.lasting import Product, lasting_product, products_of, sums_of
 from tile_core.simt.pipelining.ledger import require_balanced
+from tile_core.simt.pipelining.overlap import TURN, Candidates, CanOverlap, OverlapPlan, overlap_of, within_trips
+from tile_core.simt.pipelining.overlap_writer import write_overlapping
 from tile_core.simt.pipelining.plan import (
     ALIGN,
     COMPLETION,
     REGISTERS,
+    TRANSACTIONS,
     CanCopy,
     CopiesAhead,
     LoopPlan,
+    bytes_of,
     choose,
     plan_loop,
     stages_of,
 )
-from tile_core.simt.pipelining.schedule import Schedule
+from tile_core.simt.pipelining.report import LoopReport, PipelineReport
 from tile_core.simt.pipelining.staging import groups_of, not_staged, write_staged
+from tile_core.simt.pipelining.workers import (
+    Shape,
+    Sharing,
+    Workers,
+    at_ends,
+    corner_reason,
+    grid_of,
+    with_roles,
+    write_workers,
+)
 from tile_core.simt.pipelining.writers import Around, write_loop
 from tile_core.simt.roles import is_shared, role_of
-
-
-@dataclass(frozen=True)
-class LoopReport:
-    """The outcome for one pipelined loop.
-
-    Attributes
-    ----------
-    name
-        The loop's variable.
-    where
-        The user's line.
-    stages
-        Slots of each buffer; 0 if the loop is unchanged.
-    buffers
-        Names of the buffers that are copied ahead.
-    kept
-        Other copies from global to shared memory: (name of the buffer, why it is not moved).
-    reason
-        Why the loop is unchanged; empty if it was pipelined.
-    schedule
-        Its schedule, if its buffers have slots.
-    through
-        Names of the buffers whose copies go through registers, which need no slots.
-        Its schedule, if it was pipelined.
-    notes
-        What the target says about the way of a copy that runs ahead: (name of the buffer, note).
-    """
-
-    name: str
-    where: Where | None
-    stages: int = 0
-    buffers: tuple[str, ...] = ()
-    kept: tuple[tuple[str, str], ...] = ()
-    reason: str = ""
-    schedule: Schedule | None = None
-    through: tuple[str, ...] = ()
-    notes: tuple[tuple[str, str], ...] = ()
-
-    @property
-    def steps(self) -> tuple[str, ...]:
-        """The schedule in words, a line for each group, barrier and part of a role's steps."""
-        return () if self.schedule is None else tuple(self.schedule.lines())
-
-    def __str__(self) -> str:
-        if self.through:
-            outcome = f"{', '.join(self.through)} through registers"
-        elif self.stages:
-            outcome = f"{self.stages} stages of {', '.join(self.buffers)}"
-        else:
-            outcome = f"not pipelined: {self.reason}"
-        notes = (f"{name}: {note}" for name, note in self.notes)
-        kept = (f"{name} is copied in place: {why}" for name, why in self.kept)
-        return "; ".join([f"loop {self.name}: {outcome}", *notes, *kept])
-
-
-@dataclass(frozen=True)
-class PipelineReport:
-    """The outcome for all pipelined loops.
-
-    Attributes
-    ----------
-    loops
-        In program order, inner ones first.
-    versions
-        Each new buffer ``[stages, ...]`` with the buffer that it replaces, whose annotated layout applies to a slot.
-    slots
-        The layout of a slot, by new buffer, where its copy needs one.
-    """
-
-    loops: tuple[LoopReport, ...] = ()
-    versions: Mapping[Any, Any] = field(default_factory=dict)
-    slots: Mapping[Any, LayoutMap] = field(default_factory=dict)
-
-    def __str__(self) -> str:
-        return "\n".join(map(str, self.loops))
 
 
 def plan_pipeline(
     body: Stmt, can_copy: CanCopy, safe_values: Mapping[str, Any] | None = None, threads: int = 1,
     can_last: Callable[[OpCall, int], bool] = lambda call, threads: False,
+    can_overlap: CanOverlap = lambda candidates: Accept(), sharing: Sharing | None = None,
+    clustering: Clustering | None = None,
 ) -> tuple[Any, PipelineReport]:  # fmt: skip
     """Overlap the copies of pipelined loops with their computation.
 
@@ -135,6 +81,13 @@ def plan_pipeline(
         Of a block.
     can_last
         Whether the target has instructions for a product (of so many threads) that last until they are waited for.
+    can_overlap
+        Whether the trips of a loop with these products should overlap, where they can; the fact ``TURN`` says whether
+        groups of threads take turns.
+    sharing
+        Says whether blocks stay and share the tiles of the grid; without it they do not.
+    clustering
+        Says whether blocks bring tiles together, as clusters; without it they do not.
 
     Returns
     -------
@@ -146,22 +99,32 @@ def plan_pipeline(
     UnbalancedSchedule
         If a schedule does not balance, which is a defect.
     """
-    pipeliner = _Pipeliner(body, can_copy, frozenset(safe_values or ()), threads, can_last)
+    pipeliner = _Pipeliner(body, can_copy, frozenset(safe_values or ()), threads, can_last, can_overlap, sharing)
+    pipeliner.clustering = clustering
     new = pipeliner.stmt(body)
     if pipeliner.inside:
-        new = _Moved(pipeliner.inside).stmt(new)
+        new = Moved(pipeliner.inside).stmt(new)
     if pipeliner.versions:
-        new = _Allocations(new, pipeliner.placed).stmt(new)
-    return new, PipelineReport(tuple(pipeliner.reports), dict(pipeliner.versions), dict(pipeliner.slots))
+        new = Allocations(new, pipeliner.placed).stmt(new)
+    found = dict(pipeliner.versions), dict(pipeliner.slots), pipeliner.workers, pipeliner.cluster
+    return new, PipelineReport(tuple(pipeliner.reports), *found)
 
 
 class _Pipeliner(StmtRewriter):
     def __init__(
         self, body: Stmt, can_copy: CanCopy, safe_values: frozenset[str], threads: int,
-        can_last: Callable[[OpCall, int], bool],
+        can_last: Callable[[OpCall, int], bool], can_overlap: CanOverlap, sharing: Sharing | None,
     ) -> None:  # fmt: skip
         self.analysis = Analysis(body)
-        self.can_last = can_last
+        self.sharing = sharing
+        self.workers: Workers | None = None
+        self.clustering: Clustering | None = None
+        self.cluster = (1, 1, 1)
+        #: The loops over blocks, by axis.
+        self.grid: dict[int, Stmt] = {}
+        #: Why the blocks do not stay.
+        self.leave = ""
+        self.can_last, self.can_overlap = can_last, can_overlap
         self.can_copy, self.safe_values, self.threads = can_copy, safe_values, threads
         self.names = {str(v.name) for v in collect(body, tirx.Var)}
         self.reports: list[LoopReport] = []
@@ -173,11 +136,20 @@ class _Pipeliner(StmtRewriter):
         self.inside: dict[Any, Any] = {}
         self.depth = 0
         self.inside_parallel = False
+        self.in_role = False
         #: Whether earlier statements may still use shared memory, or write the source of a copy.
         self.busy = False
 
     def visit_For(self, s: Stmt) -> Stmt:
         kind = role(s)
+        if kind == "grid":
+            self.grid[int(annotation(s, nodes.AXIS))] = s
+        if kind == "grid" and self.sharing is not None and not self.leave:
+            shared = self.shared_out(s, self.sharing)
+            copied = self.copied_beside(s, self.sharing) if isinstance(shared, str) else shared
+            if not isinstance(copied, str):
+                return copied
+            self.leave = f"{shared}; {copied}"
         if kind in ("parallel", "vectorized"):
             self.busy = True
             outer, self.inside_parallel = self.inside_parallel, True
@@ -196,11 +168,11 @@ class _Pipeliner(StmtRewriter):
         return new
 
     def visit_AttrStmt(self, s: Stmt) -> Stmt:
-        outer = self.threads
+        outer = self.threads, self.in_role
         if is_shared(s):
-            self.threads = role_of(s).count
+            self.threads, self.in_role = role_of(s).count, True
         new = super().visit_AttrStmt(s)
-        self.threads = outer
+        self.threads, self.in_role = outer
         return new
 
     def visit_Evaluate(self, s: Stmt) -> Stmt:
@@ -236,18 +208,213 @@ class _Pipeliner(StmtRewriter):
             self.reports.append(LoopReport(name, where, kept=choice.kept, reason=reason))
             return loop
         copied = [c.buffer for c in choice.chosen]
-        product, remarks = lasting_product(self.analysis, loop, copied, lambda call: self.can_last(call, self.threads))
-        plan = self.plan(loop, choice, product)
+        product, remarks = self.product(loop, copied, choice)
+        choice, together, why = self.together(original, loop, choice, product)
+        remarks = (*remarks, *((name, text) for text in why))
+        plan = self.plan(loop, choice, product, together)
+        if self.leave and product is not None:
+            remarks = (*remarks, (name, f"the threads that compute copy too: {self.leave}"))
+        self.tell(plan, choice, remarks)
+        write = write_loop if plan.overlap is None else write_overlapping
+        return write(plan, Around(self.busy, nested=self.depth > 0))
+
+    def tell(self, plan: LoopPlan, choice: CopiesAhead, remarks: Sequence[tuple[str, str]]) -> None:
+        """Note the buffers of a loop that is pipelined, and what is said about it."""
         for buffer, ring in plan.rings.items():
             self.versions[ring] = buffer
             self.placed.setdefault(buffer, []).append(ring)
         self.slots.update(plan.slots)
-        names = tuple(str(b.name) for b in plan.rings)
-        schedule = plan.schedule
-        notes = (*choice.notes, *remarks)
-        report = LoopReport(name, where, schedule.stages, names, choice.kept, schedule=schedule, notes=notes)
-        self.reports.append(report)
-        return write_loop(plan, Around(self.busy, nested=self.depth > 0))
+        name, where, schedule = str(plan.loop.loop_var.name), nodes.where_of(plan.loop), plan.schedule
+        names, notes = tuple(str(b.name) for b in plan.rings), (*choice.notes, *remarks)
+        self.reports.append(
+            LoopReport(name, where, schedule.stages, names, choice.kept, schedule=schedule, notes=notes)
+        )
+
+    def together(
+        self, original: Stmt, loop: Stmt, choice: CopiesAhead, product: Product | OverlapPlan | None
+    ) -> tuple[CopiesAhead, ChosenCluster | None, list[str]]:
+        """Return the copies of a loop and how blocks bring tiles together, if they do, and what is said about it."""
+        if self.clustering is None or not isinstance(product, Product):
+            return choice, None, []
+        counted = [c for c in choice.chosen if choice.facts.get(c.buffer, {}).get(COMPLETION) == TRANSACTIONS]
+        sizes = {c.buffer: bytes_of(c.buffer) for c in choice.chosen}
+        binds = {v: e for v, e in self.analysis.flow.binds.items() if not nodes.is_tile_call(e)}
+        call = OpCall.decode(top_level(loop.body)[product.position])
+        alone = is_alone(self.grid, original, call) and self.analysis.only_in(
+            call.args[sums_of(call) - 1].buffer, original
+        )
+        found: ChosenCluster | str = "none of its copies is counted by a barrier"
+        if counted and not (self.in_role or self.depth):
+            found = together_of(
+                self.clustering, self.grid, original, counted, sizes, binds, call, alone, self.threads, stages_of(loop),
+                self.can_copy,
+            )  # fmt: skip
+        if isinstance(found, str):
+            return choice, None, [f"each block loads for itself: {found}"]
+        if found.halves:
+            return self.halves(choice, found, call)
+        self.cluster, sets = found.offer.cluster, found.offer.sets
+        calls = {c.buffer: replace(c.call, attrs={**c.call.attrs, **marked(self.cluster, sets[c.buffer])})
+                 for c in choice.chosen if c.buffer in sets}  # fmt: skip
+        answers = {b: self.can_copy(call) for b, call in calls.items()}
+        facts = {**choice.facts, **{b: a.facts for b, a in answers.items() if isinstance(a, Accept)}}
+        chosen = [replace(c, call=calls.get(c.buffer, c.call)) for c in choice.chosen]
+        text = (
+            f"clusters of {' x '.join(map(str, self.cluster[:2]))} blocks, each of which loads {found.offer.loaded:,}"
+        )
+        return replace(choice, chosen=chosen, facts=facts), found, [f"{text} of {sum(sizes.values()):,} bytes a trip"]
+
+    def halves(
+        self, choice: CopiesAhead, found: ChosenCluster, call: OpCall
+    ) -> tuple[CopiesAhead, ChosenCluster | None, list[str]]:
+        """Return the copies of a product that pairs of blocks compute together, and what is said about it."""
+        cluster, b = found.offer.cluster, call.args[sums_of(call) - 1].buffer
+        chosen = [halved(c, call, cluster) if c.buffer.same_as(b) else c for c in choice.chosen]
+        answer = self.can_copy(next(c.call for c in chosen if c.buffer.same_as(b)))
+        if not isinstance(answer, Accept) or answer.facts.get(COMPLETION) != TRANSACTIONS:
+            reason = answer.reason if isinstance(answer, Reject) else "it is not counted by a barrier"
+            return choice, None, [f"blocks compute no product in pairs: half of {b.name}: {reason}"]
+        self.cluster = cluster
+        text = f"pairs of blocks compute a product together; each loads half of the columns of {b.name}"
+        return replace(choice, chosen=chosen, facts={**choice.facts, b: answer.facts}), found, [text]
+
+    def shared_out(self, s: Stmt, sharing: Sharing) -> Stmt | str:
+        """Return the loop over the blocks that stay and share the tiles of a grid, or why they do not."""
+        grid = grid_of(s)
+        if isinstance(grid, str):
+            return grid
+        loop = grid.body[grid.loop]
+        choice = choose(self.analysis, loop, loop, self.can_copy, self.safe_values)
+        copied = [c.buffer for c in choice.chosen]
+        product, _ = lasting_product(self.analysis, loop, copied, lambda call: self.can_last(call, self.threads))
+        reason = self.refusal(loop) or self.stays(s, loop, choice)
+        if reason or product is None:
+            return reason or "no product of its loop lasts"
+        tiles = prod(grid.extents.values())
+        workers = sharing.choose(self.shape(s, loop, copied, tiles, top_level(loop.body)[product.position]))
+        reason = corner_reason(grid, choice.chosen, self.analysis.recomputed(loop, choice.chosen))
+        if isinstance(workers, Reject) or reason:
+            return workers.reason if isinstance(workers, Reject) else reason
+        if workers.issuers:
+            reason = issuer_reason(grid, product, copied, self.analysis.recomputed(loop, choice.chosen))
+        if reason:
+            return reason
+        plan, self.workers = self.plan(loop, choice, product), workers
+        name, remarks = str(loop.loop_var.name), [f"{workers.blocks} blocks share {tiles} tiles"]
+        free, where = self.name(f"{name}_free"), nodes.where_of(loop)
+        make = with_issuer if workers.issuers else with_roles
+        schedule = make(plan.schedule, self.threads, workers, free)
+        others = [of_tiles(product.sums, self.threads, workers, self.name("sums_ready"), self.name("sums_free"))]
+        others = others if workers.issuers else [at_ends(schedule)]
+        for made in (schedule, *others):
+            require_balanced(made, where)
+        plan = replace(plan, schedule=schedule)
+        self.tell(plan, choice, [(name, text) for text in remarks])
+        if not workers.issuers:
+            return write_workers(plan, grid, workers, sharing, self.threads)
+        held = (product.sums.name,)
+        self.reports.append(LoopReport("tiles", where, workers.buffers, held, schedule=others[0]))
+        return write_issued(plan, grid, workers, sharing, self.threads, others[0])
+
+    def shape(self, s: Stmt, loop: Stmt, copied: Sequence[Any], tiles: int | None, product: Stmt) -> Shape:
+        """Return what a target is told about a kernel whose loop another thread could copy for."""
+        stages, trips = stages_of(loop), nodes.as_int(loop.extent)
+        shared = [a.buffer for a in collect(s, tirx.AllocBuffer) if nodes.scope_of(a.buffer) == "shared"]
+        other = sum(size_of(b) for b in shared if not any(b.same_as(c) for c in copied))
+        rings, number = stages * sum(map(size_of, copied)), trips if isinstance(trips, int) else 0
+        return Shape(self.threads, tiles, number, stages, rings, other, OpCall.decode(product))
+
+    def copied_beside(self, s: Stmt, sharing: Sharing) -> Stmt | str:
+        """Return the grid whose blocks have threads beside those of the program that copy for them, or why not."""
+        grid = grid_of(s, fixed=False)
+        if isinstance(grid, str):
+            return grid
+        loop = grid.body[grid.loop]
+        choice = choose(self.analysis, loop, loop, self.can_copy, self.safe_values)
+        copied = [c.buffer for c in choice.chosen]
+        every = [x for x in products_of(loop.body) if self.can_last(OpCall.decode(x), self.threads)]
+        reason = self.refusal(loop) or self.stays(s, loop, choice) or ("" if every else "no product of its loop lasts")
+        if reason:
+            return reason
+        workers = sharing.choose(self.shape(s, loop, copied, None, every[0]))
+        bound = [x.loop_var for x in collect(s, tirx.For)] + [x.var for x in collect(s, tirx.Bind)]
+        sizes = {v for v in collect(s, tirx.Var) if not any(v.same_as(b) for b in bound)}
+        reason = corner_reason(grid, choice.chosen, self.analysis.recomputed(loop, choice.chosen), sizes)
+        if isinstance(workers, Reject) or reason:
+            return workers.reason if isinstance(workers, Reject) else reason
+        product, remarks = self.product(loop, copied, choice)
+        own = isinstance(product, OverlapPlan) and product.are_products_own(top_level(loop.body), copied)
+        if not own and not isinstance(product, Product):
+            workers = replace(workers, arrivals="thread")  # others than instructions of whole warps read slots
+        plan = with_copier(self.plan(loop, choice, product), self.threads, workers, self.name)
+        require_balanced(plan.schedule, nodes.where_of(loop))
+        self.tell(
+            plan, choice, [*remarks, (str(loop.loop_var.name), "a thread beside those of its block copies for them")]
+        )
+        self.workers = workers
+        return write_copier(plan, grid, workers, sharing.thread, self.threads)
+
+    def stays(self, s: Stmt, loop: Stmt, choice: CopiesAhead) -> str:
+        """Return why another thread cannot copy for a loop; empty if it can."""
+        kept = next((f"{name} is copied in place: {why}" for name, why in choice.kept), "")
+        if kept or not choice.chosen:
+            return kept or "it copies nothing"
+        if any(f.get(COMPLETION) != TRANSACTIONS for f in choice.facts.values()):
+            return "its copies are not counted by barriers"
+        written = self.analysis.written(s)
+        for c in choice.chosen:
+            if not self.analysis.only_in(c.buffer, loop):
+                return f"{c.buffer.name} is used outside of the loop"
+            if self.analysis.root(c.call.args[0].buffer) in written:
+                return f"the block writes {c.source_name}"
+        return ""
+
+    def product(
+        self, loop: Stmt, copied: list[Any], choice: CopiesAhead
+    ) -> tuple[Product | OverlapPlan | None, tuple[tuple[str, str], ...]]:
+        """Return the product that lasts beyond its trip, or how trips overlap; and notes if neither is."""
+
+        def can_last(call: OpCall) -> bool:
+            return self.can_last(call, self.threads)
+
+        every = products_of(loop.body)
+        if len(every) < 2 or not any(can_last(OpCall.decode(s)) for s in every):
+            return lasting_product(self.analysis, loop, copied, can_last)
+        found, reason = overlap_of(self.analysis, loop, copied, can_last)
+        if found is not None:
+            found, reason = self.overlap(found, loop, choice)
+        if found is not None:
+            return found, ()
+        call = OpCall.decode(every[0])
+        notes = ((call.args[sums_of(call)].name, f"the trips of its several products do not overlap: {reason}"),)
+        within = within_trips(self.analysis, loop, copied, can_last)
+        if within is None or isinstance(self.can_overlap(self.candidates(within, loop, choice)), Reject):
+            return None, notes
+        return within, notes
+
+    def overlap(self, found: OverlapPlan, loop: Stmt, choice: CopiesAhead) -> tuple[OverlapPlan | None, str]:
+        """Return how trips overlap, and whether threads take turns; else ``None``, and why they should not."""
+        body, copied, stages = top_level(loop.body), [c.buffer for c in choice.chosen], stages_of(loop)
+        late, soon = found.rings(body, copied)
+        if self.depth:
+            return None, "the loop is inside of another pipelined one"
+        if late & soon and stages < 3:
+            return None, f"{min(str(b.name) for b in late & soon)} would need a third slot"
+        candidates = self.candidates(found, loop, choice)
+        answer = self.can_overlap(candidates)
+        if isinstance(answer, Reject):
+            return None, answer.reason
+        return replace(found, turn=int(answer.facts.get(TURN, 0)) if candidates.alone else 0), ""
+
+    def candidates(self, found: OverlapPlan, loop: Stmt, choice: CopiesAhead) -> Candidates:
+        """Return what a target is told about products that can overlap."""
+        body, copied, stages = top_level(loop.body), [c.buffer for c in choice.chosen], stages_of(loop)
+        calls = [OpCall.decode(body[i]) for i in sorted(found.products)]
+        kinds = {choice.facts.get(c.buffer, {}).get(COMPLETION) for c in choice.chosen}
+        alone = kinds == {TRANSACTIONS} and not self.in_role and found.are_products_own(body, copied)
+        read = {v.buffer for call in calls for v in call.args if isinstance(v, View) and v.scope == "shared"}
+        shared = sum(bytes_of(b) * (stages if any(b.same_as(c) for c in copied) else 1) for b in read)
+        return Candidates(calls, self.threads, bool(found.tails) and alone, shared, bool(found.tails))
 
     def refusal(self, loop: Stmt) -> str:
         """Return why a loop is not a candidate."""
@@ -262,14 +429,27 @@ class _Pipeliner(StmtRewriter):
             return "its step is not 1"
         return "it is left by a jump" if jumps_of(loop.body) else ""
 
-    def plan(self, loop: Stmt, choice: CopiesAhead, product: Product | None) -> LoopPlan:
+    def plan(
+        self,
+        loop: Stmt,
+        choice: CopiesAhead,
+        product: Product | OverlapPlan | None,
+        together: ChosenCluster | None = None,
+    ) -> LoopPlan:
         """Return the plan of a loop, checked."""
         binds = self.analysis.recomputed(loop, choice.chosen)
         rings = {
-            c.buffer: self.ring(c.buffer, stages_of(loop), int(choice.facts.get(c.buffer, {}).get(ALIGN, 0)))
+            c.buffer: self.ring(
+                c.buffer,
+                nodes.shape_of(c.call.args[1].buffer),
+                stages_of(loop),
+                int(choice.facts.get(c.buffer, {}).get(ALIGN, 0)),
+            )
             for c in choice.chosen
         }
-        plan = plan_loop(loop, choice, binds, rings, self.threads, self.name, product)
+        plan = plan_loop(loop, choice, binds, rings, self.threads, self.name, product, together)
+        if self.clustering is not None:
+            plan = replace(plan, thread=self.clustering.thread)
         require_balanced(plan.schedule, nodes.where_of(loop))
         return plan
 
@@ -295,10 +475,10 @@ class _Pipeliner(StmtRewriter):
                 own[buffer], self.inside[buffer] = self.allocated[buffer], loop.loop_var
         return write_staged(loop, groups, self.analysis, own, self.name)
 
-    def ring(self, buffer: BufferVar, stages: int, align: int) -> BufferVar:
+    def ring(self, buffer: BufferVar, shape: Sequence[Any], stages: int, align: int) -> BufferVar:
         name, kind = self.name(f"{buffer.name}_stages"), nodes.element_type(buffer)
         facts = {"data_alignment": align} if align else {}
-        return tirx.decl_buffer([stages, *buffer.shape], kind, name, scope="shared", layout=None, **facts)
+        return tirx.decl_buffer([stages, *shape], kind, name, scope="shared", layout=None, **facts)
 
     def name(self, base: str) -> str:
         """Return a name that the program does not have."""
@@ -309,37 +489,9 @@ class _Pipeliner(StmtRewriter):
         return name
 
 
-class _Moved(StmtRewriter):
-    """Drops allocations where the loops that they have moved into are not."""
-
-    def __init__(self, inside: dict[Any, Any]) -> None:
-        self.inside = inside
-        self.loops: list[Any] = []
-
-    def visit_For(self, s: Stmt) -> Stmt:
-        self.loops.append(s.loop_var)
-        new = super().visit_For(s)
-        self.loops.pop()
-        return new
-
-    def visit_AllocBuffer(self, s: Stmt) -> Stmt:
-        loop = self.inside.get(s.buffer)
-        return s if loop is None or any(v.same_as(loop) for v in self.loops) else nodes.seq([])
-
-
-class _Allocations(StmtRewriter):
-    """Allocates versioned buffers where the originals were, and drops originals that are unused."""
-
-    def __init__(self, body: Stmt, placed: dict[Any, list[Any]]) -> None:
-        self.placed = placed
-        self.left = {b for b in placed if uses(body, b)}
-        self.done = {a.buffer for a in collect(body, tirx.AllocBuffer)}
-
-    def visit_AllocBuffer(self, s: Stmt) -> Stmt:
-        if s.buffer not in self.placed:
-            return s
-        new = [tirx.AllocBuffer(v) for v in self.placed[s.buffer] if v not in self.done]
-        return nodes.seq([s if s.buffer in self.left else None, *new])
+def size_of(buffer: BufferVar) -> int:
+    """Return the bytes of a shared buffer."""
+    return prod(nodes.shape_of(buffer)) * max(8, DTYPES[nodes.element_type(buffer)].bits) // 8
 
 
 def _is_clear(s: Stmt) -> bool:

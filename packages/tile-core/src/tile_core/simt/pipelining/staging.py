@@ -16,7 +16,6 @@ ordinary loads and stores, whose barriers are placed as everywhere.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from math import prod
 from typing import Any
 
@@ -26,6 +25,7 @@ from tile_core.compat.types import BufferVar, Expr, Stmt
 from tile_core.dtypes import DTYPES
 from tile_core.ir import nodes
 from tile_core.ir.visit import replace_for, substitute
+from tile_core.records import dataclass
 from tile_core.simt.pipelining.dependences import Analysis, Candidate, top_level, uses, without_dead
 
 MOST_BYTES = 64

@@ -16,7 +16,6 @@ wait is for the phase of the slot's barrier.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from tile_core.analysis.analyzer import Analyzer
@@ -25,15 +24,19 @@ from tile_core.compat.types import Call, Expr, Stmt, Var
 from tile_core.ir import calls, nodes
 from tile_core.ir.visit import StmtRewriter, map_expr, replace_for, substitute
 from tile_core.ops.base import View, is_op
+from tile_core.records import dataclass
+from tile_core.simt.pipelining.clusters import HALVES
 from tile_core.simt.pipelining.dependences import Candidate, top_level, without_dead
 from tile_core.simt.pipelining.lasting import LASTS, PENDING, WAIT_USES
 from tile_core.simt.pipelining.plan import TRANSACTIONS, LoopPlan
 from tile_core.simt.pipelining.schedule import (
+    Arrive,
     Commit,
     CopyGroup,
     Expect,
     InPlace,
     Issue,
+    Meet,
     RoleProgram,
     Step,
     Sync,
@@ -66,10 +69,12 @@ class Around:
 
 def write_loop(plan: LoopPlan, around: Around) -> Stmt:
     """Return the statements of a loop: its rings' allocations if they are its own, and the loop."""
-    return _Writer(plan, around).write()
+    return LoopWriter(plan, around).write()
 
 
-class _Writer:
+class LoopWriter:
+    """Writes a loop whose trips are executed one after the other."""
+
     def __init__(self, plan: LoopPlan, around: Around) -> None:
         self.plan, self.loop, self.around = plan, plan.loop, around
         self.schedule, self.stages = plan.schedule, plan.schedule.stages
@@ -86,20 +91,31 @@ class _Writer:
         self.slot, self.ahead = nodes.fresh("slot"), nodes.fresh("slot_ahead")
 
     def write(self) -> Stmt:
-        (program,) = self.schedule.programs
+        """Return the allocations, the barriers and the loop."""
+        program = self.schedule.programs[-1]
         parts, after = self.around_barriers(program)
-        parts += [calls.sync_threads()] if self.around.busy else []
+        if any(isinstance(s, Meet) for s in program.before):
+            parts += self.met()
+        elif self.around.busy:
+            parts.append(calls.sync_threads())
         parts += self.started(program.before)
-        parts.append(self.trip(program))
-        for step in program.after:
-            # Every issued copy has been waited for by the trip that reads it. Only empty groups remain, and an
-            # enclosing loop relies on its own copies staying in flight.
-            if not (isinstance(step, WaitGroups) and self.around.nested):
-                parts.append(self.wait(step, self.loop.loop_var))
+        parts += self.trips_of(program)
         own = [s.buffer for s in self.body if isinstance(s, tirx.AllocBuffer)]
         allocated = [tirx.AllocBuffer(r) for b, r in self.plan.rings.items() if any(a.same_as(b) for a in own)]
         managed = calls.managed(list(self.plan.rings.values()), nodes.seq([*parts, *after]), self.loop.span)
         return nodes.seq([*allocated, *self.before, managed])
+
+    def trips_of(self, program: RoleProgram) -> list[Stmt]:
+        """Return the loop and the steps behind it."""
+        parts = [self.trip(program)]
+        for step in program.after:
+            # Every issued copy has been waited for by the trip that reads it. Only empty groups remain, and an
+            # enclosing loop relies on its own copies staying in flight.
+            if isinstance(step, Meet):
+                parts += self.met()
+            elif not (isinstance(step, WaitGroups) and self.around.nested):
+                parts.append(self.wait(step, self.loop.loop_var))
+        return parts
 
     def around_barriers(self, program: RoleProgram) -> tuple[list[Stmt], list[Stmt]]:
         """Return the statements that initialise the barriers, and those after the loop."""
@@ -111,9 +127,8 @@ class _Writer:
             self.barriers[barrier.name] = buffer
             self.before.append(allocate)
             slots = [nodes.int_const(slot) for slot in range(self.stages)]
-            first.append(
-                calls.only(leader, nodes.seq([calls.barrier_init(buffer, s, barrier.arrivals) for s in slots]))
-            )
+            inits = [calls.barrier_init(buffer, s, barrier.arrivals) for s in slots]
+            first.append(calls.only(leader, nodes.seq(inits)))
             last.append(calls.only(leader, nodes.seq([calls.barrier_drop(buffer, s) for s in slots])))
         return first, last
 
@@ -122,7 +137,7 @@ class _Writer:
     def started(self, steps: Sequence[Step]) -> list[Stmt]:
         """Return the statements before the loop."""
         parts: list[Stmt] = []
-        for ahead, run in _runs([s for s in steps if not isinstance(s, WaitUses)]):
+        for ahead, run in runs_of([s for s in steps if not isinstance(s, (Arrive, Meet, WaitUses))]):
             turn = nodes.int_const(ahead, self.kind)
             parts += self.issue(run, turn, nodes.int_const(ahead))
         return [*parts, *(self.wait(s, self.loop.loop_var) for s in steps if isinstance(s, WaitUses))]
@@ -133,22 +148,24 @@ class _Writer:
         turn = loop.loop_var if nodes.as_int(loop.min) == 0 else loop.loop_var - loop.min
         # One division per iteration, for all accesses: a counter that wraps around would make it harder to prove that
         # an access stays inside its buffer.
-        late = [tirx.Bind(self.slot, _slot(turn, stages))]
+        late = [tirx.Bind(self.slot, slot_of(turn, stages))]
         parts: list[Stmt] = []
-        for ahead, run in _runs(program.trip):
+        for ahead, run in runs_of(program.trip):
             if ahead == 0:
                 for at, step in enumerate(run):
                     if isinstance(step, (Use, WaitPhase)):
                         parts, late = [*parts, *late], []
                     if isinstance(step, Use):
                         parts += self.computed()
+                    elif isinstance(step, Arrive):
+                        parts += self.say_free(step, turn)
                     elif isinstance(step, Sync):
                         parts.append(calls.sync_threads(after_reads=isinstance(run[at - 1], WaitUses)))
                     else:
                         parts.append(self.wait(step, turn))
             else:
                 later = turn + nodes.int_const(ahead, self.kind)
-                parts += [*late, tirx.Bind(self.ahead, _slot(later, stages)), *self.issue(run, later, self.ahead)]
+                parts += [*late, tirx.Bind(self.ahead, slot_of(later, stages)), *self.issue(run, later, self.ahead)]
                 late = []
         notes = {str(k): v for k, v in loop.annotations.items()}
         notes[nodes.ROLE] = "serial"
@@ -160,13 +177,15 @@ class _Writer:
         if product is not None:
             call = body[product.position].value
             attrs = {**dict(call.attrs), LASTS: 1}
+            if self.plan.together is not None and self.plan.together.halves:
+                attrs[HALVES] = list(self.plan.together.offer.cluster)
             changed = type(call)(call.op, list(call.args), attrs=attrs, ret_ty=call.ty)
             body[product.position] = tirx.Evaluate(changed, body[product.position].span)
         rewriter = _Slots(self.plan.rings, self.slot)
         return [rewriter.stmt(s) for s in without_dead(body, self.plan.moved, self.plan.binds)]
 
-    def wait(self, step: Step, turn: Expr) -> Stmt:
-        """Return a wait of the current trip."""
+    def wait(self, step: Step, turn: Expr, slot: Var | None = None) -> Stmt:
+        """Return a wait of a trip; its slot is the current one if none is given."""
         if isinstance(step, WaitGroups):
             return calls.async_wait(step.pending)
         if isinstance(step, WaitUses):
@@ -175,10 +194,35 @@ class _Writer:
             two = nodes.int_const(2, self.kind)
             phase = tirx.floordiv(turn, nodes.int_const(self.stages, self.kind)) - nodes.int_const(step.lag, self.kind)
             return calls.barrier_wait(
-                self.barriers[step.barrier], self.slot, nodes.cast(tirx.floormod(phase, two), "int32")
+                self.barriers[step.barrier],
+                self.slot if slot is None else slot,
+                nodes.cast(tirx.floormod(phase, two), "int32"),
             )
         assert isinstance(step, Sync)
         return calls.sync_threads()
+
+    def met(self) -> list[Stmt]:
+        """Return the barrier of the cluster."""
+        return [calls.cluster_arrive(self.loop.span, meets=True), calls.cluster_wait(self.loop.span)]
+
+    def say_free(self, step: Arrive, turn: Expr) -> list[Stmt]:
+        """Return the arrivals for a trip in all blocks that fill slots here, if that trip exists."""
+        together = self.plan.together
+        assert together is not None
+        at = self.analyzer.simplify(turn + nodes.int_const(step.ahead, self.kind))
+        rank = calls.rank_in_cluster([calls.block_index(axis) for axis in range(3)], together.offer.cluster)
+        # Two blocks of a row differ in one bit of their rank, two of a column in the other one.
+        others, barrier, slot = self.schedule.partners(0), self.barriers[step.barrier], slot_of(at, self.stages)
+
+        def there(bits: Expr) -> Stmt:
+            return calls.barrier_arrive(barrier, slot, self.loop.span, tirx.bitwise_xor(rank, bits))
+
+        if together.each == "warp":
+            lane = tirx.floormod(self.plan.thread, nodes.int_const(together.width))
+            made = tirx.IfThenElse(lane < nodes.int_const(len(others)), there(lane), None)
+        else:
+            made = nodes.seq([there(nodes.int_const(bits)) for bits in others])
+        return [tirx.IfThenElse(at >= nodes.int_const(0, self.kind), made, None)]
 
     def settled(self, pending: int) -> Stmt:
         """Return the wait for uses that last; threads may access their sums only if none is left in flight."""
@@ -198,27 +242,29 @@ class _Writer:
             parts.append(tirx.Bind(var, self.at(bind.value, mapping), bind.span))
             mapping[bind.var] = var
         committed: list[Stmt] = []
+        waits = [self.wait(s, turn, slot) for s in steps if isinstance(s, WaitPhase)]
         for step in steps:
             if isinstance(step, Commit):
                 committed.append(calls.async_commit())
             elif isinstance(step, Issue):
-                parts += self.copies(self.schedule.group(step.group), mapping, slot)
+                parts += self.copies(self.schedule.group(step.group), mapping, slot, waits)
         trips, number = nodes.as_int(self.trips), nodes.as_int(turn)
         copies = nodes.seq(parts)
         if not (isinstance(trips, int) and isinstance(number, int) and number < trips):
             copies = tirx.IfThenElse(turn < self.trips, copies, None, loop.span)
         return [copies, *committed]
 
-    def copies(self, group: CopyGroup, mapping: dict[Var, Expr], slot: Expr) -> list[Stmt]:
-        """Return the copies of a group, with what announces them."""
+    def copies(self, group: CopyGroup, mapping: dict[Var, Expr], slot: Expr, waits: Sequence[Stmt] = ()) -> list[Stmt]:
+        """Return the copies of a group, with what announces them, and the waits of who issues those of transactions."""
         made = [self.copy(c, group, mapping, slot) for c in self.plan.copies[group.name]]
         if not isinstance(group.completion, Transactions):
             return made
         announced = calls.barrier_expect(self.barriers[group.completion.barrier], slot, group.bytes)
         role = (group.issuer.name, group.issuer.first, group.issuer.count)
-        return [calls.only(role, nodes.seq([announced, *made]), self.loop.span)]
+        return [calls.only(role, nodes.seq([*waits, announced, *made]), self.loop.span)]
 
     def copy(self, c: Candidate, group: CopyGroup, mapping: dict[Var, Expr], slot: Expr) -> Stmt:
+        """Return a copy to a slot."""
         src, dst = c.call.args
         source = nodes.region(src.buffer, [self.at(nodes.int_const(0) + m, mapping) for m in src.mins], src.extents)
         to = nodes.region(self.plan.rings[c.buffer], [slot, *dst.mins], [1, *dst.extents])
@@ -234,6 +280,11 @@ class _Writer:
     def at(self, e: Expr, mapping: dict[Var, Expr]) -> Expr:
         """Return an expression with variables substituted and constant sums folded."""
         return self.analyzer.simplify(substitute(e, mapping))
+
+
+def on_slot(s: Stmt, rings: Any, slot: Var) -> Stmt:
+    """Return a statement that reads the slots of rings instead of the buffers that they replace."""
+    return _Slots(rings, slot).stmt(s)
 
 
 class _Slots(StmtRewriter):
@@ -270,7 +321,9 @@ class _Slots(StmtRewriter):
                 continue
             view = View.of(a)
             mins = [self.expr(nodes.int_const(0) + m) for m in view.mins]
-            args.append(nodes.region(new, [self.slot, *mins], [1, *view.extents]))
+            # A product that a pair of blocks compute has half of a tile in its slot.
+            inside = zip(view.extents, nodes.shape_of(new)[1:], strict=True)
+            args.append(nodes.region(new, [self.slot, *mins], [1, *(min(n, whole) for n, whole in inside)]))
             if position == 0 and "dim" in attrs:
                 attrs["dim"] = int(attrs["dim"]) + 1
             if position == 0 and "src_dims" in attrs:
@@ -289,7 +342,7 @@ def _threads(program: RoleProgram) -> tuple[str, int, int]:
     return leader.name, leader.first, leader.count
 
 
-def _runs(steps: Sequence[Step]) -> list[tuple[int, list[Step]]]:
+def runs_of(steps: Sequence[Step]) -> list[tuple[int, list[Step]]]:
     """Return consecutive steps of one trip together; a commit belongs to what it ends."""
     found: list[tuple[int, list[Step]]] = []
     for step in steps:
@@ -301,5 +354,6 @@ def _runs(steps: Sequence[Step]) -> list[tuple[int, list[Step]]]:
     return found
 
 
-def _slot(turn: Expr, stages: int) -> Expr:
+def slot_of(turn: Expr, stages: int) -> Expr:
+    """Return the slot of a trip."""
     return nodes.cast(tirx.floormod(turn, nodes.int_const(stages, nodes.dtype_of(turn))), "int32")

@@ -9,7 +9,7 @@ disagree, is *demoted*: it becomes a shared buffer, which is always right, and t
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from math import prod
 from typing import TYPE_CHECKING
 
@@ -22,6 +22,7 @@ from tile_core.ir.visit import collect
 from tile_core.layout import LayoutMap
 from tile_core.layout.fragment import FragmentLayout, spread
 from tile_core.lowering.dispatch import Selection, guarded
+from tile_core.records import dataclass
 from tile_core.simt.ops.reducer import is_update, partial
 from tile_core.simt.placement.locality_proof import agrees
 from tile_core.simt.placement.reducer_rows import rows_of_groups

@@ -1,4 +1,4 @@
-"""Move buffers to another storage scope."""
+"""Move buffers to shared memory."""
 
 from __future__ import annotations
 
@@ -10,29 +10,27 @@ from tile_core.ir import nodes
 from tile_core.ir.visit import StmtRewriter, collect, substitute
 
 
-def rescope(
-    body: Stmt, buffers: Mapping[BufferVar, str], scope: str = "shared"
-) -> tuple[Stmt, dict[BufferVar, BufferVar]]:
-    """Return the body with buffers, and the views onto them, in another scope.
+def rescope(body: Stmt, buffers: Mapping[BufferVar, str]) -> tuple[Stmt, dict[BufferVar, BufferVar]]:
+    """Return the body with buffers, and the views onto them, in shared memory.
 
     Returns
     -------
     tuple
         The new body, and the new buffer of each moved one.
     """
-    mapping = {b: _moved(b, scope) for b in buffers}
+    mapping = {b: _moved(b) for b in buffers}
     if not mapping:
         return body, mapping
     for view in collect(body, tirx.DeclBuffer):
         base = next((mapping[v] for v in collect(view.data, tirx.Var) if v in mapping), None)
         if base is not None:
-            mapping[view.buffer] = _moved(view.buffer, scope, tirx.buffer_data(base))
+            mapping[view.buffer] = _moved(view.buffer, tirx.buffer_data(base))
     return _MoveDefinitions(mapping).stmt(_regions(substitute(body, mapping), mapping)), mapping
 
 
-def _moved(buffer: BufferVar, scope: str, data: Expr | None = None) -> BufferVar:
+def _moved(buffer: BufferVar, data: Expr | None = None) -> BufferVar:
     return tirx.decl_buffer(
-        list(buffer.shape), nodes.element_type(buffer), buffer.name, data=data, scope=scope, layout=None
+        list(buffer.shape), nodes.element_type(buffer), buffer.name, data=data, scope="shared", layout=None
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from tile_core.analysis.accesses import Access
 from tile_core.analysis.flow import Flow
@@ -13,7 +13,8 @@ from tile_core.compat.types import BufferVar, Expr, Stmt, Var
 from tile_core.dtypes import DTYPES
 from tile_core.ir import nodes
 from tile_core.ir.visit import StmtRewriter, annotation, collect, replace_for, role
-from tile_core.ops.base import View
+from tile_core.ops.base import OpCall, View
+from tile_core.records import dataclass
 from tile_core.simt.placement.variant_selection import number_of
 
 #: Annotation of the outermost loop of a data-parallel nest: its number.
@@ -95,7 +96,7 @@ class OpSite:
 
     def views(self) -> dict[int, View]:
         """Return the region operands by position."""
-        return {i: View.of(a) for i, a in enumerate(self.stmt.value.args) if hasattr(a, "region")}
+        return {i: a for i, a in enumerate(OpCall.decode(self.stmt).args) if isinstance(a, View)}
 
 
 @dataclass

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tile_core.analysis.uniformity import PER_THREAD_OPS, uses_threads
@@ -15,6 +14,8 @@ from tile_core.lowering.dispatch import Selection, select
 from tile_core.ops.base import OpCall, View, is_op
 from tile_core.ops.registry import OPS
 from tile_core.passes.lower_ops import MeaningVariant, OpChoice
+from tile_core.records import dataclass
+from tile_core.simt.pipelining.clusters import HALVES
 from tile_core.simt.roles import block_in, is_shared
 from tile_core.simt.variant import Block, Places, SimtCall, SimtVariant
 
@@ -162,6 +163,8 @@ class _Select(StmtRewriter):
         mine = self.variants.get(call.name, ())
         if self.divergent:
             mine = [v for v in mine if isinstance(v, MeaningVariant) or getattr(v, "in_thread_code", False)]
+        if HALVES in call.attrs:  # other variants would take the half of B for all of it
+            mine = [v for v in mine if getattr(v, "of_pairs", False)]
         filled = any(isinstance(a, View) and a.name in self.safe_values for a in call.args)
         if filled and call.name in _ZERO_OUTSIDE:
             mine = [v for v in mine if isinstance(v, MeaningVariant)]

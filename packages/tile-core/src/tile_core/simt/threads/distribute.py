@@ -59,7 +59,10 @@ def distribute(
 
 
 #: Calls of all threads of the block, each for itself.
-_TOGETHER = {"sync_threads", "async_commit", "async_wait", "barrier_wait", "barrier_arrive"}
+_TOGETHER = {
+    "sync_threads", "async_commit", "async_wait", "barrier_wait", "barrier_arrive", "cluster_arrive", "cluster_wait",
+    "launch_wait", "launch_trigger",
+}  # fmt: skip
 
 
 class _Distribute(StmtRewriter):

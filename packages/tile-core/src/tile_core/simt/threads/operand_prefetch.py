@@ -36,13 +36,13 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from tile_core.compat.tvm import tirx
 from tile_core.compat.types import Node, Stmt, Var
 from tile_core.ir import calls, nodes
 from tile_core.ir.visit import StmtRewriter, collect, loads_of, renamed, replace_for, statements, substitute
+from tile_core.records import dataclass
 from tile_core.simt.threads.lower_selected import LOWERED
 
 

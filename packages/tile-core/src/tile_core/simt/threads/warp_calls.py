@@ -20,7 +20,7 @@ from tile_core.compat.types import Array, Call, Expr, Mutator, Stmt, Var
 from tile_core.dtypes import DTYPES
 from tile_core.errors.lowering import ShuffleTooWide
 from tile_core.ir import nodes
-from tile_core.ir.visit import StmtRewriter, collect
+from tile_core.ir.visit import HoistingRewriter, collect
 from tile_core.ir.warp import GROUP_REDUCE, REDUCTIONS, SHUFFLES, VOTES, warp_call
 from tile_core.numerics.ordered import from_ordered, ordered
 from tile_core.ops.copy import convert
@@ -53,22 +53,20 @@ def lower_warp_calls(
     return _LowerWarpCalls(block, width, reductions).stmt(body)
 
 
-class _HoistWarpCalls(StmtRewriter):
+class _HoistWarpCalls(HoistingRewriter):
     """Hoists warp operations before statements."""
 
     def __init__(self, width: int) -> None:
+        super().__init__()
         self.width = width
-        self.before: list[Stmt] = []
         self.where: Any = None
         self.names: dict[Var, Var] = {}
 
     # Statements
 
     def stmt(self, s: Stmt) -> Stmt:
-        outer, self.before, self.where = self.before, [], nodes.where_of(s) or self.where
-        new = super().stmt(s)
-        before, self.before = self.before, outer
-        return nodes.seq([*before, new]) if before else new
+        self.where = nodes.where_of(s) or self.where
+        return super().stmt(s)
 
     def visit_While(self, s: Stmt) -> Stmt:
         """Compute the condition at the start of every iteration if it needs the other lanes."""

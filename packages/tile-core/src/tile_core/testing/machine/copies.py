@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from tile_core.compat.types import Array
+from tile_core.records import dataclass
 from tile_core.testing.machine.scope import Region
 
 __all__ = ["Copies"]

@@ -247,5 +247,6 @@ _MAKERS: dict[str, Callable[[Any, Numbers], Expression]] = {
     "IntImm": lambda e, numbers: _constant(int(e.value), numpy_type(nodes.dtype_of(e))),
     "FloatImm": lambda e, numbers: _constant(float(e.value), numpy_type(nodes.dtype_of(e))),
     "Var": _variable, "TensorLoad": _load, "BufferLoad": _load, "And": _and, "Or": _or, "Not": _not, "Cast": _cast,
+    "BitwiseNot": _not,
     "Select": _select, "Let": _let, "Call": _call,
 }  # fmt: skip

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Mapping
 from itertools import product
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -22,7 +23,9 @@ from tile_core.testing.plain.whole import WholeTiles
 Array = Any
 
 
-def run(text: str, params: list[Param], given: Data) -> dict[str, Array]:
+def run(
+    text: str, params: list[Param], given: Data, names: Mapping[str, Any] = MappingProxyType({})
+) -> dict[str, Array]:
     """Execute a kernel.
 
     Parameters
@@ -33,6 +36,8 @@ def run(text: str, params: list[Param], given: Data) -> dict[str, Array]:
         Parameters of ``main`` in order.
     given
         Arrays of storage elements and scalars by name, sizes that shapes name, and ``"#lanes"`` of a warp (32).
+    names
+        What names of ``T`` mean that packages besides the core add.
 
     Returns
     -------
@@ -40,7 +45,7 @@ def run(text: str, params: list[Param], given: Data) -> dict[str, Array]:
         Outputs by name: float64 for floats, numbers for integers.
     """
     sizes = {k: v for k, v in given.items() if isinstance(v, int)}
-    language = Language(sizes, sizes.get("#lanes", 32))
+    language = Language(sizes, sizes.get("#lanes", 32), names)
     scope: dict[str, Any] = {
         "T": WholeTiles(language),
         "tile": Ignored(),
@@ -48,7 +53,8 @@ def run(text: str, params: list[Param], given: Data) -> dict[str, Array]:
         "launch": _launcher(language),
     }
     exec(compile(rewritten(text), "<plain>", "exec"), scope)
-    bound = {p.name: _bound(p, given, sizes) for p in params}
+    bound = {p.name: _bound(p, given, sizes) for p in params if not p.of}
+    bound |= {p.name: [bound[name] for name in p.of] for p in params if p.of}
     scope["main"](**bound)
     return {p.name: _result(bound[p.name]) for p in params if p.out}
 
@@ -78,7 +84,7 @@ def _launcher(language: Language) -> Any:
     def launch(grid: Grid, block: Any) -> None:
         for at in product(*(range(n) for n in reversed(grid.extents))):
             language.begin(at[::-1], grid.threads)
-            language.blocks = grid.extents[0]
+            language.blocks, language.cluster = grid.extents[0], grid.cluster
             values = tuple(convert(i, "int32") for i in at[::-1])
             argument: Any = values[: grid.named]
             if inspect.isgeneratorfunction(block):

@@ -28,7 +28,7 @@ class Memory:
     def __init__(self, data: Any, dtype: str, scope: str) -> None:
         self.data, self.dtype, self.scope = data, dtype, scope
         self.shape = tuple(data.shape)
-        self.outside: Any = 0
+        self.outside: Any = 2.0**-127 if dtype == "float8_e8m0fnu" else 0
         self.operation = ""
 
     def __getitem__(self, index: Any) -> Any:

@@ -134,8 +134,15 @@ def fit(value: Any, dtype: str) -> float:
             return float(np.float32(value))
         if dtype == "float16" and isinstance(value, float):
             return float(np.float16(value))
-        exact = np.asarray(value if isinstance(value, float) else np.float64(value))
-        return float(codecs.round_to(exact, dtype))
+        return float(codecs.round_to(np.float64(value if isinstance(value, float) else _short(value)), dtype))
+
+
+def _short(value: int) -> float:
+    """Return an integer in 53 bits, of which the last is set if others are lost: one rounding of that is right."""
+    size, shift = abs(int(value)), max(int(value).bit_length() - 53, 0)
+    kept = size >> shift
+    lost = kept << shift != size
+    return math.copysign(math.ldexp(kept | lost, shift), value)
 
 
 def convert(x: Computed, dtype: str) -> Number:

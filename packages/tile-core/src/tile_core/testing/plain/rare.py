@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from tile_core.dtypes import DTYPES
+from tile_core.numerics import codecs
 from tile_core.testing.plain.numbers import convert
 from tile_core.testing.plain.tiles import as_region, values_of, write_values
 
@@ -15,7 +17,7 @@ def gather(src: Any, rows: Any, dst: Any) -> None:
     table, to = as_region(src).read(), as_region(dst)
     made = np.empty(to.extents, object)
     for n, r in enumerate(_rows(rows)):
-        made[n] = table[r] if 0 <= r < len(table) else [convert(0, to.buffer.dtype)] * made.shape[1]
+        made[n] = table[r] if 0 <= r < len(table) else [_nothing(to)] * made.shape[1]
     to.write(made)
 
 
@@ -43,7 +45,7 @@ def c2d_im2col(
         y = m % (out_h * out_w) // out_w * stride + k // (kernel * channels) * dilation - pad
         x = m % out_w * stride + k // channels % kernel * dilation - pad
         inside = k < kernel * kernel * channels and m < img.shape[0] * out_h * out_w
-        made[i, j] = img.read((m // (out_h * out_w), y, x, k % channels)) if inside else convert(0, to.buffer.dtype)
+        made[i, j] = img.read((m // (out_h * out_w), y, x, k % channels)) if inside else _nothing(to)
     to.write(made)
 
 
@@ -55,10 +57,42 @@ def fp8_scaled_matmul(A: Any, A_scale: Any, B: Any, B_scale: Any, C: Any, transp
     write_values(as_region(C), product * p * q.reshape(1, -1))
 
 
+def gemm_scaled(
+    A: Any, A_scale: Any, B: Any, B_scale: Any, C: Any, transpose_A: bool = False, transpose_B: bool = False,
+    clear_accum: bool = False, A_format: str = "", B_format: str = "", **hints: Any,
+) -> None:  # fmt: skip
+    """Multiply the elements by their scales, then multiply matrices and add."""
+    from tile_core.numerics import oracles
+
+    scaled = []
+    for x, scale, turned, dtype in ((A, A_scale, transpose_A, A_format), (B, B_scale, not transpose_B, B_format)):
+        matrix, factors = _decoded(x, dtype), np.abs(values_of(scale))
+        matrix, factors = (matrix.T, factors.T) if turned else (matrix, factors)
+        scaled.append(matrix * np.repeat(factors, matrix.shape[1] // factors.shape[1], axis=1))
+    to = as_region(C)
+    result = oracles.gemm(scaled[0], scaled[1], values_of(C), transpose_b=True, clear_accum=clear_accum)
+    write_values(to, result.reshape(to.extents))
+
+
+def _decoded(x: Any, dtype: str) -> Any:
+    """Return values, of codes in bytes if there is a type: two of 4 bits in each."""
+    found = values_of(x)
+    if not dtype or as_region(x).buffer.dtype != "uint8":
+        return found
+    codes = found.astype(np.uint8)
+    pairs = codecs.unpack4(codes, 2 * codes.shape[-1]) if DTYPES[dtype].is_packed else codes
+    return codecs.decode(pairs, dtype).astype(np.float64)
+
+
+def _nothing(to: Any) -> Any:
+    return convert(2.0**-127 if to.buffer.dtype == "float8_e8m0fnu" else 0, to.buffer.dtype)
+
+
 def _rows(rows: Any) -> list[int]:
     return [int(r) for r in (rows if isinstance(rows, (list, tuple)) else as_region(rows).read().reshape(-1))]
 
 
 OPS: dict[str, Any] = {
     "gather": gather, "scatter": scatter, "c2d_im2col": c2d_im2col, "fp8_scaled_matmul": fp8_scaled_matmul,
+    "gemm_scaled": gemm_scaled,
 }  # fmt: skip

@@ -18,7 +18,7 @@ WARP = frozenset(
 #: Collective operations of a block.
 BLOCK = frozenset(
     "sync_threads syncthreads_count syncthreads_or syncthreads_and "
-    "copy fill clear transpose gemm reduce_sum reduce_max reduce_min reduce_abssum reduce_absmax "
+    "copy fill clear transpose gemm gemm_sp gemm_scaled reduce_sum reduce_max reduce_min reduce_abssum reduce_absmax "
     "reduce_bitand reduce_bitor reduce_bitxor reduce_prod reduce_any reduce_all reduce "
     "sort topk reduce_with scan_with argmax argmin cumsum cumprod cummax reducer_init finalize_reducer gather "
     "scatter".split()

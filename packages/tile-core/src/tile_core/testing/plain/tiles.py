@@ -70,6 +70,30 @@ def gemm(
     write_values(to, result.reshape(to.extents))
 
 
+def gemm_sp(
+    A_sparse: Any, E: Any, B: Any, C: Any, transpose_A: bool = False, transpose_E: bool = False,
+    transpose_B: bool = False, clear_accum: bool = False, **hints: Any,
+) -> None:  # fmt: skip
+    """Multiply the dense matrix that kept values and metadata stand for, and add."""
+    from tile_core.dtypes import DTYPES
+
+    kept, words = (
+        np.asarray(x.T if t else x) for x, t in ((values_of(A_sparse), transpose_A), (values_of(E), transpose_E))
+    )
+    group = 2 if DTYPES[as_region(A_sparse).buffer.dtype].bits == 32 else 4
+    each = group // 2
+    nibbles = DTYPES[as_region(E).buffer.dtype].bits // 4
+    dense = np.zeros((len(kept), 2 * kept.shape[1]), kept.dtype)
+    for i, j in np.ndindex(*kept.shape):
+        code = int(words[i, j // each // nibbles]) >> j // each % nibbles * 4 & 15
+        index = code >> 1 & 1 if each == 1 else code >> 2 * (j % 2) & 3
+        dense[i, j // each * group + index] += kept[i, j]
+    to = as_region(C)
+    given = dense, values_of(B), values_of(C)
+    result = oracles.gemm(*given, transpose_b=transpose_B, clear_accum=clear_accum)
+    write_values(to, result.reshape(to.extents))
+
+
 def _reduction(kind: str) -> Any:
     def combine(src: Any, dst: Any, dim: int = -1, clear: bool = True, nan_propagate: bool = False) -> None:
         to = as_region(dst)
@@ -293,7 +317,7 @@ def write_values(to: Region, result: Any) -> None:
 
 OPS: dict[str, Any] = {
     "copy": copy, "fill": fill, "clear": clear, "transpose": transpose, "view": view,
-    "reshape": lambda buffer, shape: view(buffer, shape), "gemm": gemm, "gemm_v2": gemm,
+    "reshape": lambda buffer, shape: view(buffer, shape), "gemm": gemm, "gemm_v2": gemm, "gemm_sp": gemm_sp,
     "reduce": reduce, "cumsum": cumsum, "cumprod": cumprod,
     "cummax": cummax, "atomic_load": atomic_load, "atomic_store": atomic_store, "dp4a": dp4a,
     "sort": sort, "topk": topk, "reduce_with": reduce_with, "scan_with": scan_with,

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from itertools import product
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -38,7 +40,9 @@ _ALIASES = {
     "uint": "uint32", "float8_e4m3": "float8_e4m3fn",
 }  # fmt: skip
 _RANDOM = ("philox", "uniform_of", "normal_of", "rng_init", "rng_rand", "rng_rand_float")
-_BARRIERS = ("barrier_arrive", "barrier_wait")
+_BARRIERS = (
+    "barrier_arrive", "barrier_wait", "cluster_arrive", "cluster_arrive_relaxed", "cluster_wait", "cluster_sync",
+)  # fmt: skip
 _LAYOUTS = ("alloc_barrier", "Layout", "Fragment", "GemmWarpPolicy")
 
 #: Functions of one float.
@@ -66,7 +70,8 @@ _PREDICATES = {"isnan": math.isnan, "isinf": math.isinf, "isfinite": math.isfini
 class Grid:
     """A launch: extents of the grid and threads of a block."""
 
-    def __init__(self, *extents: Any, threads: Any = 128, **rest: object) -> None:
+    def __init__(self, *extents: Any, threads: Any = 128, cluster_dims: Any = 1, **rest: object) -> None:
+        self.cluster = tuple(cluster_dims) if isinstance(cluster_dims, (tuple, list)) else (int(cluster_dims),)
         self.extents = [max(0, int(e)) for e in extents] or [1]
         self.named = len(extents)
         self.threads = tuple(threads) if isinstance(threads, (tuple, list)) else (int(threads),)
@@ -116,11 +121,12 @@ class Schedule:
 class Language:
     """``T`` in plain Python: the state of a launch and the names."""
 
-    Kernel = Grid
+    Kernel = ClusterKernel = Grid
 
-    def __init__(self, sizes: dict[str, int], lanes: int = 32) -> None:
-        self.sizes, self.lanes = sizes, lanes
+    def __init__(self, sizes: dict[str, int], lanes: int = 32, names: Mapping[str, Any] = MappingProxyType({})) -> None:
+        self.sizes, self.lanes, self.names = sizes, lanes, names
         self.block: tuple[int, ...] = ()
+        self.cluster: tuple[int, ...] = (1,)
         self.blocks = 1
         self.threads: tuple[int, ...] = (1,)
         self.thread = 0
@@ -158,6 +164,8 @@ class Language:
             return getattr(self.random, name)
         if name in tiles.OPS or name in rare.OPS:
             return tiles.OPS.get(name) or rare.OPS[name]
+        if name in self.names:
+            return getattr(self, self.names[name]) if isinstance(self.names[name], str) else self.names[name]
         raise AttributeError(name)
 
     def dtype(self, x: Computed) -> str:
@@ -182,6 +190,17 @@ class Language:
         return self.shared[n]
 
     alloc_fragment = alloc_shared
+
+    def make_tensor(
+        self, pointer: Memory, shape: Any, dtype: DTypeLike = None, strides: Any = None, align: int | None = None
+    ) -> Memory:
+        """Return a tensor where another one begins."""
+        dims = [int(d) for d in shape]
+        flat = pointer.data.reshape(-1)
+        if strides is not None:
+            steps = [int(s) * flat.itemsize for s in strides]
+            return Memory(np.lib.stride_tricks.as_strided(flat, dims, steps), pointer.dtype, "global")
+        return Memory(flat[: math.prod(dims)].reshape(dims), pointer.dtype, "global")
 
     def alloc_global(self, shape: tuple[int, ...], dtype: DTypeLike, *rest: object, **words: object) -> Memory:
         """Return memory of all blocks and launches."""
@@ -292,6 +311,17 @@ class Language:
         """Return the three numbers of the block."""
         return tuple(self.get_block_binding(d) for d in range(3))
 
+    def cluster_size(self) -> int:
+        """Return the blocks of a cluster."""
+        return math.prod(self.cluster)
+
+    def block_rank_in_cluster(self) -> Number:
+        """Return the number of the block in its cluster."""
+        rank, step = 0, 1
+        for at, size in zip(self.block, self.cluster, strict=False):
+            rank, step = rank + at % size * step, step * size
+        return Number(rank, "int32")
+
     def get_lane_idx(self) -> Number:
         """Return the number of the thread in its warp."""
         return Number(self.thread % self.lanes, "int32")
@@ -341,17 +371,17 @@ class Language:
             a = extreme(a, b, -1, nan_propagate)
         return a
 
-    def clamp(self, x: Computed, low: Any = None, high: Any = None) -> Computed:
+    def clamp(self, x: Computed, min_val: Any = None, max_val: Any = None) -> Computed:
         """Return a value between two others; NaN stays, and -0 between 0 and more."""
-        if low is None or high is None:
+        if min_val is None or max_val is None:
             x = number(x)
-            limit = low if high is None else high
-            inside = x.value != x.value or (x >= limit if high is None else x <= limit)
+            limit = min_val if max_val is None else max_val
+            inside = x.value != x.value or (x >= limit if max_val is None else x <= limit)
             return pair(x, limit)[0] if inside else pair(limit, x)[0]
-        if type(x) is int and type(low) is int and type(high) is int:
-            return min(max(x, low), high)
+        if type(x) is int and type(min_val) is int and type(max_val) is int:
+            return min(max(x, min_val), max_val)
         x = number(x)
-        return x if x.value != x.value or low <= x <= high else self.min(self.max(x, low), high)
+        return x if x.value != x.value or min_val <= x <= max_val else self.min(self.max(x, min_val), max_val)
 
     def fma(self, a: Computed, b: Computed, c: Computed) -> Computed:
         """Return a product and a sum."""

@@ -1,25 +1,32 @@
 """Hypothesis strategies for the fuzzer's programs, each theme in its own file.
 
-``STRATEGIES`` is the table; ``programs`` draws from all of them, ``mutants`` are programs that may be illegal.
+``STRATEGIES`` is the table, to which a target's backend adds its own; ``programs`` draws from all of them, ``mutants``
+are programs that may be illegal.
 """
 
 from __future__ import annotations
 
 from hypothesis import strategies as st
 
+from tile_core.plugins.manager import installed
+from tile_core.target import Target
 from tile_core.testing.case import Unit
 from tile_core.testing.strategies.barriers import barriers
-from tile_core.testing.strategies.boxes import boxes
+from tile_core.testing.strategies.boxes import boxes, numbered_rows
+from tile_core.testing.strategies.clusters import clusters, exchanges
 from tile_core.testing.strategies.control import control
 from tile_core.testing.strategies.grids import grids, launches
 from tile_core.testing.strategies.illegal import illegal
 from tile_core.testing.strategies.indexing import indices, nibbles
 from tile_core.testing.strategies.memory import atomics, layouts, views, windows
 from tile_core.testing.strategies.mutants import mutants_of
+from tile_core.testing.strategies.pointers import pointers
+from tile_core.testing.strategies.product_loops import product_loops
 from tile_core.testing.strategies.rare import rare_ops
 from tile_core.testing.strategies.reducers import functions, odd_products, reducers, reductions
 from tile_core.testing.strategies.roles import role_programs
 from tile_core.testing.strategies.scalars import casts, divisions, mathematics, parameters, roundings
+from tile_core.testing.strategies.scaled_products import scaled_products
 from tile_core.testing.strategies.tall_products import tall_products
 from tile_core.testing.strategies.threads import threads
 from tile_core.testing.strategies.tiles import tile_programs
@@ -43,25 +50,42 @@ STRATEGIES: dict[str, tuple[st.SearchStrategy[Unit], int]] = {
     "functions": (functions(), 1),
     "odd-products": (odd_products(), 1),
     "tall-products": (tall_products(), 1),
+    "scaled-products": (scaled_products(), 1),
+    "product-loops": (product_loops(), 1),
     "views": (views(), 1),
     "layouts": (layouts(), 1),
     "atomics": (atomics(), 1),
+    "pointers": (pointers(), 1),
     "windows": (windows(), 1),
     "boxes": (boxes(), 1),
+    "numbered-rows": (numbered_rows(), 1),
     "rare": (rare_ops(), 1),
     "roles": (role_programs(), 1),
     "barriers": (barriers(), 1),
+    "clusters": (clusters(), 1),
+    "exchanges": (exchanges(), 1),
     "illegal": (illegal(), 1),
 }
 
 
-def programs(only: str = "", legal: bool = False) -> st.SearchStrategy[Unit]:
-    """Return programs of one strategy, or of all; ``legal`` leaves out those that must be refused."""
-    names = [only] if only else [n for n, (_, often) in STRATEGIES.items() for _ in range(often)]
+#: How often a strategy that a target's backend adds is drawn.
+_ADDED = 2
+
+
+def strategies_of(target: Target | None = None) -> dict[str, tuple[st.SearchStrategy[Unit], int]]:
+    """Return the table with what the backend of a target adds."""
+    added = {} if target is None else installed().strategies(target)
+    return {**{name: (strategy, _ADDED) for name, strategy in added.items()}, **STRATEGIES}
+
+
+def programs(only: str = "", legal: bool = False, target: Target | None = None) -> st.SearchStrategy[Unit]:
+    """Return programs of one strategy, or of all for a target; ``legal`` leaves out those that must be refused."""
+    table = strategies_of(target)
+    names = [only] if only else [n for n, (_, often) in table.items() for _ in range(often)]
     names = [n for n in names if not legal or n != "illegal"] or ["tiles"]
-    return st.sampled_from(names).flatmap(lambda name: STRATEGIES[name][0])
+    return st.sampled_from(names).flatmap(lambda name: table[name][0])
 
 
-def mutants(only: str = "") -> st.SearchStrategy[Unit]:
+def mutants(only: str = "", target: Target | None = None) -> st.SearchStrategy[Unit]:
     """Return programs that may be illegal."""
-    return mutants_of(programs(only, legal=True))
+    return mutants_of(programs(only, legal=True, target=target))

@@ -1,5 +1,7 @@
 """Tiles as boxes: rows of whole 16 bytes, that enter and leave shared memory in every way, by copies and updates.
 
+Some are rows by number, which such engines move too.
+
 Targets whose copy engines move boxes of a tensor take these programs, and few of the others, whose sizes are awkward.
 """
 
@@ -7,10 +9,11 @@ from __future__ import annotations
 
 from math import prod
 
+import numpy as np
 from hypothesis import strategies as st
 
 from tile_core.dtypes import DTYPES
-from tile_core.testing.case import Unit, output, tensor
+from tile_core.testing.case import VALUE, Unit, output, tensor
 from tile_core.testing.strategies.draws import Draw
 from tile_core.testing.strategies.themes import patterns, randoms, themed
 
@@ -36,6 +39,8 @@ def boxes(draw: Draw) -> Unit:
     while prod(block) * DTYPES[dtype].bits < 1024:
         block = (block[0] * 2, *block[1:])
     turns, blocks = draw(st.integers(1, 4)), draw(st.integers(1, 2))
+    if draw(st.integers(0, 5)) == 0:
+        return _whole_rows(draw, dtype, turns, blocks)
     rows = max(1, block[0] * turns * blocks - draw(st.integers(0, block[0])))
     shape = (
         rows,
@@ -60,6 +65,60 @@ def boxes(draw: Draw) -> Unit:
     needs = frozenset({f"atomic:{kind}:{dtype}"} if kind else set())
     threads = draw(st.sampled_from((1, 32, 64, 96, 256)))
     return themed("boxes", draw, params, text, {"": data}, grid=str(blocks), threads=threads, needs=needs)
+
+
+def _whole_rows(draw: Draw, dtype: str, turns: int, blocks: int) -> Unit:
+    """Draw a loop over tiles of whole rows, of a length that may be that of no box."""
+    height, width = 16 * draw(st.integers(1, 2)), draw(st.integers(1, 40))
+    part = f"(bx * {turns} + t) * {height} : (bx * {turns} + t + 1) * {height}"
+    text = f"""\
+s = T.alloc_shared(({height}, {width}), "{dtype}")
+for t in T.serial({turns}):
+    T.copy(A[{part}, :], s)
+    T.copy(s, B[{part}, :])"""
+    shape = (height * turns * blocks, width)
+    params = [tensor("A", dtype, *shape), output("B", dtype, *shape)]
+    data = {"A": patterns(draw, shape, dtype), "B": patterns(draw, shape, dtype)}
+    threads = draw(st.sampled_from((1, 32, 96)))
+    return themed("boxes", draw, params, text, {"": data}, grid=str(blocks), threads=threads)
+
+
+@st.composite
+def numbered_rows(draw: Draw) -> Unit:
+    """Draw rows that are gathered by their numbers, and stored in a row or by numbers; or that a product takes."""
+    dtype = draw(st.sampled_from(_TYPES))
+    wide = 128 // DTYPES[dtype].bits
+    count, width = draw(st.sampled_from((8, 4, 7, 18, 32, 128))), wide * draw(st.sampled_from((8, 4, 2, 1)))
+    corner, height = wide * draw(st.integers(0, 2)), draw(st.sampled_from((37, 150)))
+    columns = corner + width + wide * draw(st.integers(0, 2))
+    known = count <= 32 and draw(st.booleans())
+    # Blocks take their part of the numbers, and the last one fewer than there are rows in its tile.
+    blocks, missing = (1, 0) if known else (draw(st.integers(1, 2)), draw(st.sampled_from((0, 0, 1, 3))))
+    total = count * blocks - missing
+    numbers = draw(st.lists(st.integers(0, height - 1), min_size=total, max_size=total, unique=known))
+    lines = [f's = T.alloc_shared(({count}, {width}), "{dtype}")']
+    part = f"[0:{height}, {corner}:{corner + width}]"
+    lines += [f"T.gather(A{part}, {numbers if known else f'R[bx * {count} : bx * {count} + {count}]'}, s)"]
+    params = [tensor("A", dtype, height, columns), tensor("R", "int32", total)]
+    data = {"A": patterns(draw, (height, columns), dtype), "R": np.array(numbers, "int32")}
+    if count == 128 and dtype == "float16" and width >= 16:
+        lines += [f'w = T.alloc_shared((32, {width}), "{dtype}")', 'c = T.alloc_fragment((128, 32), "float32")']
+        lines += [
+            "T.copy(W, w)",
+            "T.gemm(s, w, c, transpose_B=True, clear_accum=True)",
+            f"T.copy(c, B[bx * {count}, 0])",
+        ]
+        params += [tensor("W", dtype, 32, width), output("B", "float32", total, 32)]
+        data |= {"A": randoms(draw, (height, columns), dtype, -2, 2), "W": randoms(draw, (32, width), dtype, -2, 2)}
+    else:
+        spread = known and draw(st.booleans())
+        lines.append(f"T.scatter(s, B{part}, {numbers})" if spread else f"T.copy(s, B[bx * {count}, 0])")
+        shape = (height, columns) if spread else (total, width)
+        params.append(output("B", dtype, *shape))
+        data["B"] = patterns(draw, shape, dtype)
+    threads = draw(st.sampled_from((32, 96, 128, 128)))
+    body = "\n".join(lines)
+    return themed("numbered-rows", draw, params, body, {"": data}, VALUE, threads=threads, grid=str(blocks))
 
 
 def _entering(draw: Draw, block: tuple[int, ...], first: str, rest: str) -> str:

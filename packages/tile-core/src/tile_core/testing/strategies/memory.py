@@ -149,7 +149,8 @@ def windows(draw: Draw) -> Unit:
     """Draw copies, scatters and reads that reach outside, with a value for what is there."""
     dtype = draw(st.sampled_from(("float32", "int32", "uint8", "int16", "bfloat16")))
     n, cols = draw(st.integers(1, 12)), draw(st.sampled_from((4, 7, 8)))
-    safe = draw(st.sampled_from(("", "T.annotate_safe_value({A: 3})")))
+    constants = ("3", f"T.max_value('{dtype}')" if dtype != "bfloat16" else "T.infinity('bfloat16')")
+    safe = draw(st.sampled_from(("", *(f"T.annotate_safe_value({{A: {c}}})" for c in constants))))
     form = draw(st.sampled_from((
         "for i, j in T.Parallel(6, {cols}):\n    B[i, j] = A[i - {c}, j + 1]",
         "s = T.alloc_shared((6, {cols}), '{dtype}')\nT.copy(A[v - {c}, 0], s)\nT.copy(s, B)",

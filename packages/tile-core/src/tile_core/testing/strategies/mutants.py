@@ -13,7 +13,9 @@ from tile_core.testing.strategies.draws import TYPES, Draw
 _TOKEN = re.compile(
     r'(?<![\w.])\d+(?![\w.])|"\w+"|\b[tXO]\d+\b|True|False|\b[A-Z]\b(?=\[)|\b[a-z]\b(?=\[)|\b(?:tx|bx|by|v|m)\b'
 )
-_NUMBERS = ("0", "1", "-1", "5", "13", "49", "2.5", "v", "bx", "300", "m", "70000")
+MANY = 70_000
+"""More than 16 bits hold; as the count of a loop, more trips than a mutant is run for."""
+_NUMBERS = ("0", "1", "-1", "5", "13", "49", "2.5", "v", "bx", "300", "m", str(MANY))
 _KINDS = ("float8_e4m3fn", "int4", "bool", "float12", "uint4", "float4_e2m1fn", "tfloat32", "uint64")
 
 

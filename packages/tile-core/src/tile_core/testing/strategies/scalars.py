@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 from hypothesis import strategies as st
 
-from tile_core.dtypes import DTYPES
+from tile_core.dtypes import DTYPES, largest
 from tile_core.testing.case import EXACT, Tolerance, Unit, output, scalar, tensor
-from tile_core.testing.data import COMPUTED, FLOATS
+from tile_core.testing.data import COMPUTED, FLOATS, NARROW, beside_ties
 from tile_core.testing.data import TYPES as ALL_TYPES
 from tile_core.testing.strategies.draws import Draw
-from tile_core.testing.strategies.themes import INTEGERS, patterns, spelled, themed
+from tile_core.testing.strategies.themes import INTEGERS, convertible, patterns, spelled, themed
 
 _SPECIAL = (0.0, -0.0, 1.0, -1.5, 3.0, math.inf, -math.inf, math.nan, 1e-40, 65504.0)
 #: Operations of one rounding, so that no target may fuse two of them.
@@ -20,7 +21,7 @@ _FORMS = (
     "{a} + s", "{a} - s", "{a} * s", "T.max({a}, s)", "T.min(s, {a})", "T.max({a}, s, nan_propagate=True)", "s",
     "T.if_then_else({a} < s, {a}, s)", "T.Select(s >= {a}, {a}, s)", "T.if_then_else(s != s, {a}, s)", "-s", "T.abs(s)",
     "T.clamp({a}, 0, 3)",
-    "T.clamp({a}, 1)", "T.clamp({a}, high=2)", "T.if_then_else(T.any_of(s == {a}, s > {a}), {a}, s)",
+    "T.clamp({a}, 1)", "T.clamp({a}, max_val=2)", "T.if_then_else(T.any_of(s == {a}, s > {a}), {a}, s)",
     "T.if_then_else(T.all_of(s == {a}, s > 0), s, {a})",
 )  # fmt: skip
 _TESTS = ("T.isnan(s)", "T.isinf(s)", "T.isfinite(s)", "s == s", "s < 1", "not s > 0")
@@ -29,11 +30,14 @@ _TESTS = ("T.isnan(s)", "T.isinf(s)", "T.isfinite(s)", "s == s", "s < 1", "not s
 @st.composite
 def parameters(draw: Draw) -> Unit:
     """Draw a kernel that combines scalar parameters of any type, NaN too, with elements."""
-    dtype = draw(st.sampled_from(COMPUTED))
+    dtype = draw(st.sampled_from((*COMPUTED, "tfloat32")))
     n = draw(st.sampled_from((1, 7, 32, 50)))
     loop = draw(st.sampled_from(("T.Parallel", "T.serial", "T.vectorized")))
-    if DTYPES[dtype].is_float:
-        value: float = float(np.float64(draw(st.sampled_from(_SPECIAL))).astype(DTYPES[dtype].numpy()))
+    value: float
+    if DTYPES[dtype].is_float and draw(st.booleans()):
+        value = _literal(draw, dtype)
+    elif DTYPES[dtype].is_float:
+        value = float(np.float64(draw(st.sampled_from(_SPECIAL))).astype(DTYPES[dtype].numpy()))
     else:
         info = np.iinfo(dtype)
         value = draw(st.sampled_from((0, 1, 3, int(info.max), int(info.min), int(info.max) // 2)))
@@ -53,7 +57,7 @@ def parameters(draw: Draw) -> Unit:
 @st.composite
 def casts(draw: Draw) -> Unit:
     """Draw conversions of any bits between any two element types, by elements and by tiles."""
-    source, to = draw(st.sampled_from(ALL_TYPES)), draw(st.sampled_from(ALL_TYPES))
+    source, to = _conversion(draw, ALL_TYPES)
     n = draw(st.sampled_from((2, 8, 16, 34, 64, 100, 130)))
     loop = draw(st.sampled_from(("T.Parallel", "T.serial", "T.vectorized", "T.unroll" if n < 20 else "T.Parallel")))
     body = draw(st.sampled_from((
@@ -64,17 +68,39 @@ def casts(draw: Draw) -> Unit:
         "T.copy(A, a)\nT.copy(a, b)\nT.copy(b, B)",
         "a = T.alloc_fragment(({n},), '{dst}')\nT.copy(A, a)\nT.copy(a, B)",
         "for i in T.Parallel({n}):\n    x = T.alloc_var({to}, init=T.cast(A[i], {to}))\n    B[i] = x",
-    ))).format(loop=loop, n=n, to=spelled(draw, to, often=True), source=source, dst=to)  # fmt: skip
+        "for i in {loop}({n}):\n    B[i] = {number}", "T.fill(B, {number})",
+        "for i in {loop}({n}):\n    B[i] = T.cast({number}, {to})",
+    )))  # fmt: skip
+    body = body.format(
+        loop=loop, n=n, to=spelled(draw, to, often=True), source=source, dst=to, number=_literal(draw, to)
+    )
     params = [tensor("A", source, n), output("B", to, n)]
-    data = {"A": patterns(draw, (n,), source)}
+    data = {"A": convertible(draw, (n,), source, to)}
     return themed("casts", draw, params, body, {"": data}, threads=draw(st.sampled_from((1, 32, 96))))
+
+
+def _conversion(draw: Draw, types: Sequence[str]) -> tuple[str, str]:
+    """Return two types, often ones between which a number could be rounded twice."""
+    if draw(st.booleans()):
+        return draw(st.sampled_from(types)), draw(st.sampled_from(types))
+    wide = ("float64", "int32", "uint32", "int64", "uint64")
+    return draw(st.sampled_from(wide)), draw(st.sampled_from(("tfloat32", "float16", "bfloat16", *NARROW)))
+
+
+def _literal(draw: Draw, dtype: str) -> float:
+    """Return a Python number for an element of a type: of floats one beside a tie."""
+    kind, rng = DTYPES[dtype], np.random.default_rng(draw(st.integers(0, 10**6)))
+    if not kind.is_float:
+        return int(rng.integers(-(2 ** (kind.bits - 1)) if kind.kind == "int" else 0, 2 ** (kind.bits - 1) - 1))
+    if dtype == "float64":
+        return float(rng.standard_normal())
+    return max(-largest(kind), min(float(beside_ties(rng, (1,), "float64", dtype)[0]), largest(kind)))
 
 
 @st.composite
 def roundings(draw: Draw) -> Unit:
     """Draw conversions with a named rounding, saturating or not, of any bits; random words come from an array."""
-    source = draw(st.sampled_from([d for d in ALL_TYPES if d != "bool"]))
-    to = draw(st.sampled_from([d for d in ALL_TYPES if d != "bool"]))
+    source, to = _conversion(draw, [d for d in ALL_TYPES if d != "bool"])
     n = draw(st.sampled_from((1, 8, 16, 34, 100)))
     kinds = DTYPES[source], DTYPES[to]
     modes: tuple[str | None, ...] = (None, "rn", "rz", "ru", "rd", "rs")
@@ -88,7 +114,11 @@ def roundings(draw: Draw) -> Unit:
     )
     loop = draw(st.sampled_from(("T.Parallel", "T.serial", "T.vectorized")))
     body = f"for i in {loop}({n}):\n    B[i] = T.cast(A[i], {spelled(draw, to)}{named})"
-    data = {"A": patterns(draw, (n,), source), "R": patterns(draw, (n,), "uint32"), "v": draw(st.integers(0, 99))}
+    data = {
+        "A": convertible(draw, (n,), source, to),
+        "R": patterns(draw, (n,), "uint32"),
+        "v": draw(st.integers(0, 99)),
+    }
     params = [tensor("A", source, n), tensor("R", "uint32", n), scalar("v"), output("B", to, n)]
     if kinds[0].is_float and kinds[0].bits >= 16 and draw(st.booleans()):
         rounded = f"T.round(A[i], {draw(st.sampled_from(('rna', 'rn', 'rz', 'ru', 'rd')))!r})"

@@ -1,10 +1,17 @@
-"""Products of tiles with many rows, which groups of warps compute together: pipelined, chained, with code between."""
+"""Products of tiles with many rows, which groups of warps compute together: pipelined, chained, with code between.
+
+The first operand may be 2:4 sparse.
+"""
 
 from __future__ import annotations
 
+import numpy as np
 from hypothesis import strategies as st
 
+from tile_core.dtypes import DTYPES
 from tile_core.testing.case import VALUE, Unit, output, tensor
+from tile_core.testing.data import stored, values
+from tile_core.testing.sketch import sparse_operand
 from tile_core.testing.strategies.draws import Draw
 from tile_core.testing.strategies.themes import randoms, themed
 
@@ -12,38 +19,93 @@ _KINDS = {
     "float16": "float32", "bfloat16": "float32", "tfloat32": "float32", "int8": "int32", "uint8": "int32",
     "float8_e4m3fn": "float32", "float8_e5m2": "float32",
 }  # fmt: skip
-_ROWS, _COLUMNS, _DEPTHS = (64, 64, 128, 192, 72), (8, 16, 24, 32, 40, 64, 72, 96, 128), (16, 32, 32, 48, 64, 64, 128)
+_ROWS, _COLUMNS, _DEPTHS = (
+    (64, 128, 128, 192, 256, 72),
+    (8, 16, 24, 32, 40, 64, 72, 96, 128),
+    (16, 32, 32, 48, 64, 64, 128),
+)
+_LARGEST = (128, 128, 256), (16, 32, 48, 64, 96, 128, 240), (64, 64, 128)
 _THREADS = (128, 128, 160, 256, 256, 384, 96)
 _POLICIES = ("", "", ", policy=T.GemmWarpPolicy.FullRow", ", policy=T.GemmWarpPolicy.FullCol")
 _BETWEEN = ("", "c[i, j] = c[i, j] * 2", "c[i, j] = T.max(c[i, j], 0)", "c[i, j] = c[i, j] + T.cast(j, c.dtype)")
 
 
+#: Blocks along rows and columns of the result: those that read the same tile may load it for each other.
+_BLOCKS = st.tuples(st.sampled_from((1, 2, 2, 2, 3)), st.sampled_from((1, 2, 2)))
+
+
 @st.composite
 def tall_products(draw: Draw) -> Unit:
-    """Draw a product, or two of which the second takes the first one's sums."""
-    kind = draw(st.sampled_from(("float16", *_KINDS)))
-    acc, (m, n, k) = _KINDS[kind], (draw(st.sampled_from(x)) for x in (_ROWS, _COLUMNS, _DEPTHS))
-    ta, tb = draw(st.booleans()) and kind != "tfloat32", draw(st.sampled_from((True, True, False)))
-    trips, stages = draw(st.integers(1, 4)), draw(st.integers(0, 4))
-    scope = draw(st.sampled_from(("shared", "shared", "fragment")))
+    """Draw a product, or two of which the second takes the first one's sums; or one of a sparse operand."""
+    return draw(sparse_products() if draw(st.integers(0, 3)) == 0 else dense_products())
+
+
+@st.composite
+def sparse_products(draw: Draw) -> Unit:
+    """Draw a product with a sparse operand."""
+    kind, meta = draw(st.sampled_from(("float16", *_KINDS))), draw(st.sampled_from(("int16", "int32", "uint8")))
+    acc, (m, n, k, threads, whole) = _KINDS[kind], _shape(draw, (32, 64, 64, 96, 128))
+    high, wide = draw(_BLOCKS)
+    group, te, trips = 2 if kind == "tfloat32" else 4, draw(st.booleans()), draw(st.integers(1, 4))
+    tb = whole or draw(st.sampled_from((True, True, False)))
+    per = DTYPES[meta].bits // 4 * group
+    kept, metadata, _ = sparse_operand(draw(st.integers(0, 10**6)), m * high, k * trips, kind, meta)
+    e_tile, b_tile = ((k // per, m) if te else (m, k // per)), ((n, k) if tb else (k, n))
+    whole_b = (n * wide, k * trips) if tb else (k * trips, n * wide)
+    lines = [f's = T.alloc_shared(({m}, {k // 2}), "{kind}")', f'e = T.alloc_shared({e_tile}, "{meta}")']
+    lines += [f't = T.alloc_shared({b_tile}, "{kind}")', f'c = T.alloc_fragment(({m}, {n}), "{acc}")', "T.clear(c)"]
+    lines += [f"for o in T.Pipelined({trips}, num_stages={draw(st.integers(0, 4))}):"]
+    lines += [
+        f"    T.copy(X[by * {m}, o * {k // 2}], s)",
+        f"    T.copy(E[{f'o * {k // per}, by * {m}' if te else f'by * {m}, o * {k // per}'}], e)",
+    ]
+    lines += [f"    T.copy(Y[{f'bx * {n}, o * {k}' if tb else f'o * {k}, bx * {n}'}], t)"]
+    lines += [f"    T.gemm_sp(s, e, t, c, transpose_E={te}, transpose_B={tb})"]
+    between = draw(st.sampled_from(_BETWEEN))
+    lines += [f"for i, j in T.Parallel({m}, {n}):\n    {between}"] if between else []
+    found = np.ascontiguousarray(metadata.T) if te else metadata
+    params = [tensor("X", kind, *kept.shape), tensor("E", meta, *found.shape), tensor("Y", kind, *whole_b)]
+    data = {"X": stored(values(kept, kind), kind), "E": found, "Y": randoms(draw, whole_b, kind, -2, 2)}
+    body = "\n".join([*lines, f"T.copy(c, B[by * {m}, bx * {n}])"])
+    params.append(output("B", acc, m * high, n * wide))
+    return themed(
+        "tall-sparse", draw, params, body, {"": data}, VALUE, threads=threads, grid=f"{wide}, {high}", axes="(bx, by)"
+    )
+
+
+@st.composite
+def dense_products(draw: Draw) -> Unit:
+    """Draw a dense product, or two of which the second takes the first one's sums."""
+    kind = draw(st.sampled_from(("float16", "float16", "bfloat16", *_KINDS)))
+    acc, (m, n, k, threads, whole) = _KINDS[kind], _shape(draw, _DEPTHS)
+    bits = DTYPES[kind].bits
+    ta = draw(st.booleans()) and kind != "tfloat32" and not (whole and bits != 16)
+    tb = (whole and bits != 16) or draw(st.sampled_from((True, True, False)))
+    trips, stages = draw(st.integers(1, 4)), draw(st.sampled_from((0, 2, 3, 4) if whole else (0, 1, 2, 3, 4)))
+    scope = "shared" if whole else draw(st.sampled_from(("shared", "shared", "fragment")))
     a_tile, b_tile = ((k, m) if ta else (m, k)), ((n, k) if tb else (k, n))
-    whole_a = (a_tile[0] * trips, m) if ta else (m, k * trips)
-    whole_b = (n, k * trips) if tb else (k * trips, n)
+    chained = kind == "float16" and n <= 64 and draw(st.booleans())
+    # Blocks along rows and columns of the result, and what the last of them have too much.
+    high, wide = (1, 1) if chained else draw(_BLOCKS)
+    below, beside = (0, 0) if chained else (draw(st.sampled_from((0, 0, 5, 56))), draw(st.sampled_from((0, 0, 1, 4))))
+    rows, columns, depth = m * high - below, n * wide - beside, k * trips
+    whole_a, whole_b = (depth, rows) if ta else (rows, depth), (columns, depth) if tb else (depth, columns)
     policy = draw(st.sampled_from(_POLICIES))
     lines = [f's = T.alloc_shared({a_tile}, "{kind}")', f't = T.alloc_shared({b_tile}, "{kind}")']
     lines += [f'c = T.alloc_fragment(({m}, {n}), "{acc}")', draw(st.sampled_from(("T.clear(c)", "T.fill(c, 2)")))]
     lines += [f"for o in T.Pipelined({trips}, num_stages={stages}):"]
-    lines += [f"    T.copy(X[{f'o * {k}, 0' if ta else f'0, o * {k}'}], s)"]
-    lines += [f"    T.copy(Y[{f'0, o * {k}' if tb else f'o * {k}, 0'}], t)"]
+    lines += [f"    T.copy(X[{f'o * {k}, by * {m}' if ta else f'by * {m}, o * {k}'}], s)"]
+    lines += [f"    T.copy(Y[{f'bx * {n}, o * {k}' if tb else f'o * {k}, bx * {n}'}], t)"]
     if scope == "fragment":
         lines[2:2] = [f'f = T.alloc_fragment({a_tile}, "{kind}")']
         lines += ["    T.copy(s, f)"]
     lines += [f"    T.gemm({'f' if scope == 'fragment' else 's'}, t, c, {ta}, {tb}{policy})"]
     between = draw(st.sampled_from(_BETWEEN))
     lines += [f"for i, j in T.Parallel({m}, {n}):\n    {between}"] if between else []
-    params = [tensor("X", kind, *whole_a), tensor("Y", kind, *whole_b), output("B", acc, m, n)]
+    out = draw(st.sampled_from((acc, acc, "float16", "bfloat16"))) if acc == "float32" else acc
+    params = [tensor("X", kind, *whole_a), tensor("Y", kind, *whole_b), output("B", out, rows, columns)]
     data = {"X": randoms(draw, whole_a, kind, -2, 2), "Y": randoms(draw, whole_b, kind, -2, 2)}
-    if kind == "float16" and n <= 64 and draw(st.booleans()):
+    if chained:
         columns = draw(st.sampled_from((16, 32, 64)))
         lines += [f'p = T.alloc_fragment(({m}, {n}), "float16")', f'w = T.alloc_shared(({n}, {columns}), "float16")']
         lines += [f'd = T.alloc_fragment(({m}, {columns}), "float32")', "T.copy(W, w)"]
@@ -51,5 +113,15 @@ def tall_products(draw: Draw) -> Unit:
         lines += ["T.gemm(p, w, d, clear_accum=True)", "T.copy(d, D)"]
         params += [tensor("W", "float16", n, columns), output("D", "float32", m, columns)]
         data["W"] = randoms(draw, (n, columns), "float16", -2, 2)
-    body = "\n".join([*lines, "T.copy(c, B)"])
-    return themed("tall-products", draw, params, body, {"": data}, VALUE, threads=draw(st.sampled_from(_THREADS)))
+    body = "\n".join([*lines, f"T.copy(c, B[by * {m}, bx * {n}])"])
+    return themed(
+        "tall-products", draw, params, body, {"": data}, VALUE, threads=threads, grid=f"{wide}, {high}", axes="(bx, by)"
+    )
+
+
+def _shape(draw: Draw, depths: tuple[int, ...]) -> tuple[int, int, int, int, bool]:
+    """Draw rows, columns, depth, threads, and whether they are those of the largest instructions."""
+    if draw(st.booleans()):
+        return (*(draw(st.sampled_from(x)) for x in _LARGEST), 128, True)
+    m, n, k, threads = (draw(st.sampled_from(x)) for x in (_ROWS, _COLUMNS, depths, _THREADS))
+    return m, n, k, threads, False

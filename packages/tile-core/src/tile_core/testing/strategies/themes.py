@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 from hypothesis import strategies as st
 
+from tile_core.records import dataclass
 from tile_core.testing import plain
 from tile_core.testing.case import EXACT, Data, Launch, Param, Part, Tolerance, Unit
-from tile_core.testing.data import Array, anything, numbers
+from tile_core.testing.data import Array, anything, near_ties, numbers
 from tile_core.testing.strategies.draws import Draw
 
 INTEGERS = ("int32", "int64", "uint32", "int16", "uint8", "int8", "uint16", "uint64")
@@ -39,13 +40,13 @@ class Drawn:
 
 def themed(
     theme: str, draw: Draw, params: Sequence[Param], body: str, launches: Mapping[str, Data],
-    tolerance: Tolerance = EXACT, **rest: Any,
+    tolerance: Tolerance = EXACT, meanings: Mapping[str, Any] = MappingProxyType({}), **rest: Any,
 ) -> Unit:  # fmt: skip
-    """Return a unit of one theme; ``launches`` are the inputs by name of the launch."""
+    """Return a unit of one theme; ``launches`` are the inputs by name of the launch, ``meanings`` those of names."""
     made: list[Unit] = []
 
     def want(d: Data) -> Any:
-        return plain.run(made[0].text(), list(params), d)
+        return plain.run(made[0].text(), list(params), d, meanings)
 
     data = {name: Launch(functools.partial(_copied, d)) for name, d in launches.items()}
     part = Part((), body, want, tolerance)
@@ -69,6 +70,12 @@ def spelled(draw: Draw, dtype: str, often: bool = False) -> str:
 def randoms(draw: Draw, shape: tuple[int, ...], dtype: str, low: int = -4, high: int = 4) -> Array:
     """Return an array of small numbers."""
     return numbers(np.random.default_rng(draw(st.integers(0, 10**6))), shape, dtype, low, high)
+
+
+def convertible(draw: Draw, shape: tuple[int, ...], source: str, to: str) -> Array:
+    """Return an array of any bit patterns, or of numbers beside the ties of a conversion."""
+    rng = np.random.default_rng(draw(st.integers(0, 10**6)))
+    return near_ties(rng, shape, source, to) if draw(st.booleans()) else anything(rng, shape, source)
 
 
 def patterns(draw: Draw, shape: tuple[int, ...], dtype: str) -> Array:

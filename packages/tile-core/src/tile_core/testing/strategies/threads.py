@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from hypothesis import strategies as st
 
+from tile_core.records import dataclass
 from tile_core.testing.case import Data, Param, Unit, output, tensor
 from tile_core.testing.strategies.draws import Draw
 from tile_core.testing.strategies.themes import patterns, randoms, spelled, themed

@@ -17,7 +17,7 @@ NAMES = frozenset({"name:alloc_barrier"})
 
 def units() -> list[Unit]:
     """Return the units of this table."""
-    return [*_handed_over(), _threads(), *_refusals()]
+    return [*_handed_over(), *_in_turns(), _threads(), *_refusals()]
 
 
 def _params(dtype: str) -> list[Param]:
@@ -59,6 +59,40 @@ def _handed_over() -> list[Unit]:
                 "barriers", name, _params(dtype), body, want, launches, threads=96, optional=_OPTIONAL, needs=NAMES
             )
             found.append(made)
+    return found
+
+
+def _in_turns() -> list[Unit]:
+    """The same with loops inside of the roles, whose iterations take turns."""
+    found = []
+    for stages, dtype in ((1, "float32"), (2, "float16"), (3, "int32")):
+        body = lines(f"""
+            s = T.alloc_shared(({stages}, {R}, {C}), "{dtype}")
+            full = T.alloc_barrier([64] * {stages})
+            empty = T.alloc_barrier([32] * {stages})
+            with T.ws(0, 1, size=32):
+                for k in T.serial(n):
+                    T.barrier_wait(empty[k % {stages}], (k // {stages} + 1) % 2)
+                    T.copy(A[k * {R}, 0], s[k % {stages}, :, :])
+                    T.barrier_arrive(full[k % {stages}])
+            with T.ws(2, size=32):
+                for m in T.serial(n):
+                    T.barrier_wait(full[m % {stages}], m // {stages} % 2)
+                    for i, j in T.Parallel({R}, {C}):
+                        B[m * {R} + i, j] = s[m % {stages}, {R - 1} - i, {C - 1} - j]
+                    T.barrier_arrive(empty[m % {stages}])
+        """)
+
+        def want(d: Data) -> Array:
+            turned = d["A"].reshape(MOST, R, C)[:, ::-1, ::-1].reshape(MOST * R, C)
+            return np.concatenate([turned[: d["n"] * R], d["B"][d["n"] * R :]])
+
+        launches = {str(n): lambda rng, n=n, dtype=dtype: {**_data(rng, dtype), "n": n} for n in range(MOST + 1)}
+        made = one(
+            "barriers", f"turns-{stages}", _params(dtype), body, want, launches, threads=96, optional=_OPTIONAL,
+            needs=NAMES,
+        )  # fmt: skip
+        found.append(made)
     return found
 
 

@@ -23,7 +23,27 @@ _LOOPS = ("T.Pipelined({}, num_stages=3)", "T.serial({})", "T.Pipelined({}, num_
 
 def units() -> list[Unit]:
     """Return the units of this table."""
-    return [_moved(n, dtype) for n, dtype in enumerate(_TYPES)]
+    return [*(_moved(n, dtype) for n, dtype in enumerate(_TYPES)), *map(_whole_rows, ("uint8", "bfloat16", "float32"))]
+
+
+def _whole_rows(dtype: str) -> Unit:
+    """Move whole rows of a length that no box has: their bytes lie one after another."""
+    shape, body = (
+        (64, 13),
+        f"""
+        s = T.alloc_shared((16, 13), "{dtype}")
+        for t in T.serial(4):
+            T.copy(A[t * 16 : t * 16 + 16, :], s)
+            T.copy(s, B[t * 16 : t * 16 + 16, :])
+    """,
+    )
+
+    def want(d: Data) -> dict[str, Array]:
+        return {"B": values(d["A"], dtype)}
+
+    parts = {"": Part((output("B", dtype, *shape),), body, want)}
+    launch = Launch(lambda rng: {"A": anything(rng, shape, dtype), "B": anything(rng, shape, dtype)})
+    return Unit("copy", f"whole-rows-{dtype}", (tensor("A", dtype, *shape),), "", parts, {"": launch}, threads=96)
 
 
 def _moved(n: int, dtype: str) -> Unit:

@@ -78,7 +78,7 @@ def _tiles() -> list[Unit]:
         def want(d: Data, rows: int = rows, cols: int = cols, dtype: str = dtype) -> dict[str, Array]:
             data = values(d["A"], dtype)
             corner = ((d["m"] - 1) // rows * rows, (d["n"] - 1) // cols * cols)
-            last = oracles.copy_region(data, corner, (rows, cols), np.nan if dtype == "float8_e8m0fnu" else 0)
+            last = oracles.copy_region(data, corner, (rows, cols), 2.0**-127 if dtype == "float8_e8m0fnu" else 0)
             return {"B": data, "P": last}
 
         launches = {}
@@ -269,6 +269,11 @@ def _shapes() -> list[Unit]:
             T.copy(s, B)
         """),
                        lambda x, z: np.concatenate([x[z, 2, 8, 14:], np.full(6, -7.0)])),
+        "safe-infinity": ((12,), lines("""
+            T.annotate_safe_value({A: -T.infinity('float32')})
+            T.copy(A[z, 2, 8, 14], B)
+        """),
+                          lambda x, z: np.concatenate([x[z, 2, 8, 14:], np.full(6, -np.inf)])),
     }  # fmt: skip
     found = []
     for name, (shape, body, of) in cases.items():

@@ -33,23 +33,32 @@ SCOPES = (("shared", "shared", "fragment"), ("fragment", "shared", "fragment"), 
 
 def units() -> list[Unit]:
     """Return the units of this table."""
-    return [*_types(), *_tiles(), *_trips(), *_scopes(), *_tall(), *_peers(), *_others(), *_refusals()]
+    return [*_types(), *_tiles(), *_trips(), *_scopes(), *_tall(), *_constant(), *_peers(), *_others(), *_refusals()]
 
 
 def blocked(
     name: str, tile: tuple[int, int, int], types: tuple[str, str, str], sizes: Any, *, stages: int = 2,
-    threads: int = 128,
-    turned: tuple[bool, bool] = (False, False), scopes: tuple[str, str, str] = SCOPES[0], flags: str = "", **rest: Any,
+    threads: int = 128, turned: tuple[bool, bool] = (False, False), scopes: tuple[str, str, str] = SCOPES[0],
+    flags: str = "", out: str = "", fixed: bool = False, **rest: Any,
 ) -> Unit:  # fmt: skip
-    """Return the usual product in tiles of matrices of any size; a launch per (m, n, k) of ``sizes``."""
+    """Return the usual product in tiles of matrices of any size; a launch per (m, n, k) of ``sizes``.
+
+    Parameters
+    ----------
+    out
+        Element type of the result, if not that of the sums.
+    fixed
+        Whether the program has the one size of ``sizes`` as constants.
+    """
     (bm, bn, bk), (a, b, c), (ta, tb) = tile, types, turned
-    left, right = (("k", "m") if ta else ("m", "k")), (("n", "k") if tb else ("k", "n"))
+    m, n, k = sizes[0] if fixed else ("m", "n", "k")
+    left, right = ((k, m) if ta else (m, k)), ((n, k) if tb else (k, n))
     body = f'''
         A_s = T.alloc_{scopes[0]}({(bk, bm) if ta else (bm, bk)}, "{a}")
         B_s = T.alloc_{scopes[1]}({(bn, bk) if tb else (bk, bn)}, "{b}")
         C_s = T.alloc_{scopes[2]}(({bm}, {bn}), "{c}")
         T.clear(C_s)
-        for ko in T.Pipelined(T.ceildiv(k, {bk}), num_stages={stages}):
+        for ko in T.Pipelined(T.ceildiv({k}, {bk}), num_stages={stages}):
             T.copy(A[{f"ko * {bk}, by * {bm}" if ta else f"by * {bm}, ko * {bk}"}], A_s)
             T.copy(B[{f"bx * {bn}, ko * {bk}" if tb else f"ko * {bk}, bx * {bn}"}], B_s)
             T.gemm(A_s, B_s, C_s, transpose_A={ta}, transpose_B={tb}{flags})
@@ -57,26 +66,55 @@ def blocked(
     '''
 
     def want(d: Data) -> Array:
-        shapes = [tuple(d[s] for s in side) for side in (left, right)]
+        shapes = [tuple(d.get(s, s) for s in side) for side in (left, right)]
         x, y = values(d["A"], a, shapes[0]), values(d["B"], b, shapes[1])
         return oracles.gemm(x, y, transpose_a=ta, transpose_b=tb)
 
     def data(rng: Any, m: int, n: int, k: int) -> Data:
         sizes = {"m": m, "n": n, "k": k}
-        x, y = (tuple(sizes[s] for s in side) for side in (left, right))
+        x, y = (tuple(sizes.get(str(s), int(s) if fixed else 0) for s in side) for side in (left, right))
         low, high = (-2, 2) if c in ("float16", "bfloat16") else (-4, 4)
-        return {**sizes, "A": numbers(rng, x, a, low, high), "B": numbers(rng, y, b, low, high)}
+        return {**({} if fixed else sizes), "A": numbers(rng, x, a, low, high), "B": numbers(rng, y, b, low, high)}
 
     launches = {f"{m}x{n}x{k}": lambda rng, s=(m, n, k): data(rng, *s) for m, n, k in sizes}
     held = ((bm * bk, a), (bk * bn, b), (bm * bn, c))
     room = sum(
         count * max(8, DTYPES[t].bits) // 8 for (count, t), scope in zip(held, scopes, strict=True) if scope == "shared"
     )
-    params = [tensor("A", a, *left), tensor("B", b, *right), output("C", c, "m", "n")]
+    params = [tensor("A", a, *left), tensor("B", b, *right), output("C", out or c, m, n)]
     return one(
-        "gemm", name, params, body, want, launches, VALUE, threads=threads, symbols=("m", "n", "k"),
-        grid=f"T.ceildiv(n, {bn}), T.ceildiv(m, {bm})", axes="(bx, by)", needs=frozenset({f"shared:{room}"}), **rest,
+        "gemm", name, params, body, want, launches, VALUE, threads=threads,
+        symbols=() if fixed else ("m", "n", "k"),
+        grid=f"T.ceildiv({n}, {bn}), T.ceildiv({m}, {bm})",
+        axes="(bx, by)", needs=frozenset({f"shared:{room}"}), **rest,
     )  # fmt: skip
+
+
+def _constant() -> list[Unit]:
+    """Products of several tiles and trips, of constant sizes: blocks may share tiles, or copy for others."""
+    half = ("float16", "float16", "float32")
+    cases: tuple[tuple[str, tuple[int, int, int], tuple[str, str, str], tuple[int, int, int], dict[str, Any]], ...] = (
+        ("f16", (64, 64, 32), half, (200, 136, 160), {"stages": 3, "turned": (False, True), "out": "float16"}),
+        ("f16-nn", (64, 32, 32), half, (130, 104, 96), {"stages": 2, "out": "float16"}),
+        ("f16-tn", (128, 64, 32), half, (200, 72, 104), {"stages": 4, "turned": (True, False), "threads": 256}),
+        ("bf16", (64, 64, 64), ("bfloat16", "bfloat16", "float32"), (65, 200, 320),
+         {"stages": 3, "turned": (False, True), "out": "bfloat16"}),
+        ("fp8", (64, 64, 64), ("float8_e4m3fn", "float8_e4m3fn", "float32"), (136, 136, 256),
+         {"stages": 4, "turned": (False, True), "out": "bfloat16"}),
+        ("f16-rows", (128, 64, 32), half, (260, 72, 104), {"stages": 3, "turned": (False, True), "out": "float16"}),
+        ("int8", (64, 32, 64), ("int8", "int8", "int32"), (136, 72, 192), {"stages": 2, "turned": (False, True)}),
+        # Blocks of a row, of a column or of both may load for each other.
+        ("rows", (128, 64, 64), half, (128, 248, 200), {"stages": 3, "turned": (False, True)}),
+        ("columns", (128, 48, 32), half, (250, 40, 160), {"stages": 4, "turned": (False, True), "out": "float16"}),
+        ("both", (128, 64, 32), ("bfloat16", "bfloat16", "float32"), (256, 120, 96), {"stages": 2}),
+        ("both-fp8", (128, 64, 64), ("float8_e5m2", "float8_e4m3fn", "float32"), (240, 128, 320),
+         {"stages": 3, "turned": (False, True)}),
+        ("both-tf32", (128, 64, 32), ("tfloat32", "tfloat32", "float32"), (250, 124, 96),
+         {"stages": 2, "turned": (False, True)}),
+    )  # fmt: skip
+    return [
+        blocked(f"constant-{name}", tile, types, (size,), fixed=True, **how) for name, tile, types, size, how in cases
+    ]
 
 
 def _even(types: tuple[str, str, str], *sizes: int) -> tuple[int, ...]:
@@ -129,6 +167,9 @@ def _scopes() -> list[Unit]:
     return found
 
 
+_LARGE = ("float16", "bfloat16", "tfloat32", "int8", "float8_e4m3fn")
+
+
 def _tall() -> list[Unit]:
     """Tiles of many rows, for targets where groups of warps share an instruction: every type, orientation and group."""
     found = []
@@ -141,14 +182,20 @@ def _tall() -> list[Unit]:
             found.append(
                 blocked(name, tile, types, sizes_of_type, turned=turned, threads=(128, 256)[n % 2], stages=n % 4)
             )
+    for n, types in enumerate(t for t in TYPES if t[0] in _LARGE and t[0] == t[1] and DTYPES[t[2]].bits == 32):
+        tile = (128, (48, 64)[n % 2], 64)  # an instruction may take no fewer rows
+        sizes = [(128, 64, 128), (131, 61, 70)]
+        found.append(blocked(f"tall-rows-{types[0]}", tile, types, sizes, turned=(False, True), stages=n % 3))
     for n, (tile, threads) in enumerate((
         ((128, 96, 32), 256), ((128, 256, 16), 256), ((192, 16, 64), 384), ((64, 192, 48), 256), ((128, 64, 64), 160),
-        ((64, 264, 16), 128), ((80, 64, 32), 128),
+        ((64, 264, 16), 128), ((128, 240, 32), 128), ((128, 48, 64), 128),
+        ((80, 64, 32), 128),
     )):  # fmt: skip
         scopes = SCOPES[n % 2]
         name = f"tall-{'x'.join(map(str, tile))}-{scopes[0]}-{threads}"
+        stages = 2 + n % 3 if tile[0] < 192 else 3  # some targets have 99 KiB of shared memory
         found.append(blocked(name, tile, TYPES[n % 2], [tile, (tile[0] + 1, tile[1] - 7, 3 * tile[2] - 8)],
-                             threads=threads, scopes=scopes, turned=(False, n % 3 == 0), stages=2 + n % 3))  # fmt: skip
+                             threads=threads, scopes=scopes, turned=(False, n % 3 == 0), stages=stages))  # fmt: skip
     return found
 
 
@@ -239,7 +286,7 @@ def _others() -> list[Unit]:
                 T.copy(C_f, C)
             """), 64, 64, 48, lambda d: 2 * _product(d),
         ),
-        _chain(), _reshaped(), _infinities(), _runtime_clear(),
+        _chain(), *_chained_loops(), _reshaped(), _infinities(), _runtime_clear(),
     ]  # fmt: skip
 
 
@@ -257,6 +304,59 @@ def _chain() -> Unit:
         lambda d: {"D": oracles.cast(_product(d), "float16").astype(np.float64) @ values(d["B"], "float16").T},
         (output("D", "float32", 24, 48),),
     )  # fmt: skip
+
+
+def _chained_loops() -> list[Unit]:
+    """The shape of attention: a loop whose second product takes what is made of the first one's sums."""
+
+    def want(d: Data) -> dict[str, Array]:
+        a, b, c = (values(d[name], "float16") for name in "ABC")
+        made = np.clip(a @ b.T, -9, 9)
+        return {"D": made @ c, "E": made.sum(1)}
+
+    found = []
+    for m, n, k, keys, stages in (
+        (64, 32, 32, 93, 2),
+        (64, 32, 64, 104, 3),
+        (128, 64, 16, 200, 2),
+        (40, 24, 16, 70, 2),
+    ):
+        body = f"""
+            A_s = T.alloc_shared(({m}, {k}), "float16")
+            B_s = T.alloc_shared(({n}, {k}), "float16")
+            C_s = T.alloc_shared(({n}, {k}), "float16")
+            S_f = T.alloc_fragment(({m}, {n}), "float32")
+            P_f = T.alloc_fragment(({m}, {n}), "float16")
+            D_f = T.alloc_fragment(({m}, {k}), "float32")
+            added = T.alloc_fragment(({m},), "float32")
+            total = T.alloc_fragment(({m},), "float32")
+            T.copy(A, A_s)
+            T.clear(D_f)
+            T.clear(total)
+            for o in T.Pipelined(T.ceildiv({keys}, {n}), num_stages={stages}):
+                T.copy(B[o * {n}, 0], B_s)
+                T.copy(C[o * {n}, 0], C_s)
+                T.gemm(A_s, B_s, S_f, transpose_B=True, clear_accum=True)
+                for i, j in T.Parallel({m}, {n}):
+                    S_f[i, j] = T.min(T.max(S_f[i, j], -9), 9)
+                T.reduce_sum(S_f, added, dim=1)
+                for i in T.Parallel({m}):
+                    total[i] += added[i]
+                T.copy(S_f, P_f)
+                T.gemm(P_f, C_s, D_f)
+            T.copy(D_f, D)
+            T.copy(total, E)
+        """
+        params = [tensor("A", "float16", m, k), tensor("B", "float16", keys, k), tensor("C", "float16", keys, k)]
+        params += [output("D", "float32", m, k), output("E", "float32", m)]
+
+        def data(rng: Any, m: int = m, k: int = k, keys: int = keys) -> Data:
+            shapes = {"A": (m, k), "B": (keys, k), "C": (keys, k)}
+            return {name: rng.integers(-2, 3, shape).astype(np.float16) for name, shape in shapes.items()}
+
+        name = f"chained-loop-{m}x{n}x{k}-{keys}"
+        found.append(one("gemm", name, params, body, want, {"": data}, VALUE, threads=128))
+    return found
 
 
 def _reshaped() -> Unit:

@@ -9,7 +9,7 @@ import numpy as np
 
 from tile_core.dtypes import DTYPES
 from tile_core.testing.case import Data, Launch, Part, Unit, output, refused, scalar, tensor
-from tile_core.testing.data import INTEGERS, Array, anything, from_codes, stored, values
+from tile_core.testing.data import INTEGERS, Array, anything, from_codes, near_ties, stored, values
 from tile_core.testing.plain.numbers import Number
 from tile_core.testing.plain.roundings import rounded
 
@@ -31,10 +31,11 @@ PAIRS = {
 }
 #: Between integers, and from wide integers to floats: only saturation.
 _SATURATED = {
-    "int32": ("int8", "uint8", "uint4", "int64", "uint32", "float16", "float8_e4m3fn"),
-    "uint64": ("int64", "int16", "float32"),
+    "int32": ("int8", "uint8", "uint4", "int64", "uint32", "float16", "float8_e4m3fn", "tfloat32", "float32"),
+    "uint32": ("bfloat16", "tfloat32", "float8_e8m0fnu"),
+    "uint64": ("int64", "int16", "float32", "tfloat32", "float8_e5m2", "float64"),
     "int4": ("uint8", "uint4"),
-    "int64": ("uint64", "int32", "bfloat16"),
+    "int64": ("uint64", "int32", "bfloat16", "tfloat32", "float16", "float4_e2m1fn"),
 }
 #: How -> (rounding, saturation).
 _WAYS = {
@@ -68,7 +69,7 @@ def _unit(source: str, target: str, ways: Mapping[str, tuple[str | None, bool | 
 def _data(rng: np.random.Generator, source: str, target: str) -> Data:
     """Numbers of any bits, numbers of the target, and numbers near and between those; random words."""
     if not DTYPES[source].is_float:
-        return {"A": anything(rng, (_COUNT,), source), "R": anything(rng, (_COUNT,), "uint32")}
+        return {"A": near_ties(rng, (_COUNT,), source, target), "R": anything(rng, (_COUNT,), "uint32")}
     near: Array
     if DTYPES[target].is_float:
         codes = rng.integers(0, 2 ** min(DTYPES[target].bits, 63), (3, _COUNT), np.uint64)
@@ -82,6 +83,10 @@ def _data(rng: np.random.Generator, source: str, target: str) -> Data:
         a = np.choose(rng.integers(0, 4, _COUNT), [drawn, near[0], near[2] * factor, between])
         a = np.where(np.isnan(a) & (target == "float4_e2m1fn"), 1.0, a)
         held = stored(a, source)
+    if DTYPES[source].bits > 16 and DTYPES[target].is_float:
+        beside = near_ties(rng, (_COUNT,), source, target)
+        beside = np.where(np.isnan(beside) & (target == "float4_e2m1fn"), 1.0, beside).astype(held.dtype)
+        held = np.where(rng.integers(0, 4, _COUNT) == 0, beside, held)
     words = anything(rng, (_COUNT,), "uint32")
     words[:4] = 0, 1, 2**32 - 1, 2**31
     return {"A": held, "R": words}

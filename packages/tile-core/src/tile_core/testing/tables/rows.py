@@ -20,6 +20,7 @@ def units() -> list[Unit]:
         index = ("int32", "int64", "int16", "uint8")[n % 4]
         count, cols = (1, 3, 4, 7, 10, 31, 64, 5)[n], (24, 8, 17, 1, 40, 33, 16, 7)[n]
         found += [_gather(dtype, index, count, cols), _scatter(dtype, index, count, cols)]
+    found += [_gather("float16", "int32", 17, 64), _gather("float32", "int64", 33, 64)]  # whole vectors
     return [*found, *_others(), *_refusals()]
 
 

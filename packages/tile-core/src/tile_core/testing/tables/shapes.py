@@ -51,7 +51,9 @@ def _symbolic() -> list[Unit]:
 
     launches = {str(n): lambda rng, n=n: {"n": n, "A": numbers(rng, (n,), "int32")} for n in (0, 1, 31, 32, 33, 500)}  # type: ignore[misc]
     params = [tensor("A", "int32", "n"), output("B", "int32", "2 * n")]
-    found.append(one("shapes", "twice", params, body, twice, launches, grid="T.ceildiv(2 * n, 64)", symbols=("n",)))  # type: ignore[arg-type]
+    sized = {"grid": "T.ceildiv(2 * n, 64)", "symbols": ("n",)}
+    for name, more in (("twice", []), ("twice-named", [scalar("n")])):  # a parameter with the name of a size
+        found.append(one("shapes", name, [*params, *more], body, twice, launches, **sized))  # type: ignore[arg-type]
     body = lines("""
         r = T.alloc_fragment((1,), 'float32')
         T.clear(r)

@@ -30,7 +30,17 @@ def units() -> list[Unit]:
     for n, types in enumerate(TYPES):  # tiles of many rows, for targets where groups of warps share an instruction
         turned = (n % 4 == 3, n % 3 == 2, n % 2 == 0 or DTYPES[types[0]].bits != 16)
         found.append(_unit(types, (64, (24, 64, 40)[n % 3], 128), turned, stages=(n + 1) % 4))
+    for n, types in enumerate(_TALLEST):  # an instruction may take no fewer rows
+        found.append(_unit(types, (128, (32, 48)[n % 2], 64), (False, n % 3 == 1, True), stages=n % 3))
+    for types, blocks in ((TYPES[0], (2, 1)), (TYPES[3], (1, 2)), (TYPES[2], (2, 2))):  # which may load for each other
+        found.append(_unit(types, (128, 48, 128), (False, False, True), stages=3, blocks=blocks))
     return [*found, *_refusals()]
+
+
+_TALLEST = tuple(
+    types for types in TYPES
+    if types[0] in ("float16", "bfloat16", "tfloat32", "int8", "float8_e4m3fn") and types[2] != "uint8"
+)  # fmt: skip
 
 
 def _factor(dtype: str, meta: str) -> int:
@@ -38,9 +48,8 @@ def _factor(dtype: str, meta: str) -> int:
     return DTYPES[meta].bits // 4 * (2 if DTYPES[dtype].bits == 32 else 4)
 
 
-def _unit(
-    types: tuple[str, str, str], tile: tuple[int, int, int], turned: tuple[bool, bool, bool], stages: int = 2
-) -> Unit:
+def _body(types: tuple[str, str, str], tile: tuple[int, int, int], turned: tuple[bool, bool, bool], stages: int) -> str:
+    """Return the statements of a block."""
     (dtype, acc, meta), (m, n, bk), (ta, te, tb) = types, tile, turned
     f = _factor(dtype, meta)
     shapes = {
@@ -48,18 +57,13 @@ def _unit(
         "E": (m, bk // f)[:: -1 if te else 1],
         "B": (bk, n)[:: -1 if tb else 1],
     }
-    rows = {"A": f"{m}", "E": f"{m}", "B": f"{n}"}
-    whole = {
-        "A": (m, "k // 2")[:: -1 if ta else 1], "E": (m, f"k // {f}")[:: -1 if te else 1],
-        "B": ("k", n)[:: -1 if tb else 1]
-    }  # fmt: skip
+    row, column = f"by * {m}", f"bx * {n}"
     corner = {
-        "A": f"ko * {bk // 2}, 0" if ta else f"0, ko * {bk // 2}",
-        "E": f"ko * {bk // f}, 0" if te else f"0, ko * {bk // f}",
-        "B": f"0, ko * {bk}" if tb else f"ko * {bk}, 0",
+        "A": f"ko * {bk // 2}, {row}" if ta else f"{row}, ko * {bk // 2}",
+        "E": f"ko * {bk // f}, {row}" if te else f"{row}, ko * {bk // f}",
+        "B": f"{column}, ko * {bk}" if tb else f"ko * {bk}, {column}",
     }  # fmt: skip
-    del rows
-    body = f'''
+    return f'''
         A_s = T.alloc_shared({shapes["A"]}, "{dtype}")
         E_s = T.alloc_shared({shapes["E"]}, "{meta}")
         B_s = T.alloc_shared({shapes["B"]}, "{dtype}")
@@ -70,13 +74,26 @@ def _unit(
             T.copy(E[{corner["E"]}], E_s)
             T.copy(B[{corner["B"]}], B_s)
             T.gemm_sp(A_s, E_s, B_s, C_f, transpose_A={ta}, transpose_E={te}, transpose_B={tb})
-        T.copy(C_f, C)
+        T.copy(C_f, C[{row}, {column}])
     '''
 
+
+def _unit(
+    types: tuple[str, str, str], tile: tuple[int, int, int], turned: tuple[bool, bool, bool], stages: int = 2,
+    blocks: tuple[int, int] = (1, 1),
+) -> Unit:  # fmt: skip
+    (dtype, acc, meta), (m, n, bk), (ta, te, tb) = types, tile, turned
+    f, (wide, high) = _factor(dtype, meta), blocks
+    rows, columns = m * high, n * wide
+    whole = {
+        "A": (rows, "k // 2")[:: -1 if ta else 1], "E": (rows, f"k // {f}")[:: -1 if te else 1],
+        "B": ("k", columns)[:: -1 if tb else 1]
+    }  # fmt: skip
+
     def data(rng: np.random.Generator, k: int) -> Data:
-        dense = _semi_sparse(rng, m, k, dtype)
+        dense = _semi_sparse(rng, rows, k, dtype)
         kept, metadata = _compress(dense, dtype, meta)
-        b = numbers(rng, (n, k) if tb else (k, n), dtype, -2, 2)
+        b = numbers(rng, (columns, k) if tb else (k, columns), dtype, -2, 2)
         return {
             "k": k, "A": stored(kept.T if ta else kept, dtype), "B": b, "dense": dense,
             "E": _copied(metadata.T if te else metadata, meta),
@@ -91,13 +108,17 @@ def _unit(
         tensor("A", dtype, *whole["A"]),
         tensor("E", meta, *whole["E"]),
         tensor("B", dtype, *whole["B"]),
-        output("C", acc, m, n),
+        output("C", acc, rows, columns),
     ]
     launches = {f"k{k}": lambda rng, k=k: data(rng, k) for k in (bk, 3 * bk)}
     marks = "".join("t" if t else "n" for t in turned)
     name = f"{dtype}-{meta}-{m}x{n}x{bk}-{marks}"
+    name += f"-{wide}x{high}" if wide * high > 1 else ""
     name = f"#3037-{name}" if DTYPES[dtype].bits == 8 else name
-    return one("gemm_sp", name, params, body, want, launches, VALUE, symbols=("k",))  # type: ignore[arg-type]
+    return one(
+        "gemm_sp", name, params, _body(types, tile, turned, stages), want, launches, VALUE, symbols=("k",),  # type: ignore[arg-type]
+        grid=f"{wide}, {high}", axes="(bx, by)",
+    )  # fmt: skip
 
 
 def _semi_sparse(rng: np.random.Generator, m: int, k: int, dtype: str) -> Array:

@@ -11,6 +11,7 @@
 #include "ptx_matrix.h"
 #include "ptx_mma.h"
 #include "ptx_mma_names.h"
+#include "ptx_block_scale.h"
 #include "ptx_wgmma.h"
 #include "ptx_copy.h"
 #include "ptx_cluster.h"

@@ -61,10 +61,10 @@ SIMT_MODEL inline void mbarrier_test_parity(int line, bool& ended, reg_r address
 // Arrives when the copies of cp.async that the thread has issued so far are complete.
 SIMT_MODEL inline void mbarrier_arrive_after_copies(int, reg_r address) { simt::async_arrive(0, shared(address)); }
 
-// What initialised objects need before the asynchronous proxy or other blocks use them.
+// What objects need that the thread has initialised, before the asynchronous proxy or other blocks use them.
 SIMT_MODEL inline void fence_mbarrier_init(int) {
   simt::fence(false);
-  simt::fence_proxy();
+  simt::fence_own();
 }
 SIMT_MODEL inline void fence_proxy_async(int) { simt::fence_proxy(); }
 

@@ -35,17 +35,19 @@ struct BulkLoad {
   unsigned char* to;
   const unsigned char* from;
   unsigned bytes, rank;  // of the block that receives it
+  unsigned source;       // the block whose shared memory it comes from, or that again
 };
 SIMT_MODEL inline void load_bulk(void* payload) {
   const BulkLoad& it = *(BulkLoad*)payload;
   simt::require_running(it.rank);
+  simt::require_running(it.source);
   copy_bytes(it.to, it.from, it.bytes);
 }
 
-SIMT_MODEL inline void bulk_to_shared(unsigned to, const void* from, unsigned bytes, unsigned barrier) {
+SIMT_MODEL inline void bulk_to_shared(unsigned to, const void* from, unsigned bytes, unsigned barrier, bool shares = false) {
   require_bulk("cp.async.bulk", in_cluster(to), from, bytes);
   if (rank_of(to) != rank_of(barrier)) simt::fail("async", "a copy into shared memory of one block completes on a barrier of another");
-  BulkLoad load{in_cluster(to), (const unsigned char*)from, bytes, rank_of(to)};
+  BulkLoad load{in_cluster(to), (const unsigned char*)from, bytes, rank_of(to), shares ? simt::block->rank : rank_of(to)};
   if (bytes) simt::async_signal(fresh_queue(), simt::OTHER_PROXY, load_bulk, &load, sizeof load, in_cluster(barrier), bytes);
 }
 
@@ -65,7 +67,7 @@ SIMT_MODEL inline void bulk_load_multicast_hint(int line, reg_r to, reg_l from, 
 }
 // From shared memory of this block to that of another one.
 SIMT_MODEL inline void bulk_to_block(int, reg_r to, reg_r from, reg_r bytes, reg_r barrier) {
-  bulk_to_shared(to, shared(from), bytes, barrier);
+  bulk_to_shared(to, shared(from), bytes, barrier, true);
 }
 
 // ----------------------------------------------------------------------------------------------- out of shared memory

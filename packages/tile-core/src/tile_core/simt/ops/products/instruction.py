@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import enum
-from dataclasses import dataclass
 
 from tile_core.errors.plugins import InvalidDeclaration
+from tile_core.records import dataclass
 
 
 class OperandKind(enum.Enum):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from tile_core.compat.tvm import tirx
@@ -13,6 +12,7 @@ from tile_core.layout import LayoutMap
 from tile_core.ops.base import View
 from tile_core.ops.copy import convert
 from tile_core.ops.gemm import matrix
+from tile_core.records import dataclass
 from tile_core.simt.memory import contiguity
 from tile_core.simt.register_loops import choose
 

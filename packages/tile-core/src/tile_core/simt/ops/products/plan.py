@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from typing import TypeVar
 
 from tile_core.compat.types import BufferVar
@@ -12,6 +11,7 @@ from tile_core.dtypes import DTYPES
 from tile_core.ir import nodes
 from tile_core.layout import LayoutMap
 from tile_core.layout.fragment import FragmentLayout
+from tile_core.records import dataclass
 from tile_core.simt.ops.gemm_problem import Problem, placed
 from tile_core.simt.ops.products.instruction import MatrixInstruction, OperandKind
 from tile_core.simt.ops.warp_partition import WarpPartition

@@ -1,0 +1,25 @@
+"""A copy of a tile in shared memory to the shared memory of a block of the same cluster.
+
+Its operands are the tile, the place, the rank of the block, and a barrier object of that block if one counts the copy.
+Blocks of a cluster do what a program says side by side, one statement after another: all of them read their tiles
+before any of them writes. Only what is known to be so in each order in which they may run is accepted
+(``passes/check_barriers.py``).
+"""
+
+from __future__ import annotations
+
+from tile_core.compat.types import Stmt
+from tile_core.ops.base import OpCall, TileOp
+from tile_core.ops.copy import elementwise_copy
+
+NAME = "copy_to_block"
+#: Positions of the rank, and of the barrier object behind it.
+RANK, BARRIER = 2, 3
+
+
+def meaning(call: OpCall) -> Stmt:
+    """Of a block to itself; ``reference/cluster.py`` says what several do."""
+    return elementwise_copy(call.args[0], call.args[1], span=call.span)
+
+
+OP = TileOp(NAME, reads=(0,), writes=(1,), meaning=meaning)

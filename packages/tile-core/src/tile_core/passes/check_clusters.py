@@ -1,0 +1,88 @@
+"""Barriers of a cluster: all threads of all its blocks arrive, and then wait, equally often and in turns."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+
+from tile_core.analysis.clusters import InCluster
+from tile_core.analysis.flow import Flow
+from tile_core.analysis.point import Point, is_grid
+from tile_core.analysis.uniformity import Varying
+from tile_core.compat.tvm import tirx
+from tile_core.compat.types import Stmt
+from tile_core.errors.ops import BadCluster
+from tile_core.ir import calls, nodes
+from tile_core.ir.visit import annotation, collect, role
+
+_CALLS = ("cluster_arrive", "cluster_wait")
+
+
+def check_clusters(body: Stmt, cluster: Sequence[int]) -> None:
+    """Check the barriers of a cluster.
+
+    Raises
+    ------
+    BadCluster
+        Where not all threads of all blocks are known to come, or where arrivals and waits do not take turns.
+    """
+    if not any(_name(s) for s in collect(body, tirx.Evaluate)):
+        return
+    varying = Varying(body)
+    flow, known = varying.flow, InCluster(cluster)
+    for p in flow.points:
+        if is_grid(p):
+            known.axes[int(annotation(p.stmt, nodes.AXIS))] = p.stmt.loop_var
+    known.binds |= {v: e for v, e in flow.binds.items() if not nodes.is_tile_call(e)}
+    for p in flow.points:
+        name = _name(p.stmt)
+        if name:
+            reason = next((found for around in p.path if (found := _apart(around, flow, varying, known))), "")
+            if reason:
+                raise _bad(p, f"T.{name} stands where {reason}", "write it where all threads of all blocks come")
+    for p in flow.points:
+        for part in p.parts:
+            _check_turns(part)
+
+
+def _check_turns(points: Sequence[Point]) -> None:
+    """Refuse a list of statements in which an arrival has no wait behind it, or a wait no arrival before it."""
+    open_: Point | None = None
+    for p in points:
+        name = _name(p.stmt)
+        inside = next((s for s in collect(p.stmt, tirx.Evaluate) if not name and _name(s)), None)
+        if open_ is not None and (name == _CALLS[0] or inside is not None):
+            break
+        if name == _CALLS[1] and open_ is None:
+            raise _bad(p, "T.cluster_wait has no T.cluster_arrive before it", "let each thread arrive before it waits")
+        if name:
+            open_ = p if name == _CALLS[0] else None
+    if open_ is not None:
+        fix = "write T.cluster_wait behind it in the same list of statements, before the next one"
+        raise _bad(open_, "T.cluster_arrive has no T.cluster_wait of its own", fix)
+
+
+def _apart(around: Point, flow: Flow, varying: Varying, known: InCluster) -> str:
+    """Return who may not come inside of a statement, if not all do."""
+    s, ranks = around.stmt, range(prod(known.cluster))
+    if around.kind == "mark":
+        return "only the threads of a role come" if s.attr_key == calls.ONLY else ""
+    if is_grid(around):
+        return ""
+    if around.kind == "for" and role(s) in ("parallel", "vectorized", "pipelined"):
+        return "iterations have no order of their own"
+    if around.kind in ("for", "while") and flow.jumps(around):
+        return "a break or continue leaves the loop"
+    if varying.parts(around):
+        return "not all threads of a block come together"
+    decides = [s.min, s.extent] if around.kind == "for" else [s.condition] if around.kind in ("if", "while") else []
+    return "" if known.same(decides, ranks) else "the blocks of a cluster may come differently often"
+
+
+def _name(s: Stmt) -> str:
+    name = nodes.operator_name(s.value).removeprefix("tile.") if isinstance(s, tirx.Evaluate) else ""
+    return name if name in _CALLS else ""
+
+
+def _bad(p: Point, found: str, fix: str) -> BadCluster:
+    return BadCluster(found=found, fix=fix, where=nodes.where_of(p.stmt))

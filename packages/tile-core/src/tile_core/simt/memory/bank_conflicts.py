@@ -1,0 +1,212 @@
+"""Tiles in shared memory that threads read across their rows are stored so that no memory bank has to answer twice.
+
+Shared memory answers a group of threads at once unless two of them ask the same bank for different words. All accesses
+are known by now, so their cost is counted, for the row-major order and for XOR swizzles of chunks of 16 bytes, which
+keep every wide access in one piece. A tile gets a swizzle only if that saves a good part.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import field
+from math import prod
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tile_core.analysis.flow import Flow
+from tile_core.analysis.index_evaluation import Unknown, evaluate
+from tile_core.analysis.point import Point
+from tile_core.compat import structural
+from tile_core.compat.tvm import ir, tirx
+from tile_core.compat.types import Array, BufferVar, Expr, Stmt, Var
+from tile_core.dtypes import DTYPES
+from tile_core.ir import nodes
+from tile_core.ir.visit import collect, loads_of
+from tile_core.layout.digits import row_major_strides
+from tile_core.layout.layout import DigitLayout
+from tile_core.layout.swizzle import Swizzle
+from tile_core.records import dataclass
+from tile_core.simt.memory.shared_layouts import base_of
+from tile_core.simt.variant import Block
+
+if TYPE_CHECKING:
+    from tile_core.layout.base import LayoutMap
+
+_WORD = 4
+_CHUNK = 16
+_BITS = 3
+_KEPT = 0.7  # of the cost: a swizzle costs arithmetic on addresses
+_LANES = 96  # threads that are looked at
+
+
+def spread_over_banks(
+    body: Stmt, block: Block, layouts: Mapping[BufferVar, LayoutMap], banks: int
+) -> dict[BufferVar, LayoutMap]:
+    """Return layouts of shared buffers that have none, where one makes their accesses cheaper.
+
+    Parameters
+    ----------
+    body
+        The code of a thread, with wide accesses and logical indices.
+    block
+        The block's threads.
+    layouts
+        Layouts that are decided.
+    banks
+        Banks of four bytes of shared memory.
+    """
+    found = _Candidates(body, layouts)
+    if not found.buffers:
+        return {}
+    counted = {b: _Counted() for b in found.buffers}
+    env: dict[Var, Array] = {block.thread: np.arange(min(block.count, _LANES))}
+    for point in Flow(body).points:
+        _count(point, env, counted)
+    chosen = {b: _best(b, c.accesses, banks) for b, c in counted.items()}
+    return {b: layout for b, layout in chosen.items() if layout is not None}
+
+
+@dataclass(frozen=True)
+class _Access:
+    """Row-major indices of the first elements that threads access, the bytes of each access, and how often."""
+
+    elements: Array
+    size: int
+    times: int
+
+
+@dataclass
+class _Counted:
+    """The accesses of a buffer."""
+
+    accesses: list[_Access] = field(default_factory=list)
+
+
+class _Candidates:
+    """The shared buffers whose elements may lie anywhere: nothing but plain accesses, and no view."""
+
+    def __init__(self, body: Stmt, layouts: Mapping[BufferVar, LayoutMap]) -> None:
+        allocated = [a.buffer for a in collect(body, tirx.AllocBuffer) if nodes.scope_of(a.buffer) == "shared"]
+        viewed = {base_of(v) for v in collect(body, tirx.DeclBuffer)}
+        others = [c for c in collect(body, ir.Call) if _is_other(c)]
+        used = {x.source for c in others for x in loads_of(c)}
+        named = {v for c in others for a in structural.items(c.args) for v in collect(a, tirx.Var)}
+        self.buffers = {
+            b: None
+            for b in allocated
+            if b not in layouts and b not in viewed and b not in used and b not in named and _fits(b)
+        }
+
+
+def _is_other(call: Expr) -> bool:
+    """Whether a call may use the address of an element."""
+    return nodes.is_tile_call(call) and not nodes.is_tile_call(call, "move")
+
+
+def _fits(buffer: BufferVar) -> bool:
+    bits = DTYPES[nodes.element_type(buffer)].bits
+    shape = nodes.shape_of(buffer)
+    constant = len(shape) > 1 and all(isinstance(n, int) for n in shape)
+    return constant and bits % 8 == 0 and bits // 8 <= _CHUNK and _swizzle(shape, bits, _BITS) is not None
+
+
+def _swizzle(shape: Sequence[int], bits: int, shift: int) -> Swizzle | None:
+    """Return the swizzle of chunks by the bits that are so far above them, if it permutes the elements of a tile."""
+    per = _CHUNK * 8 // bits
+    found = Swizzle(_BITS, per.bit_length() - 1, shift)
+    size = prod(shape)
+    return found if found.keeps_window(size) and found.period <= 2 * size else None
+
+
+def _count(point: Point, env: dict[Var, Array], counted: Mapping[BufferVar, _Counted]) -> None:
+    """Add the accesses of a point, and the value of the variable that it defines."""
+    s = point.stmt
+    if point.kind == "for":
+        _define(env, s.loop_var, s.min)
+    elif isinstance(s, tirx.Bind) and nodes.dtype_of(s.var) != "handle":
+        _define(env, s.var, s.value)
+    times = prod(_trips(loop) for loop in point.loops)
+    for buffer, indices, size in _accesses(point):
+        if buffer in counted:
+            shape = nodes.shape_of(buffer)
+            try:
+                flat = sum(
+                    np.asarray(_known(i, env)) * stride
+                    for i, stride in zip(indices, row_major_strides(shape), strict=True)
+                )
+            except Unknown:
+                continue
+            counted[buffer].accesses.append(_Access(np.broadcast_to(flat, _lanes(env)), size, times))
+
+
+def _lanes(env: Mapping[Var, Array]) -> tuple[int, ...]:
+    return next(iter(env.values())).shape
+
+
+def _trips(loop: Point) -> int:
+    extent = nodes.as_int(loop.stmt.extent) if loop.kind == "for" else None
+    return extent if isinstance(extent, int) and extent > 0 else 1
+
+
+def _define(env: dict[Var, Array], variable: Var, value: Expr) -> None:
+    try:
+        env[variable] = np.asarray(_known(value, env))
+    except Unknown:
+        env.pop(variable, None)
+
+
+def _known(value: Expr, env: Mapping[Var, Array]) -> Array:
+    """Return the value of an index, with 0 for what is the same in all threads: blocks, sizes, turns of loops."""
+    value = nodes.int_const(0) + value
+    rest = {v: np.asarray(0) for v in collect(value, tirx.Var) if v not in env and not tirx.is_buffer_var(v)}
+    return evaluate(value, {**env, **rest})
+
+
+def _accesses(point: Point) -> Iterable[tuple[BufferVar, Sequence[Expr], int]]:
+    """Yield what a point accesses: a buffer, indices, and the bytes of one access."""
+    for x in point.own:
+        whole = x.value if isinstance(x, tirx.Evaluate) and nodes.is_tile_call(x.value, "move") else None
+        if whole is not None:
+            size = int(nodes.as_int(whole.attrs["bytes"]))
+            for side in whole.args[:2]:
+                yield side.source, side.indices, size
+            continue
+        for load in collect(x, ir.TensorLoad):
+            yield load.source, load.indices, _size(load.source)
+        if isinstance(x, tirx.BufferStore):
+            yield x.buffer, x.indices, _size(x.buffer)
+
+
+def _size(buffer: BufferVar) -> int:
+    return DTYPES[nodes.element_type(buffer)].bits // 8
+
+
+def _best(buffer: BufferVar, accesses: Sequence[_Access], banks: int) -> LayoutMap | None:
+    """Return the cheapest layout if it is better than the row-major one by far."""
+    size, shape = _size(buffer), nodes.shape_of(buffer)
+    plain = _cost(accesses, None, size, banks)
+    least, best = _KEPT * plain, None
+    for shift in range(_BITS, prod(shape).bit_length()):
+        swizzle = _swizzle(shape, 8 * size, shift)
+        cost = None if swizzle is None else _cost(accesses, swizzle, size, banks)
+        if cost is not None and cost < least:
+            least, best = cost, swizzle
+    if best is None:
+        return None
+    digits = [(n, stride, "memory") for n, stride in zip(shape, row_major_strides(shape), strict=True)]
+    note = f"{best}: its accesses take {least / plain:.0%} of the turns of a row-major tile"
+    return DigitLayout(shape, digits, swizzles=[best], note=note)
+
+
+def _cost(accesses: Sequence[_Access], swizzle: Swizzle | None, size: int, banks: int) -> float:
+    """Return the turns that shared memory needs, as a mean over the groups of threads that it answers at once."""
+    total = 0.0
+    for access in accesses:
+        places = access.elements if swizzle is None else swizzle.apply(access.elements)
+        unit = max(access.size, _WORD)
+        together = max(banks * _WORD // unit, 1)
+        rows = [np.unique(places[at : at + together] * size // unit) for at in range(0, len(places), together)]
+        turns = [int(np.bincount(row % together).max()) for row in rows]
+        total += access.times * sum(turns) / len(places) * together * (unit / _WORD)
+    return total

@@ -1,0 +1,95 @@
+"""What an execution of a schedule keeps: its threads, copies in flight, and objects of barriers."""
+
+from __future__ import annotations
+
+from dataclasses import field
+
+from tile_core.records import dataclass
+from tile_core.simt.pipelining.schedule import CopyGroup, RoleProgram, Transactions
+
+
+class Unbalanced(Exception):
+    """A check failed."""
+
+    def __init__(self, what: str, reason: str) -> None:
+        super().__init__(what, reason)
+        self.what, self.reason = what, reason
+
+
+@dataclass
+class Thread:
+    """A thread that stands for several of a role.
+
+    Attributes
+    ----------
+    weight
+        How many it stands for.
+    block
+        Of the cluster.
+    clock
+        The events before its next one, as a set of bits.
+    met
+        Whether it has met the other blocks, whose barriers exist since then.
+    open, groups
+        Copies that are in no group yet, and groups of copies in flight, oldest first.
+    uses
+        Uses that last: the event and the trip of each, oldest first.
+    """
+
+    number: int
+    program: RoleProgram
+    leads: bool
+    weight: int
+    block: int = 0
+    clock: int = 0
+    met: bool = False
+    trip: int = -1
+    at: int = -1
+    open: list[Flight] = field(default_factory=list)
+    groups: list[list[Flight]] = field(default_factory=list)
+    uses: list[tuple[int, int]] = field(default_factory=list)
+    waits: str = ""
+    done: bool = False
+
+
+@dataclass
+class Flight:
+    """Copies that were issued together, for one slot of a block: so many bytes of them; or uses that arrive.
+
+    Attributes
+    ----------
+    arrives
+        The barrier at which it arrives when it is complete.
+    """
+
+    event: int
+    trip: int
+    group: CopyGroup | None
+    before: int
+    block: int
+    bytes: int
+    arrives: str = ""
+
+    @property
+    def barrier(self) -> str:
+        """The barrier that is told."""
+        completion = None if self.group is None else self.group.completion
+        return completion.barrier if isinstance(completion, Transactions) else self.arrives
+
+    @property
+    def name(self) -> str:
+        """What messages call it."""
+        return self.arrives if self.group is None else self.group.name
+
+
+@dataclass
+class Object:
+    """One object of a barrier: the current phase, what it still needs, and the order of what it has got."""
+
+    phase: int = 0
+    arrivals: int = 0
+    bytes: int = 0
+    announced: int = 0
+    delivered: int = 0
+    clock: int = 0
+    ends: list[tuple[int, int]] = field(default_factory=list)

@@ -1,0 +1,163 @@
+"""The writer of loops whose trips overlap (``overlap.py``).
+
+With three stages::
+
+    copy trips 0 and 1, of what tails read only trip 0
+    if there are trips:
+        trip 0, without a tail
+        for k from 1:
+            wait for the copies of trip k, and of k - 1 that its tail reads; sync
+            copy trip k + 2 and, of what tails read, trip k + 1
+            begin the first products of k and the tail of k - 1
+            the rest of trip k, with waits where it needs them
+        wait for the last copies that a tail reads; the tail of the last trip
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+from tile_core.compat.tvm import tirx
+from tile_core.compat.types import Expr, Stmt, Var
+from tile_core.ir import calls, nodes
+from tile_core.ir.visit import renamed, replace_for, substitute
+from tile_core.simt.pipelining.dependences import without_dead
+from tile_core.simt.pipelining.lasting import ENDED, LASTS, PENDING, SETTLED, WAIT_USES, Product
+from tile_core.simt.pipelining.overlap import Item
+from tile_core.simt.pipelining.plan import LoopPlan
+from tile_core.simt.pipelining.schedule import (
+    Arrive,
+    Commit,
+    Expect,
+    Issue,
+    RoleProgram,
+    Step,
+    Sync,
+    Use,
+    WaitPhase,
+    WaitUses,
+    taking,
+    turns_of,
+)
+from tile_core.simt.pipelining.writers import Around, LoopWriter, on_slot, runs_of, slot_of
+
+
+class OverlapWriter(LoopWriter):
+    """Writes such a loop."""
+
+    def __init__(self, plan: LoopPlan, around: Around) -> None:
+        super().__init__(plan, around)
+        assert plan.overlap is not None
+        self.overlap = plan.overlap
+        self.zero = nodes.int_const(0, self.kind)
+        self.one = nodes.int_const(1, self.kind)
+
+    def trips_of(self, program: RoleProgram) -> list[Stmt]:
+        """Return the first trip, the loop and the last tail, if there are trips, and the last barrier."""
+        if not self.overlap.tails:
+            return super().trips_of(program)
+        loop, rest = self.loop, program.after[: -1 if program.after[-1] == Sync() else None]
+        turned = [
+            calls.only(_threads(p), calls.barrier_arrive(self.barriers[s.barrier], nodes.int_const(0)))
+            for p in self.schedule.programs for s in p.before if isinstance(s, Arrive)
+        ]  # fmt: skip
+        first = substitute(self.one_trip(program, self.zero, True), {loop.loop_var: loop.min})
+        notes = {str(k): v for k, v in loop.annotations.items()} | {nodes.ROLE: "serial"}
+        turn = loop.loop_var if nodes.as_int(loop.min) == 0 else loop.loop_var - loop.min
+        extent = self.at(self.trips - self.one, {})
+        others = replace_for(
+            loop, self.one_trip(program, turn, False), min=self.at(loop.min + self.one, {}), extent=extent,
+            annotations=notes,
+        )  # fmt: skip
+        parts = nodes.seq([*turned, renamed(first), others, *self.ended(rest)])
+        trips = nodes.as_int(self.trips)
+        if not isinstance(trips, int):
+            parts = tirx.IfThenElse(self.zero < self.trips, parts, None, loop.span)
+        return [parts, calls.sync_threads()]
+
+    def computed(self) -> list[Stmt]:
+        """Return the rest of the body if no product runs in another trip, with waits."""
+        kept = without_dead(self.body, self.plan.moved, self.plan.binds)
+        order = self.overlap.order(self.body, kept, True)
+        return [self.written(item, self.slot, self.slot, self.loop.loop_var) for item in order]
+
+    def one_trip(self, program: RoleProgram, turn: Expr, first: bool) -> Stmt:
+        """Return a trip, without a tail if it is the first."""
+        slot, before = nodes.fresh("slot"), nodes.fresh("slot_before")
+        parts: list[Stmt] = [tirx.Bind(slot, slot_of(turn, self.stages))]
+        if not first:
+            parts.append(tirx.Bind(before, slot_of(turn - self.one, self.stages)))
+        opening = program.trip[: next(i for i, s in enumerate(program.trip) if isinstance(s, (Use, WaitUses)))]
+        turns = turns_of(self.schedule)
+        for ahead, run in runs_of(opening):
+            issued = [s for s in run if isinstance(s, (Issue, Expect, Commit))]
+            for step in run:
+                if isinstance(step, WaitPhase) and step.barrier in turns:
+                    parts += [self.my_turn(p, turn, slot, turns) for p in taking(self.schedule)]
+                elif step not in issued and not (first and ahead < 0):
+                    parts.append(self.wait(step, turn + ahead if ahead else turn, slot if ahead == 0 else before))
+            if issued:
+                later, at = turn + nodes.int_const(ahead, self.kind), nodes.fresh("slot_ahead")
+                parts += [tirx.Bind(at, slot_of(later, self.stages)), *self.issue(issued, later, at)]
+        kept = without_dead(self.body, self.plan.moved, self.plan.binds)
+        for item in self.overlap.order(self.body, kept, first):
+            parts += self.arrivals(turn, slot, True) if item.begun else [self.written(item, slot, before, turn)]
+        return nodes.seq([*parts, *self.arrivals(turn, slot, False)])
+
+    def my_turn(self, program: RoleProgram, turn: Expr, slot: Var, turns: Collection[str]) -> Stmt:
+        """Return the wait of a group of threads for its turn."""
+        (step,) = (s for s in program.trip if isinstance(s, WaitPhase) and s.barrier in turns)
+        return calls.only(_threads(program), self.wait(step, turn, slot), self.loop.span)
+
+    def arrivals(self, turn: Expr, slot: Var, begun: bool) -> list[Stmt]:
+        """Return the arrivals that give a turn, if groups take turns: when products have begun, or when they ended."""
+        found: list[Stmt] = []
+        turns = turns_of(self.schedule)
+        for program in taking(self.schedule):
+            ends = program.trip.index(WaitUses(0))
+            steps = program.trip[:ends] if begun else program.trip[ends:]
+            for step in (s for s in steps if isinstance(s, Arrive) and s.barrier in turns):
+                later = turn + nodes.int_const(step.ahead, self.kind)
+                at = slot_of(later, self.stages) if step.ahead else slot
+                gives = calls.barrier_arrive(self.barriers[step.barrier], at)
+                if step.ahead:
+                    gives = tirx.IfThenElse(later < self.trips, gives, None, self.loop.span)
+                found.append(calls.only(_threads(program), gives, self.loop.span))
+        return found
+
+    def ended(self, steps: Sequence[Step]) -> list[Stmt]:
+        """Return the steps behind the loop: the tail of the last trip."""
+        before = nodes.fresh("slot_before")
+        last = self.trips - self.one
+        parts: list[Stmt] = [tirx.Bind(before, slot_of(last, self.stages))]
+        parts += [self.wait(s, last, before) for s in steps if not isinstance(s, (Use, WaitUses))]
+        return [*parts, *(self.written(item, before, before, self.trips) for item in self.overlap.last(self.body))]
+
+    def written(self, item: Item, slot: Var, before: Var, turn: Expr) -> Stmt:
+        """Return a statement of a trip on its slot, or a wait."""
+        if item.stmt is None:
+            span, attrs = self.body[item.ended[-1].position].span, {PENDING: item.pending, LASTS: 1}
+            waits = [nodes.tile_call(WAIT_USES, [_whole(p)], attrs) for p in item.ended]
+            return nodes.seq([tirx.Evaluate(w, span) for w in waits])
+        found = item.stmt
+        if item.product is not None:
+            call = found.value
+            attrs = {**dict(call.attrs), LASTS: 1, ENDED: 1, SETTLED: 1}
+            found = tirx.Evaluate(type(call)(call.op, list(call.args), attrs=attrs, ret_ty=call.ty), found.span)
+        if item.tail:
+            found = substitute(found, {self.loop.loop_var: self.at(self.loop.min + turn - self.one, {})})
+        return on_slot(found, self.plan.rings, before if item.tail else slot)
+
+
+def _whole(product: Product) -> Expr:
+    """Return the region of a product's sums."""
+    return nodes.region(product.sums.buffer, list(product.sums.mins), list(product.sums.extents))
+
+
+def _threads(program: RoleProgram) -> tuple[str, int, int]:
+    return program.role.name, program.role.first, program.role.count
+
+
+def write_overlapping(plan: LoopPlan, around: Around) -> Stmt:
+    """Return the statements of a loop whose trips overlap."""
+    return OverlapWriter(plan, around).write()

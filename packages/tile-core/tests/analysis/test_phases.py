@@ -1,0 +1,111 @@
+"""What the blocks of a cluster know of each other: copies from block to block, and the barrier of the cluster."""
+
+from __future__ import annotations
+
+import pytest
+
+from tile_core.analysis.phases import OF_CLUSTER, PhaseError, Phases
+
+#: Two blocks, each with a first thread and 31 others, and one object of one arrival.
+THREADS, OBJECTS = [1, 31] * 2, [("got", 1), ("got of block 1", 1)]
+S, R = ("S", ((0, 4),)), ("R@1", ((0, 4),))
+
+
+def blocks() -> Phases:
+    return Phases(THREADS, OBJECTS, 2)
+
+
+def met(p: Phases, stored: bool = True) -> None:
+    """All threads arrive at the barrier of the cluster, and wait."""
+    known = [p.knowledge(t, t // 2) for t in range(4)] if stored else []
+    for t in range(4):
+        p.learn(t, known)
+
+
+def test_those_who_have_waited_know_of_a_copy():
+    p = blocks()
+    p.send(0, p.barriers[1], 64, S, R)
+    assert p.barriers[1].phase == 1
+    p.wait([2, 3], p.barriers[1], 0)
+    p.access([2, 3], *R, write=False)
+    p.access([2, 3], *R, write=True)
+
+
+@pytest.mark.parametrize("who", [2, 3])
+def test_others_do_not(who):
+    p = blocks()
+    p.send(0, p.barriers[1], 64, S, R)
+    p.wait([5 - who], p.barriers[1], 0)
+    with pytest.raises(PhaseError, match="R may be read while a copy to another block still writes it"):
+        p.access([who], *R, write=False)
+
+
+def test_its_source_is_read_until_the_receiver_says_so():
+    p = blocks()
+    p.send(0, p.barriers[1], 64, S, R)
+    p.access([0, 1], *S, write=False)
+    with pytest.raises(PhaseError, match="S may be written while a copy to another block still reads it"):
+        p.access([0], *S, write=True)
+    p.wait([2, 3], p.barriers[1], 0)
+    met(p)
+    p.access([0, 1], *S, write=True)
+
+
+def test_the_place_is_free_when_its_block_has_said_so():
+    p = blocks()
+    p.access([2, 3], *R, write=False)
+    with pytest.raises(PhaseError, match="a copy to another block may write R while it is in use there"):
+        p.send(0, p.barriers[1], 64, S, R)
+    p = blocks()
+    p.access([2, 3], *R, write=False)
+    met(p)
+    p.send(0, p.barriers[1], 64, S, R)
+
+
+def test_other_parts_are_free():
+    p = blocks()
+    p.access([2, 3], "R@1", ((4, 4),), write=True)
+    p.send(0, p.barriers[1], 64, S, R)
+    p.access([2, 3], "R@1", ((4, 4),), write=False)
+
+
+def test_two_copies_to_one_place_are_not_ordered():
+    p = blocks()
+    p.send(0, p.barriers[1], 64, S, R)
+    with pytest.raises(PhaseError):
+        p.send(2, p.barriers[0], 64, ("S@1", S[1]), R)
+
+
+@pytest.mark.parametrize("how", ["met", "relaxed", "arrival"])
+def test_only_the_barrier_of_the_cluster_makes_stores_known(how):
+    p = blocks()
+    p.store([0, 1], 0, S, R)
+    if how == "arrival":
+        p.arrive([0], p.barriers[1])
+        p.wait([2, 3], p.barriers[1], 0)
+    else:
+        met(p, how == "met")
+    if how == "met":
+        p.access([2, 3], *R, write=False)
+        return
+    with pytest.raises(PhaseError, match="R may be read while a copy to another block still writes it") as caught:
+        p.access([2, 3], *R, write=False)
+    assert caught.value.what == OF_CLUSTER
+
+
+def test_stores_wait_for_what_is_in_use():
+    p = blocks()
+    p.access([3], *R, write=True)
+    with pytest.raises(PhaseError, match="while it is in use there"):
+        p.store([0, 1], 0, S, R)
+
+
+def test_a_thread_that_has_not_waited_yet_does_not_pass_on_what_others_stored():
+    """Of all threads of a block only those that stored know of it when they arrive."""
+    p = blocks()
+    p.store([0], 0, S, R)
+    p.knowledge(1, 0)
+    p.arrive([0], p.barriers[1])
+    p.wait([2], p.barriers[1], 0)
+    with pytest.raises(PhaseError):
+        p.access([2], *R, write=False)

@@ -1,0 +1,86 @@
+"""Tiles that are read across their rows: which swizzle they get, counted by hand, and which keep the plain order."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import tile_core.language as T
+from tile_core.simt.memory.bank_conflicts import spread_over_banks
+from tile_core.simt.notes import BLOCK, PLACES
+from tile_core.target import Capabilities
+
+from ..whole import planned
+
+
+def transposed(rows, columns, dtype, threads=64, view=False):
+    @T.prim_func
+    def main(X: T.Tensor((rows, columns), dtype), Y: T.Tensor((columns, rows), dtype)):
+        with T.Kernel(1, threads=threads):
+            x = T.alloc_shared((rows, columns), dtype)
+            if view:
+                flat = T.view(x, (rows * columns,), dtype)
+                flat[0] = T.cast(0, dtype)
+            T.copy(X, x)
+            for i, j in T.Parallel(columns, rows):
+                Y[i, j] = x[j, i]
+
+    return main
+
+
+def found(program, banks=32):
+    """Return the layouts by the name of their buffer."""
+    plan = planned(program, last="vectorize")
+    layouts = spread_over_banks(plan.body, plan[BLOCK], plan[PLACES].places.layouts, banks)
+    return {str(b.name): layout for b, layout in layouts.items()}
+
+
+def turns(addresses, size, banks=32):
+    """Return how often the busiest bank is asked by threads that access ``size`` bytes at these addresses."""
+    words = {a // 4 + i for a in addresses for i in range(-(-size // 4))}
+    return max(sum(1 for w in words if w % banks == bank) for bank in range(banks))
+
+
+@pytest.mark.parametrize(("rows", "columns", "dtype"), [
+    (64, 64, "float16"), (64, 64, "float32"), (32, 32, "float32"), (128, 64, "float16"), (64, 128, "float16"),
+    (64, 64, "int8"),
+])  # fmt: skip
+def test_columns_of_a_tile(rows, columns, dtype):
+    layout = found(transposed(rows, columns, dtype))["x"]
+    size = np.dtype(dtype).itemsize
+    per = 16 // size
+    each = rows // per  # threads along a column of the result, each with 16 bytes of it
+    read = [(j * per, i) for i in range(max(32 // each, 1)) for j in range(min(each, 32))]  # by the first warp
+    plain = turns([(j * columns + i) * size for j, i in read], size)
+    swizzled = turns([layout(j, i) * size for j, i in read], size)
+    assert swizzled * 2 <= plain
+    assert sorted(layout.tables()["memory"]) == list(range(rows * columns))
+    for row in range(rows):  # whole chunks stay together
+        for at in range(0, columns, per):
+            assert [layout(row, at + e) - layout(row, at) for e in range(per)] == list(range(per))
+    assert "of the turns" in layout.note
+
+
+def test_what_keeps_its_order():
+    assert not found(transposed(64, 64, "float16", view=True))
+    assert not found(transposed(33, 17, "float32"))  # rows of 17 words are spread as they are
+    assert not found(transposed(5, 7, "float16"))
+
+    @T.prim_func
+    def by_rows(X: T.Tensor((64, 64), "float32"), Y: T.Tensor((64, 64), "float32")):
+        with T.Kernel(1, threads=64):
+            x = T.alloc_shared((64, 64), "float32")
+            T.copy(X, x)
+            for i, j in T.Parallel(64, 64):
+                Y[i, j] = x[63 - i, j]
+
+    assert not found(by_rows)
+
+
+def test_no_target_without_banks():
+    plan = planned(transposed(64, 64, "float16"), last="layouts")
+    assert not plan[PLACES].places.layouts
+    plan = planned(transposed(64, 64, "float16"), last="layouts", shared_banks=32)
+    assert plan[PLACES].places.layouts
+    with pytest.raises(Exception, match="shared_banks"):
+        Capabilities(shared_banks=24)

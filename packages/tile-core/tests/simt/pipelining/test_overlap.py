@@ -1,0 +1,330 @@
+"""Loops whose trips overlap: the order of a trip's statements, what keeps a product in its trip, and the ledger."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+import tile_core.language as T
+from tile_core.compat.tvm import tirx
+from tile_core.errors.base import InternalError
+from tile_core.ir import calls, nodes
+from tile_core.ir.visit import collect, loads_of, replace_for
+from tile_core.lowering.variant import Accept, Reject
+from tile_core.simt.pipelining.lasting import LASTS, PENDING
+from tile_core.simt.pipelining.ledger import imbalance_of
+from tile_core.simt.pipelining.overlap import TURN
+from tile_core.simt.pipelining.plan import COMPLETION, GROUP, PLACE, TRANSACTIONS
+from tile_core.simt.pipelining.schedule import Arrive, Expect, Issue, Sync, Use, WaitGroups, WaitPhase, WaitUses
+from tile_core.simt.pipelining.software_pipeline import plan_pipeline
+from tile_core.simt.pipelining.turns import require_turns_apart
+
+from .schedules import edited, swapped, without
+
+M = 8
+
+
+def chained(extra="", stages=2, trips=4, same=False, tails=1):
+    """``S = Q K``, then ``P`` of it, then ``O += P V``: what is between is what tests change."""
+
+    @T.prim_func
+    def main(
+        Q: T.Tensor((M, M), "float16"),
+        K: T.Tensor((trips * M, M), "float16"),
+        V: T.Tensor((trips * M, M), "float16"),
+        R: T.Tensor((M, M), "float32"),
+    ):
+        with T.Kernel(1, threads=4):
+            Q_s = T.alloc_shared((M, M), "float16")
+            K_s = T.alloc_shared((M, M), "float16")
+            V_s = T.alloc_shared((M, M), "float16")
+            S = T.alloc_fragment((M, M), "float32")
+            P = T.alloc_fragment((M, M), "float16")
+            O_f = T.alloc_fragment((M, M), "float32")
+            D_f = T.alloc_fragment((M, M), "float32")
+            R_f = T.alloc_fragment((M, M), "float16")
+            T.copy(Q, Q_s)
+            T.clear(O_f)
+            T.clear(D_f)
+            for k in T.Pipelined(trips, num_stages=stages):
+                T.copy(K[k * M, 0], K_s)
+                T.copy(V[k * M, 0], V_s)
+                if extra == "sums":
+                    for i, j in T.Parallel(M, M):
+                        O_f[i, j] = O_f[i, j] * 2
+                if extra == "reader":
+                    T.copy(V_s, R_f)
+                if extra == "operand":
+                    T.clear(P)
+                T.gemm(Q_s, K_s, S, transpose_B=True, clear_accum=True)
+                for i, j in T.Parallel(M, M):
+                    S[i, j] = S[i, j] * 2
+                T.copy(S, P)
+                at = T.alloc_var("int32", init=0) if extra == "named" else 0
+                if extra == "condition":
+                    if k > 1:
+                        T.gemm(P, V_s, O_f)
+                elif extra == "local":
+                    W = T.alloc_fragment((M, M), "float16")
+                    T.copy(S, W)
+                    T.gemm(W, V_s, O_f)
+                else:
+                    T.gemm(P, (K_s if same else V_s)[at : at + M, :] if extra == "named" else K_s if same else V_s, O_f)
+                if tails > 1:
+                    T.gemm(P, V_s, D_f)
+                if extra == "behind":
+                    T.clear(P)
+            T.copy(O_f, R)
+
+    return main
+
+
+def planned(program, completion=GROUP, **hooks):
+    facts = Accept(facts={COMPLETION: completion})
+    hooks = {"can_last": lambda call, threads: True, **hooks}
+    return plan_pipeline(program.func.body, lambda call: facts, threads=4, **hooks)
+
+
+TAKE_TURNS = {"can_overlap": lambda found: Accept(facts={TURN: 2} if found.alone else {})}
+
+
+def found_in(s):
+    """What happens in a statement: products by their sums, waits, barriers, and other uses of tiles."""
+    found = []
+    for x in collect(s, (tirx.Evaluate, tirx.For)):
+        if isinstance(x, tirx.For):
+            if str(x.annotations.get(nodes.ROLE)) == "parallel" and str(x.loop_var.name) == "i":
+                found.append("work")
+        elif nodes.is_tile_call(x.value, "gemm"):
+            assert LASTS in x.value.attrs
+            found.append(str(x.value.args[2].source.name))
+        elif nodes.is_tile_call(x.value, "wait_uses"):
+            (ended,) = (str(a.source.name) for a in x.value.args)
+            found.append(f"{int(x.value.attrs[PENDING])} left, {ended}")
+        elif nodes.is_tile_call(x.value, "sync_threads"):
+            found.append("sync")
+        elif nodes.is_tile_call(x.value, "barrier_arrive") or nodes.is_tile_call(x.value, "barrier_wait"):
+            found.append(f"{str(x.value.op.name)[13:]} {loads_of(x.value)[0].source.name}")
+        elif nodes.is_tile_call(x.value, "copy") and x.value.args[1].source.scope() == "local.fragment":
+            found.append(f"{x.value.args[1].source.name} =")
+    return found
+
+
+def loop_of(body):
+    (loop,) = [s for s in collect(body, tirx.For) if str(s.loop_var.name) == "k"]
+    return loop
+
+
+WAITS = ("wait k_arrived", "wait k_arrived_1")
+ORDER = ["sync", "S", "O_f", "1 left, S", "work", "0 left, O_f", "P ="]
+
+
+@pytest.mark.parametrize("completion", [GROUP, TRANSACTIONS, PLACE])
+def test_the_tail_of_a_trip_runs_beside_the_head_of_the_next(completion):
+    body, report = planned(chained(), completion)
+    loop = loop_of(body)
+    assert [x for x in found_in(loop.body) if x not in WAITS] == ORDER
+    assert (nodes.as_int(loop.min), nodes.as_int(loop.extent)) == (1, 3)
+    every = [x for x in found_in(body) if x not in WAITS]
+    assert every[1:6] == ["sync", "S", "0 left, S", "work", "P ="]
+    assert every[-3:] == ["O_f", "0 left, O_f", "sync"]
+    assert not report.loops[0].notes
+    assert report.loops[0].stages == 2
+
+
+def test_groups_of_threads_take_turns():
+    body, report = planned(chained(), TRANSACTIONS, **TAKE_TURNS)
+    loop = loop_of(body)
+    turns = ["wait k_turn", "wait k_turn_1"], ["arrive k_turn_1", "arrive k_turn"], ["arrive k_turn_1"]
+    assert found_in(loop.body) == [*WAITS, *turns[0], "S", "O_f", *turns[1], *ORDER[3:], *turns[2]]
+    programs = report.loops[0].schedule.programs
+    assert [(p.role.first, p.role.count) for p in programs] == [(0, 2), (2, 2)]
+    assert [any(isinstance(s, Issue) for s in p.trip) for p in programs] == [False, True]
+
+
+@pytest.mark.parametrize(("completion", "extra"), [(GROUP, ""), (PLACE, ""), (TRANSACTIONS, "reader")])
+def test_no_turns_where_more_than_products_reads_slots_or_copies_end_otherwise(completion, extra):
+    body, report = planned(chained(extra, stages=3), completion, **TAKE_TURNS)
+    assert "sync" in found_in(loop_of(body).body)
+    assert len(report.loops[0].schedule.programs) == 1
+
+
+def test_several_tails_in_their_order():
+    body, _ = planned(chained(tails=2))
+    assert found_in(loop_of(body).body) == [
+        "sync",
+        "S",
+        "O_f",
+        "D_f",
+        "2 left, S",
+        "work",
+        "0 left, O_f",
+        "0 left, D_f",
+        "P =",
+    ]
+
+
+def test_a_tile_that_head_and_tail_read_needs_three_slots():
+    _, report = planned(chained(same=True))
+    assert report.loops[0].notes == (
+        ("S", "the trips of its several products do not overlap: K_s would need a third slot"),
+    )
+    body, report = planned(chained(same=True, stages=3))
+    assert found_in(loop_of(body).body) == ORDER
+    assert report.loops[0].stages == 3
+
+
+KEPT = {
+    "sums": "line {} uses what it computes or writes what it reads",
+    "operand": "line {} uses what it computes or writes what it reads",
+    "behind": "line {} uses what it computes or writes what it reads",
+    "condition": "one stands under a condition or in an inner loop",
+    "local": "W is allocated in the loop",
+    "named": "it names what its trip computes",
+}
+
+
+@pytest.mark.parametrize("extra", KEPT)
+def test_what_keeps_trips_apart(extra):
+    _, report = planned(chained(extra))
+    ((name, note),) = report.loops[0].notes
+    before, _, after = KEPT[extra].partition("{}")
+    assert name == "S"
+    assert note.startswith(f"the trips of its several products do not overlap: {before}")
+    assert note.endswith(after)
+
+
+def test_products_that_stay_in_their_trip_run_beside_each_other():
+    body, report = planned(chained("behind", tails=2))
+    order = ["sync", "S", "0 left, S", "work", "P =", "O_f", "D_f", "0 left, O_f", "0 left, D_f"]
+    assert found_in(loop_of(body).body) == order
+    (program,) = report.loops[0].schedule.programs
+    assert not any(isinstance(s, WaitUses) for s in program.trip)
+    assert nodes.as_int(loop_of(body).extent) == 4
+
+
+def test_targets_decide():
+    asked = []
+
+    def can_overlap(found):
+        asked.append(([c.args[2].name for c in found.calls], found.threads, found.alone, found.shared_bytes))
+        return Reject("too few registers")
+
+    _, report = planned(chained(), can_overlap=can_overlap)
+    assert asked == [(["S", "O_f"], 4, False, 128 * 5)]  # nothing runs beside within a trip
+    assert report.loops[0].notes[0][1].endswith("too few registers")
+
+
+def test_unknown_trip_counts_are_tested_once():
+    body, _ = planned(chained(trips=T.dynamic("n")))
+    assert found_in(loop_of(body).body) == ORDER
+    around = [s for s in collect(body, tirx.IfThenElse) if collect(s, tirx.For)]
+    assert len(around) == 1
+
+
+# The ledger
+
+
+def schedules(same=False, stages=3):
+    for completion in (GROUP, TRANSACTIONS, PLACE):
+        _, report = planned(chained(same=same, stages=stages, trips=T.dynamic("n")), completion)
+        yield completion, report.loops[0].schedule
+
+
+@pytest.mark.parametrize(("stages", "same"), [(2, False), (3, False), (4, False), (3, True), (4, True)])
+def test_these_balance(stages, same):
+    for _, schedule in schedules(same, stages):
+        assert imbalance_of(schedule) is None
+
+
+MISTAKES = {
+    "the tail is never waited for": lambda m: edited(m, trip=without(m.programs[0].trip, WaitUses, 1)),
+    "no barrier before slots are filled": lambda m: edited(m, trip=without(m.programs[0].trip, Sync)),
+    "slots of the tail are filled as early as others": lambda m: edited(
+        m, trip=swapped(m.programs[0].trip, Issue, lambda s: replace(s, ahead=2))
+    ),
+    "the tail reads the slot of its own trip later": lambda m: edited(
+        m, trip=swapped(m.programs[0].trip, Use, lambda s: replace(s, ahead=-2) if s.ahead else s)
+    ),
+    "the last tail is not waited for": lambda m: edited(m, after=without(m.programs[0].after, WaitUses)),
+}
+
+
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_the_ledger_refuses(mistake):
+    for completion, schedule in schedules():
+        assert imbalance_of(MISTAKES[mistake](schedule)) is not None, completion
+
+
+def test_the_ledger_refuses_copies_that_are_not_waited_for():
+    kinds = {GROUP: WaitGroups, TRANSACTIONS: WaitPhase}
+    for completion, schedule in schedules():
+        if completion in kinds:
+            program = schedule.programs[0]
+            kind = kinds[completion]
+            assert imbalance_of(edited(schedule, trip=without(program.trip, kind))) is not None
+            last = edited(schedule, after=without(program.after, kind))
+            assert imbalance_of(last) is not None, completion
+
+
+# Turns
+
+
+def turned(stages=3, same=False, count=2):
+    size = 4 // count
+    hooks = {"can_overlap": lambda found: Accept(facts={TURN: size})}
+    _, report = planned(chained(stages=stages, same=same, trips=T.dynamic("n")), TRANSACTIONS, **hooks)
+    return report.loops[0].schedule
+
+
+@pytest.mark.parametrize(("stages", "same", "count"), [(2, False, 2), (3, False, 4), (4, False, 2), (3, True, 2)])
+def test_turns_balance(stages, same, count):
+    schedule = turned(stages, same, count)
+    assert len(schedule.programs) == count
+    assert imbalance_of(schedule) is None
+
+
+def of(schedule, number, change):
+    program = schedule.programs[number]
+    return edited(schedule, number, trip=change(program.trip))
+
+
+def one_arrives(schedule):
+    barriers = (replace(b, arrivals=min(b.arrivals, 2)) for b in schedule.barriers)
+    return replace(schedule, barriers=tuple(barriers))
+
+
+def issued_first(steps):
+    issued = [s for s in steps if isinstance(s, (Expect, Issue))]
+    return (*issued, *(s for s in steps if s not in issued))
+
+
+TURNS = {
+    "the first group does not wait for its turn": lambda m: of(m, 0, lambda t: without(t, WaitPhase, 2)),
+    "the last group does not wait for its turn": lambda m: of(m, 1, lambda t: without(t, WaitPhase, 2)),
+    "the first group does not give the turn": lambda m: of(m, 0, lambda t: without(t, Arrive)),
+    "the last group does not give the turn": lambda m: of(m, 1, lambda t: without(t, Arrive)),
+    "the last group does not say that it has ended": lambda m: of(m, 1, lambda t: without(t, Arrive, 1)),
+    "the last group says so before it waits": lambda m: of(m, 1, lambda t: (*t[:-2], t[-1], t[-2])),
+    "the first group does not wait for its products": lambda m: of(m, 0, lambda t: without(t, WaitUses, 1)),
+    "no group begins": lambda m: edited(m, 1, before=without(m.programs[1].before, Arrive)),
+    "arrivals of one group only": one_arrives,
+    "copies are issued before the turn": lambda m: of(m, 1, issued_first),
+}
+
+
+@pytest.mark.parametrize("mistake", TURNS)
+def test_the_ledger_refuses_wrong_turns(mistake):
+    assert imbalance_of(TURNS[mistake](turned())) is not None
+
+
+def test_a_barrier_within_a_turn_is_refused():
+    body, report = planned(chained(), TRANSACTIONS, **TAKE_TURNS)
+    schedules = [report.loops[0].schedule]
+    require_turns_apart(body, schedules)
+    loop = loop_of(body)
+    at = next(i for i, s in enumerate(loop.body.seq) if found_in(s) == ["S"])
+    new = nodes.seq([*loop.body.seq[:at], calls.sync_threads(), *loop.body.seq[at:]])
+    with pytest.raises(InternalError, match="within a turn"):
+        require_turns_apart(replace_for(loop, new), schedules)

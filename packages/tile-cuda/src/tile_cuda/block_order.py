@@ -1,0 +1,96 @@
+"""The order of blocks: along panels of the result, so that blocks that run at a time share operands in the cache.
+
+A program's grid says which blocks there are, not which run first, so a compiler may number them as it likes. Blocks
+that run at a time read as many rows of A, and columns of B, as their tiles of the result have together: a square reads
+the least.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from math import prod
+from typing import TYPE_CHECKING, Any
+
+from tile_core.compat.tvm import tirx
+from tile_core.compat.types import BufferVar, Expr, Stmt, Var
+from tile_core.ir import nodes
+from tile_core.ir.program import cluster_of
+from tile_core.ir.visit import annotation, collect, role, substitute, uses_var
+from tile_core.ops.base import OpCall, View, is_op
+from tile_core.simt.notes import ORDER
+
+if TYPE_CHECKING:
+    from tile_core.context import Context
+    from tile_core.passes.spine import Plan
+
+_AT_A_TIME = 132
+"""Multiprocessors of an H100 or H200, one block each."""
+_PANELS = (1, 2, 4, 8, 16, 32)
+_GAIN = 0.9
+"""Part of the operands of the given order that panels may read at most, to be worth their divisions."""
+
+
+def choose_order(plan: Plan, ctx: Context, sums: Collection[BufferVar]) -> Plan:
+    """Note the order of blocks, if panels are known and worth it.
+
+    Parameters
+    ----------
+    sums
+        What products of warpgroups add to: the largest part of a tensor that one is copied to is a block's result.
+    """
+    if ctx.options.block_order == "never" or not sums or plan[ORDER]:
+        return plan
+    if cluster_of(plan.program.attrs) != (1, 1, 1):
+        return plan  # the program says which blocks share operands
+    axes = {int(annotation(s, nodes.AXIS)): s for s in collect(plan.body, tirx.For) if role(s) == "grid"}
+    tile = _result(plan.body, sums)
+    if tile is None or 0 not in axes or 1 not in axes or len(tile.extents) < 2:
+        return plan
+    binds = {s.var: s.value for s in collect(plan.body, tirx.Bind) if not nodes.is_tile_call(s.value)}
+    rows, columns = (_axis(at, axes, binds) for at in tile.mins[-2:])
+    if rows is None or columns is None or {rows, columns} != {0, 1}:
+        return plan
+    extent = int(tile.extents[-2]), int(tile.extents[-1])
+    panel = min(_PANELS, key=lambda p: _read(p, *extent))
+    given = [nodes.as_int(axes[axis].extent) for axis in (rows, columns)]
+    if ctx.options.block_order == "auto" and all(isinstance(n, int) for n in given):
+        first = 1 if columns == 0 else 0  # blocks along x are numbered first
+        if prod(given) <= _AT_A_TIME or panel >= given[0]:
+            return plan
+        if _read(panel, *extent) > _GAIN * _read_in_order(given, extent, first):
+            return plan
+    return plan.note(ORDER, {"panel": panel, "order": "row" if rows == 1 else "column"})
+
+
+def _result(body: Stmt, sums: Collection[BufferVar]) -> View | None:
+    """Return the largest part of a tensor that sums are copied to."""
+    found: list[View] = []
+    for s in collect(body, tirx.Evaluate):
+        call = OpCall.decode(s) if is_op(s) and nodes.is_tile_call(s.value, "copy") else None
+        if call is not None and call.args[1].scope == "global" and any(call.args[0].buffer.same_as(b) for b in sums):
+            found.append(call.args[1])
+    return max(found, key=lambda v: prod(v.extents), default=None)
+
+
+def _axis(at: Expr, axes: Mapping[int, Stmt], binds: Mapping[Var, Expr]) -> int | None:
+    """Return the one axis of the grid that a coordinate depends on."""
+    value = nodes.int_const(0) + at
+    for _ in range(len(binds)):
+        if not any(v in binds for v in collect(value, tirx.Var)):
+            break
+        value = substitute(value, dict(binds))
+    found = [axis for axis, loop in axes.items() if uses_var(value, loop.loop_var)]
+    return found[0] if len(found) == 1 else None
+
+
+def _read(panel: int, m: int, n: int) -> float:
+    """Return the rows and columns that the blocks read that run at a time, along panels of so many blocks."""
+    return panel * m + -(-_AT_A_TIME // panel) * n
+
+
+def _read_in_order(given: list[Any], extent: tuple[int, int], first: int) -> float:
+    """Return the same for the order of the grid, in which blocks along one side of the result come first."""
+    along, across = (given[1], given[0]) if first == 1 else (given[0], given[1])
+    wide = min(along, _AT_A_TIME)
+    high = min(across, -(-_AT_A_TIME // wide))
+    return float(wide * extent[first] + high * extent[1 - first])

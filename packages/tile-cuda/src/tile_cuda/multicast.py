@@ -1,0 +1,90 @@
+"""Whether the blocks of a product that read the same tile are clusters, which load it once for all of them.
+
+A multiprocessor loads about 50 bytes a clock from the second-level cache by itself. A product whose units would wait
+for that gains from tiles that arrive in two blocks at a time. One whose units do not saves energy, which on an H200
+with `wgmma` was worth 1 to 3 percent in kernels written by hand, and is not measured for those of this compiler.
+"""
+
+from __future__ import annotations
+
+from math import prod
+from typing import TYPE_CHECKING
+
+from tile_core.dtypes import DTYPES
+from tile_core.lowering.variant import Reject
+from tile_core.ops.base import View
+from tile_core.simt.pipelining.clusters import ChosenCluster, Shared
+from tile_core.simt.pipelining.lasting import sums_of
+from tile_cuda.language import GROUP
+from tile_cuda.ops.gemm_tensor import asks
+from tile_cuda.ops.tensor_plan import LANES, MOST_COLUMNS
+from tile_cuda.target import TCGEN05, WARP
+
+if TYPE_CHECKING:
+    from tile_core.context import Context
+
+LOADED_IN_A_CLOCK = 50
+"""Bytes that TMA loads into the shared memory of a multiprocessor, measured on an H200 without multicast."""
+MULTIPLICATIONS_IN_A_CLOCK = 4096
+"""Of 16-bit types by a multiprocessor with tensor memory, from published numbers."""
+HALF = 32
+"""What the columns of a pair's product are a multiple of: each block has half of them in groups of 16."""
+PAIR = 2
+"""Blocks of a cluster by default: of four, fewer multiprocessors of an H200 hold clusters."""
+
+
+def choose_cluster(shared: Shared, ctx: Context) -> ChosenCluster | Reject:
+    """Return the cluster of a product's blocks, or why each loads for itself."""
+    option = ctx.options.clusters
+    if option == "never" and GROUP not in shared.product.attrs:
+        return Reject('the option clusters is "never"')
+    if option == "auto" and not ctx.capabilities.fact(TCGEN05):
+        return Reject('it is not measured on this architecture; the option clusters="always" does it')
+    count = option if isinstance(option, int) else PAIR
+    if option == "pairs" or int(shared.product.attrs.get(GROUP, 1)) == PAIR:
+        return _pairs(shared, ctx)
+    offers = [o for o in shared.offers if prod(o.cluster) == count]
+    if not offers:
+        return Reject(f"no cluster of {count} blocks shares a tile along each of its axes")
+    best = min(offers, key=lambda o: o.loaded)
+    loads, product = shared.loaded / LOADED_IN_A_CLOCK, _clocks(shared)
+    if option == "auto" and loads <= product:
+        return Reject(f"its loads take {loads:,.0f} clocks a trip, its product {product:,.0f}")
+    # Descriptors are read by instructions of whole warps; metadata is read by each thread.
+    return ChosenCluster(best, "warp" if shared.product.name == "gemm" else "thread", WARP)
+
+
+def _pairs(shared: Shared, ctx: Context) -> ChosenCluster | Reject:
+    """Return the pairs of blocks that compute a product together, each with half of the columns of B."""
+    call = shared.product
+    sums, b = call.args[sums_of(call)], call.args[sums_of(call) - 1]
+    assert isinstance(sums, View)
+    assert isinstance(b, View)
+    columns, rows = int(sums.extents[-1]), int(sums.extents[-2])
+    if not ctx.capabilities.fact(TCGEN05) or not asks(call, ctx):
+        return Reject("pairs of blocks compute products on tcgen05 only")
+    if call.name != "gemm":
+        return Reject(f"pairs of blocks have no {call.name}")
+    if call.args[0].scope != "shared":
+        return Reject(f"pairs of blocks read {call.args[0].name} from shared memory")
+    if not shared.alone:
+        return Reject(f"pairs of blocks compute one product, of which {b.name} is no other's operand")
+    if columns > MOST_COLUMNS or columns % HALF or rows % LANES:
+        legal = f"a multiple of {LANES}, columns of {HALF}, at most {MOST_COLUMNS}"
+        return Reject(f"pairs of blocks have no {rows} x {columns} sums: rows are {legal}")
+    both = tuple(range(PAIR))
+    best = next((o for o in shared.offers if prod(o.cluster) == PAIR and o.sets.get(b.buffer) == (both,)), None)
+    if best is None:
+        return Reject(f"no two blocks beside each other copy the same part of {b.name}")
+    return ChosenCluster(best, halves=True)
+
+
+def _clocks(shared: Shared) -> float:
+    """Return the clocks that the tensor unit needs for a trip."""
+    call = shared.product
+    sums, a = call.args[sums_of(call)], call.args[0]
+    assert isinstance(sums, View)
+    assert isinstance(a, View)
+    m, n = (int(extent) for extent in sums.extents[-2:])
+    k = prod(int(extent) for extent in a.extents[-2:]) // m
+    return m * n * k * DTYPES[a.dtype].bits / 16 / MULTIPLICATIONS_IN_A_CLOCK

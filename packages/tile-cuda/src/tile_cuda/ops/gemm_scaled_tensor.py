@@ -1,0 +1,283 @@
+"""``cuda.tcgen05.block_scale``: products with scales for blocks of K whose sums and scales are in tensor memory.
+
+Layout of scales (PTX ISA, "Scale Factor A ID" and "Scale Factor B ID"; the same as CUTLASS copies there): row ``r`` of
+A, or column ``r`` of B, is in lane ``r % 32`` of column ``r / 32``, and again in the lanes of the three other warps. A
+column has four scales along K, one in each byte; an instruction takes one, two or all of them, and its descriptor says
+which. Powers of two of whole blocks of 128 rows are copied by ``tcgen05.cp`` (`tile_cuda.ops.scale_copies`). Of others
+every thread reads those of its lane from shared memory, in any layout, and writes them (``tcgen05.st``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from functools import cache
+from itertools import product
+from typing import TYPE_CHECKING
+
+from tile_core.compat.tvm import tirx
+from tile_core.compat.types import Expr, Stmt
+from tile_core.dtypes import DTYPES
+from tile_core.ir import nodes
+from tile_core.ir.calls import address, execute
+from tile_core.layout import LayoutMap
+from tile_core.lowering.legality import Atom
+from tile_core.ops.base import OpCall, completion
+from tile_core.records import dataclass
+from tile_core.simt.ops.gemm_problem import Problem
+from tile_core.simt.ops.products.variant import matrix_legality
+from tile_core.simt.ops.warp_partition import WarpPartition
+from tile_core.simt.variant import SimtCall
+from tile_cuda.ops.atoms import Family
+from tile_cuda.ops.gemm_mma import HELD
+from tile_cuda.ops.gemm_tensor import TENSOR_SCALED, TensorProduct, TensorVariant
+from tile_cuda.ops.scale_copies import copies, is_copied, scale_layout
+from tile_cuda.ops.scale_words import PER_WORD, ScaleWords
+from tile_cuda.ops.tensor_plan import ALL_COLUMNS, GRAIN, LANES, TensorPlan
+from tile_cuda.ops.warpgroup_plan import CHUNK
+from tile_cuda.ptx.tensor import COPY, WORD_COUNTS, words_name
+from tile_cuda.resident_sums import MATRIX
+
+if TYPE_CHECKING:
+    from tile_core.context import Context
+
+_FP8, _FP4 = ("float8_e4m3fn", "float8_e5m2"), "float4_e2m1fn"
+_TOTALS = ("float32", "float16", "bfloat16")
+#: Kind of the instructions, by the bits of an element, the scales and the elements of a block: Table 57.
+KINDS = {
+    (8, "float8_e8m0fnu", 32): "mxf8f6f4.block_scale.scale_vec::1X",
+    (4, "float8_e8m0fnu", 32): "mxf4.block_scale.scale_vec::2X",
+    (4, "float8_e8m0fnu", 16): "mxf4nvf4.block_scale.scale_vec::4X",
+    (4, "float8_e4m3fn", 16): "mxf4nvf4.block_scale.scale_vec::4X",
+}
+#: Codes of element types in instruction descriptors: Tables 43 and 44.
+_CODES = {"float8_e4m3fn": 0, "float8_e5m2": 1, _FP4: 1}
+ROWS = 32
+"""Rows of A or columns of B that a column of tensor memory has the scales of."""
+
+
+@dataclass(frozen=True)
+class ScaledPlan(TensorPlan):
+    """How a product with scales is computed.
+
+    Attributes
+    ----------
+    scale
+        Element type of the scales.
+    block
+        Elements along K that one of them multiplies.
+    """
+
+    scale: str = ""
+    block: int = 0
+
+    @classmethod
+    def of(cls, call: SimtCall, sparse: bool = False) -> ScaledPlan | None:
+        """Return the plan; ``None`` if there is none."""
+        found = cls.wanted_by(call)
+        return found if found is None or (found.taken <= ALL_COLUMNS and not found.excess) else None
+
+    @classmethod
+    def wanted_by(cls, call: SimtCall) -> ScaledPlan | None:
+        """Return the plan even if it takes more columns than there are."""
+        problem, (scale, block) = Problem.of(call), scales_of(call)
+        family = scaled_family(problem.types)
+        if family is None or (family.bits, scale, block) not in KINDS:
+            return None
+        if problem.m % LANES or problem.n % GRAIN or problem.k * family.bits % (8 * CHUNK):
+            return None
+        tiles = WarpPartition(1, 1, problem.m // LANES, problem.n // GRAIN)
+        return cls(problem, tiles, call.block.count, family, scale=scale, block=block)
+
+    @property
+    def kind(self) -> str:
+        """The instructions' kind."""
+        return KINDS[self.family.bits, self.scale, self.block]
+
+    @property
+    def vector(self) -> int:
+        """Scales of a row that an instruction takes."""
+        return self.step // self.block
+
+    @property
+    def words(self) -> int:
+        """Words of four scales of a row."""
+        return -(-self.problem.k // (self.block * PER_WORD))
+
+    @property
+    def groups(self) -> tuple[int, int]:
+        """Columns that a word takes for all rows of A, and for all columns of B."""
+        return self.problem.m // ROWS, -(-self.problem.n // ROWS)
+
+    @property
+    def metadata(self) -> int:
+        """Columns of tensor memory behind those of the sums that the scales take, an even number."""
+        return -(-self.words * sum(self.groups) // 2) * 2
+
+    @property
+    def taken(self) -> int:
+        """All columns: of the sums, and of two sets of scales."""
+        return self.columns + 2 * self.metadata
+
+    def places(self) -> Iterator[tuple[int, int, int]]:
+        """Yield A (0) or B (1), a word, and the group of 32 rows or columns of each column of scales."""
+        for role, count in enumerate(self.groups):
+            yield from ((role, word, group) for word in range(self.words) for group in range(count))
+
+    def scale_place(self, role: int, line: int, step: int) -> tuple[int, int]:
+        """Return where the scales of a step begin for the rows (or columns of B) from ``line`` on: column and byte."""
+        word, byte = divmod(step * self.vector, PER_WORD)
+        before = self.words * self.groups[0] if role else 0
+        return before + word * self.groups[role] + line // ROWS, byte
+
+    def scaled_descriptor(self, columns: int, a_byte: int, b_byte: int) -> int:
+        """Return the instruction descriptor: Tables 43 and 44 of the PTX ISA."""
+        types = _CODES[self.family.a] << 7 | _CODES[self.family.b] << 10
+        scales = b_byte << 4 | int(self.scale == "float8_e8m0fnu") << 23 | a_byte << 29
+        return types | scales | columns // 8 << 17 | LANES // 128 << 27
+
+    def __str__(self) -> str:
+        of = f"{self.metadata} more columns"
+        return f"{super().__str__()}; scales in {of}, {self.vector} of {PER_WORD} at a time"
+
+
+class TensorGemmScaled(TensorVariant):
+    """Products with scales; these are in shared memory."""
+
+    name = TENSOR_SCALED
+    op = "gemm_scaled"
+
+    def __init__(self) -> None:
+        scopes = {"A": ("shared",), "B": ("shared",), "C": (*HELD, MATRIX)}
+        legality = matrix_legality(scaled_table(), scopes)
+        self.legality = type(legality)(legality.operands, legality.dtypes, legality.atoms, scopes=legality.scopes)
+
+    def refuses(self, call: SimtCall) -> str:
+        """Reject formats that no instruction has, and storage that no descriptor describes."""
+        problem, (scale, block) = Problem.of(call), scales_of(call)
+        for view, dtype in ((problem.a, problem.types[0]), (problem.b, problem.types[1])):
+            if dtype == _FP4 and view.dtype != "uint8":
+                named = "A_format" if view is problem.a else "B_format"
+                return f"each element of {view.name} has a byte of its own; declare it as uint8, with {named}="
+        family = scaled_family(problem.types)
+        if family is None:
+            return f"no instruction multiplies {problem.types[0]} by {problem.types[1]} in tensor memory with scales"
+        if (family.bits, scale, block) not in KINDS:
+            legal = [f"{s} for {b}" for bits, s, b in KINDS if bits == family.bits]
+            return f"{scale} for blocks of {block} elements; for {family.a} there are {', '.join(legal)}"
+        outside = next((v for v in (call.args[1], call.args[3]) if v.scope != "shared"), None)
+        if outside is not None:
+            return f"{outside.name} is not in shared memory"
+        plan = ScaledPlan.wanted_by(call)
+        if plan is not None and plan.columns <= ALL_COLUMNS < plan.taken:
+            scales = f"{2 * plan.metadata} of scales, half of them for the next product"
+            return f"it takes {plan.columns} columns of sums and {scales}; tensor memory has {ALL_COLUMNS}"
+        return super().refuses(call)
+
+    def layouts(self, call: SimtCall, ctx: Context) -> Mapping[int, LayoutMap]:
+        """Also return the layouts of scales that are copied."""
+        found = dict(super().layouts(call, ctx))
+        for role in (0, 1):
+            layout = scale_layout(call, role)
+            if layout is not None and call.args[1 + 2 * role].buffer not in call.places.layouts:
+                found[1 + 2 * role] = layout
+        return found
+
+    def plan(self, call: SimtCall) -> ScaledPlan | None:
+        """See `ScaledPlan.of`."""
+        found = ScaledPlan.of(call)
+        return None if found is None or not all(found.swizzle(r) for r in (0, 1)) else found
+
+    def statement(self, plan: TensorPlan, call: SimtCall) -> Stmt:
+        """Return the product for one thread."""
+        assert isinstance(plan, ScaledPlan)
+        return ScaledTensorProduct(plan, call).statement()
+
+
+class ScaledTensorProduct(TensorProduct):
+    """Adds scales to a product."""
+
+    plan: ScaledPlan
+
+    def __init__(self, plan: ScaledPlan, call: SimtCall) -> None:
+        super().__init__(plan, call)
+        self.copied = [is_copied(call, role) for role in (0, 1)]
+
+    def before(self, mine: Expr) -> list[Stmt]:
+        """Return the statements that write the scales of a thread's lane that are not copied."""
+        plan = self.plan
+        places = [(at, *place) for at, place in enumerate(plan.places()) if not self.copied[place[0]]]
+        if not places:
+            return []
+        first, total = places[0][0], plan.metadata if not self.copied[1] else plan.words * plan.groups[0]
+        held, new = nodes.alloc([total - first], "uint32", "scales", "local")
+        found = [new]
+        if completion(self.call) is not None:
+            # Nothing else waits until the product before the last one no longer reads the set.
+            found.append(self.given.wait(2))
+        lane, readers = tirx.floormod(self.lane.row, ROWS), [ScaleWords(self.call, role) for role in (0, 1)]
+        for at, role, word, group in places:
+            read = nodes.seq(readers[role].read(held, at - first, lane + group * ROWS, word))
+            left, none = readers[role].lines - group * ROWS, nodes.store(held, nodes.const(0, "uint32"), [at - first])
+            found.append(read if left >= ROWS else tirx.IfThenElse(lane < left, read, none))
+        beyond = range(places[-1][0] + 1, total)
+        found += [nodes.store(held, nodes.const(0, "uint32"), [at - first]) for at in beyond]
+        at = first
+        while at < total:
+            count = next(n for n in WORD_COUNTS if n <= total - at)
+            to = mine + self._column(at)
+            found.append(execute(words_name(count), [address(held, [nodes.int_const(at - first)]), to], self.call.span))
+            at += count
+        return found
+
+    def issued(self, until: str = "") -> list[Stmt]:
+        """Return the copies of scales, and the products behind them."""
+        found = list[Stmt]()
+        for role in (0, 1):
+            before = self.plan.words * self.plan.groups[0] if role else 0
+            for column, arguments in copies(self.call, role, until) if self.copied[role] else ():
+                to = self.base + self._column(before + column)
+                found.append(execute(COPY, [to, *arguments], self.call.span))
+        return [*found, *super().issued(until)]
+
+    def described(self, role: int, line: int, step: int, until: str) -> list[Expr]:
+        """Return what the function of an instruction takes of A (0) or B (1): 32 bytes of each row along K."""
+        per = CHUNK * 8 // DTYPES[self.plan.view(role).dtype].bits
+        return self.described_at(role, line, step * per, until)
+
+    def extra(self, i: int, at: int, count: int, step: int) -> tuple[list[Expr], int]:
+        """Return the addresses of the scales of A and B, and the instruction descriptor."""
+        plan = self.plan
+        (a, a_byte), (b, b_byte) = plan.scale_place(0, i * LANES, step), plan.scale_place(1, at, step)
+        places = [self.base + self._column(a), self.base + self._column(b)]
+        return places, plan.scaled_descriptor(count, a_byte, b_byte)
+
+    def _column(self, at: int) -> Expr:
+        """Return the place of a column of scales: products use two sets in turns, the one before reads the other."""
+        turn = tirx.floormod(nodes.load(self.given.issued.buffer, list(self.given.issued.mins)), nodes.int_const(2))
+        first = nodes.as_int(self.given.metadata) + at
+        set_of = nodes.cast(turn, "uint32") * nodes.int_const(self.plan.metadata, "uint32")
+        return set_of + nodes.int_const(first, "uint32")
+
+
+def scales_of(call: OpCall) -> tuple[str, int]:
+    """Return the element type of the scales of a product, and the elements of a block."""
+    return str(call.attrs["types"][1]), int(call.attrs["block"])
+
+
+def scaled_family(types: tuple[str, str, str]) -> Family | None:
+    """Return the instructions with scales for operands and an accumulator of these types."""
+    a, b, c = types
+    same = (a in _FP8 and b in _FP8) or a == b == _FP4
+    return Family(a, b, "float32", False) if same and c in _TOTALS else None
+
+
+@cache
+def scaled_table() -> tuple[Atom, ...]:
+    """Return the shapes with the combinations of element types that they are for, as a legality table."""
+    atoms = []
+    for a, b, total in product((*_FP8, _FP4), (*_FP8, _FP4), _TOTALS):
+        family = scaled_family((a, b, total))
+        if family is not None:
+            sizes = {"M": LANES, "N": GRAIN, "K": CHUNK * 8 // family.bits}
+            atoms.append(Atom(sizes, frozenset({(a, b, total)}), (a, b, family.total)))
+    return tuple(atoms)

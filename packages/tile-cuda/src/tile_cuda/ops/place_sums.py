@@ -1,0 +1,39 @@
+"""``T.alloc_tmem``: sums that have columns of tensor memory, or a reason why they do not."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tile_core.compat.types import Stmt
+from tile_core.ir import nodes
+from tile_core.lowering.legality import Legality
+from tile_core.lowering.variant import Accept, Reject
+from tile_core.simt.variant import SimtCall, SimtVariant
+from tile_cuda.language import PLACE_SUMS, TENSOR_SUMS
+from tile_cuda.resident_sums import must_stay
+
+if TYPE_CHECKING:
+    from tile_core.context import Context
+
+#: Attributes that `tile_cuda.tensor_memory` adds: the columns, or why there are none.
+PLACED, REFUSED = "placed", "refused"
+
+
+class PlaceSums(SimtVariant):
+    """The demand, which `tile_cuda.tensor_memory` has met or not."""
+
+    name = TENSOR_SUMS
+    op = PLACE_SUMS
+    legality = Legality()
+
+    def accepts(self, call: SimtCall, ctx: Context) -> Accept | Reject:
+        """Accept sums that have columns of their own."""
+        if PLACED in call.attrs:
+            return Accept(note=str(call.attrs[PLACED]))
+        name = call.args[0].name
+        return Reject(str(call.attrs.get(REFUSED, f"no product in tensor memory adds to {name}")))
+
+    def lower(self, call: SimtCall, ctx: Context) -> Stmt:
+        """Return a mark: products that found another way in the end leave its demand unmet."""
+        own = call.places.arrays.get(call.args[0].buffer)
+        return nodes.seq([]) if own is None else must_stay(own, call.where)

@@ -1,0 +1,57 @@
+"""Numbers of warpgroups: one for the whole kernel, which the compiler knows to be the same in all lanes of a warp.
+
+Each product asks for it, also in loops; a compiler does not move the shuffle behind it out of them, and then computes
+the descriptors of every instruction from it, one after the other, between instructions that should follow each other.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from tile_core.compat.tvm import ir, tirx
+from tile_core.compat.types import Expr, Stmt, Var
+from tile_core.ir import nodes
+from tile_core.ir.visit import StmtRewriter, collect, substitute
+from tile_core.simt.notes import BLOCK
+from tile_cuda.ptx.wgmma import UNIFORM
+
+if TYPE_CHECKING:
+    from tile_core.context import Context
+    from tile_core.passes.spine import Plan
+
+
+def share_numbers(plan: Plan, ctx: Context) -> Plan:
+    """Return the plan with one number of a warp or warpgroup wherever it is that of the block's threads."""
+    thread = plan[BLOCK].thread
+    asked = [b for b in collect(plan.body, tirx.Bind) if _is_of(b, thread)]
+    if not asked:
+        return plan
+    return plan.replace(body=_Shared(asked[0].value, thread).stmt(plan.body))
+
+
+class _Shared(StmtRewriter):
+    def __init__(self, value: Expr, thread: Var) -> None:
+        self.value, self.thread, self.text = value, thread, str(value)
+        self.number: Any = nodes.fresh("group")
+
+    def visit_SeqStmt(self, s: Stmt) -> Stmt:
+        body, found = [], dict[Any, Any]()
+        for x in s.seq:
+            if isinstance(x, tirx.Bind) and _is_of(x, self.thread) and str(x.value) == self.text:
+                found[x.var] = self.number
+            else:
+                body.append(self.stmt(substitute(x, found) if found else x))
+        return nodes.seq(body)
+
+    def visit_Bind(self, s: Stmt) -> Stmt:
+        if not s.var.same_as(self.thread):
+            return super().visit_Bind(s)
+        return nodes.seq([s, tirx.Bind(self.number, self.value, s.span)])
+
+
+def _is_of(bind: Stmt, thread: Var) -> bool:
+    """Whether a variable is a number that a shuffle makes uniform, of the block's threads."""
+    calls = [c for c in collect(bind.value, ir.Call) if nodes.is_tile_call(c, "instruction")]
+    if len(calls) != 1 or not bind.value.same_as(calls[0]) or str(calls[0].attrs["name"]) != UNIFORM:
+        return False
+    return all(v.same_as(thread) for v in collect(bind.value, tirx.Var))

@@ -1,0 +1,195 @@
+"""Blocks that bring tiles together by themselves: when, why not, and right."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import Any
+
+import hypothesis
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, Phase, settings
+from zoo.launch import lowered
+
+import tile_core as tile
+import tile_core.language as T
+from tile_core.errors import TileError
+from tile_core.plugins.contexts import make_context
+from tile_core.reports import report_json
+from tile_core.testing.run import load
+from tile_core.testing.strategies import STRATEGIES
+from tile_core.testing.tables import products, sparse
+
+HOPPER = ("cuda:sm_90a", {"wgmma": "always", "clusters": "always", "workers": "never"})
+REACHED = (
+    (*HOPPER, "multicast_cluster(&"),
+    ("cuda:sm_100a", {"tcgen05": "always", "bulk_copies": "always", "clusters": "always"}, "multicast_cluster(&"),
+    ("cuda:sm_100a", {"tcgen05": "always", "bulk_copies": "always", "clusters": "pairs"}, "tcgen05_mma_cta_group_2"),
+)
+# Blocks of roles come first: they load for themselves.
+BLACKWELL = ("cuda:sm_100a", {"tcgen05": "always", "bulk_copies": "always", "workers": "never"})
+
+
+def gemm(sizes, block=(64, 64, 32), *, threads=128, stages=3, turned=True, panel=0, how="", out="float32"):
+    (m, n, k), (bm, bn, bk) = sizes, block
+    of_b = (n, k) if turned else (k, n)
+
+    @T.prim_func
+    def main(
+        A: T.Tensor((m, k), "float16"),
+        B: T.Tensor(of_b, "float16"),
+        L: T.Tensor((64,), "int32"),
+        C: T.Tensor((m, n), out),
+    ):
+        with T.Kernel(T.ceildiv(n, bn), T.ceildiv(m, bm), threads=threads) as (bx, by):
+            A_s = T.alloc_shared((bm, bk), "float16")
+            B_s = T.alloc_shared((bn, bk) if turned else (bk, bn), "float16")
+            C_l = T.alloc_fragment((bm, bn), "float32")
+            if panel:
+                T.use_swizzle(panel)
+            T.clear(C_l)
+            trips = T.ceildiv(k, bk)
+            for t in T.Pipelined(
+                L[by] if how == "loaded" else by + 1 if how == "triangle" else trips, num_stages=stages
+            ):
+                T.copy(A[L[by] * bm if how == "gathered" else by * bm, t * bk], A_s)
+                if turned:
+                    T.copy(B[bx * bn, t * bk], B_s)
+                else:
+                    T.copy(B[t * bk, bx * bn], B_s)
+                T.gemm(A_s, B_s, C_l, transpose_B=turned)
+            if how == "met":
+                T.cluster_sync()
+            T.copy(C_l, C[by * bm, bx * bn])
+
+    return main
+
+
+def run(sizes, target=HOPPER[0], options=HOPPER[1], turned=True, **how):
+    kernel = tile.compile(gemm(sizes, turned=turned, **how), target, runtime="emulator", options=options)
+    (m, n, k), rng = sizes, np.random.default_rng()
+    a, b = (rng.integers(-3, 4, shape).astype("float16") for shape in ((m, k), (k, n)))
+    c = np.full((m, n), 85, how.get("out", "float32"))
+    kernel(a, np.ascontiguousarray(b.T) if turned else b, np.arange(64, dtype="int32"), c)
+    np.testing.assert_array_equal(c, (a.astype("float32") @ b.astype("float32")).astype(c.dtype))
+    return kernel
+
+
+def said(sizes, target=HOPPER[0], options=HOPPER[1], **how):
+    (loop,) = report_json(gemm(sizes, **how), target, options=options)["block"]["loops"]
+    return " ".join(str(loop["notes"]).split())
+
+
+def casts(kernel):
+    return "multicast_cluster(&" in kernel.source
+
+
+@pytest.mark.sweep(8)
+@pytest.mark.parametrize(
+    ("sizes", "how"),
+    [
+        ((200, 250, 160), {}), ((64, 128, 64), {"stages": 2}), ((250, 136, 96), {"turned": False}),
+        ((61, 250, 160), {"stages": 4}), ((200, 256, 96), {"panel": 2}), ((100, 120, 328), {"out": "float16"}),
+        ((256, 128, 64), {"block": (128, 64, 32), "threads": 256}), ((128, 128, 224), {"stages": 5}),
+    ],
+)  # fmt: skip
+def test_pairs_are_right(sizes, how):
+    assert casts(run(sizes, **how))
+
+
+@pytest.mark.sweep(6)
+@pytest.mark.parametrize("sizes", [(128, 128, 96), (120, 250, 160)])
+def test_pairs_of_both_axes_are_right(sizes):
+    kernel = run(sizes, options={**HOPPER[1], "clusters": 4})
+    assert casts(kernel)
+    assert "__cluster_dims__(2, 2, 1)" in kernel.source
+
+
+@pytest.mark.sweep(8)
+@pytest.mark.parametrize("more", [{}, {"clusters": "always"}, {"clusters": 4}])
+def test_tensor_memory_of_clusters(more):
+    kernel = run((250, 120, 200), *BLACKWELL[:1], {**BLACKWELL[1], **more}, block=(128, 64, 64))
+    assert casts(kernel)
+    assert "tcgen05_mma" in kernel.source
+
+
+@pytest.mark.parametrize(
+    ("sizes", "how", "reason"),
+    [
+        ((64, 64, 160), {}, "1 blocks along an axis of the grid are no clusters of 2"),
+        ((192, 192, 160), {}, "3 blocks along an axis of the grid are no clusters of 2"),
+        ((128, 128, 160), {"how": "met"}, "it calls cluster_arrive itself"),
+        ((128, 128, 160), {"how": "triangle"}, "blocks may make different numbers of iterations"),
+        ((128, 128, 160), {"how": "loaded"}, "blocks may make different numbers of iterations"),
+        ((64, 128, 160), {"how": "gathered"}, "no blocks beside each other are known to copy the same part of A"),
+    ],
+)
+def test_what_is_not_shared_is_said(sizes, how, reason):
+    text = said(sizes, **how)
+    assert "each block loads for itself" in text
+    assert reason in text
+
+
+def test_the_report_says_what_a_block_loads():
+    assert "clusters of 2 x 1 blocks, each of which loads 6,144 of 8,192 bytes a trip" in said((128, 128, 160))
+    assert "clusters of 2 x 2 blocks, each of which loads 4,096 of 8,192 bytes a trip" in said(
+        (128, 128, 160), options={**HOPPER[1], "clusters": 4}
+    )
+    assert "no cluster of 4 blocks" in said((64, 128, 160), options={**HOPPER[1], "clusters": 4})
+
+
+def test_defaults():
+    never = said((128, 128, 160), options={"wgmma": "always"})
+    assert 'the option clusters="always" does it' in never
+    assert "clusters of 2 x 1 blocks" in said((256, 256, 256), *BLACKWELL, block=(128, 128, 64))
+    told = said((256, 256, 256), BLACKWELL[0], {**BLACKWELL[1], "clusters": "never"}, block=(128, 128, 64))
+    assert 'the option clusters is "never"' in told
+
+
+def test_a_grid_of_symbolic_extents_is_not_shared():
+    n = T.dynamic("n")
+
+    @T.prim_func
+    def main(A: T.Tensor((64, 64), "float16"), B: T.Tensor((64, n), "float16"), C: T.Tensor((64, n), "float32")):
+        with T.Kernel(T.ceildiv(n, 64), threads=128) as bx:
+            A_s, B_s = T.alloc_shared((64, 32), "float16"), T.alloc_shared((32, 64), "float16")
+            C_l = T.alloc_fragment((64, 64), "float32")
+            T.clear(C_l)
+            for t in T.Pipelined(2, num_stages=2):
+                T.copy(A[0, t * 32], A_s)
+                T.copy(B[t * 32, bx * 64], B_s)
+                T.gemm(A_s, B_s, C_l)
+            T.copy(C_l, C[0, bx * 64])
+
+    (loop,) = report_json(main, HOPPER[0], options=HOPPER[1])["block"]["loops"]
+    assert "the number of blocks is not known at compile time" in str(loop["notes"])
+
+
+def texts(units, target, options):
+    for unit in units:
+        with contextlib.suppress(TileError):
+            text = lowered(load(unit.text()), make_context(target, options)).text
+            yield text[text.index('extern "C"') :]
+
+
+@pytest.mark.sweep(6)
+@pytest.mark.parametrize(("target", "options", "shown"), REACHED)
+def test_the_kit_reaches_them(target, options, shown):
+    units = [u for table in (products, sparse) for u in table.units() if "constant" in u.name or "x128-" in u.name]
+    assert any(shown in t for t in texts(units, target, options))
+
+
+@pytest.mark.sweep(8)
+@pytest.mark.parametrize(("target", "options", "shown"), REACHED)
+def test_the_fuzzer_reaches_them(target, options, shown):
+    units: list[Any] = []
+
+    @hypothesis.seed(1)
+    @settings(max_examples=60, deadline=None, database=None, phases=(Phase.generate,),
+              suppress_health_check=list(HealthCheck))  # fmt: skip
+    @hypothesis.given(STRATEGIES["tall-products"][0])
+    def draw(unit) -> None:
+        units.append(unit)
+
+    draw()
+    assert any(shown in t for t in texts(units, target, options))

@@ -1,0 +1,46 @@
+"""The models of copies of boxes agree with a device, for each element type, swizzle, fill, rank and set of blocks."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from ..vectors.matrix import cases, digest, unrecorded
+from ..vectors.record_matrix import FILE
+from .launches import run_copy, told
+
+RECORDED = Path(__file__).parent.parent / "vectors" / "recorded" / FILE
+CASES = [pytest.param(case, id=case.name) for case in cases()]
+
+
+@pytest.fixture(scope="module")
+def recorded():
+    with np.load(RECORDED) as kept:
+        return dict(zip(map(str, kept["names"]), kept["digests"], strict=True))
+
+
+@pytest.mark.sweep(24)
+@pytest.mark.parametrize("case", CASES)
+def test_agrees_with_a_device(case, recorded):
+    result = run_copy(case.copy, completion="late")
+    assert result.ok, told(result)
+    out = result.outputs["out"].reshape(-1, case.held.size)
+    if case.is_known:
+        assert np.array_equal(out, np.broadcast_to(case.held, out.shape))
+    assert np.array_equal(digest(out), recorded[case.name])
+
+
+@pytest.mark.sweep(48)
+@pytest.mark.parametrize("case", [pytest.param(case, id=case.name) for case in unrecorded()])
+def test_cases_that_no_device_has_run_yet_are_as_expected(case):
+    """What a device has to say about them is recorded with the others the next time."""
+    result = run_copy(case.copy, completion="late")
+    assert result.ok, told(result)
+    if case.is_known:
+        assert (result.outputs["out"].reshape(-1, case.held.shape[-1]) == case.held).all()
+
+
+def test_every_case_was_recorded(recorded):
+    assert {param.values[0].name for param in CASES} <= set(recorded)

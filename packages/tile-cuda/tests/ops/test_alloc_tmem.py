@@ -1,0 +1,133 @@
+"""``T.alloc_tmem``, and products that arrive at a barrier of the program."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import tile_core as tile
+import tile_core.language as T
+from tile_core.errors import TileError
+from tile_core.errors.lowering import VariantMissing, VariantRefused
+
+from ..emit.nvrtc import assemble
+
+TARGET = "cuda:sm_100a"
+
+
+def program(kind="tcgen05", arrivals=1, dtype="float32"):
+    @T.prim_func
+    def main(A: T.Tensor((128, 256), "float16"), B: T.Tensor((256, 64), "float16"), C: T.Tensor((128, 64), dtype)):
+        with T.Kernel(1, threads=128):
+            S, R = T.alloc_shared((128, 64), "float16"), T.alloc_shared((64, 64), "float16")
+            sums, F = T.alloc_tmem((128, 64), dtype), T.alloc_fragment((128, 64), dtype)
+            done = T.alloc_barrier(arrivals)
+            if kind == "none":
+                T.clear(sums)
+            for k in range(4):
+                T.copy(A[0, k * 64], S)
+                T.copy(B[k * 64, 0], R)
+                if kind == "tcgen05":
+                    T.tcgen05_gemm(S, R, sums, clear_accum=k == 0, mbar=done)
+                    T.mbarrier_wait_parity(done, k % 2)
+                elif kind == "option":
+                    T.gemm(S, R, sums, clear_accum=k == 0)
+            T.copy(sums, F)
+            T.copy(F, C)
+
+    return main
+
+
+def run(made, options=None):
+    kernel = tile.compile(made, TARGET, runtime="emulator", options=options)
+    rng = np.random.default_rng()
+    a, b = (rng.integers(-3, 4, s).astype("float16") for s in ((128, 256), (256, 64)))
+    c = np.full((128, 64), np.nan, "float32")
+    kernel(a, b, c)
+    np.testing.assert_array_equal(c, a.astype(float) @ b.astype(float))
+    return kernel
+
+
+@pytest.mark.parametrize(("kind", "options"), [("tcgen05", None), ("option", {"tcgen05": "always"})])
+def test_sums_stay_there(kind, options):
+    kernel = run(program(kind), options)
+    inside = kernel.source.split("for (int k = ")[1].split("\n  }\n")[0]
+    assert "tcgen05_mma" in inside
+    assert "tcgen05_ld_sync" not in inside
+    assert "tcgen05_st_sync" not in inside
+    assert "mbarrier_arrive_shared_cta_b64" not in inside
+    assert ("arrive_one_shared_cluster_b64(&done[0])" in inside) == (kind == "tcgen05")
+    assert "columns 0 to 63 of tensor memory" in " ".join(kernel.explain().split())
+    assert assemble(kernel.source, "sm_100a") == ""
+
+
+def test_it_means_a_fragment():
+    kernel = run(program())
+    a, b = np.ones((128, 256), "float16"), np.ones((256, 64), "float16")
+    kernel.verify(a, b, np.zeros((128, 64), "float32"))
+
+
+@pytest.mark.parametrize("target", ["cuda:sm_90a", "cuda:sm_120a", "cpu"])
+def test_other_targets_have_none(target):
+    with pytest.raises(VariantMissing, match=r"cuda\.tcgen05"):
+        tile.compile(program(), target)
+
+
+@pytest.mark.parametrize(
+    ("kind", "options", "dtype", "reason"),
+    [
+        ("none", None, "float32", "no product in tensor memory adds to sums"),
+        ("option", {"tcgen05": "never"}, "float32", "no product in tensor memory adds to sums"),
+        ("option", {"tcgen05": "always"}, "float16", "sums of float32 are added, and sums has elements of float16"),
+    ],
+)
+def test_what_cannot_stay_is_refused(kind, options, dtype, reason):
+    with pytest.raises(VariantRefused, match=reason):
+        tile.compile(program(kind, dtype=dtype), TARGET, runtime="emulator", options=options)
+
+
+def many(columns):
+    @T.prim_func
+    def main(A: T.Tensor((128, 64), "float16"), C: T.Tensor((len(columns), 128, 208), "float32")):
+        with T.Kernel(1, threads=128):
+            S, R = T.alloc_shared((128, 64), "float16"), T.alloc_shared((208, 64), "float16")
+            sums = [T.alloc_tmem((128, n), "float32") for n in columns]
+            T.copy(A, S)
+            T.clear(R)
+            for n, one in zip(columns, sums, strict=True):
+                T.tcgen05_gemm(S, R[0:n, :], one, transpose_B=True, clear_accum=True)
+            for i, (n, one) in enumerate(zip(columns, sums, strict=True)):
+                T.copy(one, C[i, 0:128, 0:n])
+
+    return main
+
+
+def test_the_columns_of_a_block_are_counted():
+    kernel = tile.compile(many((208, 208, 96)), TARGET, runtime="emulator")
+    assert "shared_cta_b32(&tensor_columns[0], 512)" in kernel.source
+    with pytest.raises(VariantRefused, match="the block's sums take 528 columns beside its metadata, of 512"):
+        tile.compile(many((208, 208, 112)), TARGET, runtime="emulator")
+
+
+def test_a_product_that_finds_another_way_leaves_the_demand_unmet():
+    """Only its lowering finds out that B begins where no descriptor can."""
+
+    @T.prim_func
+    def main(A: T.Tensor((128, 64), "float16"), B: T.Tensor((72, 64), "float16"), C: T.Tensor((128, 64), "float32"),
+             n: T.int32):  # fmt: skip
+        with T.Kernel(1, threads=128):
+            S, R = T.alloc_shared((128, 64), "float16"), T.alloc_shared((72, 64), "float16")
+            sums = T.alloc_tmem((128, 64), "float32")
+            T.copy(A, S)
+            T.copy(B, R)
+            T.gemm(S, R[n : n + 64, :], sums, transpose_B=True, clear_accum=True)
+            T.copy(sums, C)
+
+    with pytest.raises(VariantRefused, match="no product whose sums are in tensor memory adds to sums in the end"):
+        tile.compile(main, TARGET, runtime="emulator", options={"tcgen05": "always"})
+
+
+def test_arrivals_at_a_barrier_balance():
+    with pytest.raises(TileError) as caught:
+        tile.compile(program(arrivals=128), TARGET, runtime="emulator")
+    assert caught.value.code == "K233"

@@ -1,0 +1,248 @@
+"""Threads that copy for a block: loops of several products and of sizes known at run time; when, why not, and right."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from dataclasses import replace
+from typing import Any
+
+import hypothesis
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, Phase, settings
+from zoo.case import from_example
+from zoo.launch import lowered as lowered_unit
+from zoo.table import F16, NT, gemm
+
+import tile_core as tile
+import tile_core.language as T
+from tile_core.compiler import lower
+from tile_core.errors import TileError
+from tile_core.plugins.contexts import make_context
+from tile_core.plugins.manager import installed
+from tile_core.reports import report_json
+from tile_core.simt.notes import PIPELINE
+from tile_core.simt.pipelining.ledger import imbalance_of
+from tile_core.simt.pipelining.schedule import Arrive, RoleProgram, Schedule, WaitPhase
+from tile_core.testing.run import load
+from tile_core.testing.strategies import STRATEGIES
+from tile_core.testing.tables import products
+
+from ..emit.nvrtc import assemble
+from .test_overlap import TARGET, attention, check, is_right
+
+pytestmark = pytest.mark.sweep(6)
+
+ALWAYS = {"wgmma": "always", "overlap": "always", "bulk_copies": "always", "workers": "always", "fast_math": True}
+_COPIER = re.compile(r"const int slot_ahead = ")
+
+
+def copies(source: str) -> bool:
+    """Whether a thread beside those of the block copies, and each tile has a block of its own."""
+    return "_free" in source and bool(_COPIER.search(source)) and "const int worker" not in source
+
+
+#: How the trips of attention are executed: threads, where the weights are, options.
+WAYS: dict[str, tuple[int, str, dict[str, Any]]] = {
+    "turns": (256, "fragment", {}),
+    "one group": (128, "fragment", {}),
+    "trips apart": (256, "fragment", {"overlap": "never"}),
+    "weights in shared memory": (128, "shared", {}),
+    "registers of the option": (256, "fragment", {"max_registers": 128}),
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("stages", [2, 3])
+def test_any_trip_count(stages: int, way: str) -> None:
+    threads, held, options = WAYS[way]
+    program = attention(T.dynamic("keys"), stages=stages, threads=threads, held=held)
+    kernel = tile.compile(program, TARGET, runtime="emulator", options={**ALWAYS, **options})
+    assert copies(kernel.source)
+    assert ("k_turn" in kernel.source) == (way in ("turns", "registers of the option"))
+    moves = threads > 128 and "max_registers" not in options
+    assert ("setmaxnreg_dec_sync_aligned_u32_40();" in kernel.source) == moves
+    for keys in (0, 1, 32, 33, 77, 129, 200):
+        check(kernel, keys, 64, threads // 2)
+
+
+@pytest.mark.parametrize("causal", [False, True])
+def test_the_example(causal: bool) -> None:
+    """Four dimensions, several heads, trips that depend on the block, keys beyond the last."""
+    case = from_example("flash_attention", 1, 2, 77, 133, 40, causal)()
+    kernel = tile.compile(case.program, TARGET, runtime="emulator", options={**ALWAYS, "fast_math": False})
+    args = [a.copy() for a in case.args]
+    kernel(*args)
+    assert all(w.holds(args[w.index]) for w in case.wanted)
+    # Rows of 80 bytes have no swizzle for a product: copies are in place then, or in chunks.
+    case = from_example("flash_attention", 1, 2, 100, 200, 64, causal)()
+    kernel = tile.compile(case.program, TARGET, runtime="emulator", options={**ALWAYS, "fast_math": False})
+    args = [a.copy() for a in case.args]
+    kernel(*args)
+    assert copies(kernel.source)
+    assert all(w.holds(args[w.index]) for w in case.wanted)
+
+
+DYNAMIC = {
+    "one group": ((67, 72, 56), {"block": (64, 64, 32)}),
+    "two groups": ((260, 136, 200), {"block": (128, 64, 32), "threads": 256, "stages": 3}),
+    "one trip": ((65, 72, 8), {"block": (64, 64, 32)}),
+    "four stages": ((64, 64, 328), {"block": (64, 64, 32), "stages": 4, "trans": NT}),
+}
+
+
+@pytest.mark.parametrize("name", DYNAMIC)
+def test_sizes_known_at_run_time(name: str) -> None:
+    sizes, how = DYNAMIC[name]
+    case = gemm("dynamic", *sizes, F16, dynamic=True, **how).make()
+    kernel = tile.compile(case.program, TARGET, runtime="emulator", options=ALWAYS)
+    args = [a.copy() for a in case.args]
+    kernel(*args)
+    assert copies(kernel.source)
+    assert all(w.holds(args[w.index]) for w in case.wanted)
+
+
+@pytest.mark.sweep(1)
+def test_the_default_is_what_it_was() -> None:
+    program = attention(500, 128, 128, 2, 256)
+    texts = [tile.compile(program, TARGET, options=o).source for o in ({}, {"workers": "never"})]
+    assert texts[0] == texts[1]
+    assert "a thread that copies for each block was not measured" in _said(program, {"workers": "auto"})
+
+
+def _said(program: Any, options: dict[str, Any]) -> str:
+    return str(report_json(program, TARGET, options={**ALWAYS, **options})["block"]["loops"])
+
+
+def taller(threads: int) -> Any:
+    return attention(500, 64, 64, 2, threads)
+
+
+#: Why a block copies for itself, and the nearest program or option for which another thread does.
+RULES: dict[str, tuple[Any, dict[str, Any], str, Any, dict[str, Any]]] = {
+    "the option": (taller(256), {"workers": "never"}, 'the option workers is "never"', taller(256), {"workers": 2}),
+    "threads": (taller(384), {}, "its block has 384 threads", taller(256), {}),
+    "no boxes": (taller(256), {"bulk_copies": "never"}, "its copies are not counted by barriers", taller(256), {}),
+    "no stages": (attention(500, stages=1), {}, "num_stages is 1", attention(500, stages=2), {}),
+    "no product that lasts": (taller(256), {"wgmma": "never"}, "", taller(256), {}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", RULES)
+def test_each_rule_has_two_sides(name: str) -> None:
+    program, options, reason, nearest, others = RULES[name]
+    said = [_said(program, options), _said(nearest, others)]
+    assert "copies for them" not in said[0]
+    assert "copies for them" in said[1]
+    assert reason in said[0] or reason in str(tile.explain(program, TARGET, options={**ALWAYS, **options}))
+
+
+def test_the_report_shows_both_schedules() -> None:
+    said = " ".join(str(tile.explain(taller(256), TARGET, options=ALWAYS)).split())
+    assert "the copier, each trip: wait for k_free, 1 phase earlier; expect 8192 bytes at k_arrived" in said
+    assert "arrive at k_free, one a warp; arrive at k_free_1 of trip -1, one a warp" in said
+    assert "group 1, before: arrive at k_turn, one a thread" in said
+
+
+@pytest.mark.parametrize("threads", [128, 256])
+def test_the_assembler_keeps_products_in_flight_and_registers(threads: int) -> None:
+    program = attention(500, 128, 128 if threads == 256 else 64, 2, threads)
+    kernel = tile.compile(program, TARGET, options=ALWAYS)
+    assert copies(kernel.source)
+    assert "(C7" not in assemble(kernel.source, "sm_90a")
+    assert not report_json(program, TARGET, options=ALWAYS)["warnings"]
+
+
+@pytest.fixture(scope="module")
+def lowered() -> Any:
+    program = attention(100, 48, threads=256)
+    return lower(program, make_context(TARGET, ALWAYS), installed()).lowered
+
+
+def test_whenever_copies_and_products_complete(lowered: Any) -> None:
+    assert is_right(lowered.text, lowered, 128)
+
+
+_FREED = r"if \(\(number & 31\) == 0\) \{\n *mbarrier_arrive_shared_cta_b64\(&k_free%s\[[^;]*;\n *\}"
+_K, _V = _FREED % "", _FREED % "_1"
+MISTAKES = {
+    "no wait for a free slot of K": (r"\n *mbarrier_wait_parity\(&k_free\[slot_ahead\][^;]*;", "", 0),
+    "no wait for a free slot of V": (r"\n *mbarrier_wait_parity\(&k_free_1\[slot_ahead\][^;]*;", "", 0),
+    "the other parity": (r"(&k_free\[slot_ahead\], )([^;]*)\);", r"\1(\2) ^ 1);", 0),
+    "K is never free": (_K, "", 0),
+    "V is never free": (_V, "", 0),
+    "V is free when K is": (rf"({_K})(\s*){_V}", r"\1\2\1", 0),
+    "every lane says so": (r"if \(\(number & 31\) == 0\)", "if (true)", 0),
+    "fewer say so": (r"(mbarrier_init_\w+\(&k_free\[0\], )8", r"\g<1>7", 0),
+    "every thread copies": (r"if \(beside == 0\)", "if (beside >= 0)", 0),
+    "a trip is not copied": (r"k_ahead = 0; k_ahead <", "k_ahead = 0; k_ahead + 1 <", 0),
+    "another slot": (r"(const int slot_ahead = )([^;]*);", r"\1(\2) ^ 1;", 0),
+    "the first turn is not given": (r"if \(number >= 128 && number < 256\) \{\n *mbarrier_arrive[^}]*\}", "", 1),
+}  # fmt: skip
+
+
+@pytest.mark.sweep(8)
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_mistakes_in_the_text_are_found(mistake: str, lowered: Any) -> None:
+    pattern, new, count = MISTAKES[mistake]
+    wrong, changed = re.subn(pattern, new, lowered.text, count=count)
+    assert changed
+    assert not is_right(wrong, lowered, 128)
+
+
+def _schedule() -> Schedule:
+    (loop,) = lower(attention(T.dynamic("keys"), threads=256), make_context(TARGET, ALWAYS), installed())[
+        PIPELINE
+    ].loops
+    assert loop.schedule is not None
+    return loop.schedule
+
+
+def test_the_ledger_finds_steps_that_are_left_out_or_come_too_early() -> None:
+    schedule = _schedule()
+    assert imbalance_of(schedule) is None
+    copier, *groups = schedule.programs
+    wrong: list[tuple[RoleProgram, ...]] = [
+        (replace(copier, trip=copier.trip[:at] + copier.trip[at + 1 :]), *groups) for at in range(len(copier.trip))
+    ]
+    for i, group in enumerate(groups):
+        for at, step in enumerate(group.trip):
+            # Whoever gets a turn knows what those who give it have waited for.
+            implied = i > 0 and isinstance(step, WaitPhase) and "arrived" in step.barrier
+            if isinstance(step, (Arrive, WaitPhase)) and not implied:
+                trips = [group.trip[:at] + group.trip[at + 1 :]]
+                if isinstance(step, Arrive) and step.ahead < 0:
+                    trips.append((*group.trip[:at], replace(step, ahead=0), *group.trip[at + 1 :]))
+                changed = [replace(group, trip=trip) for trip in trips]
+                wrong += [(copier, *groups[:i], g, *groups[i + 1 :]) for g in changed]
+        wrong.append((copier, *groups[:i], replace(group, after=group.after[:-1]), *groups[i + 1 :]))
+    assert len(wrong) >= 15
+    assert all(imbalance_of(replace(schedule, programs=programs)) is not None for programs in wrong)
+
+
+def _copier(unit: Any) -> bool:
+    made = lowered_unit(load(unit.text()), make_context(TARGET, ALWAYS))
+    return copies(made.text)
+
+
+def test_the_kit_reaches_it() -> None:
+    units = [u for u in products.units() if "chained-loop" in u.name]
+    assert sum(map(_copier, units)) >= 3
+
+
+@pytest.mark.parametrize("strategy", ["product-loops"])
+def test_the_fuzzer_reaches_it(strategy: str) -> None:
+    found: list[bool] = []
+
+    @hypothesis.seed(1)
+    @settings(max_examples=20, deadline=None, database=None, phases=(Phase.generate,),
+              suppress_health_check=list(HealthCheck))  # fmt: skip
+    @hypothesis.given(STRATEGIES[strategy][0])
+    def draw(unit: Any) -> None:
+        with contextlib.suppress(TileError):
+            found.append(_copier(unit))
+
+    draw()
+    assert sum(found) >= 2
+    assert np.any(found)

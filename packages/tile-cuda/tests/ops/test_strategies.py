@@ -1,0 +1,142 @@
+"""The strategies that this package adds to the fuzzer: what they draw, and mistakes that they find when put back."""
+
+from __future__ import annotations
+
+import contextlib
+from collections import Counter
+
+import hypothesis
+import pytest
+from hypothesis import HealthCheck, Phase, settings
+from zoo.launch import lowered
+
+import tile_core as tile
+from tile_core.errors import TileError
+from tile_core.ir import nodes
+from tile_core.plugins.contexts import make_context
+from tile_core.plugins.manager import installed
+from tile_core.testing import fuzz
+from tile_core.testing import search as searching
+from tile_core.testing.coverage import emitted
+from tile_core.testing.run import Session, load
+from tile_core.testing.search import Chunk, WrongProgram, search
+from tile_core.testing.strategies import STRATEGIES, strategies_of
+from tile_cuda import bulk_copies
+from tile_cuda.ops import four_rows, gemm_scaled_tensor, gemm_tensor
+
+TARGET = "cuda:sm_100a"
+#: Names that each strategy draws, and what its texts reach.
+DRAWN = {
+    "tensor-memory": (
+        "alloc_tmem tcgen05_gemm tcgen05_gemm_sp tcgen05_gemm_scaled mbarrier_wait_parity",
+        "kind_f16 tcgen05_mma_sp_cta block_scale tcgen05_st_sync tcgen05_commit",
+    ),
+    "four-rows": (
+        "tma_gather4 tma_scatter4 tma_gather4_bytes mbarrier_expect_tx mbarrier_arrive mbarrier_wait_parity",
+        "tile_gather4 tile_scatter4",
+    ),
+    "multicast": (
+        "ClusterKernel alloc_cluster_barrier tma_copy mbarrier_arrive",
+        "multicast_cluster barrier_cluster_arrive mbarrier_arrive_shared_cluster",
+    ),
+}
+
+
+def added(target):
+    return set(strategies_of(installed().resolve_target(target))) - set(STRATEGIES)
+
+
+def test_a_target_has_the_strategies_of_its_instructions():
+    assert added(TARGET) == set(DRAWN)
+    assert added("cuda:sm_90a") == added("cuda:sm_120a") == {"multicast"}
+    assert added("cuda:sm_80") == added("cpu") == set()
+
+
+@pytest.mark.sweep(6)
+@pytest.mark.parametrize("name", DRAWN)
+def test_names_and_instructions_are_drawn(name):
+    target = installed().resolve_target(TARGET)
+    names, instructions = (x.split() for x in DRAWN[name])
+    assert emitted(30, [name], 1, target)[name].keys() >= set(names)
+    found: Counter[str] = Counter()
+
+    @hypothesis.seed(1)
+    @settings(
+        max_examples=24, deadline=None, database=None, phases=(Phase.generate,),
+        suppress_health_check=list(HealthCheck),
+    )  # fmt: skip
+    @hypothesis.given(strategies_of(target)[name][0])
+    def draw(unit):
+        found["all"] += 1
+        with contextlib.suppress(TileError):
+            text = lowered(load(unit.text()), make_context(TARGET, {"bulk_copies": "always"})).text
+            body = text[text.index('extern "C"') :]
+            found.update(["legal", *(i for i in instructions if i in body)])
+
+    draw()
+    assert set(found) >= set(instructions)
+    assert found["legal"] >= 0.6 * found["all"]
+
+
+def rows_in_another_order(patch):
+    number = four_rows._Copies.number
+    patch.setattr(four_rows._Copies, "number", lambda self, i: number(self, i ^ (self.call.name == "gather")))
+
+
+def numbers_behind_the_list(patch):
+    """Numbers of rows behind the end of their list are read."""
+    patch.setattr(
+        four_rows._Copies, "number",
+        lambda self, i: nodes.cast(nodes.load(self.rows.buffer, self.rows.spread([nodes.int_const(i)])), "int32"),
+    )  # fmt: skip
+
+
+def products_that_do_not_add(patch):
+    patch.setattr(gemm_tensor.TensorProduct, "adds", lambda self, step: nodes.int_const(1 if step else 0))
+
+
+def scales_of_the_first_step(patch):
+    place = gemm_scaled_tensor.ScaledPlan.scale_place
+    patch.setattr(
+        gemm_scaled_tensor.ScaledPlan, "scale_place", lambda self, role, line, step: place(self, role, line, 0)
+    )
+
+
+def tiles_that_are_still_read(patch):
+    """Blocks meet before their copies out of the tile have read it, and the next copy for all fills it."""
+    made = bulk_copies._Choose.__init__
+
+    def init(self, *given):
+        made(self, *given)
+        self.left_from = set()
+
+    patch.setattr(bulk_copies._Choose, "__init__", init)
+
+
+FINDS = {
+    rows_in_another_order: Chunk("programs", 2, 10, "four-rows"),
+    numbers_behind_the_list: Chunk("programs", 2, 10, "numbered-rows"),
+    products_that_do_not_add: Chunk("programs", 3, 10, "tensor-memory"),
+    scales_of_the_first_step: Chunk("programs", 3, 10, "tensor-memory"),
+    tiles_that_are_still_read: Chunk("programs", 1, 10, "multicast"),
+}
+
+
+@pytest.mark.sweep(6)
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("defect", FINDS, ids=lambda f: f.__name__)
+def test_a_mistake_that_comes_back_is_found(monkeypatch, defect):
+    defect(monkeypatch)
+    monkeypatch.setattr(searching, "SHRINKING", 0.0)
+    session = Session(TARGET, "emulator", options={"bulk_copies": "always"})
+    with tile.disable_cache(), pytest.raises(WrongProgram) as found:
+        search(FINDS[defect], session, lambda kind, count: None)
+    assert "def main(" in str(found.value)
+
+
+def test_the_command_line_knows_them(capsys):
+    assert fuzz.main(["--target", TARGET, "--list"]) == 0
+    assert {line.split()[0] for line in capsys.readouterr().out.splitlines()} == {*STRATEGIES, *DRAWN}
+    with pytest.raises(SystemExit):
+        fuzz.main(["--target", "cpu", "--only", "four-rows"])
+    assert "--only four-rows: the strategies are" in capsys.readouterr().err

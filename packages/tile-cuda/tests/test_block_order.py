@@ -1,0 +1,85 @@
+"""The order of blocks: when panels are worth it, which, and that every block runs once."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import tile_core as tile
+import tile_core.language as T
+from tile_core.reports import report_json
+
+TARGET = "cuda:sm_90a"
+
+
+def product(size, block=(128, 256, 64), *, turned=False, asked=0, dynamic=False, threads=256):
+    bm, bn, bk = block
+    rows, columns = size
+    if dynamic:
+        rows, columns = T.dynamic("m"), T.dynamic("n")
+
+    @T.prim_func
+    def main(
+        A: T.Tensor((rows, 64), "float16"), B: T.Tensor((64, columns), "float16"),
+        C: T.Tensor((rows, columns), "float16"),
+    ):  # fmt: skip
+        grid = (T.ceildiv(rows, bm), T.ceildiv(columns, bn))
+        with T.Kernel(*(grid if turned else grid[::-1]), threads=threads) as (x, y):
+            A_s = T.alloc_shared((bm, bk), "float16")
+            B_s = T.alloc_shared((bk, bn), "float16")
+            C_l = T.alloc_fragment((bm, bn), "float32")
+            if asked:
+                T.use_swizzle(asked)
+            row = (x if turned else y) * bm
+            column = (y if turned else x) * bn
+            T.clear(C_l)
+            T.copy(A[row, 0], A_s)
+            T.copy(B[0, column], B_s)
+            T.gemm(A_s, B_s, C_l)
+            T.copy(C_l, C[row, column])
+
+    return main
+
+
+def order(program, **options):
+    return report_json(program, TARGET, options={"wgmma": "always", **options})["order"]
+
+
+@pytest.mark.parametrize(
+    ("how", "expected"),
+    [
+        ({"size": (8192, 8192)}, "along panels of 16 rows of the grid"),
+        ({"size": (8192, 8192), "turned": True}, "along panels of 16 columns of the grid"),
+        ({"size": (8192, 8192), "block": (128, 128, 64)}, "along panels of 8 rows of the grid"),
+        ({"size": (8192, 8192), "block": (256, 64, 64)}, "along panels of 4 rows of the grid"),
+        ({"size": (8192, 8192), "asked": 5}, "along panels of 5 rows of the grid"),
+        ({"size": (0, 0), "dynamic": True}, "along panels of 16 rows of the grid"),
+        ({"size": (1024, 2048)}, ""),  # all blocks run at a time
+        ({"size": (2048, 8192)}, ""),  # a panel would be all of it
+    ],
+)
+def test_panels(how, expected):
+    assert order(product(**how)) == expected
+
+
+def test_the_option():
+    wide = product((8192, 8192))
+    assert order(wide, block_order="never") == ""
+    assert order(product((1024, 2048)), block_order="always") == "along panels of 16 rows of the grid"
+    assert order(product((8192, 8192), asked=5), block_order="never") == "along panels of 5 rows of the grid"
+    assert order(wide, wgmma="never") == ""
+
+
+@pytest.mark.parametrize("turned", [False, True])
+@pytest.mark.parametrize("dynamic", [False, True])
+@pytest.mark.parametrize("size", [(300, 200), (65, 8), (1, 130)])
+def test_every_block_runs_once(size, dynamic, turned):
+    program = product(size, (64, 16, 64), turned=turned, dynamic=dynamic, threads=128)
+    options = {"wgmma": "always", "block_order": "always"}
+    kernel = tile.compile(program, TARGET, runtime="emulator", options=options)
+    assert "panel" in kernel.source
+    rng = np.random.default_rng()
+    a, b = (rng.integers(-3, 4, shape).astype("float16") for shape in ((size[0], 64), (64, size[1])))
+    c = np.full(size, 85, "float16")
+    kernel(a, b, c)
+    np.testing.assert_array_equal(c.astype("float64"), a.astype("float64") @ b.astype("float64"))

@@ -1,0 +1,344 @@
+typedef unsigned short f16;
+__device__ __forceinline__ unsigned shared_address(const void* p) { return (unsigned)__cvta_generic_to_shared(p); }
+__device__ __forceinline__ f16 cvt_rn_f16_f32(float x) { f16 d; asm("cvt.rn.f16.f32 %0, %1;" : "=h"(d) : "f"(x)); return d; }
+__device__ __forceinline__ unsigned shfl_sync_bfly_b32(unsigned x, int lane, int clamp, unsigned mask) {
+  unsigned d;
+  asm volatile("shfl.sync.bfly.b32 %0, %1, %2, %3, %4;"
+      : "=r"(d)
+      : "r"(x), "r"(lane), "r"(clamp), "r"(mask));
+  return d;
+}
+__device__ __forceinline__ void ldmatrix_sync_aligned_m8n8_x4_shared_b16(unsigned* d, const void* p) {
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
+      : "=r"(d[0]), "=r"(d[1]), "=r"(d[2]), "=r"(d[3])
+      : "r"(shared_address(p))
+      : "memory");
+}
+__device__ __forceinline__ void ldmatrix_sync_aligned_m8n8_x4_trans_shared_b16(unsigned* d, const void* p) {
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
+      : "=r"(d[0]), "=r"(d[1]), "=r"(d[2]), "=r"(d[3])
+      : "r"(shared_address(p))
+      : "memory");
+}
+__device__ __forceinline__ void mma_sync_aligned_m16n8k16_row_col_f32_f16_f16_f32(float* d, const unsigned* a, const unsigned* b, const float* c) {
+  asm("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%10, %11, %12, %13};"
+      : "=f"(d[0]), "=f"(d[1]), "=f"(d[2]), "=f"(d[3])
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]), "f"(c[0]), "f"(c[1]), "f"(c[2]), "f"(c[3]));
+}
+__device__ __forceinline__ void cp_async_cg_shared_global_16(void* smem, const void* gmem) {
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16;"
+      :
+      : "r"(shared_address(smem)), "l"(gmem)
+      : "memory");
+}
+__device__ __forceinline__ void cp_async_cg_shared_global_16_zfill(void* smem, const void* gmem, int valid_bytes) {
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;"
+      :
+      : "r"(shared_address(smem)), "l"(gmem), "r"(valid_bytes)
+      : "memory");
+}
+__device__ __forceinline__ void cp_async_commit_group() { asm volatile("cp.async.commit_group;" : : : "memory"); }
+__device__ __forceinline__ void cp_async_wait_group_0() { asm volatile("cp.async.wait_group 0;" : : : "memory"); }
+__device__ __forceinline__ unsigned shfl_sync_bfly_u32(unsigned x, int lane, int clamp, unsigned mask) { return shfl_sync_bfly_b32(x, lane, clamp, mask); }
+
+extern "C" __global__ void __launch_bounds__(128) main_1(
+    const f16* __restrict__ Q,
+    const f16* __restrict__ K,
+    const f16* __restrict__ V,
+    f16* __restrict__ Output
+) {
+  extern __shared__ __align__(1024) unsigned char smem[];
+  const int bx = blockIdx.x;
+  const int by = blockIdx.y;
+  const int bz = blockIdx.z;
+  const int tid = threadIdx.x;
+  f16* const Q_shared = (f16*)smem;
+  f16* const K_shared_stages = (f16*)(smem + 4096);
+  f16* const V_shared_stages = (f16*)(smem + 12288);
+  float scores[32];
+  __align__(16) f16 weights[32];
+  float output[16];
+  float top[2];
+  float top_before[2];
+  float correction[2];
+  float row_sum[2];
+  float total[2];
+  const int i0 = tid >> 2;
+  const int i1 = (tid & 3) * 8;
+  #pragma unroll
+  for (int r = 0; r < 2; ++r) {
+    *(uint4*)&Q_shared[r * 1024 + i0 * 32 + ((i1 >> 3) ^ ((i0 & 7) >> 1)) * 8] = *(const uint4*)(&Q[i0 * 32 + i1] + r * 1024);
+  }
+  #pragma unroll
+  for (int r_1 = 0; r_1 < 4; ++r_1) {
+    #pragma unroll
+    for (int r_2 = 0; r_2 < 2; ++r_2) {
+      #pragma unroll
+      for (int v = 0; v < 2; ++v) {
+        output[r_1 * 4 + r_2 * 2 + v] = 0.0f;
+      }
+    }
+  }
+  #pragma unroll
+  for (int r_3 = 0; r_3 < 2; ++r_3) {
+    total[r_3] = 0.0f;
+  }
+  #pragma unroll
+  for (int r_4 = 0; r_4 < 2; ++r_4) {
+    top[r_4] = __int_as_float(0xff800000);
+  }
+  const int n_trips = (min(96, (bx + 1) * 64 + 32) + 64 - 1) >> 6;
+  __syncthreads();
+  #pragma unroll
+  for (int turn = 0; turn < 2; ++turn) {
+    cp_async_cg_shared_global_16(&K_shared_stages[turn * 1024 + (tid >> 2) * 32 + ((tid & 3) ^ ((tid & 31) >> 3)) * 8], &K[tid * 8] + turn * 1024);
+  }
+  #pragma unroll
+  for (int turn_1 = 0; turn_1 < 2; ++turn_1) {
+    cp_async_cg_shared_global_16(&V_shared_stages[turn_1 * 1024 + (tid >> 2) * 32 + ((tid & 3) ^ ((tid & 31) >> 3)) * 8], &V[tid * 8] + turn_1 * 1024);
+  }
+  cp_async_commit_group();
+  for (int n = 0; n < 2; ++n) {
+    cp_async_wait_group_0();
+    __syncthreads();
+    const int slot = n & 1;
+    const int slot_ahead = (n + 1) & 1;
+    if (n + 1 < n_trips) {
+      #pragma unroll
+      for (int turn_2 = 0; turn_2 < 2; ++turn_2) {
+        cp_async_cg_shared_global_16_zfill((f16*)((char*)K_shared_stages + ((unsigned)(slot_ahead * 4096) + (unsigned)(turn_2 * 1024 + (tid >> 2) * 32 + ((tid & 3) ^ ((tid & 31) >> 3)) * 8) * 2u)), &K[n * 2048 + tid * 8 + 2048] + turn_2 * 1024, n * 64 + turn_2 * 32 + (tid >> 2) + 64 < 96 ? 16 : 0);
+      }
+      #pragma unroll
+      for (int turn_3 = 0; turn_3 < 2; ++turn_3) {
+        cp_async_cg_shared_global_16_zfill((f16*)((char*)V_shared_stages + ((unsigned)(slot_ahead * 4096) + (unsigned)(turn_3 * 1024 + (tid >> 2) * 32 + ((tid & 3) ^ ((tid & 31) >> 3)) * 8) * 2u)), &V[n * 2048 + tid * 8 + 2048] + turn_3 * 1024, n * 64 + turn_3 * 32 + (tid >> 2) + 64 < 96 ? 16 : 0);
+      }
+    }
+    cp_async_commit_group();
+    const int lane = tid & 31;
+    const int warp_row = (tid >> 5) * 16;
+    const int warp_column = 0;
+    #pragma unroll
+    for (int column_tile = 0; column_tile < 8; ++column_tile) {
+      #pragma unroll
+      for (int half_1 = 0; half_1 < 2; ++half_1) {
+        #pragma unroll
+        for (int pair = 0; pair < 2; ++pair) {
+          scores[column_tile * 4 + half_1 * 2 + pair] = 0.0f;
+        }
+      }
+    }
+    unsigned a_words[8];
+    unsigned b_words[32];
+    const int a_line = warp_row + ((lane >> 3) & 1) * 8 + (lane & 7);
+    const int a_k = ((lane >> 3) >> 1) * 8;
+    const int b_line = warp_column + ((lane >> 3) >> 1) * 8 + (lane & 7);
+    const int b_k = ((lane >> 3) & 1) * 8;
+    ldmatrix_sync_aligned_m8n8_x4_shared_b16(&a_words[0], &Q_shared[a_line * 32 + ((a_k >> 3) ^ ((a_line & 7) >> 1)) * 8]);
+    #pragma unroll
+    for (int b_tile = 0; b_tile < 4; ++b_tile) {
+      ldmatrix_sync_aligned_m8n8_x4_shared_b16(&b_words[b_tile * 4], (f16*)((char*)K_shared_stages + ((unsigned)(slot * 4096 + b_line * 64 + ((b_k >> 3) ^ ((b_line & 7) >> 1)) * 16) + (unsigned)(b_tile * 512) * 2u)));
+    }
+    ldmatrix_sync_aligned_m8n8_x4_shared_b16(&a_words[4], &Q_shared[a_line * 32 + (((a_k >> 3) + 2) ^ ((a_line & 7) >> 1)) * 8]);
+    #pragma unroll
+    for (int b_tile_1 = 0; b_tile_1 < 4; ++b_tile_1) {
+      ldmatrix_sync_aligned_m8n8_x4_shared_b16(&b_words[b_tile_1 * 4 + 16], (f16*)((char*)K_shared_stages + ((unsigned)(slot * 4096 + b_line * 64 + (((b_k >> 3) + 2) ^ ((b_line & 7) >> 1)) * 16) + (unsigned)(b_tile_1 * 512) * 2u)));
+    }
+    #pragma unroll
+    for (int column_tile_1 = 0; column_tile_1 < 8; ++column_tile_1) {
+      mma_sync_aligned_m16n8k16_row_col_f32_f16_f16_f32(&scores[column_tile_1 * 4], &a_words[0], &b_words[column_tile_1 * 2], &scores[column_tile_1 * 4]);
+    }
+    #pragma unroll
+    for (int column_tile_2 = 0; column_tile_2 < 8; ++column_tile_2) {
+      mma_sync_aligned_m16n8k16_row_col_f32_f16_f16_f32(&scores[column_tile_2 * 4], &a_words[4], &b_words[column_tile_2 * 2 + 16], &scores[column_tile_2 * 4]);
+    }
+    const int i = (tid >> 5) * 16 + ((tid & 31) >> 2);
+    const int j = (tid & 3) * 2;
+    #pragma unroll
+    for (int r_5 = 0; r_5 < 8; ++r_5) {
+      #pragma unroll
+      for (int r_6 = 0; r_6 < 2; ++r_6) {
+        #pragma unroll
+        for (int v_1 = 0; v_1 < 2; ++v_1) {
+          scores[r_5 * 4 + r_6 * 2 + v_1] = n * 64 + (r_5 * 8 + j + v_1) < 96 && bx * 64 + (r_6 * 8 + i) + 32 >= n * 64 + (r_5 * 8 + j + v_1) ? scores[r_5 * 4 + r_6 * 2 + v_1] * 0.25503486f : __int_as_float(0xff800000);
+        }
+      }
+    }
+    #pragma unroll
+    for (int r_7 = 0; r_7 < 2; ++r_7) {
+      top_before[r_7] = top[r_7];
+    }
+    float acc[2];
+    #pragma unroll
+    for (int r_8 = 0; r_8 < 2; ++r_8) {
+      acc[r_8] = __int_as_float(0xff800000);
+      #pragma unroll
+      for (int r_9 = 0; r_9 < 8; ++r_9) {
+        #pragma unroll
+        for (int r_10 = 0; r_10 < 2; ++r_10) {
+          acc[r_8] = fmaxf(acc[r_8], scores[r_9 * 4 + r_8 * 2 + r_10]);
+        }
+      }
+    }
+    #pragma unroll
+    for (int r_11 = 0; r_11 < 2; ++r_11) {
+      const float mine = acc[r_11];
+      const float other = __uint_as_float(shfl_sync_bfly_u32(__float_as_uint(mine), 1, 31, 0xffffffffu));
+      acc[r_11] = fmaxf(acc[r_11], other);
+    }
+    #pragma unroll
+    for (int r_12 = 0; r_12 < 2; ++r_12) {
+      const float mine_1 = acc[r_12];
+      const float other_1 = __uint_as_float(shfl_sync_bfly_u32(__float_as_uint(mine_1), 2, 31, 0xffffffffu));
+      acc[r_12] = fmaxf(acc[r_12], other_1);
+    }
+    #pragma unroll
+    for (int r_13 = 0; r_13 < 2; ++r_13) {
+      top[r_13] = fmaxf(top[r_13], acc[r_13]);
+    }
+    #pragma unroll
+    for (int r_14 = 0; r_14 < 2; ++r_14) {
+      correction[r_14] = exp2f(top_before[r_14] - top[r_14]);
+    }
+    #pragma unroll
+    for (int r_15 = 0; r_15 < 8; ++r_15) {
+      #pragma unroll
+      for (int r_16 = 0; r_16 < 2; ++r_16) {
+        #pragma unroll
+        for (int v_2 = 0; v_2 < 2; ++v_2) {
+          scores[r_15 * 4 + r_16 * 2 + v_2] = exp2f(scores[r_15 * 4 + r_16 * 2 + v_2] - top[r_16]);
+        }
+      }
+    }
+    float acc_1[2];
+    #pragma unroll
+    for (int r_17 = 0; r_17 < 2; ++r_17) {
+      acc_1[r_17] = 0.0f;
+      #pragma unroll
+      for (int r_18 = 0; r_18 < 8; ++r_18) {
+        #pragma unroll
+        for (int r_19 = 0; r_19 < 2; ++r_19) {
+          acc_1[r_17] = acc_1[r_17] + scores[r_18 * 4 + r_17 * 2 + r_19];
+        }
+      }
+    }
+    #pragma unroll
+    for (int r_20 = 0; r_20 < 2; ++r_20) {
+      const float mine_2 = acc_1[r_20];
+      const float other_2 = __uint_as_float(shfl_sync_bfly_u32(__float_as_uint(mine_2), 1, 31, 0xffffffffu));
+      acc_1[r_20] = acc_1[r_20] + other_2;
+    }
+    #pragma unroll
+    for (int r_21 = 0; r_21 < 2; ++r_21) {
+      const float mine_3 = acc_1[r_21];
+      const float other_3 = __uint_as_float(shfl_sync_bfly_u32(__float_as_uint(mine_3), 2, 31, 0xffffffffu));
+      acc_1[r_21] = acc_1[r_21] + other_3;
+    }
+    #pragma unroll
+    for (int r_22 = 0; r_22 < 2; ++r_22) {
+      row_sum[r_22] = acc_1[r_22];
+    }
+    #pragma unroll
+    for (int r_23 = 0; r_23 < 2; ++r_23) {
+      total[r_23] = total[r_23] * correction[r_23] + row_sum[r_23];
+    }
+    #pragma unroll
+    for (int r_24 = 0; r_24 < 8; ++r_24) {
+      #pragma unroll
+      for (int r_25 = 0; r_25 < 2; ++r_25) {
+        #pragma unroll
+        for (int v_3 = 0; v_3 < 2; ++v_3) {
+          weights[r_24 * 4 + r_25 * 2 + v_3] = cvt_rn_f16_f32(scores[r_24 * 4 + r_25 * 2 + v_3]);
+        }
+      }
+    }
+    #pragma unroll
+    for (int r_26 = 0; r_26 < 4; ++r_26) {
+      #pragma unroll
+      for (int r_27 = 0; r_27 < 2; ++r_27) {
+        #pragma unroll
+        for (int v_4 = 0; v_4 < 2; ++v_4) {
+          output[r_26 * 4 + r_27 * 2 + v_4] = output[r_26 * 4 + r_27 * 2 + v_4] * correction[r_27];
+        }
+      }
+    }
+    const int lane_1 = tid & 31;
+    const int warp_column_1 = 0;
+    unsigned a_words_1[8];
+    unsigned b_words_1[16];
+    const int b_line_1 = warp_column_1 + ((lane_1 >> 3) >> 1) * 8;
+    const int b_k_1 = ((lane_1 >> 3) & 1) * 8 + (lane_1 & 7);
+    *(unsigned*)&a_words_1[0] = *(const unsigned*)&weights[0];
+    *(unsigned*)&a_words_1[1] = *(const unsigned*)&weights[2];
+    *(unsigned*)&a_words_1[2] = *(const unsigned*)&weights[4];
+    *(unsigned*)&a_words_1[3] = *(const unsigned*)&weights[6];
+    #pragma unroll
+    for (int b_tile_2 = 0; b_tile_2 < 2; ++b_tile_2) {
+      ldmatrix_sync_aligned_m8n8_x4_trans_shared_b16(&b_words_1[b_tile_2 * 4], &V_shared_stages[slot * 2048 + b_k_1 * 32 + ((b_tile_2 * 2 + (b_line_1 >> 3)) ^ ((b_k_1 & 7) >> 1)) * 8]);
+    }
+    *(unsigned*)&a_words_1[4] = *(const unsigned*)&weights[8];
+    *(unsigned*)&a_words_1[5] = *(const unsigned*)&weights[10];
+    *(unsigned*)&a_words_1[6] = *(const unsigned*)&weights[12];
+    *(unsigned*)&a_words_1[7] = *(const unsigned*)&weights[14];
+    #pragma unroll
+    for (int b_tile_3 = 0; b_tile_3 < 2; ++b_tile_3) {
+      ldmatrix_sync_aligned_m8n8_x4_trans_shared_b16(&b_words_1[b_tile_3 * 4 + 8], &V_shared_stages[slot * 2048 + b_k_1 * 32 + ((b_tile_3 * 2 + (b_line_1 >> 3)) ^ ((b_k_1 & 7) >> 1)) * 8 + 512]);
+    }
+    #pragma unroll
+    for (int column_tile_3 = 0; column_tile_3 < 4; ++column_tile_3) {
+      mma_sync_aligned_m16n8k16_row_col_f32_f16_f16_f32(&output[column_tile_3 * 4], &a_words_1[0], &b_words_1[column_tile_3 * 2], &output[column_tile_3 * 4]);
+    }
+    *(unsigned*)&a_words_1[0] = *(const unsigned*)&weights[16];
+    *(unsigned*)&a_words_1[1] = *(const unsigned*)&weights[18];
+    *(unsigned*)&a_words_1[2] = *(const unsigned*)&weights[20];
+    *(unsigned*)&a_words_1[3] = *(const unsigned*)&weights[22];
+    #pragma unroll
+    for (int b_tile_4 = 0; b_tile_4 < 2; ++b_tile_4) {
+      ldmatrix_sync_aligned_m8n8_x4_trans_shared_b16(&b_words_1[b_tile_4 * 4], &V_shared_stages[slot * 2048 + b_k_1 * 32 + ((b_tile_4 * 2 + (b_line_1 >> 3)) ^ ((b_k_1 & 7) >> 1)) * 8 + 1024]);
+    }
+    #pragma unroll
+    for (int column_tile_4 = 0; column_tile_4 < 4; ++column_tile_4) {
+      mma_sync_aligned_m16n8k16_row_col_f32_f16_f16_f32(&output[column_tile_4 * 4], &a_words_1[4], &b_words_1[column_tile_4 * 2 + 8], &output[column_tile_4 * 4]);
+    }
+    *(unsigned*)&a_words_1[4] = *(const unsigned*)&weights[24];
+    *(unsigned*)&a_words_1[5] = *(const unsigned*)&weights[26];
+    *(unsigned*)&a_words_1[6] = *(const unsigned*)&weights[28];
+    *(unsigned*)&a_words_1[7] = *(const unsigned*)&weights[30];
+    #pragma unroll
+    for (int b_tile_5 = 0; b_tile_5 < 2; ++b_tile_5) {
+      ldmatrix_sync_aligned_m8n8_x4_trans_shared_b16(&b_words_1[b_tile_5 * 4 + 8], &V_shared_stages[slot * 2048 + b_k_1 * 32 + ((b_tile_5 * 2 + (b_line_1 >> 3)) ^ ((b_k_1 & 7) >> 1)) * 8 + 1536]);
+    }
+    #pragma unroll
+    for (int column_tile_5 = 0; column_tile_5 < 4; ++column_tile_5) {
+      mma_sync_aligned_m16n8k16_row_col_f32_f16_f16_f32(&output[column_tile_5 * 4], &a_words_1[0], &b_words_1[column_tile_5 * 2], &output[column_tile_5 * 4]);
+    }
+    #pragma unroll
+    for (int column_tile_6 = 0; column_tile_6 < 4; ++column_tile_6) {
+      mma_sync_aligned_m16n8k16_row_col_f32_f16_f16_f32(&output[column_tile_6 * 4], &a_words_1[4], &b_words_1[column_tile_6 * 2 + 8], &output[column_tile_6 * 4]);
+    }
+  }
+  cp_async_wait_group_0();
+  #pragma unroll
+  for (int r_28 = 0; r_28 < 4; ++r_28) {
+    #pragma unroll
+    for (int r_29 = 0; r_29 < 2; ++r_29) {
+      #pragma unroll
+      for (int v_5 = 0; v_5 < 2; ++v_5) {
+        output[r_28 * 4 + r_29 * 2 + v_5] = output[r_28 * 4 + r_29 * 2 + v_5] / total[r_29];
+      }
+    }
+  }
+  const int i0_1 = (tid >> 5) * 16 + ((tid & 31) >> 2);
+  const int i1_1 = (tid & 3) * 2;
+  #pragma unroll
+  for (int r_30 = 0; r_30 < 4; ++r_30) {
+    #pragma unroll
+    for (int r_31 = 0; r_31 < 2; ++r_31) {
+      __align__(16) f16 Output_v[2];
+      #pragma unroll
+      for (int v_6 = 0; v_6 < 2; ++v_6) {
+        Output_v[v_6] = cvt_rn_f16_f32(output[r_30 * 4 + r_31 * 2 + v_6]);
+      }
+      *(unsigned*)(&Output[i0_1 * 32 + i1_1] + (r_31 * 256 + r_30 * 8)) = *(const unsigned*)&Output_v[0];
+    }
+  }
+}

@@ -1,0 +1,47 @@
+"""Products whose results lanes exchange before they store them, and mistakes in their texts."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from zoo.mutant import Mutant
+from zoo.suite import Zoo
+from zoo.table import NT, gemm
+
+from tile_cuda.emulation import dialect_of
+from tile_cuda.emulation.opcodes import Arch
+
+GEMM = "gemm_halves"
+_STORE = r"(\*\(uint4\*\)\(?&C\[[^;]*)"
+
+MUTANTS: tuple[Mutant, ...] = (
+    Mutant(GEMM, "lanes of another number", r"tid & 3\);", "(tid + 1) & 3);"),
+    Mutant(GEMM, "lanes of pairs", r"tid & 3\);", "tid & 1);"),
+    Mutant(GEMM, "no exchange", r"\n *turn_quad_b32\([^;]*;", ""),
+    Mutant(GEMM, "one round of two", r"\n *const unsigned y20 = (?s:.*?)(?=\n *for \(int i)", ""),
+    Mutant(GEMM, "rounds of one distance", r", 2, 31, ", ", 1, 31, "),
+    Mutant(GEMM, "what is sent is kept", r"odd1 \? x\[0\] : x\[1\]", "odd1 ? x[1] : x[0]"),
+    Mutant(
+        GEMM, "halves exchanged", r"w\[2 \* i\] \| \(unsigned\)w\[2 \* i \+ 1\]", "w[2 * i + 1] | (unsigned)w[2 * i]"
+    ),
+    Mutant(GEMM, "another group of tiles", r"group \* 16( \+ tile)", r"(1 - group) * 16\1"),
+    Mutant(GEMM, "half of the lanes do not take part", r"(turn_quad_b32\(\(unsigned)", r"if (tid & 1) \1"),
+    Mutant(GEMM, "stored by the columns of the sums", r"(const int i1_?\d* = \(tid & 3\) \*) 8", r"\1 2"),
+)
+
+LANES = Zoo(
+    entries=(
+        gemm("halves", 70, 136, 72, ("float16",) * 3, block=(64, 64, 32), stages=2),
+        gemm("halves_of_two_groups", 130, 136, 72, ("bfloat16",) * 3, block=(128, 64, 32), threads=256, trans=NT),
+    ),
+    targets=("cuda:sm_90a",),
+    dialect=lambda target: dialect_of(Arch.of(target.removeprefix("cuda:"))),
+    orders=({"completion": "late"}, {"completion": "early", "order": "random", "seed": 5}),
+    mutants=MUTANTS,
+    barrier=r"\n *__syncthreads\(\);",
+    needless={},
+    golden=Path(__file__).parent / "golden_lanes",
+    suffix=".cu",
+    kept=(),
+    options={"wgmma": "always", "staged_results": "lanes", "bulk_copies": "never"},
+)

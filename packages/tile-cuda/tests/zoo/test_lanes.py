@@ -1,0 +1,14 @@
+"""Products whose results lanes exchange, under the emulator."""
+
+from __future__ import annotations
+
+import pytest
+from zoo.suite import ZooTests
+
+from .lanes import LANES
+
+pytestmark = pytest.mark.sweep(2)
+
+
+class TestLanes(ZooTests):
+    zoo = LANES
