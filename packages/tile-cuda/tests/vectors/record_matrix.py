@@ -2,54 +2,97 @@
 
 ::
 
-    python record_matrix.py RESULTS      # with a GPU: needs this package, torch and the driver
+    python record_matrix.py RESULTS [PART...]   # with a GPU: needs this package and the driver
 
-Inputs follow from seeds. A case whose expected bytes are known is compared with them on the device already.
+Inputs follow from seeds. A case whose expected bytes are known is compared with them on the device already. Cases run
+in child processes (``apart.py``); those that fail are named at the end, and the file has the others. If parts of names
+are given, only the cases whose names have one of them are run, and nothing is written.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import functools
 import sys
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 if not __package__:
     sys.path.insert(0, str(Path(__file__).parent.parent))
-    from vectors import matrix
+    from vectors import apart, matrix
 else:
-    from . import matrix
+    from . import apart, matrix
 
 FILE = "matrix_sm_90a.npz"
+CHILD = "--child"
 
 
-def record(results: Path) -> None:
-    """Run all cases on the current device."""
-    import torch
+@functools.cache
+def named() -> dict[str, matrix.Case]:
+    """Return all cases by name."""
+    return {case.name: case for case in (*matrix.cases(), *matrix.unrecorded())}
 
+
+def record(results: Path, parts: Sequence[str] = (), command: Sequence[str] = (), **how: Any) -> apart.Outcome:
+    """Run cases on the current device, and write what came of them.
+
+    Parameters
+    ----------
+    results
+        The folder of the file.
+    parts
+        If given: run only the cases whose names have one of them, and write nothing.
+    command
+        Starts a child; replaced in tests.
+    how
+        Of `apart.run_apart`.
+    """
+    names = [name for name in named() if not parts or any(part in name for part in parts)]
+    found = apart.run_apart(command or [sys.executable, __file__, CHILD], names, **how)
+    kept = found.results
+    if kept and not parts:
+        results.mkdir(parents=True, exist_ok=True)
+        digests = np.stack([np.frombuffer(bytes.fromhex(one["digest"]), np.uint8) for one in kept.values()])
+        np.savez_compressed(results / FILE, names=np.array(list(kept)), digests=digests)
+    wrong = [name for name, one in kept.items() if not one["right"]]
+    print(f"{len(kept)} recorded, {len(wrong)} not as expected, {len(found.failed)} failed, {len(found.left)} not run")
+    for name in wrong:
+        print(f"not as expected: {name}")
+    for name, reason in found.failed.items():
+        print(f"failed: {name}: {reason}")
+    return found
+
+
+def told(case: matrix.Case, out: np.ndarray) -> dict[str, Any]:
+    """Return what is kept of a case: the digest of its output, and whether that is as expected if this is known."""
+    right = not case.is_known or (out.reshape(-1, case.held.shape[-1]) == case.held).all()
+    return {"digest": matrix.digest(out).tobytes().hex(), "right": bool(right)}
+
+
+def on_device() -> Callable[[str], dict[str, Any]]:
+    """Return what runs a case on the current device."""
     from tile_core.abi.adapter import Place
     from tile_cuda.runtime.driver import CudaAdapter
     from tile_cuda.target import make_target
 
-    adapter, built, kept, wrong = CudaAdapter(make_target("sm_90a")), {}, {}, []
-    for case in (*matrix.cases(), *matrix.unrecorded()):
+    adapter = CudaAdapter(make_target("sm_90a"))
+
+    def run(name: str) -> dict[str, Any]:
+        case = named()[name]
         kernel = case.copy.kernel()
-        if kernel.text not in built:
-            built[kernel.text] = adapter.build(kernel)
-        arrays = {n: torch.from_numpy(a.copy()).cuda() for n, a in case.copy.arrays.items()}
-        launch = adapter.load(dataclasses.replace(kernel, built=built[kernel.text]))
-        launch(tuple(a.data_ptr() for a in arrays.values()), Place((2, 0), "torch"))
-        torch.cuda.synchronize()
-        out = arrays["out"].cpu().numpy()
-        if case.is_known and not (out.reshape(-1, case.held.shape[-1]) == case.held).all():
-            wrong.append(case.name)
-        kept[case.name] = matrix.digest(out)
-    results.mkdir(parents=True, exist_ok=True)
-    np.savez_compressed(results / FILE, names=np.array(list(kept)), digests=np.stack(list(kept.values())))
-    print(f"{len(kept)} recorded from {len(built)} texts, {len(wrong)} not as expected")
-    print("\n".join(wrong))
+        arrays = {n: adapter.from_host(a) for n, a in case.copy.arrays.items()}
+        launch = adapter.load(dataclasses.replace(kernel, built=adapter.build(kernel)))
+        launch(tuple(a.pointer for a in arrays.values()), Place((2, 0), adapter.library))
+        return told(case, arrays["out"].get())
+
+    return run
 
 
 if __name__ == "__main__":
-    record(Path(sys.argv[1]))
+    if sys.argv[1:] == [CHILD]:
+        apart.answer(on_device())
+    else:
+        record(Path(sys.argv[1]), sys.argv[2:])
