@@ -111,6 +111,25 @@ def test_e8m0_block_scales_and_output_types(out: str) -> None:
     assert np.array_equal(c.astype(np.float64), want.astype(c.dtype).astype(np.float64))
 
 
+@pytest.mark.parametrize("powers", [(120, 10), (-120, -36), (-110, 100)])
+@pytest.mark.parametrize("blocked", [True, False])
+def test_products_of_powers_of_two_are_exact(powers: tuple[int, int], blocked: bool) -> None:
+    """They may leave float32 though the result does not."""
+    m, n, k = 4, 8, 64
+    shift = (-8, -16) if sum(powers) > 100 else (6, 12) if sum(powers) < -100 else (0, 0)
+    rng = np.random.default_rng(7)
+    a, b = (
+        (rng.integers(-1, 2, shape) * 2.0**s).astype(to_dtype(dtype).numpy())
+        for shape, dtype, s in (((m, k), "float8_e4m3fn", shift[0]), ((k, n), "float8_e5m2", shift[1]))
+    )
+    shapes = ((m, 2), (2, n)) if blocked else ((1,), (n,))
+    e8m0 = to_dtype("float8_e8m0fnu").numpy()
+    sa, sb = (np.full(shape, 2.0**power).astype(e8m0) for shape, power in zip(shapes, powers, strict=True))
+    c = np.full((m, n), 7, np.float32)
+    tile.compile(kernel(m, n, k, shapes, scale="float8_e8m0fnu"), target="cpu")(a, sa, b, sb, c)
+    assert np.array_equal(c, (a.astype(np.float64) @ b.astype(np.float64)) * 2.0 ** sum(powers))
+
+
 @pytest.mark.parametrize("scale", [0.0, np.inf, -np.inf, np.nan])
 def test_scales_that_are_no_ordinary_numbers(scale: float) -> None:
     m, n, k = 4, 5, 32

@@ -65,6 +65,49 @@ def test_every_scale_of_an_ordinary_size(scale: str) -> None:
     np.testing.assert_array_equal(c, want)
 
 
+@pytest.mark.parametrize(("dtype", "code"), [("float8_e4m3fn", 0x01), ("float8_e5m2", 0x01), ("float8_e5m2", 0x78)])
+def test_every_pair_of_powers_of_two(dtype: str, code: int) -> None:
+    """Their product may leave float32 though the result does not: 2^127 by 2^9, and 2^-127 by 2^-25."""
+    every, element = np.arange(256, dtype=np.uint8)[:, None], np.full((256, 2), code, np.uint8)
+    c = np.zeros((256, 256), np.float32)
+    tile.compile(outer(dtype, dtype, SCALES[0], 256, 256, 2, 1), target="cpu")(element, every, element, every, c)
+    x = float(codecs.decode(np.array([code], np.uint8), dtype)[0])
+    powers = codecs.decode(every, SCALES[0]).astype(np.float64)
+    with np.errstate(all="ignore"):
+        np.testing.assert_array_equal(c, (2 * x * x * powers * powers.T).astype(np.float32))
+
+
+@pytest.mark.parametrize(("p", "q", "shift"), [(120, 10, -9), (-120, -40, 14), (110, -100, 0)])
+@pytest.mark.parametrize("target", ["cpu", "cuda:sm_80", "cuda:sm_100a"])
+def test_targets_agree_on_products_of_scales_that_no_float32_holds(p: int, q: int, shift: int, target: str) -> None:
+    rng = np.random.default_rng([p & 255, shift & 255])
+    a, b = (codecs.encode(rng.integers(-3, 4, (n, 128)) * 2.0**shift, "float8_e5m2") for n in (128, 32))
+    scales = (np.full((n, 4), 2.0**power) for n, power in ((128, p), (32, q)))
+    left, right = (codecs.encode(x, SCALES[0]) for x in scales)
+
+    @T.prim_func
+    def kernel(
+        A: T.Tensor((128, 128), "float8_e5m2"), P: T.Tensor((128, 4), SCALES[0]),
+        B: T.Tensor((32, 128), "float8_e5m2"), Q: T.Tensor((32, 4), SCALES[0]), C: T.Tensor((128, 32), "float32"),
+    ):  # fmt: skip
+        with T.Kernel(1, threads=128):
+            s, t = T.alloc_shared((128, 128), "float8_e5m2"), T.alloc_shared((32, 128), "float8_e5m2")
+            u, v = T.alloc_shared((128, 4), SCALES[0]), T.alloc_shared((32, 4), SCALES[0])
+            c = T.alloc_fragment((128, 32), "float32")
+            T.copy(A, s)
+            T.copy(B, t)
+            T.copy(P, u)
+            T.copy(Q, v)
+            T.gemm_scaled(s, u, t, v, c, transpose_B=True, clear_accum=True)
+            T.copy(c, C)
+
+    c = np.zeros((128, 32), np.float32)
+    how = {} if target == "cpu" else {"runtime": "emulator"}
+    tile.compile(kernel, target=target, **how)(a, left, b, right, c)
+    x, y = (codecs.decode(m, "float8_e5m2").astype(np.float64) for m in (a, b))
+    np.testing.assert_array_equal(c, x @ y.T * 2.0 ** (p + q))
+
+
 def refused(change: dict[str, Any]) -> Any:
     given = {"a": "float8_e4m3fn", "p": (16, 2), "scale": SCALES[0], "q": (16, 2), "c": "float32", "k": 64} | change
 

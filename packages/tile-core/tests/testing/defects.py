@@ -141,6 +141,13 @@ def halves_are_stored_alone(patch: Any) -> None:
     patch.setattr(kinds[0], "stored", lambda self, s: s)
 
 
+def scales_are_multiplied(patch: Any) -> None:
+    """The product of two scales is a float32: infinite or zero where the scaled sum is neither."""
+    from tile_core.ops import gemm_scaled
+
+    patch.setattr(gemm_scaled, "scaled", lambda value, scales, dtype: value * (scales[0] * scales[1]))
+
+
 def layouts_are_ignored(patch: Any) -> None:
     """A layout that nothing can follow is accepted."""
     from tile_core.passes import spine

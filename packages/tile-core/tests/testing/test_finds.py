@@ -46,6 +46,7 @@ FINDS = {
         "cpu",
         Chunk("programs", 2, 20, "casts"),
     ),
+    "products of scales": ("scales_are_multiplied", "cpu", Chunk("programs", 3, 10, "scaled-products")),
     "arrays of threads": ("arrays_of_the_block", "cpu", Chunk("programs", 0, 10, "threads")),
 }
 

@@ -28,7 +28,7 @@ from tile_core.numerics.formats import FORMATS, WIDE, Format, Wide
 
 __all__ = [
     "decode_expr", "encode_expr", "int4_expr", "nibble_expr",
-    "round_tfloat32_expr", "widen_expr",
+    "round_tfloat32_expr", "scaled_expr", "widen_expr",
 ]  # fmt: skip
 
 _STEPS = {"uint32": ((24, 8),), "uint64": ((44, 20), (34, 20), (24, 10))}
@@ -101,6 +101,21 @@ def widen_expr(value: Expr) -> Expr:
     if name in ("int32", "uint32", "int64", "uint64"):
         return bind(value, lambda v: _rounded_to_odd(v, name))
     return cast("float32", value)
+
+
+def scaled_expr(value: Expr, p: Expr, q: Expr) -> Expr:
+    """``value * p * q`` of float32 for positive powers of two p and q: what is in range is exact.
+
+    If both are at least 1, or both are less, one multiplication after the other leaves float32 only where the result
+    does. Otherwise their product is between them.
+    """
+    one = constant(1.0, "float32", value)
+
+    def chosen(p: Var, q: Var) -> Expr:
+        alike = tirx.Or(tirx.And(p >= one, q >= one), tirx.And(p < one, q < one))
+        return bind(value, lambda v: select(alike, v * p * q, v * (p * q)), "value")
+
+    return bind(p, lambda p: bind(q, lambda q: chosen(p, q), "q"), "p")
 
 
 def nibble_expr(byte: Expr, index: Expr) -> Expr:

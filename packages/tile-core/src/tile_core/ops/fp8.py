@@ -14,6 +14,7 @@ from tile_core.dtypes import DTYPES, DType
 from tile_core.dtypes import dtype as to_dtype
 from tile_core.errors.ops import Fp8Operand, ScaleShape
 from tile_core.ir import nodes
+from tile_core.numerics.exprs import scaled_expr
 from tile_core.ops import operands
 from tile_core.ops.copy import copy
 from tile_core.ops.gemm import gemm, matrix_extents, matrix_shape
@@ -74,7 +75,7 @@ def fp8_scaled_matmul(
     Notes
     -----
     Sums are ``float32``. A scale of 0, Inf or NaN acts as it does in ``float32``: 0 times a finite sum is 0, 0 times
-    Inf is NaN. The result is rounded once to the type of C.
+    Inf is NaN. The product of two scales of ``float8_e8m0fnu`` is exact. The result is rounded once to the type of C.
     """
     transpose_B = operands.flag("fp8_scaled_matmul", "transpose_B", transpose_B)
     a = _operand("A", A, A_format)
@@ -211,8 +212,8 @@ def _blocked_product(
         _product(left, right, partial, block, trans_b, clear=True)
 
         def add(i: Var, j: Expr) -> Stmt:
-            scaled = partial.var[i, j] * (scales[0].at(i, at) * scales[1].at(j, at))
-            return nodes.store(total.var, scaled if first else total.var[i, j] + scaled, [i, j])
+            term = _scaled(partial.var[i, j], scales, (scales[0].at(i, at), scales[1].at(j, at)))
+            return nodes.store(total.var, term if first else total.var[i, j] + term, [i, j])
 
         _emit(nodes.nest([m, n], add, "parallel", span=current().span()))
 
@@ -230,10 +231,16 @@ def _finish(total: Buffer, a: _Scale, b: _Scale, c: Region, m: int, n: int) -> N
     """Emit ``c = total * scales``, converted once."""
 
     def scale(i: Expr, j: Expr) -> Stmt:
-        return nodes.store(total.var, total.var[i, j] * (a.at(i) * b.at(j)), [i, j])
+        return nodes.store(total.var, _scaled(total.var[i, j], (a, b), (a.at(i), b.at(j))), [i, j])
 
     _emit(nodes.nest([m, n], scale, "parallel", span=current().span()))
     copy(total, c)
+
+
+def _scaled(value: Expr, scales: tuple[_Scale, _Scale], found: tuple[Expr, Expr]) -> Expr:
+    """Return a sum times two scales; powers of two have an exact product, others one of ``float32``."""
+    powers = all(scale.region.dtype == "float8_e8m0fnu" for scale in scales)
+    return scaled_expr(value, *found) if powers else value * (found[0] * found[1])
 
 
 def _emit(statement: Stmt) -> None:

@@ -12,7 +12,7 @@ from tile_core.dtypes import DTYPES, DType
 from tile_core.dtypes import dtype as to_dtype
 from tile_core.errors.ops import BadElementType, GemmTypes, ScaleShape
 from tile_core.ir import nodes
-from tile_core.numerics.exprs import decode_expr, nibble_expr
+from tile_core.numerics.exprs import decode_expr, nibble_expr, scaled_expr
 from tile_core.ops import operands
 from tile_core.ops.base import OpCall, TileOp, View
 from tile_core.ops.copy import convert
@@ -73,7 +73,7 @@ def gemm_scaled(
     Notes
     -----
     A scale is a magnitude: its sign does not count. A NaN scale makes the sums of its row or column NaN.
-    Sums are ``float32`` or wider, in any order; the product of two scales is a ``float32``.
+    Sums are ``float32`` or wider, in any order. The product of two scales is exact, also where no ``float32`` is it.
     """
     turned, fixed = {"A": transpose_A, "B": transpose_B}, {"k_pack": 1, "wg_wait": 0}
     attrs = attributes("gemm_scaled", turned, policy=policy, variant=variant, hints=hints, **fixed)
@@ -179,6 +179,13 @@ def scale_of(view: View, turned: bool, line: Expr, block: Expr) -> Expr:
     return tirx.if_then_else(value < nodes.zero("float32"), -value, value)
 
 
+def scaled(value: Expr, scales: tuple[Expr, Expr], dtype: str) -> Expr:
+    """Return a ``float32`` times two scales of a type; it leaves ``float32`` only where the result does."""
+    if dtype == "float8_e8m0fnu":
+        return scaled_expr(value, *scales)
+    return value * (scales[0] * scales[1])
+
+
 def meaning(call: OpCall) -> Stmt:
     """C[i, j] = (clear ? 0 : C[i, j]) + the sum over blocks b of (the sum of A * B in b) * A_scale * B_scale."""
     a, a_scale, b, b_scale, c, clear = call.args[:6]
@@ -197,11 +204,11 @@ def meaning(call: OpCall) -> Stmt:
 
     def one_block(i: Var, j: Var, at: Var) -> Stmt:
         k = nodes.fresh("k")
-        scale = scale_of(a_scale, bool(trans_a), i, at) * scale_of(b_scale, not trans_b, j, at)
+        scales = scale_of(a_scale, bool(trans_a), i, at), scale_of(b_scale, not trans_b, j, at)
         return nodes.seq([
             nodes.store(part, nodes.zero("float32"), [0]),
             nodes.for_loop(k, block, term(i, j, at * block + k)),
-            nodes.store(total, total[0] + part[0] * scale, [0]),
+            nodes.store(total, total[0] + scaled(part[0], scales, a_scale.dtype), [0]),
         ])  # fmt: skip
 
     def body(i: Var, j: Var) -> Stmt:

@@ -6,16 +6,22 @@ import numpy as np
 from hypothesis import strategies as st
 
 from tile_core.testing.case import VALUE, Unit, output, tensor
-from tile_core.testing.data import Array, stored
+from tile_core.testing.data import Array, stored, values
 from tile_core.testing.strategies.draws import Draw
 from tile_core.testing.strategies.themes import randoms, themed
 
 _E4M3, _E5M2, _E2M1, _E8M0 = "float8_e4m3fn", "float8_e5m2", "float4_e2m1fn", "float8_e8m0fnu"
 #: (A, B, scales, elements of a block).
 _FORMATS = (
-    (_E4M3, _E4M3, _E8M0, 32), (_E4M3, _E5M2, _E8M0, 32), (_E5M2, _E4M3, _E8M0, 32), (_E2M1, _E2M1, _E8M0, 32),
-    (_E2M1, _E2M1, _E4M3, 16), (_E2M1, _E2M1, _E8M0, 16), (_E4M3, _E2M1, _E8M0, 32), (_E4M3, _E4M3, _E4M3, 64),
+    (_E4M3, _E4M3, _E8M0, 32), (_E4M3, _E5M2, _E8M0, 32), (_E5M2, _E4M3, _E8M0, 32), (_E5M2, _E5M2, _E8M0, 32),
+    (_E2M1, _E2M1, _E8M0, 32), (_E2M1, _E2M1, _E4M3, 16), (_E2M1, _E2M1, _E8M0, 16), (_E4M3, _E2M1, _E8M0, 32),
+    (_E4M3, _E4M3, _E4M3, 64),
 )  # fmt: skip
+#: What has products of two scales that a float32 does not have, and results that it has: types, and exponents by which
+#: elements and scales are multiplied.
+_FAR: dict[str, tuple[set[str], int, tuple[int, int]]] = {
+    "huge": ({_E4M3, _E5M2}, -9, (123, 4)), "tiny": ({_E5M2}, 13, (-124, -26)),
+}  # fmt: skip
 _BEHIND = ("", "", "c[i, j] = c[i, j] * 2", "c[i, j] = T.max(c[i, j], 0)")
 
 
@@ -23,7 +29,7 @@ _BEHIND = ("", "", "c[i, j] = c[i, j] * 2", "c[i, j] = T.max(c[i, j], 0)")
 def scaled_products(draw: Draw) -> Unit:
     """Draw a loop of such products."""
     large = draw(st.booleans())
-    a, b, scale, block = draw(st.sampled_from(_FORMATS[:6] if large else _FORMATS))
+    a, b, scale, block = draw(st.sampled_from(_FORMATS[:7] if large else _FORMATS))
     m = draw(st.sampled_from((128, 128, 256) if large else (1, 16, 17, 32, 64)))
     n = draw(st.sampled_from((16, 32, 48, 64) if large else (8, 16, 24, 33)))
     k = draw(st.sampled_from((128, 256) if large else (64, 128)))
@@ -70,9 +76,7 @@ def scaled_products(draw: Draw) -> Unit:
     shapes = of(m, depth, not ta), of(n, depth, tb), of(m, depth // block, not ta), of(n, depth // block, tb)
     held = stored_as(shapes[0], a), stored_as(shapes[1], b), shapes[2], shapes[3]
     params = [tensor(*one[:2], *one[2]) for one in zip("XYPQ", (*types, scale, scale), held, strict=True)]
-    data = {"X": randoms(draw, shapes[0], a, -2, 2), "Y": randoms(draw, shapes[1], b, -2, 2)}
-    data = {name: x.view(np.uint8) if coded else x for name, x in data.items()}
-    data |= {"P": _scales(draw, shapes[2], scale), "Q": _scales(draw, shapes[3], scale)}
+    data = _data(draw, (a, b, scale), shapes, coded)
     threads = 128 if large else draw(st.sampled_from((32, 64, 128, 160)))
     body = "\n".join([*lines, "T.copy(c, B)"])
     return themed(
@@ -81,10 +85,26 @@ def scaled_products(draw: Draw) -> Unit:
     )  # fmt: skip
 
 
-def _scales(draw: Draw, shape: tuple[int, ...], scale: str) -> Array:
-    """Return powers of two, rarely one that is NaN."""
+def _data(
+    draw: Draw, types: tuple[str, str, str], shapes: tuple[tuple[int, int], ...], coded: bool
+) -> dict[str, Array]:
+    """Return the elements of A and B, and their scales."""
+    *elements, scale = types
+    far = draw(st.sampled_from(("", *(how for how, (legal, *_) in _FAR.items() if legal.issuperset(elements)))))
+    _, shift, powers = _FAR[far] if far and scale == _E8M0 else ((), 0, (0, 0))
+    data = {}
+    for name, shape, dtype in zip("XY", shapes[:2], elements, strict=True):
+        x = stored(values(randoms(draw, shape, dtype, -2, 2), dtype, shape) * 2.0**shift, dtype)
+        data[name] = x.view(np.uint8) if coded else x
+    for name, shape, power in zip("PQ", shapes[2:], draw(st.permutations(powers)), strict=True):
+        data[name] = _scales(draw, shape, scale, power)
+    return data
+
+
+def _scales(draw: Draw, shape: tuple[int, ...], scale: str, power: int) -> Array:
+    """Return powers of two near one, rarely one that is NaN."""
     rng = np.random.default_rng(draw(st.integers(0, 10**6)))
-    exact = 2.0 ** rng.integers(-2, 3, shape)
+    exact = 2.0 ** (power + rng.integers(-2, 3, shape))
     if draw(st.integers(0, 5)) == 0:
         exact.flat[int(rng.integers(exact.size))] = np.nan
     return stored(exact, scale)

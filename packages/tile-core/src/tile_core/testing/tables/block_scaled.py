@@ -70,20 +70,17 @@ def _unit(
         T.copy(C_f, C)
     '''
 
-    def data(rng: np.random.Generator, k: int, missing: bool) -> Data:
+    def data(rng: np.random.Generator, k: int, how: str) -> Data:
         x, y, p, q = _of(m, k, not ta), _of(n, k, tb), _of(m, k // block, not ta), _of(n, k // block, tb)
-        return {
-            "w": k // block, "A": _codes(numbers(rng, x, a, -3, 3), coded),
-            "B": _codes(numbers(rng, y, b, -3, 3), coded),
-            "P": _scales(rng, p, scale, missing), "Q": _scales(rng, q, scale, missing),
-        }  # fmt: skip
+        return {"w": k // block, **_given(rng, kind, (x, y, p, q), how, coded)}
 
     def want(d: Data) -> Array:
         return _product(d, kind, (m, n, int(d["w"]) * block), turned) if d["w"] else np.zeros((m, n))
 
-    sizes = {f"k{k}": (k, False) for k in (depth, 2 * depth, 3 * depth - block)}
+    sizes = {f"k{k}": (k, "") for k in (depth, 2 * depth, 3 * depth - block)}
     # A row of packed elements is a whole number of bytes and of blocks, so there is no tail of one block.
-    sizes |= {"k0": (0, False)} if not stages else {"missing": (depth, True)}
+    sizes |= {"k0": (0, "")} if not stages else {"missing": (depth, "missing")}
+    sizes |= {how: (2 * depth, how) for how, types in _FAR_TYPES.items() if scale == E8M0 and {a, b} <= types}
     launches = {name: lambda rng, given=given: data(rng, *given) for name, given in sizes.items()}
     params = [
         tensor("A", stored_a, *whole(m, not ta, a)), tensor("B", stored_b, *whole(n, tb, b)),
@@ -151,6 +148,33 @@ def _scales(rng: np.random.Generator, shape: tuple[int, ...], scale: str, missin
     if missing:
         exact = np.where(rng.random(shape) < 0.1, np.nan, exact)
     return stored(exact, scale)
+
+
+#: Exponents of products of two scales that a float32 does not have, and of elements so small or large that it has the
+#: results; and the types that have such elements.
+_FAR = {"huge": (129, -9), "tiny": (-152, 14)}
+_FAR_TYPES = {
+    "huge": {E4M3, E5M2, "float8_e4m3fnuz", "float8_e5m2fnuz"}, "tiny": {E5M2, "float8_e5m2fnuz"},
+}  # fmt: skip
+
+
+def _given(
+    rng: np.random.Generator, kind: tuple[str, str, str, int], shapes: tuple[tuple[Any, Any], ...], how: str,
+    coded: bool,
+) -> Data:  # fmt: skip
+    """Return elements and scales: ordinary ones, some that are ``missing``, or those of `_FAR`."""
+    types, scale = kind[:2], kind[2]
+    elements, powers = shapes[:2], shapes[2:]
+    if how not in _FAR:
+        x = [numbers(rng, shape, dtype, -3, 3) for shape, dtype in zip(elements, types, strict=True)]
+        factors = [_scales(rng, shape, scale, how == "missing") for shape in powers]
+    else:
+        product, shift = _FAR[how]
+        end = 126 if product > 0 else -126  # one of the two scales is at an end of their range
+        x = [stored(rng.integers(-3, 4, s) * 2.0**shift, d) for s, d in zip(elements, types, strict=True)]
+        parts = zip(rng.permutation([end, product - end]), powers, strict=True)
+        factors = [stored(2.0 ** (power + rng.integers(-1, 2, shape)), scale) for power, shape in parts]
+    return {"A": _codes(x[0], coded), "B": _codes(x[1], coded), "P": factors[0], "Q": factors[1]}
 
 
 def _product(d: Data, kind: tuple[str, str, str, int], sizes: tuple[int, int, int], turned: tuple[bool, bool]) -> Array:
