@@ -1,4 +1,7 @@
-"""What the blocks of a cluster know of each other: copies from block to block, and the barrier of the cluster."""
+"""What the blocks of a cluster know of each other: copies from block to block, and the barrier of the cluster.
+
+And products that add to the same sums while others are in flight.
+"""
 
 from __future__ import annotations
 
@@ -109,3 +112,36 @@ def test_a_thread_that_has_not_waited_yet_does_not_pass_on_what_others_stored():
     p.wait([2], p.barriers[1], 0)
     with pytest.raises(PhaseError):
         p.access([2], *R, write=False)
+
+
+def products(*kinds: str, teams: tuple[int, ...] = (0, 0, 0), waits: int | None = None) -> Phases:
+    """Products of a block with two roles, each with an object of its own; the second one adds to other sums."""
+    p = Phases([1, 31, 1, 31], [(f"done{n}", 1) for n in range(3)])
+    for n, (kind, team) in enumerate(zip(kinds, teams, strict=False)):
+        if waits is not None and n == len(kinds) - 1:
+            p.wait([team, team + 1], p.barriers[waits], 0)
+        p.complete([team, team + 1], p.barriers[n], [], ["D" if n == 1 and len(kinds) == 3 else "C"], kind)
+    return p
+
+
+def test_products_of_one_kind_add_in_order():
+    products("f16", "f16")
+    products("f16", "f16", "f16")
+
+
+@pytest.mark.parametrize(
+    ("kinds", "teams", "which"),
+    [
+        (("f16", "tf32"), (0, 0), "of another kind or shape adds to C"),
+        (("f16", "f16"), (0, 2), "of another thread adds to C"),
+        (("f16", "tf32", "f16"), (0, 0, 0), "with one of another kind or shape between them adds to C"),
+    ],
+)
+def test_others_have_to_be_waited_for(kinds, teams, which):
+    with pytest.raises(PhaseError, match=which):
+        products(*kinds, teams=teams)
+    products(*kinds, teams=teams, waits=0)
+
+
+def test_a_product_of_another_kind_is_not_complete_before_those_of_its_thread():
+    products("f16", "tf32", "f16", waits=1)

@@ -106,7 +106,7 @@ def tcgen05_gemm(
     mbar
         A barrier at which one arrival says that the product is complete, such as ``T.alloc_barrier(1)``: threads go
         on, and ``T.mbarrier_wait_parity`` waits for it. Until then A and B must not be written, and C not be touched
-        but by other such products.
+        but by other such products of the same shape and size of elements, dense or sparse as this one.
     cta_group
         1, or 2: two blocks, which read the same tile of B, compute the product together, with 256 rows; each loads half
         of the columns of B. What is computed is the same. It is the only product of a pipelined loop at the top of a
@@ -115,7 +115,7 @@ def tcgen05_gemm(
     Raises
     ------
     BadBarrier, UnbalancedBarrier
-        If ``mbar`` is no barrier; when it is compiled, if phases do not balance or C is touched before the wait.
+        If ``mbar`` is no barrier; when it is compiled, if phases do not balance, or C is touched before the wait.
     NotWaitedFor
         When it is compiled: A or B is written before the wait.
     VariantRefused, VariantMissing

@@ -12,6 +12,7 @@ import tile_core.language as T
 import tile_emulator
 from tile_core import sparse
 from tile_core.compiler import lower
+from tile_core.dtypes import DTYPES
 from tile_core.errors import TileError
 from tile_core.plugins.contexts import make_context
 from tile_core.plugins.manager import installed
@@ -162,6 +163,77 @@ def test_misuse_is_refused(kind, code, reason):
         tile.compile(misused(kind), TARGET, runtime="emulator")
     assert caught.value.code == code
     assert reason in str(caught.value)
+
+
+def of_two_kinds(kind, wait=False):
+    """Two products that add to the same sums, of which the second is of another kind or shape, or stands elsewhere."""
+    first, second = ("float16", "bfloat16") if kind == "types of one size" else ("float16", "tfloat32")
+    sparse, tail = kind == "sparse", kind == "between"
+
+    @T.prim_func
+    def main(
+        A: T.Tensor((128, 64), first), B: T.Tensor((64, 64), first), X: T.Tensor((128, 64), second),
+        Y: T.Tensor((64, 64), second), V: T.Tensor((128, 32), "float16"), E: T.Tensor((128, 4), "int16"),
+        C: T.Tensor((128, 64), "float32"), D: T.Tensor((128, 32), "float32"),
+    ):  # fmt: skip
+        with T.Kernel(1, threads=128):
+            a, b = T.alloc_shared((128, 64), first), T.alloc_shared((64, 64), first)
+            x, y = T.alloc_shared((128, 64), second), T.alloc_shared((64, 64), second)
+            v, e = T.alloc_shared((128, 32), "float16"), T.alloc_shared((128, 4), "int16")
+            c, d = T.alloc_tmem((128, 64), "float32"), T.alloc_tmem((128, 32), "float32")
+            one, two, three = T.alloc_barrier(1), T.alloc_barrier(1), T.alloc_barrier(1)
+            for source, to in ((A, a), (B, b), (X, x), (Y, y), (V, v), (E, e)):
+                T.copy(source, to)
+            if not tail:
+                T.tcgen05_gemm(a, b[:32, :], d, transpose_B=True, clear_accum=True, mbar=three)
+                T.mbarrier_wait_parity(three, 0)
+            T.tcgen05_gemm(a, b, c, transpose_B=True, clear_accum=True, mbar=one)
+            if tail:
+                T.tcgen05_gemm(a, b[:32, :], d, transpose_B=True, clear_accum=True, mbar=three)
+            if wait:
+                T.mbarrier_wait_parity(three if tail else one, 0)
+            if sparse:
+                T.tcgen05_gemm_sp(v, e, b, c, transpose_B=True, mbar=two)
+            elif tail:
+                T.tcgen05_gemm(a, b, c, transpose_B=True, mbar=two)
+            else:
+                T.tcgen05_gemm(x, y, c, transpose_B=True, mbar=two)
+            T.mbarrier_wait_parity(two, 0)
+            if tail or not wait:
+                T.mbarrier_wait_parity(one, 0)
+            if tail and not wait:
+                T.mbarrier_wait_parity(three, 0)
+            T.copy(c, C)
+            T.copy(d, D)
+
+    return main
+
+
+@pytest.mark.parametrize("kind", ["types of another size", "sparse", "between"])
+def test_products_of_two_kinds_in_flight_are_refused(kind):
+    """PTX ISA, "Pipelined tcgen05 instructions": only products of one shape are in order."""
+    with pytest.raises(TileError) as caught:
+        tile.compile(of_two_kinds(kind), TARGET, runtime="emulator")
+    assert caught.value.code == "K233"
+    between = "with one of another kind or shape between them"
+    which = between if kind == "between" else "of another kind or shape"
+    assert f"a product {which} adds to c while one that arrives there may still add to it" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("kind", "wait"),
+    [("types of one size", False), ("types of another size", True), ("sparse", True), ("between", True)],
+)
+@pytest.mark.sweep(2)
+def test_products_that_are_waited_for_or_of_one_kind_may_add_to_the_same_sums(kind, wait):
+    kernel = tile.compile(of_two_kinds(kind, wait), TARGET, runtime="emulator")
+    rng, second = np.random.default_rng(), "bfloat16" if kind == "types of one size" else "float32"
+    dense = rng.integers(-2, 3, (128, 64)).astype("float16")
+    dense.reshape(128, -1, 4)[:, :, :2] = 0
+    kept, metadata = sparse.compress(dense)
+    shapes = (((128, 64), "float16"), ((64, 64), "float16"), ((128, 64), second), ((64, 64), second))
+    arrays = [rng.integers(-2, 3, shape).astype(DTYPES[dtype].numpy()) for shape, dtype in shapes]
+    kernel.verify(*arrays, kept, metadata, np.zeros((128, 64), "float32"), np.zeros((128, 32), "float32"))
 
 
 _WAIT = r"\n +mbarrier_wait_parity\(&done[^;]*;"

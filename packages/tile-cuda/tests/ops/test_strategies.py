@@ -78,6 +78,18 @@ def test_names_and_instructions_are_drawn(name):
     assert found["legal"] >= 0.6 * found["all"]
 
 
+@pytest.mark.sweep(3)
+@pytest.mark.parametrize("divided", ["always", "never"])
+@pytest.mark.parametrize("workers", ["always", "never", 2])
+def test_options_of_sums_and_blocks_can_be_pinned(divided, workers):
+    """As `.ci/run` pins them: programs are right with all of them."""
+    pinned = {"tcgen05": "always", "bulk_copies": "always", "divided_sums": divided, "workers": workers}
+    session, seen = Session(TARGET, "emulator", options=pinned), Counter()
+    search(Chunk("programs", 11, 4, "tensor-memory"), session, lambda kind, count: seen.update([kind]))
+    assert seen["right"] > 0
+    assert set(seen) <= {"right", "refused"}
+
+
 def rows_in_another_order(patch):
     number = four_rows._Copies.number
     patch.setattr(four_rows._Copies, "number", lambda self, i: number(self, i ^ (self.call.name == "gather")))

@@ -91,6 +91,32 @@ class PhaseObject:
         return f"in phase {self.phase} {self.announced} bytes are announced and {self.delivered} are copied"
 
 
+@dataclass
+class Adding:
+    """A product that arrives at an object in a phase when it is complete.
+
+    Attributes
+    ----------
+    team
+        Whose first thread has issued it.
+    kind
+        What products that follow each other, and add to the same sums, have to have in common to do so in order.
+    behind
+        Object and phase of the first of another kind that this thread has issued behind it, if there is one: it is not
+        complete before this one.
+    """
+
+    barrier: PhaseObject
+    phase: int
+    team: int
+    kind: Hashable
+    behind: tuple[PhaseObject, int] | None = None
+
+    def objects(self) -> list[tuple[PhaseObject, int]]:
+        """Return its object and phase, and those of the product behind it."""
+        return [(self.barrier, self.phase), *([] if self.behind is None else [self.behind])]
+
+
 class Phases:
     """The state of a block's barriers and of what its teams know.
 
@@ -127,8 +153,8 @@ class Phases:
         #: By buffer, part, whether it writes, and who: the time of the latest such access.
         self.accesses: dict[str, dict[tuple[Place, bool, int], int]] = {}
         self.copies: list[tuple[PhaseObject, int]] = []
-        #: By sums of products that arrive: the object and its phase.
-        self.sums: dict[str, tuple[PhaseObject, int]] = {}
+        #: By sums: the latest product that arrives.
+        self.sums: dict[str, Adding] = {}
         #: Buffers that copies between blocks read and write: no barrier of a block orders these.
         self.sent: set[str] = set()
 
@@ -175,13 +201,18 @@ class Phases:
         return free
 
     def complete(
-        self, teams: Sequence[int], barrier: PhaseObject, read: Iterable[tuple[str, Place]], sums: Iterable[str]
-    ) -> None:
+        self, teams: Sequence[int], barrier: PhaseObject, read: Iterable[tuple[str, Place]], sums: Iterable[str],
+        kind: Hashable,
+    ) -> None:  # fmt: skip
         """Issue a product by the first thread of some teams, which meet before; it arrives when it is complete.
 
-        Products add to the same sums in the order in which they are issued, whether they are waited for or not.
+        Products of one kind that one thread issues one after another add to the same sums in that order, whether they
+        are waited for or not.
         """
         self.meet(teams)
+        sums = list(sums)
+        for name in sums:
+            self._ordered(teams[0], name, kind)
         if not barrier.pending:
             raise PhaseError(barrier.name, f"phase {barrier.phase} gets more than {barrier.arrivals} arrivals")
         self._certain(teams[0], barrier, "the arrival of a product")
@@ -189,8 +220,10 @@ class Phases:
         for buffer, place in read:
             self._conflicts(teams[0], buffer, place, False)
             self.accesses.setdefault(buffer, {})[place, False, barrier.number] = barrier.phase + 1
-        for name in sums:
-            self.sums[name] = barrier, barrier.phase
+        for added in self.sums.values():
+            if added.behind is None and added.team == teams[0] and added.kind != kind:
+                added.behind = barrier, barrier.phase
+        self.sums |= {name: Adding(barrier, barrier.phase, teams[0], kind) for name in sums}
         self.copies.append((barrier, barrier.phase))
         _join(barrier.clock, self.clocks[teams[0]])
         barrier.pending -= 1
@@ -201,8 +234,23 @@ class Phases:
         """Return the object at which a product arrives that may still add to some sums, as far as teams know."""
         if buffer not in self.sums:
             return None
-        barrier, phase = self.sums[buffer]
+        barrier, phase = self.sums[buffer].barrier, self.sums[buffer].phase
         return barrier if any(self.clocks[t][barrier.number] <= phase for t in teams) else None
+
+    def _ordered(self, team: int, buffer: str, kind: Hashable) -> None:
+        """Require that a product adds to sums behind the one before it."""
+        flying = self.adding([team], buffer)
+        if flying is None:
+            return
+        before = self.sums[buffer]
+        if before.behind is not None and self.clocks[team][before.behind[0].number] > before.behind[1]:
+            return
+        if before.kind == kind and before.team == team and before.behind is None:
+            return
+        of = "of another thread" if before.team != team else "of another kind or shape"
+        of = "with one of another kind or shape between them" if before.kind == kind and before.team == team else of
+        reason = f"a product {of} adds to {_plain(buffer)} while one that arrives there may still add to it"
+        raise PhaseError(flying.name, f"{reason}; only products of one kind and shape follow each other in order")
 
     def send(self, team: int, barrier: PhaseObject, size: int, source: Part, to: Part) -> None:
         """Copy a part of a buffer to one of another block, by one thread, whose barrier counts bytes and one arrival.
@@ -303,7 +351,10 @@ class Phases:
             for key, time in found.items()
         )
         flying = frozenset((b.number, phase - b.phase, known((b.number, phase + 1))) for b, phase in self._unknown())
-        sums = frozenset((n, b.number, p - b.phase, known((b.number, p + 1))) for n, (b, p) in self.sums.items())
+        sums = frozenset(
+            (name, a.team, a.kind, *((b.number, p - b.phase, known((b.number, p + 1))) for b, p in a.objects()))
+            for name, a in self.sums.items()
+        )
         return objects, memory, flying, sums, frozenset(self.unordered)
 
     def _unknown(self) -> list[tuple[PhaseObject, int]]:

@@ -6,7 +6,7 @@ may run.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from math import prod
 
 from tile_core.analysis.accesses import Access
@@ -16,9 +16,10 @@ from tile_core.analysis.phases import PhaseError, PhaseObject, Phases, Place
 from tile_core.analysis.point import Point
 from tile_core.compat.tvm import tirx
 from tile_core.compat.types import BufferVar, Expr, Var
+from tile_core.dtypes import DTYPES
 from tile_core.ir import calls, nodes
 from tile_core.ir.visit import role
-from tile_core.ops.base import OpCall, View
+from tile_core.ops.base import COMPLETED, OpCall, View
 from tile_core.ops.wait_uses import PENDING
 from tile_core.passes.barrier_block import FULL, WAIT, BlockSteps, Lost, Step
 
@@ -212,7 +213,7 @@ class Execution:
         for a in (a for a in shared if a.buffer in own):
             self.phases.access(self.teams(p), self.name(a), self.place(a), False)
         read = [(self.name(a), self.place(a)) for a in shared if a.buffer not in own]
-        self.phases.complete(self.teams(p), barrier, read, {self.name(a) for a in found if a.write})
+        self.phases.complete(self.teams(p), barrier, read, {self.name(a) for a in found if a.write}, _kind(call))
 
     def copy(self, p: Point, step: Step, ranks: Sequence[int]) -> None:
         """Execute a copy that a block issues for some blocks."""
@@ -409,6 +410,13 @@ class Execution:
             if isinstance(q.stmt, tirx.BufferStore) and q.stmt.buffer in self.block.variables:
                 for _ in self.each():
                     self.env.pop(self.block.variables[q.stmt.buffer], None)
+
+
+def _kind(call: OpCall) -> Hashable:
+    """Return what products that add in order have in common: what decides their instruction, and the shape of sums."""
+    sums, types = call.args[COMPLETED[call.name] - 2], call.attrs["types"]
+    scales = (str(types[1]), int(call.attrs["block"])) if call.name == "gemm_scaled" else ()
+    return call.name, DTYPES[str(types[0])].bits, *scales, *map(str, sums.extents)
 
 
 def settled(advance: Advance) -> int:

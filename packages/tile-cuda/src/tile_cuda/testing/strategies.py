@@ -134,6 +134,43 @@ def block_scales(draw: Draw) -> Unit:
     )
 
 
+@st.composite
+def tensor_roles(draw: Draw) -> Unit:
+    """Draw two roles: one fills slots, the other one multiplies what is there, and frees them in either way."""
+    kind, other, acc, step = draw(st.sampled_from([p for p in _PRODUCTS if p[2] != "float16"]))
+    n, k = draw(st.sampled_from((16, 32, 64, 96))), step * draw(st.sampled_from((1, 2, 4)))
+    slots, trips, role = draw(st.integers(1, 3)), draw(st.integers(1, 5)), draw(st.integers(0, 1))
+    arrives, slot, turn = draw(st.booleans()), f"o % {slots}", f"o // {slots}"
+    freed = "" if arrives else f"\n        T.mbarrier_arrive(empty[{slot}])"
+    last = f"range({max(0, trips - slots)}, {trips})"
+    waited = f"for z in {last}:\n        T.mbarrier_wait_parity(empty[z % {slots}], z // {slots} % 2)"
+    how = f", mbar=empty[{slot}]" if arrives else ""
+    body = f"""\
+s = T.alloc_shared(({slots}, 128, {k}), "{kind}")
+t = T.alloc_shared(({slots}, {n}, {k}), "{other}")
+c = T.alloc_fragment((128, {n}), "{acc}")
+full = T.alloc_barrier([128] * {slots})
+empty = T.alloc_barrier([{1 if arrives else 128}] * {slots})
+with T.ws({role}):
+    T.clear(c)
+for o in range({trips}):
+    with T.ws({1 - role}):
+        T.mbarrier_wait_parity(empty[{slot}], ({turn} + 1) % 2)
+        T.copy(X[0, o * {k}], s[{slot}, :, :])
+        T.copy(Y[0, o * {k}], t[{slot}, :, :])
+        T.mbarrier_arrive(full[{slot}])
+    with T.ws({role}):
+        T.mbarrier_wait_parity(full[{slot}], {turn} % 2)
+        T.tcgen05_gemm(s[{slot}, :, :], t[{slot}, :, :], c, False, True{how}){freed}
+with T.ws({role}):
+    {waited if arrives else "pass"}
+    T.copy(c, B)"""
+    data = {"X": randoms(draw, (128, k * trips), kind, -2, 2), "Y": randoms(draw, (n, k * trips), other, -2, 2)}
+    params = [tensor("X", kind, 128, k * trips), tensor("Y", other, n, k * trips), output("B", acc, 128, n)]
+    needs = _named("tcgen05_gemm") | _named("alloc_barrier")
+    return _themed("tensor-roles", draw, params, body, {"": data}, VALUE, threads=256, needs=needs)
+
+
 def _sums(draw: Draw, acc: str) -> str:
     return draw(st.sampled_from(("alloc_tmem", "alloc_fragment"))) if acc in ("float32", "int32") else "alloc_fragment"
 
@@ -250,4 +287,5 @@ def _indented(statements: list[str], names: dict[str, Any]) -> list[str]:
     return [f"    {line}" for s in statements for line in (s.format(**names) if names else s).splitlines()]
 
 
-TENSOR_MEMORY, FOUR_ROWS, MULTICAST = st.one_of(tensor_memory(), block_scales()), four_rows(), multicast()
+TENSOR_MEMORY = st.one_of(tensor_memory(), tensor_roles(), block_scales())
+FOUR_ROWS, MULTICAST = four_rows(), multicast()

@@ -102,6 +102,7 @@ def _work() -> list[Unit]:
         """, _apart),
         _numbered(),
         _product(),
+        *(_slots(k, role) for k, role in ((32, 1), (16, 0))),
     ]  # fmt: skip
 
 
@@ -167,6 +168,45 @@ def _product() -> Unit:
         return {n: rng.integers(-3, 4, s).astype(np.float16) for n, s in (("A", (64, 48)), ("D", (48, 32)))}
 
     return one("roles", "product", params, body, want, {"": data}, threads=256, optional=_OPTIONAL)
+
+
+def _slots(k: int, role: int) -> Unit:
+    """A product by one role, of slots that the other one fills: tiles as large as those of the largest instructions."""
+    columns, trips = 32, 3
+    body = lines(f"""
+        s = T.alloc_shared((2, 128, {k}), "float16")
+        t = T.alloc_shared((2, {columns}, {k}), "float16")
+        c = T.alloc_fragment((128, {columns}), "float32")
+        full = T.alloc_barrier([128] * 2)
+        empty = T.alloc_barrier([128] * 2)
+        with T.ws({role}):
+            T.clear(c)
+        for o in T.serial({trips}):
+            with T.ws({1 - role}):
+                T.barrier_wait(empty[o % 2], (o // 2 + 1) % 2)
+                T.copy(A[0, o * {k}], s[o % 2, :, :])
+                T.copy(D[0, o * {k}], t[o % 2, :, :])
+                T.barrier_arrive(full[o % 2])
+            with T.ws({role}):
+                T.barrier_wait(full[o % 2], o // 2 % 2)
+                T.gemm(s[o % 2, :, :], t[o % 2, :, :], c, transpose_B=True)
+                T.barrier_arrive(empty[o % 2])
+        with T.ws({role}):
+            for i, j in T.Parallel(128, {columns}):
+                B[i, j] = c[i, j] + j
+    """)
+
+    def want(d: Data) -> Array:
+        product: Array = d["A"].astype(np.float64) @ d["D"].astype(np.float64).T
+        return product + np.arange(columns)
+
+    def data(rng: np.random.Generator) -> Data:
+        return {n: rng.integers(-3, 4, (m, k * trips)).astype(np.float16) for n, m in (("A", 128), ("D", columns))}
+
+    params = [tensor("A", "float16", 128, k * trips), tensor("D", "float16", columns, k * trips)]
+    params.append(output("B", "float32", 128, columns))
+    needs = frozenset({"name:alloc_barrier"})
+    return one("roles", f"slots-{k}", params, body, want, {"": data}, threads=256, optional=_OPTIONAL, needs=needs)
 
 
 def _refusals() -> list[Unit]:
