@@ -41,6 +41,31 @@ def test_relax_is_there_for_who_asks(use):
     assert printed(f"import tile_core.compat.tvm\n{use}") == ["add"]
 
 
+def test_relax_is_there_after_kernels_were_hashed_and_compiled(tmp_path):
+    """TVM's registry admits no class once there is an object of it: the type of a function holds such objects."""
+    (tmp_path / "program.py").write_text(
+        "import tile_core.language as T\n"
+        "@T.prim_func\n"
+        'def k(A: T.Tensor((64,), "float32"), B: T.Tensor((64,), "float32"), n: T.int32):\n'
+        "    with T.Kernel(1, threads=32):\n"
+        "        s = T.alloc_shared((64,), 'float32')\n"
+        "        for _ in T.Pipelined(n, num_stages=2):\n"
+        "            T.copy(A, s)\n"
+        "            T.copy(s, B)\n"
+    )
+    code = f"""
+import sys; sys.path.insert(0, {str(tmp_path)!r})
+import tile_core as tile, program
+from tile_core.runtime import cache_key
+cache_key.content_hash(cache_key.program_parts(program.k))
+for target in ("cpu", "cuda:sm_90a", "metal"):
+    tile.compile(program.k, target=target).explain()
+import tvm
+print(tvm.relax.op.add.__name__)
+"""
+    assert printed(code) == ["add"]
+
+
 def test_tvm_that_the_user_imported_stays_whole():
     code = """
 import tvm

@@ -133,3 +133,10 @@ def test_codecs_and_oracles_do_not_load_tvm() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "set()"
+
+
+@pytest.mark.parametrize("shape", [(0, 12), (3, 0), (0,)])
+def test_arrays_without_elements_are_packed_and_unpacked(shape):
+    packed = pack4(np.zeros((*shape[:-1], 2 * shape[-1]), np.uint8))
+    assert packed.shape == shape
+    assert unpack4(packed, 2 * shape[-1]).shape == (*shape[:-1], 2 * shape[-1])

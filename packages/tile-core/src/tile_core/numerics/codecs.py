@@ -107,7 +107,7 @@ def pack4(nibbles: npt.ArrayLike) -> Array:
 def unpack4(packed: npt.ArrayLike, count: int) -> Array:
     """The first ``count`` 4-bit codes along the last axis of ``packed`` bytes, as uint8; the inverse of ``pack4``."""
     data = np.asarray(packed).astype(np.uint8)
-    return np.stack([data & 15, data >> 4], axis=-1).reshape(*data.shape[:-1], -1)[..., :count]
+    return np.stack([data & 15, data >> 4], axis=-1).reshape(*data.shape[:-1], 2 * data.shape[-1])[..., :count]
 
 
 _DOUBLE = WIDE["float64"]

@@ -229,12 +229,16 @@ class _Hasher:
         """Return the getter of every field of a node's type, those of its ancestors first."""
         kind = type(node)
         if kind not in self._fields:
-            fields: list[Callable[[object], object]] = []
-            info = kind.__tvm_ffi_type_info__
+            fields: list[tuple[str, Callable[[object], object]]] = []
+            info, kinds = kind.__tvm_ffi_type_info__, []
             while info is not None:
-                fields[:0] = [f.getter for f in info.fields]
+                fields[:0] = [(f.name, f.getter) for f in info.fields]
+                kinds.append(info.type_key)
                 info = info.parent_type_info
-            self._fields[kind] = fields or None
+            # The type of a function follows from its parameters. It is written in terms of TVM's language of models,
+            # which is not imported: once there is an object of it, it could not be imported any more.
+            typed = not {"ir.GlobalVar", "ir.BaseFunc"} & set(kinds)
+            self._fields[kind] = [get for name, get in fields if typed or name != "ty"] or None
         found = self._fields[kind]
         if found is None:
             raise NotKeyed(kind.__tvm_ffi_type_info__.type_key)

@@ -188,7 +188,7 @@ def _tall() -> list[Unit]:
         found.append(blocked(f"tall-rows-{types[0]}", tile, types, sizes, turned=(False, True), stages=n % 3))
     for n, (tile, threads) in enumerate((
         ((128, 96, 32), 256), ((128, 256, 16), 256), ((192, 16, 64), 384), ((64, 192, 48), 256), ((128, 64, 64), 160),
-        ((64, 264, 16), 128), ((128, 240, 32), 128), ((128, 48, 64), 128),
+        ((64, 264, 16), 128), ((128, 240, 32), 128), ((128, 48, 48), 128),
         ((80, 64, 32), 128),
     )):  # fmt: skip
         scopes = SCOPES[n % 2]
