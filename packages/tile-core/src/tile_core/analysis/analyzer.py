@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 from tile_core.analysis.ranges import Ranges, whole
+from tile_core.compat.structural import identity, scalar_text
 from tile_core.compat.tvm import ir, tirx, tvm
 from tile_core.compat.types import Expr, TvmAnalyzer, Var
 from tile_core.ir import nodes
@@ -55,6 +56,8 @@ class Analyzer:
         self.tvm = tvm.sym.Analyzer()
         self._told: list[Callable[[TvmAnalyzer], None]] = []
         self._conditions: list[list[Expr]] = []
+        #: What surveys found where it depends on no fact, by the number of the expression, which lives as long.
+        self._surveyed: dict[int, tuple[tuple[bool, bool], Expr]] = {}
         #: Whether a variable is known to be far from 0, or its negative may not fit.
         self._far = False
 
@@ -93,6 +96,8 @@ class Analyzer:
 
     def simplify(self, e: Expr) -> Expr:
         """Return a simplified form; the same expression where TVM must not look into it, or its form may overflow."""
+        if type(e) is tirx.IntImm:
+            return e
         wraps, moves = self._survey(e)
         if wraps:
             return e
@@ -128,24 +133,36 @@ class Analyzer:
         """
         if type(e) in _ATOMS:
             return False, False
-        large = moves = chooses = False
+        found = self._surveyed.get(identity(e))
+        if found is not None:
+            return found[0]
+        large = moves = chooses = asks = False
         for x in collect(e, _SURVEYED):
-            kind = type_name(x)
-            if type(x) is tirx.Cast:
+            sort = type(x)
+            if sort in _CHOICES:
+                chooses = chooses or sort is tirx.Select or nodes.operator_name(x) == "if_then_else"
+                continue
+            if sort in _EXTREMES:
+                moves = True
+                continue
+            kind = scalar_text(x.ty)
+            if sort is tirx.Cast:
+                asks = asks or _integer(kind)
                 if _integer(kind) and self._converted(x, kind):
                     return True, False
-            elif type(x) in _CHOICES:
-                chooses = chooses or type(x) is tirx.Select or nodes.operator_name(x) == "if_then_else"
-            elif type(x) in _EXTREMES:
-                moves = True
             elif kind.startswith("uint"):
                 return True, False
-            elif type(x) is tirx.IntImm:
+            elif sort is tirx.IntImm:
                 large = large or abs(int(x.value)) >= _LARGE
-            elif kind in _NARROW and not self._fits(x, kind):
-                return True, False
+            elif kind in _NARROW:
+                asks = True
+                if not self._fits(x, kind):
+                    return True, False
         # A failure inside a select aborts the process: TVM finds its conditions still in force while it unwinds.
-        return large and chooses, large or moves or chooses
+        answer = large and chooses, large or moves or chooses
+        if not asks:
+            self._surveyed[identity(e)] = answer, e
+        return answer
 
     def _is_far(self, var: Var) -> bool:
         low, high = self.const_int_bound(var)

@@ -15,14 +15,15 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
+from weakref import ref
 
 from tile_core.analysis.accesses import Access, Effects, accesses_of
-from tile_core.analysis.point import Conditions, Point, is_grid, kind_of, may_repeat, runs
+from tile_core.analysis.point import Conditions, Parts, Point, is_grid, kind_of, may_repeat, runs
 from tile_core.compat import structural
 from tile_core.compat.tvm import tirx
 from tile_core.compat.types import BufferVar, Expr, Node, Stmt, Var
 from tile_core.ir import nodes
-from tile_core.ir.visit import bodies_of, collect, with_bodies
+from tile_core.ir.visit import bodies_of, collect, distinct, with_bodies
 
 
 class Flow:
@@ -46,6 +47,7 @@ class Flow:
     def __init__(self, body: Stmt, effects: Effects | None = None) -> None:
         self.body, self.effects = body, effects
         self.points: list[Point] = []
+        self._parts: list[Parts] = []
         self.top = self._points(body, None, 0, (), ())
 
     def _points(
@@ -53,12 +55,16 @@ class Flow:
     ) -> list[Point]:
         if type(s) is tirx.SeqStmt:
             return [p for x in structural.items(s.seq) for p in self._points(x, around, side, loops, conditions)]
-        p = Point(s, kind_of(s), around, side, len(self.points), -1, [], loops, conditions)
+        p = Point(s, kind_of(s), around, side, len(self.points), -1, None, loops, conditions)
         self.points.append(p)
         inside = (*loops, p) if p.kind in ("for", "while") else loops
-        for k, part in enumerate(bodies_of(s)):
-            under = (*conditions, (s.condition, k == 0)) if p.kind == "if" else conditions
-            p.parts.append(self._points(part, p, k, inside, under))
+        if bodies := bodies_of(s):
+            parts = Parts()
+            self._parts.append(parts)
+            p.bodies = ref(parts)
+            for k, part in enumerate(bodies):
+                under = (*conditions, (s.condition, k == 0)) if p.kind == "if" else conditions
+                parts.append(self._points(part, p, k, inside, under))
         p.last = len(self.points) - 1
         return [p]
 
@@ -76,18 +82,16 @@ class Flow:
 
     def replaced(self, new: Mapping[Point, Stmt | None]) -> Stmt:
         """Return the program with other statements, or none, at some of its points."""
+        return self._whole(self.top, self.body, new)
 
-        def whole(points: Sequence[Point], old: Stmt) -> Stmt:
-            found = [one(p) for p in points]
-            same = all(s is not None and s.same_as(p.stmt) for s, p in zip(found, points, strict=True))
-            return old if same else nodes.seq(found)
+    def _whole(self, points: Sequence[Point], old: Stmt, new: Mapping[Point, Stmt | None]) -> Stmt:
+        found = [new[p] if p in new else self._one(p, new) for p in points]
+        same = all(s is not None and s.same_as(p.stmt) for s, p in zip(found, points, strict=True))
+        return old if same else nodes.seq(found)
 
-        def one(p: Point) -> Stmt | None:
-            if p in new:
-                return new[p]
-            return with_bodies(p.stmt, [whole(*x) for x in zip(p.parts, bodies_of(p.stmt), strict=True)])
-
-        return whole(self.top, self.body)
+    def _one(self, p: Point, new: Mapping[Point, Stmt | None]) -> Stmt:
+        parts = zip(p.parts, bodies_of(p.stmt), strict=True)
+        return with_bodies(p.stmt, [self._whole(inside, body, new) for inside, body in parts])
 
     # What a point accesses
 
@@ -268,7 +272,8 @@ def names_of(node: Node) -> set[Var]:
     """Return the variables and buffers that a node names; an allocation names nothing."""
     if type(node) is tirx.AllocBuffer:
         return set()
-    return {*collect(node, tirx.Var), *(s.buffer for s in collect(node, tirx.BufferStore))}
+    found = collect(node, (tirx.Var, tirx.BufferStore))
+    return distinct(x.buffer if type(x) is tirx.BufferStore else x for x in found)
 
 
 def _turns(p: Point) -> tuple[Point, ...]:

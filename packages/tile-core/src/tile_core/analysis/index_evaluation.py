@@ -56,7 +56,7 @@ def evaluate(e: Expr, env: Mapping[Var, Array]) -> Array:
     """
     if isinstance(e, (int, np.ndarray)):
         return e
-    if isinstance(e, tirx.IntImm):
+    if type(e) is tirx.IntImm:
         return int(e.value)
     kind = type(e).__name__
     if kind in _BINARY:
@@ -64,17 +64,18 @@ def evaluate(e: Expr, env: Mapping[Var, Array]) -> Array:
         if kind in ("FloorDiv", "FloorMod") and not np.all(b):
             raise Unknown
         return _BINARY[kind](a, b)
-    if isinstance(e, tirx.Var):
-        if e not in env:
+    if type(e) is tirx.Var:
+        found = env.get(e)
+        if found is None:
             raise Unknown
-        return env[e]
-    if isinstance(e, tirx.Cast) and nodes.dtype_of(e).startswith("int"):
+        return found
+    if type(e) is tirx.Cast and nodes.dtype_of(e).startswith("int"):
         return _wrapped(evaluate(e.value, env), int(nodes.dtype_of(e)[3:]))
-    if isinstance(e, tirx.Not):
+    if type(e) is tirx.Not:
         return np.logical_not(evaluate(e.a, env))
-    if isinstance(e, tirx.Select):
+    if type(e) is tirx.Select:
         return np.where(evaluate(e.condition, env), evaluate(e.true_value, env), evaluate(e.false_value, env))
-    if isinstance(e, ir.Call) and nodes.operator_name(e) in _CALLS:
+    if type(e) is ir.Call and nodes.operator_name(e) in _CALLS:
         return _CALLS[nodes.operator_name(e)](*(evaluate(a, env) for a in e.args))
     raise Unknown
 

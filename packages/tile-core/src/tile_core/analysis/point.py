@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import field
+from weakref import ReferenceType
 
 from tile_core.compat.types import Expr, Node, Stmt
+from tile_core.errors import InternalError
 from tile_core.ir import calls, nodes
 from tile_core.ir.visit import role
 from tile_core.records import dataclass
@@ -15,6 +16,14 @@ Conditions = tuple[tuple[Expr, bool], ...]
 _KINDS = {
     "For": "for", "While": "while", "IfThenElse": "if", "AttrStmt": "mark", "Break": "break", "Continue": "continue",
 }  # fmt: skip
+
+
+class Parts(list["list[Point]"]):
+    """The points of a statement's bodies, in order.
+
+    They know what is around them, so that what is around knows them only through the flow: programs in reference cycles
+    would fill the memory, and the processor's caches, until Python looks for such cycles.
+    """
 
 
 @dataclass(eq=False)
@@ -35,8 +44,8 @@ class Point:
         Its number, in program order.
     last
         The number of the last point inside of it; its own if there is none.
-    parts
-        The points of its bodies, in order.
+    bodies
+        Leads to ``parts`` as long as their flow lives; nothing without bodies.
     loops
         The loops around it, outermost first.
     conditions
@@ -49,9 +58,25 @@ class Point:
     side: int
     order: int
     last: int = -1
-    parts: list[list[Point]] = field(default_factory=list)
+    bodies: ReferenceType[Parts] | None = None
     loops: tuple[Point, ...] = ()
     conditions: Conditions = ()
+
+    @property
+    def parts(self) -> list[list[Point]]:
+        """The points of its bodies, in order.
+
+        Raises
+        ------
+        InternalError
+            If their flow is gone.
+        """
+        if self.bodies is None:
+            return []
+        found = self.bodies()
+        if found is None:
+            raise InternalError(stage="analysis of control flow", detail="a point is asked for its parts too late")
+        return found
 
     @property
     def own(self) -> list[Node]:

@@ -7,11 +7,12 @@ from collections.abc import Iterable
 from tile_core.analysis.accesses import Access
 from tile_core.analysis.flow import Flow, jumps_of
 from tile_core.analysis.point import Point
+from tile_core.compat.structural import identity
 from tile_core.compat.tvm import ir, tirx
 from tile_core.compat.types import BufferVar, Node, Stmt, Var
 from tile_core.ir import nodes
 from tile_core.ir.grammar import PRIVATE
-from tile_core.ir.visit import collect, role
+from tile_core.ir.visit import collect, distinct, role
 from tile_core.ir.warp import WARP_CALLS
 
 #: Calls whose result differs between threads.
@@ -41,6 +42,7 @@ class Varying:
     """
 
     def __init__(self, body: Stmt, seeds: Iterable[Var] = ()) -> None:
+        self._named: dict[int, tuple[set[Var] | None, Node]] = {}
         self.vars: set[Var] = set(seeds)
         self.buffers: set[BufferVar] = set()
         self.loops: set[Stmt] = set()
@@ -60,12 +62,11 @@ class Varying:
         """Whether an expression may differ between threads."""
         if type(e) is tirx.IntImm:
             return False
-        return any(
-            nodes.is_tile_call(x) and str(x.op.name)[5:] in VARYING_CALLS
-            if type(x) is ir.Call
-            else x in self.vars or x in self.buffers
-            for x in collect(e, (ir.Call, tirx.Var))
-        )
+        known = self._named.get(identity(e))
+        if known is None:
+            known = self._named[identity(e)] = _named(e), e
+        named = known[0]
+        return named is None or any(v in self.vars or v in self.buffers for v in named)
 
     def stmt(self, s: Stmt) -> bool:
         """Whether a statement uses a value that differs between threads, or is a per-thread op."""
@@ -113,6 +114,14 @@ class Varying:
     def _leaves(self, body: Stmt) -> bool:
         """Whether some threads may leave the loop of a body, or its iteration, where others stay."""
         return self._jumps and any(self.parts(p) for jump in jumps_of(body) for p in jump.path)
+
+
+def _named(e: Node) -> set[Var] | None:
+    """Return the variables and buffers in an expression; nothing if a call in it differs between threads."""
+    found = collect(e, (ir.Call, tirx.Var))
+    if any(nodes.is_tile_call(x) and str(x.op.name)[5:] in VARYING_CALLS for x in found if type(x) is ir.Call):
+        return None
+    return distinct(x for x in found if type(x) is not ir.Call)
 
 
 def _is_own(a: Access) -> bool:

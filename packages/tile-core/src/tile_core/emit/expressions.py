@@ -335,15 +335,17 @@ class ExpressionPrinter:
         zero: Any = nodes.int_const(0, "int64" if wide else "int32")
         total, rows = zero, zero
         at = list(indices) if isinstance(indices, (list, tuple)) else structural.items(indices)
+        several = len(at) > 1
         for d, index in enumerate(at):
-            stride: Any = strides[d] if strides else math.prod([1]) if d == len(shape) - 1 else _product(shape[d + 1 :])
+            stride: Any = strides[d] if strides else 1 if d == len(shape) - 1 else _product(shape[d + 1 :])
             factor = nodes.cast(nodes.int_const(0) + stride, "int64") if wide else stride
             total = total + (nodes.cast(index, "int64") if wide else index) * factor
-            inner = self.simplified(index)
-            rows = rows + (nodes.cast(inner, "int64") if wide else inner) * factor
+            if several:
+                inner = self.simplified(index)
+                rows = rows + (nodes.cast(inner, "int64") if wide else inner) * factor
         whole = self.simplified(total)
         # A sum of rows and columns reads best; factoring their common terms may be worth more.
-        return rows if len(at) > 1 and _operations(rows) <= _operations(whole) else whole
+        return rows if several and _operations(rows) <= _operations(whole) else whole
 
     def simplified(self, index: Expr) -> Expr:
         """Return an index in its simplest form, unless floats occur in it: its rules do not hold for them."""

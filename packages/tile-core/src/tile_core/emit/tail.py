@@ -85,7 +85,7 @@ def with_text(passes: Spine, target: TextTarget) -> Spine:
     def text(plan: Plan, ctx: Context) -> Plan:
         found = target.emit(_with_given_symbols(plan), ctx)
         if plan[ALIGNED] != Aligned() and _promises(found):
-            found = replace(found, general=functools.cache(lambda: again(plan, found, ctx)))
+            found = replace(found, general=functools.cache(functools.partial(again, plan, found, ctx)))
         return plan.replace(lowered=found, source=found.text)
 
     def again(plan: Plan, first: KernelText, ctx: Context) -> KernelText | None:

@@ -66,14 +66,12 @@ def dtype_of(expr: Expr) -> str:
 
 def element_type(buffer: BufferVar) -> str:
     """Return the element type name of a buffer."""
-    return str(buffer.ty.dtype.dtype)
+    return structural.type_text(buffer.ty.dtype)
 
 
 def scope_of(buffer: BufferVar) -> str:
     """Return the storage scope of a buffer, with ``"global"`` for parameters and for what is at a bound address."""
-    if not tirx.is_buffer_var(buffer):
-        return str(buffer.ty.storage_scope) or "global"
-    return str(buffer.scope()) or "global"
+    return str(buffer.ty.storage_scope) or "global"
 
 
 def shape_of(buffer: BufferVar) -> list[Expr]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from tile_core.compat import structural
@@ -105,7 +105,11 @@ class HoistingRewriter(StmtRewriter):
 
 
 def _same(old: Sequence[Node], new: Sequence[Node]) -> bool:
-    return all(a is b or a.same_as(b) for a, b in zip(old, new, strict=True))
+    return all(map(_is_same, old, new))
+
+
+def _is_same(a: Node, b: Node) -> bool:
+    return a is b or bool(a.same_as(b))
 
 
 def replace_for(s: Stmt, body: Stmt, **changes: object) -> Stmt:
@@ -225,6 +229,11 @@ def collect(node: Node, kinds: Any) -> list[Node]:
 def uses_var(node: Node, var: Var) -> bool:
     """Whether a variable occurs in a node."""
     return any(v.same_as(var) for v in collect(node, tirx.Var))
+
+
+def distinct(variables: Iterable[Var]) -> set[Var]:
+    """Return variables as a set: one that is filled with equal ones compares them, which takes longer than a walk."""
+    return set({structural.identity(v): v for v in variables}.values())
 
 
 def loads_of(node: Node) -> list[Expr]:

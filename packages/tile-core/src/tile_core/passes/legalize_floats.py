@@ -22,6 +22,7 @@ from typing import Any
 
 import numpy as np
 
+from tile_core.compat.structural import identity
 from tile_core.compat.tvm import ir, tirx, tvm_ffi
 from tile_core.compat.types import Array, BufferVar, Call, Expr, Mutator, Span, Stmt, UnaryNode, Var
 from tile_core.ir import nodes
@@ -326,15 +327,11 @@ class _RewriteStored:
 
 def _mentions(func: Expr, types: frozenset[str]) -> bool:
     """Whether any variable, constant, cast or call of ``func`` has one of ``types``; every such value starts at one."""
-    found = [p for p in func.params if _name_of_var(p) in types]
-
-    def visit(node: Expr) -> None:
-        if _name_of_var(node) in types:
-            found.append(node)
-
-    if not found:
-        tvm_ffi.structural_walk(func.body, [((tirx.Var, tirx.FloatImm, tirx.IntImm, tirx.Cast, ir.Call), visit)])
-    return bool(found)
+    if any(_name_of_var(p) in types for p in func.params):
+        return True
+    found = collect(func.body, (tirx.Var, tirx.FloatImm, tirx.IntImm, tirx.Cast, ir.Call))
+    one_of_each = {identity(x.ty): x for x in found}  # a thousand expressions have a dozen types
+    return any(_name_of_var(x) in types for x in one_of_each.values())
 
 
 def _packed_buffers(func: Expr, types: frozenset[str]) -> set[BufferVar]:

@@ -86,14 +86,16 @@ def bounded(body: Stmt, most: int) -> tuple[Stmt, Written]:
 def operations(node: Node, memory: int = MEMORY) -> int:
     """Return an estimate of the instructions of a loop-free statement or expression; an access costs ``memory``."""
     total = 0
-    for access in collect(node, (ir.TensorLoad, tirx.BufferStore)):
-        buffer = access.buffer if type(access) is tirx.BufferStore else access.source
-        total += 1 if nodes.scope_of(buffer) in PRIVATE else memory
-    for call in collect(node, ir.Call):
-        total += 1 if nodes.is_tile_call(call) or nodes.operator_name(call) in _SIMPLE else FUNCTION
-    for cast in collect(node, tirx.Cast):
-        kinds = (DTYPES.get(nodes.dtype_of(cast)), DTYPES.get(nodes.dtype_of(cast.value)))
-        total += CODEC if any(d is not None and (d.is_narrow or d.bits < 8) for d in kinds) else 1
+    for x in collect(node, (ir.TensorLoad, tirx.BufferStore, ir.Call, tirx.Cast)):
+        kind = type(x)
+        if kind is ir.Call:
+            total += 1 if nodes.is_tile_call(x) or nodes.operator_name(x) in _SIMPLE else FUNCTION
+        elif kind is tirx.Cast:
+            kinds = (DTYPES.get(nodes.dtype_of(x)), DTYPES.get(nodes.dtype_of(x.value)))
+            total += CODEC if any(d is not None and (d.is_narrow or d.bits < 8) for d in kinds) else 1
+        else:
+            buffer = x.buffer if kind is tirx.BufferStore else x.source
+            total += 1 if nodes.scope_of(buffer) in PRIVATE else memory
     return total
 
 

@@ -119,7 +119,7 @@ class SimtHooks:
     """
 
     can_copy: Callable[[Any, Context, Aligned], Accept | Reject] = lambda call, ctx, aligned: _IN_PLACE
-    reads_in_place: Callable[[Any, int, int], bool] = lambda call, position, threads: False
+    reads_in_place: Callable[[Any, int, int], bool] | None = None
     can_last: Callable[[Any, Context, int], bool] = lambda call, ctx, threads: False
     can_overlap: Callable[[Any, Context], Accept | Reject] = lambda candidates, ctx: Accept()
     share: Callable[..., Workers | Reject] | None = None
@@ -190,7 +190,9 @@ def _pipeline(hooks: SimtHooks) -> Callable[[Plan, Context], Plan]:
         safe_values = plan.program.attrs.get("safe_values")
         threads = plan[BLOCK].count
         kept = annotated | frozenset(map(str, safe_values or ()))
-        body = read_operands_in_place(plan.body, lambda call, at: hooks.reads_in_place(call, at, threads), kept)
+        body, reads = plan.body, hooks.reads_in_place
+        if reads is not None:
+            body = read_operands_in_place(body, lambda call, at: reads(call, at, threads), kept)
         sharing = None
         if hooks.share is not None and cluster_of(plan.program.attrs) == (1, 1, 1) and not uses_threads(body):
             share = functools.partial(hooks.share, ctx=ctx)

@@ -16,7 +16,7 @@ from tile_core.compat.tvm import ir, tirx, tvm_ffi
 from tile_core.compat.types import BufferVar, Call, Expr, Stmt, Var
 from tile_core.dtypes import DTYPES
 from tile_core.ir import calls, nodes
-from tile_core.ir.visit import collect, role, substitute
+from tile_core.ir.visit import collect, distinct, role, substitute
 from tile_core.records import dataclass
 from tile_core.simt.memory.arena import OFFSET, listed
 from tile_core.simt.memory.shared_layouts import packed_buffers
@@ -466,7 +466,7 @@ def is_unordered(loop: Stmt) -> bool:
 
 def variables(e: Expr) -> set[Var]:
     """Return the variables of an expression."""
-    return set(collect(e, tirx.Var))
+    return distinct(collect(e, tirx.Var))
 
 
 def _separate(a: Expr, extent: int, b: Expr, other: int) -> bool:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import field
 from math import prod
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -22,7 +22,7 @@ from tile_core.compat.tvm import ir, tirx
 from tile_core.compat.types import Array, BufferVar, Expr, Stmt, Var
 from tile_core.dtypes import DTYPES
 from tile_core.ir import nodes
-from tile_core.ir.visit import collect, loads_of
+from tile_core.ir.visit import collect, distinct, loads_of
 from tile_core.layout.digits import row_major_strides
 from tile_core.layout.layout import DigitLayout
 from tile_core.layout.swizzle import Swizzle
@@ -60,9 +60,9 @@ def spread_over_banks(
     if not found.buffers:
         return {}
     counted = {b: _Counted() for b in found.buffers}
-    env: dict[Var, Array] = {block.thread: np.arange(min(block.count, _LANES))}
+    values = _Values(block.thread, min(block.count, _LANES))
     for point in Flow(body).points:
-        _count(point, env, counted)
+        _count(point, values, counted)
     chosen = {b: _best(b, c.accesses, banks) for b, c in counted.items()}
     return {b: layout for b, layout in chosen.items() if layout is not None}
 
@@ -88,15 +88,14 @@ class _Candidates:
 
     def __init__(self, body: Stmt, layouts: Mapping[BufferVar, LayoutMap]) -> None:
         allocated = [a.buffer for a in collect(body, tirx.AllocBuffer) if nodes.scope_of(a.buffer) == "shared"]
-        viewed = {base_of(v) for v in collect(body, tirx.DeclBuffer)}
-        others = [c for c in collect(body, ir.Call) if _is_other(c)]
-        used = {x.source for c in others for x in loads_of(c)}
-        named = {v for c in others for a in structural.items(c.args) for v in collect(a, tirx.Var)}
-        self.buffers = {
-            b: None
-            for b in allocated
-            if b not in layouts and b not in viewed and b not in used and b not in named and _fits(b)
-        }
+        allocated = [b for b in allocated if b not in layouts and _fits(b)]
+        used: set[Any] = set()
+        if allocated:
+            used = {base_of(v) for v in collect(body, tirx.DeclBuffer)}
+            for call in (c for c in collect(body, ir.Call) if _is_other(c)):
+                used |= distinct(x.source for x in loads_of(call))
+                used |= distinct(v for a in structural.items(call.args) for v in collect(a, tirx.Var))
+        self.buffers = [b for b in allocated if b not in used]
 
 
 def _is_other(call: Expr) -> bool:
@@ -119,29 +118,25 @@ def _swizzle(shape: Sequence[int], bits: int, shift: int) -> Swizzle | None:
     return found if found.keeps_window(size) and found.period <= 2 * size else None
 
 
-def _count(point: Point, env: dict[Var, Array], counted: Mapping[BufferVar, _Counted]) -> None:
+def _count(point: Point, values: _Values, counted: Mapping[BufferVar, _Counted]) -> None:
     """Add the accesses of a point, and the value of the variable that it defines."""
     s = point.stmt
     if point.kind == "for":
-        _define(env, s.loop_var, s.min)
-    elif isinstance(s, tirx.Bind) and nodes.dtype_of(s.var) != "handle":
-        _define(env, s.var, s.value)
-    times = prod(_trips(loop) for loop in point.loops)
+        values.define(s.loop_var, s.min)
+    elif type(s) is tirx.Bind and nodes.dtype_of(s.var) != "handle":
+        values.define(s.var, s.value)
     for buffer, indices, size in _accesses(point):
         if buffer in counted:
+            times = prod(_trips(loop) for loop in point.loops)
             shape = nodes.shape_of(buffer)
             try:
                 flat = sum(
-                    np.asarray(_known(i, env)) * stride
+                    np.asarray(values.of(i)) * stride
                     for i, stride in zip(indices, row_major_strides(shape), strict=True)
                 )
             except Unknown:
                 continue
-            counted[buffer].accesses.append(_Access(np.broadcast_to(flat, _lanes(env)), size, times))
-
-
-def _lanes(env: Mapping[Var, Array]) -> tuple[int, ...]:
-    return next(iter(env.values())).shape
+            counted[buffer].accesses.append(_Access(np.broadcast_to(flat, values.lanes), size, times))
 
 
 def _trips(loop: Point) -> int:
@@ -149,33 +144,50 @@ def _trips(loop: Point) -> int:
     return extent if isinstance(extent, int) and extent > 0 else 1
 
 
-def _define(env: dict[Var, Array], variable: Var, value: Expr) -> None:
-    try:
-        env[variable] = np.asarray(_known(value, env))
-    except Unknown:
-        env.pop(variable, None)
+class _Values:
+    """The values of variables in each thread; most are never asked for."""
 
+    def __init__(self, thread: Var, count: int) -> None:
+        self.lanes = (count,)
+        self.known: dict[Var, Array] = {thread: np.arange(count)}
+        self.defined: dict[Var, Expr] = {}
 
-def _known(value: Expr, env: Mapping[Var, Array]) -> Array:
-    """Return the value of an index, with 0 for what is the same in all threads: blocks, sizes, turns of loops."""
-    value = nodes.int_const(0) + value
-    rest = {v: np.asarray(0) for v in collect(value, tirx.Var) if v not in env and not tirx.is_buffer_var(v)}
-    return evaluate(value, {**env, **rest})
+    def define(self, variable: Var, value: Expr) -> None:
+        """Record what a variable is bound to."""
+        self.defined[variable] = value
+        self.known.pop(variable, None)
+
+    def of(self, value: Expr) -> Array:
+        """Return the value of an index, with 0 for what is the same in all threads: blocks, sizes, turns of loops."""
+        value = nodes.as_int(value)
+        if isinstance(value, int):
+            return value
+        variables = distinct(v for v in collect(value, tirx.Var) if not tirx.is_buffer_var(v))
+        return evaluate(value, {v: self.variable(v) for v in variables})
+
+    def variable(self, v: Var) -> Array:
+        """Return the value of a variable."""
+        if v not in self.known:
+            try:
+                self.known[v] = self.of(self.defined.get(v, 0))
+            except Unknown:
+                self.known[v] = 0
+        return self.known[v]
 
 
 def _accesses(point: Point) -> Iterable[tuple[BufferVar, Sequence[Expr], int]]:
     """Yield what a point accesses: a buffer, indices, and the bytes of one access."""
     for x in point.own:
-        whole = x.value if isinstance(x, tirx.Evaluate) and nodes.is_tile_call(x.value, "move") else None
+        whole = x.value if type(x) is tirx.Evaluate and nodes.is_tile_call(x.value, "move") else None
         if whole is not None:
             size = int(nodes.as_int(whole.attrs["bytes"]))
-            for side in whole.args[:2]:
-                yield side.source, side.indices, size
+            for side in structural.items(whole.args)[:2]:
+                yield side.source, structural.items(side.indices), size
             continue
-        for load in collect(x, ir.TensorLoad):
-            yield load.source, load.indices, _size(load.source)
-        if isinstance(x, tirx.BufferStore):
-            yield x.buffer, x.indices, _size(x.buffer)
+        for load in loads_of(x):
+            yield load.source, structural.items(load.indices), _size(load.source)
+        if type(x) is tirx.BufferStore:
+            yield x.buffer, structural.items(x.indices), _size(x.buffer)
 
 
 def _size(buffer: BufferVar) -> int:

@@ -8,11 +8,12 @@ from typing import Any
 from tile_core.analysis.analyzer import Analyzer
 from tile_core.analysis.flow import Flow, names_of
 from tile_core.analysis.point import Point
+from tile_core.compat.structural import identity
 from tile_core.compat.tvm import ir, tirx
 from tile_core.compat.types import BufferVar, Expr, Stmt
 from tile_core.ir import calls, nodes
 from tile_core.ir.grammar import PRIVATE
-from tile_core.ir.visit import collect, loads_of, role, statements
+from tile_core.ir.visit import bodies_of, collect, distinct, loads_of, role, statements
 from tile_core.ops.base import OpCall, View, is_op
 from tile_core.ops.effects import effects
 from tile_core.records import dataclass
@@ -62,7 +63,12 @@ def top_level(body: Stmt) -> list[Stmt]:
 
 def uses(s: Stmt, buffer: BufferVar) -> bool:
     """Whether a statement uses a buffer other than to allocate it."""
-    return any(buffer in names_of(part) for p in Flow(s).points for part in p.own)
+    # Most statements do not even name it; of one without parts that is all there is to ask.
+    if buffer not in names_of(s):
+        return False
+    return not (bodies_of(s) or type(s) is tirx.SeqStmt) or any(
+        buffer in names_of(part) for p in Flow(s).points for part in p.own
+    )
 
 
 def without_dead(body: Sequence[Stmt], moved: set[int], recomputed: Sequence[int]) -> list[Stmt]:
@@ -97,6 +103,9 @@ class Analysis:
             for var in {v for part in p.own for v in names_of(part) if tirx.is_buffer_var(v)}:
                 self.places.setdefault(var, []).append(loops)
         self._closed: dict[tuple[Any, Any], bool] = {}
+        self._candidates: dict[int, tuple[list[Candidate], Stmt]] = {}
+        #: What ``plan.choose`` chose, by the loops that it was asked about, which live as long.
+        self.choices: dict[tuple[int, int], tuple[Any, Stmt, Stmt]] = {}
 
     # Buffers
 
@@ -127,12 +136,16 @@ class Analysis:
 
     def candidates(self, loop: Stmt) -> list[Candidate]:
         """Return the copies from global to shared memory at the top level of a loop's body."""
+        known = self._candidates.get(identity(loop))
+        if known is not None:
+            return known[0]
         body = top_level(loop.body)
         written = self.written(loop.body)
         found = []
         for position, stmt, call in self._copies(loop):
             reason = self._isolation((position, stmt, call), body) or self._source(position, call, body, written)
             found.append(Candidate(position, stmt, call, call.args[1].buffer, reason))
+        self._candidates[identity(loop)] = found, loop
         return found
 
     def ranges(self, loop: Stmt) -> Analyzer:
@@ -220,7 +233,7 @@ class Analysis:
 
     def written(self, s: Stmt) -> set[BufferVar]:
         """Return the buffers that a statement writes, views as what they are views of."""
-        found = {self.root(x.buffer) for x in collect(s, tirx.BufferStore)}
+        found = {self.root(b) for b in distinct(x.buffer for x in collect(s, tirx.BufferStore))}
         for x in collect(s, (tirx.Evaluate, tirx.Bind)):
             if nodes.is_tile_call(x.value):
                 found |= {self.root(v.buffer) for v in effects(x)[1]}

@@ -7,6 +7,7 @@ from dataclasses import field, replace
 from math import prod
 from typing import Any
 
+from tile_core.compat.structural import identity
 from tile_core.compat.types import BufferVar, Stmt
 from tile_core.dtypes import DTYPES
 from tile_core.ir import nodes
@@ -130,6 +131,16 @@ def choose(
     original
         The loop as it was when the program was analysed.
     """
+    key = identity(original), identity(loop)
+    if key not in analysis.choices:
+        analysis.choices[key] = _chosen(analysis, original, loop, can_copy, safe_values), original, loop
+    found: CopiesAhead = analysis.choices[key][0]
+    return found
+
+
+def _chosen(
+    analysis: Analysis, original: Stmt, loop: Stmt, can_copy: CanCopy, safe_values: Collection[str]
+) -> CopiesAhead:
     chosen: list[Candidate] = []
     kept: list[tuple[str, str]] = []
     ranges = analysis.ranges(original)

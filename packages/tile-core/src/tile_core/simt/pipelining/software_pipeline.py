@@ -18,7 +18,7 @@ from tile_core.compat.types import BufferVar, Stmt
 from tile_core.dtypes import DTYPES
 from tile_core.ir import nodes
 from tile_core.ir.grammar import PRIVATE
-from tile_core.ir.visit import StmtRewriter, annotation, collect, role
+from tile_core.ir.visit import StmtRewriter, annotation, collect, distinct, role
 from tile_core.layout.base import LayoutMap
 from tile_core.lowering.variant import Accept, Reject
 from tile_core.ops.base import OpCall, View, is_op
@@ -126,7 +126,7 @@ class _Pipeliner(StmtRewriter):
         self.leave = ""
         self.can_last, self.can_overlap = can_last, can_overlap
         self.can_copy, self.safe_values, self.threads = can_copy, safe_values, threads
-        self.names = {str(v.name) for v in collect(body, tirx.Var)}
+        self.names = {str(v.name) for v in distinct(collect(body, tirx.Var))}
         self.reports: list[LoopReport] = []
         self.versions: dict[Any, Any] = {}
         self.slots: dict[Any, LayoutMap] = {}
@@ -338,7 +338,7 @@ class _Pipeliner(StmtRewriter):
             return reason
         workers = sharing.choose(self.shape(s, loop, copied, None, every[0]))
         bound = [x.loop_var for x in collect(s, tirx.For)] + [x.var for x in collect(s, tirx.Bind)]
-        sizes = {v for v in collect(s, tirx.Var) if not any(v.same_as(b) for b in bound)}
+        sizes = {v for v in distinct(collect(s, tirx.Var)) if not any(v.same_as(b) for b in bound)}
         reason = corner_reason(grid, choice.chosen, self.analysis.recomputed(loop, choice.chosen), sizes)
         if isinstance(workers, Reject) or reason:
             return workers.reason if isinstance(workers, Reject) else reason

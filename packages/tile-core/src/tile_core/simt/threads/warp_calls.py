@@ -50,6 +50,9 @@ def lower_warp_calls(
     ShuffleTooWide
         If lanes of different groups would have to exchange values.
     """
+    if not any(warp_call(c) or nodes.is_tile_call(c, "lane_index") or nodes.is_tile_call(c, "warp_index")
+               for c in collect(body, ir.Call)):  # fmt: skip
+        return body
     return _LowerWarpCalls(block, width, reductions).stmt(body)
 
 
