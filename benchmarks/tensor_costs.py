@@ -39,10 +39,16 @@ KINDS = {
     "f16": (1.0, 16), "tf32": (0.5, 32), "f8f6f4": (2.0, 8), "i8": (2.0, 8), "mxf8f6f4": (2.0, 8), "mxf4": (4.0, 4),
     "mxf4nvf4": (4.0, 4),
 }  # fmt: skip
+#: How tiles that blocks share are loaded, beside each block for itself.
+OPTIONS: dict[str, dict[str, object]] = {
+    "by default: roles and clusters of 2": {"workers": "auto"},
+    "roles and clusters of 4": {"workers": "auto", "clusters": 4},
+    "clusters of 2": {"clusters": 2}, "clusters of 4": {"clusters": 4}, "pairs of blocks": {"clusters": "pairs"},
+}  # fmt: skip
 ROWS, BYTES, COPIED = 128, 32, 512
 BEGIN, END = "<!-- tensor costs -->", "<!-- end of tensor costs -->"
 _PRODUCT = re.compile(r"tcgen05_mma_(sp_)?cta_group_(\d)_kind_(\w+?)(?:_block_scale_\w+)?\(.*, (\d+)u, [^,]+\);")
-_MULTICAST = re.compile(r"multicast_cluster\(&(\w+)\[slot_ahead \* (\d+)")
+_MULTICAST = re.compile(r"multicast_cluster\(&(\w+)\[slot\w* \* (\d+)")
 _ANNOUNCED = re.compile(r"arrive_expect_tx\w*\([^,]*, (\d+)\)")
 _MOVED = re.compile(r"tcgen05_(?:ld|st)_sync_aligned_32x32b_x(\d+)_b32")
 
@@ -85,9 +91,12 @@ def turn_of(text: str) -> Turn:
     ValueError
         There is none.
     """
-    loop = next((b for b in _loops(text[text.index('extern "C"') :]) if _PRODUCT.search(b)), None)
+    loops = list(_loops(text[text.index('extern "C"') :]))
+    loop = next((b for b in loops if _PRODUCT.search(b)), None)
     if loop is None:
         raise ValueError("the text has no loop with products on tcgen05")
+    # Where blocks have roles, another loop of as many turns copies.
+    copies = loop if _ANNOUNCED.search(loop) else next(b for b in loops if _ANNOUNCED.search(b))
     read, work, size = 0, 0.0, 0
     for sparse, blocks, kind, descriptor in _PRODUCT.findall(loop):
         columns, (rate, bits) = (int(descriptor) >> 17 & 63) * 8, KINDS[kind]
@@ -99,9 +108,9 @@ def turn_of(text: str) -> Turn:
     read += COPIED * loop.count("tcgen05_cp_")
     moved = sum(int(n) * 4 * ROWS for n in _MOVED.findall(loop))
     # Of a tile that two blocks bring together, each loads half: its slot's elements stand in the place of a copy.
-    slots = dict(_MULTICAST.findall(loop))
+    slots = dict(_MULTICAST.findall(copies))
     brought = sum(int(elements) * size // 2 for elements in slots.values())
-    return Turn(sum(map(int, _ANNOUNCED.findall(loop))) - brought, read, moved, work)
+    return Turn(sum(map(int, _ANNOUNCED.findall(copies))) - brought, read, moved, work)
 
 
 def rows() -> Iterator[tuple[str, Turn]]:
@@ -119,8 +128,8 @@ def rows() -> Iterator[tuple[str, Turn]]:
         if block[:2] != (256, 256) and block != (128, 256, 64):
             continue
         made = programs.gemm(1024, 1024, 1024, types, block, 3, trans, 128)
-        for clusters, what in (("auto", "clusters of 2"), (4, "clusters of 4"), ("pairs", "pairs of blocks")):
-            yield f"{name}, {' x '.join(map(str, block))}, {what}", turn_of(_text(made, clusters=clusters))
+        for what, options in OPTIONS.items():
+            yield f"{name}, {' x '.join(map(str, block))}, {what}", turn_of(_text(made, **options))
     for block in ((128, 192, 64), (128, 192, 128), (128, 256, 64)):
         made = programs.gemm_sp(1024, 768, 1024, "float16", False, block)
         yield f"2:4 sparse float16, {' x '.join(map(str, block))}", turn_of(_text(made, clusters="never"))

@@ -128,9 +128,10 @@ BACKWARD = (AttentionConfig(64, 128, 256, 2), AttentionConfig(64, 64, 128, 2), A
 
 #: Options that no device has timed yet, for the same ordinary source: sections ``options_...`` put them side by side.
 _ROOM = {"staged_results": "always"}
-#: Blocks that load for each other: those that stay would come first.
+#: Blocks that load for each other, each with one tile, or with roles and several.
 CLUSTERS: dict[str, dict[str, Any]] = {
     "clusters": {"workers": "never", "clusters": "always"}, "clusters_of_4": {"workers": "never", "clusters": 4},
+    "roles_clusters": {"workers": "always", "clusters": 2},
 }  # fmt: skip
 OPTIONS_GEMM: tuple[tuple[int, str, dict[str, Any]], ...] = (
     (4, "default", {}), (4, "stmatrix", {"workers": "never", "stmatrix": "always", **_ROOM}),

@@ -25,6 +25,9 @@ def test_the_page_has_the_table_of_now():
     rows = list(module.rows())
     found = module.table(rows)
     assert page == module.in_page(page, found), "run python benchmarks/tensor_costs.py --page docs/tensor-costs.md"
+    ours = [turn for name, turn in rows if "256 x 256" in name and "by default" in name]
+    assert len(ours) == 2
+    assert all(max(turn.clocks(), key=lambda unit: turn.clocks()[unit]) == "tensor unit" for turn in ours)
     for name, turn in rows:
         clocks = turn.clocks()
         assert turn.loaded > 0

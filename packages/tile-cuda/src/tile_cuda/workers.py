@@ -15,7 +15,8 @@ from tile_core.ir.program import cluster_of
 from tile_core.ir.visit import collect, role
 from tile_core.lowering.variant import Reject
 from tile_core.simt.notes import BLOCK
-from tile_core.simt.pipelining.workers import Shape, Workers, grid_of
+from tile_core.simt.pipelining.grids import grid_of
+from tile_core.simt.pipelining.workers import Shape, Workers
 from tile_core.simt.variant import Block, SimtCall
 from tile_cuda.language import GROUP
 from tile_cuda.ops.tensor_plan import ALL_COLUMNS, TensorPlan, allocated_columns
@@ -76,7 +77,8 @@ def choose_workers(shape: Shape, ctx: Context) -> Workers | Reject:
     arrivals = "warp" if shape.product.name == "gemm" else "thread"
     # Partial sums take the registers that threads more would have; these then give theirs away.
     registers = (COPIER_REGISTERS, USER_REGISTERS) if moves else None
-    return Workers(min(blocks, shape.tiles), threads - shape.threads, arrivals, WARP, registers)
+    beside, held = threads - shape.threads, 0 if isinstance(option, int) else at_a_time
+    return Workers(min(blocks, shape.tiles), beside, arrivals, WARP, registers, at_a_time=held)
 
 
 def _beside(shape: Shape, ctx: Context) -> Workers | Reject:
@@ -99,8 +101,8 @@ def _beside(shape: Shape, ctx: Context) -> Workers | Reject:
 def _with_issuer(shape: Shape, tiles: int, size: int, ctx: Context) -> Workers | Reject:
     """Return how many blocks share the tiles, of threads that copy, multiply, and write results."""
     call = SimtCall(shape.product.name, shape.product.args, shape.product.attrs, block=Block((WARPGROUP, 1, 1), None))
-    if ctx.options.workers == "auto" and ctx.options.clusters not in ("auto", "never"):
-        return Reject(f"the option clusters is {ctx.options.clusters!r}: blocks of a cluster copy for each other")
+    if ctx.options.workers == "auto" and ctx.options.clusters == "pairs":
+        return Reject('the option clusters is "pairs": blocks with roles compute no product in pairs')
     plan = TensorPlan.of(call) if shape.product.name == "gemm" else None
     if plan is None:
         return Reject("threads bring its metadata or scales to tensor memory")
@@ -113,7 +115,8 @@ def _with_issuer(shape: Shape, tiles: int, size: int, ctx: Context) -> Workers |
     option = ctx.options.workers
     blocks = min(option if isinstance(option, int) else OF_TENSOR_MEMORY * at_a_time, tiles)
     several = buffers if blocks < tiles else 1
-    return Workers(blocks, WARP, "thread", WARP, issuers=WARP, buffers=several)
+    held = 0 if isinstance(option, int) else at_a_time
+    return Workers(blocks, WARP, "thread", WARP, issuers=WARP, buffers=several, at_a_time=held)
 
 
 def may_share(plan: Plan, ctx: Context) -> bool:

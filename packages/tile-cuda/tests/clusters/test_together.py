@@ -21,12 +21,16 @@ from tile_core.testing.strategies import STRATEGIES
 from tile_core.testing.tables import products, sparse
 
 HOPPER = ("cuda:sm_90a", {"wgmma": "always", "clusters": "always", "workers": "never"})
+BULK = {"tcgen05": "always", "bulk_copies": "always"}
+CASTS, STAYS = "multicast_cluster(&", "const int worker = blockIdx.x"
+#: What texts have, with a target and options: the last ones are of blocks with roles.
 REACHED = (
-    (*HOPPER, "multicast_cluster(&"),
-    ("cuda:sm_100a", {"tcgen05": "always", "bulk_copies": "always", "clusters": "always"}, "multicast_cluster(&"),
-    ("cuda:sm_100a", {"tcgen05": "always", "bulk_copies": "always", "clusters": "pairs"}, "tcgen05_mma_cta_group_2"),
+    (*HOPPER, (CASTS,)),
+    ("cuda:sm_100a", {**BULK, "clusters": "always", "workers": "never"}, (CASTS,)),
+    ("cuda:sm_100a", {**BULK, "clusters": "pairs"}, ("tcgen05_mma_cta_group_2",)),
+    (HOPPER[0], {**HOPPER[1], "workers": "always"}, (CASTS, STAYS)),
+    ("cuda:sm_100a", {**BULK, "clusters": "always", "workers": 2}, (CASTS, STAYS, "multicast_cluster_b64(&")),
 )
-# Blocks of roles come first: they load for themselves.
 BLACKWELL = ("cuda:sm_100a", {"tcgen05": "always", "bulk_copies": "always", "workers": "never"})
 
 
@@ -103,6 +107,7 @@ def test_pairs_of_both_axes_are_right(sizes):
     kernel = run(sizes, options={**HOPPER[1], "clusters": 4})
     assert casts(kernel)
     assert "__cluster_dims__(2, 2, 1)" in kernel.source
+    assert "clusters of 2 x 2 blocks" in kernel.explain()
 
 
 @pytest.mark.sweep(8)
@@ -176,7 +181,7 @@ def texts(units, target, options):
 @pytest.mark.parametrize(("target", "options", "shown"), REACHED)
 def test_the_kit_reaches_them(target, options, shown):
     units = [u for table in (products, sparse) for u in table.units() if "constant" in u.name or "x128-" in u.name]
-    assert any(shown in t for t in texts(units, target, options))
+    assert any(all(x in t for x in shown) for t in texts(units, target, options))
 
 
 @pytest.mark.sweep(8)
@@ -192,4 +197,4 @@ def test_the_fuzzer_reaches_them(target, options, shown):
         units.append(unit)
 
     draw()
-    assert any(shown in t for t in texts(units, target, options))
+    assert any(all(x in t for x in shown) for t in texts(units, target, options))

@@ -199,9 +199,15 @@ def barrier_arrive(barriers: BufferVar, index: Expr, span: Span = None, rank: Ex
     return _barrier("barrier_arrive", barriers, index, "a", [] if rank is None else [rank], span)
 
 
-def barrier_complete(barriers: BufferVar, index: Expr) -> Stmt:
-    """Return an arrival at a barrier object when all products are complete that the thread has issued before."""
-    return _barrier("barrier_complete", barriers, index, "a", [])
+def barrier_complete(barriers: BufferVar, index: Expr, blocks: Expr | None = None) -> Stmt:
+    """Return an arrival at a barrier object when all products are complete that the thread has issued before.
+
+    Parameters
+    ----------
+    blocks
+        A mask of ranks of the cluster, if it is at the objects of those blocks.
+    """
+    return _barrier("barrier_complete", barriers, index, "a", [] if blocks is None else [blocks])
 
 
 def in_flight(barriers: BufferVar, index: Expr, places: Sequence[tuple[BufferVar, Sequence[Expr]]]) -> Stmt:

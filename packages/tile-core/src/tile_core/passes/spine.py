@@ -63,7 +63,7 @@ class Plan:
     Attributes
     ----------
     program
-        The program as written.
+        The program, with the clusters that a pass has made of its blocks.
     body
         The statement that passes rewrite.
     params
@@ -86,6 +86,8 @@ class Plan:
         Sentences of the backend about a kernel that is far slower than its target allows.
     notes
         Facts that passes leave for later ones, by key: ``plan[KEY]``.
+    written
+        The program as written, if a pass has made clusters of its blocks.
     """
 
     program: Program
@@ -100,6 +102,7 @@ class Plan:
     seconds: tuple[tuple[str, float], ...] = ()
     slow: tuple[str, ...] = ()
     notes: Mapping[Note[Any], Any] = field(default_factory=dict)
+    written: Program | None = None
 
     @staticmethod
     def of(program: Program, variants: tuple[Variant, ...] = ()) -> Plan:

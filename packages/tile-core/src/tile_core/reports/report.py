@@ -37,7 +37,7 @@ def report(plan: Plan, ctx: Context) -> str:
     from tile_core.plugins.manager import installed
 
     if not plan.seconds:
-        plan = timed(plan.program, ctx, installed())
+        plan = timed(plan.written or plan.program, ctx, installed())
     return as_text(gather(plan, ctx, building(plan.lowered, ctx, installed())))
 
 

@@ -204,7 +204,7 @@ def _pipeline(hooks: SimtHooks) -> Callable[[Plan, Context], Plan]:
         plan = plan.replace(body=body).note(PIPELINE, report)
         if prod(report.cluster) > 1:
             attrs = {**plan.program.attrs, "cluster": report.cluster}
-            plan = plan.replace(program=replace(plan.program, attrs=attrs))
+            plan = plan.replace(program=replace(plan.program, attrs=attrs), written=plan.program)
         if report.workers is None:
             return plan
         block = replace(plan[BLOCK], extents=(threads + report.workers.others, 1, 1))

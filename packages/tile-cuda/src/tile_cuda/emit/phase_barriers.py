@@ -8,6 +8,7 @@ from tile_core.compat.types import Stmt
 from tile_core.ir import calls, nodes
 from tile_cuda.ptx.bulk import COMMIT, WAIT, wait_name
 from tile_cuda.ptx.tensor import COMMIT as PRODUCTS_ARRIVE
+from tile_cuda.ptx.tensor import COMMIT_TO
 from tile_cuda.target import overlaps
 
 if TYPE_CHECKING:
@@ -43,8 +44,8 @@ class PhaseBarriers(_Printer):
         self._instruction(f"mbarrier_arrive_shared_{space}_b64", s)
 
     def write_barrier_complete(self, s: Stmt) -> None:
-        """Let the products that the thread has issued arrive when they are complete."""
-        self._instruction(PRODUCTS_ARRIVE[1], s)
+        """Let the products that the thread has issued arrive when they are complete, also in other blocks."""
+        self._instruction(PRODUCTS_ARRIVE[1] if len(s.value.args) == 1 else COMMIT_TO, s)
 
     def write_in_flight(self, s: Stmt) -> None:
         """Nothing: it says what instructions before it read."""

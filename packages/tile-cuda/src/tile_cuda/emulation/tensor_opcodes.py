@@ -38,7 +38,9 @@ def rows(archs: Sequence[A]) -> Iterator[tuple[str, str, Sequence[A]]]:
         yield f"tcgen05.relinquish_alloc_permit.{group}.sync.aligned", f"tcgen05_relinquish<{blocks}>", archs
     committed = "mbarrier::arrive::one.shared::cluster"
     yield f"tcgen05.commit.cta_group::1.{committed}.b64", "tcgen05_commit", archs
-    yield f"tcgen05.commit.cta_group::2.{committed}.multicast::cluster.b64", "tcgen05_commit_multicast", archs
+    for blocks in (1, 2):
+        model = f"tcgen05_commit_multicast<{blocks}>"
+        yield f"tcgen05.commit.cta_group::{blocks}.{committed}.multicast::cluster.b64", model, archs
     for count in READ:
         yield f"tcgen05.ld.sync.aligned.32x32b.x{count}.b32", "tcgen05_ld", archs
     for count in WRITTEN:

@@ -42,8 +42,8 @@ def _relinquish(group: int) -> str:
     return f"tcgen05.relinquish_alloc_permit.cta_group::{group}.sync.aligned"
 
 
-def _commit(group: int) -> str:
-    to = ".multicast::cluster" if group > 1 else ""
+def _commit(group: int, several: bool = False) -> str:
+    to = ".multicast::cluster" if group > 1 or several else ""
     return f"tcgen05.commit.cta_group::{group}.mbarrier::arrive::one.shared::cluster{to}.b64"
 
 
@@ -52,6 +52,8 @@ ALLOCATE, FREE, RELINQUISH, COMMIT = (
 )
 """Functions by the number of blocks: they allocate columns and write their address to shared memory, free them, give up
 the permit to allocate, and let products arrive at a barrier. A pair's arrive in all blocks that a mask names."""
+COMMIT_TO = function_name(_commit(1, True))
+"""Function that lets products of a block arrive in all blocks that a mask names."""
 _ARRIVE = "mbarrier.arrive.release.cluster.shared::cluster.b64"
 ARRIVE, WAIT = function_name(_ARRIVE), "mbarrier_wait_parity_of_cluster"
 """Functions that arrive at a barrier of another block of the cluster, and wait for such a phase: what the threads that
@@ -99,6 +101,7 @@ def tensor_instructions() -> Iterator[Instruction]:
         yield _made(FREE[group], _free(group), (address, columns), "{address}, {columns}")
         yield _made(RELINQUISH[group], _relinquish(group), (), "")
     yield _made(COMMIT[1], _commit(1), (barrier,), "{barrier}")
+    yield _made(COMMIT_TO, _commit(1, True), (barrier, blocks), "{barrier}, {blocks}")
     yield _made(COMMIT[2], _commit(2), (barrier, blocks), "{barrier}, {blocks}")
     yield from _handed_over()
     yield _made(BEFORE, "tcgen05.fence::before_thread_sync", (), "")

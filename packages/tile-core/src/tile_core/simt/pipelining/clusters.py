@@ -15,7 +15,7 @@ from typing import Any
 
 from tile_core.analysis.clusters import InCluster
 from tile_core.compat.tvm import ir, tirx
-from tile_core.compat.types import Stmt, Var
+from tile_core.compat.types import Expr, Stmt, Var
 from tile_core.ir import calls, nodes
 from tile_core.ir.visit import collect, role
 from tile_core.lowering.variant import Accept, Reject
@@ -99,12 +99,16 @@ class ChosenCluster:
     halves
         Whether blocks do not bring the tiles of B together: two of them compute one product, and each loads half of the
         columns of B, for itself. Then nobody else fills a block's slots.
+    processors
+        That can run blocks of such clusters, where the device has others too: of blocks that stay there are no more
+        than run at a time. 0: all can.
     """
 
     offer: ClusterOffer
     each: Each = "thread"
     width: int = 32
     halves: bool = False
+    processors: int = 0
 
 
 @dataclass(frozen=True)
@@ -132,7 +136,7 @@ def halved(c: Candidate, product: OpCall, cluster: tuple[int, int, int]) -> Cand
     turned = bool(product.attrs["transpose_B"])
     from_end = 2 if turned else 1
     half = int(dst.extents[-from_end]) // 2
-    rank = calls.rank_in_cluster([calls.block_index(axis) for axis in range(3)], cluster)
+    rank = rank_in(cluster)
     extents, mins, whole = list(src.extents), list(src.mins), list(nodes.shape_of(dst.buffer))
     extents[-from_end], whole[-from_end] = half, half
     mins[-from_end] = mins[-from_end] + rank * half
@@ -165,6 +169,51 @@ def sets_of(call: OpCall) -> tuple[tuple[int, ...], Sets]:
 def marked(cluster: Sequence[int], sets: Sets) -> dict[str, Any]:
     """Return the attribute of a copy that blocks make together."""
     return {TOGETHER: [*cluster, *(sum(1 << r for r in of) for of in sets)]}
+
+
+def in_line(cluster: Sequence[int]) -> tuple[int, int, int]:
+    """Return the cluster of blocks that stay, which are numbered along one axis whatever tiles they have."""
+    return prod(cluster), 1, 1
+
+
+def rank_in(cluster: Sequence[int]) -> Expr:
+    """Return the rank of a block in a cluster of a launch."""
+    return calls.rank_in_cluster([calls.block_index(axis) for axis in range(3)], cluster)
+
+
+def tell(
+    barrier: Any, slot: Expr, cluster: Sequence[int], partners: Sequence[int], lane: Expr | None, span: Any
+) -> Stmt:
+    """Return the arrivals in all blocks that fill slots here.
+
+    Parameters
+    ----------
+    cluster
+        Of the launch.
+    partners
+        Those blocks of the one of rank 0.
+    lane
+        A thread's number in its warp if one of each warp arrives in each block; otherwise all do.
+    """
+
+    def there(bits: Expr) -> Stmt:
+        # Two blocks of a row differ in one bit of their rank, two of a column in the other one.
+        return calls.barrier_arrive(barrier, slot, span, tirx.bitwise_xor(rank_in(cluster), bits))
+
+    if lane is None:
+        return nodes.seq([there(nodes.int_const(bits)) for bits in partners])
+    return tirx.IfThenElse(lane < nodes.int_const(len(partners)), there(lane), None)
+
+
+def mask_of(cluster: Sequence[int], partners: Sequence[int]) -> Expr:
+    """Return the mask of these blocks, by their ranks."""
+    if len(partners) == prod(cluster):
+        return nodes.int_const((1 << len(partners)) - 1)
+    one, rank = nodes.int_const(1), rank_in(cluster)
+    found: Expr = nodes.int_const(0)
+    for bits in partners:
+        found = tirx.bitwise_or(found, tirx.shift_left(one, tirx.bitwise_xor(rank, nodes.int_const(bits))))
+    return found
 
 
 def together_of(

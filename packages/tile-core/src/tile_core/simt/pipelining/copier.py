@@ -20,6 +20,7 @@ from tile_core.compat.types import Expr, Stmt, Var
 from tile_core.ir import calls, nodes
 from tile_core.ir.visit import annotation, replace_for
 from tile_core.simt.pipelining.dependences import top_level
+from tile_core.simt.pipelining.grids import GridLoops
 from tile_core.simt.pipelining.overlap_writer import OverlapWriter
 from tile_core.simt.pipelining.plan import LoopPlan
 from tile_core.simt.pipelining.schedule import (
@@ -36,7 +37,7 @@ from tile_core.simt.pipelining.schedule import (
     WaitUses,
     turns_of,
 )
-from tile_core.simt.pipelining.workers import COPIER, GridLoops, Workers, beside, computing
+from tile_core.simt.pipelining.workers import COPIER, Workers, beside, computing
 from tile_core.simt.pipelining.writers import Around, LoopWriter
 from tile_core.simt.role import Role
 

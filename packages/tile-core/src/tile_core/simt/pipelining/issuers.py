@@ -27,7 +27,9 @@ from tile_core.dtypes import DTYPES
 from tile_core.ir import calls, nodes
 from tile_core.ir.visit import StmtRewriter, substitute
 from tile_core.ops.base import OpCall, View, is_op
+from tile_core.simt.pipelining.clusters import mask_of
 from tile_core.simt.pipelining.dependences import top_level, uses
+from tile_core.simt.pipelining.grids import GridLoops
 from tile_core.simt.pipelining.lasting import ISSUED, Product, sums_of
 from tile_core.simt.pipelining.plan import LoopPlan
 from tile_core.simt.pipelining.schedule import (
@@ -45,7 +47,7 @@ from tile_core.simt.pipelining.schedule import (
     Use,
     WaitPhase,
 )
-from tile_core.simt.pipelining.workers import GridLoops, Sharing, Workers, WorkersWriter
+from tile_core.simt.pipelining.workers import Sharing, Workers, WorkersWriter, meetings
 from tile_core.simt.pipelining.writers import on_slot
 from tile_core.simt.role import Role
 
@@ -77,12 +79,13 @@ def issuer_reason(grid: GridLoops, product: Product, copied: Sequence[BufferVar]
 def with_issuer(schedule: Schedule, threads: int, workers: Workers, name: str) -> Schedule:
     """Return the schedule of slots; ``name`` is that of barriers of free slots."""
     copier, issuer = Role("the copier", threads, 1), Role("the issuer", threads + workers.copiers, 1)
-    (group,), (full,) = schedule.groups, schedule.barriers
+    (group,), full, met = schedule.groups, schedule.barriers[0], meetings(schedule)
     ends = tuple(WaitPhase(name, ahead=-n) for n in range(schedule.stages, 0, -1))
+    complete = Complete(name, everywhere=schedule.blocks > 1)
     trip = (WaitPhase(name, lag=1), Expect(full.name, group.bytes), Issue(group.name))
-    copies = RoleProgram(copier, (), trip, ends)
-    products = RoleProgram(issuer, (), (WaitPhase(full.name), Use(lasts=True), Complete(name)))
-    moved, barriers = replace(group, issuer=copier), (full, PhaseBarrier(name, 1))
+    copies = RoleProgram(copier, met, trip, (*ends, *met))
+    products = RoleProgram(issuer, met, (WaitPhase(full.name), Use(lasts=True), complete), met)
+    moved, barriers = replace(group, issuer=copier), (full, PhaseBarrier(name, len(schedule.partners(0))))
     return replace(schedule, trips=None, groups=(moved,), programs=(copies, products), barriers=barriers)
 
 
@@ -145,7 +148,7 @@ class _IssuedWriter(WorkersWriter):
 
     def managed(self) -> list[BufferVar]:
         """Return the rings, and the barriers: what only some roles use is in use as long as others work."""
-        return [*super().managed(), *self.barriers.values()]
+        return [*self.plan.rings.values(), *self.barriers.values()]
 
     def copying(self) -> Stmt:
         """Return the loops of the thread that copies, and its waits until all products have read their slots."""
@@ -164,11 +167,12 @@ class _IssuedWriter(WorkersWriter):
         product = on_slot(self.body[self.plan.product.position], self.plan.rings, slot)
         product = _marked(substitute(self.of_buffer(product, turn), {self.loop.loop_var: k}))
         count = self.counted(turn, k)
+        blocks = None if self.plan.together is None else mask_of(self.blocks, self.schedule.partners(0))
         trip = [
             tirx.Bind(slot, self.slot_of(count)),
             calls.barrier_wait(self.barriers[self.full], slot, self.parity(count, 0)),
             product,
-            calls.barrier_complete(self.barriers[self.empty], slot),
+            calls.barrier_complete(self.barriers[self.empty], slot, blocks),
         ]
         loop = nodes.for_loop(k, self.trips, nodes.seq(trip), "serial", span=self.loop.span)
         buffer = self.buffer_of(turn)

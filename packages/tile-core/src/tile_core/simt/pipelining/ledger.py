@@ -70,21 +70,26 @@ def imbalance_of(schedule: Schedule) -> Imbalance | None:
     if unknown is not None:
         return unknown
     ahead = _most_ahead(schedule)
-    longest = 2 * schedule.stages + ahead + 2 + _late(schedule)
+    enough = 2 * schedule.stages + ahead + 2
+    longest = enough + _late(schedule)
     constant = schedule.trips
     counts = range(longest + 1) if constant is None or constant > longest else (constant,)
     # Only copies of transactions complete without a thread.
     orders = (True, False) if schedule.barriers else (True,)
+    repeats = dict.fromkeys(orders, False)
     for trips in counts:
         for late in orders:
-            last = trips == longest and len(counts) > 1
+            asked = trips >= enough and (longest - trips) % schedule.stages == 0 and len(counts) > 1
             try:
-                run = Run(schedule, trips, late, last)
+                run = Run(schedule, trips, late, asked)
                 run.go()
             except Unbalanced as found:
                 return Imbalance(found.what, trips, found.reason)
-            if last and not _repeats(run, schedule.stages, longest - ahead):
-                return Imbalance(schedule.loop, trips, "its trips do not repeat, so longer loops are not proven")
+            repeats[late] = asked and _repeats(run, schedule.stages, trips - ahead)
+        if all(repeats.values()):
+            return None
+        if trips == longest and len(counts) > 1:
+            return Imbalance(schedule.loop, trips, "its trips do not repeat, so longer loops are not proven")
     return None
 
 
@@ -96,12 +101,14 @@ def _repeats(run: Run, stages: int, last: int) -> bool:
 
 
 def _late(schedule: Schedule) -> int:
-    """Return how many trips more may go by until one repeats, where slots become free a trip later than they could.
+    """Return how many trips more may go by until one repeats, where roles do not run ahead by all slots at once.
 
-    A role then runs ahead by one slot less than there are: the pattern of both has the product of these numbers.
+    Slots become free a trip later than they could, or when other blocks say so too. A role then runs ahead by one slot
+    less than there are: the pattern of both has the product of these numbers.
     """
     steps = [s for p in schedule.programs for s in p.trip]
-    late = len(schedule.programs) > 1 and any(isinstance(s, Arrive) and s.ahead < 0 for s in steps)
+    late = schedule.blocks > 1 or any(isinstance(s, Arrive) and s.ahead < 0 for s in steps)
+    late = late and len(schedule.programs) > 1
     return schedule.stages * (schedule.stages - 1) if late else 0
 
 

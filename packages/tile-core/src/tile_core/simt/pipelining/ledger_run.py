@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from tile_core.simt.pipelining.ledger_state import Flight, Object, Thread, Unbalanced
@@ -113,7 +113,9 @@ class Run:
             thread.trip, thread.at = trip, trip
             if self.keep and all(t.at >= trip for t in self.threads):
                 self.states[trip] = self.state(trip)
-            yield from thread.program.trip
+            for place, step in enumerate(thread.program.trip):
+                thread.place = place
+                yield step
         thread.trip = self.trips
         yield from thread.program.after
 
@@ -142,7 +144,8 @@ class Run:
             self.issue(thread, self.schedule.group(step.group), trip)
         elif isinstance(step, Complete):
             if thread.leads:
-                self.complete(thread, step.barrier, trip)
+                blocks = self.schedule.partners(thread.block) if step.everywhere else (thread.block,)
+                self.complete(thread, step.barrier, trip, blocks)
         elif isinstance(step, Expect):
             if thread.leads:
                 self.arrive(thread, step.barrier, trip, 1, step.bytes)
@@ -171,13 +174,17 @@ class Run:
             arrives = group.completion.barrier if isinstance(group.completion, Arrival) else ""
             self.fly(thread, Flight(self.event(), trip, group, thread.clock, block, size, arrives))
 
-    def complete(self, thread: Thread, name: str, trip: int) -> None:
-        """Let the uses of a thread arrive when they are complete."""
+    def complete(self, thread: Thread, name: str, trip: int, blocks: Sequence[int]) -> None:
+        """Let the uses of a thread arrive in some blocks when they are complete."""
         before = thread.clock
         for event, _ in thread.uses:
             before |= 1 << event
         thread.uses = []
-        self.launch(thread, Flight(self.event(), trip, None, before, thread.block, 0, name))
+        for block in blocks:
+            event = self.event()
+            if block != thread.block:
+                self.send(thread, block, name, event)
+            self.launch(thread, Flight(event, trip, None, before, block, 0, name))
 
     def fly(self, thread: Thread, flight: Flight) -> None:
         """Begin the copies of a thread to a block."""
@@ -430,7 +437,7 @@ class Run:
             return tuple(f.trip - trip for f in flights)
 
         threads = tuple(
-            (t.at - trip, tuple(map(trips, t.groups)), trips(t.open), tuple(of - trip for _, of in t.uses))
+            (t.at - trip, t.place, tuple(map(trips, t.groups)), trips(t.open), tuple(of - trip for _, of in t.uses))
             for t in self.threads
         )
         objects = tuple(

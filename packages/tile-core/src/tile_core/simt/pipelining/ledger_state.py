@@ -30,6 +30,8 @@ class Thread:
         The events before its next one, as a set of bits.
     met
         Whether it has met the other blocks, whose barriers exist since then.
+    place
+        Of its latest step among those of a trip.
     open, groups
         Copies that are in no group yet, and groups of copies in flight, oldest first.
     uses
@@ -44,6 +46,7 @@ class Thread:
     clock: int = 0
     met: bool = False
     trip: int = -1
+    place: int = 0
     at: int = -1
     open: list[Flight] = field(default_factory=list)
     groups: list[list[Flight]] = field(default_factory=list)

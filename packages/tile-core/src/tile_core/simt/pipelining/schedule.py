@@ -238,10 +238,17 @@ class Use:
 
 @dataclass(frozen=True)
 class Complete:
-    """The role's first thread goes on; it arrives for a trip, if that exists, when its uses that last are complete."""
+    """The role's first thread goes on; it arrives for a trip, if that exists, when its uses that last are complete.
+
+    Attributes
+    ----------
+    everywhere
+        See `Arrive`.
+    """
 
     barrier: str
     ahead: int = 0
+    everywhere: bool = False
 
 
 @dataclass(frozen=True)
@@ -362,17 +369,20 @@ def step_text(step: Step) -> str:
     if isinstance(step, Issue):
         return f"issue {step.group}{at}"
     if isinstance(step, Complete):
-        return f"arrive at {step.barrier}{at} when these uses are complete"
+        return f"arrive at {step.barrier}{_where(step)}{at} when these uses are complete"
     if isinstance(step, Expect):
         return f"expect {step.bytes} bytes at {step.barrier}{at}"
     if isinstance(step, Arrive):
-        where = " in all blocks that fill slots here" if step.everywhere else ""
-        return f"arrive at {step.barrier}{where}{at}, one a {step.each}"
+        return f"arrive at {step.barrier}{_where(step)}{at}, one a {step.each}"
     if isinstance(step, WaitPhase):
         earlier = f", {_count(step.lag, 'phase')} earlier" if step.lag else ""
         return f"wait for {step.barrier}{at}{earlier}" + (", the first thread" if step.alone else "")
     lasts = ", which lasts until waited for" if step.lasts else ""
     return f"use {', '.join(step.rings) or 'the slots'}{at}{lasts}"
+
+
+def _where(step: Arrive | Complete) -> str:
+    return " in all blocks that fill slots here" if step.everywhere else ""
 
 
 def _count(n: int, what: str) -> str:

@@ -23,9 +23,10 @@ from tile_core.layout.base import LayoutMap
 from tile_core.lowering.variant import Accept, Reject
 from tile_core.ops.base import OpCall, View, is_op
 from tile_core.simt.pipelining.allocations import Allocations, Moved
-from tile_core.simt.pipelining.clusters import ChosenCluster, Clustering, halved, is_alone, marked, together_of
+from tile_core.simt.pipelining.clusters import ChosenCluster, Clustering
 from tile_core.simt.pipelining.copier import with_copier, write_copier
 from tile_core.simt.pipelining.dependences import Analysis, top_level
+from tile_core.simt.pipelining.grids import GridLoops, corner_reason, grid_of
 from tile_core.simt.pipelining.issuers import issuer_reason, of_tiles, with_issuer, write_issued
 from tile_core.simt.pipelining.lasting import Product, lasting_product, products_of, sums_of
 from tile_core.simt.pipelining.ledger import require_balanced
@@ -46,13 +47,12 @@ from tile_core.simt.pipelining.plan import (
 )
 from tile_core.simt.pipelining.report import LoopReport, PipelineReport
 from tile_core.simt.pipelining.staging import groups_of, not_staged, write_staged
+from tile_core.simt.pipelining.together import Bringing
 from tile_core.simt.pipelining.workers import (
     Shape,
     Sharing,
     Workers,
     at_ends,
-    corner_reason,
-    grid_of,
     with_roles,
     write_workers,
 )
@@ -231,52 +231,19 @@ class _Pipeliner(StmtRewriter):
         )
 
     def together(
-        self, original: Stmt, loop: Stmt, choice: CopiesAhead, product: Product | OverlapPlan | None
-    ) -> tuple[CopiesAhead, ChosenCluster | None, list[str]]:
+        self, original: Stmt, loop: Stmt, choice: CopiesAhead, product: Product | OverlapPlan | None,
+        grid: GridLoops | None = None, workers: int | None = None,
+    ) -> tuple[CopiesAhead, ChosenCluster | None, list[str]]:  # fmt: skip
         """Return the copies of a loop and how blocks bring tiles together, if they do, and what is said about it."""
         if self.clustering is None or not isinstance(product, Product):
             return choice, None, []
-        counted = [c for c in choice.chosen if choice.facts.get(c.buffer, {}).get(COMPLETION) == TRANSACTIONS]
-        sizes = {c.buffer: bytes_of(c.buffer) for c in choice.chosen}
-        binds = {v: e for v, e in self.analysis.flow.binds.items() if not nodes.is_tile_call(e)}
+        if self.in_role or self.depth:
+            return choice, None, ["each block loads for itself: the loop is in a role, or in another pipelined one"]
+        bringing = Bringing(self.clustering, self.analysis, self.can_copy, self.threads)
         call = OpCall.decode(top_level(loop.body)[product.position])
-        alone = is_alone(self.grid, original, call) and self.analysis.only_in(
-            call.args[sums_of(call) - 1].buffer, original
-        )
-        found: ChosenCluster | str = "none of its copies is counted by a barrier"
-        if counted and not (self.in_role or self.depth):
-            found = together_of(
-                self.clustering, self.grid, original, counted, sizes, binds, call, alone, self.threads, stages_of(loop),
-                self.can_copy,
-            )  # fmt: skip
-        if isinstance(found, str):
-            return choice, None, [f"each block loads for itself: {found}"]
-        if found.halves:
-            return self.halves(choice, found, call)
-        self.cluster, sets = found.offer.cluster, found.offer.sets
-        calls = {c.buffer: replace(c.call, attrs={**c.call.attrs, **marked(self.cluster, sets[c.buffer])})
-                 for c in choice.chosen if c.buffer in sets}  # fmt: skip
-        answers = {b: self.can_copy(call) for b, call in calls.items()}
-        facts = {**choice.facts, **{b: a.facts for b, a in answers.items() if isinstance(a, Accept)}}
-        chosen = [replace(c, call=calls.get(c.buffer, c.call)) for c in choice.chosen]
-        text = (
-            f"clusters of {' x '.join(map(str, self.cluster[:2]))} blocks, each of which loads {found.offer.loaded:,}"
-        )
-        return replace(choice, chosen=chosen, facts=facts), found, [f"{text} of {sum(sizes.values()):,} bytes a trip"]
-
-    def halves(
-        self, choice: CopiesAhead, found: ChosenCluster, call: OpCall
-    ) -> tuple[CopiesAhead, ChosenCluster | None, list[str]]:
-        """Return the copies of a product that pairs of blocks compute together, and what is said about it."""
-        cluster, b = found.offer.cluster, call.args[sums_of(call) - 1].buffer
-        chosen = [halved(c, call, cluster) if c.buffer.same_as(b) else c for c in choice.chosen]
-        answer = self.can_copy(next(c.call for c in chosen if c.buffer.same_as(b)))
-        if not isinstance(answer, Accept) or answer.facts.get(COMPLETION) != TRANSACTIONS:
-            reason = answer.reason if isinstance(answer, Reject) else "it is not counted by a barrier"
-            return choice, None, [f"blocks compute no product in pairs: half of {b.name}: {reason}"]
-        self.cluster = cluster
-        text = f"pairs of blocks compute a product together; each loads half of the columns of {b.name}"
-        return replace(choice, chosen=chosen, facts={**choice.facts, b: answer.facts}), found, [text]
+        found = bringing.of(self.grid if grid is None else grid.axes, original, choice, call, workers)
+        self.cluster = found.cluster if found.chosen is not None else self.cluster
+        return found.choice, found.chosen, [found.said]
 
     def shared_out(self, s: Stmt, sharing: Sharing) -> Stmt | str:
         """Return the loop over the blocks that stay and share the tiles of a grid, or why they do not."""
@@ -299,9 +266,12 @@ class _Pipeliner(StmtRewriter):
             reason = issuer_reason(grid, product, copied, self.analysis.recomputed(loop, choice.chosen))
         if reason:
             return reason
-        plan, self.workers = self.plan(loop, choice, product), workers
-        name, remarks = str(loop.loop_var.name), [f"{workers.blocks} blocks share {tiles} tiles"]
-        free, where = self.name(f"{name}_free"), nodes.where_of(loop)
+        choice, together, why = self.together(loop, loop, choice, product, grid, workers.blocks)
+        workers = workers.in_clusters(together)
+        plan, self.workers = self.plan(loop, choice, product, together), workers
+        name, remarks = str(loop.loop_var.name), [f"{workers.blocks} blocks share {tiles} tiles", *why]
+        where = nodes.where_of(loop)
+        free = self.name(f"{name}_free") if together is None else plan.schedule.barriers[-1].name
         make = with_issuer if workers.issuers else with_roles
         schedule = make(plan.schedule, self.threads, workers, free)
         others = [of_tiles(product.sums, self.threads, workers, self.name("sums_ready"), self.name("sums_free"))]
@@ -348,9 +318,10 @@ class _Pipeliner(StmtRewriter):
             workers = replace(workers, arrivals="thread")  # others than instructions of whole warps read slots
         plan = with_copier(self.plan(loop, choice, product), self.threads, workers, self.name)
         require_balanced(plan.schedule, nodes.where_of(loop))
-        self.tell(
-            plan, choice, [*remarks, (str(loop.loop_var.name), "a thread beside those of its block copies for them")]
-        )
+        said = ["a thread beside those of its block copies for them"]
+        if self.clustering is not None:
+            said.append("each block loads for itself: it is one that does not stay, with a thread that copies")
+        self.tell(plan, choice, [*remarks, *((str(loop.loop_var.name), text) for text in said)])
         self.workers = workers
         return write_copier(plan, grid, workers, sharing.thread, self.threads)
 

@@ -8,12 +8,15 @@ barrier of a block stands in the loop::
     the copier:    for tiles: for k: wait until slot is empty; announce bytes; copy
     the others:    for tiles: before; for k: wait until slot is full; compute; the slot of k - 1 is empty; then after
 
+Blocks that stay may be clusters (``clusters.py``): then the tiles of a cluster lie beside each other, its blocks take
+one each, turn by turn, and bring together what several of them read. They meet before and behind all that.
+
 Trips are counted over all tiles: trip ``k`` of a block's tile ``t`` is number ``t * trips + k`` of the schedule.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import prod
 from typing import Any
@@ -21,18 +24,21 @@ from typing import Any
 from tile_core.compat.tvm import ir, tirx
 from tile_core.compat.types import BufferVar, Expr, Stmt, Var
 from tile_core.ir import calls, nodes
-from tile_core.ir.visit import annotation, collect, replace_for, role, substitute
+from tile_core.ir.visit import replace_for, substitute
 from tile_core.lowering.variant import Reject
 from tile_core.ops import request_registers
-from tile_core.simt.pipelining.dependences import Candidate, top_level
+from tile_core.simt.pipelining.clusters import ChosenCluster, in_line, rank_in, tell
+from tile_core.simt.pipelining.grids import GridLoops
 from tile_core.simt.pipelining.plan import LoopPlan
 from tile_core.simt.pipelining.schedule import (
     Arrive,
     Expect,
     Issue,
+    Meet,
     PhaseBarrier,
     RoleProgram,
     Schedule,
+    Step,
     Transactions,
     Use,
     WaitPhase,
@@ -40,10 +46,6 @@ from tile_core.simt.pipelining.schedule import (
 )
 from tile_core.simt.pipelining.writers import Around, LoopWriter
 from tile_core.simt.role import Role
-
-#: Calls of a program that say what threads or blocks do: it is then left as it is.
-_OWN = ("sync", "barrier", "cluster", "async", "store_", "warp", "lane", "thread", "block_index", "grid", "wait")
-
 
 COPIER = "the copier"
 
@@ -97,6 +99,8 @@ class Workers:
         (`issuers.py`); 0 if they issue their products themselves.
     buffers
         Of sums, if there are issuers: products of a tile begin while the sums of the one before are used.
+    at_a_time
+        Blocks that a processor runs; 0 if there are as many as somebody has asked for.
     """
 
     blocks: int
@@ -106,11 +110,19 @@ class Workers:
     registers: tuple[int, int] | None = None
     issuers: int = 0
     buffers: int = 1
+    at_a_time: int = 0
 
     @property
     def others(self) -> int:
         """Threads beside those of the program."""
         return self.copiers + self.issuers
+
+    def in_clusters(self, chosen: ChosenCluster | None) -> Workers:
+        """Return the same with whole clusters, of those that run at a time."""
+        if chosen is None:
+            return self
+        count, most = prod(chosen.offer.cluster), chosen.processors * self.at_a_time
+        return replace(self, blocks=(min(self.blocks, most) if most else self.blocks) // count * count)
 
 
 @dataclass(frozen=True)
@@ -132,107 +144,25 @@ class Sharing:
     order: Mapping[str, Any]
 
 
-@dataclass(frozen=True)
-class GridLoops:
-    """The loops over blocks, by axis, and the statements of a block.
-
-    Attributes
-    ----------
-    axes
-        The loops.
-    body
-        The statements.
-    loop
-        The place of the pipelined one among them.
-    """
-
-    axes: Mapping[int, Stmt]
-    body: Sequence[Stmt]
-    loop: int
-
-    @property
-    def extents(self) -> dict[int, int]:
-        """Blocks along each axis."""
-        return {axis: int(nodes.as_int(s.extent)) for axis, s in self.axes.items()}
-
-    def before(self) -> list[Stmt]:
-        """Return the statements before the loop that only name values."""
-        found = self.body[: self.loop]
-        return [s for s in found if isinstance(s, tirx.Bind) and not collect(s.value, (ir.Call, ir.TensorLoad))]
-
-
-def grid_of(s: Stmt, fixed: bool = True) -> GridLoops | str:
-    """Return the grid of a program for which other threads can copy, as far as its statements say, or why they cannot.
-
-    Parameters
-    ----------
-    fixed
-        Whether blocks are to stay: their tiles and trips are counted by constants then.
-    """
-    axes: dict[int, Stmt] = {}
-    while isinstance(s, tirx.For) and role(s) == "grid":
-        axes[int(annotation(s, nodes.AXIS))] = s
-        s = s.body
-    body = top_level(s)
-    loops = [x for x in collect(s, tirx.For) if role(x) == "pipelined"]
-    at = next((i for i, x in enumerate(body) if isinstance(x, tirx.For) and role(x) == "pipelined"), None)
-    if len(loops) != 1 or at is None:
-        return "its block has several pipelined loops, or one inside of other statements"
-    for loop in (*axes.values(), loops[0]) if fixed else ():
-        if not isinstance(nodes.as_int(loop.extent), int) or nodes.as_int(loop.min) != 0:
-            return "the number of its blocks or iterations is not known at compile time"
-    if collect(s, (tirx.Break, tirx.Continue, tirx.Return, tirx.DeclBuffer, tirx.While)):
-        return "its block has jumps or views"
-    if collect(s, tirx.AttrStmt):
-        return "its block has roles of its own"
-    for call in collect(s, ir.Call):
-        name = str(getattr(call.op, "name", ""))
-        if name.startswith("tile.") and name[5:].startswith(_OWN):
-            return f"it calls {name[5:]}"
-    threads = next((t for t in (annotation(x, nodes.THREADS) for x in axes.values()) if t is not None), None)
-    if threads is None or any(int(nodes.as_int(t)) != 1 for t in list(threads)[1:]):
-        return "its threads have several dimensions"
-    return GridLoops(axes, body, at)
-
-
-def corner_reason(
-    grid: GridLoops, copies: Sequence[Candidate], binds: Sequence[int], sizes: Collection[Var] = ()
-) -> str:
-    """Return why the corners of copies are not known to another thread; empty if they are.
-
-    Parameters
-    ----------
-    binds
-        Positions of bindings in the loop that they use.
-    sizes
-        Variables that have one value in a launch.
-    """
-    loop = grid.body[grid.loop]
-    inside = top_level(loop.body)
-    known = {s.loop_var for s in grid.axes.values()} | {s.var for s in grid.before()} | {loop.loop_var}
-    known |= {inside[i].var for i in binds} | set(sizes)
-    parts = [loop.min, loop.extent, *(m for c in copies for m in c.call.args[0].mins)]
-    parts += [inside[i].value for i in binds] + [s.value for s in grid.before()]
-    for part in parts:
-        value = nodes.int_const(0) + part
-        if collect(value, ir.TensorLoad) or any(v not in known for v in collect(value, tirx.Var)):
-            return "what its copies read depends on values of the block"
-    return ""
-
-
 def with_roles(schedule: Schedule, threads: int, workers: Workers, name: str) -> Schedule:
     """Return the schedule of a loop whose copies another thread makes; ``name`` is that of barriers of free slots."""
     copier, users = Role(COPIER, threads, 1), Role("the block", 0, threads)
-    (group,) = schedule.groups
-    (full,) = schedule.barriers
+    (group,), full = schedule.groups, schedule.barriers[0]
     warps = threads // workers.width if workers.arrivals == "warp" else threads
     each: Any = workers.arrivals
+    many, met = schedule.blocks > 1, meetings(schedule)
     moved = replace(group, issuer=copier)
-    copies = RoleProgram(copier, (), (WaitPhase(name, lag=1), Expect(full.name, group.bytes), Issue(group.name)))
-    trip = (WaitPhase(full.name), Use(lasts=True), WaitUses(1), Arrive(name, each, ahead=-1))
-    uses = RoleProgram(users, (WaitUses(0),), trip, (WaitUses(0),))
-    barriers = (full, PhaseBarrier(name, warps))
+    trip: tuple[Step, ...] = (WaitPhase(name, lag=1), Expect(full.name, group.bytes), Issue(group.name))
+    copies = RoleProgram(copier, met, trip, met)
+    trip = (WaitPhase(full.name), Use(lasts=True), WaitUses(1), Arrive(name, each, ahead=-1, everywhere=many))
+    uses = RoleProgram(users, (*met, WaitUses(0)), trip, (WaitUses(0), *met))
+    barriers = (full, PhaseBarrier(name, warps * len(schedule.partners(0))))
     return replace(schedule, trips=None, groups=(moved,), programs=(copies, uses), barriers=barriers)
+
+
+def meetings(schedule: Schedule) -> tuple[Step, ...]:
+    """Return the meeting of the blocks of a cluster, which each role begins and ends with: of others there is none."""
+    return (Meet(),) if schedule.blocks > 1 else ()
 
 
 def at_ends(schedule: Schedule) -> Schedule:
@@ -265,7 +195,10 @@ class WorkersWriter(LoopWriter):
         self.grid, self.workers, self.threads = grid, workers, threads
         self.order, self.thread = sharing.order, sharing.thread
         self.number, self.worker = nodes.fresh("number"), nodes.fresh("worker")
-        self.tiles = prod(grid.extents.values())
+        #: Tiles that each block of a cluster takes one of, by axis; one, for blocks that are no cluster.
+        self.each = (1, 1, 1) if plan.together is None else plan.together.offer.cluster
+        self.blocks = in_line(self.each)
+        self.tiles, self.clusters = prod(grid.extents.values()) // prod(self.each), workers.blocks // prod(self.each)
         (group,) = self.schedule.groups
         assert isinstance(group.completion, Transactions)
         self.group, self.full = group, group.completion.barrier
@@ -278,12 +211,13 @@ class WorkersWriter(LoopWriter):
         names, span = (self.thread, self.number), self.loop.span
         users = computing(self.workers, self.threads, names, [self.computing()], span)
         copier = beside(self.workers, self.threads, self.thread, self.copying(), span)
-        rings = calls.managed(self.managed(), nodes.seq([copier, *self.others(), users]), self.loop.span)
+        met = [] if self.plan.together is None else self.met()
+        rings = calls.managed(self.managed(), nodes.seq([copier, *self.others(), users, *met]), self.loop.span)
         outer = self.grid.axes[min(self.grid.axes)]
         notes = {str(k): v for k, v in outer.annotations.items()}
         notes[nodes.THREADS] = [nodes.int_const(self.threads + self.workers.others), *([nodes.int_const(1)] * 2)]
         notes[nodes.AXIS] = nodes.int_const(0)
-        body = nodes.seq([*allocated, *made, first, rings])
+        body = nodes.seq([*allocated, *made, first, *met, rings])
         extent = nodes.int_const(self.workers.blocks)
         return replace_for(outer, body, loop_var=self.worker, extent=extent, annotations=notes)
 
@@ -292,8 +226,8 @@ class WorkersWriter(LoopWriter):
         return []
 
     def managed(self) -> list[BufferVar]:
-        """Return the buffers whose accesses the roles order."""
-        return list(self.plan.rings.values())
+        """Return the buffers whose accesses the roles order; other blocks arrive at barriers until all have met."""
+        return [*self.plan.rings.values(), *(self.barriers.values() if self.plan.together is not None else ())]
 
     def objects(self) -> tuple[list[Stmt], Stmt]:
         """Return the allocations of the barriers, and their initialisation."""
@@ -353,13 +287,19 @@ class WorkersWriter(LoopWriter):
 
     def turns(self) -> Expr:
         """Return how many tiles a worker has."""
-        more = nodes.int_const(self.tiles - 1 + self.workers.blocks) - self.worker
-        return tirx.floordiv(more, nodes.int_const(self.workers.blocks))
+        more = nodes.int_const(self.tiles - 1 + self.clusters) - self.number_of_cluster()
+        return tirx.floordiv(more, nodes.int_const(self.clusters))
+
+    def number_of_cluster(self) -> Expr:
+        """Return the number of a worker's cluster: its own, if it has none."""
+        count = prod(self.each)
+        return self.worker if count == 1 else tirx.floordiv(self.worker, nodes.int_const(count))
 
     def place(self, turn: Var, names: Mapping[int, Var]) -> list[Stmt]:
         """Bind the coordinates of a worker's tile; bounds that are always kept tell proofs so."""
-        extents, tile = self.grid.extents, nodes.fresh("tile")
-        found: list[Stmt] = [tirx.Bind(tile, self.worker + turn * nodes.int_const(self.workers.blocks))]
+        tile = nodes.fresh("tile")
+        extents = {axis: n // self.each[axis] for axis, n in self.grid.extents.items()}
+        found: list[Stmt] = [tirx.Bind(tile, self.number_of_cluster() + turn * nodes.int_const(self.clusters))]
         flat: Expr = tile
         values: dict[int, Expr] = {}
         for axis in sorted(extents, reverse=True)[:-2]:
@@ -376,9 +316,18 @@ class WorkersWriter(LoopWriter):
         else:
             values[low[0]] = flat
         for axis, name in names.items():
-            inside = tirx.Max(tirx.Min(values[axis], nodes.int_const(extents[axis] - 1)), nodes.int_const(0))
+            last = nodes.int_const(self.grid.extents[axis] - 1)
+            inside = tirx.Max(tirx.Min(self.in_cluster(axis, values[axis]), last), nodes.int_const(0))
             found.append(tirx.Bind(name, nodes.cast(inside, nodes.dtype_of(name))))
         return found
+
+    def in_cluster(self, axis: int, at: Expr) -> Expr:
+        """Return the coordinate of a block's tile, given that of its cluster's tiles."""
+        count, step = self.each[axis], prod(self.each[:axis])
+        if count == 1:
+            return at
+        mine = tirx.floordiv(rank_in(self.blocks), nodes.int_const(step))
+        return at * nodes.int_const(count) + tirx.floormod(mine, nodes.int_const(count))
 
     def panels(self, flat: Expr, extents: Sequence[int]) -> tuple[list[Stmt], Expr, Expr]:
         """Return the coordinates along the first two axes of a tile that is numbered along panels."""
@@ -405,10 +354,14 @@ class WorkersWriter(LoopWriter):
 
     def arrived(self, count: Expr) -> Stmt:
         """Say that the slot of a trip is free."""
+        lane = tirx.floormod(self.number, nodes.int_const(self.workers.width))
+        if self.plan.together is not None:
+            by = lane if self.workers.arrivals == "warp" else None
+            partners, slot = self.schedule.partners(0), self.slot_of(count)
+            return tell(self.barriers[self.empty], slot, self.blocks, partners, by, self.loop.span)
         arrive = calls.barrier_arrive(self.barriers[self.empty], self.slot_of(count))
         if self.workers.arrivals != "warp":
             return arrive
-        lane = tirx.floormod(self.number, nodes.int_const(self.workers.width))
         return tirx.IfThenElse(tirx.EQ(lane, nodes.int_const(0)), arrive, None)
 
     def counted(self, turn: Expr, k: Expr) -> Expr:

@@ -25,7 +25,7 @@ from tile_core.ir import calls, nodes
 from tile_core.ir.visit import StmtRewriter, map_expr, replace_for, substitute
 from tile_core.ops.base import View, is_op
 from tile_core.records import dataclass
-from tile_core.simt.pipelining.clusters import HALVES
+from tile_core.simt.pipelining.clusters import HALVES, tell
 from tile_core.simt.pipelining.dependences import Candidate, top_level, without_dead
 from tile_core.simt.pipelining.lasting import LASTS, PENDING, WAIT_USES
 from tile_core.simt.pipelining.plan import TRANSACTIONS, LoopPlan
@@ -210,18 +210,9 @@ class LoopWriter:
         together = self.plan.together
         assert together is not None
         at = self.analyzer.simplify(turn + nodes.int_const(step.ahead, self.kind))
-        rank = calls.rank_in_cluster([calls.block_index(axis) for axis in range(3)], together.offer.cluster)
-        # Two blocks of a row differ in one bit of their rank, two of a column in the other one.
         others, barrier, slot = self.schedule.partners(0), self.barriers[step.barrier], slot_of(at, self.stages)
-
-        def there(bits: Expr) -> Stmt:
-            return calls.barrier_arrive(barrier, slot, self.loop.span, tirx.bitwise_xor(rank, bits))
-
-        if together.each == "warp":
-            lane = tirx.floormod(self.plan.thread, nodes.int_const(together.width))
-            made = tirx.IfThenElse(lane < nodes.int_const(len(others)), there(lane), None)
-        else:
-            made = nodes.seq([there(nodes.int_const(bits)) for bits in others])
+        lane = tirx.floormod(self.plan.thread, nodes.int_const(together.width)) if together.each == "warp" else None
+        made = tell(barrier, slot, together.offer.cluster, others, lane, self.loop.span)
         return [tirx.IfThenElse(at >= nodes.int_const(0, self.kind), made, None)]
 
     def settled(self, pending: int) -> Stmt:

@@ -410,8 +410,9 @@ SIMT_MODEL inline void tcgen05_commit(int, reg_r barrier) {
   simt::async_arrive(PRODUCT_STREAM, in_cluster(barrier));
 }
 // Arrives in each block of a mask, at the same place.
-SIMT_MODEL inline void tcgen05_commit_multicast(int, reg_r barrier, unsigned blocks) {
-  columns_of_group("tcgen05.commit", 2);
+template <unsigned GROUP>
+SIMT_MODEL void tcgen05_commit_multicast(int, reg_r barrier, unsigned blocks) {
+  columns_of_group("tcgen05.commit", GROUP);
   require_multicast(barrier, barrier, blocks);
   for (unsigned r = 0; r < simt::block->ranks; r++) {
     if (!(blocks >> r & 1)) continue;
