@@ -37,6 +37,8 @@ __device__ __forceinline__ unsigned mbarrier_try_wait_parity_shared_cta_b64(void
   return ended;
 }
 __device__ __forceinline__ void mbarrier_wait_parity(void* barrier, int parity) { while (!mbarrier_try_wait_parity_shared_cta_b64(barrier, parity)) {} }
+__device__ __forceinline__ void barrier_cluster_arrive_release() { asm volatile("barrier.cluster.arrive.release;" : : : "memory"); }
+__device__ __forceinline__ void barrier_cluster_wait_acquire() { asm volatile("barrier.cluster.wait.acquire;" : : : "memory"); }
 __device__ __forceinline__ void fence_mbarrier_init_release_cluster() {
   asm volatile("fence.mbarrier_init.release.cluster;"
       :
@@ -47,6 +49,12 @@ __device__ __forceinline__ void cp_async_bulk_tensor_2d_shared_cluster_global_ti
   asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3}], [%4];"
       :
       : "r"(shared_address(smem)), "l"(map), "r"(at0), "r"(at1), "r"(shared_address(barrier))
+      : "memory");
+}
+__device__ __forceinline__ void cp_async_bulk_tensor_2d_shared_cluster_global_tile_mbarrier_complete_tx_bytes_multicast_cluster(void* smem, const CUtensorMap* map, int at0, int at1, void* barrier, unsigned short blocks) {
+  asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.multicast::cluster [%0], [%1, {%2, %3}], [%4], %5;"
+      :
+      : "r"(shared_address(smem)), "l"(map), "r"(at0), "r"(at1), "r"(shared_address(barrier)), "h"(blocks)
       : "memory");
 }
 __device__ __forceinline__ void tcgen05_alloc_cta_group_1_sync_aligned_shared_cta_b32(void* place, int columns) {
@@ -71,6 +79,12 @@ __device__ __forceinline__ void tcgen05_commit_cta_group_1_mbarrier_arrive_one_s
   asm volatile("tcgen05.commit.cta_group::1.mbarrier::arrive::one.shared::cluster.b64 [%0];"
       :
       : "r"(shared_address(barrier))
+      : "memory");
+}
+__device__ __forceinline__ void tcgen05_commit_cta_group_1_mbarrier_arrive_one_shared_cluster_multicast_cluster_b64(void* barrier, unsigned short blocks) {
+  asm volatile("tcgen05.commit.cta_group::1.mbarrier::arrive::one.shared::cluster.multicast::cluster.b64 [%0], %1;"
+      :
+      : "r"(shared_address(barrier)), "h"(blocks)
       : "memory");
 }
 __device__ __forceinline__ void tcgen05_fence_before_thread_sync() { asm volatile("tcgen05.fence::before_thread_sync;" : : : "memory"); }
@@ -112,7 +126,7 @@ __device__ __forceinline__ void keep_f32_64(float* d) {
       : "memory");
 }
 
-extern "C" __global__ void __launch_bounds__(192) gemm(
+extern "C" __global__ void __launch_bounds__(192) __cluster_dims__(2, 1, 1) gemm(
     const f16* __restrict__ A,
     const f16* __restrict__ B,
     f16* __restrict__ C,
@@ -139,33 +153,39 @@ extern "C" __global__ void __launch_bounds__(192) gemm(
   if (tid == 0) {
     mbarrier_init_shared_cta_b64(&k_arrived[0], 1);
     mbarrier_init_shared_cta_b64(&k_arrived[1], 1);
-    mbarrier_init_shared_cta_b64(&k_free[0], 1);
-    mbarrier_init_shared_cta_b64(&k_free[1], 1);
+    mbarrier_init_shared_cta_b64(&k_free[0], 2);
+    mbarrier_init_shared_cta_b64(&k_free[1], 2);
     mbarrier_init_shared_cta_b64(&sums_ready[0], 1);
     mbarrier_init_shared_cta_b64(&sums_ready[1], 1);
     mbarrier_init_shared_cta_b64(&sums_free[0], 128);
     mbarrier_init_shared_cta_b64(&sums_free[1], 128);
   }
   fence_mbarrier_init_release_cluster();
-  __syncthreads();
+  barrier_cluster_arrive_release();
+  barrier_cluster_wait_acquire();
   if (tid == 128) {
-    for (int turn = 0; turn < ((5 - worker) >> 1); ++turn) {
-      const int tile = worker + turn * 2;
-      const int by = max(min(tile >> 1, 1), 0);
+    for (int turn = 0; turn < 2; ++turn) {
+      const int tile = (worker >> 1) + turn;
+      const int by = max(min((tile >> 1) * 2 + (worker & 1 & 1), 1), 0);
       const int bx = max(min(tile & 1, 1), 0);
       for (int k_ahead = 0; k_ahead < 3; ++k_ahead) {
         const int slot = (turn * 3 + k_ahead) & 1;
         mbarrier_wait_parity(&k_free[slot], (((turn * 3 + k_ahead) >> 1) + 1) & 1);
         mbarrier_arrive_expect_tx_shared_cta_b64(&k_arrived[slot], 23552);
         cp_async_bulk_tensor_2d_shared_cluster_global_tile_mbarrier_complete_tx_bytes(&A_shared_stages[slot * 4096], &A_descriptor, k_ahead * 32, by * 128, &k_arrived[slot]);
-        cp_async_bulk_tensor_2d_shared_cluster_global_tile_mbarrier_complete_tx_bytes(&B_shared_stages[slot * 7680], &B_descriptor, k_ahead * 32, bx * 240, &k_arrived[slot]);
+        if ((worker & 1) == 0) {
+          cp_async_bulk_tensor_2d_shared_cluster_global_tile_mbarrier_complete_tx_bytes_multicast_cluster(&B_shared_stages[slot * 7680], &B_descriptor, k_ahead * 32, bx * 240, &k_arrived[slot], 3);
+        }
+        if ((worker & 1) == 1) {
+          cp_async_bulk_tensor_2d_shared_cluster_global_tile_mbarrier_complete_tx_bytes_multicast_cluster(&B_shared_stages[slot * 7680 + 3840], &B_descriptor, k_ahead * 32, bx * 240 + 120, &k_arrived[slot], 3);
+        }
       }
     }
-    mbarrier_wait_parity(&k_free[0], ((((5 - worker) >> 1) * 3 - 2) >> 1) & 1);
-    mbarrier_wait_parity(&k_free[(((5 - worker) >> 1) * 3 + 1) & 1], ((((5 - worker) >> 1) * 3 - 1) >> 1) & 1);
+    mbarrier_wait_parity(&k_free[0], (((2 - (worker >> 1)) * 3 - 2) >> 1) & 1);
+    mbarrier_wait_parity(&k_free[1], (((2 - (worker >> 1)) * 3 - 1) >> 1) & 1);
   }
   if (tid == 160) {
-    for (int turn_1 = 0; turn_1 < ((5 - worker) >> 1); ++turn_1) {
+    for (int turn_1 = 0; turn_1 < 2; ++turn_1) {
       mbarrier_wait_parity(&sums_free[turn_1], ((turn_1 >> 1) + 1) & 1);
       tcgen05_fence_after_thread_sync();
       for (int k_issued = 0; k_issued < 3; ++k_issued) {
@@ -176,16 +196,16 @@ extern "C" __global__ void __launch_bounds__(192) gemm(
         tcgen05_fence_after_thread_sync();
         tcgen05_mma_cta_group_1_kind_f16(columns, &A_shared_stages[slot_1 * 4096], 16, 512, 4, &B_shared_stages[slot_1 * 7680], 16, 512, 4, 138149904u, k_issued == 0 ? 0 : 1);
         tcgen05_mma_cta_group_1_kind_f16(columns, &A_shared_stages[slot_1 * 4096 + 16], 16, 512, 4, &B_shared_stages[slot_1 * 7680 + 16], 16, 512, 4, 138149904u, 1);
-        tcgen05_commit_cta_group_1_mbarrier_arrive_one_shared_cluster_b64(&k_free[slot_1]);
+        tcgen05_commit_cta_group_1_mbarrier_arrive_one_shared_cluster_multicast_cluster_b64(&k_free[slot_1], 3);
       }
       tcgen05_commit_cta_group_1_mbarrier_arrive_one_shared_cluster_b64(&sums_ready[turn_1]);
     }
   }
   if (tid < 128) {
     const int number = tid;
-    for (int turn_2 = 0; turn_2 < ((5 - worker) >> 1); ++turn_2) {
-      const int tile_1 = worker + turn_2 * 2;
-      const int by_1 = max(min(tile_1 >> 1, 1), 0);
+    for (int turn_2 = 0; turn_2 < 2; ++turn_2) {
+      const int tile_1 = (worker >> 1) + turn_2;
+      const int by_1 = max(min((tile_1 >> 1) * 2 + (worker & 1 & 1), 1), 0);
       const int bx_1 = max(min(tile_1 & 1, 1), 0);
       mbarrier_wait_parity(&sums_ready[turn_2], (turn_2 >> 1) & 1);
       tcgen05_fence_after_thread_sync();
@@ -194,7 +214,7 @@ extern "C" __global__ void __launch_bounds__(192) gemm(
         tcgen05_ld_sync_aligned_32x32b_x32_b32_f32(&C_local_piece[32], tensor_columns[0] + (unsigned)((number >> 5) & 3) * 2097152u + (unsigned)((turn_2 & 1) * 240 + piece * 64) + 32u);
         tcgen05_wait_ld_sync_aligned();
         keep_f32_64(&C_local_piece[0]);
-        if (worker * 240 + piece * 64 < 201) {
+        if (turn_2 * 240 + piece * 64 < 201) {
           bar_sync(1, 128);
           const int i0 = number;
           __align__(16) f16 C_v[64];
@@ -228,7 +248,7 @@ extern "C" __global__ void __launch_bounds__(192) gemm(
       keep_f32_48(&C_local_piece_1[0]);
       tcgen05_fence_before_thread_sync();
       mbarrier_arrive_shared_cta_b64(&sums_free[turn_2]);
-      if (worker < 1) {
+      if (turn_2 < 1) {
         bar_sync(1, 128);
         const int i0_2 = number;
         __align__(16) f16 C_v_1[48];
@@ -255,6 +275,8 @@ extern "C" __global__ void __launch_bounds__(192) gemm(
       }
     }
   }
+  barrier_cluster_arrive_release();
+  barrier_cluster_wait_acquire();
   __syncthreads();
   if (tid < 32) {
     tcgen05_dealloc_cta_group_1_sync_aligned_b32(tensor_columns[0], 512);
