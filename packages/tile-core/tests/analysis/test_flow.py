@@ -11,6 +11,7 @@ import pytest
 from tile_core.analysis.flow import Flow, jumps_of
 from tile_core.analysis.uniformity import Varying
 from tile_core.compat.tvm import tirx
+from tile_core.errors import InternalError
 from tile_core.ir import calls, nodes
 from tile_core.ir.visit import replace_for
 from tile_core.testing.machine import Machine
@@ -209,6 +210,20 @@ def executed(seed):
 
 SEEDS = range(120)
 pytestmark = pytest.mark.sweep(3)
+
+
+def test_points_know_their_parts_as_long_as_their_flow_lives():
+    """A flow is no reference cycle: programs in cycles would fill the memory."""
+    buffer, alloc = array("S")
+    flow = Flow(nodes.seq([alloc, loop(2, put(buffer, 1))]))
+    around = flow.top[1]
+    inner = around.parts[0][0]
+    assert inner.around is around
+    del flow
+    assert inner.path == (around,)
+    assert inner.parts == []
+    with pytest.raises(InternalError, match="asked for its parts too late"):
+        _ = around.parts
 
 
 @pytest.mark.parametrize("seed", SEEDS)

@@ -96,13 +96,14 @@ class Program:
     launches: tuple[Mapping[str, Any], ...] = ()
     workspaces: tuple[str, ...] = ()
 
-    @functools.cached_property
+    @property
     def stages(self) -> tuple[Program, ...]:
         """The launches in order, each as a program with the parameters that it uses."""
-        if len(self.launches) <= 1:
-            return (self,)
-        body = self.func.body
-        return tuple(_one(self, n, launch) for n, launch in enumerate(body.seq))
+        return (self,) if len(self.launches) <= 1 else self._several
+
+    @functools.cached_property
+    def _several(self) -> tuple[Program, ...]:
+        return tuple(_one(self, n, launch) for n, launch in enumerate(self.func.body.seq))
 
     @placed
     def __call__(self, *arguments: object, **keywords: object) -> Any:
