@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from tile_core.analysis.accesses import Access
 from tile_core.analysis.flow import Flow, jumps_of
 from tile_core.analysis.point import Point
+from tile_core.compat import structural
 from tile_core.compat.structural import identity
 from tile_core.compat.tvm import ir, tirx
 from tile_core.compat.types import BufferVar, Node, Stmt, Var
@@ -119,7 +120,7 @@ class Varying:
 def _named(e: Node) -> set[Var] | None:
     """Return the variables and buffers in an expression; nothing if a call in it differs between threads."""
     found = collect(e, (ir.Call, tirx.Var))
-    if any(nodes.is_tile_call(x) and str(x.op.name)[5:] in VARYING_CALLS for x in found if type(x) is ir.Call):
+    if any(nodes.is_tile_call(x) and structural.op_name(x)[5:] in VARYING_CALLS for x in found if type(x) is ir.Call):
         return None
     return distinct(x for x in found if type(x) is not ir.Call)
 
@@ -135,5 +136,4 @@ THREAD_CALLS = frozenset({"sync_threads", "sync_warp", *VARYING_CALLS} - {"per_t
 
 def uses_threads(body: Stmt) -> bool:
     """Whether a program names its threads."""
-    calls = [c for c in collect(body, ir.Call) if nodes.is_tile_call(c)]
-    return any(str(c.op.name)[5:] in THREAD_CALLS for c in calls)
+    return any(nodes.is_tile_call(c) and structural.op_name(c)[5:] in THREAD_CALLS for c in collect(body, ir.Call))

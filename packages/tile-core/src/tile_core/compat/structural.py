@@ -12,6 +12,7 @@ subclasses, so passes that ask often compare types.
 from __future__ import annotations
 
 import functools
+import itertools
 import threading
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -47,7 +48,12 @@ _collectors = _Collectors()
 
 def items(array: Any) -> list[Any]:
     """Return the elements of a TVM array, whose own iterator checks each index anew."""
-    return [_item(array, n) for n in range(_size(array))]
+    count = _size(array)
+    if count == 1:
+        return [_item(array, 0)]
+    if count == 2:
+        return [_item(array, 0), _item(array, 1)]
+    return list(map(_item, itertools.repeat(array), range(count)))
 
 
 def entry(mapping: Any, key: str, default: Any = None) -> Any:

@@ -244,6 +244,6 @@ def loads_of(node: Node) -> list[Expr]:
 def statements(s: Stmt) -> Iterator[Stmt]:
     """Yield the statements of a sequence, or the statement itself."""
     if type(s) is tirx.SeqStmt:
-        yield from s.seq
+        yield from structural.items(s.seq)
     else:
         yield s

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from tile_core.analysis.uniformity import PER_THREAD_OPS, Varying
+from tile_core.compat.structural import identity
 from tile_core.compat.tvm import ir, tirx
 from tile_core.compat.types import Call, Expr, Stmt, Var
 from tile_core.dtypes import DTYPES
@@ -83,6 +84,8 @@ class _Distribute(StmtRewriter):
         grid = [s.extent for s in collect(body, tirx.For) if role(s) == "grid"]
         self.one_block = all(nodes.as_int(extent) == 1 for extent in grid)
         self.outer: tuple[tuple[Var, Expr, Expr], ...] = ()
+        #: Whether threads work together inside statements, which are asked about in each scope around them.
+        self._meetings: dict[int, tuple[bool, Stmt]] = {}
 
     # Expressions
 
@@ -170,6 +173,12 @@ class _Distribute(StmtRewriter):
 
     def meets(self, s: Stmt) -> bool:
         """Whether the block's threads work together inside a statement."""
+        known = self._meetings.get(identity(s))
+        if known is None:
+            known = self._meetings[identity(s)] = self._meets(s), s
+        return known[0]
+
+    def _meets(self, s: Stmt) -> bool:
         for x in collect(s, (tirx.For, tirx.AttrStmt)):
             if isinstance(x, tirx.For) and role(x) in PARALLEL and not shares_bytes(x, self.viewed):
                 return True
