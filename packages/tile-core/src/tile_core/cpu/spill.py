@@ -17,29 +17,40 @@ from tile_core.ir.visit import HoistingRewriter, StmtRewriter, collect
 from tile_core.numerics.build import lanes_of, type_name
 
 
+#: Names in the values of a vector's name, those of its own names counted too, above which it goes through memory.
+_MOST_NAMES = 256
+
+
 def spill(body: Stmt) -> Stmt:
     """Return the statement without ``Let``, except of bools and pointers and in the conditions of ``while``."""
     return _Spill().stmt(body) if collect(body, tirx.Let) else body
 
 
 def spill_bindings(body: Stmt) -> Stmt:
-    """Return the statement without ``Bind`` of numbers."""
+    """Return the statement without ``Bind`` of numbers; vectors keep theirs while few names stand in their values.
+
+    Of ``x = x * x + y``, over and over, the last value has two to the power of the number of steps.
+    """
     return _SpillBindings().stmt(body) if collect(body, tirx.Bind) else body
 
 
 class _SpillBindings(StmtRewriter):
     def __init__(self) -> None:
-        self.names: dict[Var, Var] = {}
+        self.names: dict[Var, Expr] = {}
+        self.sizes: dict[Var, int] = {}
 
     def expr(self, e: Expr) -> Expr:
         return structural.mapped(e, tirx.Var, lambda v: self.names.get(v, v)) if self.names else e
 
     def visit_Bind(self, s: Stmt) -> Stmt:
-        value = self.expr(s.value)
-        if not type_name(value).startswith(("float", "int", "uint")) or lanes_of(value) > 1:
+        value, lanes = self.expr(s.value), lanes_of(s.value)
+        size = sum(self.sizes.get(v, 1) for v in collect(value, tirx.Var))
+        is_number = type_name(value).startswith(("float", "int", "uint"))
+        if not is_number or (lanes > 1 and size <= _MOST_NAMES):
+            self.sizes[s.var] = size
             return tirx.Bind(s.var, value, s.span)
-        allocation, buffer = registers(1, type_name(value), s.var.name)
-        at = [nodes.int_const(0)]
+        allocation, buffer = registers(lanes, type_name(value), s.var.name)
+        at = [ramp(0, lanes) if lanes > 1 else nodes.int_const(0)]
         self.names[s.var] = tirx.BufferLoad(buffer, at)
         return nodes.seq([allocation, tirx.BufferStore(buffer, value, at)])
 
