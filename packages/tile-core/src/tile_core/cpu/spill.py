@@ -16,7 +16,6 @@ from tile_core.ir import nodes
 from tile_core.ir.visit import HoistingRewriter, StmtRewriter, collect
 from tile_core.numerics.build import lanes_of, type_name
 
-
 #: Names in the values of a vector's name, those of its own names counted too, above which it goes through memory.
 _MOST_NAMES = 256
 
