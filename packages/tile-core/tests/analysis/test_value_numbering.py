@@ -53,3 +53,13 @@ def test_what_calls_the_unknown_is_unknown_each_time():
     for _ in range(2):
         with pytest.raises(Unknown):
             numbers.of(v + 1)
+
+
+def test_a_variable_has_one_number_whichever_object_stands_for_it():
+    """Python has a new object for a variable each time it is taken out of an expression, at an address used before."""
+    numbers = Fingerprint({}, {}, lambda load, env: apart(EXECUTIONS))
+    twice = [nodes.fresh("x") * 2 + 1 for _ in range(2)]
+    first, second = ([numbers.of(e.a.a).tolist() for _ in range(3)] for e in twice)
+    assert first[0] == first[1] == first[2]
+    assert second[0] == second[1] == second[2]
+    assert first[0] != second[0]

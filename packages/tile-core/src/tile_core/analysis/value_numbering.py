@@ -9,6 +9,7 @@ import numpy as np
 
 from tile_core.analysis.accesses import choice_of, parts_of
 from tile_core.analysis.index_evaluation import Unknown, evaluate
+from tile_core.compat.structural import identity
 from tile_core.compat.tvm import ir, tirx
 from tile_core.compat.types import Array, BufferVar, Expr, Var
 from tile_core.ir import nodes
@@ -53,7 +54,7 @@ class Fingerprint:
         if isinstance(e, ir.TensorLoad):
             return self.element(e, self.env)
         if isinstance(e, tirx.Var):
-            return self._name(e) if e in self.binds else _mixed("var", _text(f"{e.name} {id(e)}"))
+            return self._name(e) if e in self.binds else _mixed("var", _text(f"{e.name} {identity(e)}"))
         sides = choice_of(e)
         if sides is not None:
             return self._choice(*sides)

@@ -10,6 +10,7 @@ import numpy as np
 from tile_core.analysis.index_evaluation import Unknown, evaluate
 from tile_core.analysis.proofs import linear_parts
 from tile_core.analysis.uniformity import Varying
+from tile_core.compat.structural import identity
 from tile_core.compat.tvm import ir
 from tile_core.compat.types import Array, Call, Expr, Var
 from tile_core.ir import nodes
@@ -100,7 +101,7 @@ class Owners:
 
     def footprint(self, a: SharedAccess, cancelled: tuple[Var, ...], unit: int, absolute: bool) -> Any:
         """Return (addresses, lowest thread, highest thread) of an access; ``None`` if too many to enumerate."""
-        key = (id(a), *(id(v) for v in cancelled), unit, absolute)
+        key = (id(a), *map(identity, cancelled), unit, absolute)
         if key not in self.prints:
             self.kept.append(a)
             try:
