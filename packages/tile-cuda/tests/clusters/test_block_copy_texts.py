@@ -21,9 +21,6 @@ from tile_cuda.emulation.opcodes import Arch
 from .test_block_copies import ORDERS, TARGET, results, turned
 
 MEET = r" *barrier_cluster_(arrive_release|wait_acquire)\(\);\n"
-#: The model takes the fence of objects for one of all that a thread has written, so a mistake has neither; the first
-#: one, of the thread that has initialised the object, stays.
-FENCES = r" *fence_(?:proxy_async_shared_cta|mbarrier_init_release_cluster)\(\);\n"
 #: What is wrong -> the program, a pattern, what replaces it, and which of its matches; None: all.
 MUTANTS = {
     "no wait for the bytes": ("bulk", r" *mbarrier_wait_parity\(&arrived.*\n", "", None),
@@ -34,7 +31,7 @@ MUTANTS = {
     "a place between chunks": ("bulk", r"(complete_tx_bytes\()&R\[0\]", r"\1&R[1]", None),
     "the block itself": ("bulk", r"\(\(bx & 1\) \+ 1\) & 1", "(bx & 1)", None),
     "a block that is none": ("bulk", r"\(\(bx & 1\) \+ 1\) & 1", "2", None),
-    "no fence of the tile": ("bulk", FENCES, "", range(1, 9)),
+    "no fence of the tile": ("bulk", r" *fence_proxy_async_shared_cta\(\);\n", "", None),
     "a block that ends early": ("bulk", MEET, "", range(4, 6)),
     "blocks that have not begun": ("bulk", MEET, "", range(4)),
     "stores that nobody waits for": ("stores", MEET, "", range(4, 6)),

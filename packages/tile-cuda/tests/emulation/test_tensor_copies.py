@@ -74,12 +74,13 @@ def test_the_start_of_a_view_counts():
         ({"INIT": "init(full, 2); fence_init();"}, {"deadlock"}),
         ({"INIT": "fence_init();"}, {"phase"}),
         ({"INIT": "init(full, 0); fence_init();"}, {"phase"}),
-        (
-            {
-                "INIT": "to[5] = 1; init(full, 1); fence_init();",
-            },
-            None,
-        ),
+        # The fence of initialisations is of these alone, and of those before it that its own thread has made.
+        ({"INIT": "to[5] = 1; init(full, 1); fence_init();"}, {"race"}),
+        ({"INIT": "to[5] = 1; init(full, 1); fence_init(); fence_proxy();"}, None),
+        ({"INIT": "to[5] = 1; init(full, 1); fence_proxy();"}, None),
+        ({"INIT": "to[5] = 1; fence_proxy(); init(full, 1); fence_init();"}, None),
+        ({"INIT": "fence_init(); init(full, 1);"}, {"phase"}),
+        ({"INIT": "init(full, 1); } if (threadIdx.x == 1) { fence_init();"}, {"phase", "race"}),
         ({"INIT": "to[5] = 1; init(full, 1);"}, {"race", "phase"}),
         ({"AFTER": "to[0] = 1;"}, {"race"}),
     ],

@@ -213,12 +213,18 @@ static void signal(Operation* op) {
     }
 }
 
+// Whether the asynchronous proxy sees a phase barrier: a fence of the proxies stands behind its initialisation, or its
+// creator's fence of initialisations, and the operation behind that.
+static bool is_published(const Phase& phase, const Operation& op) {
+  if (clock_seen(op.seen[PUBLISHED], current->slot, phase.creator) >= phase.created) return true;
+  return phase.published && clock_seen(op.seen[GENERIC], current->slot, phase.creator) >= phase.published;
+}
+
 void async_signal(unsigned queue, Proxy proxy, Effect fn, const void* payload, size_t n, void* barrier, int64_t bytes) {
   if (barrier && !find_phase(barrier)) fail("phase", "an asynchronous operation on a phase barrier that was never initialised");
   Operation* op = issue(fn, payload, n, proxy);
   const Phase* phase = barrier ? find_phase(barrier) : nullptr;
-  if (phase && proxy == OTHER_PROXY && option(RACE) && option(PROXIES) &&
-      clock_seen(op->seen[PUBLISHED], current->slot, phase->creator) < phase->created)
+  if (phase && proxy == OTHER_PROXY && option(RACE) && option(PROXIES) && !is_published(*phase, *op))
     fail("phase", "an operation of the asynchronous proxy on a phase barrier whose initialisation no fence has made visible to it");
   op->queue = queue, op->barrier = barrier, op->signal = bytes;
   signal(op);

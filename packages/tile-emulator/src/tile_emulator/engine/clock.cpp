@@ -155,10 +155,6 @@ void synchronise(Fiber** who, unsigned n, Released (&r)[KINDS], bool everybody) 
   memory_barrier();
 }
 
-void fence_own() {
-  if (option(RACE) && option(PROXIES)) current->clock[PUBLISHED].own[0] = current->clock[GENERIC].own[0]++;
-}
-
 void fence_proxy() {
   if (!option(RACE) || !option(PROXIES)) return;
   Fiber* f = current;

@@ -130,7 +130,7 @@ struct Phase {
   void* address;
   unsigned expected, pending, number, component;
   unsigned creator;  // slot of the thread that initialised it, and its clock then
-  Clk created;
+  Clk created, published;  // and at its fence of initialisations, or 0
   long long bytes;
   Vec<Fiber*> waiting;
   Released released[KINDS];

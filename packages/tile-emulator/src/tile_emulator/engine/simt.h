@@ -152,7 +152,7 @@ void at_end(const char* (*check)());
 // effect in order. `barrier` null: nobody is told.
 void async_signal(unsigned queue, Proxy proxy, Effect fn, const void* payload, size_t n, void* barrier, int64_t bytes);
 void fence_proxy();
-void fence_own();  // the same of what the thread itself has written, and of nothing that others have
+void phases_publish();  // the initialisations by this thread become visible to it, and nothing else
 
 // Variables of the running thread that stand for registers of an asynchronous instruction: until the thread has waited
 // for the group that it belongs to, nobody else may write them, nor read those that it writes. `shape`: instructions of

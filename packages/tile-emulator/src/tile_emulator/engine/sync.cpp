@@ -221,6 +221,13 @@ void phase_init(void* p, unsigned arrivals) {
   phases.push(fresh);
 }
 
+void phases_publish() {
+  if (!option(RACE)) return;
+  Clk now = current->clock[GENERIC].own[0]++;
+  for (Phase* x : phases)
+    if (x->address && x->creator == current->slot && !x->published) x->published = now;
+}
+
 void phase_destroy(void* p) {
   Phase& x = phase_of(p, "the end");
   if (!x.waiting.empty()) fail("phase", "a phase barrier ends while threads wait at it");

@@ -64,7 +64,7 @@ SIMT_MODEL inline void mbarrier_arrive_after_copies(int, reg_r address) { simt::
 // What objects need that the thread has initialised, before the asynchronous proxy or other blocks use them.
 SIMT_MODEL inline void fence_mbarrier_init(int) {
   simt::fence(false);
-  simt::fence_own();
+  simt::phases_publish();
 }
 SIMT_MODEL inline void fence_proxy_async(int) { simt::fence_proxy(); }
 
