@@ -12,20 +12,29 @@ from __future__ import annotations
 from math import prod
 from typing import TYPE_CHECKING
 
+from tile_core.compat.tvm import tirx
+from tile_core.compat.types import Stmt
 from tile_core.dtypes import DTYPES
+from tile_core.ir import nodes
+from tile_core.ir.visit import StmtRewriter, collect
 from tile_core.lowering.variant import Reject
-from tile_core.ops.base import View
-from tile_core.simt.pipelining.clusters import ChosenCluster, Shared
-from tile_core.simt.pipelining.lasting import sums_of
+from tile_core.ops.base import View, is_op, with_attributes
+from tile_core.simt.notes import PIPELINE
+from tile_core.simt.pipelining.clusters import HALVES, ChosenCluster, Shared
+from tile_core.simt.pipelining.lasting import products_of, sums_of
 from tile_core.simt.pipelining.schedule import Each
 from tile_cuda.language import GROUP
-from tile_cuda.ops.gemm_tensor import asks
+from tile_cuda.ops.gemm_tensor import APART, asks
 from tile_cuda.ops.tensor_plan import LANES, MOST_COLUMNS
 from tile_cuda.target import TCGEN05, WARP
 
 if TYPE_CHECKING:
     from tile_core.context import Context
+    from tile_core.errors.base import Where
+    from tile_core.passes.spine import Plan
 
+_ABOUT = ("each block loads for itself", "its product is waited for", "blocks compute no product in pairs")
+"""How notes of a pipelined loop begin that say so."""
 LOADED_IN_A_CLOCK = 50
 """Bytes that TMA loads into the shared memory of a multiprocessor, measured on an H200 without multicast."""
 MULTIPLICATIONS_IN_A_CLOCK = 4096
@@ -43,13 +52,15 @@ four of them, which is not measured. Of more blocks that stay the last clusters 
 def choose_cluster(shared: Shared, ctx: Context) -> ChosenCluster | Reject:
     """Return the cluster of a product's blocks, or why each loads for itself."""
     option = ctx.options.clusters
-    if option == "never" and GROUP not in shared.product.attrs:
+    if option == "never" and GROUP not in shared.product.attrs and shared.offers:
         return Reject('the option clusters is "never"')
-    if option == "auto" and not ctx.capabilities.fact(TCGEN05):
+    if option == "auto" and not ctx.capabilities.fact(TCGEN05) and shared.offers:
         return Reject('on an H200 it was not faster; the option clusters="always" does it')
     count = option if isinstance(option, int) else PAIR
     if option == "pairs" or int(shared.product.attrs.get(GROUP, 1)) == PAIR:
         return _pairs(shared, ctx)
+    if not shared.offers:
+        return Reject(shared.because())
     offers = [o for o in shared.offers if prod(o.cluster) == count]
     if not offers:
         return Reject(f"no cluster of {count} blocks shares a tile along each of its axes")
@@ -61,6 +72,48 @@ def choose_cluster(shared: Shared, ctx: Context) -> ChosenCluster | Reject:
     each: Each = "warp" if shared.product.name == "gemm" else "thread"
     hold = HOLD_FOUR_OF_TENSOR_MEMORY if ctx.capabilities.fact(TCGEN05) else HOLD_FOUR
     return ChosenCluster(best, each, WARP, processors=hold if count > PAIR else 0)
+
+
+def explain_pairs(plan: Plan, ctx: Context) -> Plan:
+    """Say at products that ask for pairs of blocks why none compute them, as far as their loop's report does."""
+    asking = (s for s in collect(plan.body, tirx.Evaluate) if _is_apart(s))
+    return plan.replace(body=_Explain(plan).stmt(plan.body)) if any(asking) else plan
+
+
+class _Explain(StmtRewriter):
+    def __init__(self, plan: Plan) -> None:
+        self.reports = plan[PIPELINE].loops
+        self.clustered, self.several = "cluster" in plan.program.attrs, len(products_of(plan.body)) > 1
+        self.around: list[Where | None] = []
+
+    def visit_For(self, s: Stmt) -> Stmt:
+        self.around.append(nodes.where_of(s))
+        new = super().visit_For(s)
+        self.around.pop()
+        return new
+
+    def visit_Evaluate(self, s: Stmt) -> Stmt:
+        return with_attributes(s, {APART: self.reason()}) if _is_apart(s) else s
+
+    def reason(self) -> str:
+        """Return why blocks do not compute a product of the loops around it together."""
+        if self.clustered:
+            return "the program says itself which blocks are a cluster; launch them with T.Kernel"
+        if self.several:
+            return "it is not the only product of its block"
+        report = next((r for r in self.reports if r.where is not None and r.where in self.around), None)
+        if report is None:
+            return "it stands in no pipelined loop"
+        notes = [text for _, text in report.notes if text.startswith(_ABOUT)]
+        if report.reason:
+            return f"its loop is not pipelined: {report.reason}; two stages and two trips are the least"
+        return "; ".join(notes) or "its loop does more than copies and one product"
+
+
+def _is_apart(s: Stmt) -> bool:
+    """Whether a statement is a product that asks for pairs of blocks, and that none compute."""
+    attrs = dict(s.value.attrs or {}) if is_op(s) else {}
+    return GROUP in attrs and HALVES not in attrs
 
 
 def _pairs(shared: Shared, ctx: Context) -> ChosenCluster | Reject:
@@ -84,7 +137,8 @@ def _pairs(shared: Shared, ctx: Context) -> ChosenCluster | Reject:
     both = tuple(range(PAIR))
     best = next((o for o in shared.offers if prod(o.cluster) == PAIR and o.sets.get(b.buffer) == (both,)), None)
     if best is None:
-        return Reject(f"no two blocks beside each other copy the same part of {b.name}")
+        because = shared.because(b.buffer)
+        return Reject(f"no two blocks beside each other copy the same part of {b.name}{because and f': {because}'}")
     return ChosenCluster(best, halves=True)
 
 

@@ -24,7 +24,7 @@ from tile_cuda.elected import elect_issuers
 from tile_cuda.explicit_copies import begin_explicit_copies
 from tile_cuda.kernel_cost import tell_slow
 from tile_cuda.matrix_stores import store_matrices
-from tile_cuda.multicast import choose_cluster
+from tile_cuda.multicast import choose_cluster, explain_pairs
 from tile_cuda.ops.contiguous import can_copy_bytes
 from tile_cuda.ops.copy_async import can_copy as can_copy_chunks
 from tile_cuda.ops.copy_bulk import Blocks, can_copy_bulk
@@ -174,6 +174,8 @@ def pipeline(target: Target, spine: Spine) -> Spine:
     passes = passes.before("pipeline", Pass("explicit_copies", begin_explicit_copies, why))
     why = "after the pipeline, whose products last beyond trips; before places"
     passes = passes.after("pipeline", Pass("products", begin_products, why))
+    why = "after the pipeline, which says in its report why blocks do not compute a product together"
+    passes = passes.after("pipeline", Pass("pairs", explain_pairs, why))
     why = "after the pipeline, whose slots products read; before places"
     passes = passes.after("pipeline", Pass("tensor_memory", use_tensor_memory, why))
     why = "on registers, whose accesses are all to be seen; before barriers"

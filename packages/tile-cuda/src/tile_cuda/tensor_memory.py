@@ -18,7 +18,7 @@ from tile_core.compat.types import BufferVar, Stmt
 from tile_core.ir import calls, nodes
 from tile_core.ir.program import cluster_of
 from tile_core.ir.visit import collect, replace_for, role
-from tile_core.lowering.variant import Accept
+from tile_core.lowering.variant import Accept, Reject
 from tile_core.ops.base import COMPLETES, OpCall, View, is_op
 from tile_core.simt.notes import ARENA, BLOCK
 from tile_core.simt.pipelining.lasting import ISSUED, WAIT_USES, sums_of
@@ -28,7 +28,7 @@ from tile_cuda.language import PLACE_SUMS
 from tile_cuda.occupancy import bytes_of_share
 from tile_cuda.ops.gemm_scaled_tensor import TensorGemmScaled
 from tile_cuda.ops.gemm_sp_tensor import TensorGemmSp
-from tile_cuda.ops.gemm_tensor import FORCED, TensorGemm, asks
+from tile_cuda.ops.gemm_tensor import FORCED, WHOLE, TensorGemm, asks
 from tile_cuda.ops.move_sums import READ, WRITE
 from tile_cuda.ops.place_sums import PLACED, REFUSED
 from tile_cuda.ops.tensor_plan import ALL_COLUMNS, TensorPlan, allocated_columns
@@ -105,20 +105,32 @@ class _Allocate(Together):
             return self.frames[-1].given(s, View.of(s.value.args[0]))
         if is_op(s) and nodes.is_tile_call(s.value, PLACE_SUMS) and self.frames:
             return self.frames[-1].demand(s)
-        if not _asks(s, self.ctx) or self.apart or not self.frames:
+        if not _asks(s, self.ctx) or not self.frames:
             return s
-        call, frame, block = OpCall.decode(s), self.frames[-1], block_in(self.role, self.block)
-        # Sums of a fragment may have to move outside of a role. Products are counted by one group of threads.
-        if self.role is not None and (call.args[sums_of(call)].scope != MATRIX or not frame.takes(self.team)):
-            return s
-        if self.role is None and ISSUED not in call.attrs and not frame.takes(None):
-            return s
-        given = SimtCall(call.name, call.args, call.attrs, call.where, call.span, block=block)
-        variant = next(v for v in (TensorGemm(), TensorGemmSp(), TensorGemmScaled()) if v.op == call.name)
-        found = variant.plan(given) if isinstance(variant.fits(given, self.ctx), Accept) else None
-        if found is None:
+        call, frame = OpCall.decode(s), self.frames[-1]
+        found = self.planned(call, frame)
+        if isinstance(found, str):
+            line = "" if call.where is None else f"in line {call.where.line}, "
+            frame.refusals.setdefault(call.args[sums_of(call)].buffer, line + found)
             return s
         return frame.product(s, found)
+
+    def planned(self, call: OpCall, frame: _BlockColumns) -> TensorPlan | str:
+        """Return the plan of a product that asks for tensor memory, or why its sums are not there."""
+        if self.apart:
+            return "not all threads come to it"
+        # Sums of a fragment may have to move outside of a role. Products are counted by one group of threads.
+        if self.role is not None and call.args[sums_of(call)].scope != MATRIX:
+            return f"it stands in a role, and its sums are not divided{_because(call)}"
+        group = self.team if self.role is not None else None
+        if (self.role is not None or ISSUED not in call.attrs) and not frame.takes(group):
+            return "threads of another role, or the whole block, issue products too"
+        block = block_in(self.role, self.block)
+        given = SimtCall(call.name, call.args, call.attrs, call.where, call.span, block=block)
+        variant = next(v for v in (TensorGemm(), TensorGemmSp(), TensorGemmScaled()) if v.op == call.name)
+        answer = variant.fits(given, self.ctx)
+        found = variant.plan(given) if isinstance(answer, Accept) else None
+        return (answer.reason if isinstance(answer, Reject) else "it has no plan") if found is None else found
 
 
 class _BlockColumns:
@@ -131,6 +143,8 @@ class _BlockColumns:
         #: Whether one thread issues them for others, which say when they have read the sums.
         self.issued = False
         self.plans: list[TensorPlan] = []
+        #: By sums, why a product that adds to them is not in tensor memory.
+        self.refusals: dict[BufferVar, str] = {}
         #: Who issues products.
         self.groups: list[tuple[int, int] | None] = []
         self.demanded: list[BufferVar] = []
@@ -191,7 +205,11 @@ class _BlockColumns:
             more = {REFUSED: f"sums of {plan.total} are added, and {sums.name} has elements of {sums.dtype}"}
         elif plan is not None:
             wanted = sum({p.problem.c.buffer: p.columns for p in self.plans}.values())
-            more = {REFUSED: f"the block's sums take {wanted} columns beside its metadata, of {ALL_COLUMNS}"}
+            beside = max(self.plans, key=lambda p: p.metadata)
+            sets = f" and two sets of {beside.metadata} of {beside.beside}, in turns" if beside.metadata else ""
+            more = {REFUSED: f"the block takes {wanted} columns of sums{sets}; tensor memory has {ALL_COLUMNS}"}
+        elif sums.buffer in self.refusals:
+            more = {REFUSED: f"no product in tensor memory adds to {sums.name}: {self.refusals[sums.buffer]}"}
         new = type(call)(call.op, list(call.args), attrs={**dict(call.attrs), **more}, ret_ty=call.ty)
         return tirx.Evaluate(new, s.span)
 
@@ -242,6 +260,10 @@ class _BlockColumns:
             *(meeting if group > 1 else [calls.sync_threads()]), calls.only(_FIRST_WARP, freed),
             *([calls.only(_LEADER, nodes.seq(last))] if last else []),
         ])  # fmt: skip
+
+
+def _because(call: OpCall) -> str:
+    return f": {call.attrs[WHOLE]}" if WHOLE in call.attrs else ""
 
 
 def _named(base: str, names: set[str]) -> str:

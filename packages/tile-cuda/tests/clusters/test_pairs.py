@@ -71,14 +71,23 @@ def test_pairs_that_a_program_asks_for_are_right(sizes, block):
 
 
 @pytest.mark.parametrize(
-    "how",
-    [{"m": 384}, {"m": 128}, {"block": (128, 48, 64)}, {"twice": True}, {"where": "alone"}, {"cluster": (1, 2)},
-     {"k": 64}],
-)  # fmt: skip
-def test_what_cannot_be_a_pair_is_refused(how):
+    ("how", "rule"),
+    [
+        ({"m": 384}, "3 blocks along an axis of the grid are no clusters of 2"),
+        ({"m": 128}, "no blocks beside each other are known to copy the same part of B"),
+        ({"block": (128, 48, 64)}, "pairs of blocks have no 128 x 48 sums: rows are a multiple of 128, columns of 32"),
+        ({"twice": True}, "it is not the only product of its block"),
+        ({"where": "alone"}, "it stands in no pipelined loop"),
+        ({"cluster": (1, 2)}, "the program says itself which blocks are a cluster; launch them with T.Kernel"),
+        ({"k": 64}, "its loop is not pipelined: it has 1 iterations; two stages and two trips are the least"),
+    ],
+)
+def test_what_cannot_be_a_pair_is_refused(how, rule):
     sizes = {"m": 256, "n": 96, "k": 256, **how}
-    with pytest.raises(VariantRefused, match="no two blocks compute it together"):
+    with pytest.raises(VariantRefused, match="no two blocks compute it together") as caught:
         tile.compile(asked(**sizes), TARGET, runtime="emulator", options=BULK)
+    assert rule in str(caught.value)
+    assert "it has to be the only product" not in str(caught.value)
 
 
 def test_groups_are_one_or_two():
@@ -88,6 +97,31 @@ def test_groups_are_one_or_two():
         asked(256, 64, 256, group=1), TARGET, runtime="emulator", options={**BULK, "clusters": "never"}
     )
     assert "cta_group_2" not in kernel.source
+
+
+def test_the_report_speaks_of_the_operand_that_pairs_share():
+    """No block reads a tile that another one reads, and only B has to be the same."""
+    said_of = said(diagonal())
+    assert "are known to copy the same part of B" in said_of
+    assert "the same part of A" not in said_of
+    both = said(diagonal(), {**PAIRS, "clusters": "always"})
+    assert "the same part of A" in both
+
+
+def diagonal():
+    @T.prim_func
+    def main(A: T.Tensor((256, 256), "float16"), B: T.Tensor((128, 256), "float16"), C: T.Tensor((256, 64), "float32")):
+        with T.Kernel(2, threads=128) as bx:
+            A_s, B_s = T.alloc_shared((128, 64), "float16"), T.alloc_shared((64, 64), "float16")
+            C_l = T.alloc_fragment((128, 64), "float32")
+            T.clear(C_l)
+            for t in T.Pipelined(4, num_stages=3):
+                T.copy(A[bx * 128, t * 64], A_s)
+                T.copy(B[bx * 64, t * 64], B_s)
+                T.gemm(A_s, B_s, C_l, transpose_B=True)
+            T.copy(C_l, C[bx * 128, 0])
+
+    return main
 
 
 def test_the_report_names_the_rule():

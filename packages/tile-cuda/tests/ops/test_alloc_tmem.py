@@ -86,6 +86,51 @@ def test_what_cannot_stay_is_refused(kind, options, dtype, reason):
         tile.compile(program(kind, dtype=dtype), TARGET, runtime="emulator", options=options)
 
 
+def alone(m=128, n=64, k=64, threads=128, kind="forced", held=False):
+    @T.prim_func
+    def main(
+        A: T.Tensor((m, k), "float16"), B: T.Tensor((n, k), "float16"), C: T.Tensor((m, n), "float32"), x: T.int32
+    ):
+        with T.Kernel(1, threads=threads):
+            S, R = T.alloc_shared((m, k), "float16"), T.alloc_shared((n, k), "float16")
+            P, sums = T.alloc_fragment((m, k), "float16"), T.alloc_tmem((m, n), "float32")
+            T.copy(A, S)
+            T.copy(A, P)
+            T.copy(B, R)
+            T.clear(sums)
+            if kind == "branch":
+                if T.get_thread_binding(0) < x:
+                    T.tcgen05_gemm(S, R, sums, transpose_B=True)
+            elif kind == "plain":
+                T.gemm(S, R, sums, transpose_B=True)
+            else:
+                T.tcgen05_gemm(P if held else S, R, sums, transpose_B=True)
+            T.copy(sums, C)
+
+    return main
+
+
+@pytest.mark.parametrize(
+    ("how", "reason"),
+    [
+        ({"threads": 256}, "256 threads execute it; blocks of 128 move sums"),
+        ({"m": 64}, "M=64 is not a multiple of the atom 128; nearest legal: 128"),
+        ({"k": 24}, "K=24 is not a multiple of the atom 16; nearest legal: 16 or 32"),
+        ({"n": 272, "k": 16}, "272 columns are no multiple of 32, as more than 256 have to be: 256 and 288 are"),
+        ({"n": 208, "k": 320, "held": True},
+         "it takes 208 columns of sums and two sets of 160 of A, in turns; tensor memory has 512"),
+        ({"kind": "plain"}, 'T.tcgen05_gemm and its siblings do, and others with the option tcgen05="always"'),
+    ],
+)  # fmt: skip
+def test_the_demand_says_why_its_product_is_elsewhere(how, reason):
+    with pytest.raises(VariantRefused) as caught:
+        tile.compile(alone(**how), TARGET, runtime="emulator")
+    said = str(caught.value)
+    assert "no product in tensor memory adds to sums: " in said
+    assert reason in said
+    assert ("in line " in said) == (how != {"kind": "plain"})
+
+
 def many(columns):
     @T.prim_func
     def main(A: T.Tensor((128, 64), "float16"), C: T.Tensor((len(columns), 128, 208), "float32")):
@@ -105,7 +150,7 @@ def many(columns):
 def test_the_columns_of_a_block_are_counted():
     kernel = tile.compile(many((208, 208, 96)), TARGET, runtime="emulator")
     assert "shared_cta_b32(&tensor_columns[0], 512)" in kernel.source
-    with pytest.raises(VariantRefused, match="the block's sums take 528 columns beside its metadata, of 512"):
+    with pytest.raises(VariantRefused, match="the block takes 528 columns of sums; tensor memory has 512"):
         tile.compile(many((208, 208, 112)), TARGET, runtime="emulator")
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -112,6 +113,9 @@ def test_sparse_products_in_flight(trips):
     assert "C7" not in assemble(kernel.source, "sm_100a")
 
 
+SOURCE = Path(__file__).read_text().splitlines()
+
+
 def misused(kind):
     @T.prim_func
     def main(A: T.Tensor((128, 128), "float16"), C: T.Tensor((128, 128), "float32")):
@@ -163,6 +167,9 @@ def test_misuse_is_refused(kind, code, reason):
         tile.compile(misused(kind), TARGET, runtime="emulator")
     assert caught.value.code == code
     assert reason in str(caught.value)
+    if code == "K229":
+        line = next(n for n, text in enumerate(SOURCE, 1) if "transpose_B=True, mbar=done)" in text)
+        assert f"of line {line} may still be in flight" in str(caught.value)
 
 
 def of_two_kinds(kind, wait=False):

@@ -246,7 +246,7 @@ REFUSED = {
     "fnuz": ({"kind": ("float8_e4m3fnuz", E4M3, E8M0, 32)}, "no instruction multiplies float8_e4m3fnuz"),
     "256 threads": ({"threads": 256}, "256 threads execute it; blocks of 128 move sums"),
     "too many columns": ({"m": 256, "n": 272}, "256 x 272 sums take 544 columns of tensor memory, which has 512"),
-    "too many columns of scales": ({"m": 256, "n": 256}, "it takes 512 columns of sums and 32 of scales"),
+    "too many columns of scales": ({"m": 256, "n": 256}, "it takes 512 columns of sums and two sets of 16 of scales"),
     "K of half a step": ({"kind": MXFP4, "k": 64, "depth": 32}, "K=32 is not a multiple of the atom 64"),
 }  # fmt: skip
 

@@ -210,10 +210,12 @@ def barrier_complete(barriers: BufferVar, index: Expr, blocks: Expr | None = Non
     return _barrier("barrier_complete", barriers, index, "a", [] if blocks is None else [blocks])
 
 
-def in_flight(barriers: BufferVar, index: Expr, places: Sequence[tuple[BufferVar, Sequence[Expr]]]) -> Stmt:
+def in_flight(
+    barriers: BufferVar, index: Expr, places: Sequence[tuple[BufferVar, Sequence[Expr]]], span: Span
+) -> Stmt:  # fmt: skip
     """Return a note that instructions before it read tiles until a phase of a barrier object ends: it does nothing."""
     reads = [address(b, at, "r", ASYNC_PROXY, UNTIL_PHASE) for b, at in places]
-    return _barrier("in_flight", barriers, index, "a", reads)
+    return _barrier("in_flight", barriers, index, "a", reads, span)
 
 
 def barrier_wait(barriers: BufferVar, index: Expr, parity: Expr, span: Span = None) -> Stmt:

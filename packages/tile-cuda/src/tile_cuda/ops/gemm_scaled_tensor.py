@@ -32,7 +32,7 @@ from tile_cuda.ops.gemm_mma import HELD
 from tile_cuda.ops.gemm_tensor import TENSOR_SCALED, TensorProduct, TensorVariant
 from tile_cuda.ops.scale_copies import copies, is_copied, scale_layout
 from tile_cuda.ops.scale_words import PER_WORD, ScaleWords
-from tile_cuda.ops.tensor_plan import ALL_COLUMNS, GRAIN, LANES, TensorPlan
+from tile_cuda.ops.tensor_plan import GRAIN, LANES, TensorPlan
 from tile_cuda.ops.warpgroup_plan import CHUNK
 from tile_cuda.ptx.tensor import COPY, WORD_COUNTS, words_name
 from tile_cuda.resident_sums import MATRIX
@@ -71,14 +71,8 @@ class ScaledPlan(TensorPlan):
     block: int = 0
 
     @classmethod
-    def of(cls, call: SimtCall, sparse: bool = False) -> ScaledPlan | None:
-        """Return the plan; ``None`` if there is none."""
-        found = cls.wanted_by(call)
-        return found if found is None or (found.taken <= ALL_COLUMNS and not found.excess) else None
-
-    @classmethod
-    def wanted_by(cls, call: SimtCall) -> ScaledPlan | None:
-        """Return the plan even if it takes more columns than there are."""
+    def wanted_by(cls, call: SimtCall, sparse: bool = False) -> ScaledPlan | None:
+        """See `TensorPlan.wanted_by`."""
         problem, (scale, block) = Problem.of(call), scales_of(call)
         family = scaled_family(problem.types)
         if family is None or (family.bits, scale, block) not in KINDS:
@@ -114,9 +108,9 @@ class ScaledPlan(TensorPlan):
         return -(-self.words * sum(self.groups) // 2) * 2
 
     @property
-    def taken(self) -> int:
-        """All columns: of the sums, and of two sets of scales."""
-        return self.columns + 2 * self.metadata
+    def beside(self) -> str:
+        """See `TensorPlan.beside`."""
+        return "scales"
 
     def places(self) -> Iterator[tuple[int, int, int]]:
         """Yield A (0) or B (1), a word, and the group of 32 rows or columns of each column of scales."""
@@ -136,8 +130,8 @@ class ScaledPlan(TensorPlan):
         return types | scales | columns // 8 << 17 | LANES // 128 << 27
 
     def __str__(self) -> str:
-        of = f"{self.metadata} more columns"
-        return f"{super().__str__()}; scales in {of}, {self.vector} of {PER_WORD} at a time"
+        of = f"{self.metadata} more columns, or as many others in turns"
+        return f"{super().__str__()}; scales in {of}; {self.vector} of {PER_WORD} at a time"
 
 
 class TensorGemmScaled(TensorVariant):
@@ -167,11 +161,11 @@ class TensorGemmScaled(TensorVariant):
         outside = next((v for v in (call.args[1], call.args[3]) if v.scope != "shared"), None)
         if outside is not None:
             return f"{outside.name} is not in shared memory"
-        plan = ScaledPlan.wanted_by(call)
-        if plan is not None and plan.columns <= ALL_COLUMNS < plan.taken:
-            scales = f"{2 * plan.metadata} of scales, half of them for the next product"
-            return f"it takes {plan.columns} columns of sums and {scales}; tensor memory has {ALL_COLUMNS}"
         return super().refuses(call)
+
+    def wanted(self, call: SimtCall) -> ScaledPlan | None:
+        """See `ScaledPlan.wanted_by`."""
+        return ScaledPlan.wanted_by(call)
 
     def layouts(self, call: SimtCall, ctx: Context) -> Mapping[int, LayoutMap]:
         """Also return the layouts of scales that are copied."""
@@ -185,6 +179,7 @@ class TensorGemmScaled(TensorVariant):
     def plan(self, call: SimtCall) -> ScaledPlan | None:
         """See `ScaledPlan.of`."""
         found = ScaledPlan.of(call)
+        assert found is None or isinstance(found, ScaledPlan)
         return None if found is None or not all(found.swizzle(r) for r in (0, 1)) else found
 
     def statement(self, plan: TensorPlan, call: SimtCall) -> Stmt:

@@ -62,6 +62,8 @@ if TYPE_CHECKING:
 TENSOR, TENSOR_SP, TENSOR_SCALED = "cuda.tcgen05", "cuda.tcgen05.sp", "cuda.tcgen05.block_scale"
 #: Attribute of a product: why its sums are not divided (`tile_cuda.divided_sums`).
 WHOLE = "whole"
+#: Attribute of a product that asks for pairs of blocks: why none compute it (`tile_cuda.multicast`).
+APART = "apart"
 _PAIRED = (
     "it has to be the only product of a pipelined loop at the top of a T.Kernel, of bulk copies, with an even number "
     "of blocks that read the same tile of B, and of a multiple of 32 columns, at most 256"
@@ -91,7 +93,7 @@ class TensorVariant(MatrixVariant):
         """Accept what asks for it, or what the options say, if it has been given columns of tensor memory."""
         answer = self.fits(call, ctx)
         if isinstance(answer, Accept) and GROUP in call.attrs and HALVES not in call.attrs:
-            return Reject(f"no two blocks compute it together: {_PAIRED}")
+            return Reject(f"no two blocks compute it together: {call.attrs.get(APART, _PAIRED)}")
         if isinstance(answer, Accept) and added(call) is None:
             because = f": {call.attrs[WHOLE]}" if WHOLE in call.attrs else ""
             where = "a branch that not all threads take, or in a role that is no warpgroup of its own with divided sums"
@@ -124,6 +126,9 @@ class TensorVariant(MatrixVariant):
             return (
                 f"{problem.n} columns are no multiple of {WIDTH}, as more than {MOST_COLUMNS} have to be: {legal} are"
             )
+        plan = self.wanted(call)
+        if plan is not None and plan.taken > ALL_COLUMNS:
+            return f"it takes {plan.needs}; tensor memory has {ALL_COLUMNS}"
         if columns > MOST_REGISTERS and problem.c.scope != MATRIX:
             because = f", and they are not read in pieces: {call.attrs[WHOLE]}" if WHOLE in call.attrs else ""
             sums = f"{problem.m} x {problem.n} sums"
@@ -139,6 +144,10 @@ class TensorVariant(MatrixVariant):
             if turned and view.dtype not in ("float16", "bfloat16"):
                 return f"elements of {view.dtype} are adjacent along K only: {view.name} would have to be {fit}"
         return ""
+
+    def wanted(self, call: SimtCall) -> TensorPlan | None:
+        """See `TensorPlan.wanted_by`."""
+        return TensorPlan.wanted_by(call, self.sparse)
 
     def plan(self, call: SimtCall) -> TensorPlan | None:
         """See `TensorPlan.of`."""
@@ -360,7 +369,7 @@ class TensorProduct(RegisterProduct[TensorPlan]):
         """Return the arrival at a barrier of the program, with what is read until then."""
         object_ = address(barrier.buffer, list(barrier.mins), "a", calls.ASYNC_PROXY)
         reads = [(v.buffer, v.mins) for v in (self.plan.problem.a, self.plan.problem.b) if v.scope == "shared"]
-        note = [calls.in_flight(barrier.buffer, barrier.mins[0], reads)] if lasts else []
+        note = [calls.in_flight(barrier.buffer, barrier.mins[0], reads, self.call.span)] if lasts else []
         return [*self.committed(object_), *note]
 
     def column(self, at: int) -> Expr:

@@ -30,8 +30,9 @@ class PlaceSums(SimtVariant):
         """Accept sums that have columns of their own."""
         if PLACED in call.attrs:
             return Accept(note=str(call.attrs[PLACED]))
-        name = call.args[0].name
-        return Reject(str(call.attrs.get(REFUSED, f"no product in tensor memory adds to {name}")))
+        how = 'T.tcgen05_gemm and its siblings do, and others with the option tcgen05="always"'
+        none = f"no product in tensor memory adds to {call.args[0].name}: {how}"
+        return Reject(str(call.attrs.get(REFUSED, none)))
 
     def lower(self, call: SimtCall, ctx: Context) -> Stmt:
         """Return a mark: products that found another way in the end leave its demand unmet."""

@@ -57,6 +57,12 @@ class TensorPlan(WarpgroupPlan):
     @classmethod
     def of(cls, call: SimtCall, sparse: bool = False) -> TensorPlan | None:
         """Return the plan; ``None`` if there is none."""
+        found = cls.wanted_by(call, sparse)
+        return None if found is None or found.excess or found.taken > ALL_COLUMNS else found
+
+    @classmethod
+    def wanted_by(cls, call: SimtCall, sparse: bool = False) -> TensorPlan | None:
+        """Return the plan even if it takes more registers or columns than there are."""
         problem = Problem.of(call)
         chosen = family_of(problem.types, sparse)
         # One thread that issues for others needs none beside it.
@@ -65,8 +71,7 @@ class TensorPlan(WarpgroupPlan):
             return None
         tiles = WarpPartition(1, 1, problem.m // LANES, problem.n // GRAIN)
         cluster = tuple(int(n) for n in call.attrs.get(HALVES, ()))
-        found = cls(problem, tiles, WARPGROUP, chosen, cluster=cluster)
-        return None if found.excess or found.columns + 2 * found.metadata > ALL_COLUMNS else found
+        return cls(problem, tiles, WARPGROUP, chosen, cluster=cluster)
 
     @property
     def group(self) -> int:
@@ -115,6 +120,22 @@ class TensorPlan(WarpgroupPlan):
     def metadata(self) -> int:
         """Columns of tensor memory behind those of the sums that the metadata of a sparse A takes, or A itself."""
         return self.split.atoms_m * self.row_metadata
+
+    @property
+    def taken(self) -> int:
+        """All columns: of the sums, and of two sets of what is beside them, of which the product before reads one."""
+        return self.columns + 2 * self.metadata
+
+    @property
+    def beside(self) -> str:
+        """What is in the columns beside those of the sums."""
+        return "A" if self.holds_a else "metadata"
+
+    @property
+    def needs(self) -> str:
+        """The columns in words."""
+        more = f" and two sets of {self.metadata} of {self.beside}, in turns" if self.metadata else ""
+        return f"{self.columns} columns of sums{more}"
 
     @property
     def instruction(self) -> MatrixInstruction:
@@ -176,9 +197,9 @@ class TensorPlan(WarpgroupPlan):
     def __str__(self) -> str:
         by = [f"{'AB'[r]} by descriptor, swizzle {self.swizzle(r)} bytes" for r in self.described]
         if self.holds_a:
-            by.insert(0, f"A by registers (tcgen05.st) in {self.metadata} more columns")
+            by.insert(0, f"A by registers (tcgen05.st) in {self.metadata} more columns, or as many others in turns")
         if self.family.sparse:
-            by.append(f"metadata by registers (tcgen05.st) in {self.metadata} more columns")
+            by.append(f"metadata by registers (tcgen05.st) in {self.metadata} more columns, or others in turns")
         by += ["256 rows, of which another block has half, and half of the columns of B"] if self.cluster else []
         name = product_name(self.kind, self.family.sparse, self.holds_a, self.group)
         return (

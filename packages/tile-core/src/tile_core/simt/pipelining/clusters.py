@@ -73,7 +73,9 @@ class Shared:
     alone
         Whether it is the block's only product, and its B is used by nothing else.
     offers
-        The clusters that there can be, at least one.
+        The clusters that there can be.
+    reasons
+        Why there are no others: a buffer whose copies do not allow it, or ``None``, and why.
     """
 
     threads: int
@@ -82,6 +84,12 @@ class Shared:
     product: Any
     alone: bool
     offers: Sequence[ClusterOffer]
+    reasons: Sequence[tuple[Any, str]] = ()
+
+    def because(self, buffer: Any = None) -> str:
+        """Return why there are no other clusters, of what concerns all buffers or only one."""
+        mine = (why for b, why in self.reasons if b is None or buffer is None or b.same_as(buffer))
+        return "; ".join(dict.fromkeys(mine))
 
 
 @dataclass(frozen=True)
@@ -240,10 +248,8 @@ def together_of(
     reason = not_alike(grid, loop, known)
     if reason:
         return reason
-    offers, reason = offers_of(grid, copies, sizes, known, clustering.most, can_copy)
-    if not offers:
-        return reason
-    answer = clustering.choose(Shared(threads, stages, sum(sizes.values()), product, alone, offers))
+    offers, reasons = offers_of(grid, copies, sizes, known, clustering.most, can_copy)
+    answer = clustering.choose(Shared(threads, stages, sum(sizes.values()), product, alone, offers, reasons))
     return answer.reason if isinstance(answer, Reject) else answer
 
 
@@ -280,8 +286,8 @@ def not_alike(grid: Mapping[int, Stmt], loop: Stmt, known: InCluster) -> str:
 def offers_of(
     grid: Mapping[int, Stmt], copies: Sequence[Candidate], sizes: Mapping[Any, int], known: InCluster, most: int,
     can_copy: CanCopy,
-) -> tuple[list[ClusterOffer], str]:  # fmt: skip
-    """Return the clusters whose blocks can bring tiles together, and why there is none.
+) -> tuple[list[ClusterOffer], list[tuple[Any, str]]]:  # fmt: skip
+    """Return the clusters whose blocks can bring tiles together, and why there are no others: see `Shared.reasons`.
 
     Parameters
     ----------
@@ -293,7 +299,7 @@ def offers_of(
         Whether a copy that is marked can be made so.
     """
     found: list[ClusterOffer] = []
-    reasons: list[str] = []
+    reasons: list[tuple[Any, str]] = []
     extents = [nodes.as_int(grid[axis].extent) if axis in grid else 1 for axis in range(3)]
     for cluster in SHAPES:
         reason = "" if prod(cluster) <= most else f"a cluster has at most {most} blocks"
@@ -303,7 +309,7 @@ def offers_of(
             elif size > 1 and int(extent) % size:
                 reason = f"{extent} blocks along an axis of the grid are no clusters of {size}"
         if reason:
-            reasons.append(reason)
+            reasons.append((None, reason))
             continue
         sets: dict[Any, Sets] = {}
         for c in copies:
@@ -311,11 +317,11 @@ def offers_of(
             if made:
                 sets[c.buffer] = made
             else:
-                reasons.append(why)
+                reasons.append((c.buffer, why))
         loaded = sum(n // len(sets[b][0]) if b in sets else n for b, n in sizes.items())
         if sets and all(loaded < o.loaded for o in found if prod(o.cluster) < prod(cluster)):
             found.append(ClusterOffer(cluster, sets, loaded))
-    return found, "; ".join(dict.fromkeys(reasons))
+    return found, reasons
 
 
 def _sets(c: Candidate, cluster: tuple[int, int, int], known: InCluster, can_copy: CanCopy) -> tuple[Sets, str]:
