@@ -82,6 +82,7 @@ def task_of(
 def measure(task: Task) -> Measured:
     """Compile a configuration, compare its results with the program's meaning, and time it while nothing else is."""
     from tile_core.compiler import compile as compile_program
+    from tile_core.ops.held_codes import held_codes
     from tile_core.runtime.kernel import there
     from tile_core.runtime.turns import alone, among_others
     from tile_core.runtime.verify import random_arguments
@@ -91,7 +92,7 @@ def measure(task: Task) -> Measured:
         with contextlib.nullcontext() if task.timed_by_device else among_others(task.device):
             kernel = compile_program(task.program, task.target, task.out_idx, task.options)
             device = getattr(kernel.adapter, "device_name", str)()
-            given = task.values or random_arguments(kernel.signature, seed=0)
+            given = task.values or random_arguments(kernel.signature, 0, held_codes(task.program))
             values = [there(kernel.adapter, v) if hasattr(v, "shape") else v for v in given]
             if task.how.check:
                 kernel.verify(*values)

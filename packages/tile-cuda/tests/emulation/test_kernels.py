@@ -66,7 +66,7 @@ FAULTS = [
     Fault("metadata of the other half of K", S, "s / 16 + q", "s / 16 + 1 - q"),
     Fault("metadata that is no metadata", S, "mma_sp(c[j], a, b, c[j], meta)", "mma_sp(c[j], a, b, c[j], meta & 0xfffffff0u)",
           ("metadata",), words="must increase"),
-    Fault("a selector that does not exist", S, "%16, 0x0;", "%16, 0x2;", ("metadata",), words="selector"),
+    Fault("a selector that does not exist", S, "%16, 0x0;", "%16, 0x2;", ("selector",)),
     Fault("a selector of lanes with the same metadata's other half", S, "q = lane % 2", "q = lane / 2 % 2"),
     Fault("no barrier before staging", S, "s += 32) {\n    __syncthreads();", "s += 32) {", ("race",), "early"),
     Fault("no barrier after staging", S, "    __syncthreads();\n    unsigned", "    unsigned", ("race",), "early"),

@@ -31,6 +31,11 @@ Completion = Literal["early", "late"]
 _BETWEEN_BLOCKS = (
     "let each block write elements of its own, combine with T.atomic_add and its siblings, or use a second launch; "
 )
+_METADATA = {
+    "advice": "make metadata with sparse.compress, the two indices of a group increase: verify() of the kernel for the "
+    "CPU names an illegal word; ",
+    "cause": "that does",
+}
 CHECKS = ("bounds", "race", "uninit", "align")
 
 # Options of engine/core.h.
@@ -103,8 +108,10 @@ class RunResult:
         if self.reports:
             shown = "\n".join(str(report) for report in self.reports)
             where = next((r.where for r in self.reports if r.where is not None), None)
-            advice = _BETWEEN_BLOCKS if "by another block" in shown else ""
-            raise FaultFound(kernel=kernel, count=len(self.reports), reports=shown, advice=advice, where=where)
+            facts = {"advice": _BETWEEN_BLOCKS} if "by another block" in shown else {}
+            if any(report.kind == "metadata" for report in self.reports):
+                facts = _METADATA
+            raise FaultFound(kernel=kernel, count=len(self.reports), reports=shown, where=where, **facts)
         return self
 
 

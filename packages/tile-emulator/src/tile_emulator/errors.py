@@ -73,8 +73,8 @@ class FaultFound(KernelError):
 
     code = "K480"
     template = "{kernel}: emulation found {count} fault(s):\n{reports}"
-    remedy = "{advice}if your kernel's own accesses do not explain it, it is a defect of the backend: please report it"
-    usual = MappingProxyType({"advice": ""})
+    remedy = "{advice}if {cause} not explain it, it is a defect of the backend: please report it"
+    usual = MappingProxyType({"advice": "", "cause": "your kernel's own accesses do"})
 
 
 class BadArguments(KernelError):

@@ -31,6 +31,8 @@ KINDS = {
     "collective": "wrong use of a collective operation",
     "cluster": "wrong use of a cluster",
     "phase": "wrong use of a phase barrier",
+    "metadata": "illegal metadata of a sparse product",
+    "selector": "wrong choice of metadata",
     "async": "wrong use of an asynchronous operation",
     "timeout": "time limit",
     "memory": "memory limit",

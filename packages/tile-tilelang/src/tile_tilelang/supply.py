@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import enum
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from tile_core.abi.signature import Signature
@@ -46,11 +46,19 @@ def inputs_of(kernel: Kernel, supply: TensorSupplyType = TensorSupplyType.Auto, 
     BadCall
         If an input is a number, or its shape has symbols.
     """
-    return tuple(there_for(kernel, v) for v in numbers_of(kernel.signature, supply, seed))
+    from tile_core.ops.held_codes import held_codes
+
+    made = numbers_of(kernel.signature, supply, seed, held_codes(kernel.program))
+    return tuple(there_for(kernel, v) for v in made)
 
 
-def numbers_of(signature: Signature, supply: TensorSupplyType = TensorSupplyType.Auto, seed: int = 0) -> list[Array]:
-    """Return the same as NumPy arrays.
+def numbers_of(
+    signature: Signature,
+    supply: TensorSupplyType = TensorSupplyType.Auto,
+    seed: int = 0,
+    held: Mapping[str, str] | None = None,
+) -> list[Array]:
+    """Return the same as NumPy arrays; words that ``held`` names are legal whatever the supply (see ``held_codes``).
 
     Raises
     ------
@@ -64,7 +72,7 @@ def numbers_of(signature: Signature, supply: TensorSupplyType = TensorSupplyType
             instead="leave it out",
         )  # fmt: skip
     try:
-        values = random_arguments(signature, seed)
+        values = random_arguments(signature, seed, held or {})
     except MissingArgument:
         names = [signature.params[i].name for i in signature.inputs]
         raise BadCall(
@@ -72,7 +80,7 @@ def numbers_of(signature: Signature, supply: TensorSupplyType = TensorSupplyType
             expected="given: an input is a number, or its shape has symbols",
             instead=f"pass input_tensors=[{', '.join(names)}]",
         ) from None  # fmt: skip
-    return _supplied(signature, values, supply, seed)
+    return _supplied(signature, values, supply, seed, held or {})
 
 
 def host(array: Any) -> Any:
@@ -86,7 +94,9 @@ def host(array: Any) -> Any:
     return np.asarray(array).astype("float64")
 
 
-def _supplied(signature: Signature, values: Sequence[Array], supply: TensorSupplyType, seed: int) -> list[Array]:
+def _supplied(
+    signature: Signature, values: Sequence[Array], supply: TensorSupplyType, seed: int, held: Mapping[str, str]
+) -> list[Array]:
     import numpy as np
 
     rng = np.random.default_rng(seed)
@@ -99,8 +109,9 @@ def _supplied(signature: Signature, values: Sequence[Array], supply: TensorSuppl
     make = kinds.get(supply)
     found = []
     for position, value in zip(signature.inputs, values, strict=True):
-        kind = dtype(signature.params[position].dtype)
-        plain = make is None or kind.is_packed
+        param = signature.params[position]
+        kind = dtype(param.dtype)
+        plain = make is None or kind.is_packed or param.name in held
         made = value if make is None or plain else make(value.shape)
         found.append(made if plain else (np.abs(made) if kind.kind == "uint" else made).astype(value.dtype))
     return found

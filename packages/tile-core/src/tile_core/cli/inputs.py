@@ -33,7 +33,9 @@ class Inputs:
     sizes: dict[str, int]
 
 
-def make_inputs(signature: Signature, given: Mapping[str, object], seed: int) -> Inputs:
+def make_inputs(
+    signature: Signature, given: Mapping[str, object], seed: int, held: Mapping[str, str] | None = None
+) -> Inputs:
     """Make random arrays, with the given sizes and scalars.
 
     Parameters
@@ -44,6 +46,8 @@ def make_inputs(signature: Signature, given: Mapping[str, object], seed: int) ->
         Values of symbolic sizes and scalar parameters by name; sizes without one are ``DEFAULT_SIZE``.
     seed
         Of the random numbers.
+    held
+        What the words of parameters stand for, see ``held_codes``: their elements are legal.
 
     Raises
     ------
@@ -55,7 +59,7 @@ def make_inputs(signature: Signature, given: Mapping[str, object], seed: int) ->
         if name not in signature.symbols and name not in scalars:
             refuse_argument(signature.name, name, (*signature.symbols, *scalars))
     sizes = {s: _size(s, given.get(s, DEFAULT_SIZE)) for s in signature.symbols}
-    return Inputs(tuple(_value(signature, p, given, sizes, seed) for p in _inputs(signature)), sizes)
+    return Inputs(tuple(_value(signature, p, given, sizes, seed, held or {}) for p in _inputs(signature)), sizes)
 
 
 def _inputs(signature: Signature) -> list[tuple[int, Param]]:
@@ -69,7 +73,12 @@ def _size(name: str, value: object) -> int:
 
 
 def _value(
-    signature: Signature, entry: tuple[int, Param], given: Mapping[str, object], sizes: Mapping[str, int], seed: int
+    signature: Signature,
+    entry: tuple[int, Param],
+    given: Mapping[str, object],
+    sizes: Mapping[str, int],
+    seed: int,
+    held: Mapping[str, str],
 ) -> Argument:
     position, param = entry
     if param.kind == "pointer":
@@ -85,7 +94,7 @@ def _value(
     if any(extent is None or extent < 0 for extent in shape):
         raise NoInputs(kernel=signature.name, name=param.name, reason=f"its shape is {shape}")
     alone = Signature(signature.name, (replace(param, shape=tuple(e for e in shape if e is not None)),))
-    return random_arguments(alone, seed + position)[0]
+    return random_arguments(alone, seed + position, held)[0]
 
 
 def _scalar(param: Param, value: object) -> float:

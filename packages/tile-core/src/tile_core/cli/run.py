@@ -34,6 +34,7 @@ def run_file(
     import tile_core as tile
     from tile_core.cli.inputs import make_inputs
     from tile_core.cli.source import find
+    from tile_core.ops.held_codes import held_codes
     from tile_core.plugins.manager import installed
     from tile_core.runtime.bench import time_text
 
@@ -41,7 +42,7 @@ def run_file(
     options = read_options(option) or found.options_for(installed().resolve_target(target))
     with console(stderr=True).status("compiling"):
         kernel = tile.compile(found.program, target, out_idx=found.out_idx, options=options, runtime=runtime)
-    inputs = make_inputs(kernel.signature, found.rest or {}, seed)
+    inputs = make_inputs(kernel.signature, found.rest or {}, seed, held_codes(found.program))
     inputs = replace(inputs, values=_moved(kernel, inputs.values))
     with console(stderr=True).status("verifying"):
         report = kernel.verify(*inputs.values, seed=seed)

@@ -35,6 +35,17 @@ class DataRace(ExecutionError):
     remedy = "{advice}"
 
 
+class IllegalMetadata(ExecutionError):
+    """Metadata of ``T.gemm_sp`` that matrix instructions do not define."""
+
+    code = "K444"
+    template = (
+        "{place}: metadata {bits} of group {group} of row {row} of A_sparse's tile says that {found} of its elements "
+        "{first} to {last} along K are kept"
+    )
+    remedy = "make metadata with sparse.compress: the two indices of a group increase; 0 is for a group of zeros only"
+
+
 class NoReferenceMeaning(UnsupportedError):
     """The reference does not know what an operation of a backend means."""
 

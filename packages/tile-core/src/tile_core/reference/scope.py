@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from tile_core.compat.tvm import ir
-from tile_core.compat.types import Array, BufferVar, Stmt, Var
+from tile_core.compat.types import Array, BufferVar, Operand, Stmt, Var
 from tile_core.errors import Where
 from tile_core.errors.execution import NoReferenceMeaning
 from tile_core.ir import nodes
 from tile_core.ir.program import Program
 from tile_core.ir.visit import collect
 from tile_core.ir.warp import WARP_CALLS
+from tile_core.ops.base import View
+from tile_core.ops.held_codes import Flow
 from tile_core.reference.elements import holder
 from tile_core.reference.state import State
 
@@ -62,6 +64,7 @@ class CompileScope:
         self.where: Where | None = program.where
         self.reads: set[int] = set()
         self.threads = uses_threads(program.func.body)
+        self._program = program
         self.symbols = {name: self.define(v) for name, v in program.symbols.items()}
         self._reducers = {str(k): str(v["op"]) for k, v in program.reducers.items()}
 
@@ -98,6 +101,14 @@ class CompileScope:
     def buffer(self, buffer: BufferVar) -> int:
         """Return the number of a buffer that is defined."""
         return self.buffers[buffer]
+
+    def origins(self, operand: Operand) -> list[tuple[str, int]]:
+        """Return the parameters whose elements reach an operand, with their numbers."""
+        assert isinstance(operand, View)
+        program = self._program
+        reaching = set(Flow(program.func.body).sources(operand))
+        own = zip(program.func.params, program.params, strict=True)
+        return [(p.name, self.buffers[v]) for v, p in own if p.kind == "tensor" and str(v.name) in reaching]
 
     def sharing(self, numbers: Iterable[int]) -> frozenset[int]:
         """Return the numbers of all buffers that show the storage of one of ``numbers``."""

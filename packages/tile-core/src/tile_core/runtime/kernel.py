@@ -210,7 +210,10 @@ class Kernel:
         seed = count_of("verify", "seed", seed, 0)
         binder = self._binder_for(runtime)
         if not args and not kwargs:
-            args = tuple(there(binder.adapter, value) for value in random_arguments(self.signature, seed))
+            from tile_core.ops.held_codes import held_codes
+
+            made = random_arguments(self.signature, seed, held_codes(self.program))
+            args = tuple(there(binder.adapter, value) for value in made)
         bound = binder.bind(*args, **kwargs)
         return VerifyReport(self.name, self._verified(binder, bound, reference, rtol, atol))
 

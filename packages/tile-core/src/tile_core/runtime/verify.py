@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from tile_core.abi.adapter import HOST_DEVICE
@@ -25,6 +27,7 @@ _TOLERANCES = {
 _NARROW_TOLERANCE = (0.13, 0.02)  # one unit in the last place of three mantissa bits
 
 
+_NOTHING: Mapping[str, str] = MappingProxyType({})
 #: How many times the change of a shaken sum another order of additions may make.
 _ORDERS = 4.0
 
@@ -176,8 +179,17 @@ def poison(value: Array, param: Param) -> None:
         fill(byte)
 
 
-def random_arguments(signature: Signature, seed: int) -> tuple[Array, ...]:
+def random_arguments(signature: Signature, seed: int, held: Mapping[str, str] = _NOTHING) -> tuple[Array, ...]:
     """Random NumPy inputs for a kernel whose inputs are all arrays of constant shape.
+
+    Parameters
+    ----------
+    signature
+        Of the kernel.
+    seed
+        Of the random numbers.
+    held
+        What the words of parameters stand for, see ``held_codes``: their elements are legal.
 
     Raises
     ------
@@ -197,7 +209,8 @@ def random_arguments(signature: Signature, seed: int) -> tuple[Array, ...]:
                 usage=signature.usage.replace(signature.name, f"{signature.name}.verify"),
             )  # fmt: skip
         extents = [e for e in shape if e is not None]
-        values.append(_random(rng, param, extents))
+        code = held.get(param.name)
+        values.append(_random(rng, param, extents) if code is None else _codes(rng, param, extents, code))
     return tuple(values)
 
 
@@ -214,6 +227,25 @@ def _random(rng: np.random.Generator, param: Param, shape: Sequence[int]) -> Arr
     if kind.kind == "bool":
         return rng.integers(0, 2, shape).astype(bool)
     return rng.integers(-8 if kind.kind == "int" else 0, 8, shape).astype(kind.numpy())
+
+
+def _codes(rng: np.random.Generator, param: Param, shape: Sequence[int], held: str) -> Array:
+    """Return words of metadata, or of codes of a narrow float."""
+    import numpy as np
+
+    from tile_core.ops.held_codes import LEGAL_NIBBLES
+
+    word = dtype(param.dtype).numpy()
+    size = math.prod(shape) * word.itemsize
+    legal = LEGAL_NIBBLES.get(held)
+    if legal is not None:  # in any layout, as all words are legal
+        nibbles = rng.choice(np.array(legal, np.uint8), (size, 2))
+        codes = nibbles[:, 0] | nibbles[:, 1] << 4
+    else:
+        kind = dtype(held)
+        numbers = rng.integers(0, 256, size, dtype=np.uint8) if kind.is_packed else rng.standard_normal(size)
+        codes = numbers if kind.is_packed else numbers.astype(kind.numpy()).view(np.uint8)
+    return np.ascontiguousarray(codes).view(word).reshape(shape)
 
 
 def _values(array: Array, param: Param) -> Array:

@@ -56,6 +56,8 @@ def compile_op(s: Stmt, scope: CompileScope) -> Statement:
     if name in COUNTED or COMPLETES in call.attrs:
         # A barrier that counts its bytes, or at which it arrives, changes nothing.
         call = replace(call, args=call.args[: (COUNTED | COMPLETED)[name]])
+    if name == "gemm_sp":
+        call = replace(call, attrs={**call.attrs, "origins": scope.origins(call.args[1])})
     return _Op(call, scope).run
 
 

@@ -9,6 +9,7 @@ import numpy as np
 from tile_core.compat.types import Array
 from tile_core.dtypes import DTYPES
 from tile_core.reference.elements import convert, decode
+from tile_core.reference.ops.metadata import matrix_dims, refuse_illegal
 
 if TYPE_CHECKING:
     from tile_core.reference.ops.operands import BoundCall
@@ -31,10 +32,12 @@ def gemm_sp(call: BoundCall) -> None:
     left = _matrix(a, a.read(), bool(call.attrs["transpose_A"]))
     codes = _matrix(e, e.read(), bool(call.attrs["transpose_E"]))
     right = _matrix(b, b.read(), bool(call.attrs["transpose_B"]))
-    kept = _kept(codes, DTYPES[e.dtype].bits // 4, int(call.attrs["group"]))[:, : left.shape[1]]
-    values = _wide(left, a.dtype)
+    group, values = int(call.attrs["group"]), _wide(left, a.dtype)
+    nibbles = _nibbles(codes, DTYPES[e.dtype].bits // 4)
+    refuse_illegal(call, codes, nibbles, values, group)
+    kept = _kept(nibbles, group)
     dense = np.zeros((left.shape[0], right.shape[0]), values.dtype)
-    # Metadata may name an index twice: both values count.
+    # Values of a group of zeros may have one place.
     np.add.at(dense, (np.arange(len(dense))[:, None], kept), values)
     _accumulate(c, dense, _wide(right, b.dtype), bool(clear))
 
@@ -63,25 +66,24 @@ def _elements(x: MemoryRegion, dtype: str, turned: bool) -> Array:
     return matrix.T if turned else matrix
 
 
-def _kept(words: Array, per: int, group: int) -> Array:
-    """Return for each stored element of a row its column."""
+def _nibbles(words: Array, per: int) -> Array:
+    """Return for each group of a row its metadata."""
     shifts = 4 * np.arange(per, dtype=np.int64)
-    nibbles = (words.astype(np.int64)[:, :, None] >> shifts & 15).reshape(len(words), -1)
+    return (words.astype(np.int64)[:, :, None] >> shifts & 15).reshape(len(words), -1)
+
+
+def _kept(nibbles: Array, group: int) -> Array:
+    """Return for each stored element of a row its column."""
     first = group * np.arange(nibbles.shape[1])
     if group == 2:
         return first + ((nibbles & 3) >> 1)
-    return np.stack([first + (nibbles & 3), first + (nibbles >> 2 & 3)], axis=-1).reshape(len(words), -1)
+    return np.stack([first + (nibbles & 3), first + (nibbles >> 2 & 3)], axis=-1).reshape(len(nibbles), -1)
 
 
 def _matrix(region: MemoryRegion, values: Array, transposed: bool) -> Array:
     """Return a matrix operand as rows and columns (see ``View.matrix_dims``)."""
-    extents = region.extents
-    long = [d for d, e in enumerate(extents) if e != 1]
-    last = len(extents) - 1
-    rows, cols = last - 1, last
-    if long and long[0] < last - 1:
-        rows, cols = (long[0], long[1]) if len(long) == 2 else (long[0], last)
-    matrix = values.reshape(extents[rows], extents[cols])
+    rows, cols = matrix_dims(region.extents)
+    matrix = values.reshape(region.extents[rows], region.extents[cols])
     return matrix.T if transposed else matrix
 
 

@@ -256,7 +256,7 @@ SIMT_MODEL void mma_sp(int line, V<typename Sum::reg, Sum::REGISTERS> d, V<TA, K
   Product pack{ra, rb, {}, metadata};
   Sum::read(pack.c, c);
   if (selector < 0 || selector >= CHOICES)
-    simt::fail("metadata", "mma.sp: the selector is %lld, it must be less than %d", selector, (int)CHOICES);
+    simt::fail("selector", "mma.sp: the selector is %lld, it must be less than %d", selector, (int)CHOICES);
   simt::Meeting fn = sparse_product<A, B, Sum, K, 0>();
   if constexpr (CHOICES > 1)
     if (selector == 1) fn = sparse_product<A, B, Sum, K, 1>();

@@ -365,7 +365,7 @@ SIMT_MODEL void issue_tensor(reg_r d, reg_l a, reg_l b, reg_r metadata, reg_r bi
   if (bits & 1u << 6 || bits & 1u << 23 || bits >> 29) simt::fail("descriptor", "%s: the instruction descriptor %x has bits that must be zero", name, bits);
   if ((bits >> 2 & 1) != SPARSE)
     simt::fail("descriptor", "%s: the instruction descriptor %x is one of a %s product", name, bits, SPARSE ? "dense" : "sparse");
-  if ((bits & 3) > (SPARSE && KIND < KIND_F8 ? 1u : 0u)) simt::fail("metadata", "%s: the selector is %u", name, bits & 3);
+  if ((bits & 3) > (SPARSE && KIND < KIND_F8 ? 1u : 0u)) simt::fail("selector", "%s: the selector is %u", name, bits & 3);
   if (KIND != KIND_I8 && bits >> 3 & 1) simt::fail("descriptor", "%s: the instruction descriptor %x saturates floats", name, bits);
   if (KIND == KIND_I8 && bits >> 13 & 3) simt::fail("descriptor", "%s: the instruction descriptor %x negates integers", name, bits);
   if ((bits >> 4 & 3) != wanted) simt::fail("descriptor", "%s: sums of type %u have no model", name, bits >> 4 & 3);

@@ -225,7 +225,7 @@ SIMT_MODEL void issue_product(int line, Issue& it) {
   if ((it.trans_a || it.trans_b) && A::BITS != 16)
     simt::fail("descriptor", "%s: elements of %d bits are adjacent along K", name, (int)A::BITS);
   if (SPARSE && (it.selector < 0 || it.selector > (A::BITS == 8 ? 0 : 1)))
-    simt::fail("metadata", "%s: the selector is %lld", name, it.selector);
+    simt::fail("selector", "%s: the selector is %lld", name, it.selector);
   Matrix::decode(name, it.b, it.trans_b).require_fit(name, K * B::BITS / 8, N * B::BITS / 8);
   if (!A_IN_REGISTERS) Matrix::decode(name, it.a, it.trans_a).require_fit(name, STORED * A::BITS / 8, 64 * A::BITS / 8);
   hold_all(it.mine.d, SUMS, true, N << 8 | K);

@@ -135,7 +135,7 @@ SIMT_MODEL inline VC product(const char* name, VA a, VB b, VC c, int index, int 
 // ABID is a number in the text; a model has to be chosen for it. CBSZ is 0: ABID counts.
 template <class A, class B, class C, int L, int K, class VA, class VB, class VC>
 SIMT_MODEL inline VC sparse(const char* name, VA a, VB b, VC c, int index, int cbsz, int abid, int line) {
-  if (cbsz || abid * (K * L / 64) >= 32) simt::fail("metadata", "%s: CBSZ %d, ABID %d", name, cbsz, abid);
+  if (cbsz || abid * (K * L / 64) >= 32) simt::fail("selector", "%s: CBSZ %d, ABID %d", name, cbsz, abid);
   switch (abid) {
     case 0: return product<A, B, C, L, K, true, 0>(name, a, b, c, index, line);
     case 1: return product<A, B, C, L, K, true, 1>(name, a, b, c, index, line);
