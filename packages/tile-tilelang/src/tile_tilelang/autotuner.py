@@ -40,10 +40,12 @@ class _Plan:
         """Return launches before timing and samples, of which each lasts as long as the clock needs."""
         return {"warmup": max(1, min(5, int(self.warmup / 5))), "repeat": max(1, min(20, int(self.rep / 5)))}
 
-    def inputs(self, signature: Signature) -> Sequence[Any]:
+    def inputs(self, signature: Signature, program: Program | None) -> Sequence[Any]:
         """Return what configurations are run with."""
         if self.supply_prog is None:
-            return numbers_of(signature, self.supply_type)
+            from tile_core.ops.held_codes import held_codes
+
+            return numbers_of(signature, self.supply_type, held=held_codes(program))
         return self.supply_prog(list(signature.params[: len(signature.params) - signature.workspaces]))
 
 
@@ -155,7 +157,7 @@ class _CheckedFactory(JITImpl):
     def __init__(self, function: JITImpl, plan: _Plan) -> None:
         self.__dict__.update(vars(function))
         self.plan = plan
-        self._last: Signature | None = None
+        self._last: tuple[Signature, Program] | None = None
 
     def program(self, *args: object, **keywords: object) -> Program:
         """Return the program of one configuration.
@@ -166,19 +168,19 @@ class _CheckedFactory(JITImpl):
             If its kernel's results are not those of the reference.
         """
         program = super().program(*args, **keywords)
-        self._last = signature_of(program, program.outputs if self.eager else self.out_idx)
+        self._last = (signature_of(program, program.outputs if self.eager else self.out_idx), program)
         plan = self.plan
         if plan.ref_prog is not None and not plan.skip_check:
             kernel = self.compile(*args, **keywords).kernel
             given = () if plan.supply_prog else self.values_of(program, args, keywords)
-            values = given or [there_for(kernel, v) for v in plan.inputs(self._last)]
+            values = given or [there_for(kernel, v) for v in plan.inputs(*self._last)]
             Profiler(kernel).assert_allclose(plan.ref_prog, values, plan.atol, plan.rtol, plan.max_mismatched_ratio)
         return program
 
     def inputs(self, *args: object, **keywords: object) -> Sequence[Any]:
         """Return the inputs of the configuration that was traced last."""
         assert self._last is not None, "inputs are asked for when there is a program"
-        return self.plan.inputs(self._last)
+        return self.plan.inputs(*self._last)
 
 
 @dataclass(frozen=True)
@@ -248,7 +250,7 @@ class AutoTuner:
         kernel = tuned()
         ref_latency, plan = None, tuned.plan
         if plan.ref_prog is not None:
-            inputs = [there_for(kernel.kernel, v) for v in plan.inputs(kernel.kernel.signature)]
+            inputs = [there_for(kernel.kernel, v) for v in plan.inputs(kernel.kernel.signature, kernel.kernel.program)]
             kernel.ref_latency = ref_latency = cast("float", do_bench(lambda: plan.ref_prog(*inputs), warmup, rep))
         return AutotuneResult(kernel, kernel.config, kernel.latency, ref_latency, kernel.kernel_source)
 
