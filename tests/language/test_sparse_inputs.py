@@ -13,7 +13,7 @@ import tile_core.language as T
 from tile_core import sparse
 from tile_core.cli.app import run
 from tile_core.dtypes import DTYPES
-from tile_core.errors.execution import IllegalMetadata
+from tile_core.errors.execution import UndefinedMetadata
 from tile_core.ops.held_codes import held_codes
 from tile_core.runtime.verify import random_arguments
 from tile_core.testing.tables.sparse import TYPES
@@ -126,7 +126,7 @@ def test_illegal_metadata_is_named(bits, at, turned):
     metadata[20, 3] = bits << 4 | metadata[20, 3] & ~0xF0
     b = rng.standard_normal((64, 11)).astype("float16")
     kernel = tile.compile(product(turned=turned), "cpu", out_idx=-1)
-    with pytest.raises(IllegalMetadata, match=r"\[K444\]") as info:
+    with pytest.raises(UndefinedMetadata, match=r"\[K444\]") as info:
         kernel.verify(values, np.ascontiguousarray(metadata.T) if turned else metadata, b)
     place = "e[3, 4], from E" if not bits else "E[20, 3]"
     if turned:
@@ -148,7 +148,7 @@ def test_illegal_metadata_of_pairs(bits):
     metadata[5, 1] = 0  # the first element, on every target
     kernel.verify(values, metadata, b)
     metadata[5, 1] = bits
-    with pytest.raises(IllegalMetadata, match=rf"E\[5, 1\]: metadata {bits:#06b} of group 4 .* halves"):
+    with pytest.raises(UndefinedMetadata, match=rf"E\[5, 1\]: metadata {bits:#06b} of group 4 .* halves"):
         kernel.verify(values, metadata, b)
 
 

@@ -35,7 +35,7 @@ class DataRace(ExecutionError):
     remedy = "{advice}"
 
 
-class IllegalMetadata(ExecutionError):
+class UndefinedMetadata(ExecutionError):
     """Metadata of ``T.gemm_sp`` that matrix instructions do not define."""
 
     code = "K444"

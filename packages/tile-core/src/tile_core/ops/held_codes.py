@@ -35,7 +35,7 @@ def held_codes(program: Program | None) -> dict[str, str]:
     """
     if program is None or not any(True for _ in _goals(program.func.body)):
         return {}
-    flow = Flow(program.func.body)
+    flow = Origins(program.func.body)
     own = {str(v.name): p for v, p in zip(program.func.params, program.params, strict=True)}
     found: dict[str, set[str]] = {}
     for view, held in _goals(program.func.body):
@@ -46,7 +46,7 @@ def held_codes(program: Program | None) -> dict[str, str]:
     return {name: min(kinds, key=lambda k: (not k.startswith("metadata"), k)) for name, kinds in found.items()}
 
 
-class Flow:
+class Origins:
     """Where the elements of buffers come from.
 
     Parameters

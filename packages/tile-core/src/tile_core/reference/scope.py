@@ -13,7 +13,7 @@ from tile_core.ir.program import Program
 from tile_core.ir.visit import collect
 from tile_core.ir.warp import WARP_CALLS
 from tile_core.ops.base import View
-from tile_core.ops.held_codes import Flow
+from tile_core.ops.held_codes import Origins
 from tile_core.reference.elements import holder
 from tile_core.reference.state import State
 
@@ -106,7 +106,7 @@ class CompileScope:
         """Return the parameters whose elements reach an operand, with their numbers."""
         assert isinstance(operand, View)
         program = self._program
-        reaching = set(Flow(program.func.body).sources(operand))
+        reaching = set(Origins(program.func.body).sources(operand))
         own = zip(program.func.params, program.params, strict=True)
         return [(p.name, self.buffers[v]) for v, p in own if p.kind == "tensor" and str(v.name) in reaching]
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from tile_core.compat.types import Array
 from tile_core.dtypes import DTYPES
-from tile_core.errors.execution import IllegalMetadata
+from tile_core.errors.execution import UndefinedMetadata
 from tile_core.ops.held_codes import LEGAL_NIBBLES, METADATA
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ def refuse_illegal(call: BoundCall, words: Array, nibbles: Array, values: Array,
 
     Raises
     ------
-    IllegalMetadata
+    UndefinedMetadata
         Naming the first group.
     """
     legal = np.isin(nibbles, LEGAL_NIBBLES[METADATA[group]])
@@ -44,7 +44,7 @@ def refuse_illegal(call: BoundCall, words: Array, nibbles: Array, values: Array,
     row, at = (int(i) for i in np.argwhere(~legal)[0])
     bits, column = int(nibbles[row, at]), at // (DTYPES[e.dtype].bits // 4)
     both = f"{bits & 3} and {bits >> 2}"
-    raise IllegalMetadata(
+    raise UndefinedMetadata(
         place=_place(e, (column, row) if turned else (row, column), bits and words[row, column], call.attrs["origins"]),
         bits=f"{bits:#06b}", group=at, row=row, first=group * at, last=group * (at + 1) - 1,
         found=f"elements {both}" if group == 4 else f"halves of elements {both}", where=call.where,
