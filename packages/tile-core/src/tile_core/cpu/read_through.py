@@ -17,7 +17,7 @@ from tile_core.cpu.micro_rows import FEW_ROWS
 from tile_core.dtypes import DTYPES
 from tile_core.ir import nodes
 from tile_core.ir.visit import StmtRewriter, collect
-from tile_core.ops.base import OpCall, View, is_op
+from tile_core.ops.base import COUNTED, OpCall, View, is_op
 from tile_core.ops.effects import effects
 
 #: Attribute of a product whose B is an in-bounds region of a tensor.
@@ -65,7 +65,10 @@ class _ReadThrough(StmtRewriter):
         """Return which of the statements after a copy is the product that alone uses its tile."""
         if not is_op(copy) or str(copy.value.op.name) != "tile.copy":
             return None
-        src, tile = OpCall.decode(copy).args
+        call = OpCall.decode(copy)
+        if "variant" in call.attrs or len(call.args) > COUNTED[call.name]:  # a copy that is to stay one
+            return None
+        src, tile = call.args
         if not self.fits(src, tile):
             return None
         for at, s in enumerate(after):
