@@ -23,7 +23,9 @@ from tile_core.tasks import How, Task, run_tasks, task_of
 if TYPE_CHECKING:
     from concurrent.futures import Executor
 
+    from tile_core.abi.signature import Signature
     from tile_core.decorators import JitFunction
+    from tile_core.ir.program import Program
     from tile_core.runtime.kernel import Kernel
     from tile_core.runtime.memo import Key
 
@@ -179,6 +181,8 @@ class AutotunedFunction:
         self.function = function
         self.configs, self.inputs, self.how = configs, inputs, how
         self.executor, self.results, self.watch = executor, results, watch
+        #: Makes up inputs that nobody gives; by default random ones are made where all shapes are constant.
+        self.supply: Callable[[Signature, Program], tuple[Any, ...]] | None = None
         self._memo: Memo[Tuned] = Memo()
 
     def __call__(self, *args: object, **keywords: object) -> Any:
@@ -303,7 +307,7 @@ class AutotunedFunction:
         shown |= {n: described(v, function.eager) for n, v in {**keywords, **config}.items()}
         device = find_runtime(plugins, target, None).device_name()
         try:
-            inputs = None if self.inputs is None else fingerprint(self.inputs)
+            inputs = repr(self.supply) if self.inputs is None else fingerprint(self.inputs)
             rest = (function.out_idx, function.options_for(target), self.how.check, inputs, repr(knobs.current()))
             return make_key(function.function, shown, target=target.text, options=rest), device
         except CannotFreeze:
@@ -326,4 +330,6 @@ class AutotunedFunction:
             values = tuple(self.inputs(*args, **keywords))
         else:
             values = function.values_of(program, args, whole)
+            if not values and self.supply is not None:
+                values = self.supply(signature, program)
         return task_of(program, signature, make_context(target, options, plugins=plugins), out_idx, values, self.how)

@@ -46,6 +46,23 @@ EAGER = """
 """
 
 
+SYMBOLIC = """
+    import tile_core.language as T
+
+
+    def scale(N, block: int = 16):
+        m = T.dynamic("m")
+
+        @T.prim_func
+        def scaled(A: T.Tensor((m, N), "float32"), B: T.Tensor((m, N), "float32"), s: T.float32):
+            with T.Kernel(T.ceildiv(m, block), threads=32) as bx:
+                for i, j in T.Parallel(block, N):
+                    B[bx * block + i, j] = A[bx * block + i, j] * s
+
+        return scaled
+"""
+
+
 @pytest.fixture
 def tuned(kernel_file):
     return kernel_file(TUNED)
@@ -76,6 +93,29 @@ class TestTune:
         assert all(t["seconds"] > 0 and not t["known"] for t in found["trials"])
         assert found["config"] in [t["config"] for t in found["trials"]]
         assert found["results"] == str(database)
+
+    @pytest.mark.parametrize("given", [(), ("-a", "m=70")])
+    def test_symbolic_sizes_and_scalars(self, tile, kernel_file, database, given):
+        file = kernel_file(SYMBOLIC)
+        arguments = ("-a", "N=33", "-a", "s=2.5", *given, "--vary", "block=16,32", "--repeat", "1", "-t", "cpu")
+        result = tile("tune", f"{file}:scale", *arguments, "--results", database)
+        assert result.status == 0, result.err
+        assert f"inputs: random, m = {70 if given else 131}" in result.out
+        assert "0 of 2 known before" in result.out
+        assert "2 of 2 known" in tile("tune", f"{file}:scale", *arguments, "--results", database).out
+        other = tile("tune", f"{file}:scale", *arguments, "-a", "m=71", "--results", database)
+        assert "0 of 2 known" in other.out, other.err
+
+    def test_a_scalar_without_value_and_a_wrong_name(self, tile, kernel_file, database):
+        file = kernel_file(SYMBOLIC)
+        arguments = ("-a", "N=33", "--vary", "block=16,32", "-t", "cpu", "--results", database)
+        result = tile("tune", f"{file}:scale", *arguments)
+        assert result.status == 1
+        assert "S310" in result.err
+        assert "--arg s=VALUE" in result.err or "s, a float32" in result.err
+        result = tile("tune", f"{file}:scale", *arguments, "-a", "q=3")
+        assert "error[S309]: --arg q: scale has no such argument" in result.err
+        assert "m" in result.err
 
     def test_a_function_that_returns_a_kernel(self, tile, kernel_file, database):
         path = kernel_file(TUNED.replace("@tile", "#"))

@@ -16,11 +16,15 @@ from tile_core.cli.arguments import Arguments, File, Options, read_arguments, re
 from tile_core.cli.console import AsJson, Verbose, console, print_json, table
 from tile_core.errors import TileError
 from tile_core.errors.cli import MissingPackage, MissingValue, NoScheduler, NotAKernel, NothingToVary
+from tile_core.records import dataclass
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor
 
+    from tile_core.abi.signature import Signature
+    from tile_core.compat.types import Argument
     from tile_core.decorators import JitFunction
+    from tile_core.ir.program import Program
     from tile_core.tuning import AutotunedFunction, Trial, Tuned
 
 
@@ -77,8 +81,7 @@ def tune_file(
         from tile_core.cli import chart
 
         chart.require(plot)
-    given = read_arguments(arg)
-    name, search = _search(file, target, read_options(option), given, _varied(vary))
+    name, search, given = _search(file, target, read_options(option), read_arguments(arg), _varied(vary))
     how = {"check": check, "warmup": warmup, "repeat": repeat}
     search = _configured(search, {n: v for n, v in how.items() if v is not None}, results)
     with _executor(workers, scheduler) as executor:
@@ -90,7 +93,7 @@ def tune_file(
     if as_json:
         print_json(_json(found, database))
     else:
-        _show(found, database)
+        _show(found, database, search.supply if isinstance(search.supply, Supply) else Supply({}))
 
 
 def _varied(vary: list[str] | None) -> list[dict[str, object]] | None:
@@ -114,8 +117,8 @@ def _search(
     options: Mapping[str, object] | None,
     given: Mapping[str, object],
     varied: list[dict[str, object]] | None,
-) -> tuple[str, AutotunedFunction]:
-    """Return the name of what is tuned, and the search.
+) -> tuple[str, AutotunedFunction, dict[str, object]]:
+    """Return the name of what is tuned, the search, and the arguments of the function.
 
     Raises
     ------
@@ -135,22 +138,37 @@ def _search(
         found, expected = f"is {type(value).__name__}", "a function that makes a kernel from what is varied"
         raise NotAKernel(name=name, file=path, found=found, expected=expected)
     configs = varied if varied is not None or tuned is None else tuned.configs
-    _refuse_wrong(name, function, given, configs)
+    own, rest = _divided(function, given)
+    _refuse_wrong(name, function, own, rest, configs)
     function = function.changed(target=target, options=options)
     if tuned is None:
-        return name, autotune(configs or [])(function)
-    how = tuned.how
-    return name, AutotunedFunction(function, configs or [], tuned.inputs, how, tuned.executor, tuned.results)
+        search = autotune(configs or [])(function)
+    else:
+        how = tuned.how
+        search = AutotunedFunction(function, configs or [], tuned.inputs, how, tuned.executor, tuned.results)
+    search.supply = Supply(rest)
+    return name, search, own
 
 
-def _refuse_wrong(name: str, function: JitFunction, given: Mapping[str, object], configs: Any) -> None:
+def _divided(function: JitFunction, given: Mapping[str, object]) -> tuple[dict[str, object], dict[str, object]]:
+    """Return the arguments of the function, and those of its kernel: sizes and scalars by name."""
+    known = inspect.signature(function.function).parameters
+    own = {n: v for n, v in given.items() if function.eager or n in known}
+    return own, {n: v for n, v in given.items() if n not in own}
+
+
+def _refuse_wrong(
+    name: str, function: JitFunction, given: Mapping[str, object], rest: Mapping[str, object], configs: Any
+) -> None:
     from tile_core.cli.source import refuse_argument
 
     parameters = inspect.signature(function.function).parameters
     known = tuple(parameters)
-    for argument in given:
-        if argument not in known and not function.eager:
-            refuse_argument(name, argument, known)
+    if rest:
+        of_kernel = _names_of_kernel(function, given, configs)
+        for argument in rest:
+            if argument not in of_kernel:
+                refuse_argument(name, argument, (*known, *of_kernel))
     if not configs:
         raise NothingToVary(kernel=name, known=", ".join(n for n in known if n not in given) or "none")
     tried = set() if callable(configs) else {n for config in configs for n in config}
@@ -161,6 +179,47 @@ def _refuse_wrong(name: str, function: JitFunction, given: Mapping[str, object],
     if missing and not (callable(configs) or function.eager):
         usage = " ".join(f"--arg {n}=VALUE" for n in missing)
         raise MissingValue(kernel=name, name=", ".join(missing), what="", usage=usage)
+
+
+def _names_of_kernel(function: JitFunction, given: Mapping[str, object], configs: Any) -> tuple[str, ...]:
+    """Return the symbolic sizes and the scalar inputs of the first configuration that can be traced."""
+    from tile_core.compiler import signature_of
+
+    for config in () if callable(configs) else configs or ():
+        with contextlib.suppress(TileError, TypeError):  # the search says why it does not work
+            signature = signature_of(function.program(**{**given, **config}), function.out_idx)
+            scalars = (signature.params[i].name for i in signature.inputs if signature.params[i].kind == "scalar")
+            return (*signature.symbols, *scalars)
+    return ()
+
+
+@dataclass(frozen=True)
+class Supply:
+    """Makes up inputs of kernels that cannot be given random arrays without more: those with symbolic sizes or scalars.
+
+    Attributes
+    ----------
+    given
+        Values of sizes and scalars by name, see ``make_inputs``.
+    """
+
+    given: Mapping[str, object]
+
+    def __call__(self, signature: Signature, program: Program) -> tuple[Argument, ...]:
+        """Return the inputs of one configuration; none where random arrays of its shapes will do."""
+        from tile_core.cli.inputs import make_inputs
+        from tile_core.ops.held_codes import held_codes
+
+        scalar = any(signature.params[i].kind == "scalar" for i in signature.inputs)
+        if not self.given and not signature.symbols and not scalar:
+            return ()
+        return make_inputs(signature, self.given, 0, held_codes(program)).values
+
+    def sizes(self, signature: Signature) -> dict[str, object]:
+        """Return the values of the symbolic sizes."""
+        from tile_core.cli.inputs import DEFAULT_SIZE
+
+        return {s: self.given.get(s, DEFAULT_SIZE) for s in signature.symbols}
 
 
 def _configured(search: AutotunedFunction, how: Mapping[str, Any], results: Path | None) -> AutotunedFunction:
@@ -237,7 +296,7 @@ def _run(name: str, search: AutotunedFunction, given: Mapping[str, object]) -> T
             raise
 
 
-def _show(found: Tuned, database: Path | None) -> None:
+def _show(found: Tuned, database: Path | None, supply: Supply) -> None:
     from tile_core.runtime.bench import time_text
 
     names = list(dict.fromkeys(n for t in found.trials for n in t.config))
@@ -250,6 +309,9 @@ def _show(found: Tuned, database: Path | None) -> None:
     ]
     out = console()
     out.print(f"{found.kernel.signature} for {found.kernel.target}", markup=False)
+    sizes = supply.sizes(found.kernel.signature)
+    if sizes:
+        out.print(f"inputs: random, {', '.join(f'{n} = {v}' for n, v in sizes.items())}", markup=False)
     out.print(table((*names, "time", "/ best", "known"), rows))
     if failed:
         rows = [(*_values(t, names), t.error.splitlines()[0]) for t in failed]
