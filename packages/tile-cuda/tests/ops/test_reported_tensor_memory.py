@@ -20,8 +20,10 @@ from tile_core.compiler import lower
 from tile_core.errors import UnsupportedError
 from tile_core.plugins.contexts import make_context
 from tile_core.plugins.manager import installed
+from tile_cuda import build
 from tile_cuda.emulation import dialect_of
 from tile_cuda.emulation.opcodes import Arch
+from tile_cuda.errors import NoNvrtc
 
 from ..emit.nvrtc import assemble
 
@@ -159,6 +161,96 @@ def test_2644_a_block_allocates_before_it_uses_columns_and_frees_them():
     kernel(a, c)
     for one in c:
         assert np.array_equal(one, a.astype(float) @ a.T.astype(float))
+
+
+PAIRS = {**ALWAYS, "clusters": "pairs"}
+
+
+def pair(held=False, group=2):
+    """A product that two blocks compute together; with ``held`` its A is a fragment, for columns of tensor memory."""
+
+    @T.prim_func
+    def main(A: T.Tensor((256, 128), "float16"), B: T.Tensor((64, 128), "float16"), C: T.Tensor((256, 64), "float32")):
+        with T.Kernel(2, threads=128) as bx:
+            S, R = T.alloc_shared((128, 32), "float16"), T.alloc_shared((64, 32), "float16")
+            P, F = T.alloc_fragment((128, 32), "float16"), T.alloc_fragment((128, 64), "float32")
+            T.clear(F)
+            for k in T.Pipelined(4, num_stages=2):
+                T.copy(A[bx * 128, k * 32], S)
+                T.copy(B[0, k * 32], R)
+                if held:
+                    T.copy(S, P)
+                T.tcgen05_gemm(P if held else S, R, F, transpose_B=True, cta_group=group)
+            T.copy(F, C[bx * 128, 0])
+
+    return main
+
+
+def test_2644a_both_blocks_of_a_pair_have_begun_before_they_allocate():
+    """An allocation for both behind a barrier of one block alone: with a partner that has not begun it could hang."""
+    kernel = ready(pair(), options=PAIRS)
+    text = body_of(kernel)
+    allocated, freed = (text.index(f"  tcgen05_{name}_cta_group_2_") for name in ("alloc", "dealloc"))
+    met = [m.start() for m in re.finditer(r"  barrier_cluster_wait_acquire\(\);", text)]
+    assert "tcgen05_" not in text[: met[0]]
+    assert met[0] < allocated < text.index("  tcgen05_mma_cta_group_2_") < met[-1] < freed
+    a, b, c = small(256, 128), small(64, 128), np.full((256, 64), np.nan, "float32")
+    kernel(a, b, c)
+    assert np.array_equal(c, a.astype(float) @ b.T.astype(float))
+    assert assemble(kernel.source, "sm_100a") == ""
+
+
+def test_2644b_products_of_pairs_mask_no_lanes_and_read_a_from_shared_memory():
+    """The form for pairs with A in tensor memory lost the masks of lanes: no text has any, and none has that form."""
+    instruction = re.findall(r"tcgen05\.mma\.cta_group::2[^;]*", ready(pair(), options=PAIRS).source)
+    assert instruction
+    assert not [text for text in instruction if "{" in text or "[%1]" in text]
+    with pytest.raises(UnsupportedError, match="no two blocks compute it together") as caught:
+        ready(pair(held=True), options=PAIRS)
+    assert caught.value.code == "U104"
+    alone = ready(pair(held=True, group=1), options={**ALWAYS, "clusters": "never"})
+    assert "_of_held(" in body_of(alone)
+    assert not [x for x in re.findall(r"tcgen05\.mma\.cta_group::1[^;]*", alone.source) if "{" in x]
+
+
+def rows_by_four():
+    @T.prim_func
+    def main(A: T.Tensor((37, 64), "float16"), B: T.Tensor((37, 64), "float16")):
+        with T.Kernel(1, threads=64):
+            S = T.alloc_shared((4, 64), "float16")
+            T.tma_gather4(A, S, 0, [5, 0, 36, 7])
+            T.tma_scatter4(S, B, 0, [1, 2, 3, 4])
+
+    return main
+
+
+@pytest.mark.parametrize("arch", ["sm_100a", "sm_103a", "sm_110a"])
+def test_2129_rows_by_four_where_target_and_toolkit_have_them(arch):
+    """Review of the pull request: copies of four rows without a guard for the versions that have them."""
+    kernel = ready(rows_by_four(), f"cuda:{arch}", {})
+    assert assemble(kernel.source, arch) == ""
+    a, b = small(37, 64), np.full((37, 64), 77, "float16")
+    kernel(a, b)
+    assert np.array_equal(b[1:5], a[[5, 0, 36, 7]])
+    assert (np.delete(b, range(1, 5), 0) == 77).all()
+
+
+@pytest.mark.parametrize("target", ["cuda:sm_80", "cuda:sm_90a", "cuda:sm_100", "cuda:sm_120a"])
+def test_2129_rows_by_four_are_refused_by_targets_that_lack_them(target):
+    with pytest.raises(UnsupportedError, match=r"cuda\.(gather|scatter)\.tma4") as caught:
+        ready(rows_by_four(), target, {})
+    assert caught.value.code == "U103"
+
+
+def test_2129_an_older_toolkit_is_told_apart_from_a_wrong_text(monkeypatch):
+    """Of a toolkit before 12.8, which knows no sm_100: what to install is said, not what its compiler stumbles over."""
+    lowered = lower(rows_by_four(), make_context(TARGET, {}), installed()).lowered
+    assert build.build(lowered, "sm_100a").data[:4] == b"\x7fELF"
+    monkeypatch.setattr(build, "known_archs", lambda: (75, 80, 86, 89, 90))
+    build._cubin.cache_clear()
+    with pytest.raises(NoNvrtc, match="pip install --upgrade nvidia-cuda-nvrtc") as caught:
+        build.build(lowered, "sm_100a")
+    assert "knows sm_75, sm_80, sm_86, sm_89, sm_90" in str(caught.value)
 
 
 @pytest.mark.parametrize("target", ["cuda:sm_120a", TARGET])

@@ -9,17 +9,22 @@ import types
 import numpy as np
 import pytest
 
+import tile_core.language as T
 from tile_core.abi.adapter import Built, Place
 from tile_core.abi.kernel_text import KernelText, LaunchFacts, ParamFact
+from tile_core.compiler import lower
 from tile_core.errors import InternalError
 from tile_core.errors.launch import (
     DeviceFault,
+    GridNotInClusters,
     GridTooLarge,
     LaunchNotOffered,
     TextDoesNotServe,
     TextRefused,
     TooMuchShared,
 )
+from tile_core.plugins.contexts import make_context
+from tile_core.plugins.manager import installed
 from tile_cuda.errors import DriverFailed, DriverTooOld, NoDevice, NoDriver, OtherArchitecture
 from tile_cuda.runtime.api import Device, DriverUnusable
 from tile_cuda.runtime.driver import CudaAdapter
@@ -406,6 +411,28 @@ class TestTime:
         runtime.clock(queue, 1)
         streams = [(found.stream, unpacked(found)[3]) for found in driver.launches]
         assert streams == [(0, 1000), (0, 1), (99, 1000), (0, 1)]
+
+
+def test_launches_and_graphs_of_the_driver_are_of_whole_clusters():
+    """The text says the blocks of a cluster, so a launch, and one that a graph records, is one of its grid."""
+
+    @T.prim_func
+    def spread(A: T.Tensor((6,), "int32"), n: T.int32):
+        with T.ClusterKernel(n, cluster_dims=2, threads=32) as block:
+            A[block] = T.block_rank_in_cluster()
+
+    text = lower(spread, make_context("cuda:sm_90a", {}), installed()).lowered
+    assert text.facts.cluster == (2, 1, 1)
+    driver = FakeDriver(parameters=len(text.facts.params))
+    runtime = adapter(driver, "sm_90a")
+    launch = runtime.load(text)
+    launch((4096, 4), HERE)
+    assert [(x.grid, x.block) for x in driver.launches] == [((4, 1, 1), (32, 1, 1))]
+    with pytest.raises(GridNotInClusters, match="5 blocks along x are no whole clusters of 2"):
+        launch((4096, 5), HERE)
+    assert len(driver.launches) == 1
+    assert runtime.clock(lambda: launch((4096, 6), HERE), 10) == pytest.approx(10e-6)
+    assert [(x.grid, x.stream) for x in driver.launches[1:]] == [((6, 1, 1), 0)] + [((6, 1, 1), 99)] * 10
 
 
 def test_a_launch_keeps_no_memory():
