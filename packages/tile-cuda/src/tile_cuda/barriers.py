@@ -16,6 +16,7 @@ from tile_core.dtypes import DTYPES
 from tile_core.errors.language import BadArgument, OutsideKernel
 from tile_core.errors.ops import BadBarrier
 from tile_core.ir import calls, nodes
+from tile_core.ops.base import with_attributes
 from tile_core.values.allocation import allocate
 from tile_core.values.builder import Builder, current
 from tile_core.values.checks import python_int, shown
@@ -252,9 +253,7 @@ def mark_last(attrs: Mapping[str, object], args: Sequence[Expr] = ()) -> None:
     builder = builder_in_launch("tma_copy")
     old = builder.scope.statements.pop()
     assert isinstance(old, tirx.Evaluate)
-    call, kept = old.value, dict(old.value.attrs or {})
-    new = type(call)(call.op, [*call.args, *args], attrs={**kept, **attrs}, ret_ty=call.ty)
-    builder.emit(tirx.Evaluate(new, old.span))
+    builder.emit(with_attributes(old, attrs, [*old.value.args, *args]))
 
 
 def _object(op: str, barrier: object) -> tuple[BufferVar, Expr]:

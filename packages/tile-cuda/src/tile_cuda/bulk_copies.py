@@ -24,7 +24,7 @@ from tile_core.ir.visit import StmtRewriter, annotation, collect, replace_for, r
 from tile_core.layout import StackedLayout
 from tile_core.layout.base import LayoutMap
 from tile_core.lowering.variant import Accept, Reject
-from tile_core.ops.base import COUNTED, OpCall, View, is_op
+from tile_core.ops.base import COUNTED, OpCall, View, is_op, with_attributes
 from tile_core.passes.barrier_block import step_of
 from tile_core.records import dataclass
 from tile_core.simt.memory import arena
@@ -207,7 +207,7 @@ class _Choose(StmtRewriter):
         if not is_wanted(call, self.ctx):
             return s
         if self.apart:
-            return _with(s, {REASON: "not all threads of the block execute it together"})
+            return with_attributes(s, {REASON: "not all threads of the block execute it together"})
         return self.loaded(s, call) if _loads(call) else self.left(s, call)
 
     def loaded(self, s: Stmt, call: OpCall) -> Stmt:
@@ -217,7 +217,7 @@ class _Choose(StmtRewriter):
         if src.name not in self.safe_values:
             answer = self.answer(call)
         if isinstance(answer, Reject):
-            return _with(s, {REASON: answer.reason})
+            return with_attributes(s, {REASON: answer.reason})
         self.keep(call, dst, answer)
         if len(call.args) > COUNTED[call.name]:
             return self.counted(s, call, dst, answer)
@@ -253,16 +253,16 @@ class _Choose(StmtRewriter):
         """Return a copy or an update of global memory, marked if it can be of boxes."""
         answer = self.answer(call)
         if isinstance(answer, Reject):
-            return _with(s, {REASON: answer.reason})
+            return with_attributes(s, {REASON: answer.reason})
         tile = _sides(call)[0]
         self.keep(call, tile, answer)
         lasts = ENDS if any(tile.buffer.same_as(b) for b in self.managed) else LASTS
-        return _with(s, {**_kept(answer), STORE: lasts})
+        return with_attributes(s, {**_kept(answer), STORE: lasts})
 
     def counted(self, s: Stmt, call: OpCall, tile: View, answer: Accept) -> Stmt:
         """Return a copy whose bytes a barrier of the program counts, which a wait of the program's is for."""
         barrier = call.args[-1]
-        copy = _with(s, {ASYNC: TRANSACTIONS, **_kept(answer)})
+        copy = with_attributes(s, {ASYNC: TRANSACTIONS, **_kept(answer)})
         size = nodes.int_const(prod(tile.extents) * DTYPES[tile.dtype].bits // 8)
         announced = calls.barrier_announce(barrier.buffer, barrier.mins[0], size, s.span)
         own = any(barrier.buffer.same_as(b) for b in self.announced)
@@ -369,7 +369,7 @@ class _Prefer(StmtRewriter):
         return s if is_shared(s) and self.loops else super().visit_AttrStmt(s)
 
     def visit_Evaluate(self, s: Stmt) -> Stmt:
-        return _with(s, {WANTED: 1}) if _moves(s) else s
+        return with_attributes(s, {WANTED: 1}) if _moves(s) else s
 
 
 def _moves(s: Stmt) -> bool:
@@ -400,12 +400,6 @@ def _kept(answer: Accept) -> dict[str, object]:
 def _loads(call: OpCall) -> bool:
     """Whether a call fills a tile."""
     return call.name == "gather" or (call.name == "copy" and call.args[0].scope == "global")
-
-
-def _with(s: Stmt, attrs: Mapping[str, object]) -> Stmt:
-    """Return the statement of a tile op with more attributes."""
-    call, old = s.value, OpCall.decode(s).attrs
-    return tirx.Evaluate(type(call)(call.op, list(call.args), attrs={**old, **attrs}, ret_ty=call.ty), s.span)
 
 
 def _most(var: Var) -> Any:

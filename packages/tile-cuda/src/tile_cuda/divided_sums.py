@@ -18,22 +18,21 @@ from tile_core.compat.types import BufferVar, Stmt
 from tile_core.ir import nodes
 from tile_core.ir.visit import StmtRewriter, bodies_of, loads_of, role, with_bodies
 from tile_core.lowering.variant import Accept
-from tile_core.ops.base import OpCall, View, is_op
+from tile_core.ops.base import OpCall, View, is_op, with_attributes
 from tile_core.simt.notes import BLOCK
 from tile_core.simt.pipelining.dependences import uses
 from tile_core.simt.pipelining.lasting import sums_of
 from tile_core.simt.roles import block_in
 from tile_core.simt.variant import SimtCall
 from tile_cuda.language import PLACE_SUMS
-from tile_cuda.ops.gemm_scaled_tensor import TensorGemmScaled
-from tile_cuda.ops.gemm_sp_tensor import TensorGemmSp
-from tile_cuda.ops.gemm_tensor import FORCED, WHOLE, TensorGemm, asks
+from tile_cuda.ops.gemm_tensor import FORCED, WHOLE, asks
 from tile_cuda.ops.move_sums import READ, WRITE
 from tile_cuda.ops.tensor_plan import ALL_COLUMNS, LANES, MOST_REGISTERS, TensorPlan
+from tile_cuda.ops.tensor_products import variant_of
 from tile_cuda.pieces import NotDivisible, divided, fragments_of, may_move, reads_of, writes_of
 from tile_cuda.resident_sums import MATRIX
 from tile_cuda.target import TCGEN05
-from tile_cuda.together import Together
+from tile_cuda.teams import TeamRewriter
 from tile_cuda.workers import may_share
 
 if TYPE_CHECKING:
@@ -71,7 +70,7 @@ def divide_sums(plan: Plan, ctx: Context) -> Plan:
     return plan if body is plan.body else plan.replace(body=body)
 
 
-class _Products(Together):
+class _Products(TeamRewriter):
     """Finds the fragments that products on ``tcgen05`` add to, and the plans of these."""
 
     def __init__(self, plan: Plan, ctx: Context) -> None:
@@ -98,7 +97,7 @@ class _Products(Together):
             call = _with_sums(call, View(buffer, sums.mins, sums.extents))
         block = block_in(self.role, self.block)
         asked = SimtCall(call.name, call.args, call.attrs, call.where, call.span, block=block)
-        variant = next(v for v in (TensorGemm(), TensorGemmSp(), TensorGemmScaled()) if v.op == call.name)
+        variant = variant_of(call)
         found = variant.plan(asked) if isinstance(variant.fits(asked, self.ctx), Accept) else None
         if found is None:
             return s
@@ -124,7 +123,7 @@ class _Products(Together):
         return found
 
 
-class _Explained(Together):
+class _Explained(TeamRewriter):
     """Says at products why their sums are not divided."""
 
     def __init__(self, reasons: dict[BufferVar, str]) -> None:
@@ -136,10 +135,10 @@ class _Explained(Together):
         if call is None or call.name not in FORCED:
             return s
         reason = self.reasons.get(call.args[sums_of(call)].buffer)
-        return s if reason is None else _changed(s, {WHOLE: reason})
+        return s if reason is None else with_attributes(s, {WHOLE: reason})
 
 
-class _Divide(Together):
+class _Divide(TeamRewriter):
     """Rewrites a program whose sums are divided.
 
     Raises
@@ -215,7 +214,7 @@ class _Divide(Together):
         if any(isinstance(v, View) and v.buffer in self.sums for v in call.args[:at]):
             raise NotDivisible(used[0], "a product takes them as an operand")
         # No other instruction adds to tensor memory.
-        new = _changed(_replaced(s, at, self.sums[buffer][0]), {"variant": FORCED[call.name]})
+        new = with_attributes(_replaced(s, at, self.sums[buffer][0]), {"variant": FORCED[call.name]})
         when = next((w for x, w in self.begins if x.same_as(s)), None)
         if when is None:
             return new
@@ -384,14 +383,7 @@ def _replaced(s: Stmt, at: int, buffer: BufferVar) -> Stmt:
     """Return an op with a whole buffer in another's place."""
     args, shape = list(s.value.args), list(nodes.shape_of(buffer))
     args[at] = nodes.region(buffer, [nodes.int_const(0)] * len(shape), shape)
-    return tirx.Evaluate(type(s.value)(s.value.op, args, attrs=s.value.attrs, ret_ty=s.value.ty), s.span)
-
-
-def _changed(s: Stmt, attrs: dict[str, object]) -> Stmt:
-    """Return an op with more attributes."""
-    call = s.value
-    new = type(call)(call.op, list(call.args), attrs={**dict(call.attrs or {}), **attrs}, ret_ty=call.ty)
-    return tirx.Evaluate(new, s.span)
+    return with_attributes(s, {}, args)
 
 
 class _WithoutFragments(StmtRewriter):

@@ -16,7 +16,7 @@ from tile_core.ir import calls, nodes
 from tile_core.ir.visit import StmtRewriter, collect, role
 from tile_core.lowering.variant import Accept
 from tile_core.ops import operands
-from tile_core.ops.base import OpCall, is_op
+from tile_core.ops.base import OpCall, is_op, with_attributes
 from tile_core.ops.copy import copy
 from tile_core.simt.notes import ALIGNED
 from tile_core.simt.pipelining.writers import ASYNC
@@ -136,9 +136,7 @@ class _Begin(StmtRewriter):
         call = OpCall.decode(s)
         reason, facts = self.answer(call)
         more = {REASON: reason} if reason else {ASYNC: EXPLICIT, **facts}
-        kept = s.value
-        marked = type(kept)(kept.op, list(kept.args), attrs={**call.attrs, **more}, ret_ty=kept.ty)
-        copied = tirx.Evaluate(marked, s.span)
+        copied = with_attributes(s, more)
         return copied if reason or s in self.grouped else nodes.seq([copied, calls.async_commit()])
 
     def answer(self, call: OpCall) -> tuple[str, dict[str, object]]:

@@ -10,7 +10,7 @@ from tile_core.compat.tvm import ir, tirx
 from tile_core.compat.types import BufferVar, Expr, Stmt
 from tile_core.ir import nodes
 from tile_core.ir.visit import StmtRewriter, collect, loads_of, map_expr, renamed, role, substitute
-from tile_core.ops.base import OpCall, View, is_op
+from tile_core.ops.base import OpCall, View, is_op, with_attributes
 from tile_core.ops.effects import effects
 
 #: Ops whose elements are independent, with the operands that are tiles of one shape.
@@ -111,7 +111,7 @@ def _op(
         for d, first, size in zip(wide, at, extents, strict=True):
             mins[d], sizes[d] = _sum(mins[d], first), size
         args[position] = nodes.region(view.buffer, mins, sizes)
-    return tirx.Evaluate(type(s.value)(s.value.op, args, attrs=s.value.attrs, ret_ty=s.value.ty), s.span)
+    return with_attributes(s, {}, args)
 
 
 def _nest(

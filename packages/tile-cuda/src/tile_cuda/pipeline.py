@@ -28,12 +28,11 @@ from tile_cuda.multicast import choose_cluster, explain_pairs
 from tile_cuda.ops.contiguous import can_copy_bytes
 from tile_cuda.ops.copy_async import can_copy as can_copy_chunks
 from tile_cuda.ops.copy_bulk import Blocks, can_copy_bulk
-from tile_cuda.ops.gemm_scaled_tensor import TensorGemmScaled
-from tile_cuda.ops.gemm_sp_tensor import TensorGemmSp
 from tile_cuda.ops.gemm_sp_wgmma import WarpgroupGemmSp
-from tile_cuda.ops.gemm_tensor import TensorGemm, asks
+from tile_cuda.ops.gemm_tensor import asks
 from tile_cuda.ops.gemm_wgmma import WarpgroupGemm
 from tile_cuda.ops.registers import check_registers
+from tile_cuda.ops.tensor_products import variant_of
 from tile_cuda.ops.warpgroup_cost import not_faster
 from tile_cuda.ops.warpgroup_plan import WARPGROUP, WarpgroupPlan
 from tile_cuda.products_in_flight import begin_products
@@ -95,7 +94,7 @@ def _given(call: OpCall, threads: int) -> SimtCall:
 
 def _stays(call: SimtCall, ctx: Context) -> bool:
     """Whether the sums of a product can stay in tensor memory: others move while it would go on."""
-    variant = next(v for v in (TensorGemm(), TensorGemmSp(), TensorGemmScaled()) if v.op == call.name)
+    variant = variant_of(call)
     plan = variant.plan(call)
     return plan is not None and plan.can_stay and isinstance(variant.fits(call, ctx), Accept)
 

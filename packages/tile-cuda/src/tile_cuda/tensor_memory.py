@@ -19,23 +19,22 @@ from tile_core.ir import calls, nodes
 from tile_core.ir.program import cluster_of
 from tile_core.ir.visit import collect, replace_for, role
 from tile_core.lowering.variant import Accept, Reject
-from tile_core.ops.base import COMPLETES, OpCall, View, is_op
+from tile_core.ops.base import COMPLETES, OpCall, View, is_op, with_attributes
 from tile_core.simt.notes import ARENA, BLOCK
 from tile_core.simt.pipelining.lasting import ISSUED, WAIT_USES, sums_of
 from tile_core.simt.roles import block_in, is_shared
 from tile_core.simt.variant import SimtCall
 from tile_cuda.language import PLACE_SUMS
 from tile_cuda.occupancy import bytes_of_share
-from tile_cuda.ops.gemm_scaled_tensor import TensorGemmScaled
-from tile_cuda.ops.gemm_sp_tensor import TensorGemmSp
-from tile_cuda.ops.gemm_tensor import FORCED, WHOLE, TensorGemm, asks
+from tile_cuda.ops.gemm_tensor import FORCED, WHOLE, asks
 from tile_cuda.ops.move_sums import READ, WRITE
 from tile_cuda.ops.place_sums import PLACED, REFUSED
 from tile_cuda.ops.tensor_plan import ALL_COLUMNS, TensorPlan, allocated_columns
+from tile_cuda.ops.tensor_products import variant_of
 from tile_cuda.ptx.tensor import AFTER, ALLOCATE, BEFORE, FREE, RELINQUISH
 from tile_cuda.resident_sums import MATRIX
 from tile_cuda.target import TCGEN05, WARP, record_of
-from tile_cuda.together import Together
+from tile_cuda.teams import TeamRewriter
 
 if TYPE_CHECKING:
     from tile_core.context import Context
@@ -68,7 +67,7 @@ def reserve_columns(plan: Plan, ctx: Context) -> Plan:
     return plan.note(ARENA, replace(plan[ARENA], bytes=max(plan[ARENA].bytes, least)))
 
 
-class _Allocate(Together):
+class _Allocate(TeamRewriter):
     def __init__(self, plan: Plan, ctx: Context) -> None:
         super().__init__(plan.body)
         self.ctx, self.block = ctx, plan[BLOCK]
@@ -127,7 +126,7 @@ class _Allocate(Together):
             return "threads of another role, or the whole block, issue products too"
         block = block_in(self.role, self.block)
         given = SimtCall(call.name, call.args, call.attrs, call.where, call.span, block=block)
-        variant = next(v for v in (TensorGemm(), TensorGemmSp(), TensorGemmScaled()) if v.op == call.name)
+        variant = variant_of(call)
         answer = variant.fits(given, self.ctx)
         found = variant.plan(given) if isinstance(answer, Accept) else None
         return (answer.reason if isinstance(answer, Reject) else "it has no plan") if found is None else found
@@ -195,7 +194,7 @@ class _BlockColumns:
 
     def demand(self, s: Stmt) -> Stmt:
         """Return the demand that sums stay, with their columns or the reason why it cannot be met."""
-        sums, call = View.of(s.value.args[0]), s.value
+        sums = View.of(s.value.args[0])
         self.demanded.append(sums.buffer)
         plan = next((p for p in self.plans if p.problem.c.buffer.same_as(sums.buffer)), None)
         at, more = self.places.get(sums.buffer), dict[str, object]()
@@ -210,8 +209,7 @@ class _BlockColumns:
             more = {REFUSED: f"the block takes {wanted} columns of sums{sets}; tensor memory has {ALL_COLUMNS}"}
         elif sums.buffer in self.refusals:
             more = {REFUSED: f"no product in tensor memory adds to {sums.name}: {self.refusals[sums.buffer]}"}
-        new = type(call)(call.op, list(call.args), attrs={**dict(call.attrs), **more}, ret_ty=call.ty)
-        return tirx.Evaluate(new, s.span)
+        return with_attributes(s, more)
 
     def wait(self, s: Stmt) -> Stmt:
         """Return a wait for products with the operands that it needs, if there are products."""
@@ -231,8 +229,7 @@ class _BlockColumns:
         ready = self.ready if self.group > 1 else self.done
         buffers = ((self.held, 1), (self.done, 2), (ready, 2), (self.count, 1))
         more = [*(nodes.region(b, [zero], [n]) for b, n in buffers), *map(nodes.int_const, places)]
-        call = s.value
-        return tirx.Evaluate(type(call)(call.op, [*call.args, *more], attrs=call.attrs, ret_ty=call.ty), s.span)
+        return with_attributes(s, {}, [*s.value.args, *more])
 
     def around(self, body: Stmt) -> Stmt:
         """Return a body with the allocation before it, and the end behind it."""

@@ -22,6 +22,7 @@ from tile_core.compat.types import BufferVar, Stmt, Var
 from tile_core.errors.ops import BadBarrier, UnbalancedBarrier
 from tile_core.ir import calls, nodes
 from tile_core.ir.visit import annotation, collect, role
+from tile_core.ops.copy_to_block import is_send
 from tile_core.ops.effects import effects
 from tile_core.passes.barrier_block import BlockSteps, Lost, step_of
 from tile_core.passes.barrier_steps import Execution, settled
@@ -37,12 +38,6 @@ def barriers_of(body: Stmt) -> dict[BufferVar, tuple[int, ...]]:
         if counts is not None:
             found[alloc.buffer] = tuple(int(nodes.as_int(n)) for n in counts)
     return found
-
-
-def sends(s: Stmt) -> bool:
-    """Whether a statement copies a tile to another block."""
-    step = step_of(s)
-    return step is not None and step.name == "send"
 
 
 def check_barriers(body: Stmt, cluster: Sequence[int] = (1, 1, 1)) -> frozenset[str]:
@@ -65,14 +60,14 @@ def check_barriers(body: Stmt, cluster: Sequence[int] = (1, 1, 1)) -> frozenset[
         With the barrier, and the trip counts.
     """
     made = barriers_of(body)
-    if not made and not any(map(sends, collect(body, tirx.Evaluate))):
+    if not made and not any(map(is_send, collect(body, tirx.Evaluate))):
         return frozenset()
     flow = Flow(body, effects)
     _check_places(flow, Varying(body))
     ordered: set[str] = set()
     for launch, points in _blocks(flow):
         mine = {b: n for b, n in made.items() if any(_allocates(q.stmt, b) for q in flow.inside(launch))}
-        if mine or any(sends(q.stmt) for q in flow.inside(launch)):
+        if mine or any(is_send(q.stmt) for q in flow.inside(launch)):
             known = InCluster(
                 cluster, _axes(launch), {v: e for v, e in flow.binds.items() if not nodes.is_tile_call(e)}
             )

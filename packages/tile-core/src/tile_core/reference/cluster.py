@@ -25,15 +25,15 @@ from tile_core.reference.ops.regions import MemoryRegion
 from tile_core.reference.scope import CompileScope, Statement
 from tile_core.reference.state import State
 
-__all__ = ["Together", "block_state", "compile_together", "sends"]
+__all__ = ["Together", "block_state", "compile_together", "has_sends"]
 
 #: Executes a statement in some blocks, given the states of all blocks of the cluster.
 Together = Callable[[Sequence[State], Sequence[int]], None]
 
 
-def sends(s: Stmt) -> bool:
+def has_sends(s: Stmt) -> bool:
     """Whether a statement is or contains a copy from block to block."""
-    return any(nodes.is_tile_call(x.value, copy_to_block.NAME) for x in collect(s, tirx.Evaluate))
+    return any(map(copy_to_block.is_send, collect(s, tirx.Evaluate)))
 
 
 def block_state(state: State) -> State:
@@ -52,7 +52,7 @@ def compile_together(s: Stmt, scope: CompileScope) -> Together:
     NoReferenceMeaning
         Where the blocks of a cluster may not come together.
     """
-    if not sends(s):
+    if not has_sends(s):
         return _alone(scope.statement(s))
     if isinstance(s, tirx.SeqStmt):
         parts = [compile_together(x, scope) for x in statements(s)]

@@ -16,7 +16,7 @@ from tile_core.ir.access import accesses
 from tile_core.ir.program import Program, cluster_of
 from tile_core.ir.visit import role
 from tile_core.ops.effects import effects
-from tile_core.reference.cluster import block_state, compile_together, sends
+from tile_core.reference.cluster import block_state, compile_together, has_sends
 from tile_core.reference.elements import holder
 from tile_core.reference.expressions import compile_expression
 from tile_core.reference.lanes import LaneSet
@@ -114,7 +114,7 @@ class Compiled:
 
     def _grid(self, s: Stmt, threads: tuple[int, int, int], cluster: tuple[int, int, int]) -> Statement:
         scope = self.scope
-        if sends(s):
+        if has_sends(s):
             return self._clusters(s, threads, cluster)
         if not (isinstance(s, tirx.For) and role(s) == "grid"):
             return self._block(s, threads)

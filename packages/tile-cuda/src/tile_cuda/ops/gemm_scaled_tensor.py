@@ -18,10 +18,10 @@ from tile_core.compat.tvm import tirx
 from tile_core.compat.types import Expr, Stmt
 from tile_core.dtypes import DTYPES
 from tile_core.ir import nodes
-from tile_core.ir.calls import address, execute
+from tile_core.ir.calls import execute
 from tile_core.layout import LayoutMap
 from tile_core.lowering.legality import Atom
-from tile_core.ops.base import OpCall, completion
+from tile_core.ops.base import OpCall
 from tile_core.records import dataclass
 from tile_core.simt.ops.gemm_problem import Problem
 from tile_core.simt.ops.products.variant import matrix_legality
@@ -34,7 +34,7 @@ from tile_cuda.ops.scale_copies import copies, is_copied, scale_layout
 from tile_cuda.ops.scale_words import PER_WORD, ScaleWords
 from tile_cuda.ops.tensor_plan import GRAIN, LANES, TensorPlan
 from tile_cuda.ops.warpgroup_plan import CHUNK
-from tile_cuda.ptx.tensor import COPY, WORD_COUNTS, words_name
+from tile_cuda.ptx.tensor import COPY
 from tile_cuda.resident_sums import MATRIX
 
 if TYPE_CHECKING:
@@ -205,10 +205,7 @@ class ScaledTensorProduct(TensorProduct):
             return []
         first, total = places[0][0], plan.metadata if not self.copied[1] else plan.words * plan.groups[0]
         held, new = nodes.alloc([total - first], "uint32", "scales", "local")
-        found = [new]
-        if completion(self.call) is not None:
-            # Nothing else waits until the product before the last one no longer reads the set.
-            found.append(self.given.wait(2))
+        found = [new, *self.waited()]
         lane, readers = tirx.floormod(self.lane.row, ROWS), [ScaleWords(self.call, role) for role in (0, 1)]
         for at, role, word, group in places:
             read = nodes.seq(readers[role].read(held, at - first, lane + group * ROWS, word))
@@ -216,13 +213,7 @@ class ScaledTensorProduct(TensorProduct):
             found.append(read if left >= ROWS else tirx.IfThenElse(lane < left, read, none))
         beyond = range(places[-1][0] + 1, total)
         found += [nodes.store(held, nodes.const(0, "uint32"), [at - first]) for at in beyond]
-        at = first
-        while at < total:
-            count = next(n for n in WORD_COUNTS if n <= total - at)
-            to = mine + self._column(at)
-            found.append(execute(words_name(count), [address(held, [nodes.int_const(at - first)]), to], self.call.span))
-            at += count
-        return found
+        return [*found, *self.written(held, total - first, lambda at: mine + self.beside(first + at))]
 
     def issued(self, until: str = "") -> list[Stmt]:
         """Return the copies of scales, and the products behind them."""
@@ -230,7 +221,7 @@ class ScaledTensorProduct(TensorProduct):
         for role in (0, 1):
             before = self.plan.words * self.plan.groups[0] if role else 0
             for column, arguments in copies(self.call, role, until) if self.copied[role] else ():
-                to = self.base + self._column(before + column)
+                to = self.base + self.beside(before + column)
                 found.append(execute(COPY, [to, *arguments], self.call.span))
         return [*found, *super().issued(until)]
 
@@ -243,15 +234,8 @@ class ScaledTensorProduct(TensorProduct):
         """Return the addresses of the scales of A and B, and the instruction descriptor."""
         plan = self.plan
         (a, a_byte), (b, b_byte) = plan.scale_place(0, i * LANES, step), plan.scale_place(1, at, step)
-        places = [self.base + self._column(a), self.base + self._column(b)]
+        places = [self.base + self.beside(a), self.base + self.beside(b)]
         return places, plan.scaled_descriptor(count, a_byte, b_byte)
-
-    def _column(self, at: int) -> Expr:
-        """Return the place of a column of scales: products use two sets in turns, the one before reads the other."""
-        turn = tirx.floormod(nodes.load(self.given.issued.buffer, list(self.given.issued.mins)), nodes.int_const(2))
-        first = nodes.as_int(self.given.metadata) + at
-        set_of = nodes.cast(turn, "uint32") * nodes.int_const(self.plan.metadata, "uint32")
-        return set_of + nodes.int_const(first, "uint32")
 
 
 def scales_of(call: OpCall) -> tuple[str, int]:

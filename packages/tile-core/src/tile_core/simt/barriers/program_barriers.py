@@ -16,9 +16,10 @@ from tile_core.compat.types import BufferVar, Stmt
 from tile_core.errors.lowering import BarrierUnsupported
 from tile_core.ir import calls, nodes
 from tile_core.ir.visit import StmtRewriter, collect, replace_for, role
+from tile_core.ops.copy_to_block import is_send
 from tile_core.ops.effects import effects
 from tile_core.passes.barrier_block import step_of
-from tile_core.passes.check_barriers import barriers_of, sends
+from tile_core.passes.check_barriers import barriers_of
 
 if TYPE_CHECKING:
     from tile_core.context import Context
@@ -42,7 +43,7 @@ def enter_barriers(body: Stmt, ordered: frozenset[str], ctx: Context) -> Stmt:
     """
     made = barriers_of(body)
     if not made:
-        return _Enter(ordered).stmt(body) if any(map(sends, collect(body, tirx.Evaluate))) else body
+        return _Enter(ordered).stmt(body) if any(map(is_send, collect(body, tirx.Evaluate))) else body
     if not ctx.capabilities.phase_barriers:
         alloc = next(a for a in collect(body, tirx.AllocBuffer) if a.buffer in made)
         facts = {"name": str(alloc.buffer.name), "target": ctx.target.text, "found": "no barriers with phases"}
@@ -125,7 +126,7 @@ def _written_by_threads(body: Stmt) -> bool:
     flow = Flow(body, effects)
     steps = {p: step_of(p.stmt) for p in flow.points}
     counted = {p for p, step in steps.items() if step is not None and step.barrier is not None}
-    to = {flow.root(a.buffer) for a in flow.accesses if a.write and a.point in counted and sends(a.statement)}
+    to = {flow.root(a.buffer) for a in flow.accesses if a.write and a.point in counted and is_send(a.statement)}
     return any(a.write and a.point not in counted and flow.root(a.buffer) in to for a in flow.accesses)
 
 

@@ -21,6 +21,7 @@ from tile_core.compat.tvm import tirx
 from tile_core.compat.types import Expr, Stmt, Var
 from tile_core.ir import calls, nodes
 from tile_core.ir.visit import renamed, replace_for, substitute
+from tile_core.ops.base import with_attributes
 from tile_core.simt.pipelining.dependences import without_dead
 from tile_core.simt.pipelining.lasting import ENDED, LASTS, PENDING, SETTLED, WAIT_USES, Product
 from tile_core.simt.pipelining.overlap import Item
@@ -141,9 +142,7 @@ class OverlapWriter(LoopWriter):
             return nodes.seq([tirx.Evaluate(w, span) for w in waits])
         found = item.stmt
         if item.product is not None:
-            call = found.value
-            attrs = {**dict(call.attrs), LASTS: 1, ENDED: 1, SETTLED: 1}
-            found = tirx.Evaluate(type(call)(call.op, list(call.args), attrs=attrs, ret_ty=call.ty), found.span)
+            found = with_attributes(found, {LASTS: 1, ENDED: 1, SETTLED: 1})
         if item.tail:
             found = substitute(found, {self.loop.loop_var: self.at(self.loop.min + turn - self.one, {})})
         return on_slot(found, self.plan.rings, before if item.tail else slot)

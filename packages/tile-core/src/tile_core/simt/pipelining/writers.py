@@ -23,7 +23,7 @@ from tile_core.compat.tvm import ir, tirx
 from tile_core.compat.types import Call, Expr, Stmt, Var
 from tile_core.ir import calls, nodes
 from tile_core.ir.visit import StmtRewriter, map_expr, replace_for, substitute
-from tile_core.ops.base import View, is_op
+from tile_core.ops.base import View, is_op, with_attributes
 from tile_core.records import dataclass
 from tile_core.simt.pipelining.clusters import HALVES, tell
 from tile_core.simt.pipelining.dependences import Candidate, top_level, without_dead
@@ -175,12 +175,10 @@ class LoopWriter:
         """Return the rest of the body, on the current slot."""
         body, product = list(self.body), self.plan.product
         if product is not None:
-            call = body[product.position].value
-            attrs = {**dict(call.attrs), LASTS: 1}
+            attrs: dict[str, object] = {LASTS: 1}
             if self.plan.together is not None and self.plan.together.halves:
                 attrs[HALVES] = list(self.plan.together.offer.cluster)
-            changed = type(call)(call.op, list(call.args), attrs=attrs, ret_ty=call.ty)
-            body[product.position] = tirx.Evaluate(changed, body[product.position].span)
+            body[product.position] = with_attributes(body[product.position], attrs)
         rewriter = _Slots(self.plan.rings, self.slot)
         return [rewriter.stmt(s) for s in without_dead(body, self.plan.moved, self.plan.binds)]
 

@@ -11,7 +11,7 @@ from tile_core.simt.roles import is_shared, role_of
 from tile_cuda.ops.warpgroup_plan import WARPGROUP
 
 
-class Together(StmtRewriter):
+class TeamRewriter(StmtRewriter):
     """Keeps track of it.
 
     Attributes
