@@ -189,7 +189,7 @@ class _Divide(TeamRewriter):
                 found.append(self.compound(s, used))
                 self.behind.pop()
             else:
-                new, end = self.group(parts, at)
+                new, end = self.joined(parts, at)
                 found += new
             at = end
         return found
@@ -246,7 +246,7 @@ class _Divide(TeamRewriter):
 
     # Statements that use elements
 
-    def group(self, parts: Sequence[Stmt], at: int) -> tuple[list[Stmt], int]:
+    def joined(self, parts: Sequence[Stmt], at: int) -> tuple[list[Stmt], int]:
         """Return statements from a place on that are divided together, and the place behind them."""
         used = {b for b in self.sums if uses(parts[at], b)}
         self.joint(parts[at], list(used))

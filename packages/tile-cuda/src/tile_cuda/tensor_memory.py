@@ -153,7 +153,7 @@ class _BlockColumns:
         self.done, self.allocate_done = calls.alloc_barriers(_named("product_done", names), 2)
         self.ready, self.allocate_ready = calls.alloc_barriers(_named("operands_ready", names), 2)
         #: Blocks that compute the products.
-        self.group = 1
+        self.blocks = 1
         self.count, self.allocate_count = nodes.alloc([1], "int32", _named("products", names), "local.var")
 
     def takes(self, group: tuple[int, int] | None) -> bool:
@@ -184,7 +184,7 @@ class _BlockColumns:
     def product(self, s: Stmt, plan: TensorPlan) -> Stmt:
         """Return a product with the operands that it needs."""
         self.plans.append(plan)
-        self.group = plan.group
+        self.blocks = plan.blocks
         arrives, issued = COMPLETES in s.value.attrs, ISSUED in s.value.attrs
         self.arrives, self.issued = self.arrives or arrives or issued, self.issued or issued
         self.counts = (
@@ -226,7 +226,7 @@ class _BlockColumns:
         at = None if sums is None else self.places.get(sums.buffer)
         zero = nodes.int_const(0)
         places = self.shared if at is None else at, self.metadata, int(at is not None)
-        ready = self.ready if self.group > 1 else self.done
+        ready = self.ready if self.blocks > 1 else self.done
         buffers = ((self.held, 1), (self.done, 2), (ready, 2), (self.count, 1))
         more = [*(nodes.region(b, [zero], [n]) for b, n in buffers), *map(nodes.int_const, places)]
         return with_attributes(s, {}, [*s.value.args, *more])
@@ -235,26 +235,26 @@ class _BlockColumns:
         """Return a body with the allocation before it, and the end behind it."""
         if not self.columns:
             return body
-        zero, group = nodes.int_const(0), self.group
+        zero, blocks = nodes.int_const(0), self.blocks
         count = nodes.int_const(self.columns)
-        taken = calls.execute(ALLOCATE[group], [calls.address(self.held, [zero], "w"), count])
-        freed = calls.execute(FREE[group], [nodes.load(self.held, [zero]), count])
-        objects = {self.done: 1, **({self.ready: 2} if group > 1 else {})} if self.counts else {}
+        taken = calls.execute(ALLOCATE[blocks], [calls.address(self.held, [zero], "w"), count])
+        freed = calls.execute(FREE[blocks], [nodes.load(self.held, [zero]), count])
+        objects = {self.done: 1, **({self.ready: 2} if blocks > 1 else {})} if self.counts else {}
         each = [(b, nodes.int_const(i), n) for b, n in objects.items() for i in (0, 1)]
         first = [calls.barrier_init(b, i, n) for b, i, n in each]
         last = [calls.barrier_drop(b, i) for b, i, _ in each]
         # Products name them in any case.
         made = [self.allocate_held, self.allocate_done, self.allocate_count]
-        made += [self.allocate_ready] if group > 1 else []
+        made += [self.allocate_ready] if blocks > 1 else []
         if objects:
             made += [nodes.store(self.count, zero, [zero]), calls.only(_LEADER, nodes.seq(first))]
         # Both blocks of a pair run before they allocate, and until neither needs the other one any more.
         meeting = [calls.cluster_arrive(meets=True), calls.cluster_wait()]
         return nodes.seq([
-            *made, *(meeting if group > 1 else []),
-            calls.only(_FIRST_WARP, nodes.seq([taken, calls.execute(RELINQUISH[group], [])])),
+            *made, *(meeting if blocks > 1 else []),
+            calls.only(_FIRST_WARP, nodes.seq([taken, calls.execute(RELINQUISH[blocks], [])])),
             *(list(body.seq) if isinstance(body, tirx.SeqStmt) else [body]),
-            *(meeting if group > 1 else [calls.sync_threads()]), calls.only(_FIRST_WARP, freed),
+            *(meeting if blocks > 1 else [calls.sync_threads()]), calls.only(_FIRST_WARP, freed),
             *([calls.only(_LEADER, nodes.seq(last))] if last else []),
         ])  # fmt: skip
 

@@ -350,7 +350,7 @@ class TensorProduct(RegisterProduct[TensorPlan]):
     def committed(self, barrier: Expr) -> list[Stmt]:
         """Return the arrival of what was issued at a barrier, of a pair in both blocks."""
         blocks = [nodes.int_const(0b11)] if self.plan.cluster else []
-        return [execute(COMMIT[self.plan.group], [barrier, *blocks], self.call.span)]
+        return [execute(COMMIT[self.plan.blocks], [barrier, *blocks], self.call.span)]
 
     def of_pair(self, issued: Sequence[Stmt]) -> list[Stmt]:
         """Return what the first threads of two blocks do: both say that theirs is there, and the first one issues."""
@@ -387,7 +387,7 @@ class TensorProduct(RegisterProduct[TensorPlan]):
                     b = self.described(1, at, step, until)
                     more, bits = self.extra(i, at, count, step)
                     kind = nodes.int_const(bits, "uint32")
-                    name = product_name(p.kind, p.family.sparse, p.holds_a, p.group)
+                    name = product_name(p.kind, p.family.sparse, p.holds_a, p.blocks)
                     found.append(execute(name, [to, *a, *b, *more, kind, self.adds(step)], self.call.span))
         return found
 

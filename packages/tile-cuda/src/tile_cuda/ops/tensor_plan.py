@@ -74,7 +74,7 @@ class TensorPlan(WarpgroupPlan):
         return cls(problem, tiles, WARPGROUP, chosen, cluster=cluster)
 
     @property
-    def group(self) -> int:
+    def blocks(self) -> int:
         """Blocks that compute it."""
         return 2 if self.cluster else 1
 
@@ -184,7 +184,7 @@ class TensorPlan(WarpgroupPlan):
             | int(p.turned_a) << 15
             | int(not p.turned_b) << 16
             | columns // 8 << 17
-            | self.group * LANES // 16 << 24
+            | self.blocks * LANES // 16 << 24
         )
 
     def held(self, role: int) -> FragmentLayout:
@@ -201,7 +201,7 @@ class TensorPlan(WarpgroupPlan):
         if self.family.sparse:
             by.append(f"metadata by registers (tcgen05.st) in {self.metadata} more columns, or others in turns")
         by += ["256 rows, of which another block has half, and half of the columns of B"] if self.cluster else []
-        name = product_name(self.kind, self.family.sparse, self.holds_a, self.group)
+        name = product_name(self.kind, self.family.sparse, self.holds_a, self.blocks)
         return (
             f"{name}, {self.columns} columns of tensor memory; {'; '.join(by)}; uncalibrated: no device has recorded it"
         )
