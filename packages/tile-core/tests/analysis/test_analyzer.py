@@ -73,3 +73,13 @@ def test_proofs_hide_narrow_arithmetic_that_may_wrap() -> None:
     proofs = Proofs()
     assert proofs.bound(tirx.Cast("int32", tirx.Sub(i8, nodes.int_const(1, "int8")))) == (-128, 127)
     assert not proofs.holds(tirx.LT(tirx.Sub(i8, nodes.int_const(1, "int8")), nodes.int_const(127, "int8")))
+
+
+def test_numbers_of_python() -> None:
+    """Conditions on constants are Python's bools, and sizes are its ints."""
+    analyzer = known()
+    assert analyzer.can_prove(True)
+    assert not analyzer.can_prove(False)
+    assert analyzer.const_int_bound(5) == (5, 5)
+    assert analyzer.modular_set(6).base == 6
+    assert int(analyzer.simplify(7)) == 7

@@ -26,7 +26,7 @@ _ARITHMETIC = (tirx.Add, tirx.Sub, tirx.Mul)
 _NARROW = ("int8", "int16")
 _SURVEYED = (tirx.Cast, tirx.IntImm, *_ARITHMETIC, tirx.Min, tirx.Max, tirx.Select, ir.Call)
 _CHOICES, _EXTREMES = frozenset((tirx.Select, ir.Call)), frozenset((tirx.Min, tirx.Max))
-_ATOMS = frozenset((tirx.Var, tirx.IntImm))
+_ATOMS = frozenset((tirx.Var, tirx.IntImm, bool, int))
 #: Constants from which TVM derives others that may not fit into 32 bits.
 _LARGE = 2**20
 
