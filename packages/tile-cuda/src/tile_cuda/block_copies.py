@@ -81,7 +81,8 @@ def copy_cluster(
             raise BadCluster(found=found, fix="make it with T.alloc_cluster_barrier")
         buffer, index = barrier.place(op)
         args.append(nodes.region(buffer, [index], [1]))
-    operands.emit(copy_to_block.NAME, args, [to], {"variant": VARIANT})
+    with operands.called("T.copy_cluster"):
+        operands.emit(copy_to_block.NAME, args, [to], {"variant": VARIANT})
 
 
 def _rank(op: str, dst_block: Scalar) -> Expr:

@@ -54,7 +54,8 @@ def async_copy(src: Tile, dst: Tile) -> None:
         found = operands.as_region("async_copy", name, tile).scope
         if found != legal:
             raise ScopeNotAllowed(op="async_copy", role=name, found=found, legal=f"{legal} memory")
-    copy(src, dst, variant=AsyncCopy.name)
+    with operands.called("T.async_copy", "write T.copy"):
+        copy(src, dst, variant=AsyncCopy.name)
 
 
 def ptx_commit_group() -> None:

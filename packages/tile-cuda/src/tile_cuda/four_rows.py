@@ -73,7 +73,8 @@ def tma_gather4(
     place = None if barrier is None else as_barrier(op, barrier).place(op)
     tile, table = _sides(op, ("dst", dst), ("src", src), col)
     index, _ = _rows(op, rows)
-    operands.emit("gather", [table, index, tile], [tile], {"variant": GATHER, "hints": _hints(op, eviction_policy)})
+    with operands.called("T.tma_gather4", "write T.gather"):
+        operands.emit("gather", [table, index, tile], [tile], {"variant": GATHER, "hints": _hints(op, eviction_policy)})
     if place is not None:
         count_bytes(*place)
 
@@ -109,7 +110,8 @@ def tma_scatter4(
         if row in constants[:at]:
             raise DuplicateRows(row=row)
     hints = _hints(op, eviction_policy)
-    operands.emit("scatter", [tile, table, index], [table], {"variant": SCATTER, "hints": hints, DISTINCT: 1})
+    with operands.called("T.tma_scatter4", "write T.scatter"):
+        operands.emit("scatter", [tile, table, index], [table], {"variant": SCATTER, "hints": hints, DISTINCT: 1})
 
 
 def tma_gather4_bytes(columns: int, element: object) -> int:

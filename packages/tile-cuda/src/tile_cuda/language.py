@@ -44,6 +44,8 @@ GROUP = "cta_group"
 TENSOR, TENSOR_SP, TENSOR_SUMS = "cuda.tcgen05", "cuda.tcgen05.sp", "cuda.tcgen05.sums"
 TENSOR_SCALED = "cuda.tcgen05.block_scale"
 PLACE_SUMS = "place_sums"
+DEMANDED = ("T.alloc_tmem", "write T.alloc_fragment")
+"""The call that demands tensor memory, and what else one may write."""
 #: Names of the variants that ``tma_copy`` forces (``tile_cuda.ops``).
 LOAD, STORE = "cuda.copy.bulk", "cuda.copy.bulk_store"
 
@@ -64,7 +66,8 @@ def wgmma_gemm(
     VariantRefused, VariantMissing
         When it is compiled, if the instruction does not fit the call, or the target has none.
     """
-    gemm(A, B, C, transpose_A, transpose_B, policy, clear_accum, variant=DENSE)
+    with operands.called("T.wgmma_gemm", "write T.gemm"):
+        gemm(A, B, C, transpose_A, transpose_B, policy, clear_accum, variant=DENSE)
 
 
 def alloc_tmem(shape: Sequence[int], dtype: DTypeLike) -> Buffer:
@@ -88,7 +91,8 @@ def alloc_tmem(shape: Sequence[int], dtype: DTypeLike) -> Buffer:
     """
     made = allocate("alloc_tmem", shape, dtype, "local.fragment", "tensor memory")
     whole = operands.as_region(PLACE_SUMS, "sums", made)
-    operands.emit(PLACE_SUMS, [whole], [], {"variant": TENSOR_SUMS})
+    with operands.called(*DEMANDED):
+        operands.emit(PLACE_SUMS, [whole], [], {"variant": TENSOR_SUMS})
     return made
 
 
@@ -128,7 +132,8 @@ def tcgen05_gemm(
     """
     place = _completion("tcgen05_gemm", mbar)
     group = operands.integer("tcgen05_gemm", "cta_group", cta_group, 1, 2)
-    gemm(A, B, C, transpose_A, transpose_B, policy, clear_accum, variant=TENSOR)
+    with operands.called("T.tcgen05_gemm", "write T.gemm"):
+        gemm(A, B, C, transpose_A, transpose_B, policy, clear_accum, variant=TENSOR)
     if group > 1:
         mark_last({GROUP: group})
     _arrives(place)
@@ -144,7 +149,8 @@ def tcgen05_gemm_sp(
     Metadata moves from shared memory to tensor memory before the product.
     """
     place = _completion("tcgen05_gemm_sp", mbar)
-    gemm_sp(A_sparse, E, B, C, transpose_A, transpose_E, transpose_B, policy, clear_accum, variant=TENSOR_SP)
+    with operands.called("T.tcgen05_gemm_sp", "write T.gemm_sp"):
+        gemm_sp(A_sparse, E, B, C, transpose_A, transpose_E, transpose_B, policy, clear_accum, variant=TENSOR_SP)
     _arrives(place)
 
 
@@ -160,10 +166,11 @@ def tcgen05_gemm_scaled(
     to tensor memory before the product.
     """
     place = _completion("tcgen05_gemm_scaled", mbar)
-    gemm_scaled(
-        A, A_scale, B, B_scale, C, transpose_A, transpose_B, policy, clear_accum, A_format=A_format, B_format=B_format,
-        variant=TENSOR_SCALED,
-    )  # fmt: skip
+    with operands.called("T.tcgen05_gemm_scaled", "write T.gemm_scaled"):
+        gemm_scaled(
+            A, A_scale, B, B_scale, C, transpose_A, transpose_B, policy, clear_accum, A_format=A_format,
+            B_format=B_format, variant=TENSOR_SCALED,
+        )  # fmt: skip
     _arrives(place)
 
 
@@ -226,7 +233,8 @@ def set_max_nreg(num: int, inc: bool) -> None:
         legal = f"a multiple of {UNIT_OF_REGISTERS}, such as {near}"
         raise BadAttribute(op="set_max_nreg", name="num", found=str(count), legal=legal)
     more = operands.flag("set_max_nreg", "inc", inc)
-    operands.emit(REQUEST_REGISTERS, [], [], {COUNT: count, MORE: int(more), "variant": REGISTERS})
+    with operands.called("T.set_max_nreg", ""):
+        operands.emit(REQUEST_REGISTERS, [], [], {COUNT: count, MORE: int(more), "variant": REGISTERS})
 
 
 def wgmma_gemm_sp(
@@ -234,7 +242,8 @@ def wgmma_gemm_sp(
     transpose_B: bool = False, policy: GemmWarpPolicy = GemmWarpPolicy.Square, clear_accum: bool = False,
 ) -> None:  # fmt: skip
     """Multiply a 2:4 sparse tile by a dense one on ``wgmma.sp``, see ``T.gemm_sp`` and ``wgmma_gemm``."""
-    gemm_sp(A_sparse, E, B, C, transpose_A, transpose_E, transpose_B, policy, clear_accum, variant=SPARSE)
+    with operands.called("T.wgmma_gemm_sp", "write T.gemm_sp"):
+        gemm_sp(A_sparse, E, B, C, transpose_A, transpose_E, transpose_B, policy, clear_accum, variant=SPARSE)
 
 
 def tma_copy(
@@ -282,10 +291,11 @@ def tma_copy(
     if blocks is not None and variant != LOAD:
         legal = "None: a block stores for itself"
         raise BadAttribute(op="tma_copy", name="cluster_mask", found=operands.named(cluster_mask), legal=legal)
-    if eviction_policy is None:
-        copy(src, dst, variant=variant)
-    else:
-        copy(src, dst, variant=variant, eviction_policy=eviction_policy)
+    with operands.called("T.tma_copy", "write T.copy"):
+        if eviction_policy is None:
+            copy(src, dst, variant=variant)
+        else:
+            copy(src, dst, variant=variant, eviction_policy=eviction_policy)
     if blocks is not None:
         mask, cluster = blocks
         mark_last({calls.BLOCKS: [mask, 1, *cluster]})

@@ -16,10 +16,11 @@ from typing import TYPE_CHECKING
 from tile_core.compat.tvm import ir, tirx
 from tile_core.compat.types import BufferVar, Stmt
 from tile_core.errors.base import Where
-from tile_core.errors.lowering import VariantRefused
 from tile_core.ir import nodes
 from tile_core.ir.visit import StmtRewriter, bodies_of, collect, with_bodies
+from tile_core.lowering.dispatch import refused
 from tile_core.simt.pipelining.dependences import uses
+from tile_cuda.language import DEMANDED
 
 if TYPE_CHECKING:
     from tile_core.context import Context
@@ -64,7 +65,7 @@ def keep_sums(plan: Plan, ctx: Context) -> Plan:
             reason = f"no product whose sums are in tensor memory adds to {registers.name} in the end"
             place = own[0].node
             where = Where(str(place[1].value), int(place[2])) if len(place) > 2 else None
-            raise VariantRefused(found=SUMS, op="alloc_tmem", target=ctx.target.text, reason=reason, where=where)
+            raise refused({nodes.CALLED: DEMANDED}, SUMS, "place_sums", reason, ctx.target.text, where)
         body = _Sums(registers, own).whole(body)
     return plan if body is plan.body else plan.replace(body=body)
 

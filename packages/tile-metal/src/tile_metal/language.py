@@ -39,7 +39,8 @@ def simdgroup_gemm(
     VariantRefused, VariantMissing
         When it is compiled, if the instruction does not fit the call or the target has none.
     """
-    gemm(A, B, C, transpose_A, transpose_B, policy, clear_accum, variant=SIMDGROUP)
+    with operands.called("T.simdgroup_gemm", "write T.gemm"):
+        gemm(A, B, C, transpose_A, transpose_B, policy, clear_accum, variant=SIMDGROUP)
 
 
 def simdgroup_gemm_sp(
@@ -48,7 +49,8 @@ def simdgroup_gemm_sp(
 ) -> None:  # fmt: skip
     """Multiply a 2:4 sparse tile by a dense one on ``simdgroup_matrix``, see ``T.gemm_sp`` and ``simdgroup_gemm``."""
     turned = (transpose_A, transpose_E, transpose_B)
-    gemm_sp(A_sparse, E, B, C, *turned, policy, clear_accum, variant=f"{SIMDGROUP}.sp")
+    with operands.called("T.simdgroup_gemm_sp", "write T.gemm_sp"):
+        gemm_sp(A_sparse, E, B, C, *turned, policy, clear_accum, variant=f"{SIMDGROUP}.sp")
 
 
 def cooperative_tensor_gemm(
@@ -56,7 +58,8 @@ def cooperative_tensor_gemm(
     policy: GemmWarpPolicy = GemmWarpPolicy.Square, clear_accum: bool = False,
 ) -> None:  # fmt: skip
     """Multiply tiles by tensor operations of Metal 4: ``T.gemm`` with ``variant="metal.tensor_ops"``."""
-    gemm(A, B, C, transpose_A, transpose_B, policy, clear_accum, variant=TENSOR)
+    with operands.called("T.cooperative_tensor_gemm", "write T.gemm"):
+        gemm(A, B, C, transpose_A, transpose_B, policy, clear_accum, variant=TENSOR)
 
 
 def cooperative_tensor_gemm_sp(
@@ -65,7 +68,8 @@ def cooperative_tensor_gemm_sp(
 ) -> None:  # fmt: skip
     """Multiply a 2:4 sparse tile by a dense one by tensor operations of Metal 4, see ``T.gemm_sp``."""
     turned = (transpose_A, transpose_E, transpose_B)
-    gemm_sp(A_sparse, E, B, C, *turned, policy, clear_accum, variant=f"{TENSOR}.sp")
+    with operands.called("T.cooperative_tensor_gemm_sp", "write T.gemm_sp"):
+        gemm_sp(A_sparse, E, B, C, *turned, policy, clear_accum, variant=f"{TENSOR}.sp")
 
 
 def simdgroup_fill(tile: Buffer, value: float) -> None:
@@ -77,7 +81,7 @@ def simdgroup_fill(tile: Buffer, value: float) -> None:
         If the tile is not a fragment.
     """
     _fragment("simdgroup_fill", "tile", tile)
-    with operands.requires(SIMDGROUP):
+    with operands.requires(SIMDGROUP), operands.called("T.simdgroup_fill", "write T.fill"):
         fill(tile, value)
 
 
@@ -97,14 +101,14 @@ def simdgroup_load(tile: Buffer, source: Buffer, transpose: bool = False) -> Non
         If ``tile`` is not a fragment.
     """
     _fragment("simdgroup_load", "tile", tile)
-    with operands.requires(SIMDGROUP):
+    with operands.requires(SIMDGROUP), operands.called("T.simdgroup_load", _plain(transpose)):
         (transposed if transpose else copy)(source, tile)
 
 
 def simdgroup_store(tile: Buffer, destination: Buffer, transpose: bool = False) -> None:
     """Store all matrices of a fragment to a tile in any memory; see ``simdgroup_load``."""
     _fragment("simdgroup_store", "tile", tile)
-    with operands.requires(SIMDGROUP):
+    with operands.requires(SIMDGROUP), operands.called("T.simdgroup_store", _plain(transpose)):
         (transposed if transpose else copy)(tile, destination)
 
 
@@ -118,7 +122,12 @@ def simdgroup_multiply_accumulate(C: Buffer, A: Buffer, B: Buffer) -> None:
     """
     for role, tile in (("C", C), ("A", A), ("B", B)):
         _fragment("simdgroup_multiply_accumulate", role, tile)
-    gemm(A, B, C, variant=SIMDGROUP)
+    with operands.called("T.simdgroup_multiply_accumulate", "write T.gemm"):
+        gemm(A, B, C, variant=SIMDGROUP)
+
+
+def _plain(transpose: bool) -> str:
+    return "write T.transpose" if transpose else "write T.copy"
 
 
 def _fragment(op: str, role: str, tile: Buffer) -> None:

@@ -25,7 +25,7 @@ class VariantMissing(UnsupportedError):
     """A forced variant does not exist on the target."""
 
     code = "U103"
-    template = "{target} has no variant {found!r} of {op}; it has: {known}"
+    template = "{target} has no {wanted}{known}"
     remedy = "{hint}"
 
 
@@ -33,8 +33,8 @@ class VariantRefused(UnsupportedError):
     """A forced variant does not fit the call; nothing else is tried."""
 
     code = "U104"
-    template = "variant {found} of {op} was asked for but does not fit on {target}: {reason}"
-    remedy = "change the call, or do not force the variant"
+    template = "{wanted} does not fit on {target}: {reason}"
+    remedy = "change the call, or {instead}"
 
 
 class VariantCrashed(InternalError):

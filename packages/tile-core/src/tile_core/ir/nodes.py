@@ -18,6 +18,7 @@ from tile_core.errors.base import printable
 ROLE = "tile.role"
 #: Attribute of a tile op: the required name prefix of one of the target's variants.
 REQUIRES = "requires"
+CALLED = "called"
 STAGES = "tile.num_stages"
 THREADS = "tile.threads"
 AXIS = "tile.axis"

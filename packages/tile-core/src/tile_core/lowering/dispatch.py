@@ -6,10 +6,11 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tile_core.compat.types import Stmt
-from tile_core.errors.base import TileError
+from tile_core.errors.base import TileError, Where
 from tile_core.errors.guess import hint
 from tile_core.errors.lowering import NoVariant, OpUnavailable, VariantCrashed, VariantMissing, VariantRefused
 from tile_core.errors.plugins import AmbiguousPriority, DuplicateVariant
+from tile_core.ir import nodes
 from tile_core.lowering.variant import Accept, DecodedCall, Reject, Variant, Withdrawn
 from tile_core.records import dataclass
 
@@ -181,19 +182,40 @@ def check_variants(target: str, parts: Mapping[str, Sequence[Variant]]) -> tuple
     return tuple(sorted((v for part in parts.values() for v in part), key=lambda v: (v.op, -v.priority)))
 
 
+def missing(
+    attrs: Mapping[str, Any], found: str, op: str, names: Sequence[str], target: object, where: Where | None
+) -> VariantMissing:
+    """Return the error of a call whose variant the target does not have; ``names`` are those that it has of the op."""
+    if nodes.CALLED in attrs:
+        name, instead = (str(part) for part in attrs[nodes.CALLED])
+        fix = f"{instead}, which every target has" if instead else "leave it out for this target"
+        return VariantMissing(where=where, target=target, wanted=f"{name} ({found})", known="", hint=fix)
+    fix = hint(found, names, "choose one that the target has, or do not force a variant", "'{}'")
+    known = f"; it has: {', '.join(names) or 'none'}"
+    return VariantMissing(where=where, target=target, wanted=f"variant {found!r} of {op}", known=known, hint=fix)
+
+
+def refused(
+    attrs: Mapping[str, Any], found: str, op: str, reason: str, target: object, where: Where | None
+) -> VariantRefused:
+    """Return the error of a call whose variant does not fit."""
+    wanted, instead = f"variant {found} of {op} was asked for but", "do not force the variant"
+    if nodes.CALLED in attrs:
+        name, other = (str(part) for part in attrs[nodes.CALLED])
+        wanted, instead = f"{name} ({found})", other or "leave it out"
+    return VariantRefused(where=where, target=target, wanted=wanted, instead=instead, reason=reason)
+
+
 def _take(
     call: DecodedCall, mine: Sequence[Variant], ctx: Context, forced: str, withdrawn: Mapping[str, str]
 ) -> Selection:
     names = [variant.name for variant in mine]
     if forced not in names:
-        what = hint(forced, names, "choose one that the target has, or do not force a variant", "'{}'")
-        facts = {"op": call.name, "target": ctx.target, "found": forced, "known": ", ".join(names) or "none"}
-        raise VariantMissing(where=call.where, hint=what, **facts)
+        raise missing(call.attrs, forced, call.name, names, ctx.target, call.where)
     variant = mine[names.index(forced)]
     answer = _ask(variant, call, ctx, withdrawn)
     if isinstance(answer, Reject):
-        facts = {"op": call.name, "target": ctx.target, "found": forced, "reason": answer.reason}
-        raise VariantRefused(where=call.where, **facts)
+        raise refused(call.attrs, forced, call.name, answer.reason, ctx.target, call.where)
     return Selection(variant, answer, forced=True)
 
 

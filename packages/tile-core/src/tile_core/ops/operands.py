@@ -145,6 +145,8 @@ def emit(op: str, args: Sequence[Region | Value], writes: Sequence[Region], attr
     builder.materialise([r.buffer.var for r in writes])
     if builder.requires:
         attrs = {**(attrs or {}), nodes.REQUIRES: builder.requires}
+    if builder.called is not None:
+        attrs = {**(attrs or {}), nodes.CALLED: list(builder.called)}
     ir_args = [a.ir() if isinstance(a, Region) else a.expr if isinstance(a, Value) else a for a in args]
     builder.emit(tirx.Evaluate(nodes.tile_call(op, ir_args, attrs), builder.span()))
 
@@ -161,6 +163,25 @@ def requires(variants: str) -> Iterator[None]:
         yield
     finally:
         builder.requires = before
+
+
+@contextmanager
+def called(name: str, instead: str = "") -> Iterator[None]:
+    """Let refusals of the variants that ops inside ask for name the call that the user wrote.
+
+    Parameters
+    ----------
+    name
+        Of the call: ``"T.tma_copy"``.
+    instead
+        What the user may write where it does not fit, ``"write T.copy"``.
+    """
+    builder: Builder = current(name)
+    before, builder.called = builder.called, (name, instead)
+    try:
+        yield
+    finally:
+        builder.called = before
 
 
 def scalar(x: object, dtype: DTypeLike) -> Value:

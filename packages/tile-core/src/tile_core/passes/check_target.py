@@ -14,11 +14,11 @@ from tile_core.errors.lowering import (
     RoundingUnsupported,
     TooManyThreads,
     TypeUnsupported,
-    VariantMissing,
 )
 from tile_core.ir import nodes
 from tile_core.ir.program import cluster_of
 from tile_core.ir.visit import collect
+from tile_core.lowering.dispatch import missing
 from tile_core.ops import copy_to_block
 from tile_core.target import ABSENT
 
@@ -65,10 +65,9 @@ def check_target(body: Stmt, program: Program, variants: Sequence[Variant], ctx:
             wanted = str(call.attrs[nodes.REQUIRES])
             op = nodes.operator_name(call).removeprefix("tile.")
             if not any(v.name.startswith(wanted) for v in variants):
-                advice = f"{wanted} belongs to another target: use the language's own op"
-                known = ", ".join(sorted(v.name for v in variants if v.op == op))
-                facts = {"target": ctx.target.text, "found": wanted, "op": op, "known": known, "hint": advice}
-                raise VariantMissing(where=nodes.where_of(statement), **facts)
+                known = sorted(v.name for v in variants if v.op == op)
+                attrs = {str(k): v for k, v in dict(call.attrs).items()}
+                raise missing(attrs, wanted, op, known, ctx.target.text, nodes.where_of(statement))
 
     modes = ctx.capabilities.roundings
     for statement in [*collect(body, _INNERMOST), body]:

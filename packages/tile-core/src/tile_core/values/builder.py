@@ -128,6 +128,7 @@ class Builder:
         self.reducers: dict[str, dict[str, str]] = {}
         #: The required name prefix of variants on the target, for the following tile ops; see ``ops.operands``.
         self.requires = ""
+        self.called: tuple[str, str] | None = None
         self.eager: Any = None
         #: The sequence of random numbers that ``T.rng_init`` began.
         self.random: Any = None

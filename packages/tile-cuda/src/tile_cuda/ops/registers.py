@@ -10,9 +10,10 @@ from tile_core.errors.lowering import VariantRefused
 from tile_core.ir import nodes
 from tile_core.ir.calls import execute
 from tile_core.ir.visit import StmtRewriter, role
+from tile_core.lowering.dispatch import refused
 from tile_core.lowering.legality import Legality
 from tile_core.lowering.variant import Accept, Reject
-from tile_core.ops.base import is_op
+from tile_core.ops.base import OpCall, is_op
 from tile_core.ops.request_registers import COUNT, MORE
 from tile_core.simt.role import Role
 from tile_core.simt.roles import is_shared, role_of
@@ -122,5 +123,5 @@ class _Check(StmtRewriter):
         raise self.refused(s, f"no more than {most} are left for each of its {threads.count} threads")
 
     def refused(self, s: Stmt, reason: str) -> VariantRefused:
-        facts = {"found": REGISTERS, "op": "T.set_max_nreg", "target": self.ctx.target.text, "reason": reason}
-        return VariantRefused(**facts, where=nodes.where_of(s))
+        attrs, where = OpCall.decode(s).attrs, nodes.where_of(s)
+        return refused(attrs, REGISTERS, REQUEST_REGISTERS, reason, self.ctx.target.text, where)
