@@ -172,9 +172,9 @@ def called(name: str, instead: str = "") -> Iterator[None]:
     Parameters
     ----------
     name
-        Of the call: ``"T.tma_copy"``.
+        Of the call: ``"T.fast_gemm"``.
     instead
-        What the user may write where it does not fit, ``"write T.copy"``.
+        What the user may write where it does not fit, ``"write T.gemm"``.
     """
     builder: Builder = current(name)
     before, builder.called = builder.called, (name, instead)
