@@ -111,3 +111,11 @@ def test_a_thread_alone_fences_what_it_has_written(to):
     reference.execute(main, [a, want])
     for how in ORDERS:
         assert (results(main, how, {"A": a, "B": np.zeros_like(a)}).reshape(a.shape) == want).all()
+
+
+@pytest.mark.parametrize("counted", [True, False])
+def test_copies_of_bytes_are_in_launches_with_clusters(counted):
+    """A block alone that copies bytes to itself is a cluster: without one the instruction is illegal on a device."""
+    program = turned((4, 32), "float32", blocks=1, by=0, counted=counted)
+    text = lower(program, make_context(TARGET, {}), installed()).lowered.text
+    assert ("__cluster_dims__(1, 1, 1)" in text) == counted

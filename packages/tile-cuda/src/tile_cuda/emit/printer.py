@@ -29,6 +29,7 @@ from tile_cuda.emit.mathematics import MathCalls
 from tile_cuda.emit.phase_barriers import PhaseBarriers
 from tile_cuda.emit.warp import WarpCalls
 from tile_cuda.ptx import TABLE, instruction, prelude
+from tile_cuda.ptx.bulk import SEND_BYTES
 from tile_cuda.ptx.memory import MOST_OPEN
 from tile_cuda.ptx.registers import is_set_name
 
@@ -131,7 +132,9 @@ class CudaPrinter(MaskedShifts, WarpCalls, MathCalls, DebugStatements, PhaseBarr
         # The assembler must know how many registers a thread begins with where it gives some back or takes more.
         alone = ", 1" if any(map(is_set_name, self.functions)) else ""
         bounds = "" if self.limited else f"__launch_bounds__({self.launch.threads}{alone}) "
-        if self.launch.cluster != (1, 1, 1):
+        # An H100 calls a copy from shared memory to that of a cluster an illegal instruction in a launch without
+        # clusters (tests/vectors/matrix.py). With clusters of one block there are some.
+        if self.launch.cluster != (1, 1, 1) or SEND_BYTES in self.functions:
             bounds += "__cluster_dims__({}, {}, {}) ".format(*self.launch.cluster)
         return super().head(f'extern "C" __global__ void {bounds}{name}', params)
 

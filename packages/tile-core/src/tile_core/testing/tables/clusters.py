@@ -25,6 +25,7 @@ _EXCHANGE = frozenset({"name:copy_cluster", "clusters"})
 _EXCHANGES = (
     (2, 4, 32, "float32", True), (4, 3, 8, "float16", True), (8, 1, 16, "uint8", True), (3, 2, 2, "int64", True),
     (2, 7, 13, "float32", False), (4, 1, 1, "float16", False), (3, 5, 3, "uint8", False), (8, 2, 3, "float64", False),
+    (1, 4, 16, "float32", True), (1, 3, 5, "int8", False),
 )  # fmt: skip
 
 
