@@ -77,6 +77,7 @@ def test_every_pair_of_powers_of_two(dtype: str, code: int) -> None:
         np.testing.assert_array_equal(c, (2 * x * x * powers * powers.T).astype(np.float32))
 
 
+@pytest.mark.sweep(2)
 @pytest.mark.parametrize(("p", "q", "shift"), [(120, 10, -9), (-120, -40, 14), (110, -100, 0)])
 @pytest.mark.parametrize("target", ["cpu", "cuda:sm_80", "cuda:sm_100a"])
 def test_targets_agree_on_products_of_scales_that_no_float32_holds(p: int, q: int, shift: int, target: str) -> None:
