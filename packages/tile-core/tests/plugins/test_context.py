@@ -57,7 +57,9 @@ def test_options(plugins):
 def test_wrong_options(plugins, target, options, found, expected):
     with pytest.raises(InvalidOptions) as caught:
         make_context(target, options, plugins=plugins)
+    form = "pass options={...} with the fields of the backend's options type, or an instance of it"
+    value = "correct the value, or leave the option out for its default"
     assert str(caught.value) == (
         f"[S118] options of backend {target!r}: found {found}; expected {expected}\n"
-        "   = help: pass options={...} with the fields of the backend's options type, or an instance of it"
+        f"   = help: {value if options == {'level': 4} else form}"
     )

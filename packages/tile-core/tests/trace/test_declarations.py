@@ -129,17 +129,19 @@ a continued line."""
 
 
 @pytest.mark.parametrize(
-    ("annotation", "text"),
+    ("annotation", "text", "fix"),
     [
-        (None, "not annotated"),
-        (3, "annotated with 3"),
-        (T.Tensor((4, -1), "int32"), "dimension 1 is -1"),
-        (T.Tensor((4.5,), "int32"), "dimension 0 is 4.5"),
-        (T.StridedTensor((4,), (-1,), "int32"), "stride 0 is -1"),
-        (T.float8_e5m2, "of type float8_e5m2"),
+        (None, "not annotated", "annotate it, for example `A: T.Tensor("),
+        (3, "annotated with 3", "annotate it, for example `A: T.Tensor("),
+        (T.Tensor((4, -1), "int32"), "dimension 1 is -1", "write the number of elements, or a symbol"),
+        (T.Tensor((4.5,), "int32"), "dimension 0 is 4.5", "write 4, or a symbol: m = T.dynamic('m')"),
+        (T.Tensor((None,), "int32"), "dimension 0 is None", "write the number of elements, or a symbol"),
+        (T.Tensor((2**50,), "int32"), "dimension 0 is 1125899906842624", "write a smaller number"),
+        (T.StridedTensor((4,), (-1,), "int32"), "stride 0 is -1", "from one index to the next"),
+        (T.float8_e5m2, "of type float8_e5m2", 'a tensor of one element: `A: T.Tensor((1,), "float8_e5m2")`'),
     ],
 )
-def test_bad_parameters(annotation, text, refused):
+def test_bad_parameters(annotation, text, fix, refused):
     def build():
         def k(A):  # here
             with T.Kernel(1) as bx:
@@ -150,6 +152,7 @@ def test_bad_parameters(annotation, text, refused):
         T.prim_func(k)
 
     refused(BadParameter, "K124", text, build)
+    refused(BadParameter, "K124", fix, build)
 
 
 def test_bad_declarations(refused):

@@ -203,7 +203,12 @@ class BadParameter(KernelError):
 
     code = "K124"
     template = "parameter {name} of {kernel}: {found}, expected {expected}"
-    remedy = 'annotate it, for example `{name}: T.Tensor((M, N), "float16")` or `{name}: T.int32`'
+    remedy = "{fix}"
+
+
+def annotate(name: str) -> str:
+    """Return what to do about a parameter that nothing declares."""
+    return f'annotate it, for example `{name}: T.Tensor((M, N), "float16")` or `{name}: T.int32`'
 
 
 class UnboundSymbol(KernelError):

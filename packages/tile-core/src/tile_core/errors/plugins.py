@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import MappingProxyType
+
 from tile_core.errors.base import SetupError
 
 
@@ -181,7 +183,10 @@ class InvalidOptions(SetupError):
 
     code = "S118"
     template = "options of backend {backend!r}: found {found}; expected {expected}"
-    remedy = "pass options={{...}} with the fields of the backend's options type, or an instance of it"
+    remedy = "{fix}"
+    usual = MappingProxyType(
+        {"fix": "pass options={...} with the fields of the backend's options type, or an instance of it"}
+    )
 
 
 class InvalidKnob(SetupError):

@@ -79,4 +79,5 @@ def make_options(manifest: BackendManifest, options: object) -> Any:
         return kind(**options)
     except (TypeError, ValueError) as error:
         found = ", ".join(f"{key}={value!r}" for key, value in options.items())
-        raise InvalidOptions(backend=manifest.name, found=found, expected=str(error)) from error
+        fix = "correct the value, or leave the option out for its default"
+        raise InvalidOptions(backend=manifest.name, found=found, expected=str(error), fix=fix) from error

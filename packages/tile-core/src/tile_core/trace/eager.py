@@ -185,7 +185,8 @@ class _State:
             for name, argument in self.arguments.items():
                 if name not in self.params and is_array(argument):
                     expected = f'a declaration such as `{name}: T.Tensor[(M, N), "float16"]`'
-                    raise BadParameter(name=name, kernel=fn.__name__, found="an array without one", expected=expected)
+                    found, fix = "an array without one", f"add {expected}"
+                    raise BadParameter(name=name, kernel=fn.__name__, found=found, expected=expected, fix=fix)
             ordered = [self.params[n] for n in self.arguments if n in self.params] + outputs
             first = len(ordered) - len(outputs)
             positions = tuple(range(first, len(ordered)))

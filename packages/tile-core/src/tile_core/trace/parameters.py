@@ -9,12 +9,15 @@ from tile_core.compat.tvm import ir, tirx
 from tile_core.compat.types import BufferVar, Expr, Var
 from tile_core.dtypes import DType
 from tile_core.dtypes import dtype as to_dtype
-from tile_core.errors.language import BadParameter, UnknownDType
+from tile_core.errors.language import BadParameter, UnknownDType, annotate
 from tile_core.ir.program import Dim, ParamInfo, dim_of
 from tile_core.values.builder import Builder
 from tile_core.values.checks import python_int, shown
 from tile_core.values.types import PointerType, TensorType, ptr
 from tile_core.values.value import Buffer, Index, Value, constant_of, tvm_name
+
+#: What to do about a dimension that is no number of elements.
+_FIX = "write the number of elements, or a symbol where calls decide: m = T.dynamic('m')"
 
 
 def declare(builder: Builder, name: str, annotation: object) -> tuple[Expr, Buffer | Pointer | Value, ParamInfo]:
@@ -39,7 +42,7 @@ def declare(builder: Builder, name: str, annotation: object) -> tuple[Expr, Buff
     if dtype is None:
         expected = "a tensor or an element type"
         found = f"annotated with {shown(annotation)}"
-        raise BadParameter(name=name, kernel=builder.name, found=found, expected=expected)
+        raise BadParameter(name=name, kernel=builder.name, found=found, expected=expected, fix=annotate(name))
     return scalar(builder, name, dtype)
 
 
@@ -56,7 +59,8 @@ def scalar(builder: Builder, name: str, dtype: DType) -> tuple[Var, Value, Param
     """Declare a scalar parameter."""
     if dtype.is_narrow or dtype.is_packed:
         expected = "a scalar of at least 8 bits that is no 8-bit float"
-        raise BadParameter(name=name, kernel=builder.name, found=f"of type {dtype}", expected=expected)
+        fix = f'pass a T.float32, or a tensor of one element: `{name}: T.Tensor((1,), "{dtype}")`'
+        raise BadParameter(name=name, kernel=builder.name, found=f"of type {dtype}", expected=expected, fix=fix)
     var = tirx.Var(builder.unique(name), tvm_name(dtype))
     return var, Value(var, dtype), ParamInfo(name, "scalar", str(dtype))
 
@@ -70,7 +74,8 @@ def tensor(builder: Builder, name: str, declared: TensorType) -> tuple[BufferVar
     count = math.prod(d for d in shape if isinstance(d, int))
     if count >= 2**62:
         found, expected = f"of {shown(count)} elements", "fewer than 2**62, which memory can hold"
-        raise BadParameter(name=name, kernel=builder.name, found=found, expected=expected)
+        fix = "declare fewer, or several tensors"
+        raise BadParameter(name=name, kernel=builder.name, found=found, expected=expected, fix=fix)
     wide = _is_wide(shape, steps)
     buffer = tirx.decl_buffer(
         [_ir_dim(d, wide) for d in shape],
@@ -120,7 +125,7 @@ def _extent(builder: Builder, name: str, d: int, dim: object) -> Index:
     value = _dimension(builder, name, f"dimension {d}", dim)
     if isinstance(value, int) and value < 0:
         found = f"dimension {d} is {value}"
-        raise BadParameter(name=name, kernel=builder.name, found=found, expected="an extent of at least 0")
+        raise BadParameter(name=name, kernel=builder.name, found=found, expected="an extent of at least 0", fix=_FIX)
     return value
 
 
@@ -128,7 +133,8 @@ def _stride(builder: Builder, name: str, d: int, dim: Index) -> Index:
     value = _dimension(builder, name, f"stride {d}", dim)
     if isinstance(value, int) and value < 0:
         found = f"stride {d} is {value}"
-        raise BadParameter(name=name, kernel=builder.name, found=found, expected="a stride of at least 0")
+        fix = "write the number of elements from one index to the next, or leave the strides out"
+        raise BadParameter(name=name, kernel=builder.name, found=found, expected="a stride of at least 0", fix=fix)
     return value
 
 
@@ -138,11 +144,14 @@ def _dimension(builder: Builder, name: str, what: str, dim: object) -> Index:
         if constant < 2**48:
             return constant
         expected = "at most 2**48 elements along a dimension"
-        raise BadParameter(name=name, kernel=builder.name, found=f"{what} is {shown(constant)}", expected=expected)
+        found = f"{what} is {shown(constant)}"
+        raise BadParameter(name=name, kernel=builder.name, found=found, expected=expected, fix="write a smaller number")
     if isinstance(dim, Value) and dim.dtype in ("int32", "int64"):
         return dim
-    found = f"{what} is {shown(dim)}"
-    raise BadParameter(name=name, kernel=builder.name, found=found, expected="an int or a symbol of T.dynamic")
+    found, expected = f"{what} is {shown(dim)}", "an int or a symbol of T.dynamic"
+    whole = isinstance(dim, float) and math.isfinite(dim) and dim >= 0
+    fix = f"write {int(dim)}, or a symbol: m = T.dynamic('m')" if whole else _FIX  # type: ignore[call-overload]
+    raise BadParameter(name=name, kernel=builder.name, found=found, expected=expected, fix=fix)
 
 
 def _note_symbols(builder: Builder, dim: Index) -> None:

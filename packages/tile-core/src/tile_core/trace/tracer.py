@@ -20,6 +20,7 @@ from tile_core.errors.language import (
     EscapedVariable,
     PythonError,
     UnboundSymbol,
+    annotate,
 )
 from tile_core.ir import nodes
 from tile_core.ir.program import ParamInfo, Program
@@ -140,9 +141,11 @@ def _annotations(fn: Callable[..., object], builder: Builder, scope: Mapping[str
     for name, parameter in inspect.signature(fn).parameters.items():
         expected = "an annotation that declares it"
         if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
-            raise BadParameter(name=name, kernel=builder.name, found="variadic", expected=expected)
+            fix = "write one parameter for each tensor and scalar"
+            raise BadParameter(name=name, kernel=builder.name, found="variadic", expected=expected, fix=fix)
         if parameter.annotation is parameter.empty:
-            raise BadParameter(name=name, kernel=builder.name, found="not annotated", expected=expected)
+            fix = annotate(name)
+            raise BadParameter(name=name, kernel=builder.name, found="not annotated", expected=expected, fix=fix)
         found[name] = evaluate(parameter.annotation, fn, scope)
     return found
 
