@@ -61,7 +61,12 @@ class TestLineMap:
 
 class TestLaunchFacts:
     def test_to_json_and_back(self):
-        assert LaunchFacts.from_json(json.loads(json.dumps(facts().to_json()))) == facts()
+        for made in (facts(), facts(name="mine")):
+            assert LaunchFacts.from_json(json.loads(json.dumps(made.to_json()))) == made
+
+    def test_messages_name_the_kernel(self):
+        assert facts().kernel == "gemm"
+        assert facts(entry="gemm_1", name="gemm").kernel == "gemm"
 
     def test_the_grid_follows_from_scalars(self):
         assert facts().blocks({"m": 129}) == (2, 2, 1)

@@ -87,7 +87,7 @@ def build(kernel: KernelText, arch: str) -> Cubin:
         return made
     where, place = _place(kernel, made.line)
     compiler = f"the compiler for {arch}"
-    raise TextRefused(kernel=kernel.facts.entry, compiler=compiler, place=place, reason=made.reason, where=where)
+    raise TextRefused(kernel=kernel.facts.kernel, compiler=compiler, place=place, reason=made.reason, where=where)
 
 
 def _options(facts: LaunchFacts) -> CudaOptions:

@@ -104,7 +104,7 @@ class EmulatorAdapter(RuntimeAdapter):
                 for n, array in enumerate(getattr(value, "arrays", ())):
                     other = np.asarray(array)
                     other[...] = result.outputs[behind(param.name, n)]
-            result.check(kernel.facts.entry)
+            result.check(kernel.facts.kernel)
 
         def launch(*values: Any) -> None:
             # torch.compile traces all functions that compiled code calls, and must not trace this one.

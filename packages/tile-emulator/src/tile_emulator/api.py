@@ -239,7 +239,7 @@ def _by_name(launch: LaunchFacts, args: Sequence[Any] | Mapping[str, Any]) -> di
     names = [p.name for p in launch.given]
     if len(args) != len(names):
         detail = f"{len(args)} arguments for {len(names)} parameters"
-        raise BadArguments(kernel=launch.entry, detail=detail, expected=", ".join(names), where=launch.where)
+        raise BadArguments(kernel=launch.kernel, detail=detail, expected=", ".join(names), where=launch.where)
     return dict(zip(names, args, strict=True))
 
 
@@ -262,5 +262,5 @@ def _geometry(launch: LaunchFacts, values: Mapping[str, Any], dialect: Dialect) 
          launch.threads * cluster),
     ):  # fmt: skip
         if not holds:
-            raise LaunchRefused(kernel=launch.entry, what=what, expected=expected, found=found, where=launch.where)
+            raise LaunchRefused(kernel=launch.kernel, what=what, expected=expected, found=found, where=launch.where)
     return grid

@@ -94,7 +94,7 @@ def kernel(
             line, message = _first_error(reason)
             message = message.replace(private.entry, facts.entry)
             where = facts.line_map.where(line) or facts.where
-            raise NotModelled(kernel=facts.entry, dialect=dialect.name, line=line, reason=message, where=where)
+            raise NotModelled(kernel=facts.kernel, dialect=dialect.name, line=line, reason=message, where=where)
 
     return stored(KIND, key, make)
 

@@ -251,4 +251,4 @@ def _require_names(facts: LaunchFacts, values: Mapping[str, Any]) -> None:
 
 def _bad(facts: LaunchFacts, detail: str) -> BadArguments:
     expected = ", ".join(p.name for p in facts.given) or "nothing"
-    return BadArguments(kernel=facts.entry, detail=detail, expected=expected, where=facts.where)
+    return BadArguments(kernel=facts.kernel, detail=detail, expected=expected, where=facts.where)

@@ -164,6 +164,8 @@ class LaunchFacts:
     cluster
         Blocks along x, y and z launched together that can access each other's shared memory; the grid is made of
         whole clusters.
+    name
+        Name of the kernel, for messages, where the text calls it otherwise.
 
     Raises
     ------
@@ -182,6 +184,7 @@ class LaunchFacts:
     where: Where | None = None
     divides: Mapping[str, int] = field(default_factory=dict)
     cluster: tuple[int, int, int] = (1, 1, 1)
+    name: str = ""
 
     def __post_init__(self) -> None:
         names = [p.name for p in self.params]
@@ -214,6 +217,11 @@ class LaunchFacts:
         ):
             if not holds:
                 raise InternalError(stage="launch facts", detail=detail)
+
+    @property
+    def kernel(self) -> str:
+        """The kernel's name, for messages."""
+        return self.name or self.entry
 
     @property
     def given(self) -> tuple[ParamFact, ...]:
@@ -253,6 +261,7 @@ class LaunchFacts:
             "where": _place(self.where),
             "divides": dict(self.divides),
             "cluster": list(self.cluster),
+            **({"name": self.name} if self.name else {}),
         }
 
     @staticmethod
@@ -273,6 +282,7 @@ class LaunchFacts:
             where=_where(data["where"]),
             divides=dict(data["divides"]),
             cluster=(cx, cy, cz),
+            name=data.get("name", ""),  # younger, too
         )
 
 

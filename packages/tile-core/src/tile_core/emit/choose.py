@@ -177,7 +177,7 @@ class Assumptions:
             if values[i] % n:
                 address = param.kind == "pointer"
                 return TextDoesNotServe(
-                    kernel=self.facts.entry,
+                    kernel=self.facts.kernel,
                     name=param.name,
                     found=f"the address {int(values[i]):#x}" if address else values[i],
                     expected=f"addresses that are a multiple of {n} bytes" if address else f"multiples of {n}",

@@ -52,6 +52,8 @@ class Launch:
         Blocks along x, y and z of a cluster.
     constants
         Parameters with descriptors, by `simt.launch.constants.key_of`; they follow those of the signature.
+    name
+        Name of the kernel.
     """
 
     grid: tuple[Dim, Dim, Dim]
@@ -67,6 +69,7 @@ class Launch:
     where: Where | None = None
     cluster: tuple[int, int, int] = (1, 1, 1)
     constants: Mapping[str, ParamFact] = field(default_factory=dict)
+    name: str = ""
 
     @property
     def threads(self) -> int:
@@ -105,6 +108,7 @@ class Launch:
         return LaunchFacts(
             entry, (*(self._param(p, names) for p in params), *constants), (x, y, z), self.block, self.shared_bytes,
             self.shared, {**self.attributes, **attributes}, lines, self.where, divides, self.cluster,
+            "" if self.name == entry else self.name,
         )  # fmt: skip
 
     def _param(self, p: Var, names: Mapping[str, str]) -> ParamFact:
@@ -144,6 +148,7 @@ def launch_of(plan: Plan, attributes: Mapping[str, Attribute] | None = None) -> 
         where=program.where,
         cluster=cluster_of(program.attrs),
         constants=constants_of(plan.body),
+        name=program.name,
     )
 
 

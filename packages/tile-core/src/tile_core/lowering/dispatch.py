@@ -10,7 +10,6 @@ from tile_core.errors.base import TileError, Where
 from tile_core.errors.guess import hint
 from tile_core.errors.lowering import NoVariant, OpUnavailable, VariantCrashed, VariantMissing, VariantRefused
 from tile_core.errors.plugins import AmbiguousPriority, DuplicateVariant
-from tile_core.ir import nodes
 from tile_core.lowering.variant import Accept, DecodedCall, Reject, Variant, Withdrawn
 from tile_core.records import dataclass
 
@@ -186,6 +185,8 @@ def missing(
     attrs: Mapping[str, Any], found: str, op: str, names: Sequence[str], target: object, where: Where | None
 ) -> VariantMissing:
     """Return the error of a call whose variant the target does not have; ``names`` are those that it has of the op."""
+    from tile_core.ir import nodes  # with TVM, which loaded kernels do without
+
     if nodes.CALLED in attrs:
         name, instead = (str(part) for part in attrs[nodes.CALLED])
         fix = f"{instead}, which every target has" if instead else "leave it out for this target"
@@ -199,6 +200,8 @@ def refused(
     attrs: Mapping[str, Any], found: str, op: str, reason: str, target: object, where: Where | None
 ) -> VariantRefused:
     """Return the error of a call whose variant does not fit."""
+    from tile_core.ir import nodes
+
     wanted, instead = f"variant {found} of {op} was asked for but", "do not force the variant"
     if nodes.CALLED in attrs:
         name, other = (str(part) for part in attrs[nodes.CALLED])

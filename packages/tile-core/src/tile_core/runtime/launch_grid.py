@@ -59,7 +59,7 @@ def require_whole_clusters(facts: LaunchFacts, grid: Extents) -> None:
     for axis, found, size in zip("xyz", grid, facts.cluster, strict=True):
         if found % size:
             shown = {"axis": axis, "found": found, "cluster": size, "near": found + size - found % size}
-            raise GridNotInClusters(kernel=facts.entry, where=facts.where, **shown)
+            raise GridNotInClusters(kernel=facts.kernel, where=facts.where, **shown)
 
 
 def grid_positions(facts: LaunchFacts) -> tuple[int, ...]:

@@ -90,7 +90,7 @@ def require_single_blocks(facts: LaunchFacts, runtime: str) -> None:
     """
     if facts.cluster != (1, 1, 1):
         what = f"clusters of {' x '.join(map(str, facts.cluster))} blocks"
-        raise LaunchNotOffered(kernel=facts.entry, runtime=runtime, what=what, where=facts.where)
+        raise LaunchNotOffered(kernel=facts.kernel, runtime=runtime, what=what, where=facts.where)
 
 
 def _field(facts: LaunchFacts, position: int, param: ParamFact, runtime: str, constants: bool) -> Field:
@@ -100,7 +100,7 @@ def _field(facts: LaunchFacts, position: int, param: ParamFact, runtime: str, co
         return Field(position, False, f"{param.bytes}s")
     if param.kind == "opaque":
         what = f"parameters of {param.bytes} bytes of its own, as {param.name!r} is"
-        raise LaunchNotOffered(kernel=facts.entry, runtime=runtime, what=what, where=facts.where)
+        raise LaunchNotOffered(kernel=facts.kernel, runtime=runtime, what=what, where=facts.where)
     name = str(param.dtype)
     storage, kind = str(DTYPES[name].storage), DTYPES[name]
     if name in _CODES:

@@ -197,6 +197,7 @@ _LAUNCH: dict[str, Check] = {
     "where": _place,
     "divides": _map_of(_integer(1)),
     "cluster": _optional(_list_of(_integer(1, 1 << 31), 3, 3)),  # younger than the first format
+    "name": _optional(_name),
 }
 _BUILT: dict[str, Check] = {
     "runtime": _line, "kind": _line, "arch": _line, "facts": _map_of(_plain),

@@ -200,7 +200,7 @@ class CudaAdapter(TextAdapter):
             driver = self._open()
         except DriverUnusable as error:
             target = self.target.text
-            raise NoDriver(kernel=facts.entry, target=target, reason=str(error), where=facts.where) from error
+            raise NoDriver(kernel=facts.kernel, target=target, reason=str(error), where=facts.where) from error
         built = kernel.built if kernel.built is not None and kernel.built.runtime == self.name else None
         return Launcher(kernel, self.arch, driver, self._streams, self._used, built)
 

@@ -22,7 +22,7 @@ def typed(error: Failed, facts: LaunchFacts | None = None) -> TileError:
     facts
         Of the kernel that is launched or loaded; ``None`` when work of several kernels is waited for.
     """
-    kernel, where = ("the kernels before", None) if facts is None else (facts.entry, facts.where)
+    kernel, where = ("the kernels before", None) if facts is None else (facts.kernel, facts.where)
     if error.code in FAULTS:
         reason = f"{error.reason}; this process cannot use the device any more"
         return DeviceFault(kernel=kernel, reporter="the device", reason=reason, where=where)

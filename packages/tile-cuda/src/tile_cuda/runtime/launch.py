@@ -159,7 +159,7 @@ class Launcher:
         facts, driver = self.facts, self._driver
         count = driver.count()
         if not 0 <= ordinal < count:
-            raise NoDevice(kernel=facts.entry, found=ordinal, count=count, where=facts.where)
+            raise NoDevice(kernel=facts.kernel, found=ordinal, count=count, where=facts.where)
         device = driver.device(ordinal)
         check_device(facts, self.arch, device)
         arch = arch_of(self.arch, device)
@@ -174,7 +174,7 @@ class Launcher:
         own = self._built if self._built is not None and self._built.arch == arch else None
         if own is None:
             made = build.build(self.kernel, arch)
-            warn_of_slow_code(self.facts.entry, f"cuda:{arch}", made.facts())
+            warn_of_slow_code(self.facts.kernel, f"cuda:{arch}", made.facts())
         code = made.data if own is None else own.data
         try:
             return self._driver.load(code)
@@ -182,7 +182,7 @@ class Launcher:
             if error.code not in _REFUSED_CODE:
                 raise
             versions = {"driver": self._driver.version(), "compiler": build.version()}
-            refusal = DriverTooOld(kernel=self.facts.entry, reason=error.reason, where=self.facts.where, **versions)
+            refusal = DriverTooOld(kernel=self.facts.kernel, reason=error.reason, where=self.facts.where, **versions)
             raise refusal from error
 
 
@@ -206,13 +206,13 @@ def check_device(facts: LaunchFacts, arch: str, device: Device) -> None:
     near = f"cuda:{arch_for(device.compute)}"
     if not runs_on(arch, device.compute):
         found = "{}{}".format(*device.compute)
-        shown: dict[str, object] = {"kernel": facts.entry, "device": device.ordinal, "name": device.name, "near": near}
+        shown: dict[str, object] = {"kernel": facts.kernel, "device": device.ordinal, "name": device.name, "near": near}
         raise OtherArchitecture(target=f"cuda:{arch}", found=found, where=facts.where, **shown)
     if facts.shared_bytes > device.shared_bytes:
         memory = {"found": facts.shared_bytes, "limit": device.shared_bytes}
         name = f"device {device.ordinal} ({device.name})"
         or_else = f", or compile for {near}, whose limit is checked when compiling"
-        raise TooMuchShared(kernel=facts.entry, device=name, or_else=or_else, where=facts.where, **memory)
+        raise TooMuchShared(kernel=facts.kernel, device=name, or_else=or_else, where=facts.where, **memory)
 
 
 def arch_of(arch: str, device: Device) -> str:
@@ -233,5 +233,5 @@ def checked(facts: LaunchFacts, grid: Extents) -> Extents | None:
     for axis, found, limit in zip("xyz", grid, GRID_LIMITS, strict=True):
         if found > limit:
             shown = {"runtime": "the driver", "unit": "blocks", "axis": axis, "found": found, "limit": limit}
-            raise GridTooLarge(kernel=facts.entry, where=facts.where, **shown)
+            raise GridTooLarge(kernel=facts.kernel, where=facts.where, **shown)
     return None if min(grid) <= 0 else grid

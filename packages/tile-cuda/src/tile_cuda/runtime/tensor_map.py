@@ -27,7 +27,7 @@ def constants_of(facts: LaunchFacts, driver: Driver, ordinal: int) -> LaunchCons
         for rule in broken_rules(fields):
             shown = {"what": rule.what, "expected": rule.expected, "found": rule.found(fields)}
             raise TensorMapRefused(
-                kernel=facts.entry, argument=placed.descriptor.source, where=facts.where, **shown
+                kernel=facts.kernel, argument=placed.descriptor.source, where=facts.where, **shown
             )  # fmt: skip
         with driver.entered(ordinal):
             return driver.encode_map(fields)

@@ -310,7 +310,7 @@ class _MetalLaunch:
     def _wrong(self, name: str, found: str, expected: str) -> WrongLibrary:
         expected = _SHOWN.get(expected, expected)
         return WrongLibrary(
-            kernel=self._facts.entry, name=name, found=found, expected=expected, where=self._facts.where
+            kernel=self._facts.kernel, name=name, found=found, expected=expected, where=self._facts.where
         )
 
     def _numbers(self, values: Sequence[Any]) -> list[Any]:

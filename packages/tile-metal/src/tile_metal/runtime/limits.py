@@ -29,21 +29,21 @@ def check_static(facts: LaunchFacts) -> None:
 def check_threads(facts: LaunchFacts, limit: int, where_from: str) -> None:
     """Refuse a threadgroup that is larger than a limit."""
     if facts.threads > limit:
-        shown = {"kernel": facts.entry, "found": facts.threads, "limit": limit, "where_from": where_from}
+        shown = {"kernel": facts.kernel, "found": facts.threads, "limit": limit, "where_from": where_from}
         raise TooManyThreadsPerGroup(where=facts.where, **shown)
 
 
 def check_shared(facts: LaunchFacts, found: int) -> None:
     """Refuse a threadgroup that uses more memory than there is."""
     if found > SHARED_BYTES:
-        shown = {"kernel": facts.entry, "device": "a threadgroup of Metal", "found": found, "limit": SHARED_BYTES}
+        shown = {"kernel": facts.kernel, "device": "a threadgroup of Metal", "found": found, "limit": SHARED_BYTES}
         raise TooMuchShared(where=facts.where, **shown)
 
 
 def text_refused(facts: LaunchFacts, library: str, reason: str) -> TextRefused:
     """Return the error of a text that Metal's compiler refused."""
     compiler = f"Metal's compiler, called by {library},"
-    return TextRefused(kernel=facts.entry, compiler=compiler, place="the text", reason=reason, where=facts.where)
+    return TextRefused(kernel=facts.kernel, compiler=compiler, place="the text", reason=reason, where=facts.where)
 
 
 def check_pipeline(facts: LaunchFacts, threads: int, width: int, shared: int) -> None:
@@ -64,7 +64,7 @@ def check_pipeline(facts: LaunchFacts, threads: int, width: int, shared: int) ->
     """
     check_threads(facts, threads, "the compiled kernel")
     if width != SIMD:
-        raise WrongWidth(kernel=facts.entry, found=width, expected=SIMD, where=facts.where)
+        raise WrongWidth(kernel=facts.kernel, found=width, expected=SIMD, where=facts.where)
     check_shared(facts, shared)
 
 
@@ -83,5 +83,5 @@ def _checked(facts: LaunchFacts, blocks: Extents, library: str, limit: int) -> E
     for axis, found in zip("xyz", (x, y, z), strict=True):
         if found > limit:
             shown = {"runtime": library, "unit": "threads", "axis": axis, "found": found, "limit": limit}
-            raise GridTooLarge(kernel=facts.entry, where=facts.where, **shown)
+            raise GridTooLarge(kernel=facts.kernel, where=facts.where, **shown)
     return x, y, z

@@ -45,12 +45,12 @@ def check_machine(facts: LaunchFacts, target: Target, library: str, module: Any,
         oldest = versions.shown(versions.first(versions.SYSTEM, f"MSL {versions.shown(RECORDS[BASELINE].language)}"))
         runs = not RECORDS[BASELINE].lacks(machine)
         nearest = f'target="{KIND}", which this machine runs' if runs else f"macOS {oldest} or later"
-        shown = {"kernel": facts.entry, "target": target.text, "needed": needed, "found": machine, "nearest": nearest}
+        shown = {"kernel": facts.kernel, "target": target.text, "needed": needed, "found": machine, "nearest": nearest}
         raise MachineLacks(where=facts.where, **shown)
     version = str(getattr(module, "__version__", ""))
     if versions.compiled_language(library, versions.version_of(version), system) < record.language:
         function = f"compilation as MSL {versions.shown(record.language)}"
-        shown = {"kernel": facts.entry, "library": library, "version": version, "function": function}
+        shown = {"kernel": facts.kernel, "library": library, "version": version, "function": function}
         raise LibraryTooOld(target=target.text, where=facts.where, **shown)
 
 
@@ -63,7 +63,7 @@ def check_products(facts: LaunchFacts, target: Target, wrong: int) -> None:
         It had.
     """
     if wrong:
-        shown = {"kernel": facts.entry, "target": target.text, "nearest": f'target="{KIND}", which this machine runs'}
+        shown = {"kernel": facts.kernel, "target": target.text, "nearest": f'target="{KIND}", which this machine runs'}
         found = f"another one: {wrong} elements of a product of 16 x 32 came out wrong"
         needed = "the arrangement of cooperative tensors that GPUs of generation 17 have"
         raise MachineLacks(needed=needed, found=found, where=facts.where, **shown)

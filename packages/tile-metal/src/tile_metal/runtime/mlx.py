@@ -91,7 +91,7 @@ class MlxLauncher:
         if not hasattr(getattr(mx, "fast", None), "metal_kernel"):
             version = getattr(mx, "__version__", "")
             raise LibraryTooOld(
-                kernel=kernel.facts.entry, library="mlx", version=version, function="fast.metal_kernel", target=target
+                kernel=kernel.facts.kernel, library="mlx", version=version, function="fast.metal_kernel", target=target
             )
 
     def __call__(self, values: Sequence[Argument], allocated: Callable[[Argument], bool]) -> None:
@@ -206,7 +206,7 @@ class MlxLauncher:
         if count > MOST_THREADS_OF_A_GRID:
             reason = f"it is written and has {count} elements, more than {MOST_THREADS_OF_A_GRID}"
         if reason:
-            raise NotPassed(kernel=self.facts.entry, name=name, reason=reason, where=self.facts.where)
+            raise NotPassed(kernel=self.facts.kernel, name=name, reason=reason, where=self.facts.where)
         return self._copied(array.reshape(-1), mx.zeros((1,), mx.uint8), count)
 
     def _copied(self, origin: Argument, after: Argument, count: int) -> Argument:
@@ -247,7 +247,7 @@ class MlxLauncher:
         source = mlx_source(self._pieces, slots, self._packer.words)
         buffers = len(source.inputs) + len(source.outputs)
         if buffers > MOST_BUFFERS:
-            raise TooManyBuffers(kernel=self.facts.entry, found=buffers, limit=MOST_BUFFERS, where=self.facts.where)
+            raise TooManyBuffers(kernel=self.facts.kernel, found=buffers, limit=MOST_BUFFERS, where=self.facts.where)
         tag = hashlib.sha256(f"{kinds}{source.source}".encode()).hexdigest()[:8]
         given: dict[str, object] = {
             "name": f"{self._name}_{tag}",
@@ -270,11 +270,11 @@ class MlxLauncher:
         large = _TOO_LARGE.search(text)
         if large:
             found, limit = map(int, large.groups())
-            shown = {"kernel": self.facts.entry, "found": found, "limit": limit}
+            shown = {"kernel": self.facts.kernel, "found": found, "limit": limit}
             return TooManyThreadsPerGroup(where_from="the compiled kernel", where=where, **shown)
         if _NOT_BUILT.search(text):
             return text_refused(self.facts, "MLX", text)
-        return DeviceFault(kernel=self.facts.entry, reporter="MLX", reason=text, where=where)
+        return DeviceFault(kernel=self.facts.kernel, reporter="MLX", reason=text, where=where)
 
 
 def storage_of(mx: Any, dtype: str) -> Any:

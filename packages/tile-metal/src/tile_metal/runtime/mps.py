@@ -54,15 +54,15 @@ class TorchLauncher:
         self._arrays = [i for i, p in enumerate(facts.params) if p.kind == "pointer"]
         buffers = len(self._arrays) + bool(self._packer.size)
         if buffers > MOST_BUFFERS or self._packer.size > MOST_BYTES:
-            raise TooManyBuffers(kernel=facts.entry, found=buffers, limit=MOST_BUFFERS, where=facts.where)
+            raise TooManyBuffers(kernel=facts.kernel, found=buffers, limit=MOST_BUFFERS, where=facts.where)
         compile_shader = getattr(torch.mps, "compile_shader", None)
         if compile_shader is None:
             shown = {"library": "torch", "version": torch.__version__, "function": "mps.compile_shader"}
-            raise LibraryTooOld(kernel=facts.entry, target=target, where=facts.where, **shown)
+            raise LibraryTooOld(kernel=facts.kernel, target=target, where=facts.where, **shown)
         fast = os.environ.get(FAST_MATH, "")
         allowed = modes and MetalOptions.from_attributes(facts.attributes).fast_math
         if fast not in ("", "0") and not allowed:
-            raise FastMathForced(kernel=facts.entry, variable=FAST_MATH, found=fast, where=facts.where)
+            raise FastMathForced(kernel=facts.kernel, variable=FAST_MATH, found=fast, where=facts.where)
         try:
             self._function = getattr(compile_shader(kernel.text), facts.entry)
         except (SyntaxError, RuntimeError, AttributeError) as error:
@@ -87,7 +87,7 @@ class TorchLauncher:
             self._function(*given, threads=threads, group_size=self.facts.block)
         except (RuntimeError, ValueError) as error:
             facts = self.facts
-            raise DeviceFault(kernel=facts.entry, reporter="torch", reason=str(error), where=facts.where) from error
+            raise DeviceFault(kernel=facts.kernel, reporter="torch", reason=str(error), where=facts.where) from error
 
     def _bound(self, value: Argument) -> Argument:
         """Return the tensor to bind: the elements of 8-bit floats are bytes, and no tensor is empty."""
