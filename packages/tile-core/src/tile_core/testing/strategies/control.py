@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from hypothesis import strategies as st
 
 from tile_core.testing.case import Unit, output, scalar, tensor
@@ -103,6 +105,9 @@ def _loop(draw: Draw, depth: int) -> list[str]:
             st.sampled_from(([], [], [f"if {_condition(draw)}:", "    break"], [f"if {k} % 2 == 1:", "    continue"]))
         )
     body += _statement(draw, depth - 1)
+    if "static_range" in head:
+        # Its names are those of the code around it: another runtime loop must not bind them again.
+        body = [re.sub(r"\bn(\d)\b", r"s\1", line) for line in body]
     return [f"for {k} in {head}:", *_indented(body)]
 
 
