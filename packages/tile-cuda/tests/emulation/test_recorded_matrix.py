@@ -1,4 +1,4 @@
-"""The models of copies of boxes agree with a device, for each element type, swizzle, fill, rank and set of blocks."""
+"""The models of copies of boxes, and of tiles that blocks hand to each other, agree with a device in every case."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ..vectors.matrix import cases, digest, unrecorded
+from ..vectors.matrix import cases, digest
 from ..vectors.record_matrix import FILE
 from .launches import run_copy, told
 
@@ -21,25 +21,15 @@ def recorded():
         return dict(zip(map(str, kept["names"]), kept["digests"], strict=True))
 
 
-@pytest.mark.sweep(24)
+@pytest.mark.sweep(48)
 @pytest.mark.parametrize("case", CASES)
 def test_agrees_with_a_device(case, recorded):
     result = run_copy(case.copy, completion="late")
     assert result.ok, told(result)
     out = result.outputs["out"].reshape(-1, case.held.size)
     if case.is_known:
-        assert np.array_equal(out, np.broadcast_to(case.held, out.shape))
+        assert np.array_equal(out, np.broadcast_to(case.held.reshape(-1), out.shape))
     assert np.array_equal(digest(out), recorded[case.name])
-
-
-@pytest.mark.sweep(48)
-@pytest.mark.parametrize("case", [pytest.param(case, id=case.name) for case in unrecorded()])
-def test_cases_that_no_device_has_run_yet_are_as_expected(case):
-    """What a device has to say about them is recorded with the others the next time."""
-    result = run_copy(case.copy, completion="late")
-    assert result.ok, told(result)
-    if case.is_known:
-        assert (result.outputs["out"].reshape(-1, case.held.shape[-1]) == case.held).all()
 
 
 def test_every_case_was_recorded(recorded):

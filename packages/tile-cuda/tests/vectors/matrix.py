@@ -64,28 +64,13 @@ class Case:
 
 
 def cases() -> Iterator[Case]:
-    """Yield all cases."""
+    """Yield all cases: boxes that one block or several take, and tiles that blocks hand to each other."""
     for kind in KINDS:
         for rank in OUTER:
             for swizzle in SWIZZLES[: None if rank > 1 else 1]:
                 for fill in ("zero", "nan") if kind in FLOATS else ("zero",):
                     for cluster in CLUSTERS:
-                        if cluster in ("alone", "pair") or (rank, fill) == (2, "zero"):
-                            yield case(kind, rank, swizzle, fill, cluster)
-
-
-def unrecorded() -> Iterator[Case]:
-    """Yield the cases that ``record_matrix.py`` records too the next time, and that no file has yet.
-
-    Larger clusters for boxes of all dimensions, and tiles that blocks hand to each other.
-    """
-    for kind in KINDS:
-        for rank in OUTER:
-            for swizzle in SWIZZLES[: None if rank > 1 else 1]:
-                for fill in ("zero", "nan") if kind in FLOATS else ("zero",):
-                    for cluster in ("four", "eight"):
-                        if (rank, fill) != (2, "zero"):
-                            yield case(kind, rank, swizzle, fill, cluster)
+                        yield case(kind, rank, swizzle, fill, cluster)
     for blocks in (1, 2, 3, 4, 8):
         for by in sorted({0, 1, blocks - 1}):
             for size in (16, 48, 2048):

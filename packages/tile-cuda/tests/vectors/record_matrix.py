@@ -33,7 +33,7 @@ CHILD = "--child"
 @functools.cache
 def named() -> dict[str, matrix.Case]:
     """Return all cases by name."""
-    return {case.name: case for case in (*matrix.cases(), *matrix.unrecorded())}
+    return {case.name: case for case in matrix.cases()}
 
 
 def record(results: Path, parts: Sequence[str] = (), command: Sequence[str] = (), **how: Any) -> apart.Outcome:
