@@ -74,7 +74,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def conformance(given: argparse.Namespace) -> int:
-    """Run the kit, and again in processes of their own the cases that a lost context or other processes may have spoilt."""
+    """Run the kit, and again in processes of their own the cases that other ones may have spoilt."""
     out, begin = given.out, time.monotonic()
     target = ["--tile-backend", given.target, "--tile-seed", str(given.seed)]
     target += [f"--tile-option={option}" for option in given.option]
@@ -202,7 +202,7 @@ def conformance_text(record: dict[str, Any], *, markdown: bool = False) -> str:
     rows.append(["all ops", *(str(total[k] or "-") for k in KINDS)])
     state = "" if record["finished"] else ", STOPPED before the end"
     lines = [f"Target `{record['target']}`, seed {record['seed']}, {record['seconds']} s{state}; "
-             f"{record['alone']} kernels were run again alone, after a lost context or for lack of memory.", ""]  # fmt: skip
+             f"{record['alone']} kernels were run again alone: contexts were lost, or memory.", ""]  # fmt: skip
     if markdown:
         lines += ["| op | " + " | ".join(KINDS) + " |", "| --- |" + " ---: |" * len(KINDS)]
         lines += ["| " + " | ".join(row) + " |" for row in rows]
