@@ -25,6 +25,7 @@ from tile_cuda.explicit_copies import begin_explicit_copies
 from tile_cuda.kernel_cost import tell_slow
 from tile_cuda.matrix_stores import store_matrices
 from tile_cuda.multicast import choose_cluster, explain_pairs
+from tile_cuda.operand_rows import bound_rows
 from tile_cuda.ops.contiguous import can_copy_bytes
 from tile_cuda.ops.copy_async import can_copy as can_copy_chunks
 from tile_cuda.ops.copy_bulk import Blocks, can_copy_bulk
@@ -46,7 +47,7 @@ from tile_cuda.uniform import share_numbers
 from tile_cuda.workers import choose_workers, may_share
 
 if TYPE_CHECKING:
-    from tile_core.compat.types import BufferVar, Stmt
+    from tile_core.compat.types import Stmt
     from tile_core.context import Context
     from tile_core.passes.spine import Plan
     from tile_core.simt.memory.alignment import Aligned
@@ -101,8 +102,9 @@ def _stays(call: SimtCall, ctx: Context) -> bool:
 
 def _results(plan: Plan, ctx: Context) -> Plan:
     """Decide what follows from products of warpgroups: the way of their results, of copies, and the order of blocks."""
-    sums = warpgroup_sums(plan.body, ctx, plan[BLOCK])
-    plan = choose_order(plan, ctx, sums)
+    products = warpgroup_products(plan.body, ctx, plan[BLOCK])
+    sums = [call.args[sums_of(call)].buffer for call in products]
+    plan = bound_rows(choose_order(plan, ctx, sums), products)
     # Blocks that stay have little room for a tile of results: their slots are never free.
     plan = stage_results(plan, ctx, sums, stays=bool(sums) and may_share(plan, ctx))
     plan = store_matrices(plan, ctx, sums)
@@ -119,16 +121,16 @@ def _bulk_copies(plan: Plan, ctx: Context) -> Plan:
     return layouts_of_staged(choose_bulk_copies(plan, ctx), ctx)
 
 
-def warpgroup_sums(body: Stmt, ctx: Context, block: Block) -> list[BufferVar]:
-    """Return what the products of a program that run on matrix instructions of warpgroups add to."""
+def warpgroup_products(body: Stmt, ctx: Context, block: Block) -> list[SimtCall]:
+    """Return the products of a program that run on matrix instructions of warpgroups."""
     if not ctx.capabilities.fact(WGMMA):
         return []
-    marks = Flow(body)
     found = []
-    for p in marks.points:
+    for p in Flow(body).points:
         call = OpCall.decode(p.stmt) if is_op(p.stmt) else None
-        if call is not None and call.name in ("gemm", "gemm_sp") and can_last(call, ctx, block_in(p.role, block).count):
-            found.append(call.args[sums_of(call)].buffer)
+        if call is not None and call.name in ("gemm", "gemm_sp"):
+            threads = block_in(p.role, block).count
+            found += [_given(call, threads)] if can_last(call, ctx, threads) else []
     return found
 
 

@@ -189,8 +189,8 @@ MISTAKES = {
     "objects are used before the blocks have met": (
         "  barrier_cluster_arrive_release();\n  barrier_cluster_wait_acquire();\n  fence", "  fence"),
     "a block ends while others arrive there": (
-        "  barrier_cluster_arrive_release();\n  barrier_cluster_wait_acquire();\n  __syncthreads();\n  if (tid == 0) {"
-        "\n    mbarrier_inval", "  __syncthreads();\n  if (tid == 0) {\n    mbarrier_inval"),
+        "  barrier_cluster_arrive_release();\n  barrier_cluster_wait_acquire();\n  if (tid == 0) {"
+        "\n    mbarrier_inval", "  if (tid == 0) {\n    mbarrier_inval"),
     "one block more is copied to": (", 3);", ", 7);"),
     "one block is left out": (", 3);", ", 1);"),
     "the other block is copied to": (", 3);", ", 2);"),

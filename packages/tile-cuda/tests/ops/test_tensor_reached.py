@@ -51,7 +51,7 @@ def test_the_kit_has_products_that_one_thread_issues():
 
 
 def test_the_kit_has_products_of_fragments_in_tensor_memory():
-    (unit,) = (u for u in products.units() if "128x48x64-fragment" in u.name)
+    (unit,) = (u for u in products.units() if "128x48x48-fragment" in u.name)
     assert "_of_held(" in text_of(unit)
 
 

@@ -34,6 +34,8 @@ from tile_cuda.tensor_map import ALIGN, BYTES, LEAST_STRIDE_BEYOND, MOST_EXTENT,
 BULK = "tma"
 #: Attribute of a copy: bytes of a row over which chunks are permuted.
 SWIZZLE = "bulk_swizzle"
+#: Attribute of a copy whose tile a product reads: bytes of the longest rows that its instructions can read.
+MOST_ROW = "bulk_most_row"
 #: Attribute of a copy or an update whose tile is one that the first index of its buffer names: how many there are.
 SLOT = "bulk_slot"
 #: Attribute of a copy or an update that is not made of boxes: why.
@@ -158,7 +160,7 @@ class Panel:
 
 
 def panels(
-    extents: Sequence[int], shape: Sequence[int], dtype: str, asked: LayoutMap | None, shares: int = 1
+    extents: Sequence[int], shape: Sequence[int], dtype: str, asked: LayoutMap | None, shares: int = 1, most: int = LINE
 ) -> Iterator[Panel]:
     """Yield the ways to cut a tile that are legal and give the layout that was asked for, the best first.
 
@@ -168,9 +170,11 @@ def panels(
         Of the tile in the tensor, and in shared memory.
     shares
         What the number of boxes is a multiple of.
+    most
+        Bytes of the longest rows.
     """
     size = DTYPES[dtype].bits // 8
-    for swizzle in sorted(SWIZZLES, reverse=True):
+    for swizzle in sorted((s for s in SWIZZLES if s <= most), reverse=True):
         if swizzle and (extents[-1] * size % swizzle or prod(shape) == shape[-1]):
             continue
         panel = Panel(tuple(extents), tuple(shape), size, swizzle, shares)

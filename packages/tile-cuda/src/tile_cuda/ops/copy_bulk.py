@@ -23,7 +23,19 @@ from tile_core.simt.pipelining.clusters import sets_of
 from tile_core.simt.pipelining.plan import ALIGN, ASKED_LAYOUT, COMPLETION, LAYOUT, TRANSACTIONS
 from tile_core.simt.pipelining.writers import ASYNC
 from tile_core.simt.variant import SimtCall, SimtVariant
-from tile_cuda.ops.boxes import BULK, REASON, SLOT, SWIZZLE, Panel, described, of_tensor, panels, unpaneled
+from tile_cuda.ops.boxes import (
+    BULK,
+    LINE,
+    MOST_ROW,
+    REASON,
+    SLOT,
+    SWIZZLE,
+    Panel,
+    described,
+    of_tensor,
+    panels,
+    unpaneled,
+)
 from tile_cuda.ops.contiguous import BYTES
 from tile_cuda.ptx.bulk import LOAD_BYTES, load_name, multicast_name
 from tile_cuda.tensor_map import has_type
@@ -59,8 +71,8 @@ def can_copy_bulk(call: OpCall, ctx: Context, aligned: Aligned) -> Accept | Reje
     src, dst = call.args[:2]
     asked = call.attrs.get(ASKED_LAYOUT)
     shape = dst.extents[1:] if call.attrs.get(SLOT) else dst.extents
-    blocks = Blocks.of(call)
-    chosen = next(panels(src.extents, shape, src.dtype, asked, blocks.shares), None)
+    blocks, most = Blocks.of(call), int(call.attrs.get(MOST_ROW, LINE))
+    chosen = next(panels(src.extents, shape, src.dtype, asked, blocks.shares, most), None)
     if chosen is None:
         return Reject(unpaneled(src, dst, asked) + (f", in {blocks.shares} shares" if blocks.shares > 1 else ""))
     facts = {COMPLETION: TRANSACTIONS, LAYOUT: chosen.layout, ALIGN: chosen.align, SWIZZLE: chosen.swizzle}
