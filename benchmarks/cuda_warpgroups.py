@@ -10,7 +10,7 @@ of NaN before. A side that cannot run is left out with the reason. Sections run 
 does not end is named, and the rest is measured without it.
 
 Sections ``options_...``, such as ``options_gemm_8192`` and ``options_attention_d128_full``, put options beside each
-other that no device has timed yet.
+other that are not the default.
 """
 
 from __future__ import annotations
@@ -226,7 +226,7 @@ SECTIONS: dict[str, Callable[[Any, argparse.Namespace], Section]] = {
     "fp8_8192": functools.partial(scaled, size=8192),
 }
 
-#: Options beside each other that no device has timed: not measured unless ``--sections`` names them.
+#: Options beside each other that are not the default: not measured unless ``--sections`` names them.
 OPTIONS: dict[str, Callable[[Any, argparse.Namespace], Section]] = {
     **{f"options_gemm_{n}": functools.partial(dense, size=n, made=options_of_gemms) for n in (8192, 4096)},
     "options_fp8_8192": functools.partial(scaled, size=8192, made=options_of_scaled_gemms),

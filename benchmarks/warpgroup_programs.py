@@ -126,7 +126,7 @@ ATTENTION = {
 BACKWARD = (AttentionConfig(64, 128, 256, 2), AttentionConfig(64, 64, 128, 2), AttentionConfig(32, 128, 256, 2))
 
 
-#: Options that no device has timed yet, for the same ordinary source: sections ``options_...`` put them side by side.
+#: Options that are not the default, for the same ordinary source: sections ``options_...`` put them side by side.
 _ROOM = {"staged_results": "always"}
 #: Blocks that load for each other, each with one tile, or with roles and several.
 CLUSTERS: dict[str, dict[str, Any]] = {
@@ -278,7 +278,7 @@ def attentions(h: Heads) -> list[Candidate]:
 
 
 def options_of_gemms(size: int) -> list[Candidate]:
-    """Return dense float16 products with and without options that were not timed."""
+    """Return dense float16 products with the default options and with others."""
     found = []
     for stages, name, options in OPTIONS_GEMM:
         c = Config(128, 256, 64, 256, stages, **_PLAIN)

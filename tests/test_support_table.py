@@ -35,7 +35,7 @@ EVERYWHERE = [n for n in names.names() if n.is_common and n.example is not None]
 #: How the names of instructions, from which ``explain`` reports, spell element types.
 SPELLED = {
     "float16": ("f16",), "bfloat16": ("bf16",), "float32": ("f32",), "tfloat32": ("tf32", "xf32"), "float64": ("f64",),
-    "int8": ("s8", "i8"), "uint8": ("u8",),
+    "int8": ("s8", "i8"), "uint8": ("u8",), "float4_e2m1fn": ("e2m1",),
     **dict.fromkeys(("float8_e4m3fn", "float8_e4m3fnuz"), ("e4m3", "fp8")),
     **dict.fromkeys(("float8_e5m2", "float8_e5m2fnuz"), ("e5m2", "bf8")),
 }  # fmt: skip
@@ -58,7 +58,7 @@ def dispatched(program: Program, row: support.Row, target: Target) -> list[Selec
 def multiplied(selection: Selection) -> tuple[str, str]:
     """Return the types of A and B in the name of a product's instruction: that of the accumulator stands first."""
     name = selection.accepted.note.split(",")[0]
-    _, a, *others = re.findall(r"(?<=_)(?:(?:[btx]?f|[siu])\d+|fp8|e4m3|e5m2)(?=_|$)", name)
+    _, a, *others = re.findall(r"(?<=_)(?:(?:[btx]?f|[siu])\d+|fp8|e4m3|e5m2|e2m1)(?=_|$)", name)
     return a, (others or [a])[0]
 
 
