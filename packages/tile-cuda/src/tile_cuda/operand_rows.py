@@ -37,10 +37,10 @@ def bound_rows(plan: Plan, products: Sequence[SimtCall]) -> Plan:
                 buffer = found.view(role).buffer
                 most[buffer] = min(most.get(buffer, LINE), found.swizzle(role) or LINE)
     short = {buffer: row for buffer, row in most.items() if row < LINE}
-    return plan.replace(body=_Bound(short).stmt(plan.body)) if short else plan
+    return plan.replace(body=_BoundRows(short).stmt(plan.body)) if short else plan
 
 
-class _Bound(StmtRewriter):
+class _BoundRows(StmtRewriter):
     def __init__(self, rows: dict[BufferVar, int]) -> None:
         self.rows = rows
 
