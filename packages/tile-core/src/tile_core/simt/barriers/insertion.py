@@ -132,12 +132,14 @@ class _Flow:
         """Place the fences between writes of threads and accesses of the asynchronous proxy behind a barrier."""
         theirs = [b for b in mine if b.proxy]
         for a in state:
-            if a.synced is None or not any(a.memory.overlaps(b.memory) and self.depend(a, b) for b in theirs):
-                continue
-            kind = FENCE_INIT if _on_objects(a.stmt) else FENCE_PROXY if a.shared else FENCE_GLOBAL
-            if kind not in a.synced.fences:
-                a.synced.fences.append(kind)
-                self.count += 1
+            found = () if a.synced is None else [b for b in theirs if a.memory.overlaps(b.memory) and self.depend(a, b)]
+            for b in found:
+                # Where the memory of objects is another tile's by now, no fence of objects makes their end known.
+                objects = _on_objects(a.stmt) and b.atomic
+                kind = FENCE_INIT if objects else FENCE_PROXY if a.shared else FENCE_GLOBAL
+                if kind not in a.synced.fences:
+                    a.synced.fences.append(kind)
+                    self.count += 1
 
     def drain(self, p: ProgramPoint, a: SharedAccess) -> None:
         """Let the thread that has issued a copy out of shared memory wait for it before a barrier."""
