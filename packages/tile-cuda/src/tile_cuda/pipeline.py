@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tile_core.analysis.flow import Flow
+from tile_core.compat.tvm import tirx
 from tile_core.emit.tail import TextTarget, with_text
 from tile_core.ir import nodes
+from tile_core.ir.visit import collect
 from tile_core.lowering.variant import Accept, Reject
 from tile_core.ops.base import COMPLETES, OpCall, is_op
 from tile_core.passes.spine import Pass, Spine
@@ -25,14 +27,15 @@ from tile_cuda.explicit_copies import begin_explicit_copies
 from tile_cuda.kernel_cost import tell_slow
 from tile_cuda.matrix_stores import store_matrices
 from tile_cuda.multicast import choose_cluster, explain_pairs
-from tile_cuda.operand_rows import bound_rows
+from tile_cuda.operand_rows import tell_readable_rows
 from tile_cuda.ops.contiguous import can_copy_bytes
 from tile_cuda.ops.copy_async import can_copy as can_copy_chunks
 from tile_cuda.ops.copy_bulk import Blocks, can_copy_bulk
 from tile_cuda.ops.gemm_sp_wgmma import WarpgroupGemmSp
-from tile_cuda.ops.gemm_tensor import asks
+from tile_cuda.ops.gemm_tensor import FORCED, asks
 from tile_cuda.ops.gemm_wgmma import WarpgroupGemm
 from tile_cuda.ops.registers import check_registers
+from tile_cuda.ops.tensor_plan import TensorPlan
 from tile_cuda.ops.tensor_products import variant_of
 from tile_cuda.ops.warpgroup_cost import not_faster
 from tile_cuda.ops.warpgroup_plan import WARPGROUP, WarpgroupPlan
@@ -104,7 +107,8 @@ def _results(plan: Plan, ctx: Context) -> Plan:
     """Decide what follows from products of warpgroups: the way of their results, of copies, and the order of blocks."""
     products = warpgroup_products(plan.body, ctx, plan[BLOCK])
     sums = [call.args[sums_of(call)].buffer for call in products]
-    plan = bound_rows(choose_order(plan, ctx, sums), products)
+    readers = [WarpgroupPlan.of(call, call.name == "gemm_sp") for call in products]
+    plan = tell_readable_rows(choose_order(plan, ctx, sums), [reader for reader in readers if reader is not None])
     # Blocks that stay have little room for a tile of results: their slots are never free.
     plan = stage_results(plan, ctx, sums, stays=bool(sums) and may_share(plan, ctx))
     plan = store_matrices(plan, ctx, sums)
@@ -114,7 +118,18 @@ def _results(plan: Plan, ctx: Context) -> Plan:
 def _divided(plan: Plan, ctx: Context) -> Plan:
     """Divide sums in tensor memory; where a thread of its own may issue their products, another one copies by boxes."""
     new = divide_sums(plan, ctx)
-    return prefer_bulk_copies(new, ctx) if new is not plan and may_share(new, ctx) else new
+    new = prefer_bulk_copies(new, ctx) if new is not plan and may_share(new, ctx) else new
+    return tell_readable_rows(new, _tensor_products(new.body, ctx))
+
+
+def _tensor_products(body: Stmt, ctx: Context) -> list[TensorPlan]:
+    """Return the plans of the products of a program that are to run on ``tcgen05``, whatever threads issue them."""
+    if not ctx.capabilities.fact(TCGEN05):
+        return []
+    calls = [OpCall.decode(s) for s in collect(body, tirx.Evaluate) if is_op(s)]
+    given = [_given(call, WARPGROUP) for call in calls if call.name in FORCED and asks(call, ctx)]
+    found = [variant_of(call).plan(call) for call in given if isinstance(variant_of(call).fits(call, ctx), Accept)]
+    return [plan for plan in found if plan is not None]
 
 
 def _bulk_copies(plan: Plan, ctx: Context) -> Plan:

@@ -28,6 +28,7 @@ from tile_core.simt.notes import ALIGNED, BLOCK, PIPELINE
 from tile_core.simt.pipelining.dependences import uses
 from tile_core.simt.pipelining.lasting import sums_of
 from tile_core.simt.roles import is_shared
+from tile_cuda.ops.boxes import row_lengths
 from tile_cuda.ops.copy_lanes import COLUMNS, LANES
 from tile_cuda.ops.copy_matrix import swizzled_rows
 from tile_cuda.ops.result_cost import estimate
@@ -69,7 +70,7 @@ def layouts_of_staged(plan: Plan, ctx: Context) -> Plan:
         call = OpCall.decode(s) if is_op(s) and nodes.is_tile_call(s.value, "copy") else None
         if call is not None and STAGED in call.attrs and call.args[0].buffer not in report.slots:
             tile: View = call.args[0]
-            made = swizzled_rows(tuple(tile.shape), DTYPES[tile.dtype].bits)
+            made = swizzled_rows(tuple(tile.shape), DTYPES[tile.dtype].bits, row_lengths(call, tile))
             if made is not None:
                 found[tile.buffer] = made
     return plan if not found else plan.note(PIPELINE, replace(report, slots={**report.slots, **found}))

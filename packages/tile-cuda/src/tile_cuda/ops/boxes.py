@@ -23,10 +23,11 @@ from tile_core.ir.program import Dim, dim_of
 from tile_core.layout import DigitLayout, Layout, LayoutMap, Swizzle
 from tile_core.layout.digits import Digit
 from tile_core.layout.layout import row_major
-from tile_core.ops.base import View
+from tile_core.ops.base import OpCall, View
 from tile_core.records import dataclass
 from tile_core.simt.launch.constants import descriptor
 from tile_core.simt.memory.alignment import Aligned, factor, strides_of
+from tile_core.simt.pipelining.plan import ASKED_LAYOUT
 from tile_cuda.ptx.bulk import MOST_DIMENSIONS
 from tile_cuda.tensor_map import ALIGN, BYTES, LEAST_STRIDE_BEYOND, MOST_EXTENT, SWIZZLES, has_type
 
@@ -34,8 +35,9 @@ from tile_cuda.tensor_map import ALIGN, BYTES, LEAST_STRIDE_BEYOND, MOST_EXTENT,
 BULK = "tma"
 #: Attribute of a copy: bytes of a row over which chunks are permuted.
 SWIZZLE = "bulk_swizzle"
-#: Attribute of a copy whose tile a product reads: bytes of the longest rows that its instructions can read.
-MOST_ROW = "bulk_most_row"
+#: Attribute of a call with tiles that products read: by operand, the sum of all row lengths (powers of two, in bytes)
+#: that these can read; 0 for other operands.
+READABLE_ROWS = "readable_rows"
 #: Attribute of a copy or an update whose tile is one that the first index of its buffer names: how many there are.
 SLOT = "bulk_slot"
 #: Attribute of a copy or an update that is not made of boxes: why.
@@ -159,22 +161,42 @@ class Panel:
         return kept or [0]
 
 
+def readable_rows(call: OpCall, tile: View) -> int:
+    """Return the sum of the row lengths of a tile that all products can read that do; 0 if none does."""
+    given = call.attrs.get(READABLE_ROWS)
+    return 0 if given is None else int(given[next(at for at, x in enumerate(call.args) if x is tile)])
+
+
+def row_lengths(call: OpCall, tile: View) -> tuple[int, ...]:
+    """Return the bytes of rows over which a call may permute the chunks of a tile, the best first; 0 for plain rows.
+
+    A tile that products read gets rows that they can read (`tile_cuda.operand_rows`). Others come last where a call
+    asks for its instruction, and are legal where a layout is decided.
+    """
+    every, sum_of = sorted(SWIZZLES, reverse=True), readable_rows(call, tile)
+    if not sum_of or ASKED_LAYOUT in call.attrs:
+        return tuple(every)
+    legal = [n for n in every if n & sum_of]
+    return (*legal, *(n for n in every if n not in legal and "variant" in call.attrs))
+
+
 def panels(
-    extents: Sequence[int], shape: Sequence[int], dtype: str, asked: LayoutMap | None, shares: int = 1, most: int = LINE
-) -> Iterator[Panel]:
+    extents: Sequence[int], shape: Sequence[int], dtype: str, asked: LayoutMap | None, rows: Sequence[int],
+    shares: int = 1,
+) -> Iterator[Panel]:  # fmt: skip
     """Yield the ways to cut a tile that are legal and give the layout that was asked for, the best first.
 
     Parameters
     ----------
     extents, shape
         Of the tile in the tensor, and in shared memory.
+    rows
+        The bytes that rows may have, the best first: see ``row_lengths``.
     shares
         What the number of boxes is a multiple of.
-    most
-        Bytes of the longest rows.
     """
     size = DTYPES[dtype].bits // 8
-    for swizzle in sorted((s for s in SWIZZLES if s <= most), reverse=True):
+    for swizzle in rows:
         if swizzle and (extents[-1] * size % swizzle or prod(shape) == shape[-1]):
             continue
         panel = Panel(tuple(extents), tuple(shape), size, swizzle, shares)
@@ -218,7 +240,7 @@ def slots_of(tile: View, rank: int = 0) -> int:
     return int(first) if several and len(tile.extents) > 1 and tile.extents[0] == 1 else 0
 
 
-def unpaneled(tensor: View, tile: View, asked: LayoutMap | None) -> str:
+def unpaneled(tensor: View, tile: View, asked: LayoutMap | None, rows: Sequence[int]) -> str:
     """Return why a tile has no legal panel."""
     if asked is not None:
         return f"no box has the layout of {tile.name}: {asked}"
@@ -227,8 +249,15 @@ def unpaneled(tensor: View, tile: View, asked: LayoutMap | None) -> str:
     return (
         f"tiles of {extents} elements of {size} bytes are not made of {_BOXES} boxes at most, "
         f"of up to {MOST} elements along a dimension and rows of a multiple of {CHUNK} bytes, "
-        f"at multiples of {LINE} bytes"
+        f"at multiples of {LINE} bytes{read_by_products(rows)}"
     )
+
+
+def read_by_products(rows: Sequence[int]) -> str:
+    """Return what is to be said of a tile whose rows have to be of certain lengths, behind why there are none."""
+    if len(rows) == len(SWIZZLES):
+        return ""
+    return f", with swizzles of {' or '.join(map(str, rows))} bytes, which the products that read the tile take"
 
 
 def described(tensor: View, panel: Boxed, access: Call, dtype: str = "") -> Call:

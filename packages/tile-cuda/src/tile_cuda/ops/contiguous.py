@@ -19,7 +19,7 @@ from tile_core.lowering.variant import Accept, Reject
 from tile_core.ops.base import OpCall, View
 from tile_core.simt.memory.alignment import Aligned, factor, strides_of
 from tile_core.simt.pipelining.plan import ALIGN, ASKED_LAYOUT, COMPLETION, LAYOUT, TRANSACTIONS
-from tile_cuda.ops.boxes import CHUNK, SLOT, SWIZZLE, same_layout
+from tile_cuda.ops.boxes import CHUNK, SLOT, SWIZZLE, row_lengths, same_layout
 
 #: Attribute of a copy that is one of bytes: how many.
 BYTES = "bulk_bytes"
@@ -67,6 +67,8 @@ def _reasons(call: OpCall, tile: View, tensor: View, aligned: Aligned, ranges: A
     asked: LayoutMap | None = call.attrs.get(ASKED_LAYOUT)
     if asked is not None and not same_layout(asked, row_major(_shape(call, tile))):
         yield f"{tile.name} is not in plain order"
+    if 0 not in row_lengths(call, tile):
+        yield f"products read {tile.name}, which no descriptor describes in plain order"
     if _size(tile) % CHUNK or _size(tile) > MOST_BYTES:
         yield f"{_size(tile)} bytes are no multiple of {CHUNK} up to {MOST_BYTES}"
     if tensor.buffer not in aligned.addresses or aligned.addresses[tensor.buffer] % CHUNK:

@@ -25,8 +25,6 @@ from tile_core.simt.pipelining.writers import ASYNC
 from tile_core.simt.variant import SimtCall, SimtVariant
 from tile_cuda.ops.boxes import (
     BULK,
-    LINE,
-    MOST_ROW,
     REASON,
     SLOT,
     SWIZZLE,
@@ -34,6 +32,7 @@ from tile_cuda.ops.boxes import (
     described,
     of_tensor,
     panels,
+    row_lengths,
     unpaneled,
 )
 from tile_cuda.ops.contiguous import BYTES
@@ -71,10 +70,11 @@ def can_copy_bulk(call: OpCall, ctx: Context, aligned: Aligned) -> Accept | Reje
     src, dst = call.args[:2]
     asked = call.attrs.get(ASKED_LAYOUT)
     shape = dst.extents[1:] if call.attrs.get(SLOT) else dst.extents
-    blocks, most = Blocks.of(call), int(call.attrs.get(MOST_ROW, LINE))
-    chosen = next(panels(src.extents, shape, src.dtype, asked, blocks.shares, most), None)
+    blocks = Blocks.of(call)
+    rows = row_lengths(call, dst)
+    chosen = next(panels(src.extents, shape, src.dtype, asked, rows, blocks.shares), None)
     if chosen is None:
-        return Reject(unpaneled(src, dst, asked) + (f", in {blocks.shares} shares" if blocks.shares > 1 else ""))
+        return Reject(unpaneled(src, dst, asked, rows) + (f", in {blocks.shares} shares" if blocks.shares > 1 else ""))
     facts = {COMPLETION: TRANSACTIONS, LAYOUT: chosen.layout, ALIGN: chosen.align, SWIZZLE: chosen.swizzle}
     return Accept(f"{len(list(chosen.corners()))} boxes of {chosen.box}", facts=facts)
 

@@ -25,6 +25,7 @@ from tile_core.records import dataclass
 from tile_core.simt.memory import contiguity
 from tile_core.simt.register_loops import loop_role
 from tile_core.simt.variant import SimtCall, SimtVariant
+from tile_cuda.ops.boxes import row_lengths
 from tile_cuda.target import WARP
 
 if TYPE_CHECKING:
@@ -65,7 +66,7 @@ class MatrixCopy(SimtVariant):
         shape = tuple(nodes.shape_of(tile.buffer))
         if tile.buffer in call.places.layouts or not all(isinstance(n, int) for n in shape):
             return {}
-        made = swizzled_rows(shape, DTYPES[tile.dtype].bits)
+        made = swizzled_rows(shape, DTYPES[tile.dtype].bits, row_lengths(call, tile))
         return {} if made is None else {1: made}
 
     def lower(self, call: SimtCall, ctx: Context) -> Stmt:
@@ -190,10 +191,13 @@ def _weighed(dim: int, digits: Sequence[Digit], least: int) -> Iterator[tuple[in
         yield dim, least * prod(x.extent for x in digits[i + 1 :]), d
 
 
-def swizzled_rows(shape: tuple[int, ...], bits: int) -> LayoutMap | None:
-    """Return a layout of rows in which neither columns of chunks nor rows meet in one bank, if there is one."""
+def swizzled_rows(shape: tuple[int, ...], bits: int, lengths: Sequence[int]) -> LayoutMap | None:
+    """Return a layout of rows in which neither columns of chunks nor rows meet in one bank, if there is one.
+
+    Chunks are permuted over one of the given lengths of rows, see ``boxes.row_lengths``.
+    """
     row = shape[-1] * bits // 8
-    span = next((n for n in (128, 64, 32) if row % n == 0), 0)
+    span = next((n for n in lengths if n and row % n == 0), 0)
     if len(shape) != 2 or not span or shape[0] % 8:
         return None
     return make_swizzled_layout(shape, bits, span)

@@ -27,11 +27,24 @@ from tile_core.simt.pipelining.plan import ALIGN, ASKED_LAYOUT, COMPLETION, LAYO
 from tile_core.simt.pipelining.writers import ASYNC
 from tile_core.simt.variant import SimtCall, SimtVariant
 from tile_cuda.four_rows import FOUR, GATHER, ROW_SCOPES, ROW_TYPES, SCATTER
-from tile_cuda.ops.boxes import CHUNK, LINE, MOST, REASON, SLOT, SWIZZLE, Panel, described, of_map, same_layout
+from tile_cuda.ops.boxes import (
+    CHUNK,
+    LINE,
+    MOST,
+    REASON,
+    SLOT,
+    SWIZZLE,
+    Panel,
+    described,
+    of_map,
+    read_by_products,
+    row_lengths,
+    same_layout,
+)
 from tile_cuda.ops.store_bulk import LASTS, STORE
 from tile_cuda.ptx.bulk import gather_name, load_name, scatter_name, store_name
 from tile_cuda.target import GATHER4, SCATTER4
-from tile_cuda.tensor_map import SWIZZLES, has_type
+from tile_cuda.tensor_map import has_type
 
 if TYPE_CHECKING:
     from tile_core.context import Context
@@ -125,7 +138,9 @@ class RowPanel:
         return [row, column] if self.rows > 1 else [column]
 
 
-def row_panels(shape: Sequence[int], dtype: str, asked: LayoutMap | None, slot: bool) -> Iterator[RowPanel | str]:
+def row_panels(
+    shape: Sequence[int], dtype: str, asked: LayoutMap | None, lengths: Sequence[int], slot: bool
+) -> Iterator[RowPanel | str]:
     """Yield the ways to cut a tile that are legal, the best first, or why one is not.
 
     Parameters
@@ -134,12 +149,14 @@ def row_panels(shape: Sequence[int], dtype: str, asked: LayoutMap | None, slot: 
         Of the tile, rows and columns or one row.
     asked
         The layout that the tile has to have, if it is decided.
+    lengths
+        The bytes that rows may have, the best first: see ``boxes.row_lengths``.
     slot
         Whether the tile is one of several in its buffer, each of which begins where the pattern repeats.
     """
     size, columns = DTYPES[dtype].bits // 8, shape[-1]
     rows = shape[0] if len(shape) > 1 else 1
-    for swizzle in sorted(SWIZZLES, reverse=True):
+    for swizzle in lengths:
         if swizzle and (columns * size % swizzle or rows == 1):
             continue
         found = RowPanel(rows, columns, size, swizzle)
@@ -178,13 +195,15 @@ def can_copy_rows(call: OpCall, ctx: Context, aligned: Aligned, ranges: Analyzer
     for reason in () if loads else _of_store(call, tensor, aligned, ranges):
         return Reject(reason)
     shape = tile.extents[1:] if call.attrs.get(SLOT) else tile.extents
+    asked, several = call.attrs.get(ASKED_LAYOUT), int(call.attrs.get(SLOT, 0)) > 1
+    lengths = row_lengths(call, tile)
     why = []
-    for found in row_panels(shape, tile.dtype, call.attrs.get(ASKED_LAYOUT), int(call.attrs.get(SLOT, 0)) > 1):
+    for found in row_panels(shape, tile.dtype, asked, lengths, several):
         if isinstance(found, RowPanel):
             facts = {COMPLETION: TRANSACTIONS, LAYOUT: found.layout(shape), ALIGN: found.align, SWIZZLE: found.swizzle}
             return Accept(f"{found.copies} copies of rows of {found.width} elements", facts=facts)
         why.append(found)
-    return Reject(why[-1])
+    return Reject((why or ["it has no rows"])[-1] + read_by_products(lengths))
 
 
 def row_sides(call: OpCall) -> tuple[View, View, View]:

@@ -33,7 +33,7 @@ from tile_cuda.ops.gemm_tensor import TENSOR_SCALED, TensorProduct, TensorVarian
 from tile_cuda.ops.scale_copies import copies, is_copied, scale_layout
 from tile_cuda.ops.scale_words import PER_WORD, ScaleWords
 from tile_cuda.ops.tensor_plan import GRAIN, LANES, TensorPlan
-from tile_cuda.ops.warpgroup_plan import CHUNK
+from tile_cuda.ops.warpgroup_plan import CHUNK, readable_by_all
 from tile_cuda.ptx.tensor import COPY
 from tile_cuda.resident_sums import MATRIX
 
@@ -80,7 +80,8 @@ class ScaledPlan(TensorPlan):
         if problem.m % LANES or problem.n % GRAIN or problem.k * family.bits % (8 * CHUNK):
             return None
         tiles = WarpPartition(1, 1, problem.m // LANES, problem.n // GRAIN)
-        return cls(problem, tiles, call.block.count, family, scale=scale, block=block)
+        readable = readable_by_all(call, problem)
+        return cls(problem, tiles, call.block.count, family, readable=readable, scale=scale, block=block)
 
     @property
     def kind(self) -> str:

@@ -23,7 +23,19 @@ from tile_core.ops.base import OpCall, View
 from tile_core.simt.memory.alignment import Aligned, factor
 from tile_core.simt.pipelining.plan import ALIGN, ASKED_LAYOUT, LAYOUT
 from tile_core.simt.variant import SimtCall, SimtVariant
-from tile_cuda.ops.boxes import BULK, CHUNK, REASON, SLOT, SWIZZLE, Panel, described, of_tensor, panels, unpaneled
+from tile_cuda.ops.boxes import (
+    BULK,
+    CHUNK,
+    REASON,
+    SLOT,
+    SWIZZLE,
+    Panel,
+    described,
+    of_tensor,
+    panels,
+    row_lengths,
+    unpaneled,
+)
 from tile_cuda.ops.contiguous import BYTES
 from tile_cuda.ptx.bulk import STORE_BYTES, store_name
 from tile_cuda.tensor_map import has_type
@@ -73,9 +85,10 @@ def can_store_bulk(call: OpCall, ctx: Context, aligned: Aligned, ranges: Analyze
         return Reject(reason)
     shape = tile.extents[1:] if call.attrs.get(SLOT) else tile.extents
     asked: LayoutMap | None = call.attrs.get(ASKED_LAYOUT)
-    chosen = next(panels(tensor.extents, shape, tensor.dtype, asked), None)
+    rows = row_lengths(call, tile)
+    chosen = next(panels(tensor.extents, shape, tensor.dtype, asked, rows), None)
     if chosen is None:
-        return Reject(unpaneled(tensor, tile, asked))
+        return Reject(unpaneled(tensor, tile, asked, rows))
     return Accept(facts={LAYOUT: chosen.layout, ALIGN: chosen.align, SWIZZLE: chosen.swizzle})
 
 

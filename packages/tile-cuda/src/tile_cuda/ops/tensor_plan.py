@@ -21,7 +21,7 @@ from tile_core.simt.ops.warp_partition import WarpPartition
 from tile_core.simt.pipelining.clusters import HALVES
 from tile_core.simt.pipelining.lasting import ISSUED
 from tile_core.simt.variant import SimtCall
-from tile_cuda.ops.warpgroup_plan import CHUNK, WARPGROUP, WarpgroupPlan, family_of
+from tile_cuda.ops.warpgroup_plan import CHUNK, WARPGROUP, WarpgroupPlan, family_of, readable_by_all
 from tile_cuda.ptx.tensor import product_name
 from tile_cuda.resident_sums import MATRIX
 
@@ -71,7 +71,7 @@ class TensorPlan(WarpgroupPlan):
             return None
         tiles = WarpPartition(1, 1, problem.m // LANES, problem.n // GRAIN)
         cluster = tuple(int(n) for n in call.attrs.get(HALVES, ()))
-        return cls(problem, tiles, WARPGROUP, chosen, cluster=cluster)
+        return cls(problem, tiles, WARPGROUP, chosen, readable=readable_by_all(call, problem), cluster=cluster)
 
     @property
     def blocks(self) -> int:

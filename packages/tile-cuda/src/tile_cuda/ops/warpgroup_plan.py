@@ -15,7 +15,7 @@ from tile_core.ir import nodes
 from tile_core.layout.digits import Digit
 from tile_core.layout.fragment import Digits, FragmentLayout
 from tile_core.lowering.legality import Atom
-from tile_core.ops.base import View
+from tile_core.ops.base import OpCall, View
 from tile_core.ops.gemm import GemmWarpPolicy
 from tile_core.records import dataclass
 from tile_core.simt.ops.gemm_problem import Problem, policy_of
@@ -24,6 +24,7 @@ from tile_core.simt.ops.products.plan import ProductPlan, best
 from tile_core.simt.ops.warp_partition import WarpPartition, splits
 from tile_core.simt.variant import SimtCall
 from tile_cuda.ops.atoms import INPUTS, Family
+from tile_cuda.ops.boxes import readable_rows
 from tile_cuda.ptx.wgmma import product_name
 from tile_cuda.target import WARP
 
@@ -61,10 +62,13 @@ class WarpgroupPlan(ProductPlan):
         The element types, as `tile_cuda.ops.atoms` has them.
     promote
         Elements along K whose partial sums are added in float32 to those of the product; 0: the instructions add all.
+    readable
+        Of A and B in shared memory, the sum of the row lengths that all products of that tile can read; 0 for any.
     """
 
     family: Family
     promote: int = 0
+    readable: tuple[int, int] = (0, 0)
 
     @classmethod
     def of(cls, call: SimtCall, sparse: bool = False) -> WarpgroupPlan | None:
@@ -80,7 +84,8 @@ class WarpgroupPlan(ProductPlan):
             # B is read once by each instruction: wide ones read the least.
             every.sort(key=lambda s: (s.atoms_m * s.atoms_n, s.atoms_m, s.warps))
         promote = int(call.attrs.get(PROMOTE, 0)) if chosen.is_fp8 else 0
-        plans = (cls(problem, s, call.block.count, chosen, promote) for s in every)
+        readable = readable_by_all(call, problem)
+        plans = (cls(problem, s, call.block.count, chosen, promote, readable) for s in every)
         return best((p for p in plans if not p.excess), call)
 
     @property
@@ -180,11 +185,15 @@ class WarpgroupPlan(ProductPlan):
 
     def swizzle(self, role: int) -> int:
         """Return the bytes of a row of A (0) or B (1) in shared memory whose chunks are permuted; 0 if none fits."""
+        return next((s for s in self.rows(role) if not self.readable[role] or s & self.readable[role]), 0)
+
+    def rows(self, role: int) -> tuple[int, ...]:
+        """Return the bytes of all rows that the instructions can read, the longest first."""
         p = self.problem
         view, across = ((p.a, p.turned_a), (p.b, not p.turned_b))[role]
         row = nodes.shape_of(view.buffer)[-1]
         size = DTYPES[view.dtype].bits // 8
-        return next((s for s in SWIZZLES if row * size % s == 0 and self.fits_rows(role, s, across)), 0)
+        return tuple(s for s in SWIZZLES if row * size % s == 0 and self.fits_rows(role, s, across))
 
     def fits_rows(self, role: int, swizzle: int, across: bool) -> bool:
         """Whether each instruction begins where a row of so many bytes does, or stays within one."""
@@ -217,6 +226,11 @@ class WarpgroupPlan(ProductPlan):
     def view(self, role: int) -> View:
         """Return A (0), B (1) or C (2)."""
         return (self.problem.a, self.problem.b, self.problem.c)[role]
+
+
+def readable_by_all(call: OpCall, problem: Problem) -> tuple[int, int]:
+    """Return the row lengths of A and B that all products of these tiles can read, see `WarpgroupPlan`."""
+    return readable_rows(call, problem.a), readable_rows(call, problem.b)
 
 
 def family_of(types: tuple[str, str, str], sparse: bool) -> Family | None:

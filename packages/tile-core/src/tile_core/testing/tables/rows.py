@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
-from tile_core.testing.case import Data, Unit, one, output, refused, scalar, tensor
+from tile_core.testing.case import VALUE, Data, Unit, one, output, refused, scalar, tensor
 from tile_core.testing.data import Array, anything, numbers, values
 from tile_core.testing.source import lines
 
@@ -21,7 +22,7 @@ def units() -> list[Unit]:
         count, cols = (1, 3, 4, 7, 10, 31, 64, 5)[n], (24, 8, 17, 1, 40, 33, 16, 7)[n]
         found += [_gather(dtype, index, count, cols), _scatter(dtype, index, count, cols)]
     found += [_gather("float16", "int32", 17, 64), _gather("float32", "int64", 33, 64)]  # whole vectors
-    return [*found, *_others(), *_refusals()]
+    return [*found, *_others(), _operand(), *_refusals()]
 
 
 def _rows(rng: np.random.Generator, count: int, index: str, unique: bool) -> Array:
@@ -132,6 +133,32 @@ def _others() -> list[Unit]:
         one("gather", "blocks", [a, tensor("R", "int32", 10), c], sliced,
             lambda d: _gathered(values(d["A"], "float32"), d["R"]), rows, grid="T.ceildiv(10, 4)"),
     ]  # fmt: skip
+
+
+def _operand() -> Unit:
+    """Rows that become an operand of a product whose columns two groups of threads share: the tile has one layout."""
+    params = [tensor("A", "float16", 64, 32), tensor("B", "float16", 40, 192), tensor("R", "int32", 32)]
+    body = """
+        a, b = T.alloc_shared((64, 32), 'float16'), T.alloc_shared((32, 192), 'float16')
+        c = T.alloc_fragment((64, 192), 'float32')
+        T.clear(c)
+        T.copy(A, a)
+        T.gather(B, R, b)
+        T.gemm(a, b, c, policy=T.GemmWarpPolicy.FullCol)
+        T.copy(b, G)
+        T.copy(c, C)
+    """
+
+    def data(rng: np.random.Generator) -> Data:
+        a, b = numbers(rng, (64, 32), "float16", -4, 4), numbers(rng, (40, 192), "float16", -4, 4)
+        return {"A": a, "B": b, "R": _rows(rng, 32, "int32", False)}
+
+    def want(d: Data) -> Mapping[str, Array]:
+        rows = _gathered(values(d["B"], "float16"), d["R"])
+        return {"G": rows, "C": values(d["A"], "float16").astype(np.float64) @ rows.astype(np.float64)}
+
+    outputs = [output("G", "float16", 32, 192), output("C", "float32", 64, 192)]
+    return one("gather", "operand", [*params, *outputs], body, want, {"": data}, VALUE, threads=256)
 
 
 def _refusals() -> list[Unit]:
