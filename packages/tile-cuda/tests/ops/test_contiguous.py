@@ -17,6 +17,7 @@ from tile_core.simt.memory.alignment import Aligned
 from tile_core.simt.memory.launch_assumptions import assume
 from tile_core.simt.pipelining.plan import ASKED_LAYOUT
 from tile_core.simt.variant import SimtCall
+from tile_cuda.ops.boxes import READABLE_ROWS
 from tile_cuda.ops.contiguous import can_copy_bytes
 
 TARGET = "cuda:sm_90a"
@@ -127,6 +128,8 @@ RULES = {
                       {"tile": (1, 8, 65), "extents": (8, 65), "whole": (1, 8, 65)}),
     "columns first": ({"attrs": {ASKED_LAYOUT: column_major((8, 65))}}, "S is not in plain order",
                       {"attrs": {ASKED_LAYOUT: row_major((8, 65))}}),
+    "an operand": ({"attrs": {READABLE_ROWS: [0, 32]}}, "products read S, which no descriptor describes in plain order",
+                   {"attrs": {READABLE_ROWS: [0, 32], "variant": "cuda.copy.bulk"}}),
     "a part of 16 bytes": ({"tile": (7, 65)}, "910 bytes are no multiple of 16", {"tile": (16, 65)}),
     "more than a phase": ({"tile": (8192, 65), "shape": (8192, 65)}, "1064960 bytes are no multiple of 16 up to",
                           {"tile": (8064, 65), "shape": (8192, 65)}),

@@ -22,7 +22,7 @@ from tile_core.simt.memory.launch_assumptions import assume
 from tile_core.simt.pipelining.plan import ASKED_LAYOUT, LAYOUT
 from tile_core.simt.variant import SimtCall
 from tile_core.target import Capabilities
-from tile_cuda.ops.boxes import SWIZZLE, Panel
+from tile_cuda.ops.boxes import READABLE_ROWS, SWIZZLE, Panel
 from tile_cuda.ops.copy_bulk import BulkCopy, can_copy_bulk
 
 pytestmark = pytest.mark.sweep(3)
@@ -59,6 +59,9 @@ RULES = {
     "a target without": ({"target": SimpleNamespace(capabilities=Capabilities())}, "the target has no bulk copies", {}),
     "disable_tma": ({"attrs": {"hints": {"disable_tma": True}}}, "it says disable_tma",
                     {"attrs": {"hints": {"disable_tma": False}}}),
+    "an operand": ({"attrs": {READABLE_ROWS: [0, 32]}, "tile": (16, 8), "extents": (16, 8)},
+                   "with swizzles of 32 bytes, which the products that read the tile take",
+                   {"attrs": {READABLE_ROWS: [0, 32]}, "tile": (16, 16), "extents": (16, 16)}),
     "a variant": ({"attrs": {"variant": "cuda.copy.loops"}}, "it asks for cuda.copy.loops", {}),
     "a conversion": ({"to_dtype": "float32"}, "it converts float16 to float32", {}),
     "half bytes": ({"dtype": "float4_e2m1fn"}, "no tensor map has elements of float4_e2m1fn",

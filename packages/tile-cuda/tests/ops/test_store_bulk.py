@@ -23,6 +23,7 @@ from tile_core.simt.memory.launch_assumptions import assume
 from tile_core.simt.pipelining.plan import ASKED_LAYOUT
 from tile_core.simt.variant import SimtCall
 from tile_core.target import Capabilities
+from tile_cuda.ops.boxes import READABLE_ROWS
 from tile_cuda.ops.store_bulk import REDUCTIONS, can_store_bulk
 
 pytestmark = pytest.mark.sweep(3)
@@ -62,6 +63,9 @@ RULES = {
     "a target without": ({"target": SimpleNamespace(capabilities=Capabilities())}, "the target has no bulk copies", {}),
     "disable_tma": ({"attrs": {"hints": {"disable_tma": True}}}, "it says disable_tma",
                     {"attrs": {"hints": {"disable_tma": False}}}),
+    "an operand": ({"attrs": {READABLE_ROWS: [32, 0]}, "tile": (16, 8), "extents": (16, 8)},
+                   "with swizzles of 32 bytes, which the products that read the tile take",
+                   {"attrs": {READABLE_ROWS: [32, 0]}, "tile": (16, 16), "extents": (16, 16)}),
     "a variant": ({"attrs": {"variant": "cuda.copy.loops"}}, "it asks for cuda.copy.loops", {}),
     "a conversion": ({"from_dtype": "float32"}, "it converts float16 and float32", {}),
     "a rounding": ({"attrs": {"round": "tfloat32"}}, "it converts float16", {}),
