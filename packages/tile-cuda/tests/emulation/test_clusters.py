@@ -1,9 +1,12 @@
 """Clusters: copies to several blocks, arrivals in another block, shared memory of others, and bulk copies of bytes."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from ..vectors.copies import bulk_of, multicast_of
+from ..vectors.matrix import handed
 from .launches import kinds, run_copy, told
 
 pytestmark = pytest.mark.sweep(4)
@@ -77,3 +80,24 @@ def test_a_bulk_copy_adds():
 def test_mistakes_of_a_bulk_copy_are_found(how, kind):
     result, _ = run_bulk(**how)
     assert kind in kinds(result), told(result)
+
+
+@pytest.mark.parametrize("completion", ["early", "late"])
+def test_a_copy_from_block_to_block_is_illegal_in_a_launch_without_clusters(completion):
+    """What an H100 said: an illegal instruction, though the block copies to itself."""
+    case = handed(1, 0, 48, "bulk")
+    assert run_copy(case.copy, completion=completion).ok
+    alone = replace(case.copy, text=case.copy.text.replace("__cluster_dims__(1, 1, 1) ", ""))
+    assert alone.text != case.copy.text
+    result = run_copy(alone, completion=completion)
+    assert kinds(result) == {"cluster"}
+    assert "in a launch without clusters: an illegal instruction" in told(result)
+
+
+def test_a_block_alone_reaches_itself_as_one_of_a_cluster():
+    """``mapa``, ``st.shared::cluster`` and the barrier of the cluster, which an H100 ran without clusters."""
+    case = handed(1, 0, 48, "b32")
+    assert "__cluster_dims__" not in case.copy.kernel().text
+    result = run_copy(case.copy)
+    assert result.ok, told(result)
+    assert np.array_equal(result.outputs["out"].reshape(case.held.shape), case.held)

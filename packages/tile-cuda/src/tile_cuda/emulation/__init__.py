@@ -18,13 +18,14 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tile_core.emit.dialect import Dialect, Limits
+from tile_core.emit.dialect import Dialect, Limits, plain_call
 from tile_cuda.emulation.asm import refusal, translate
 from tile_cuda.emulation.opcodes import TENSOR_MEMORY, Arch, finder
 from tile_cuda.emulation.tensor_map import opaque
 from tile_cuda.target import WARP
 
 if TYPE_CHECKING:
+    from tile_core.abi.kernel_text import LaunchFacts
     from tile_core.target import Target
 
 HEADERS = Path(__file__).parent / "headers"
@@ -52,7 +53,7 @@ def dialect_of(arch: Arch, limits: Limits | None = None) -> Dialect:
     find = finder(arch)
 
     def prepare(text: str) -> str:
-        return shared_memory(translate(text, find))
+        return with_clusters(shared_memory(translate(text, find)))
 
     headers: tuple[Path, ...] = (HEADERS / "cuda_all.h",)
     if arch in TENSOR_MEMORY:
@@ -60,7 +61,7 @@ def dialect_of(arch: Arch, limits: Limits | None = None) -> Dialect:
     flags = (f"-D__CUDA_ARCH__={arch.number * 10}", "-D__CUDACC__=1", "-fno-math-errno")
     limits = limits or Limits(max_cluster=max_cluster_of(arch))
     name = f"CUDA C++ for {arch}"
-    return Dialect(name, headers, WARP, prepare, opaque=opaque, limits=limits, proxies=True, flags=flags)
+    return Dialect(name, headers, WARP, prepare, call, opaque, limits=limits, proxies=True, flags=flags)
 
 
 def max_cluster_of(arch: Arch) -> int:
@@ -68,11 +69,25 @@ def max_cluster_of(arch: Arch) -> int:
     return 8 if arch.number >= 90 else 1
 
 
+_CLUSTERS = re.compile(r"\b__cluster_dims__\s*\((?P<dims>[^()]*)\)")
 _SLAB = re.compile(
     r"\bextern\s+__shared__\s+(?:(?:__align__|alignas)\s*\(\s*(?P<align>\d+)\s*\)\s*)?"
     r"(?P<type>[A-Za-z_][\w ]*?)\s+(?P<name>\w+)\s*\[\s*\]\s*;"
 )  # fmt: skip
 SLAB_ALIGNMENT = 1024  # that of the emulated block's shared memory
+
+
+def with_clusters(text: str) -> str:
+    """Add, behind the text, the clusters that the head of its kernel says the launch has."""
+    found = _CLUSTERS.search(text)
+    dims = f"cluster_of({found['dims']})" if found else "{}"
+    return f"{text}\nconst simt::Dim3 ptx::cluster_dims = {dims};"
+
+
+def call(facts: LaunchFacts) -> str:
+    """Return the call of a kernel, which first compares the clusters of its facts with those of its head."""
+    x, y, z = facts.cluster
+    return f"ptx::require_clusters({x}, {y}, {z}); {plain_call(facts)}"
 
 
 def shared_memory(text: str) -> str:

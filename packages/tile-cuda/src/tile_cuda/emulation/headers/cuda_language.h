@@ -10,10 +10,27 @@
 #define __noinline__ __attribute__((noinline))
 #define __restrict__ __restrict
 #define __launch_bounds__(...)
-#define __cluster_dims__(...)
+#define __cluster_dims__(...)  // `ptx::cluster_dims` has them
 #define __maxnreg__(...)
 #define __align__(n) __attribute__((aligned(n)))
 #define __grid_constant__
+
+namespace ptx {
+// The blocks of a cluster along x, y and z as the head of the kernel gives them (it is what a launch goes by); zeros if
+// it does not. Such blocks are clusters of one as well, implicit ones (PTX ISA, "%is_explicit_cluster"). Of what names
+// blocks of a cluster, an H100 was seen to run `mapa`, `st.shared::cluster` and `barrier.cluster` there, and copies from
+// global memory to `shared::cluster` (tests/vectors/matrix.py), but to call copies of bytes from block to block illegal
+// instructions. No device was asked about copies to several blocks and arrivals in other blocks: they are taken for legal.
+extern const simt::Dim3 cluster_dims;
+inline simt::Dim3 cluster_of(unsigned x = 1, unsigned y = 1, unsigned z = 1) { return simt::Dim3{x, y, z}; }
+
+SIMT_MODEL inline void require_clusters(unsigned x, unsigned y, unsigned z) {
+  unsigned none = !cluster_dims.x;
+  unsigned given[3] = {cluster_dims.x + none, cluster_dims.y + none, cluster_dims.z + none};
+  if (given[0] != x || given[1] != y || given[2] != z)
+    simt::fail("cluster", "a launch of clusters of %u x %u x %u blocks, but the kernel's head makes them %u x %u x %u", x, y, z, given[0], given[1], given[2]);
+}
+}  // namespace ptx
 
 #define warpSize 32
 #define threadIdx (simt::self->index)

@@ -67,6 +67,8 @@ SIMT_MODEL inline void bulk_load_multicast_hint(int line, reg_r to, reg_l from, 
 }
 // From shared memory of this block to that of another one.
 SIMT_MODEL inline void bulk_to_block(int, reg_r to, reg_r from, reg_r bytes, reg_r barrier) {
+  if (!cluster_dims.x)
+    simt::fail("cluster", "a copy from shared memory to that of a block of the cluster, in a launch without clusters: an illegal instruction; __cluster_dims__(1, 1, 1) makes it legal");
   bulk_to_shared(to, shared(from), bytes, barrier, true);
 }
 
