@@ -17,14 +17,20 @@ from repository import ROOT
 PACKAGE = "tile_seeded"
 
 
+PACKAGES = sorted(path.name for path in ROOT.glob("packages/*/src/tile_*"))
+
+
 @pytest.fixture(scope="module")
-def modules() -> list[size.Module]:
-    """All modules of the packages here."""
-    return list(size.modules_of(ROOT))
+def found() -> tuple[list[list[str]], dict[str, dict[str, list[str]]]]:
+    """Circles of all modules here, and homonyms by package; the trees, millions of objects, are gone then."""
+    with size.uncollected():
+        modules = size.modules_of(ROOT)
+        same = {p: size.homonyms([m for m in modules if m.package in ("tile_core", p)]) for p in PACKAGES}
+        return size.circles(modules), same
 
 
 def circles(root: Path) -> list[list[str]]:
-    return size.circles(list(size.modules_of(root)))
+    return size.circles(size.modules_of(root))
 
 
 def linted(root: Path) -> int:
@@ -54,8 +60,8 @@ def seed(root: Path, name: str, text: str) -> None:
     path.write_text(text, encoding="utf-8")
 
 
-def test_no_package_has_a_circle(modules: list[size.Module]) -> None:
-    assert size.circles(modules) == []
+def test_no_package_has_a_circle(found) -> None:
+    assert found[0] == []
 
 
 def test_every_folder_is_seen() -> None:
@@ -64,10 +70,10 @@ def test_every_folder_is_seen() -> None:
     assert [str(folder) for folder in folders if not (folder / "__init__.py").exists()] == []
 
 
-@pytest.mark.parametrize("package", sorted(path.name for path in ROOT.glob("packages/*/src/tile_*")))
-def test_a_name_is_that_of_one_class(modules: list[size.Module], package: str) -> None:
+@pytest.mark.parametrize("package", PACKAGES)
+def test_a_name_is_that_of_one_class(found, package: str) -> None:
     """In a package and the core; two backends may say what they have in common in the same word."""
-    assert size.homonyms([m for m in modules if m.package in ("tile_core", package)]) == {}
+    assert found[1][package] == {}
 
 
 def test_without_one_nothing_is_found(root: Path) -> None:
@@ -111,9 +117,9 @@ class TestSize:
         other = root / "packages" / "other" / "src" / "tile_other" / "__init__.py"
         other.parent.mkdir(parents=True)
         other.write_text(f"START = 0\n{block}END = 1\n", encoding="utf-8")
-        assert size.duplicates(list(size.modules_of(root))) == [(8, "tile_other:2", f"{PACKAGE}.high:2")]
+        assert size.duplicates(size.modules_of(root)) == [(8, "tile_other:2", f"{PACKAGE}.high:2")]
 
     def test_names_of_several_classes_are_found(self, root: Path) -> None:
         seed(root, "high", "class A: ...\nclass B: ...\n")
         seed(root, "low/values", "class A: ...\n")
-        assert size.homonyms(list(size.modules_of(root))) == {"A": [f"{PACKAGE}.high", f"{PACKAGE}.low.values"]}
+        assert size.homonyms(size.modules_of(root)) == {"A": [f"{PACKAGE}.high", f"{PACKAGE}.low.values"]}

@@ -9,7 +9,6 @@ from itertools import product
 import pytest
 from pages import support, support_page
 from pages.columns import targets
-from pages.generate import generated
 from pages.support import Row
 from repository import ROOT
 
@@ -73,7 +72,7 @@ def columns(head: list[str]) -> dict[int, list[str]]:
 
 def read(name: str) -> dict[Key, dict[str, str]]:
     """Read a section of the page: what it says of each row on each target."""
-    page = generated()["reference/support.md"]
+    page = support_page.pages()["reference/support.md"]
     section = page.partition(f"{{ #{support_page.anchor(name)} }}")[2].partition("\n## ")[0]
     head, _, *lines = (
         [part.strip() for part in line.strip("| \n").split(" | ")] for line in section.splitlines() if "|" in line

@@ -14,7 +14,9 @@ stands in two packages.
 from __future__ import annotations
 
 import ast
+import contextlib
 import functools
+import gc
 import io
 import sys
 import tokenize
@@ -58,11 +60,21 @@ class Module:
         """Line numbers and texts of its lines of code."""
         return _code(self.path, self.tree)
 
+    @functools.cached_property
+    def classes(self) -> list[str]:
+        """Names of its classes, those within others too."""
+        return [node.name for node in ast.walk(self.tree) if isinstance(node, ast.ClassDef)]
+
 
 def main() -> None:
     """Print the tables."""
+    with uncollected():
+        _print()
+
+
+def _print() -> None:
     root = Path(sys.argv[1] if len(sys.argv) > 1 else ".")
-    modules = list(modules_of(root))
+    modules = modules_of(root)
     packages = sorted({m.package for m in modules})
     print(f"{'':20}{'code':>8}{'files':>8}{'functions':>11}{'Any':>8}")
     for package in [*packages, "all"]:
@@ -122,9 +134,8 @@ def homonyms(modules: list[Module]) -> dict[str, list[str]]:
     """Return the names that several classes have, and the modules that these are in."""
     places = defaultdict(list)
     for m in modules:
-        for node in ast.walk(m.tree):
-            if isinstance(node, ast.ClassDef):
-                places[node.name].append(m.name)
+        for name in m.classes:
+            places[name].append(m.name)
     many = {name: at for name, at in places.items() if len(at) > 1}
     return dict(sorted(many.items(), key=lambda item: (-len(item[1]), item[0])))
 
@@ -152,8 +163,24 @@ def duplicates(modules: list[Module]) -> list[tuple[int, str, str]]:
     return sorted(found, reverse=True)
 
 
-def modules_of(root: Path) -> Iterator[Module]:
-    """Yield the modules of the packages of a checkout."""
+def modules_of(root: Path) -> list[Module]:
+    """Return the modules of the packages of a checkout."""
+    return list(_modules_of(root))
+
+
+@contextlib.contextmanager
+def uncollected() -> Iterator[None]:
+    """Collect no garbage in a block: trees of modules are millions of objects, and none."""
+    collects = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if collects:
+            gc.enable()
+
+
+def _modules_of(root: Path) -> Iterator[Module]:
     for source in sorted(root.glob("packages/*/src/tile_*")):
         for path in sorted(source.rglob("*.py")):
             parts = path.relative_to(source.parent).with_suffix("").parts

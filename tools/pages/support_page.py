@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence, Set
+from functools import cache
 from itertools import combinations, product
 
 import tile_core.language as T
@@ -16,6 +17,7 @@ LOOPS = "loops"
 REFUSED = "refused"
 
 
+@cache
 def pages() -> dict[str, str]:
     """Return the pages as Markdown, by their paths below ``docs``."""
     return {"reference/support.md": _support(), "reference/variants.md": _variants()}

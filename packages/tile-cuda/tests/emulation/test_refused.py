@@ -72,7 +72,7 @@ for nibble in (0, 1, 2, 3, 5, 6, 7, 10, 11, 15):
         "metadata",
         f"lane 13 describes row 11 from k = 8 on by {nibble & 3}, {nibble >> 2}",
     )
-CASES["a selector of 8-bit metadata"] = (code.replace("%5, 0;", "%5, 1;"), "metadata", "less than 1")
+CASES["a selector of 8-bit metadata"] = (code.replace("%5, 0;", "%5, 1;"), "selector", "less than 1")
 
 NAMES = list(CASES)
 TEXT = (

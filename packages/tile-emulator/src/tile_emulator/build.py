@@ -36,8 +36,9 @@ FLAGS = (
     "-fno-omit-frame-pointer", "-fno-optimize-sibling-calls", "-fno-strict-aliasing", "-fwrapv", "-ffp-contract=off",
 )  # fmt: skip
 ENGINE_FLAGS = ("-O2", "-fno-sanitize=all")
-# Large frames touch the guard page of a stack; registers that nothing has set hold no zeros.
-KERNEL_FLAGS = ("-O1", "-w", "-fstack-clash-protection", "-ftrivial-auto-var-init=pattern")
+# A kernel is compiled for each run or two. Large frames touch the guard page of a stack; registers that nothing has set
+# hold no zeros.
+KERNEL_FLAGS = ("-Og", "-w", "-fstack-clash-protection", "-ftrivial-auto-var-init=pattern")
 CHECK_FLAGS = ("-fsanitize=thread", "-fsanitize=alignment,bounds", "-fsanitize-recover=all")
 # Left alone, it does not show reads of what is written right after.
 CLANG_CHECK_FLAGS = ("-mllvm", "-tsan-instrument-read-before-write=1")
@@ -83,13 +84,14 @@ def kernel(
     if checked:
         flags += CHECK_FLAGS + (CLANG_CHECK_FLAGS if compiler.family == "clang" else ())
     headers = [content for folder in sorted({h.parent for h in dialect.headers}) for content in _contents(folder)]
-    key = _key_of("kernel", compiler.identity, _engine_source(), source, *flags, *headers)
+    libraries = compiler.kernel_libraries
+    key = _key_of("kernel", compiler.identity, _engine_source(), source, *flags, *libraries, *headers)
 
     def make(path: Path) -> None:
         written = path.with_suffix(".cpp")
         written.write_text(source, encoding="utf-8")
         folders = [f"-I{folder}" for folder in (ENGINE, *dict.fromkeys(h.parent for h in dialect.headers))]
-        reason = _compile(compiler, written, path, (*flags, *folders))
+        reason = _compile(compiler, written, path, (*flags, *folders), libraries)
         if reason is not None:
             line, message = _first_error(reason)
             message = message.replace(private.entry, facts.entry)
@@ -152,12 +154,14 @@ def _key_of(*parts: str | bytes) -> str:
     return digest.hexdigest()[:40]
 
 
-def _compile(compiler: Compiler, source: Path, target: Path, flags: Iterable[str]) -> str | None:
+def _compile(
+    compiler: Compiler, source: Path, target: Path, flags: Iterable[str], libraries: Iterable[str] = ()
+) -> str | None:
     """Compile and link; return the compiler's output if it failed."""
     made = target.with_suffix(".o")
     compiling = [*compiler.command, *compiler.own_flags, *flags, "-c", str(source), "-o", str(made)]
     # Linked without the sanitizers' libraries: their functions are the engine's.
-    linking = [*compiler.link_command, "-o", str(target), str(made)]
+    linking = [*compiler.link_command, "-o", str(target), str(made), *libraries]
     for command in (compiling, linking):
         done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace")
         if done.returncode:

@@ -44,8 +44,13 @@ class Compiler:
 
     @property
     def link_command(self) -> tuple[str, ...]:
-        """The command that links a shared library without the C++ runtime library."""
+        """The command that links a shared library, with zig without the C++ runtime library."""
         return (*self.command[:-1], "cc", "-shared", "-nostdlib") if self.is_zig else (*self.command, "-shared")
+
+    @property
+    def kernel_libraries(self) -> tuple[str, ...]:
+        """Options that end the command which links a kernel: the libraries that it can need, which saves time."""
+        return ("-nostdlib", "-lm", "-lgcc") if self.family == "gcc" else ()
 
     @property
     def own_flags(self) -> tuple[str, ...]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import json
+import marshal
 import math
 import os
 import signal
@@ -16,7 +17,8 @@ from typing import IO, Any
 from tile_core.records import dataclass
 from tile_emulator.limits import RunLimits
 
-WORKER = Path(__file__).parent / "worker.py"
+# Imported, not run as a script: only modules that are imported have kept byte code.
+WORKER = f"import sys; sys.path.insert(0, {str(Path(__file__).parent)!r}); import worker; worker.main()"
 GRACE = 10.0  # seconds that a process may take to start and to write its last report
 REPORT_BYTES = 1 << 20
 
@@ -61,11 +63,11 @@ def run_process(job: dict[str, object], data: int, limits: RunLimits) -> Ended:
             "file_bytes": max(REPORT_BYTES, limits.output_bytes),
         }  # fmt: skip
         process = subprocess.Popen(
-            [sys.executable, "-I", "-S", str(WORKER)],
+            [sys.executable, "-I", "-S", "-c", WORKER],
             stdin=subprocess.PIPE, stdout=output, stderr=said, pass_fds=(data, reports.fileno()),
         )  # fmt: skip
         try:
-            process.communicate(json.dumps(job).encode(), timeout=limits.seconds + GRACE)
+            process.communicate(marshal.dumps(job), timeout=limits.seconds + GRACE)
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()

@@ -7,6 +7,7 @@ reason says what was found, what is needed and the nearest legal value:
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable, Mapping
 from dataclasses import field
 from typing import TypeAlias, TypeVar
@@ -213,10 +214,7 @@ class Legality:
     def _check_dtypes(self, asked: Asked, name: str) -> list[str]:
         if not self.dtypes or self._combination(asked, name) in self.dtypes:
             return []
-        found = self._combination(asked, name)
-        nearest = max(sorted(self.dtypes), key=lambda row: sum(map(str.__eq__, row, found)))
-        listed, legal = (", ".join(_types(self.operands, row)) for row in (found, nearest))
-        return [f"no instruction for the types {listed}; nearest legal: {legal}"]
+        return [_no_instruction(self.operands, self.dtypes, self._combination(asked, name))]
 
     def _check_scopes(self, asked: Asked, name: str) -> list[str]:
         reasons = []
@@ -279,6 +277,13 @@ def _outside(name: str, value: int, extent: Extent, noun: str) -> str:
     else:
         fault = f"below the limit {extent.least}"
     return f"{name}={value} is {fault}; nearest legal: {' or '.join(map(str, extent.nearest(value)))}"
+
+
+@functools.lru_cache(maxsize=4096)
+def _no_instruction(operands: tuple[str, ...], legal: frozenset[tuple[str, ...]], found: tuple[str, ...]) -> str:
+    nearest = max(sorted(legal), key=lambda row: sum(map(str.__eq__, row, found)))
+    asked, instead = (", ".join(_types(operands, row)) for row in (found, nearest))
+    return f"no instruction for the types {asked}; nearest legal: {instead}"
 
 
 def _types(operands: tuple[str, ...], row: tuple[str, ...]) -> list[str]:

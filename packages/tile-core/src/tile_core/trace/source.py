@@ -8,7 +8,6 @@ from __future__ import annotations
 import __future__
 
 import ast
-import copy
 import functools
 import types
 import weakref
@@ -18,7 +17,7 @@ from tile_core.errors import Where
 from tile_core.errors.language import NoSource, SourceChanged
 from tile_core.records import dataclass
 from tile_core.trace.rewrite import function_node, rewrite_function
-from tile_core.trace.source_text import definition_of, is_text_of, lines_of
+from tile_core.trace.source_text import copy_of, definition_of, is_text_of, lines_of
 from tile_core.values.builder import SUPPORT
 
 _MAKER = "__tile_make__"
@@ -129,7 +128,7 @@ def rewritten(fn: Callable[..., object], scope: Mapping[str, object] | None = No
     known = _known(fn)
     extra = tuple(sorted(n for n in known.annotated if n in (scope or {}) and n not in fn.__globals__))
     if extra not in known.compiled:
-        known.compiled[extra] = _compile(fn, copy.deepcopy(known.definition.node), extra)
+        known.compiled[extra] = _compile(fn, copy_of(known.definition.node), extra)
     new = known.compiled[extra]
     from tile_core.trace import support
 

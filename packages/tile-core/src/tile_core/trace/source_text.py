@@ -18,8 +18,9 @@ import types
 import weakref
 from collections.abc import Iterator
 from importlib.machinery import SourceFileLoader
-from typing import Any
+from typing import Any, TypeVar
 
+_Node = TypeVar("_Node", bound=ast.AST)
 _FUNCTION = "__tile_compared__"
 _FUTURE: int = functools.reduce(
     operator.or_, (getattr(__future__, name).compiler_flag for name in __future__.all_feature_names)
@@ -65,6 +66,16 @@ def definition_of(fn: types.FunctionType, lines: list[str]) -> ast.stmt | None:
     ast.increment_lineno(tree, first - 2)
     found = tree.body[0].body[0] if isinstance(tree.body[0], ast.If) else tree.body[0] if tree.body else None
     return found
+
+
+def copy_of(node: _Node) -> _Node:
+    """Return a copy of a syntax tree, as ``copy.deepcopy`` makes it in many times as long."""
+    made = type(node).__new__(type(node))
+    for name, value in vars(node).items():
+        if isinstance(value, list):
+            value = [copy_of(part) if isinstance(part, ast.AST) else part for part in value]
+        setattr(made, name, copy_of(value) if isinstance(value, ast.AST) else value)
+    return made
 
 
 def is_text_of(node: ast.FunctionDef, fn: types.FunctionType, lines: list[str]) -> bool:
@@ -162,9 +173,7 @@ def _without_assertions(node: ast.FunctionDef) -> ast.FunctionDef:
         def visit_Assert(self, node: ast.Assert) -> ast.stmt:
             return ast.copy_location(ast.Pass(), node)
 
-    import copy
-
-    changed: ast.FunctionDef = RuleTransformer().visit(copy.deepcopy(node))
+    changed: ast.FunctionDef = RuleTransformer().visit(copy_of(node))
     return changed
 
 
