@@ -12,8 +12,10 @@ import pytest
 import tile_core as tile
 import tile_core.language as T
 from tile_core.compat.tvm import tirx
-from tile_core.cpu.spill import spill
+from tile_core.cpu.spill import spill, spill_bindings
+from tile_core.ir import nodes
 from tile_core.ir.visit import collect
+from tile_core.numerics.build import constant
 
 
 def _map(function: Callable[[Any], Any], size: int) -> Any:
@@ -53,15 +55,35 @@ def test_compositions_compile_and_are_right(name: str, size: int) -> None:
     np.testing.assert_allclose(y, exact(x.astype("float64")), rtol=2e-6, atol=1e-6)
 
 
-def test_numbers_go_to_memory_and_bools_stay() -> None:
+def test_numbers_and_bools_go_to_memory() -> None:
     out = tirx.decl_buffer((4,), "float32", "out", layout=None)
     flag, number = tirx.Var("flag", "bool"), tirx.Var("number", "float32")
     value = tirx.Let(
         flag, tirx.LT(out[0], out[1]), tirx.Let(number, out[2], tirx.Select(flag, number, number * number))
     )
     body = spill(tirx.BufferStore(out, value, [3]))
-    assert [let.var.name for let in collect(body, tirx.Let)] == ["flag"]
-    assert [alloc.buffer.name for alloc in collect(body, tirx.AllocBuffer)] == ["number"]
+    assert not collect(body, tirx.Let)
+    stored = {alloc.buffer.name: nodes.element_type(alloc.buffer) for alloc in collect(body, tirx.AllocBuffer)}
+    assert stored == {"flag": "int8", "number": "float32"}
+
+
+@pytest.mark.parametrize("lanes", [1, 16])
+def test_bindings_of_bools_go_to_memory(lanes: int) -> None:
+    """TVM's analyzer fails over the value of a vector's name that holds a comparison, as a bool or as a number."""
+    kind = "" if lanes == 1 else f"x{lanes}"
+    out = tirx.decl_buffer((64,), "int32", "out", layout=None)
+    at = tirx.Ramp(0, 1, lanes) if lanes > 1 else nodes.int_const(0)
+    load, five = tirx.BufferLoad(out, [at]), constant(5, "int32", tirx.BufferLoad(out, [at]))
+    flag, number, plain = (tirx.Var(n, t + kind) for n, t in (("f", "bool"), ("n", "int32"), ("p", "int32")))
+    bindings = [
+        tirx.Bind(flag, tirx.LT(load, five)),
+        tirx.Bind(number, tirx.Add(tirx.Cast("int32" + kind, flag), load)),
+        tirx.Bind(plain, tirx.Add(load, five)),
+    ]
+    body = spill_bindings(tirx.SeqStmt([*bindings, tirx.BufferStore(out, tirx.Mul(number, plain), [at])]))
+    assert [b.var.name for b in collect(body, tirx.Bind)] == (["p"] if lanes > 1 else [])
+    stored = {alloc.buffer.name: nodes.element_type(alloc.buffer) for alloc in collect(body, tirx.AllocBuffer)}
+    assert stored == {"f": "int8", "n": "int32", **({} if lanes > 1 else {"p": "int32"})}
 
 
 def test_a_statement_without_names_is_returned_itself() -> None:
@@ -91,3 +113,43 @@ def test_chains_that_use_a_value_twice_compile_in_linear_time(size: int, dtype: 
     for _ in range(60):
         x = np.abs(x - numbers) + 1
     np.testing.assert_array_equal(kernel(a).astype("int64"), x)
+
+
+BOOLS = {
+    "compared": (lambda x, y, a: (x == y) != x, lambda x, y, a: (x == y) != x),
+    "joined": (
+        lambda x, y, a: T.any_of(T.all_of(x, y), T.all_of(~x, a < 7)),
+        lambda x, y, a: (x & y) | (~x & (a < 7)),
+    ),
+    "selected": (lambda x, y, a: T.Select(x, y, x == (a < 9)), lambda x, y, a: np.where(x, y, a >= 9)),
+    "chosen": (
+        lambda x, y, a: T.if_then_else(x, y, T.if_then_else(x, a < 5, ~x)),
+        lambda x, y, a: np.where(x, y, True),
+    ),
+}
+
+
+@pytest.mark.parametrize("size", [1, 67])
+@pytest.mark.parametrize("name", BOOLS)
+def test_chains_of_bools_compile_in_linear_time(name: str, size: int) -> None:
+    """As above: unfolded, they take years."""
+    step, exact = BOOLS[name]
+
+    @T.prim_func
+    def main(A: T.Tensor((size,), "int32"), B: T.Tensor((size,), "bool"), C: T.Tensor((size,), "int32")):
+        with T.Kernel(1, threads=64):
+            for i in T.Parallel(size):
+                x = A[i] > 3
+                y = A[i] > 5
+                for _ in T.static_range(61):
+                    x = step(x, y, A[i])
+                C[i] = T.cast(x, "int32") + A[i]
+                B[i] = x
+
+    a = np.random.default_rng(size).integers(0, 11, size).astype("int32")
+    b, c = tile.compile(main, target="cpu", out_idx=[1, 2])(a)
+    x = a > 3
+    for _ in range(61):
+        x = exact(x, a > 5, a)
+    np.testing.assert_array_equal(b, x)
+    np.testing.assert_array_equal(c, x + a)

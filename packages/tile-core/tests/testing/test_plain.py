@@ -10,14 +10,14 @@ from tile_core.testing.data import different, stored
 from tile_core.testing.plain import run
 from tile_core.testing.plain.numbers import Illegal, Number
 from tile_core.testing.plain.threads import Deadlock
-from tile_core.testing.tables import atomics, boxes, control, scalars, threads, whole
+from tile_core.testing.tables import atomics, bools, boxes, control, scalars, threads, whole
 
 #: Barriers that the language adds between statements of threads: the witness runs only those that are written.
 _IMPLIED = ("#2556-branch", "#2612")
 
 
 def _units():
-    every = [u for table in (atomics, boxes, control, scalars, threads, whole) for u in table.units()]
+    every = [u for table in (atomics, bools, boxes, control, scalars, threads, whole) for u in table.units()]
     return [u for u in every if not u.illegal and not u.name.startswith(_IMPLIED)][::3]
 
 

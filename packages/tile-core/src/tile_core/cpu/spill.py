@@ -9,24 +9,24 @@ from __future__ import annotations
 
 from tile_core.compat import structural
 from tile_core.compat.tvm import tirx, tvm_ffi
-from tile_core.compat.types import Expr, Mutator, Stmt, Var
+from tile_core.compat.types import BufferVar, Expr, Mutator, Stmt, Var
 from tile_core.cpu.packing import registers
 from tile_core.cpu.tile2d import ramp
 from tile_core.ir import nodes
 from tile_core.ir.visit import HoistingRewriter, StmtRewriter, collect
-from tile_core.numerics.build import lanes_of, type_name
+from tile_core.numerics.build import cast, constant, lanes_of, type_name
 
 #: Names in the values of a vector's name, those of its own names counted too, above which it goes through memory.
 _MOST_NAMES = 256
 
 
 def spill(body: Stmt) -> Stmt:
-    """Return the statement without ``Let``, except of bools and pointers and in the conditions of ``while``."""
+    """Return the statement without ``Let``, except in the conditions of ``while``."""
     return _Spill().stmt(body) if collect(body, tirx.Let) else body
 
 
 def spill_bindings(body: Stmt) -> Stmt:
-    """Return the statement without ``Bind`` of numbers; vectors keep theirs while few names stand in their values.
+    """Return the statement without ``Bind`` of numbers and bools; vectors of numbers keep theirs while they are short.
 
     Of ``x = x * x + y``, over and over, the last value has two to the power of the number of steps.
     """
@@ -42,16 +42,15 @@ class _SpillBindings(StmtRewriter):
         return structural.mapped(e, tirx.Var, lambda v: self.names.get(v, v)) if self.names else e
 
     def visit_Bind(self, s: Stmt) -> Stmt:
-        value, lanes = self.expr(s.value), lanes_of(s.value)
+        value, kind = self.expr(s.value), type_name(s.value)
         size = sum(self.sizes.get(v, 1) for v in collect(value, tirx.Var))
-        is_number = type_name(value).startswith(("float", "int", "uint"))
-        if not is_number or (lanes > 1 and size <= _MOST_NAMES):
+        is_short = lanes_of(value) > 1 and size <= _MOST_NAMES and not _holds_bools(value)
+        if is_short or not kind.startswith(("float", "int", "uint", "bool")):
             self.sizes[s.var] = size
             return tirx.Bind(s.var, value, s.span)
-        allocation, buffer = registers(lanes, type_name(value), s.var.name)
-        at = [ramp(0, lanes) if lanes > 1 else nodes.int_const(0)]
-        self.names[s.var] = tirx.BufferLoad(buffer, at)
-        return nodes.seq([allocation, tirx.BufferStore(buffer, value, at)])
+        allocation, buffer = registers(lanes_of(value), _stored_as(kind), s.var.name)
+        store, self.names[s.var] = _through(buffer, value)
+        return nodes.seq([allocation, store])
 
 
 class _Spill(HoistingRewriter):
@@ -61,8 +60,6 @@ class _Spill(HoistingRewriter):
         names: dict[Var, Var] = {}
 
         def let(x: Expr, mutator: Mutator) -> Expr:
-            if not type_name(x.value).startswith(("float", "int", "uint")):
-                return mutator.default_mutate(x)
             if x.var not in names:
                 names[x.var] = self.stored(x.var, mutator.mutate(x.value))
             return mutator.mutate(x.body)
@@ -70,9 +67,30 @@ class _Spill(HoistingRewriter):
         return tvm_ffi.structural_mutate(e, [(tirx.Let, let), (tirx.Var, lambda v, _: names.get(v, v))])
 
     def stored(self, var: Var, value: Expr) -> Expr:
-        """Put a value into a buffer of its own and return a load of it."""
-        lanes = lanes_of(value)
-        buffer = tirx.decl_buffer((lanes,), type_name(value), var.name, scope="local", layout=None, data_alignment=64)
-        at = [ramp(0, lanes) if lanes > 1 else nodes.int_const(0)]
-        self.before += [tirx.AllocBuffer(buffer), tirx.BufferStore(buffer, value, at)]
-        return tirx.BufferLoad(buffer, at)
+        """Put a value into a buffer of its own and return what reads it."""
+        shape, kind = (lanes_of(value),), _stored_as(type_name(value))
+        buffer = tirx.decl_buffer(shape, kind, var.name, scope="local", layout=None, data_alignment=64)
+        store, read = _through(buffer, value)
+        self.before += [tirx.AllocBuffer(buffer), store]
+        return read
+
+
+def _holds_bools(value: Expr) -> bool:
+    """Whether the analyzer may fail over a vector: bounds of a comparison are constants, which have no lanes for it."""
+    return type_name(value) == "bool" or any(type_name(c.value) == "bool" for c in collect(value, tirx.Cast))
+
+
+def _stored_as(kind: str) -> str:
+    # Vectors of bools have no memory form: lanes would share bytes.
+    return "int8" if kind == "bool" else kind
+
+
+def _through(buffer: BufferVar, value: Expr) -> tuple[Stmt, Expr]:
+    """Return the store of a value, and the expression that is the value from then on."""
+    lanes = lanes_of(value)
+    at = [ramp(0, lanes) if lanes > 1 else nodes.int_const(0)]
+    load = tirx.BufferLoad(buffer, at)
+    if type_name(value) != "bool":
+        return tirx.BufferStore(buffer, value, at), load
+    zero = constant(0, "int8", value)
+    return tirx.BufferStore(buffer, cast("int8", value), at), tirx.NE(load, zero)

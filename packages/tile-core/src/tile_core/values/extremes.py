@@ -59,6 +59,8 @@ def _extreme2(name: str, a: Scalar, b: Scalar, nan_propagate: bool) -> Number:
             return (_math.nan if nan_propagate else numbers[0]) if numbers else _math.nan
         return builtins.max(a, b) if name == "max" else builtins.min(a, b)
     x, y = promote(a, b)
+    if x.dtype == "bool":
+        return scalar.bitwise("or" if name == "max" else "and", x, y)
     if not x.dtype.is_float:
         return derive((tirx.Max if name == "max" else tirx.Min)(x.expr, y.expr), x.dtype, x, y)
     from tile_core.numerics.extremes import float_extreme
@@ -85,6 +87,9 @@ def clamp(x: Scalar, min_val: Scalar | None = None, max_val: Scalar | None = Non
     most = None if max_val is None else promote(value, max_val)
     value = value if most is None else most[0]
     bounds = [None if pair is None else scalar.cast(pair[1], value.dtype) for pair in (least, most)]
+    if value.dtype == "bool":  # a true value becomes the upper limit, a false one the lower
+        high, low = (as_value(x) if bound is None else bound for x, bound in ((True, bounds[1]), (False, bounds[0])))
+        return derive(tirx.Select(value.expr, high.expr, low.expr), value.dtype, value, high, low)
     from tile_core.numerics.minmax import clamp_expr
 
     exprs = [None if bound is None else bound.expr for bound in bounds]

@@ -429,7 +429,7 @@ class Language:
                 raise Illegal("the bits of a negative Python int")
             return x.bit_count()
         x = number(x)
-        return Number(bin(int(x.value) & ((1 << BITS[x.dtype]) - 1)).count("1"), "int32")
+        return Number(bin(int(x.value) & ((1 << BITS.get(x.dtype, 1)) - 1)).count("1"), "int32")
 
     def infinity(self, dtype: DTypeLike) -> Number:
         """Return an infinity."""
