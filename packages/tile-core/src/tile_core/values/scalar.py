@@ -12,6 +12,7 @@ from tile_core.dtypes import DTYPES, DType
 from tile_core.dtypes import dtype as to_dtype
 from tile_core.errors.language import BadOperand, NotCompileTime
 from tile_core.ir import nodes
+from tile_core.numerics.bools import ORDERS_OF_BOOLS
 from tile_core.values import builder as _builder
 from tile_core.values.numpy_like import adopt
 from tile_core.values.promotion import check_fits, common_type, computed, rounded, weak_type
@@ -381,19 +382,8 @@ def compare(node: BinaryNode, a: object, b: object) -> Value:
     if a is None or b is None or isinstance(b, str):
         return NotImplemented
     a, b = promote(a, b)
-    if a.dtype == "bool" and node in _ORDERS:
-        # As logic: C++ compilers refuse to order a bool and a constant where one result is impossible.
-        return derive(_ORDERS[node](a.expr, b.expr), a.dtype, a, b)
+    node = ORDERS_OF_BOOLS.get(node, node) if a.dtype == "bool" else node
     return derive(node(a.expr, b.expr), DTYPES["bool"], a, b)
-
-
-#: Orders of bools.
-_ORDERS: dict[BinaryNode, BinaryNode] = {
-    tirx.LT: lambda a, b: tirx.And(tirx.Not(a), b),
-    tirx.LE: lambda a, b: tirx.Or(tirx.Not(a), b),
-    tirx.GT: lambda a, b: tirx.And(a, tirx.Not(b)),
-    tirx.GE: lambda a, b: tirx.Or(a, tirx.Not(b)),
-}
 
 
 def bitwise(kind: str, a: Scalar, b: Scalar) -> Value:
