@@ -10,6 +10,8 @@ import importlib
 from functools import cache
 from typing import Any
 
+from tile_core.errors.naming import alias
+
 _DTYPES = (
     "int4 int8 int16 int32 int64 uint4 uint8 uint16 uint32 uint64 float16 bfloat16 tfloat32 float32 float64 "
     "float8_e4m3fn float8_e4m3fnuz float8_e5m2 float8_e5m2fnuz float8_e8m0fnu float4_e2m1fn"
@@ -22,7 +24,7 @@ _ALIASES = {
 #: Module (below ``tile_core``) -> names that it defines, as ``name`` or ``public=name``.
 _MODULES = {
     "trace.decorators": "prim_func macro",
-    "values.types": "Tensor StridedTensor Buffer ptr Ref dynamic symbolic",
+    "values.types": "Tensor StridedTensor Buffer ptr Ref dynamic symbolic=dynamic",
     "language.pointers": "make_tensor",
     "language.declarations": "const empty",
     "language.launch": "Kernel Persistent sync_grid",
@@ -62,7 +64,7 @@ _MODULES = {
     "ops.transpose": "transpose",
     "ops.view": "reshape view",
     "ops.gemm": "gemm gemm_v2=gemm GemmWarpPolicy",
-    "ops.gemm_sp": "gemm_sp gemm_sp_v2",
+    "ops.gemm_sp": "gemm_sp gemm_sp_v2=gemm_sp",
     "ops.gemm_scaled": "gemm_scaled",
     "ops.gather": "gather scatter",
     "ops.fp8": "fp8_scaled_matmul",
@@ -110,4 +112,6 @@ def word(name: str) -> Any:
     """
     module, attribute = NAMES[name]
     defined = importlib.import_module(f"tile_core.{module}")
-    return defined.DTYPES[attribute] if module == "dtypes" and attribute != "dtype" else getattr(defined, attribute)
+    if module == "dtypes" and attribute != "dtype":
+        return defined.DTYPES[attribute]
+    return getattr(defined, attribute) if name == attribute else alias(name, getattr(defined, attribute))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 
 import numpy as np
@@ -59,8 +60,14 @@ def test_a_tensor_of_one_dimension(dtype):
     assert len(T.Tensor[m, dtype].shape) == 1
 
 
-def test_im2col_is_a_name():
-    assert T.im2col is T.c2d_im2col
+@pytest.mark.parametrize(
+    ("name", "other"),
+    [("im2col", "c2d_im2col"), ("gemm_v2", "gemm"), ("symbolic", "dynamic"), ("gemm_sp_v2", "gemm_sp")],
+)
+def test_some_names_are_others(name, other):
+    assert inspect.unwrap(getattr(T, name)) is inspect.unwrap(getattr(T, other))
+    with pytest.raises(TypeError, match=rf"^{name}\(\) missing "):
+        getattr(T, name)()
 
 
 @pytest.mark.parametrize("how", ["third", "data"])

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from tile_core.compat.tvm import tirx
 from tile_core.dtypes import DTYPES
 from tile_core.errors.language import BadArgument, OutsideKernel
+from tile_core.errors.naming import naming
 from tile_core.errors.ops import BadBarrier
 from tile_core.ir import calls, nodes
 from tile_core.ops.base import with_attributes
@@ -162,6 +163,7 @@ def mbarrier_arrive(barrier: Barrier, cta_id: Scalar | None = None) -> None:
     builder.emit(calls.barrier_arrive(*place, builder.span(), rank))
 
 
+@naming("barrier_arrive")
 def barrier_arrive(barrier: Barrier, cta_id: Scalar | None = None) -> None:
     """Arrive at a barrier, see ``mbarrier_arrive``."""
     mbarrier_arrive(barrier, cta_id)
@@ -185,6 +187,7 @@ def mbarrier_wait_parity(barrier: Barrier, parity: Scalar) -> None:
     builder.emit(calls.barrier_wait(*place, _integer("mbarrier_wait_parity", "parity", parity), builder.span()))
 
 
+@naming("barrier_wait")
 def barrier_wait(barrier: Barrier, parity: Scalar) -> None:
     """Wait for a phase, see ``mbarrier_wait_parity``."""
     mbarrier_wait_parity(barrier, parity)

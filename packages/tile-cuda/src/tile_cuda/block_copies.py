@@ -64,7 +64,8 @@ def copy_cluster(
         if dst_block is not None or cluster_mask is None or remote_barrier is not None:
             legal = "either a block that receives it, or cluster_mask= of blocks that share a tile of global memory"
             raise BadAttribute(op=op, name="dst_block", found=operands.named(dst_block), legal=legal)
-        tma_copy(src, dst, cluster_mask=cluster_mask)
+        with operands.called("T.copy_cluster", "write T.copy"):
+            tma_copy(src, dst, cluster_mask=cluster_mask)
         return
     source, to = operands.as_region(op, "src", src), operands.as_region(op, "dst", dst)
     for role, x in (("src", source), ("dst", to)):

@@ -96,7 +96,7 @@ def _op(
     call = OpCall.decode(s)
     tiles = _ELEMENTWISE.get(call.name, ())
     if not tiles or "variant" in call.attrs or sum(isinstance(a, View) for a in call.args) != len(tiles):
-        raise NotDivisible(example, f"T.{call.name} {_line(s)}takes all of it")
+        raise NotDivisible(example, f"{call.written} {_line(s)}takes all of it")
     args = list(s.value.args)
     for position in tiles:
         view: View = call.args[position]
@@ -106,7 +106,7 @@ def _op(
             continue
         wide = [d for d, n in enumerate(view.extents) if n != 1]
         if view.buffer in own or tuple(view.shape) != tuple(shape):
-            raise NotDivisible(example, f"T.{call.name} {_line(s)}takes a part of it")
+            raise NotDivisible(example, f"{call.written} {_line(s)}takes a part of it")
         mins, sizes = list(view.mins), list(view.extents)
         for d, first, size in zip(wide, at, extents, strict=True):
             mins[d], sizes[d] = _sum(mins[d], first), size

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tile_core.errors.naming import naming
 from tile_core.errors.ops import ScopeNotAllowed
 from tile_core.ops import operands
 from tile_core.values.builder import current
@@ -29,6 +30,7 @@ def warpgroup_commit_batch() -> None:
     current("T.warpgroup_commit_batch")
 
 
+@naming("warpgroup_wait")
 def warpgroup_wait(num_mma: int = 0) -> None:
     """Wait for products: see ``T.wait_wgmma``, which counts products as this does."""
     wait_wgmma(num_mma)

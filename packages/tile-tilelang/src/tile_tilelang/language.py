@@ -6,10 +6,12 @@ among the hints, and is refused with a remedy if `tile_tilelang.words` has one.
 
 from __future__ import annotations
 
+from inspect import isfunction
 from typing import Any
 
 import tile_core.language as _language
 from tile_core.errors.language import UnknownName
+from tile_core.errors.naming import alias
 from tile_core.errors.plugins import NotOffered, ProvidedElsewhere
 from tile_tilelang import spellings as _spellings
 from tile_tilelang.errors import NotInLanguage
@@ -32,14 +34,14 @@ def __dir__() -> list[str]:
 
 def _found(name: str) -> Any:
     if name in _spellings.__all__:
-        return _tolerant(name, getattr(_spellings, name))
+        return _tolerant(name, _called(name, getattr(_spellings, name)))
     if name in ONLY_HINTS:
         return _spellings.without_meaning(name)
     try:
         found = getattr(_language, name)
     except (UnknownName, NotOffered, ProvidedElsewhere) as error:
         if name in _spellings.RENAMED:
-            return _found(_spellings.RENAMED[name])
+            return _called(name, _found(_spellings.RENAMED[name]))
         if name in HINTS:
             return _spellings.without_meaning(name)
         known = refusal(name)
@@ -47,6 +49,11 @@ def _found(name: str) -> Any:
             raise
         raise NotInLanguage(name=name, reason=known[0], instead=known[1]) from None
     return _tolerant(name, found)
+
+
+def _called(name: str, found: Any) -> Any:
+    """Return a function whose errors have the name that TileLang gives it; other things as they are."""
+    return alias(name, found) if isfunction(found) else found
 
 
 def _tolerant(name: str, found: Any) -> Any:

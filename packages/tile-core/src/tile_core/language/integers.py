@@ -10,6 +10,7 @@ from typing import TypeVar
 
 from tile_core.compat.tvm import tirx
 from tile_core.dtypes import DTYPES
+from tile_core.errors.naming import naming
 from tile_core.values import scalar
 from tile_core.values.checks import argument
 from tile_core.values.intervals import interval
@@ -36,6 +37,7 @@ def ceildiv(a: Index, b: Index) -> Index:
 
 
 @elementwise
+@naming("align_up")
 def align_up(a: Index, b: Index) -> Index:
     """Return the least multiple of ``b`` that is not less than ``a``: ``ceildiv(a, b) * b``."""
     return ceildiv(a, b) * b

@@ -12,6 +12,7 @@ import math
 
 from tile_core.dtypes import DTYPES
 from tile_core.errors.language import BadArgument, NoGenerator, OutsideKernel
+from tile_core.errors.naming import naming
 from tile_core.language.rounding import ieee_fsqrt
 from tile_core.numerics.math import COSINE, SINE
 from tile_core.numerics.math import log as log_expr
@@ -140,6 +141,7 @@ def rng_rand() -> Value:
     return found
 
 
+@naming("rng_rand_float")
 def rng_rand_float(bit: int = 32, dist: str = "uniform") -> Value:
     """Return the next random float of the sequence.
 

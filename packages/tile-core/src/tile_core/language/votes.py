@@ -7,6 +7,7 @@ import math
 from tile_core.compat.tvm import tirx
 from tile_core.dtypes import DTYPES
 from tile_core.errors.language import OutsideKernel
+from tile_core.errors.naming import naming
 from tile_core.language.integers import popcount
 from tile_core.language.threads import (
     all_sync,
@@ -81,7 +82,8 @@ def syncthreads_and(condition: Scalar) -> Value:
 
 def _count(name: str, condition: Scalar) -> Value:
     builder = _builder(name)
-    votes = _bound(builder, scalar.cast(popcount(ballot(condition)), _INT32))
+    with naming(name):
+        votes = _bound(builder, scalar.cast(popcount(ballot(condition)), _INT32))
     builder.hints = []
     total = allocate("alloc_shared", (1,), "int32", "shared", "votes")
     sync_threads()  # nobody still reads the count of the iteration before

@@ -132,6 +132,15 @@ class OpCall:
     where: Where | None = None
     span: Span | None = None
 
+    @property
+    def written(self) -> str:
+        """What the user called: ``T.reduce_sum``, or a name that is another one's with a forced variant."""
+        if nodes.CALLED in self.attrs:
+            return str(self.attrs[nodes.CALLED][0])
+        kind = str(self.attrs.get("kind", ""))
+        names = {"reduce": f"reduce_{kind}", "scan": f"cum{kind}", "atomic": f"atomic_{kind}"}
+        return f"T.{names.get(self.name, self.name)}"
+
     @staticmethod
     @functools.lru_cache(maxsize=512)
     def decode(stmt: Stmt) -> OpCall:

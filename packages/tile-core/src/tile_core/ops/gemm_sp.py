@@ -83,9 +83,6 @@ def gemm_sp(
     operands.emit("gemm_sp", [*regions, clear], [c], attrs)
 
 
-gemm_sp_v2 = gemm_sp
-
-
 def group_of(dtype: DType) -> int:
     """Return the elements of K that one nibble of metadata describes."""
     return 2 if dtype.bits == 32 else 4

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from tile_core.compat.types import Attrs, DTypeLike
+from tile_core.errors.naming import naming
 from tile_core.errors.ops import (
     BadAttribute,
     BadElementType,
@@ -167,7 +168,7 @@ def requires(variants: str) -> Iterator[None]:
 
 @contextmanager
 def called(name: str, instead: str = "") -> Iterator[None]:
-    """Let refusals of the variants that ops inside ask for name the call that the user wrote.
+    """Let errors of the ops inside, and refusals of the variants that they ask for, name the call that the user wrote.
 
     Parameters
     ----------
@@ -179,7 +180,8 @@ def called(name: str, instead: str = "") -> Iterator[None]:
     builder: Builder = current(name)
     before, builder.called = builder.called, (name, instead)
     try:
-        yield
+        with naming(name.removeprefix("T.")):
+            yield
     finally:
         builder.called = before
 

@@ -59,7 +59,7 @@ def _view(op: str, buffer: Tile, shape: Sequence[int] | int | None, dtype: DType
     new_type = whole.dtype if dtype is None else to_dtype(dtype)
     if new_type != whole.dtype and (new_type.is_packed or whole.dtype.is_packed or "bool" in (new_type, whole.dtype)):
         raise ViewOfPart(op=op, found=f"{whole.dtype} as {new_type}", fix="convert with T.copy instead")
-    dims = _default_shape(whole, new_type) if shape is None else _dims(shape)
+    dims = _default_shape(whole, new_type) if shape is None else _dims(op, shape)
     old_bits, new_bits = _bits(whole.shape, whole.dtype.bits), _bits(dims, new_type.bits)
     if old_bits != new_bits:
         raise ViewSize(op=op, shape=tuple(dims), dtype=new_type, found=new_bits, buffer=whole.name, expected=old_bits)
@@ -88,12 +88,12 @@ def _whole(op: str, buffer: Tile) -> Buffer:
     return buffer
 
 
-def _dims(shape: Sequence[int] | int) -> list[Index]:
+def _dims(op: str, shape: Sequence[int] | int) -> list[Index]:
     dims: list[Any] = list(shape) if isinstance(shape, (tuple, list)) else [shape]
     found = [d if isinstance(d, Value) or (n := checks.python_int(d)) is None else n for d in dims]
     for d in found:
         if not isinstance(d, Value) and (not isinstance(d, int) or isinstance(d, bool) or d < 0):
-            raise BadAttribute(op="view", name="shape", found=operands.named(d), legal="extents of at least 0")
+            raise BadAttribute(op=op, name="shape", found=operands.named(d), legal="extents of at least 0")
     return found
 
 

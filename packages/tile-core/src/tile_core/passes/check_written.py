@@ -149,7 +149,7 @@ class _Events:
             if accumulates:
                 more = f", or {_AFRESH[call.name]}" if call.name in _AFRESH else ""
                 fix = f"T.clear({{buffer}}) first{more}"
-            does = f"{_name(call)} {'adds to' if accumulates else 'reads'}"
+            does = f"{call.written} {'adds to' if accumulates else 'reads'}"
             self.read(view.buffer, list(zip(view.mins, view.extents, strict=True)), p, does, fix)
         for view in targets:
             self.write(view.buffer, list(zip(view.mins, view.extents, strict=True)), p)
@@ -169,14 +169,6 @@ class _Events:
         root = self.flow.root(buffer)
         box = None if at is None or root is not buffer else _box(at)
         return _Event(root, p, chosen, box, self.count, what, fix)
-
-
-def _name(call: OpCall) -> str:
-    if nodes.CALLED in call.attrs:
-        return str(call.attrs[nodes.CALLED][0])
-    kind = str(call.attrs.get("kind", ""))
-    names = {"reduce": f"reduce_{kind}", "scan": f"cum{kind}", "atomic": f"atomic_{kind}"}
-    return f"T.{names.get(call.name, call.name)}"
 
 
 def _starts_afresh(call: OpCall) -> bool:

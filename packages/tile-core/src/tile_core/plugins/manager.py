@@ -17,6 +17,7 @@ from tile_core import knobs
 from tile_core.compat import known_packages
 from tile_core.errors.base import TileError
 from tile_core.errors.guess import nearest
+from tile_core.errors.naming import alias
 from tile_core.errors.plugins import (
     AmbiguousTarget,
     DuplicateName,
@@ -237,7 +238,8 @@ class Plugins:
         if len(owners) > 1:
             raise DuplicateName(found=name, first=owners[0][0], second=owners[1][0])
         if owners:
-            return _import_reference(*owners[0])
+            found = _import_reference(*owners[0])
+            return found if owners[0][1].endswith(f":{name}") or not callable(found) else alias(name, found)
         if package is None:
             return None
         if home not in self._registry.offers:

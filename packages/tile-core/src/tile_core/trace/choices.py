@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 from tile_core.compat.tvm import tirx
 from tile_core.compat.types import Expr
+from tile_core.errors.naming import naming
 from tile_core.trace.conditions import as_condition
 from tile_core.trace.logic import and_, or_
 from tile_core.values.checks import argument, truth
@@ -19,15 +20,16 @@ Chosen = TypeVar("Chosen")
 @elementwise
 def if_then_else(condition: Scalar, yes: Chosen, no: Chosen) -> Chosen | Value:
     """Return ``yes`` or ``no``; only the chosen side is evaluated."""
-    return _choice(tirx.if_then_else, condition, yes, no)
+    return _choice("if_then_else", tirx.if_then_else, condition, yes, no)
 
 
 @elementwise
 def Select(condition: Scalar, yes: Chosen, no: Chosen) -> Chosen | Value:
     """Return ``yes`` or ``no``; both sides are evaluated."""
-    return _choice(tirx.Select, condition, yes, no)
+    return _choice("Select", tirx.Select, condition, yes, no)
 
 
+@naming("where")
 def where(condition: Scalar, yes: Chosen, no: Chosen) -> Chosen | Value:
     """Return the elements of ``yes`` where ``condition`` holds, and those of ``no`` elsewhere; tiles are broadcast.
 
@@ -36,10 +38,12 @@ def where(condition: Scalar, yes: Chosen, no: Chosen) -> Chosen | Value:
     return Select(condition, yes, no)
 
 
-def _choice(node: Callable[[Expr, Expr, Expr], Expr], condition: Scalar, yes: Chosen, no: Chosen) -> Chosen | Value:
+def _choice(
+    name: str, node: Callable[[Expr, Expr, Expr], Expr], condition: Scalar, yes: Chosen, no: Chosen
+) -> Chosen | Value:
     value = as_condition(condition)
     if value is None:
-        return yes if truth("if_then_else", condition) else no
+        return yes if truth(name, condition) else no
     a, b = promote(yes, no)
     return derive(node(value.expr, a.expr, b.expr), a.dtype, value, a, b)
 

@@ -10,6 +10,7 @@ from tile_core.compat.types import DTypeLike, Var
 from tile_core.dtypes import DType
 from tile_core.dtypes import dtype as to_dtype
 from tile_core.errors.language import BadArgument
+from tile_core.errors.naming import naming
 from tile_core.errors.places import placed
 from tile_core.records import dataclass
 
@@ -90,7 +91,8 @@ class _TensorFactory:
         if memory is not None:
             from tile_core.vocabulary import word
 
-            return cast("TensorType", word("view")(memory, shape, dtype))
+            with naming(self.name):
+                return cast("TensorType", word("view")(memory, shape, dtype))
         check_hints(self.name, hints, _DIALECTS)
         dims = _dims(self.name, "shape", shape)
         if strides is not None:
@@ -180,9 +182,6 @@ def dynamic(name: str, dtype: DTypeLike = "int32") -> Value | tuple[Value, ...]:
         raise BadArgument(function="dynamic", name="dtype", found=found, expected="int32 or int64", instead=instead)
     symbols = tuple(_symbol(n, str(element)) for n in names)
     return symbols[0] if len(symbols) == 1 else symbols
-
-
-symbolic = dynamic
 
 
 def is_symbol(var: Var) -> bool:
