@@ -14,8 +14,9 @@ from __future__ import annotations
 import argparse
 import re
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -115,6 +116,11 @@ def turn_of(text: str) -> Turn:
 
 def rows() -> Iterator[tuple[str, Turn]]:
     """Yield the kernels, and a turn of each."""
+    return ((name, made()) for name, made in kernels())
+
+
+def kernels() -> Iterator[tuple[str, Callable[[], Turn]]]:
+    """Yield the kernels, and functions that compile them and count a turn."""
     for name, types, block, trans in (
         ("float16", F16, (256, 256, 64), NT), ("float16", F16, (128, 256, 64), NT),
         ("float16", F16, (256, 128, 64), NT),
@@ -123,26 +129,27 @@ def rows() -> Iterator[tuple[str, Turn]]:
         ("e4m3 x e5m2", FP8, (256, 256, 128), NT),
         ("e4m3 x e5m2", FP8, (128, 192, 128), NT), ("int8", INT8, (128, 192, 128), NT),
     ):  # fmt: skip
-        made = programs.gemm(1024, 768, 1024, types, block, 3, trans, 128)
-        yield f"{name}, {' x '.join(map(str, block))}", turn_of(_text(made, clusters="never"))
+        how = (types, block, 3, trans, 128)
+        made = partial(programs.gemm, 1024, 768, 1024, *how)
+        yield f"{name}, {' x '.join(map(str, block))}", partial(_turn, made, clusters="never")
         if block[:2] != (256, 256) and block != (128, 256, 64):
             continue
-        made = programs.gemm(1024, 1024, 1024, types, block, 3, trans, 128)
+        made = partial(programs.gemm, 1024, 1024, 1024, *how)
         for what, options in OPTIONS.items():
-            yield f"{name}, {' x '.join(map(str, block))}, {what}", turn_of(_text(made, **options))
+            yield f"{name}, {' x '.join(map(str, block))}, {what}", partial(_turn, made, **options)
     for block in ((128, 192, 64), (128, 192, 128), (128, 256, 64)):
-        made = programs.gemm_sp(1024, 768, 1024, "float16", False, block)
-        yield f"2:4 sparse float16, {' x '.join(map(str, block))}", turn_of(_text(made, clusters="never"))
+        made = partial(programs.gemm_sp, 1024, 768, 1024, "float16", False, block)
+        yield f"2:4 sparse float16, {' x '.join(map(str, block))}", partial(_turn, made, clusters="never")
     for name, types, per, block in (
         ("MXFP8", ("float8_e4m3fn", "float8_e8m0fnu"), 32, (128, 192, 128)),
         ("MXFP4", ("float4_e2m1fn", "float8_e8m0fnu"), 32, (128, 192, 256)),
         ("NVFP4", ("float4_e2m1fn", "float8_e4m3fn"), 16, (128, 192, 256)),
     ):
-        turn = turn_of(_text(programs.scaled_gemm(1024, 768, 2048, types, per, block, 3), clusters="never"))
+        made = partial(programs.scaled_gemm, 1024, 768, 2048, types, per, block, 3)
         # Threads copy scales in rows of fewer than 16 bytes: no barrier announces them.
         row = block[2] // per
         scales = (block[0] + block[1]) * row if row < 16 else 0
-        yield f"{name}, {' x '.join(map(str, block))}", replace(turn, loaded=turn.loaded + scales)
+        yield f"{name}, {' x '.join(map(str, block))}", partial(_turn, made, scales, clusters="never")
 
 
 def table(found: Iterable[tuple[str, Turn]]) -> str:
@@ -164,6 +171,12 @@ def in_page(page: str, found: str) -> str:
     """Return a page with the table between its marks."""
     head, rest = page.split(BEGIN)
     return f"{head}{BEGIN}\n\n{found}\n\n{END}{rest.split(END)[1]}"
+
+
+def _turn(made: Callable[[], object], more: int = 0, **options: object) -> Turn:
+    """Return a turn of a program, to which more bytes are loaded than barriers announce."""
+    turn = turn_of(_text(made(), **options))
+    return replace(turn, loaded=turn.loaded + more)
 
 
 def _text(program: object, **more: object) -> str:

@@ -75,6 +75,7 @@ CASES = {
 }  # fmt: skip
 
 
+@pytest.mark.sweep(1)
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("name", CASES)
 def test_the_text_is_that_of_loops(name: str, target: str) -> None:

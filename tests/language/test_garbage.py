@@ -27,6 +27,7 @@ def product(A: T.Tensor((128, 100), "float16"), B: T.Tensor((100, 128), "float16
         T.copy(c, C[by * 64, bx * 64])
 
 
+@pytest.mark.sweep(1)
 @pytest.mark.parametrize("target", TARGETS)
 def test_statements_of_passes_are_freed_with_their_last_use(target):
     """Two dozen passes make some thousand statements."""

@@ -35,6 +35,7 @@ def neighbours(dtype: str) -> Any:
     return np.unique(np.concatenate([-positive, positive]))
 
 
+@pytest.mark.sweep(1)
 @pytest.mark.parametrize("dtype", NARROW)
 @pytest.mark.parametrize("target", TARGETS)
 def test_every_float16_goes_in_the_named_direction(target: str, dtype: str) -> None:

@@ -117,6 +117,7 @@ def test_codes_of_narrow_floats_are_not_all_tiny():
     kernel.verify()
 
 
+@pytest.mark.sweep(1)
 @pytest.mark.parametrize(("bits", "at"), [(15, "3 and 3"), (0b0010, "2 and 0"), (0b0101, "1 and 1"), (0, "0 and 0")])
 @pytest.mark.parametrize("turned", [False, True])
 def test_illegal_metadata_is_named(bits, at, turned):
@@ -178,6 +179,7 @@ def readme(tmp_path_factory):
     return path
 
 
+@pytest.mark.sweep(1)
 @pytest.mark.parametrize("target", ["cpu", "cuda:sm_80", "metal"])
 def test_the_kernel_of_the_readme_from_a_shell(target, readme, capfd):
     sizes = [x for s in ("M=33", "N=18", "K=80", "block_M=32", "block_N=16") for x in ("--arg", s)]

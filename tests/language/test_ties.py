@@ -143,6 +143,7 @@ def constants(number: float, dtype: str) -> Any:
     return main
 
 
+@pytest.mark.sweep(1)
 @pytest.mark.parametrize("target", TARGETS)
 def test_python_numbers_round_once(target: str) -> None:
     """Of a number just above a tie, on which float32 would round it."""

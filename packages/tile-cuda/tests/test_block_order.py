@@ -45,6 +45,7 @@ def order(program, **options):
     return report_json(program, TARGET, options={"wgmma": "always", **options})["order"]
 
 
+@pytest.mark.sweep(1)
 @pytest.mark.parametrize(
     ("how", "expected"),
     [
@@ -70,6 +71,7 @@ def test_the_option():
     assert order(wide, wgmma="never") == ""
 
 
+@pytest.mark.sweep(1)
 @pytest.mark.parametrize("turned", [False, True])
 @pytest.mark.parametrize("dynamic", [False, True])
 @pytest.mark.parametrize("size", [(300, 200), (65, 8), (1, 130)])

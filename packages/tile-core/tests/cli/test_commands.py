@@ -150,6 +150,7 @@ class TestExplain:
 
 
 class TestDemo:
+    @pytest.mark.sweep(1)
     def test_compiles_checks_and_compares(self, tile):
         result = tile("demo")
         assert result.status == 0, result.err

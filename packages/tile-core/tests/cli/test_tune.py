@@ -94,6 +94,7 @@ class TestTune:
         assert found["config"] in [t["config"] for t in found["trials"]]
         assert found["results"] == str(database)
 
+    @pytest.mark.sweep(1)
     @pytest.mark.parametrize("given", [(), ("-a", "m=70")])
     def test_symbolic_sizes_and_scalars(self, tile, kernel_file, database, given):
         file = kernel_file(SYMBOLIC)
@@ -169,6 +170,7 @@ class TestTune:
         result = tile("tune", tuned, "-a", "n=100", "--results", database)
         assert "1 of 3 known before" in result.out
 
+    @pytest.mark.sweep(1)
     def test_a_chart(self, tile, tuned, database, tmp_path):
         pytest.importorskip("matplotlib")
         path = tmp_path / "chart.svg"
@@ -176,6 +178,7 @@ class TestTune:
         assert result.status == 0, result.err
         assert path.read_text(encoding="utf-8").startswith("<?xml")
 
+    @pytest.mark.sweep(1)
     def test_a_cluster(self, tile, tuned, database):
         distributed = pytest.importorskip("distributed")
         with distributed.LocalCluster(n_workers=1, threads_per_worker=1, dashboard_address=None) as cluster:

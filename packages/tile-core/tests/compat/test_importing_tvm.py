@@ -29,6 +29,7 @@ except AttributeError as error:
     assert printed(code) == ["", "False", "module 'tvm' has no attribute 'missing'"]
 
 
+@pytest.mark.sweep(1)
 @pytest.mark.parametrize(
     "use",
     [
@@ -41,6 +42,7 @@ def test_relax_is_there_for_who_asks(use):
     assert printed(f"import tile_core.compat.tvm\n{use}") == ["add"]
 
 
+@pytest.mark.sweep(1)
 def test_relax_is_there_after_kernels_were_hashed_and_compiled(tmp_path):
     """TVM's registry admits no class once there is an object of it: the type of a function holds such objects."""
     (tmp_path / "program.py").write_text(
@@ -66,6 +68,7 @@ print(tvm.relax.op.add.__name__)
     assert printed(code) == ["add"]
 
 
+@pytest.mark.sweep(1)
 def test_tvm_that_the_user_imported_stays_whole():
     code = """
 import tvm

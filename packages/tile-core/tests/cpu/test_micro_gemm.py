@@ -81,6 +81,7 @@ def run(cases: list[Case], seed: int) -> None:
         check(one, function, rng)
 
 
+@pytest.mark.sweep(1)
 def test_random_sizes_and_layouts(seed: int) -> None:
     choose = random.Random(seed)
     cases = [
@@ -139,6 +140,7 @@ def test_edge_sizes(seed: int) -> None:
     run([Case(m, n, k, plan=plan) for m, n, k in sizes for plan in ("avx512", "sse2")], seed)
 
 
+@pytest.mark.sweep(1)
 def test_every_width_up_to_three_strips(seed: int) -> None:
     run([Case(3, n, 2, plan="sse2") for n in range(1, 52)], seed)
 

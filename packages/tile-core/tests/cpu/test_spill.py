@@ -92,6 +92,7 @@ def test_a_statement_without_names_is_returned_itself() -> None:
     assert spill(store) is store
 
 
+@pytest.mark.sweep(1)
 @pytest.mark.parametrize("size", [1, 67])
 @pytest.mark.parametrize("dtype", ["float32", "int32", "int8", "bfloat16", "float64"])
 def test_chains_that_use_a_value_twice_compile_in_linear_time(size: int, dtype: str) -> None:

@@ -91,11 +91,13 @@ def test_they_are_right(stages, trips, first):
     run(product(stages, trips, first=first), trips, runtime="emulator")
 
 
+@pytest.mark.sweep(1)
 @pytest.mark.parametrize("stages", [1, 2, 3])
 def test_counts_that_only_the_launch_knows(stages):
     run(product(stages, 6, dynamic=True), 6, runtime="emulator", counts=range(7))
 
 
+@pytest.mark.sweep(1)
 @pytest.mark.parametrize("stages", [1, 2, 3])
 def test_loops_in_loops(stages):
     kernel = run(product(stages, 4, tiles=3), 4, tiles=3, runtime="emulator")

@@ -227,6 +227,7 @@ def test_mistakes_in_the_text_are_found(mistake, text):
     assert not all(is_right(MANY, wrong, **how) for how in ORDERS)
 
 
+@pytest.mark.sweep(1)
 @pytest.mark.parametrize("how", ORDERS)
 def test_nothing_is_found_in_the_right_text(how, text):
     assert is_right(MANY, text, **how)

@@ -59,6 +59,7 @@ CASES = {
 }
 
 
+@pytest.mark.sweep(1)
 @pytest.mark.parametrize("name", CASES)
 def test_no_more_blocks_fit_than_have_columns(name):
     make, options, columns, raised = CASES[name]

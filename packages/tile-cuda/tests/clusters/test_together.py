@@ -118,6 +118,7 @@ def test_tensor_memory_of_clusters(more):
     assert "tcgen05_mma" in kernel.source
 
 
+@pytest.mark.sweep(1)
 @pytest.mark.parametrize(
     ("sizes", "how", "reason"),
     [

@@ -87,6 +87,7 @@ apart.answer(run)
 """
 
 
+@pytest.mark.sweep(1)
 def test_the_file_has_the_cases_that_did_not_fail(tmp_path, monkeypatch, capsys):
     cases = {name: record_matrix.named()[name] for name in (f"int32_{d}d_0_zero_pair" for d in (1, 2, 3))}
     monkeypatch.setattr(record_matrix, "named", lambda: cases)
@@ -101,6 +102,7 @@ def test_the_file_has_the_cases_that_did_not_fail(tmp_path, monkeypatch, capsys)
     assert "not as expected: int32_2d_0_zero_pair\nfailed: int32_3d_0_zero_pair: OSError: gone" in said
 
 
+@pytest.mark.sweep(1)
 def test_parts_of_names_write_nothing(tmp_path, monkeypatch):
     cases = {name: record_matrix.named()[name] for name in ("int32_1d_0_zero_pair", "int32_2d_0_zero_pair")}
     monkeypatch.setattr(record_matrix, "named", lambda: cases)

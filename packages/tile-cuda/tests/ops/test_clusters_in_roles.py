@@ -123,6 +123,7 @@ ALONE = {
 }  # fmt: skip
 
 
+@pytest.mark.sweep(1)
 @pytest.mark.parametrize("name", ALONE)
 def test_what_is_not_shared_is_said(name):
     sizes, options, reason = ALONE[name]

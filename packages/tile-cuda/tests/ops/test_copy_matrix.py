@@ -114,6 +114,7 @@ def test_a_part_of_the_sums_and_a_layout_of_the_user() -> None:
     assert _STORED.search(kernel.source)
 
 
+@pytest.mark.sweep(1)
 def test_results_leave_while_the_next_tile_begins() -> None:
     """A worker waits for the store of a tile only before it writes the next one to the same place."""
     source = check(options={**MATRICES, "workers": 3}).source
@@ -187,6 +188,7 @@ def _texts(units: list[Any]) -> list[str]:
     return [t for t in found if _STORED.search(t)]
 
 
+@pytest.mark.sweep(1)
 def test_the_kit_reaches_it() -> None:
     assert len(_texts(products.units()[::3])) >= 3
 

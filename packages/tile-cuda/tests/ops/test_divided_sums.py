@@ -161,6 +161,7 @@ def test_known_trips_begin_with_zeros_by_themselves():
     assert ["tcgen05_st_sync" in body for body in bodies] == [True, False]
 
 
+@pytest.mark.sweep(1)
 @pytest.mark.parametrize(("option", "divided"), [("never", False), ("auto", False), ("always", True)])
 def test_narrow_sums_are_divided_if_the_option_says_so(option, divided):
     made = program("added", n=96)

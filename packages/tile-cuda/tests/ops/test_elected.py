@@ -51,6 +51,7 @@ def result_of(program, out, *inputs):
     return out
 
 
+@pytest.mark.sweep(1)
 @pytest.mark.parametrize(
     ("threads", "condition"),
     [
@@ -92,6 +93,7 @@ def test_a_warp_of_a_role_elects():
     assert np.array_equal(result_of(main, np.full_like(x, np.nan), x), x)
 
 
+@pytest.mark.sweep(1)
 @pytest.mark.parametrize(("stages", "trips"), [(2, 1), (2, 2), (2, 5), (3, 2), (3, 3), (3, 7), (4, 5)])
 def test_copies_follow_the_reads_behind_the_barrier(stages, trips):
     program = product(stages, trips)

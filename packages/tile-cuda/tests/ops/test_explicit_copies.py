@@ -213,6 +213,7 @@ def _one_side(A, B, S, R):
         double(B, t, S)
 
 
+@pytest.mark.sweep(1)
 @pytest.mark.parametrize("body", [_two_ahead, _groups_of_two, _an_empty_group, _one_side])
 @pytest.mark.parametrize("target", TARGETS)
 def test_the_latest_groups_stay_in_flight(body, target):

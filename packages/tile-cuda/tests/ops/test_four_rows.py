@@ -134,6 +134,7 @@ def test_rows_outside_are_dropped(rows):
     np.testing.assert_array_equal(c, expected)
 
 
+@pytest.mark.sweep(1)
 @pytest.mark.parametrize("column", [-16, -8, 0, 40, 56, 64, 80])
 def test_columns_outside_are_zero(column):
     @T.prim_func
@@ -436,6 +437,7 @@ def scatters(rows, width=64, dtype="float16"):
     return main
 
 
+@pytest.mark.sweep(1)
 @pytest.mark.parametrize("count", [1, 3, 4, 7, 8, 12, 13])
 @pytest.mark.parametrize("known", [True, False])
 def test_scatters_of_rows_that_differ(count, known):

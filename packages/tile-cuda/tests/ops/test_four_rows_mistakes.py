@@ -62,6 +62,7 @@ def test_nothing_is_found_in_the_text_as_it_is(lowered):
     assert not found(lowered.text, lowered)
 
 
+@pytest.mark.sweep(1)
 @pytest.mark.parametrize("mistake", MISTAKES)
 def test_mistakes_in_the_text_are_found(mistake, lowered):
     pattern, new = MISTAKES[mistake]

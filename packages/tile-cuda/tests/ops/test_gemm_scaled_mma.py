@@ -57,6 +57,7 @@ def test_numbers_and_machine_code(kind, name):
     assert "uncalibrated" in kernel.explain()
 
 
+@pytest.mark.sweep(1)
 @pytest.mark.parametrize("kind", [MXFP8, (E5M2, E5M2, E8M0, 32)])
 def test_b_of_rows_along_n(kind):
     check(kind, 32, 24, 128, 64, turned=True)
@@ -144,6 +145,7 @@ def found(kind, text):
     return False
 
 
+@pytest.mark.sweep(1)
 @pytest.mark.parametrize("kind", [MXFP8, NVFP4, MXFP4])
 def test_nothing_is_found_in_the_text_as_it_is(kind):
     assert not found(kind, lowered(kind).text)

@@ -116,6 +116,7 @@ def test_numbers_and_machine_code(kind, name, arch):
     assert f"tcgen05_mma_cta_group_1_kind_{KINDS[kind]}" in kernel.source
 
 
+@pytest.mark.sweep(1)
 @pytest.mark.parametrize("kind", [MXFP8, NVFP4])
 def test_tiles_of_more_rows_and_bulk_copies(kind):
     check(kind, 256, 32, 256, 128, stages=0)
@@ -346,6 +347,7 @@ def found(kind, text):
     return False
 
 
+@pytest.mark.sweep(1)
 @pytest.mark.parametrize("kind", [MXFP8, NVFP4, MXFP4])
 def test_nothing_is_found_in_the_text_as_it_is(kind):
     assert not found(kind, lowered(kind).text)

@@ -95,6 +95,7 @@ def test_explain_tells_the_way_of_metadata():
         assert part in said
 
 
+@pytest.mark.sweep(1)
 @pytest.mark.parametrize(("types", "k"), [(F16, 256), (TF32, 128), (INT8, 256)])
 def test_metadata_lies_where_cutlass_and_jax_copy_it(types, k):
     """A tile in CUTLASS's order is what `tcgen05.cp.128x128b` copies: 16 bytes for each lane, 4 for each column.
@@ -113,6 +114,7 @@ def test_metadata_lies_where_cutlass_and_jax_copy_it(types, k):
             assert eval(place, {}, values) - 16 * 77 in (byte, byte + 2048), read
 
 
+@pytest.mark.sweep(1)
 @pytest.mark.parametrize("arch", ["sm_100a", "sm_103a", "sm_110a"])
 def test_the_example_compiles_as_it_is(arch, monkeypatch):
     monkeypatch.syspath_prepend(str(EXAMPLE.parent))

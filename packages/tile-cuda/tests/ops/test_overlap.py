@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import re
 from typing import Any
 
@@ -154,6 +155,7 @@ def turned() -> Any:
     return lowered_as("turns")
 
 
+@pytest.mark.sweep(1)
 @pytest.mark.parametrize("way", WAYS)
 def test_whenever_copies_and_products_complete(way: str) -> None:
     made = lowered_as(way)
@@ -208,6 +210,7 @@ def test_mistakes_about_turns_are_found(mistake: str, turned: Any) -> None:
     assert not is_right(wrong, turned)
 
 
+@pytest.mark.sweep(1)
 @pytest.mark.parametrize(("dim", "n", "threads"), [(128, 64, 128), (16, 16, 128), (64, 32, 160)])
 def test_tiles(dim: int, n: int, threads: int) -> None:
     kernel = tile.compile(attention(n + 3, dim, n, threads=threads), TARGET, runtime="emulator", options=ALWAYS)
@@ -215,6 +218,7 @@ def test_tiles(dim: int, n: int, threads: int) -> None:
     check(kernel, n + 3, dim, 64)
 
 
+@pytest.mark.sweep(1)
 @pytest.mark.parametrize("threads", [128, 256])
 def test_weights_in_shared_memory(threads: int) -> None:
     options = {**ALWAYS, "bulk_copies": "always"}
@@ -259,6 +263,7 @@ def test_the_assembler_keeps_both_products_in_flight() -> None:
     assert "(C7" not in assemble(text, "sm_90a")
 
 
+@functools.cache
 def report(threads: int = 256, n: int = 128, dim: int = 128, stages: int = 2, **options: Any) -> str:
     program = attention(500, dim, n, stages, threads)
     options = {"wgmma": "always", "bulk_copies": "always", **options}
@@ -277,8 +282,9 @@ APART = {
 
 @pytest.mark.parametrize("reason", APART)
 def test_by_default_trips_overlap_where_that_is_faster(reason: str) -> None:
-    assert "the trips of its several products do not overlap" not in report()
-    assert "group 1, each trip: wait for k_arrived" in report()
+    by_default = report()
+    assert "the trips of its several products do not overlap" not in by_default
+    assert "group 1, each trip: wait for k_arrived" in by_default
     assert f"the trips of its several products do not overlap: {reason}" in report(**APART[reason])  # type: ignore[arg-type]
 
 

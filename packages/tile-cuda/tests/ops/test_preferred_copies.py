@@ -26,6 +26,7 @@ def test_kernels_with_products_of_warpgroups_have_them():
     assert "cp_async_bulk" not in text(made, wgmma="never")
 
 
+@pytest.mark.sweep(1)
 @pytest.mark.parametrize("which", ["a", "b", "c"])
 @pytest.mark.parametrize("sizes", [(128, 128, 128), (130, 136, 72)], ids=str)
 def test_a_base_at_an_odd_address_runs_another_text(sizes, which):
@@ -43,6 +44,7 @@ def test_a_base_at_an_odd_address_runs_another_text(sizes, which):
     np.testing.assert_array_equal(given["c"].astype("float64"), a.astype("float64") @ b.astype("float64"))
 
 
+@pytest.mark.sweep(1)
 @pytest.mark.parametrize("sizes", [(64, 65, 64), (64, 64, 63), (70, 9, 31)], ids=str)
 def test_rows_that_are_no_multiple_of_16_bytes(sizes):
     m, n, k = sizes

@@ -188,6 +188,7 @@ def _texts(units: list[Any]) -> list[str]:
     return [t for t in found if ADDED.search(t)]
 
 
+@pytest.mark.sweep(1)
 def test_the_kit_reaches_it():
     units = [u for table in (products, sparse_units) for u in table.units() if "float8_e" in u.text()]
     found = _texts(units)

@@ -183,6 +183,7 @@ def test_a_product_of_a_pipelined_loop_is_in_flight_while_the_next_one_begins():
     assert "lasts until waited for" in " ".join(kernel.explain().split())
 
 
+@pytest.mark.sweep(1)
 @pytest.mark.parametrize("first", [True, False])
 def test_a_product_that_becomes_another_instruction_is_not_counted(first):
     """B of one product begins where no descriptor can, which only its lowering finds out."""

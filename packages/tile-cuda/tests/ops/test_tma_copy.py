@@ -30,6 +30,7 @@ def moves(columns=64, tile_columns=64, part=None, stages=0, dtype="float16"):
     return main
 
 
+@pytest.mark.sweep(1)
 @pytest.mark.parametrize("stages", [0, 1, 3])
 @pytest.mark.parametrize("option", ["never", "always"])
 def test_it_needs_no_option(stages, option):

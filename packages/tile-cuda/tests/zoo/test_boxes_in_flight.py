@@ -13,6 +13,7 @@ class TestBoxesInFlight(ZooTests):
     zoo = BOXES_IN_FLIGHT
 
 
+@pytest.mark.sweep(1)
 @pytest.mark.parametrize("name", [e.name for e in BOXES_IN_FLIGHT.entries])
 def test_the_assembler_serialises_no_product(name):
     text = BOXES_IN_FLIGHT.text_of(name).text
