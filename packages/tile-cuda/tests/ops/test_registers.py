@@ -131,6 +131,13 @@ def test_other_targets_refuse_it(target):
         tile.compile(roles(), target)
 
 
+@pytest.mark.parametrize("name", REFUSED)
+def test_a_target_without_it_says_so_first(name):
+    """Whether the numbers would fit elsewhere does not matter there."""
+    with pytest.raises(VariantMissing, match=r"cuda:sm_80 has no T\.set_max_nreg"):
+        tile.compile(roles(**REFUSED[name][0]), "cuda:sm_80")
+
+
 def test_the_option_max_registers_leaves_nothing_to_give():
     with pytest.raises(VariantRefused, match="the option max_registers gives all threads the same number"):
         tile.compile(roles(), TARGET, options={"max_registers": 128})
