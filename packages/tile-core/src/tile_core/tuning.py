@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from tile_core.compat.types import Argument
 from tile_core.errors import InternalError, TileError
+from tile_core.errors.cli import CommandError
 from tile_core.errors.language import BadArgument
 from tile_core.errors.launch import CannotFreeze, NoWorkingConfig
 from tile_core.records import dataclass
@@ -148,6 +149,12 @@ def autotune(
     return decorate
 
 
+def _raise_of_command(refused: Sequence[TileError], count: int) -> None:
+    """Raise what a command says of every configuration alike: what was given for all of them is wrong, not these."""
+    if len(refused) == count and isinstance(refused[0], CommandError) and len({str(e) for e in refused}) == 1:
+        raise refused[0]
+
+
 def _refuse_function(function: object) -> NoReturn:
     found, expected = type(function).__name__, "a factory or eager kernel of tile.jit"
     instead = "put @tile.autotune above @tile.jit"
@@ -238,18 +245,22 @@ class AutotunedFunction:
             if self.watch is not None:
                 self.watch(trial, len(configs))
 
+        refused: list[TileError] = []
         for n, config in enumerate(configs):
             try:
                 found = self._known_or_task(args, keywords, config)
             except InternalError:
                 raise
             except TileError as error:
+                refused.append(error)
                 ended(n, Trial(config, error=f"[{error.code}] {error.message}"))
                 continue
             if isinstance(found, Task):
                 tasks[n] = found
             else:
                 ended(n, Trial(config, found.seconds, found.error, known=True))
+
+        _raise_of_command(refused, len(configs))
 
         def done(n: int, found: Measured) -> None:
             if self.results is not None and tasks[n].key and (found.device or found.error.startswith("[K")):

@@ -112,11 +112,26 @@ class TestTune:
         arguments = ("-a", "N=33", "--vary", "block=16,32", "-t", "cpu", "--results", database)
         result = tile("tune", f"{file}:scale", *arguments)
         assert result.status == 1
-        assert "S310" in result.err
-        assert "--arg s=VALUE" in result.err or "s, a float32" in result.err
+        assert result.err.lstrip().startswith("error[S310]: scaled needs a value for s, a float32\n")
+        assert "add --arg s=VALUE" in result.err
+        assert "K433" not in result.err
+        result = tile("tune", f"{file}:scale", *arguments, "-a", "s=wide")
+        assert result.err.lstrip().startswith("error[S311]: --arg s=wide: expected a float32\n"), result.err
+        result = tile("tune", f"{file}:scale", *arguments, "-a", "s=1.5", "-a", "m=-3")
+        assert result.err.lstrip().startswith("error[S311]: --arg m=-3: expected a size"), result.err
         result = tile("tune", f"{file}:scale", *arguments, "-a", "q=3")
         assert "error[S309]: --arg q: scale has no such argument" in result.err
         assert "m" in result.err
+
+    def test_inputs_that_no_configuration_can_be_given(self, tile, kernel_file, database):
+        file = kernel_file(
+            SYMBOLIC.replace("s: T.float32", "s: T.StridedTensor((2,), (3,), 'float32')").replace("* s", "* s[0]")
+        )
+        result = tile(
+            "tune", f"{file}:scale", "-a", "N=33", "--vary", "block=16,32", "-t", "cpu", "--results", database
+        )
+        assert "it is declared with strides" in result.err
+        assert "K433" not in result.err
 
     def test_a_function_that_returns_a_kernel(self, tile, kernel_file, database):
         path = kernel_file(TUNED.replace("@tile", "#"))
