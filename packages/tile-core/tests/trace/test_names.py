@@ -239,6 +239,47 @@ def test_a_loop_variable_that_replaces_a_used_name_is_refused(refused):
                         O[i] = i
 
     refused(ReboundInBranch, "K111", "i is bound outside of this runtime loop", build)
+    refused(ReboundInBranch, "K111", "choose another name than i for the variable of the inner loop", build)
+
+
+@pytest.mark.parametrize(
+    ("before", "inside", "fix"),
+    [
+        (
+            "for x in (1, 2):",
+            "declared",
+            "choose another name for what is declared here, or declare it in front of the",
+        ),
+        ("once", "declared", "x = ... stores to the variable outside; choose another name for what is declared here"),
+        ("once", "allocated", "choose another name than x here: no variable of the kernel holds it"),
+        ("for x in (1, 2):", "a text", "choose another name than x here: no variable of the kernel holds it"),
+        ("for x in (1, 2):", "a number", "declare it with `x = T.alloc_var(dtype, init=...)`"),
+    ],
+)
+def test_the_remedy_does_not_advise_what_is_there(before, inside, fix):
+    def build():
+        @T.prim_func
+        def k(A: T.Tensor((4,), "int32"), n: T.int32):
+            with T.Kernel(1) as bx:
+                if before == "once":
+                    x = T.alloc_var("int32", init=0)
+                else:
+                    for x in (1, 2):
+                        A[x] = x
+                for i in T.serial(n):
+                    if inside == "declared":
+                        x = T.alloc_var("int32", init=0)
+                    elif inside == "allocated":
+                        x = T.alloc_local((4,), "int32")
+                    elif inside == "a text":
+                        x = "text"
+                    else:
+                        x = 7  # here
+                    A[i] = i
+
+    with pytest.raises(ReboundInBranch) as caught:
+        build()
+    assert fix in caught.value.help
 
 
 def test_use_after_the_block_is_refused(refused):

@@ -188,7 +188,8 @@ class Frame:
             if scope is old.scope:
                 return
             if scope.runtime:
-                raise ReboundInBranch(name=name, kind=_KINDS[scope.kind], fix=_fix(name, scope, old.value))
+                kind = _KINDS[scope.kind]
+                raise ReboundInBranch(name=name, kind=kind, fix=_fix(name, scope, kind, old.value, value))
 
     def _check_shadowing(self, name: str, old: Binding) -> None:
         # A loop variable may reuse the name, unless an earlier use in the same runtime loop would have seen it.
@@ -197,7 +198,8 @@ class Frame:
                 return
             inner = scope is not self.builder.scope
             if inner and scope.kind in ("loop", "parallel", "while") and any(scope.encloses(u) for u in old.uses):
-                raise ReboundInBranch(name=name, kind="loop", fix=_fix(name, scope, old.value))
+                fix = f"choose another name than {name} for the variable of the inner loop"
+                raise ReboundInBranch(name=name, kind="loop", fix=fix)
 
     # ------------------------------------------------------------------ blocks
 
@@ -305,10 +307,15 @@ def _stored(old: object, value: object) -> bool:
     return isinstance(value, (Value, int, float)) or (hasattr(value, "item") and getattr(value, "shape", None) == ())
 
 
-def _fix(name: str, scope: Scope, old: object) -> str:
+def _fix(name: str, scope: Scope, kind: str, old: object, value: object) -> str:
     """Return the remedy for a name that a block rebinds; iterations of T.Parallel share no variable."""
+    if isinstance(value, Buffer) and value.is_scalar:
+        stores = f"{name} = ... stores to the variable outside; " if isinstance(old, Buffer) and old.is_scalar else ""
+        return f"{stores}choose another name for what is declared here, or declare it in front of the {kind}"
     if isinstance(old, Buffer) and not old.is_scalar:
         return f"{name}[...] = ... stores the value in the tile; otherwise choose another name"
+    if not isinstance(value, (Value, bool, int, float)):
+        return f"choose another name than {name} here: no variable of the kernel holds it"
     if any(s.kind == "parallel" for s in scope.ancestors()):
         return f"use T.reduce_*, T.alloc_reducer or T.serial to combine iterations, or another name than {name}"
     return f"declare it with `{name} = T.alloc_var(dtype, init=...)`: then every assignment is a store"
