@@ -184,6 +184,34 @@ class TestLoopsThatStayLoops:
         assert ["__restrict__" in text for text in texts] == [True, False]
 
 
+class TestPrivateArrays:
+    def kernel(self, count, threads=1):
+        @T.prim_func
+        def main(A: T.Tensor((count,), "float32"), B: T.Tensor((count,), "float32")):
+            with T.Kernel(1, threads=threads):
+                T.get_thread_binding(0)
+                L = T.alloc_local((count,), "float32")
+                for i in T.serial(count):
+                    L[i] = A[i]
+                for i in T.serial(count):
+                    B[i] = L[count - 1 - i]
+
+        return main
+
+    def test_what_a_launch_sets_aside_is_told(self):
+        """An H100 had 73 GB less of free memory when one thread with so many bytes of arrays had run."""
+        told = r"each thread has 270,000 bytes of arrays, and a launch sets aside as much for each of the 270,336 thr"
+        with pytest.warns(slow.TakesMemory, match=told):
+            report = tile.compile(self.kernel(67500), "cuda:sm_90a").explain()
+        assert "arrays of a thread: 270,000 bytes; a launch sets aside 73.0 GB of the largest device" in report
+        assert "73 GB; a part of a T.alloc_global for each thread" in " ".join(report.split())
+
+    def test_little_is_not(self):
+        for count, target, shown in ((7000, "cuda:sm_90a", True), (200, "cuda:sm_90a", False), (67500, "cpu", False)):
+            report = tile.compile(self.kernel(count), target).explain()
+            assert ("arrays of a thread: " in report) == shown
+
+
 class TestSpills:
     def test_are_told(self):
         (said,) = slow.slow_code({"spill_bytes": 376, "registers": 255})

@@ -99,6 +99,9 @@ class Capabilities:
     shared_banks
         Into how many banks of four bytes it is divided, each of which answers one request at a time; 0 if nothing is
         known, or nothing gained by caring.
+    resident_threads
+        For how many threads a launch sets aside, whatever its grid, what a thread keeps in memory beside its registers:
+        those that the largest device of the target runs at a time; 0 if launches set nothing aside.
     code_operations
         Operations that loops may write out in the code of one thread: compilers of the target's text take more than
         seconds for more, so beyond it loops stay loops (see ``simt/code_size.py``).
@@ -141,6 +144,7 @@ class Capabilities:
     max_threads: int = 1024
     shared_bytes: int = 0
     shared_banks: int = 0
+    resident_threads: int = 0
     code_operations: int = 20_000
     vector_bytes: tuple[int, ...] = ()
     async_copies: frozenset[str] = frozenset()
@@ -168,6 +172,7 @@ class Capabilities:
         _require(_is_count(self.shared_bytes, 0), "shared_bytes", self.shared_bytes, "0 or more bytes")
         banks = self.shared_banks
         _require(_is_count(banks, 0) and banks & (banks - 1) == 0, "shared_banks", banks, "0 or a power of two")
+        _require(_is_count(self.resident_threads, 0), "resident_threads", self.resident_threads, "0 or more")
         _require(_is_count(self.code_operations, 1), "code_operations", self.code_operations, positive)
         _require(_is_count(self.max_cluster, 1), "max_cluster", self.max_cluster, positive)
         _require(_is_count(self.partial_barriers, 0), "partial_barriers", self.partial_barriers, "0 or more")

@@ -8,6 +8,7 @@ Guide, and the "Target ISA notes" of the PTX ISA; the tests assemble an instruct
 from __future__ import annotations
 
 import re
+from math import prod
 
 from tile_core.records import dataclass
 from tile_core.target import Capabilities, Fact, Target, every_atomic
@@ -134,6 +135,7 @@ def make_target(arch: str) -> Target:
             roundings=frozenset({"rn", "rz", "ru", "rd"}),
             shared_bytes=record.shared_bytes,
             shared_banks=32,
+            resident_threads=prod(_LARGEST[record.arch.rstrip("a")]),
             vector_bytes=(1, 2, 4, 8, 16),
             partial_barriers=PARTIAL_BARRIERS,
             phase_barriers=TRANSACTIONS.name in record.features,
@@ -146,6 +148,14 @@ def make_target(arch: str) -> Target:
         ),
     )
 
+
+_LARGEST = {
+    "sm_80": (108, 2048), "sm_86": (84, 1536), "sm_87": (16, 1536), "sm_89": (142, 1536), "sm_90": (132, 2048),
+    "sm_100": (148, 2048), "sm_103": (160, 2048), "sm_110": (20, 1536), "sm_120": (188, 1536),
+}  # fmt: skip
+"""Multiprocessors of the largest device of an architecture (NVIDIA's descriptions of A100, A40, Orin, L40S, H100, B200,
+B300, Thor and RTX PRO 6000), and threads that each runs at a time (CUDA C++ Programming Guide, "Compute Capabilities").
+An H100 sets aside for so many threads what a thread of a kernel keeps in memory: 73 GB of 270 KB."""
 
 PARTIAL_BARRIERS = 15
 """Barriers of a block that ``bar.sync`` names, beside that of ``__syncthreads`` (PTX ISA, "bar")."""

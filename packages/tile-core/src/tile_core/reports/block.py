@@ -13,7 +13,7 @@ from tile_core.ir.visit import collect
 from tile_core.layout import bank_conflicts, row_major
 from tile_core.passes.spine import ORDERED
 from tile_core.records import dataclass
-from tile_core.simt.notes import ARENA, BARRIERS, CODE_SIZE, DEMOTED, PIPELINE, PLACES, RELIED
+from tile_core.simt.notes import ARENA, ARRAYS, BARRIERS, CODE_SIZE, DEMOTED, PIPELINE, PLACES, RELIED
 
 if TYPE_CHECKING:
     from tile_core.passes.spine import Plan
@@ -174,6 +174,8 @@ class BlockFacts:
     ----------
     operations
         Approximate number of operations in the code of one thread, with its loops unrolled.
+    array_bytes, set_aside
+        Bytes of the arrays of a thread, in registers or not, and those that a launch sets aside if they are in memory.
     rolled
         Loops that are not unrolled.
     ordered
@@ -188,6 +190,8 @@ class BlockFacts:
     accesses: tuple[AccessFacts, ...]
     promises: tuple[PromiseFacts, ...]
     operations: int = 0
+    array_bytes: int = 0
+    set_aside: int = 0
     rolled: tuple[KeptFacts, ...] = ()
     ordered: tuple[str, ...] = ()
 
@@ -210,6 +214,8 @@ def block_facts(plan: Plan) -> BlockFacts | None:
         accesses=_Accesses().of(plan.body),
         promises=_promises(plan[RELIED]),
         operations=plan[CODE_SIZE].operations,
+        array_bytes=plan[ARRAYS].bytes,
+        set_aside=plan[ARRAYS].set_aside,
         rolled=tuple(KeptFacts(place, why) for place, why in plan[CODE_SIZE].kept.items()),
         ordered=_ordered(plan),
     )

@@ -13,6 +13,7 @@ from tile_core.reports.facts import Facts, OpFacts, gather
 from tile_core.reports.slow import PRODUCTS
 from tile_core.reports.timing import timed
 from tile_core.runtime.bench import time_text
+from tile_core.simt.memory.private_arrays import IN_REGISTERS
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -84,6 +85,9 @@ def show(facts: Facts, console: Console) -> None:
     if facts.shared_bytes:
         console.print(Text(f"shared memory: {facts.shared_bytes:,} of {facts.shared_limit:,} bytes"))
     if facts.block is not None:
+        if facts.block.array_bytes > IN_REGISTERS and facts.block.set_aside:
+            where = f"{facts.block.set_aside / 1e9:,.1f} GB of the largest device, whatever the grid"
+            console.print(Text(f"arrays of a thread: {facts.block.array_bytes:,} bytes; a launch sets aside {where}"))
         _course(console, facts.block)
     built = [(n.replace("_", " "), f"{v:,}") for n, v in facts.built.items() if isinstance(v, int)]
     _section(console, "binary", ("of a thread or block", "number"), built)

@@ -1,4 +1,4 @@
-"""Warnings about avoidable slowness, each given once: products in plain loops, register spills, serialized products."""
+"""Warnings about avoidable costs, each given once: products in plain loops or in a row, spills, much memory."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 #: Ops for which devices have dedicated units; without these they are many times slower.
 PRODUCTS = frozenset({"gemm", "gemm_sp", "gemm_scaled", "fp8_scaled_matmul"})
 
-_SPILLS = "spills"
+_SPILLS, _SET_ASIDE = "spills", "sets aside"
 _said: set[str] = set()
 
 
@@ -25,6 +25,10 @@ class SlowPath(UserWarning):
 
 class Spills(SlowPath):
     """A kernel spills registers to memory."""
+
+
+class TakesMemory(SlowPath):
+    """A launch of a kernel takes much of the device's memory."""
 
 
 def slow_code(built: Mapping[str, object]) -> tuple[str, ...]:
@@ -79,7 +83,8 @@ def warn_of_slow(plan: Plan, ctx: Context) -> None:
     for sentence in slow_ops(plan, ctx):
         if sentence not in _said:
             _said.add(sentence)
-            warnings.warn(f"{plan.program.name} for {ctx.target.text}: {sentence}", SlowPath, stacklevel=6)
+            category = TakesMemory if _SET_ASIDE in sentence else SlowPath
+            warnings.warn(f"{plan.program.name} for {ctx.target.text}: {sentence}", category, stacklevel=6)
 
 
 def _is_slow(choice: OpChoice) -> bool:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from tile_core.simt.launch.grid import Grid
     from tile_core.simt.memory.alignment import Aligned
     from tile_core.simt.memory.arena import Arena
+    from tile_core.simt.memory.private_arrays import PrivateArrays
     from tile_core.simt.pipelining.report import PipelineReport
     from tile_core.simt.placement.layout_inference import Inferred
     from tile_core.simt.placement.variant_selection import Selected
@@ -44,5 +45,7 @@ GRID: Note[Grid] = Note("grid")
 """The blocks of a launch."""
 ORDER: Note[Mapping[str, object]] = Note("order")
 """The order of blocks that the program or a backend chose: ``panel`` and ``order`` of ``T.use_swizzle``; or empty."""
+ARRAYS: Note[PrivateArrays] = Note("arrays")
+"""What a thread keeps in arrays of its own."""
 CODE_SIZE: Note[Written] = Note("written")
 """The number of operations in one thread's code, and the loops that are therefore not unrolled."""

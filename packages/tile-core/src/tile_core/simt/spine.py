@@ -43,11 +43,13 @@ from tile_core.simt.memory.alignment import Aligned
 from tile_core.simt.memory.arena import plan_arena
 from tile_core.simt.memory.bank_conflicts import spread_over_banks
 from tile_core.simt.memory.launch_assumptions import relied
+from tile_core.simt.memory.private_arrays import private_arrays
 from tile_core.simt.memory.shared_layouts import apply_shared_layouts
 from tile_core.simt.memory.vectorize import vectorize
 from tile_core.simt.notes import (
     ALIGNED,
     ARENA,
+    ARRAYS,
     BARRIERS,
     BLOCK,
     CODE_SIZE,
@@ -153,6 +155,7 @@ def simt_spine(spine: Spine, hooks: SimtHooks) -> Spine:
         Pass("strength", _strength, "after all proofs: a remainder is bounded, a variable is not"),
         Pass("budget", _budget, "after passes that find things by their loops, before what depends on a target"),
         Pass("unused", _unused, "last: what is bound here is read by code that passes wrote before"),
+        Pass("arrays", _arrays, "when all arrays of a thread are there, and no others"),
     )
 
 
@@ -362,3 +365,9 @@ def _budget(plan: Plan, ctx: Context) -> Plan:
 
 def _unused(plan: Plan, ctx: Context) -> Plan:
     return plan.replace(body=drop_unused(plan.body))
+
+
+def _arrays(plan: Plan, ctx: Context) -> Plan:
+    found = private_arrays(plan.body, ctx.capabilities, plan[PLACES].places.arrays)
+    said = found.warning(plan[BLOCK].count, ctx.capabilities.shared_bytes)
+    return plan.replace(slow=(*plan.slow, said) if said else plan.slow).note(ARRAYS, found)

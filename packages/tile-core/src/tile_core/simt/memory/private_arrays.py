@@ -1,0 +1,126 @@
+"""What a thread keeps in arrays of its own, and what a launch sets aside for that.
+
+Where a device keeps what registers do not hold in memory, a launch sets aside as much for each thread that the device
+could run at a time, whatever its grid: a kernel of a single thread can take all memory there is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from math import prod
+
+from tile_core.compat.tvm import tirx
+from tile_core.compat.types import BufferVar, Stmt
+from tile_core.dtypes import DTYPES
+from tile_core.ir import nodes
+from tile_core.ir.visit import bodies_of
+from tile_core.records import dataclass
+from tile_core.target import Capabilities
+
+_SCOPES = ("local", "local.var", "local.fragment")
+IN_REGISTERS = 1024
+"""Bytes of arrays that may be in registers: more are in memory, at least in part."""
+_MUCH = 2**33
+"""Bytes of a device that are worth a warning."""
+
+
+@dataclass(frozen=True)
+class PrivateArrays:
+    """The arrays of a thread.
+
+    Attributes
+    ----------
+    bytes
+        Of those that are alive at a time.
+    name, most
+        The largest one, and its bytes.
+    of_fragment
+        Whether it holds a thread's part of a tile.
+    resident
+        For how many threads a launch sets aside as much; 0 if it does not.
+    """
+
+    bytes: int = 0
+    name: str = ""
+    most: int = 0
+    of_fragment: bool = False
+    resident: int = 0
+
+    @property
+    def set_aside(self) -> int:
+        """Bytes that a launch sets aside if all are in memory."""
+        return self.bytes * self.resident
+
+    def warning(self, threads: int, room: int) -> str:
+        """Return what is said about a kernel; empty if a launch sets aside little.
+
+        Parameters
+        ----------
+        threads
+            Of a block.
+        room
+            Bytes of shared memory that a block can have.
+        """
+        if self.set_aside < _MUCH:
+            return ""
+        if self.of_fragment:
+            fix = f"more threads, of which each holds less of {self.name}, or a smaller tile, take less"
+        elif self.most * threads <= room:
+            fix = f"T.alloc_shared has room for {self.name} of all threads of a block"
+        else:
+            fix = f"a part of a T.alloc_global for each thread of the launch, instead of {self.name}, takes less"
+        return (
+            f"each thread has {self.bytes:,} bytes of arrays, and a launch sets aside as much for each of the "
+            f"{self.resident:,} threads that the largest device runs at a time, whatever the grid: "
+            f"{self.set_aside / 1e9:.0f} GB; {fix}"
+        )
+
+
+def private_arrays(body: Stmt, capabilities: Capabilities, arrays: Mapping[BufferVar, BufferVar]) -> PrivateArrays:
+    """Return the arrays of a thread of a kernel.
+
+    Parameters
+    ----------
+    body
+        The code of a thread.
+    arrays
+        By fragment the array with a thread's elements.
+    """
+    found = _Arrays()
+    most = found.alive(body)
+    if found.largest is None:
+        return PrivateArrays()
+    name = next((b for b, array in arrays.items() if array.same_as(found.largest)), None)
+    shown = str((found.largest if name is None else name).name)
+    return PrivateArrays(most, shown, _bytes(found.largest), name is not None, capabilities.resident_threads)
+
+
+class _Arrays:
+    """Finds the arrays of a thread: those of statements side by side that contain them are not alive together."""
+
+    def __init__(self) -> None:
+        self.largest: BufferVar | None = None
+
+    def alive(self, s: Stmt) -> int:
+        """Return the bytes that are alive at a time in a statement."""
+        own, inner = 0, 0
+        for part in s.seq if isinstance(s, tirx.SeqStmt) else [s]:
+            if isinstance(part, tirx.AllocBuffer):
+                own += self.allocated(part.buffer)
+            else:
+                inside = [part] if isinstance(part, tirx.SeqStmt) else bodies_of(part)
+                inner = max([inner, *map(self.alive, inside)])
+        return own + inner
+
+    def allocated(self, buffer: BufferVar) -> int:
+        """Return the bytes of an array of a thread; 0 for other buffers."""
+        if nodes.scope_of(buffer) not in _SCOPES:
+            return 0
+        size = _bytes(buffer)
+        if self.largest is None or size > _bytes(self.largest):
+            self.largest = buffer
+        return size
+
+
+def _bytes(buffer: BufferVar) -> int:
+    return -(-prod(int(n) for n in nodes.shape_of(buffer)) * DTYPES[nodes.element_type(buffer)].bits // 8)
