@@ -9,13 +9,14 @@ import hashlib
 import os
 import re
 import subprocess
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 
 from tile_core.abi.kernel_text import LaunchFacts
 from tile_core.emit.dialect import Dialect
 from tile_core.errors.artefacts import NoScratchFolder
+from tile_core.runtime import cache
 from tile_core.runtime.libraries import stored
 from tile_emulator.compilers import Compiler
 from tile_emulator.errors import EngineFailed, NotModelled
@@ -28,6 +29,8 @@ TEXT = "tile-kernel"  # what compilers take for the file of the text
 CALL = "tile-call"
 PRIVATE = "simt_kernel_"  # begins the name that a kernel has in its library
 
+#: What GCC has kept of models, by the folder of the cache and the key.
+_read: dict[tuple[Path, str], Path] = {}
 _OPAQUE = re.compile(r'("(?:\\.|[^"\\\n])*"|//[^\n]*|/\*.*?\*/)', re.DOTALL)  # strings and comments
 
 # No C++ runtime library; frame pointers for stack walks; wrapping integers and uncontracted floats.
@@ -79,19 +82,17 @@ def kernel(
         There is no folder to compile in.
     """
     text, private = renamed(text, facts)
-    source = _source(text, private, dialect)
+    source, libraries = _source(text, private, dialect), compiler.kernel_libraries
     flags = (*FLAGS, *KERNEL_FLAGS, *dialect.flags)
     if checked:
         flags += CHECK_FLAGS + (CLANG_CHECK_FLAGS if compiler.family == "clang" else ())
-    headers = [content for folder in sorted({h.parent for h in dialect.headers}) for content in _contents(folder)]
-    libraries = compiler.kernel_libraries
-    key = _key_of("kernel", compiler.identity, _engine_source(), source, *flags, *libraries, *headers)
+    models = Models(compiler, dialect.headers, flags)
+    key = _key_of("kernel", *models.facts, source, *libraries)
 
     def make(path: Path) -> None:
         written = path.with_suffix(".cpp")
         written.write_text(source, encoding="utf-8")
-        folders = [f"-I{folder}" for folder in (ENGINE, *dict.fromkeys(h.parent for h in dialect.headers))]
-        reason = _compile(compiler, written, path, (*flags, *folders), libraries)
+        reason = _compile(compiler, written, path, models.included(path.parent), libraries)
         if reason is not None:
             line, message = _first_error(reason)
             message = message.replace(private.entry, facts.entry)
@@ -99,6 +100,49 @@ def kernel(
             raise NotModelled(kernel=facts.kernel, dialect=dialect.name, line=line, reason=message, where=where)
 
     return stored(KIND, key, make)
+
+
+class Models:
+    """The headers of the engine and of a dialect, which a compiler reads before each kernel.
+
+    They take a quarter of the time of a small one, so GCC keeps what it has read. Where that is gone or does not fit,
+    it reads the headers themselves. Clang would refuse a kernel then.
+
+    Parameters
+    ----------
+    compiler, flags
+        How kernels are compiled.
+    headers
+        Those of the dialect.
+    """
+
+    def __init__(self, compiler: Compiler, headers: Sequence[Path], flags: Sequence[str]) -> None:
+        self.compiler = compiler
+        folders = sorted({header.parent for header in headers})
+        self.flags = (*flags, *(f"-I{folder}" for folder in (ENGINE, *folders)))
+        self.text = "".join(f'#include "{name}"\n' for name in ("simt.h", *(header.name for header in headers)))
+        contents = (content for folder in folders for content in _contents(folder))
+        self.facts: tuple[str | bytes, ...] = (compiler.identity, _engine_source(), self.text, *flags, *contents)
+
+    def included(self, folder: Path) -> tuple[str, ...]:
+        """Return the options that put them before a source, with a file of them in a folder."""
+        header = folder / "models.h"
+        header.write_text(self.text, encoding="utf-8")
+        if self.compiler.family == "gcc" and cache.enabled():
+            place = (cache.root(), _key_of("models", *self.facts))
+            if place not in _read:
+                with stored(KIND, place[1], self.make) as (path, _):
+                    _read[place] = path
+            header.with_name(header.name + ".gch").symlink_to(_read[place])
+        return (*self.flags, "-include", str(header))
+
+    def make(self, path: Path) -> None:
+        """Write what GCC keeps, or an empty file where it finds fault with them: it says so for each kernel."""
+        header = path.with_suffix(".h")
+        header.write_text(self.text, encoding="utf-8")
+        done = _called([*self.compiler.command, *self.flags, "-x", "c++-header", str(header), "-o", str(path)])
+        if done.returncode:
+            path.write_bytes(b"")
 
 
 def renamed(text: str, facts: LaunchFacts) -> tuple[str, LaunchFacts]:
@@ -133,9 +177,8 @@ def renamed(text: str, facts: LaunchFacts) -> tuple[str, LaunchFacts]:
 
 def _source(text: str, facts: LaunchFacts, dialect: Dialect) -> str:
     prepared, _ = with_undefined(dialect.prepare(text), facts.entry)
-    includes = "".join(f'#include "{header.name}"\n' for header in dialect.headers)
     return (
-        f'#include "simt.h"\n{includes}#line 1 "{TEXT}"\n{prepared}\n#line 1 "{CALL}"\n'
+        f'#line 1 "{TEXT}"\n{prepared}\n#line 1 "{CALL}"\n'
         f'extern "C" SIMT_MODEL void simt_entry(void** args) {{ {dialect.call(facts)} }}\n'
         'extern "C" __attribute__((weak, visibility("hidden"))) unsigned char '
         "__start_simt_shared[], __stop_simt_shared[];\n"
@@ -163,12 +206,16 @@ def _compile(
     # Linked without the sanitizers' libraries: their functions are the engine's.
     linking = [*compiler.link_command, "-o", str(target), str(made), *libraries]
     for command in (compiling, linking):
-        done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace")
+        done = _called(command)
         if done.returncode:
             if FULL in done.stderr:
                 raise NoScratchFolder(reason=f"{target.parent}: {FULL}")
             return done.stderr or f"exit status {done.returncode}"
     return None if target.exists() else "it ends as if all were well, and has written nothing"
+
+
+def _called(command: Sequence[str]) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace")
 
 
 def _first_error(output: str) -> tuple[int, str]:
