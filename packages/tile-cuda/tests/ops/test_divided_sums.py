@@ -207,7 +207,7 @@ def refused(use):
 @pytest.mark.parametrize(
     ("use", "reason"),
     [
-        ("reduced", "T.reduce in line"), ("a neighbour", "uses an element of another place"),
+        ("reduced", "T.reduce_max in line"), ("a neighbour", "uses an element of another place"),
         ("a part", "takes a part of it"), ("one element", "single elements of it"),
         ("turned", "is not over its 128 x 256 elements"),
         ("too many columns", "256 columns of tensor memory are not left, of 512"),
