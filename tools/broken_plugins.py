@@ -219,6 +219,8 @@ AT_USE = (
            code=_RUNTIME.format(method="def load(self, artefact): raise OSError('no permission for /dev/odd')")),
     Broken("b-emulation", "hook tile_emulation of backend 'b-emulation' returned 'model'; expected a Dialect or None",
            code="def tile_emulation(target):\n    return 'model'"),
+    Broken("b-cases", "hook tile_cases of backend 'b-cases' returned ['units']; expected a mapping of names to",
+           code="def tile_cases(target):\n    return ['units']"),
     Broken("b-prints", "it prints to standard output, where programs read results: 'hello from b'",
            before="print('hello from b')"),
     Broken("cpu.b-extra", "add-on 'cpu.b-extra' is left out: hook tile_lowerings of backend 'cpu.b-extra' raised",

@@ -38,6 +38,7 @@ HOOKS = {
     "tile_runtimes": lambda p, t: p.runtimes(t),
     "tile_emulation": lambda p, t: p.emulation(t),
     "tile_strategies": lambda p, t: p.strategies(t),
+    "tile_cases": lambda p, t: p.case_tables(t),
 }
 
 

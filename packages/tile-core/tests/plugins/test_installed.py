@@ -153,3 +153,16 @@ print(p.runtimes(ctx.target) != (), p.emulation(ctx.target), p.fingerprint(ctx.t
         "True True",
         "True None tile_sample 1.2.3",
     ]
+
+
+def test_a_strangers_cases_are_part_of_the_kit(site):
+    """Those of the target's own backend only, behind the core's."""
+    kit = ("-m", "pytest", "-q", "-p", "no:cacheprovider", "--pyargs", "tile_core.testing")
+    site.install("sample")
+    out = site.python(*kit, "--tile-backend", "sample", "-k", "sample or dp4a/int8-int8", cwd=site.folder)
+    row = next(line.split() for line in out.splitlines() if line.startswith("sample "))
+    assert row == ["sample", "1", "1", "-", "-"]
+    assert "dp4a " in out
+    out = site.python(*kit, "--tile-backend", "cpu", "-k", "sample or dp4a/int8-int8", cwd=site.folder)
+    assert "sample " not in out
+    assert "dp4a " in out

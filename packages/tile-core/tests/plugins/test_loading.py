@@ -241,6 +241,8 @@ def test_any_other_error_names_backend_and_hook(world):
         ("tile_emulation", 7, "a Dialect or None"),
         ("tile_strategies", None, "a mapping of names"),
         ("tile_strategies", {"odd": 7}, "a mapping of names"),
+        ("tile_cases", None, "a mapping of names"),
+        ("tile_cases", ["tile_odd:units"], "a mapping of names"),
     ],
 )
 def test_rubbish_names_backend_and_hook(world, hook, answer, expected):
@@ -256,7 +258,7 @@ def test_rubbish_names_backend_and_hook(world, hook, answer, expected):
 
 
 def test_the_contract_file_documents_every_hook():
-    assert len(HOOKS) == 9
+    assert len(HOOKS) == 10
     for name in HOOKS:
         text = inspect.getdoc(getattr(hookspecs, name)) or ""
         assert "Called" in text, name

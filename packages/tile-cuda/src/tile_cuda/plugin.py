@@ -113,3 +113,8 @@ def tile_strategies(target: Target) -> Mapping[str, str]:
     names = {"multicast": CLUSTERS, "four-rows": SCATTER4, "tensor-memory": TCGEN05}
     found = {name: fact for name, fact in names.items() if target.capabilities.fact(fact)}
     return {name: f"tile_cuda.testing.strategies:{name.replace('-', '_').upper()}" for name in found}
+
+
+def tile_cases(target: Target) -> Mapping[str, str]:
+    """Return the cases of products that arrive at a barrier."""
+    return {"tensor-memory": "tile_cuda.testing.cases:units"}

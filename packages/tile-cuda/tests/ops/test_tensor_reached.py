@@ -12,6 +12,8 @@ from zoo.launch import lowered
 
 from tile_core.errors import TileError
 from tile_core.plugins.contexts import make_context
+from tile_core.plugins.manager import installed
+from tile_core.testing import tables
 from tile_core.testing.run import load
 from tile_core.testing.strategies import STRATEGIES
 from tile_core.testing.tables import block_scaled, products, sparse
@@ -54,6 +56,30 @@ def test_the_kit_has_products_that_one_thread_issues():
 def test_the_kit_has_products_of_fragments_in_tensor_memory():
     (unit,) = (u for u in products.units() if "128x48x48-fragment" in u.name)
     assert "_of_held(" in text_of(unit)
+
+
+def own_units(target):
+    """Units of this package, which the core's tables may not name."""
+    every = tables.units(installed().resolve_target(target))
+    return [u for u in every if u.name.startswith(("mbar-", "gathered-"))]
+
+
+def test_the_kit_has_products_that_arrive_at_a_barrier():
+    """Each commits to an object of the program."""
+    *units, _ = own_units("cuda:sm_100a")
+    assert len(units) == 13
+    assert not own_units("cpu")
+    committed = re.compile(r"  tcgen05_commit_cta_group_1\w+\(&(done|empty)\b")
+    assert all(committed.search(text_of(unit)) for unit in units[1::3])
+    assert all(unit.optional for unit in own_units("cuda:sm_90a"))
+    assert not any(unit.optional for unit in units)
+
+
+def test_the_kit_gathers_rows_that_two_instructions_share():
+    unit = own_units("cuda:sm_100a")[-1]
+    found = lowered(load(unit.text()), make_context("cuda:sm_100a", {"bulk_copies": "always"})).text
+    assert "_tile_gather4_" in found
+    assert len(_PRODUCT.findall(found)) == 2
 
 
 def test_the_kit_reads_sums_in_pieces():

@@ -199,6 +199,7 @@ def _use(plugins: Plugins, info: BackendInfo) -> str:
     targets = [plugins.resolve_target(text) for text in texts]
     first = targets[0]
     plugins.emulation(first)
+    plugins.testing_names(first)
     if plugins.runtimes(first):
         tile.compile(_kernel(), first)
     else:

@@ -240,3 +240,24 @@ def tile_strategies(target: Target) -> Mapping[str, str]:
         ``tile_core.testing.case.Unit``. ``{}`` if there are none; ``None`` is not allowed. A name of the core's
         strategies hides it.
     """
+
+
+@hookspec(firstresult=True)
+def tile_cases(target: Target) -> Mapping[str, str]:
+    """Return cases for the conformance kit that use the names of ``tile_language``. Optional.
+
+    Called when the kit collects its cases for a target, of the target's owner only. The modules are imported then. What
+    the core's tables say of ops holds for these cases as well: see ``tile_core.testing.case.Unit``.
+
+    Parameters
+    ----------
+    target
+        The target.
+
+    Returns
+    -------
+    Mapping[str, str]
+        From a table's name, words with hyphens, to ``"module:attribute"``: a function from the target to a sequence of
+        ``tile_core.testing.case.Unit``, whose pairs of op and name no other unit has. ``{}`` if there are none;
+        ``None`` is not allowed.
+    """

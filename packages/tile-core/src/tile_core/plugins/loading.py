@@ -196,6 +196,7 @@ OPTIONAL: dict[str, Any] = {
     "tile_runtimes": (),
     "tile_emulation": None,
     "tile_strategies": {},
+    "tile_cases": {},
 }
 
 
@@ -249,6 +250,7 @@ _ANSWERS: dict[str, tuple[str, Callable[[object], bool]]] = {
     "tile_pipeline": ("a pipeline", lambda a: a is not None),
     "tile_runtimes": ("a sequence of RuntimeAdapters", _is_runtimes),
     "tile_strategies": ('a mapping of names to "module:attribute"', _are_references),
+    "tile_cases": ('a mapping of names to "module:attribute"', _are_references),
     "tile_emulation": ("a Dialect or None", lambda a: a is None or _has(a, "name headers prepare call")),
 }
 

@@ -297,6 +297,16 @@ class Plugins:
         found: Mapping[str, str] = self._registry.ask(target.backend, "tile_strategies", target=target)
         return {name: _import_reference(target.backend, ref, "tile_strategies") for name, ref in found.items()}
 
+    def testing_names(self, target: Target) -> tuple[str, ...]:
+        """The names of strategies, and of tables of cases, that a target's backend adds; nothing is imported."""
+        hooks = ("tile_strategies", "tile_cases")
+        return tuple(name for hook in hooks for name in self._registry.ask(target.backend, hook, target=target))
+
+    def case_tables(self, target: Target) -> dict[str, tuple[Any, ...]]:
+        """The units of the conformance kit that a target's backend adds, by the names of its tables."""
+        found: Mapping[str, str] = self._registry.ask(target.backend, "tile_cases", target=target)
+        return {name: _called(target.backend, "tile_cases", reference, target) for name, reference in found.items()}
+
     # --- inside ---
 
     def _loadable(self, names: Iterable[str]) -> list[str]:
@@ -432,6 +442,18 @@ def _installed(disabled: tuple[str, ...], trace: bool) -> Plugins:
 
 def _warn(message: str) -> None:
     warnings.warn(message, BackendWarning, stacklevel=4)
+
+
+def _called(backend: str, hook: str, reference: str, *args: object) -> tuple[Any, ...]:
+    """Return what the function behind a reference makes, as a tuple."""
+    function = _import_reference(backend, reference, hook)
+    try:
+        return tuple(function(*args))
+    except (TileError, KeyboardInterrupt):
+        raise
+    except BaseException as error:
+        reason = f"{type(error).__name__} in {reference!r}: {error}"
+        raise HookFailed(backend=backend, hook=hook, reason=reason) from error
 
 
 def _import_reference(backend: str, reference: str, hook: str = "tile_language") -> Any:

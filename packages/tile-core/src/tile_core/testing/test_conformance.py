@@ -28,7 +28,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
                     id=c.id,
                     marks=[pytest.mark.xdist_group(f"{c.unit.op}/{c.unit.name}")] if grouped else [],
                 )
-                for c in cases()
+                for c in cases(metafunc.config.getoption("tile_backend"))
             ],
         )
 

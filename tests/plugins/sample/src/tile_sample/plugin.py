@@ -60,3 +60,7 @@ def tile_pipeline(target, spine):
 
 def tile_runtimes(target):
     return host.tile_runtimes(target)
+
+
+def tile_cases(target):
+    return {"twice": "tile_sample.cases:units"}
