@@ -3,7 +3,7 @@
 The matrix units leave a thread two neighbours of a row, so a warp that stores its sums writes pieces of eight rows with
 each instruction. By way of a tile in shared memory, whole rows are written: by a bulk copy, or 16 bytes by each thread.
 The tile lives when the operands' rings are dead, and lies where they were (`tile_core.simt.memory.arena`). Where it has
-no place, lanes exchange results of 16 bits until each has 16 bytes (`tile_cuda.ops.copy_lanes`).
+no place, lanes exchange results of 8, 16 or 32 bits until each has 16 bytes (`tile_cuda.ops.copy_lanes`).
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from tile_core.simt.pipelining.dependences import uses
 from tile_core.simt.pipelining.lasting import sums_of
 from tile_core.simt.roles import is_shared
 from tile_cuda.ops.boxes import row_lengths
-from tile_cuda.ops.copy_lanes import COLUMNS, LANES
+from tile_cuda.ops.copy_lanes import EXCHANGES, LANES
 from tile_cuda.ops.copy_matrix import swizzled_rows
 from tile_cuda.ops.result_cost import estimate
 from tile_cuda.ops.store_bulk import DIRECT, STAGED
@@ -204,10 +204,11 @@ class _Stage(StmtRewriter):
             return Reject(f"lanes exchange nothing, since {reason}")
         if self.apart:
             return Reject("not all threads execute it together")
-        if DTYPES[tensor.dtype].bits != 16 or call.attrs.get("round") or len(source.extents) != 2:
-            return Reject("lanes exchange two dimensions of results of 16 bits only")
-        if int(source.extents[-1]) % COLUMNS:
-            return Reject(f"lanes exchange {COLUMNS} columns")
+        how = EXCHANGES.get(DTYPES[tensor.dtype].bits)
+        if how is None or call.attrs.get("round") or len(source.extents) != 2:
+            return Reject("lanes exchange two dimensions of results of 8, 16 or 32 bits only")
+        if int(source.extents[-1]) % how.columns:
+            return Reject(f"lanes exchange {how.columns} columns")
         width = _width(tensor, self.aligned)
         if width < _WIDE and self.option == "auto":
             return Reject(f"rows of {tensor.name} are known to begin at multiples of {width} bytes only")

@@ -1,7 +1,18 @@
-"""``cuda.copy.lanes``: sums of matrix units to results of 16 bits of which each thread holds eight neighbours of a row.
+"""``cuda.copy.lanes``: sums of matrix units to results of which each thread holds 16 bytes of a row.
 
-Four lanes hold the sums of a row, each two neighbours of every eight. They exchange words until each has eight, which
-it can store as 16 bytes: this needs no shared memory and no barrier, so it may stand in a loop and in a role.
+Four lanes hold the sums of a row, each two neighbours of every tile of eight columns. They exchange words until each
+has 16 bytes, which it can store at a time: this needs no shared memory and no barrier, so it may stand in a loop and in
+a role. Per row and four words of a lane:
+
+- 16 bits: four tiles, of which lane ``i`` gets tile ``i``; four shuffles in two rounds.
+- 8 bits: eight tiles, of which lane ``i`` gets tiles ``2 i`` and ``2 i + 1``; the same rounds, and permuted bytes.
+- 32 bits: two tiles. One round suffices, with two shuffles, since neighbouring lanes hold neighbouring columns: an even
+  lane gets a half of the first tile, an odd one of the second. So columns 0, 4, 8 and 12 begin in lanes 0, 2, 1 and 3:
+  together these are 64 bytes of a row, and the order of lanes within them costs memory nothing. Another round would
+  bring lanes into order for two shuffles more.
+
+All of them store 64 bytes of eight rows per warp and instruction, thus whole sectors of 32 bytes. Without, a lane stores
+two elements: 32-bit results fill sectors then too, with twice as many instructions.
 """
 
 from __future__ import annotations
@@ -17,9 +28,10 @@ from tile_core.layout.digits import Digit
 from tile_core.layout.fragment import FragmentLayout
 from tile_core.lowering.variant import Accept, Reject, Withdrawn
 from tile_core.ops.copy import convert
+from tile_core.records import dataclass
 from tile_core.simt.register_loops import loop_role
 from tile_core.simt.variant import SimtCall, SimtVariant
-from tile_cuda.ptx.composed import TURN_QUAD
+from tile_cuda.ptx.turns import TURN_BYTES, TURN_FLOATS, TURN_HALVES, TURN_PAIRS
 from tile_cuda.target import WARP
 
 if TYPE_CHECKING:
@@ -27,9 +39,49 @@ if TYPE_CHECKING:
 
 #: Attribute of a copy between fragments that this variant is for.
 LANES = "lanes"
-COLUMNS = 32
-"""Columns of four tiles of the matrix units, of which a lane gets eight."""
-_TILES, _PAIR = 4, 2
+_PAIR = 2
+"""Neighbours of a row that a lane has of each tile."""
+
+
+@dataclass(frozen=True)
+class Exchange:
+    """How lanes exchange results of a size.
+
+    Attributes
+    ----------
+    tiles
+        Tiles of the matrix units whose results of a row are four words of each lane.
+    instructions
+        Functions that exchange them: of floats, and of others.
+    lanes
+        Digits of the lane, as they number the parts of 16 bytes of a row.
+    shuffles
+        Its shuffles.
+    """
+
+    tiles: int
+    instructions: tuple[str, str]
+    lanes: tuple[Digit, ...]
+    shuffles: int
+
+    @property
+    def columns(self) -> int:
+        """Columns that the lanes of a row exchange at a time."""
+        return 4 * self.elements
+
+    @property
+    def elements(self) -> int:
+        """Neighbours of a row that a lane gets."""
+        return self.tiles * _PAIR
+
+
+_IN_ORDER = (Digit(4, 1, "thread"),)
+#: By the bits of a result.
+EXCHANGES: Mapping[int, Exchange] = {
+    8: Exchange(8, (TURN_BYTES, TURN_BYTES), _IN_ORDER, 4),
+    16: Exchange(4, (TURN_HALVES, TURN_HALVES), _IN_ORDER, 4),
+    32: Exchange(2, (TURN_FLOATS, TURN_PAIRS), (Digit(2, 1, "thread"), Digit(2, 2, "thread")), 2),
+}
 
 
 class LaneCopy(SimtVariant):
@@ -45,7 +97,7 @@ class LaneCopy(SimtVariant):
         if LANES not in call.attrs:
             return Reject("it is none of sums that lanes exchange")
         src, dst = call.args[:2]
-        if {src.scope, dst.scope} != {"local.fragment"} or DTYPES[dst.dtype].bits != 16:
+        if {src.scope, dst.scope} != {"local.fragment"} or DTYPES[dst.dtype].bits not in EXCHANGES:
             return Reject("its operands are not in registers")
         if call.block.count % WARP or call.divergent:
             return Reject("not all lanes of each warp execute it")
@@ -54,50 +106,56 @@ class LaneCopy(SimtVariant):
     def layouts(self, call: SimtCall, ctx: Context) -> Mapping[int, LayoutMap]:
         """Return the layout of the results, as soon as that of the sums is known."""
         src = call.places.fragments.get(call.args[0].buffer)
-        found = None if src is None else exchanged(src)
+        found = None if src is None else exchanged(src, _exchange(call))
         return {} if found is None else {1: found}
 
     def lower(self, call: SimtCall, ctx: Context) -> Stmt:
-        """Return loops over groups of four tiles: conversions to eight registers, and the exchange."""
+        """Return loops over groups of tiles: conversions to registers of 16 bytes, and the exchange."""
+        how = _exchange(call)
         src, dst = (call.places.fragments.get(v.buffer) for v in call.args[:2])
-        made = None if src is None else exchanged(src)
+        made = None if src is None else exchanged(src, how)
         if src is None or dst is None or made is None or not made.same_as(dst):
             raise Withdrawn("the sums are not where matrix units leave them")
         sums, results = (call.places.arrays[v.buffer] for v in call.args[:2])
         (*outer, tiles), lane = _registers(src), nodes.int_const(0) + call.block.thread % 4
         loops = [(nodes.fresh("r"), d) for d in outer]
-        group = nodes.fresh("group"), Digit(tiles.extent // _TILES, tiles.stride * _TILES, "register")
+        group = nodes.fresh("group"), Digit(tiles.extent // how.tiles, tiles.stride * how.tiles, "register")
         first, place = nodes.int_const(0), nodes.int_const(0)
-        for (var, digit), stride in zip((*loops, group), _strides(src), strict=True):
+        for (var, digit), stride in zip((*loops, group), _strides(src, how), strict=True):
             first, place = first + var * digit.stride, place + var * stride
         tile, pair = nodes.fresh("tile"), nodes.fresh("pair")
         value = nodes.load(sums, [first + tile * tiles.stride + pair])
         body = nodes.store(results, convert(value, call.args[1].dtype), [place + tile * _PAIR + pair], call.span)
-        body = nodes.for_loop(tile, _TILES, nodes.for_loop(pair, _PAIR, body, "unroll"), "unroll")
-        body = nodes.seq([body, calls.execute(TURN_QUAD, [calls.address(results, [place], "rw"), lane], call.span)])
+        body = nodes.for_loop(tile, how.tiles, nodes.for_loop(pair, _PAIR, body, "unroll"), "unroll")
+        turn = how.instructions[0 if DTYPES[call.args[1].dtype].is_float else 1]
+        body = nodes.seq([body, calls.execute(turn, [calls.address(results, [place], "rw"), lane], call.span)])
         for var, digit in reversed((*loops, group)):
             body = nodes.for_loop(var, digit.extent, body, loop_role(digit.extent))
         return calls.step(body, call.span)
 
 
-def exchanged(sums: FragmentLayout) -> FragmentLayout | None:
-    """Return the layout in which each lane has eight neighbours, if the sums are where matrix units leave them."""
+def _exchange(call: SimtCall) -> Exchange:
+    return EXCHANGES[DTYPES[call.args[1].dtype].bits]
+
+
+def exchanged(sums: FragmentLayout, how: Exchange) -> FragmentLayout | None:
+    """Return the layout in which each lane has 16 bytes of a row, if the sums are where matrix units leave them."""
     if len(sums.dims) != 2 or sums.padded != sums.shape or len(sums.dims[1]) < 3:
         return None
     *outer, tiles, lanes, pair = sums.dims[1]
     if (lanes.axis, lanes.extent, lanes.stride) != ("thread", 4, 1) or (pair.extent, pair.stride) != (_PAIR, 1):
         return None
-    if pair.axis != "register" or tiles.axis != "register" or tiles.extent % _TILES:
+    if pair.axis != "register" or tiles.axis != "register" or tiles.extent % how.tiles:
         return None
-    *others, groups = _strides(sums)
+    *others, groups = _strides(sums, how)
     places = {d.stride: place for d, place in zip(_registers(sums), others, strict=False)}
 
     def moved(digits: Iterable[Digit]) -> tuple[Digit, ...]:
         held = ((d.axis == "register" and d.extent > 1, d) for d in digits)
         return tuple(Digit(d.extent, places[d.stride], d.axis) if own else d for own, d in held)
 
-    eight = Digit(_TILES * _PAIR, 1, "register")
-    columns = (*moved(outer), Digit(tiles.extent // _TILES, groups, "register"), lanes, eight)
+    part = Digit(how.elements, 1, "register")
+    columns = (*moved(outer), Digit(tiles.extent // how.tiles, groups, "register"), *how.lanes, part)
     return FragmentLayout(sums.shape, (moved(sums.dims[0]), columns), sums.threads, sums.replica)
 
 
@@ -109,11 +167,11 @@ def _registers(sums: FragmentLayout) -> list[Digit]:
     return [*(d for d in others if d not in (tiles, pair)), tiles]
 
 
-def _strides(sums: FragmentLayout) -> list[int]:
-    """Return the registers of the results that these digits are apart, tiles as groups of four."""
+def _strides(sums: FragmentLayout, how: Exchange) -> list[int]:
+    """Return the registers of the results that these digits are apart, tiles as groups."""
     digits = _registers(sums)
-    found, reach = dict[int, int](), _TILES * _PAIR
+    found, reach = dict[int, int](), how.elements
     for at in sorted(range(len(digits)), key=lambda i: digits[i].stride):
         found[at] = reach
-        reach *= digits[at].extent // (_TILES if at == len(digits) - 1 else 1)
+        reach *= digits[at].extent // (how.tiles if at == len(digits) - 1 else 1)
     return [found[at] for at in range(len(digits))]

@@ -6,12 +6,10 @@ from collections.abc import Iterator
 
 from tile_cuda.ptx.exchange_loops import exchange_loops
 from tile_cuda.ptx.instruction import Instruction, PtxOperand
+from tile_cuda.ptx.turns import turns
 from tile_cuda.ptx.values import VALUES, PtxValue
 
 __all__ = ["composed_instructions"]
-
-TURN_QUAD = "turn_quad_b32"
-"""Four lanes exchange words: afterwards word ``i`` of a lane is what lane ``i`` had in the place of its number."""
 
 _SHUFFLE = (PtxOperand("lane", ctype="int"), PtxOperand("clamp", ctype="int"), PtxOperand("mask"))
 
@@ -22,7 +20,7 @@ def composed_instructions() -> Iterator[Instruction]:
     yield from _float8()
     for mode in ("idx", "up", "down", "bfly"):
         yield _shuffle(mode)
-    yield _turn_quad()
+    yield from turns()
     yield from exchange_loops()
 
 
@@ -70,25 +68,6 @@ def _shuffle(mode: str) -> Instruction:
     operands = (_result(word), _operand("x", word), *_SHUFFLE)
     body = (f"return {base}(x, {', '.join(o.name for o in _SHUFFLE)});",)
     return Instruction(f"shfl_sync_{mode}_{word.name}", operands=operands, body=body, needs=(base,))
-
-
-def _turn_quad() -> Instruction:
-    """Return the exchange of halves of 16 bits, in pairs; a transposition in two rounds."""
-    base = "shfl_sync_bfly_b32"
-    body = ["unsigned x[4];", "for (int i = 0; i < 4; ++i) x[i] = w[2 * i] | (unsigned)w[2 * i + 1] << 16;"]
-    for distance in (1, 2):
-        low = [i for i in range(4) if not i & distance]
-        body.append(f"const bool odd{distance} = (lane & {distance}) != 0;")
-        for i in low:
-            j, name = i + distance, f"y{distance}{i}"
-            body += [
-                f"const unsigned {name} = {base}(odd{distance} ? x[{i}] : x[{j}], {distance}, 31, 0xffffffffu);",
-                f"if (odd{distance}) x[{i}] = {name}; else x[{j}] = {name};",
-            ]
-    body += ["for (int i = 0; i < 4; ++i) {", "  w[2 * i] = (unsigned short)x[i];",
-             "  w[2 * i + 1] = (unsigned short)(x[i] >> 16);", "}"]  # fmt: skip
-    operands = (PtxOperand("w", "h", 8, "inout", "unsigned short"), PtxOperand("lane", ctype="int"))
-    return Instruction(TURN_QUAD, operands=operands, body=tuple(body), needs=(base,))
 
 
 def _result(value: PtxValue) -> PtxOperand:

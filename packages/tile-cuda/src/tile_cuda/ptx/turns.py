@@ -1,0 +1,72 @@
+"""Exchanges between the four lanes that hold a row of a matrix unit's sums: transpositions of words, in rounds.
+
+In a round a lane gives away half of its words and gets as many: a shuffle and three selections for each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tile_cuda.ptx.instruction import Instruction, PtxOperand
+
+__all__ = ["TURN_BYTES", "TURN_FLOATS", "TURN_HALVES", "TURN_PAIRS", "turns"]
+
+TURN_HALVES = "turn_quad_b32"
+"""Four lanes exchange words of two halves: afterwards word ``i`` is what lane ``i`` had in the place of its number."""
+TURN_BYTES = "turn_quad_bytes_b32"
+"""The same of words of four bytes; then the first two bytes of every word come before the last two of every word."""
+TURN_PAIRS = "turn_pairs_b32"
+"""Two lanes exchange pairs of words: afterwards pair ``i`` is what the even (odd) one had in the place of its parity."""
+TURN_FLOATS = "turn_pairs_f32"
+"""The same of floats: an array that is accessed as one of another type would not stay in registers."""
+
+_SHUFFLE = "shfl_sync_bfly_b32"
+_QUAD, _PAIR = ((1, 1), (2, 2)), ((1, 2),)
+"""Rounds: how far lanes are apart that exchange words, and how far these are apart."""
+
+_FROM_HALVES = ("unsigned x[4];", "for (int i = 0; i < 4; ++i) x[i] = w[2 * i] | (unsigned)w[2 * i + 1] << 16;")
+_TO_HALVES = (
+    "for (int i = 0; i < 4; ++i) {",
+    "  w[2 * i] = (unsigned short)x[i];",
+    "  w[2 * i + 1] = (unsigned short)(x[i] >> 16);",
+    "}",
+)
+_FROM_BYTES = (
+    "unsigned x[4];",
+    "for (int i = 0; i < 4; ++i) {",
+    "  x[i] = w[4 * i] | (unsigned)w[4 * i + 1] << 8 | (unsigned)w[4 * i + 2] << 16 | (unsigned)w[4 * i + 3] << 24;",
+    "}",
+)
+_TO_BYTES = (
+    "for (int i = 0; i < 4; ++i) {",
+    "  w[2 * i] = (unsigned char)x[i];",
+    "  w[2 * i + 1] = (unsigned char)(x[i] >> 8);",
+    "  w[2 * i + 8] = (unsigned char)(x[i] >> 16);",
+    "  w[2 * i + 9] = (unsigned char)(x[i] >> 24);",
+    "}",
+)
+_FROM_FLOATS = ("unsigned x[4];", "for (int i = 0; i < 4; ++i) x[i] = __float_as_uint(w[i]);")
+_TO_FLOATS = ("for (int i = 0; i < 4; ++i) w[i] = __uint_as_float(x[i]);",)
+
+
+def turns() -> Iterator[Instruction]:
+    """Yield the functions; each takes four words of results as an array of their elements, and the lane's number."""
+    yield _turn(TURN_HALVES, 8, "unsigned short", (*_FROM_HALVES, *_rounds(_QUAD, "x"), *_TO_HALVES))
+    yield _turn(TURN_BYTES, 16, "unsigned char", (*_FROM_BYTES, *_rounds(_QUAD, "x"), *_TO_BYTES))
+    yield _turn(TURN_PAIRS, 4, "unsigned", tuple(_rounds(_PAIR, "w")))
+    yield _turn(TURN_FLOATS, 4, "float", (*_FROM_FLOATS, *_rounds(_PAIR, "x"), *_TO_FLOATS))
+
+
+def _turn(name: str, count: int, ctype: str, body: tuple[str, ...]) -> Instruction:
+    operands = (PtxOperand("w", "h", count, "inout", ctype), PtxOperand("lane", ctype="int"))
+    return Instruction(name, operands=operands, body=body, needs=(_SHUFFLE,))
+
+
+def _rounds(rounds: tuple[tuple[int, int], ...], words: str) -> Iterator[str]:
+    """Yield the rounds of a transposition of four words of this name."""
+    for distance, apart in rounds:
+        yield f"const bool odd{distance} = (lane & {distance}) != 0;"
+        for i in (i for i in range(4) if not i & apart):
+            a, b, name = f"{words}[{i}]", f"{words}[{i + apart}]", f"y{distance}{i}"
+            yield f"const unsigned {name} = {_SHUFFLE}(odd{distance} ? {a} : {b}, {distance}, 31, 0xffffffffu);"
+            yield f"if (odd{distance}) {a} = {name}; else {b} = {name};"
