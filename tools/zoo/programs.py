@@ -17,16 +17,18 @@ from tile_core.numerics import codecs
 from .case import Case, Wanted, example, poisoned
 
 Types = tuple[str, str, str]
-_UNITS = {"float16": 11, "bfloat16": 8, "float32": 24, "float64": 53}
+_UNITS = {"float8_e4m3fn": 4, "float16": 11, "bfloat16": 8, "float32": 24, "float64": 53}
 
 
 def gemm(
     M: Any, N: Any, K: Any, types: Types, block: tuple[int, int, int], stages: int, trans: tuple[bool, bool],
-    threads: int = 128,
+    threads: int = 128, out: str = "",
 ) -> Any:  # fmt: skip
-    """Return a product with pipelined copies of tiles; sums of floats are stored in the type of the operands."""
+    """Return a product with pipelined copies of tiles; sums of floats are stored as ``out`` or like the operands."""
     (a_type, b_type, c_type), (block_M, block_N, block_K), (trans_a, trans_b) = types, block, trans
-    stored = c_type if c_type != "float32" else types[0] if types[0] in ("float16", "bfloat16") else c_type
+    stored = (
+        out or c_type if out or c_type != "float32" else types[0] if types[0] in ("float16", "bfloat16") else c_type
+    )
 
     @T.prim_func
     def gemm(
@@ -66,10 +68,11 @@ def random(rng: Any, shape: Any, dtype: str) -> Any:
 def gemm_case(
     M: int, N: int, K: int, types: Types, block: tuple[int, int, int] = (32, 32, 32), stages: int = 2,
     trans: tuple[bool, bool] = (False, False), threads: int = 128, dynamic: bool = False, kept: int = 0,
+    out: str = "",
 ) -> Case:  # fmt: skip
     """Return a product; with dynamic sizes the program names none of them. ``kept``: bits of sums that are coarser."""
     shape: tuple[Any, ...] = tuple(T.dynamic("m, n, k")) if dynamic else (M, N, K)
-    program = gemm(*shape, types, block, stages, trans, threads)
+    program = gemm(*shape, types, block, stages, trans, threads, out)
     rng = np.random.default_rng(M * 7 + N * 5 + K)
     a, b = random(rng, (M, K), types[0]), random(rng, (K, N), types[1])
     given = (np.ascontiguousarray(x.T) if t else x for x, t in zip((a, b), trans, strict=True))

@@ -161,7 +161,7 @@ class _Stage(StmtRewriter):
                 return with_attributes(
                     s, {DIRECT: f"it does not go through shared memory: {answer.reason}; {other.reason}"}
                 )
-            answer, scope, mark = other, "local.fragment", {LANES: 1}
+            answer, scope, mark = other, "local.fragment", {LANES: other.note}
         source, tensor = call.args[:2]
         tile, made = nodes.alloc(list(source.extents), tensor.dtype, self.name(f"{source.name}_staged"), scope)
         inner = nodes.region(tile, [nodes.int_const(0)] * len(source.extents), list(source.extents))
@@ -212,7 +212,8 @@ class _Stage(StmtRewriter):
         width = _width(tensor, self.aligned)
         if width < _WIDE and self.option == "auto":
             return Reject(f"rows of {tensor.name} are known to begin at multiples of {width} bytes only")
-        return Accept()
+        found = estimate(tuple(map(int, source.extents)), DTYPES[tensor.dtype].bits)
+        return Accept(f"estimated {found.lanes:,} cycles, {found.direct:,} without")
 
     def reasons(self, call: OpCall) -> Iterator[str]:
         """Yield why a copy takes no detour at all."""

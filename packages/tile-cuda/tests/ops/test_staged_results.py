@@ -22,13 +22,14 @@ from tile_core.testing.run import load
 from tile_core.testing.strategies import STRATEGIES
 from tile_core.testing.tables import products, sparse
 from tile_cuda.ops.result_cost import estimate
+from tile_cuda.ptx.turns import TURN_BYTES, TURN_FLOATS, TURN_HALVES, TURN_PAIRS
 
 pytestmark = pytest.mark.sweep(2)
 
 TARGET = "cuda:sm_90a"
 ALWAYS = {"wgmma": "always", "staged_results": "always"}
 BOXES = re.compile(r"  cp_async_bulk_tensor_\dd_global_shared")
-NUMPY = {"bfloat16": ml_dtypes.bfloat16}
+NUMPY = {name: getattr(ml_dtypes, name) for name in ("bfloat16", "float8_e4m3fn", "float8_e5m2")}
 
 
 def gemm(
@@ -120,41 +121,77 @@ def test_right_at_awkward_sizes(sizes, out, bulk):
 LANES = {"wgmma": "always", "staged_results": "lanes"}
 
 
+TURNS = re.compile(r"  (turn_(?:quad|pairs)\w*)\(")
+#: Types of results and the columns that lanes exchange at a time.
+EXCHANGED = {
+    "float16": 32, "bfloat16": 32, "float32": 16, "int32": 16, "float8_e4m3fn": 64, "float8_e5m2": 64, "int8": 64,
+}  # fmt: skip
+
+
 def is_exchanged(kernel):
-    return "  turn_quad_b32" in kernel.source
+    return bool(TURNS.search(kernel.source))
+
+
+def as_results(sums, out):
+    """Sums as elements of the results, as numbers; integers saturate."""
+    if out == "int8":
+        return np.clip(sums, -128, 127)
+    return sums.astype("float32").astype(NUMPY.get(out, out)).astype("float64")
 
 
 @pytest.mark.parametrize("wgmma", ["always", "never"])
-@pytest.mark.parametrize("out", ["float16", "bfloat16"])
+@pytest.mark.parametrize("out", EXCHANGED)
 @pytest.mark.parametrize("sizes", [(128, 128, 64), (100, 72, 40), (65, 33, 31), (1, 8, 1), (64, 129, 7)], ids=str)
 def test_lanes_exchange_right_at_awkward_sizes(sizes, out, wgmma):
     m, n, k = sizes
-    kernel = compiled(gemm(sizes, out=out), {**LANES, "wgmma": wgmma})
+    # Two columns of warps, or one of warpgroups, have whole groups of tiles.
+    kernel = compiled(
+        gemm(sizes, (64, 128, 32) if EXCHANGED[out] == 64 else (64, 64, 32), out), {**LANES, "wgmma": wgmma}
+    )
     assert is_exchanged(kernel)
     a, b = operands(m, n, k)
     c = np.full((m, n), 85, NUMPY.get(out, out))
     kernel(a, b, c)
-    np.testing.assert_array_equal(c.astype("float64"), a.astype("float64") @ b.astype("float64"))
+    np.testing.assert_array_equal(c.astype("float64"), as_results(a.astype("float64") @ b.astype("float64"), out))
 
 
-@pytest.mark.parametrize("block", [(64, 96, 32), (128, 64, 32), (128, 128, 32), (192, 32, 32)], ids=str)
+@pytest.mark.parametrize("out", ["float16", "float32", "float8_e5m2"])
+@pytest.mark.parametrize("block", [(64, 96, 32), (128, 64, 32), (128, 128, 32), (192, 32, 32), (64, 48, 32)], ids=str)
 @pytest.mark.parametrize("threads", [128, 256, 384])
-def test_lanes_of_every_tile(block, threads):
-    kernel = compiled(gemm((200, 136, 64), block, threads=threads), LANES)
-    # A lane gets four tiles of 8 columns of those that its warps have.
-    assert is_exchanged(kernel) or block[1] % (32 * threads // 128)
+def test_lanes_of_every_tile(block, threads, out):
+    kernel = compiled(gemm((200, 136, 64), block, out, threads=threads), LANES)
+    # A lane gets a part of a group of tiles of 8 columns of those that its warps have.
+    assert is_exchanged(kernel) or block[1] % (EXCHANGED[out] * threads // 128)
     a, b = operands(200, 136, 64)
-    c = np.full((200, 136), 85, "float16")
+    c = np.full((200, 136), 85, NUMPY.get(out, out))
     kernel(a, b, c)
-    np.testing.assert_array_equal(c.astype("float64"), a.astype("float64") @ b.astype("float64"))
+    np.testing.assert_array_equal(c.astype("float64"), as_results(a.astype("float64") @ b.astype("float64"), out))
 
 
+@pytest.mark.parametrize("out", ["float32", "bfloat16"])
+@pytest.mark.parametrize("stay", [True, False])
+def test_blocks_that_stay_or_have_no_room_exchange_without_being_asked(stay, out):
+    m, n, k = 250, 520, 96
+    how = {"stages": 4} if stay else {"stages": 2, "kept": 170_000}
+    options = {"wgmma": "always", "workers": 2 if stay else "never"}
+    kernel = compiled(gemm((m, n, k), (128, 256, 32), out, threads=256, **how), options)
+    assert is_exchanged(kernel)
+    assert ("int worker =" in kernel.source) == stay
+    a, b = operands(m, n, k)
+    c = np.full((m, n), 85, NUMPY.get(out, out))
+    kernel(a, b, c)
+    np.testing.assert_array_equal(c.astype("float64"), as_results(a.astype("float64") @ b.astype("float64"), out))
+
+
+@pytest.mark.parametrize("out", ["float16", "float32"])
 @pytest.mark.parametrize("where", ["loop", "condition"])
-def test_lanes_exchange_in_loops_and_branches(where):
-    kernel = compiled(gemm((128, 120, 64), where=where, batch=2 if where == "loop" else 0), {"wgmma": "always"})
+def test_lanes_exchange_in_loops_and_branches(where, out):
+    kernel = compiled(
+        gemm((128, 120, 64), out=out, where=where, batch=2 if where == "loop" else 0), {"wgmma": "always"}
+    )
     assert is_exchanged(kernel)
     a, b = operands(128, 120, 64)
-    c = np.full((2, 128, 120) if where == "loop" else (128, 120), 85, "float16")
+    c = np.full((2, 128, 120) if where == "loop" else (128, 120), 85, out)
     kernel(a, b, c)
     want = np.broadcast_to(a.astype("float64") @ b.astype("float64"), c.shape).copy()
     if where == "condition":
@@ -196,15 +233,21 @@ RULES = {
     "the option": ({}, {"staged_results": "never"}, "", {}, {}),
     "rows at odd addresses": ({"sizes": (128, 100, 64)}, {}, "multiples of 8 bytes only", {"sizes": (128, 104, 64)},
                               {}),
-    "a loop": ({"where": "loop", "batch": 2, "out": "float32"}, ALWAYS, "it stands in a loop", {"batch": 2}, ALWAYS),
+    "a loop": ({"where": "loop", "batch": 2, "out": "float64"}, ALWAYS, "it stands in a loop", {"batch": 2}, ALWAYS),
     "24 columns": ({"block": (64, 24, 32)}, LANES, "lanes exchange 32 columns", {"block": (64, 32, 32)}, LANES),
-    "32 bits": ({"out": "float32"}, LANES, "results of 16 bits only", {}, LANES),
+    "24 columns of 32 bits": ({"block": (64, 24, 32), "out": "float32"}, LANES, "lanes exchange 16 columns",
+                              {"block": (64, 16, 32), "out": "float32"}, LANES),
+    "32 columns of 8 bits": ({"block": (64, 32, 32), "out": "float8_e5m2"}, LANES, "lanes exchange 64 columns",
+                             {"block": (64, 64, 32), "out": "float8_e5m2"}, LANES),
+    "64 bits": ({"out": "float64"}, LANES, "results of 8, 16 or 32 bits only", {"out": "float32"}, LANES),
+    "rows of 32 bits at odd addresses": ({"sizes": (128, 102, 64), "out": "float32"}, {}, "multiples of 8 bytes only",
+                                         {"sizes": (128, 104, 64), "out": "float32"}, {}),
     "a part": ({"where": "part"}, ALWAYS, "it takes a part of C_l", {}, ALWAYS),
     "a variant": ({"where": "variant"}, ALWAYS, "", {}, ALWAYS),
-    "no room": ({"block": (128, 256, 32), "out": "float32", "threads": 256, "kept": 100_000}, ALWAYS,
-                "its tile of 131,072 bytes does not fit", {"block": (128, 256, 32), "threads": 256, "kept": 90_000},
+    "no room": ({"block": (128, 256, 32), "out": "float64", "threads": 256, "kept": 100_000}, ALWAYS,
+                "its tile of 262,144 bytes does not fit", {"block": (128, 256, 32), "threads": 256, "kept": 90_000},
                 ALWAYS),
-    "fewer blocks": ({"block": (64, 256, 16), "out": "float32"}, {"wgmma": "always"}, "room for fewer blocks",
+    "fewer blocks": ({"block": (64, 256, 16), "out": "float64"}, {"wgmma": "always"}, "room for fewer blocks",
                      {"block": (64, 256, 64), "stages": 2}, {"wgmma": "always"}),
 }  # fmt: skip
 
@@ -257,26 +300,42 @@ def test_the_kit_reaches_results_by_way_of_shared_memory_and_orders_of_blocks():
     assert sum("const int panel" in t for t in found) >= 2
     shared = [t for table in (products, sparse) for t in _texts(table.units(), {"wgmma": "always", "workers": 2})]
     assert sum("int worker =" in t for t in shared) >= 3
+    assert {TURN_FLOATS, TURN_PAIRS, TURN_HALVES, TURN_BYTES} == {n for t in shared for n in TURNS.findall(t)}
 
 
-@pytest.mark.sweep(3)
-def test_the_fuzzer_reaches_them():
+def _drawn(count):
     units: list[Any] = []
 
     @hypothesis.seed(1)
-    @settings(max_examples=60, deadline=None, database=None, phases=(Phase.generate,),
+    @settings(max_examples=count, deadline=None, database=None, phases=(Phase.generate,),
               suppress_health_check=list(HealthCheck))  # fmt: skip
     @hypothesis.given(STRATEGIES["tall-products"][0])
     def draw(unit) -> None:
         units.append(unit)
 
     draw()
+    return units
+
+
+@pytest.mark.sweep(3)
+def test_the_fuzzer_reaches_them():
+    units = _drawn(60)
     found = list(_texts(units, {"wgmma": "always", "staged_results": "always", "block_order": "always"}))
     assert sum("_staged" in t for t in found) >= 10
     assert sum("const int panel" in t for t in found) >= 5
-    assert sum("  turn_quad_b32" in t for t in _texts(units, LANES)) >= 5
     shared = [t for t in _texts(units, {"wgmma": "always", "fast_accum": True, "workers": 2}) if "int worker =" in t]
     assert len(shared) >= 3
+
+
+@pytest.mark.sweep(1)
+def test_the_fuzzer_reaches_every_exchange():
+    left = {TURN_FLOATS, TURN_PAIRS, TURN_HALVES, TURN_BYTES}
+    units = {u.text(): u for u in _drawn(300)}.values()
+    for text in _texts(units, LANES):
+        left.difference_update(TURNS.findall(text))
+        if not left:
+            return
+    raise AssertionError(left)
 
 
 def test_the_estimate_agrees_with_what_was_measured():
@@ -284,3 +343,10 @@ def test_the_estimate_agrees_with_what_was_measured():
     assert 2_100 <= found.staged <= 2_600
     assert 8_000 <= found.direct <= 9_000
     assert found.is_worth_it
+    # 0.3 % of a product that takes 66,000 cycles per tile.
+    assert 100 <= found.lanes - found.staged <= 300
+    # Half of the instructions that store, and two shuffles for each.
+    words = estimate((128, 256), 32)
+    assert words.direct == found.direct
+    assert 4_224 < words.lanes < 0.6 * words.direct
+    assert estimate((128, 256), 64).lanes is None

@@ -11,8 +11,8 @@ a role. Per row and four words of a lane:
   together these are 64 bytes of a row, and the order of lanes within them costs memory nothing. Another round would
   bring lanes into order for two shuffles more.
 
-All of them store 64 bytes of eight rows per warp and instruction, thus whole sectors of 32 bytes. Without, a lane stores
-two elements: 32-bit results fill sectors then too, with twice as many instructions.
+Each store of a warp is then one of 64 bytes of eight rows, which are whole sectors of 32 bytes. Without an exchange a
+lane stores two elements: 32-bit results fill sectors then, too, but with twice as many instructions.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from tile_cuda.target import WARP
 if TYPE_CHECKING:
     from tile_core.context import Context
 
-#: Attribute of a copy between fragments that this variant is for.
+#: Attribute of a copy between fragments that this variant is for; it says what ``explain`` does.
 LANES = "lanes"
 _PAIR = 2
 """Neighbours of a row that a lane has of each tile."""
@@ -101,7 +101,7 @@ class LaneCopy(SimtVariant):
             return Reject("its operands are not in registers")
         if call.block.count % WARP or call.divergent:
             return Reject("not all lanes of each warp execute it")
-        return Accept("four lanes of a row exchange words")
+        return Accept(f"four lanes of a row exchange words, {call.attrs[LANES]}")
 
     def layouts(self, call: SimtCall, ctx: Context) -> Mapping[int, LayoutMap]:
         """Return the layout of the results, as soon as that of the sums is known."""

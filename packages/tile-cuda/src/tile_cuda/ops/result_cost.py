@@ -1,7 +1,9 @@
 """Estimates of the time in which a block writes the results of products, and the rule that decides how.
 
 Measured on an H200 (float16 results of tiles of 128 x 256, two warpgroups): 8,000 to 9,000 cycles where threads store
-their sums, 4 bytes of a row by each; 2,100 to 2,500 by way of shared memory and stores of whole rows.
+their sums, 4 bytes of a row by each; 2,100 to 2,500 by way of shared memory and stores of whole rows; about 200 more
+than these where lanes exchange them. On an H100 int32 results took 8,400 cycles, 8 bytes of a row by each: instructions
+cost, not bytes, where each warp writes pieces of eight rows.
 """
 
 from __future__ import annotations
@@ -9,10 +11,15 @@ from __future__ import annotations
 from math import prod
 
 from tile_core.records import dataclass
+from tile_cuda.ops.copy_lanes import EXCHANGES
 
 _WARP = 32
 _PIECE = 16.5
 """Cycles of an instruction by which a warp stores pieces of eight rows: 512 of them took 8,450."""
+_SHUFFLE = 1.0
+"""Cycles of a shuffle, behind which its selections hide: assumed, 16-bit results then take 2,620."""
+_LANE = 16
+"""Bytes that a lane stores at a time once it has exchanged results."""
 _BYTES = 28.0
 """Bytes that go through shared memory and on in a cycle: 64 KiB took 2,350."""
 _SYNC = 150
@@ -21,10 +28,21 @@ _SYNC = 150
 
 @dataclass(frozen=True)
 class WriteEstimate:
-    """Cycles in which a block's results are written."""
+    """Cycles in which a block's results are written.
+
+    Attributes
+    ----------
+    staged
+        Through shared memory.
+    direct
+        By the threads that hold the sums.
+    lanes
+        By lanes that have exchanged them; ``None`` for sizes of elements that they do not exchange.
+    """
 
     staged: int
     direct: int
+    lanes: int | None
 
     @property
     def is_worth_it(self) -> bool:
@@ -41,5 +59,7 @@ def estimate(shape: tuple[int, ...], bits: int) -> WriteEstimate:
     Few threads store no slower than many, since the multiprocessor's way to memory is the limit.
     """
     stores = prod(shape) / (2 * _WARP)
-    staged = prod(shape) * bits / 8 / _BYTES + _SYNC
-    return WriteEstimate(round(staged), round(stores * _PIECE))
+    total = prod(shape) * bits / 8
+    wide, how = total / (_LANE * _WARP), EXCHANGES.get(bits)
+    lanes = None if how is None else round(wide * (_PIECE + how.shuffles * _SHUFFLE))
+    return WriteEstimate(round(total / _BYTES + _SYNC), round(stores * _PIECE), lanes)

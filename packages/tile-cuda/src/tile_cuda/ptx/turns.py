@@ -16,7 +16,7 @@ TURN_HALVES = "turn_quad_b32"
 TURN_BYTES = "turn_quad_bytes_b32"
 """The same of words of four bytes; then the first two bytes of every word come before the last two of every word."""
 TURN_PAIRS = "turn_pairs_b32"
-"""Two lanes exchange pairs of words: afterwards pair ``i`` is what the even (odd) one had in the place of its parity."""
+"""Two lanes exchange pairs of words: afterwards pair ``i`` is what lane ``i`` had in the place of their parity."""
 TURN_FLOATS = "turn_pairs_f32"
 """The same of floats: an array that is accessed as one of another type would not stay in registers."""
 

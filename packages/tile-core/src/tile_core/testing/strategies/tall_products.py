@@ -19,6 +19,11 @@ _KINDS = {
     "float16": "float32", "bfloat16": "float32", "tfloat32": "float32", "int8": "int32", "uint8": "int32",
     "float8_e4m3fn": "float32", "float8_e5m2": "float32",
 }  # fmt: skip
+#: Element types of the results, by those of the sums.
+_RESULTS = {
+    "float32": ("float32", "float32", "float16", "bfloat16", "float8_e4m3fn", "float8_e5m2"),
+    "int32": ("int32", "int32", "int8", "uint8"),
+}
 _ROWS, _COLUMNS, _DEPTHS = (
     (64, 128, 128, 192, 256, 72),
     (8, 16, 24, 32, 40, 64, 72, 96, 128),
@@ -67,7 +72,7 @@ def sparse_products(draw: Draw) -> Unit:
     params = [tensor("X", kind, *kept.shape), tensor("E", meta, *found.shape), tensor("Y", kind, *whole_b)]
     data = {"X": stored(values(kept, kind), kind), "E": found, "Y": randoms(draw, whole_b, kind, -2, 2)}
     body = "\n".join([*lines, f"T.copy(c, B[by * {m}, bx * {n}])"])
-    params.append(output("B", acc, m * high, n * wide))
+    params.append(output("B", draw(st.sampled_from(_RESULTS[acc])), m * high, n * wide))
     return themed(
         "tall-sparse", draw, params, body, {"": data}, VALUE, threads=threads, grid=f"{wide}, {high}", axes="(bx, by)"
     )
@@ -102,7 +107,7 @@ def dense_products(draw: Draw) -> Unit:
     lines += [f"    T.gemm({'f' if scope == 'fragment' else 's'}, t, c, {ta}, {tb}{policy})"]
     between = draw(st.sampled_from(_BETWEEN))
     lines += [f"for i, j in T.Parallel({m}, {n}):\n    {between}"] if between else []
-    out = draw(st.sampled_from((acc, acc, "float16", "bfloat16"))) if acc == "float32" else acc
+    out = draw(st.sampled_from(_RESULTS[acc]))
     params = [tensor("X", kind, *whole_a), tensor("Y", kind, *whole_b), output("B", out, rows, columns)]
     data = {"X": randoms(draw, whole_a, kind, -2, 2), "Y": randoms(draw, whole_b, kind, -2, 2)}
     if chained:

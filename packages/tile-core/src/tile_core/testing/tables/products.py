@@ -103,6 +103,10 @@ def _constant() -> list[Unit]:
          {"stages": 4, "turned": (False, True), "out": "bfloat16"}),
         ("f16-rows", (128, 64, 32), half, (260, 72, 104), {"stages": 3, "turned": (False, True), "out": "float16"}),
         ("int8", (64, 32, 64), ("int8", "int8", "int32"), (136, 72, 192), {"stages": 2, "turned": (False, True)}),
+        ("fp8-bytes", (64, 128, 64), ("float8_e4m3fn", "float8_e4m3fn", "float32"), (136, 144, 192),
+         {"stages": 2, "turned": (False, True), "out": "float8_e5m2"}),
+        ("int8-bytes", (64, 64, 32), ("int8", "int8", "int32"), (65, 208, 80),
+         {"stages": 4, "turned": (False, True), "out": "int8"}),
         # Blocks of a row, of a column or of both may load for each other.
         ("rows", (128, 64, 64), half, (128, 248, 200), {"stages": 3, "turned": (False, True)}),
         ("columns", (128, 48, 32), half, (250, 40, 160), {"stages": 4, "turned": (False, True), "out": "float16"}),
