@@ -100,9 +100,9 @@ class CudaOptions:
     staged_results
         ``"auto"``: the sums of products of warpgroups are copied to global memory through a tile in shared memory where
         there is room and that is estimated to be faster (`tile_cuda.ops.result_cost`), which is the default;
-        ``explain`` shows both numbers; where there is no room, or in loops, lanes exchange results of 16 bits instead.
-        ``"lanes"``: these of all products are exchanged. ``"always"``: all that have room go through shared memory.
-        ``"never"``: threads store what they have.
+        ``explain`` shows both numbers; where there is no room, or in loops, lanes exchange results of up to 32 bits
+        instead. ``"lanes"``: those of all products are exchanged. ``"always"``: all that have room go through shared
+        memory. ``"never"``: threads store what they have.
     stmatrix
         ``"always"``: sums of products are copied to tiles of 16-bit elements in shared memory by ``stmatrix`` where the
         target has it and rows of the tile have chunks of 16 bytes; ``explain`` says why not. ``"never"``, the default:
