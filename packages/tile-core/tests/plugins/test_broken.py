@@ -117,7 +117,7 @@ def test_a_list_of_loaded_targets_is_json_whatever_they_print(tmp_path):
 
 
 #: Those that compile: what is wrong with them is not asked for then.
-COMPILE = frozenset({"b-detect", "b-language", "b-name", "b-unanswered", "b-emulation", "b-prints"})
+COMPILE = frozenset({"b-detect", "b-language", "b-name", "b-unanswered", "b-emulation", "b-cases", "b-prints"})
 
 
 @pytest.mark.sweep(8)
