@@ -9,8 +9,9 @@ from ..vectors.record_copies import FILE, cases
 from .launches import kinds, run_copy, told
 
 RECORDED = Path(__file__).parent.parent / "vectors" / "recorded" / FILE
-CASES = [pytest.param(name, copy, id=name) for name, copy in cases() if not name.startswith("fault")]
-FAULTS = [pytest.param(name, copy, id=name) for name, copy in cases() if name.startswith("fault")]
+ALL = [pytest.param(name, copy, id=name) for name, copy in cases()]
+CASES = [case for case in ALL if not case.id.startswith("fault")]
+FAULTS = [case for case in ALL if case.id.startswith("fault")]
 
 
 @pytest.mark.sweep(16)

@@ -90,10 +90,9 @@ def signature(arrays, scalars=()):
 def box_of(array, at, box, fill=0):
     """Return the elements of a box of an array; those outside are `fill`."""
     found = np.full(box, fill, array.dtype)
-    for index in np.ndindex(*box):
-        where = tuple(a + i for a, i in zip(at, index, strict=True))
-        if all(0 <= w < n for w, n in zip(where, array.shape, strict=True)):
-            found[index] = array[where]
+    inside = [(max(a, 0), max(a, 0, min(a + n, size))) for a, n, size in zip(at, box, array.shape, strict=True)]
+    to = tuple(slice(low - a, high - a) for (low, high), a in zip(inside, at, strict=True))
+    found[to] = array[tuple(slice(*part) for part in inside)]
     return found
 
 
@@ -102,10 +101,9 @@ def swizzled(rows, swizzle):
     data = np.ascontiguousarray(rows).view(np.uint8).ravel()
     placed = np.zeros_like(data)
     mask = swizzle // 16 - 1 if swizzle else 0
-    for chunk in range(data.size // 16):
-        address = chunk * 16
-        to = address ^ ((address >> 7) & mask) << 4
-        placed[to : to + 16] = data[address : address + 16]
+    chunk = np.arange(data.size // 16)
+    whole = data.size // 16 * 16
+    placed[:whole].reshape(-1, 16)[chunk ^ (chunk >> 3 & mask)] = data[:whole].reshape(-1, 16)
     return placed
 
 
