@@ -84,6 +84,7 @@ def test_a_reader_who_follows_the_page_hears_that_the_core_takes_it(followed):
     )
 
 
+@pytest.mark.sweep(1)
 @device
 def test_a_reader_who_follows_the_page_multiplies_matrices(followed):
     folder, site = followed
@@ -121,6 +122,7 @@ print(k.source, "pyopencl" in sys.modules)
     assert out.endswith(" False\n")
 
 
+@pytest.mark.sweep(1)
 @device
 def test_a_machine_without_a_device_is_told_what_to_install(opencl):
     code = """
@@ -168,6 +170,7 @@ except TileError as error:
     assert out.split()[1:] == ["True", "True"]
 
 
+@pytest.mark.sweep(1)
 @device
 def test_types_scalars_and_strides(opencl):
     out = opencl("""

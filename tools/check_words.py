@@ -66,9 +66,10 @@ def check_machine(root: Path) -> list[str]:
     """Look for absolute paths of one machine and for addresses of a package registry."""
     problems = []
     for path in files(root):
-        name = path.relative_to(root).as_posix()
-        for number, line in enumerate(text_of(path).splitlines(), 1):
-            for what, pattern in MACHINE.items():
+        name, text = path.relative_to(root).as_posix(), text_of(path)
+        inside = {what: pattern for what, pattern in MACHINE.items() if pattern.search(text)}
+        for number, line in enumerate(text.splitlines() if inside else (), 1):
+            for what, pattern in inside.items():
                 if found := pattern.search(line):
                     problems.append(f"{name}:{number}: {what}: {found[0]}")
     return problems

@@ -127,6 +127,7 @@ class ZooTests:
             assert not result.reports, "\n".join(map(str, result.reports))
             assert not launch.wrong(case, text, result)
 
+    @pytest.mark.sweep(1)
     def test_mutants_change_texts(self) -> None:
         """Each has its place in the text of today: only some of them run with a commit."""
         stale = [m for m in self.zoo.mutants if not m.changes(self.zoo.text_of(m.kernel).text)]

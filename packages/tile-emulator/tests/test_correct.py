@@ -9,6 +9,7 @@ from .kernels import ALL
 ORDERS = [("forward", "early"), ("forward", "late"), ("reverse", "late"), ("random", "early"), ("random", "late")]
 
 
+@pytest.mark.sweep(1)
 @pytest.mark.parametrize("make", ALL, ids=lambda make: make.__name__)
 @pytest.mark.parametrize(("order", "completion"), ORDERS)
 @pytest.mark.parametrize("seed", [0])
@@ -20,6 +21,7 @@ def test_kernel(make, order, completion, seed):
         np.testing.assert_allclose(result.outputs[name], value, rtol=1e-5, atol=1e-5)
 
 
+@pytest.mark.sweep(1)
 @pytest.mark.parametrize("make", ALL, ids=lambda make: make.__name__)
 @pytest.mark.parametrize("order", ["forward", "reverse", "random"])
 def test_without_checks(make, order):

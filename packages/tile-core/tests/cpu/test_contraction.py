@@ -95,6 +95,7 @@ def in_the_output(dtype: str) -> Any:
     return k
 
 
+@pytest.mark.sweep(1)
 @pytest.mark.parametrize("seed", [3])
 @pytest.mark.parametrize("dtype", TYPES)
 @pytest.mark.parametrize("make", [at_once, in_a_name, in_a_tile, in_a_variable, under_a_condition, in_the_output])

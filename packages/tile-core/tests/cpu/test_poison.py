@@ -22,6 +22,7 @@ def partly(scope, dtype):
     return k
 
 
+@pytest.mark.sweep(1)
 @pytest.mark.parametrize("scope", ["fragment", "shared"])
 @pytest.mark.parametrize("dtype", ["float32", "float16", "int8", "int32", "uint16", "bool"])
 def test_what_nobody_has_written_shows(scope, dtype):

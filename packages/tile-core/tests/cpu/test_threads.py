@@ -65,6 +65,7 @@ def test_a_loop_under_a_divergent_branch_keeps_its_order(condition: str) -> None
     assert np.array_equal(b, want)
 
 
+@pytest.mark.sweep(1)
 @pytest.mark.parametrize("threads", [1, 7, 31, 32, 48, 96])
 def test_warp_operations_with_warps_that_are_not_full(threads: int) -> None:
     """Peer bug #2599: only the lanes that exist take part."""

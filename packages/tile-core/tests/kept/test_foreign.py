@@ -59,6 +59,7 @@ def code_of(call):
 HOSTILE = (None, True, -1, 1 << 70, 1.5, "", "../x", "a b", "\x1b[31m", "--index-url=x", [], [[]], {}, {"a": []})
 
 
+@pytest.mark.sweep(1)
 def test_replaced_facts_are_errors_at_load_or_do_no_harm(file):
     good = file.read_bytes()
     with zipfile.ZipFile(file) as archive:

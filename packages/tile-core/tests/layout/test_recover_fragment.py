@@ -52,6 +52,7 @@ def test_tables_become_the_digits_that_made_them(made: FragmentLayout) -> None:
         assert found.same_as(made)
 
 
+@pytest.mark.sweep(1)
 @FAST
 @given(layouts())
 def test_places_and_elements_are_inverse(made: FragmentLayout) -> None:

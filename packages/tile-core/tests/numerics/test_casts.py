@@ -35,6 +35,7 @@ def test_wide_numbers_round_once(source):
     np.testing.assert_array_equal(c.astype("float64"), expected)
 
 
+@pytest.mark.sweep(1)
 @pytest.mark.parametrize("target", ["float8_e4m3fn", "float8_e5m2", "float8_e4m3fnuz", "float8_e5m2fnuz"])
 @pytest.mark.parametrize("source", ["int8", "int16", "float16", "bfloat16", "int64"])
 def test_other_sources(source, target):

@@ -54,6 +54,7 @@ def program(path, line):
     return scope["k"]
 
 
+@pytest.mark.sweep(1)
 @pytest.mark.parametrize("name", NOTHING)
 def test_nothing_happens(name, tmp_path):
     kernel = tile.compile(program(tmp_path / "k.py", NOTHING[name]), target="cpu")

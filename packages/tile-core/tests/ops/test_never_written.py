@@ -103,6 +103,7 @@ def test_refused(name, tmp_path):
     assert caught.value.where.source in body
 
 
+@pytest.mark.sweep(1)
 @pytest.mark.parametrize("name", ACCEPTED)
 def test_accepted(name, tmp_path):
     try:

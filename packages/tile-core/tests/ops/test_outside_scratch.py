@@ -96,6 +96,7 @@ def test_refused(name, tmp_path):
     assert caught.value.where.source.strip() in body
 
 
+@pytest.mark.sweep(1)
 @pytest.mark.parametrize("name", ACCEPTED)
 def test_accepted(name, tmp_path):
     kernel = tile.compile(program(tmp_path / "k.py", ACCEPTED[name]), target="cpu")

@@ -11,6 +11,7 @@ import tile_core.language as T
 from . import kit
 
 
+@pytest.mark.sweep(1)
 @pytest.mark.parametrize("stages", kit.STAGES)
 @pytest.mark.parametrize("threads", [1, 31, 128])
 def test_trip_counts(stages, threads):

@@ -75,6 +75,7 @@ def test_refused(name):
     assert "T." in str(caught.value).split("-->")[1]
 
 
+@pytest.mark.sweep(1)
 @pytest.mark.parametrize("name", LEGAL)
 def test_legal(name):
     a = np.random.default_rng(5).integers(0, 90, 96).astype("int32")

@@ -72,7 +72,7 @@ def test_there_are_more_than_ten_ways():
     assert len({plugin.name for plugin in (*ALL, HANGING)}) == len(ALL) + 1 > 10
 
 
-@pytest.mark.sweep(2)
+@pytest.mark.sweep(6)
 @pytest.mark.parametrize("plugin", ALL, ids=lambda plugin: plugin.name)
 def test_doctor_has_a_line_for_each(doctor, plugin):
     _, lines = doctor
@@ -83,6 +83,7 @@ def test_doctor_has_a_line_for_each(doctor, plugin):
     assert not [text for text in said if "Traceback" in text or len(text) > 900]
 
 
+@pytest.mark.sweep(1)
 def test_doctor_finds_nothing_wrong_with_the_others(doctor):
     status, lines = doctor
     assert status == 1
@@ -93,6 +94,7 @@ def test_doctor_finds_nothing_wrong_with_the_others(doctor):
     assert "; compiles for cpu" in ok["backend cpu"]
 
 
+@pytest.mark.sweep(1)
 def test_the_other_targets_compile_and_run_among_all_of_them(crowded):
     assert crowded.python("-c", HEALTHY.replace('"auto"', '"cpu"')).splitlines()[::2] == RIGHT[::2]
 

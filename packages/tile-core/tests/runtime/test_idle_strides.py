@@ -40,6 +40,7 @@ CASES = [
 ]
 
 
+@pytest.mark.sweep(1)
 @pytest.mark.parametrize(("shape", "strides", "extents", "steps"), CASES)
 def test_they_do_not_matter(shape: tuple, strides: tuple, extents: tuple, steps: tuple) -> None:
     program = plus_one(shape, strides)

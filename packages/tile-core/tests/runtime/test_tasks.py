@@ -59,6 +59,7 @@ def test_any_executor_runs_the_configurations():
     assert np.array_equal(found.kernel(a), 2 * a)
 
 
+@pytest.mark.sweep(1)
 def test_processes_of_this_machine():
     found = tuned(executor=2).tune(100)
     assert [t.seconds is None for t in found.trials] == [False, True, False, False]

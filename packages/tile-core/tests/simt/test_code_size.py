@@ -140,6 +140,7 @@ def written_out(body: Any) -> int:
     return operations(body)
 
 
+@pytest.mark.sweep(1)
 @pytest.mark.parametrize("threads", [1, 31, 32])
 @pytest.mark.parametrize(("make", "dtype", "accum"), PROGRAMS)
 def test_large_tiles_on_few_threads(make: Any, dtype: str, accum: str, threads: int) -> None:

@@ -60,6 +60,7 @@ def test_lanes_votes_and_shuffles(width: int, threads: int) -> None:
     assert {nodes.dtype_of(m) for m in masks} == {"uint64" if width == 64 else "uint32"}
 
 
+@pytest.mark.sweep(1)
 @pytest.mark.parametrize("threads", THREADS)
 @pytest.mark.parametrize("width", WIDTHS)
 def test_reductions_scans_and_reducers(width: int, threads: int) -> None:

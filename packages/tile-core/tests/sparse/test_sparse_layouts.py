@@ -37,6 +37,7 @@ def test_sm80_is_what_the_installed_torch_scatters() -> None:
             assert layout.tables()["memory"] == expected.tolist()
 
 
+@pytest.mark.sweep(1)
 @pytest.mark.parametrize(("operand", "element"), [("float16", 8), ("float32", 4), ("int8", 8)])
 @pytest.mark.parametrize("block_k", [16, 32, 64, 96, 128, 256])
 def test_sm90_is_the_ordered_layout_of_its_definition(oracles: Any, operand: str, element: int, block_k: int) -> None:

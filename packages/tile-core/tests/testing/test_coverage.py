@@ -48,6 +48,7 @@ def test_every_name_is_drawn_or_has_a_reason():
     assert all(UNDRAWN.values())
 
 
+@pytest.mark.sweep(1)
 @pytest.mark.parametrize("name", strategies.STRATEGIES)
 def test_every_strategy_emits_something_of_its_own(name):
     assert sum(drawn(name).values()) > 20

@@ -21,6 +21,7 @@ def _units():
     return [u for u in every if not u.illegal and not u.name.startswith(_IMPLIED)][::3]
 
 
+@pytest.mark.sweep(1)
 @pytest.mark.parametrize("unit", _units(), ids=lambda u: f"{u.op}/{u.name}")
 def test_a_unit_of_the_kit(unit):
     for case in unit.cases():

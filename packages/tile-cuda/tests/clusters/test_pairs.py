@@ -124,6 +124,7 @@ def diagonal():
     return main
 
 
+@pytest.mark.sweep(1)
 def test_the_report_names_the_rule():
     assert "pairs of blocks compute a product together; each loads half of the columns of B_s" in said(
         gemm((256, 256, 256), (128, 128, 64))

@@ -80,6 +80,7 @@ class TestRuns:
         assert machine.opened == "sm_90a"
         assert capsys.readouterr().out.splitlines()[-2].split() == ["all", "ops", "5", "-", "-"]
 
+    @pytest.mark.sweep(1)
     def test_some(self, recorded, capsys):
         assert replay.run(recorded, Machine(recorded), ["copy/*"]) == 0
         assert capsys.readouterr().out.splitlines()[-2].split() == ["all", "ops", "1", "-", "-"]

@@ -48,6 +48,7 @@ def run(made, options=None):
     return kernel
 
 
+@pytest.mark.sweep(1)
 @pytest.mark.parametrize(("kind", "options"), [("tcgen05", None), ("option", {"tcgen05": "always"})])
 def test_sums_stay_there(kind, options):
     kernel = run(program(kind), options)

@@ -41,6 +41,7 @@ def ways(texts: list[str]) -> set[str]:
     return {name for name, pattern in WAYS.items() if any(pattern.search(t) for t in texts)}
 
 
+@pytest.mark.sweep(1)
 def test_the_kit_reaches_every_way():
     texts = [text(unit) for unit in boxes.units()]
     assert ways(texts) == set(WAYS)

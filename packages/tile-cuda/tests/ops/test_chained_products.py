@@ -42,6 +42,7 @@ def chained(M: int, N: int, K: int, D: int, threads: int) -> Any:
     return main
 
 
+@pytest.mark.sweep(1)
 @pytest.mark.parametrize(("M", "N", "K", "D", "threads"), [(64, 64, 32, 32, 128), (32, 48, 16, 24, 64)])
 def test_the_first_follows_the_second(M: int, N: int, K: int, D: int, threads: int) -> None:
     program = chained(M, N, K, D, threads)

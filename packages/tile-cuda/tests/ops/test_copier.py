@@ -226,6 +226,7 @@ def _copier(unit: Any) -> bool:
     return copies(made.text)
 
 
+@pytest.mark.sweep(1)
 def test_the_kit_reaches_it() -> None:
     units = [u for u in products.units() if "chained-loop" in u.name]
     assert sum(map(_copier, units)) >= 3

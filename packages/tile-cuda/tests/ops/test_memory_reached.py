@@ -41,6 +41,7 @@ def texts_of(op: str, units: list[Any]) -> list[str]:
     return found
 
 
+@pytest.mark.sweep(1)
 def test_the_kit_reaches_them() -> None:
     turned = texts_of("transpose", fills.units())
     assert any(WAYS["a tile is swizzled"].search(t) for t in turned)

@@ -299,6 +299,7 @@ def _overlaps(unit: Any) -> bool:
     return "slot_before" in made.text
 
 
+@pytest.mark.sweep(1)
 def test_the_kit_has_loops_whose_trips_overlap() -> None:
     units = [u for u in products.units() if "chained-loop" in u.name]
     assert sum(map(_overlaps, units)) >= 3

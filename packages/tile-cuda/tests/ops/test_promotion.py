@@ -143,6 +143,7 @@ def test_blocks_that_stay_promote_as_well():
     assert ADDED.search(kernel.source)
 
 
+@pytest.mark.sweep(1)
 def test_the_report_names_the_cost():
     made = gemm((8192, 8192, 8192), (128, 256, 128), (E4, "bfloat16"), threads=256, stages=4)
     (said,) = [x for x in report_json(made, TARGET, options={"promote": 128})["ops"] if x["op"] == "gemm"]

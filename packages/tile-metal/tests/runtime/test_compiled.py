@@ -44,6 +44,7 @@ def shifted(A: T.Tensor((T.dynamic("n"),), "float16"), B: T.Tensor((T.dynamic("n
             B[bx * 256 + i] = A[bx * 256 + i] + by
 
 
+@pytest.mark.sweep(1)
 @pytest.mark.parametrize("start", [0, 1, 8])
 def test_vectors_are_for_aligned_views_only(library, start):
     kernel = tile.compile(shifted, target="metal", out_idx=1)

@@ -101,6 +101,7 @@ def check(m: int, n: int, k: int, types: Any = TYPES[0], **facts: Any) -> None:
     assert (found == want.astype(found.dtype)).all()
 
 
+@pytest.mark.sweep(1)
 @pytest.mark.parametrize("types", TYPES, ids="-".join)
 @pytest.mark.parametrize("scopes", ["ssr", "sss"])
 def test_types(types: tuple[str, str, str], scopes: str) -> None:

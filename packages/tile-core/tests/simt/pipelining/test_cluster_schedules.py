@@ -14,6 +14,7 @@ from .schedules import BYTES, clustered, edited, swapped, without
 FOUR = {"sets": ((0, 2), (1, 3)), "blocks": 4}
 
 
+@pytest.mark.sweep(1)
 @pytest.mark.parametrize("how", [{}, {"each": "thread"}, FOUR], ids=["warps", "threads", "four"])
 @pytest.mark.parametrize("stages", [2, 3, 4, 6])
 def test_these_balance(stages, how):

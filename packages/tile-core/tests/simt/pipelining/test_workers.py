@@ -19,6 +19,7 @@ def shared(stages=3, arrivals="warp"):
     return with_roles(lasting_transacted(stages), 128, replace(WORKERS, arrivals=arrivals), "free")
 
 
+@pytest.mark.sweep(1)
 @pytest.mark.parametrize("arrivals", ["warp", "thread"])
 @pytest.mark.parametrize("stages", [2, 3, 4, 5, 8])
 def test_both_balance_for_every_trip_count(stages, arrivals):

@@ -47,6 +47,7 @@ EVEN = [(8, 128, 2, 64), (4, 64, 1, 32), (4, 32, 3, 128), (16, 256, 1, 256), (2,
 ODD = [(6, 128, 1, 128), (3, 64, 2, 64), (8, 100, 2, 64), (8, 128, 1, 48), (1, 256, 1, 64), (4, 16, 1, 64)]
 
 
+@pytest.mark.sweep(1)
 @pytest.mark.parametrize(("op", "start"), [("sum", 0.0), ("sum", 3.0), ("max", 5.0)])
 @pytest.mark.parametrize("shape", [*EVEN, *ODD])
 def test_results(shape: tuple[int, int, int, int], op: str, start: float) -> None:

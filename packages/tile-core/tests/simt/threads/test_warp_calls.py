@@ -188,6 +188,7 @@ def test_lane_and_group_indices() -> None:
     np.testing.assert_array_equal(found, t // 32 * 100 + t % 32)
 
 
+@pytest.mark.sweep(1)
 @pytest.mark.parametrize("threads", THREADS)
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("kind", ["sum", "max", "min", "bitand", "bitor"])
