@@ -67,13 +67,16 @@ def reinterpret(value: Scalar | DTypeLike, dtype: DTypeLike | Scalar) -> Value:
     Raises
     ------
     BadArgument
-        If the widths differ.
+        If the widths differ, or one of them is ``bool``.
     """
     if isinstance(value, (str, type)) or (
         isinstance(dtype, (Value, Buffer)) and not isinstance(value, (Value, Buffer))
     ):
         value, dtype = dtype, value
     source, element = as_value(value), to_dtype(dtype)
+    if source.dtype != element and "bool" in (source.dtype, element):
+        name, expected = ("value" if source.dtype == "bool" else "dtype"), "numbers: which bits a true bool has is open"
+        raise argument("reinterpret", name, "bool", expected, "cast instead: to 0 or 1, or to whether x is not 0")
     if source.dtype.bits != element.bits:
         found, expected = f"{element} ({element.bits} bits)", f"{source.dtype.bits} bits, as {source.dtype} has"
         raise argument("reinterpret", "dtype", found, expected, "cast instead, or use T.view for buffers")

@@ -103,6 +103,15 @@ class _Body(ast.NodeTransformer):
         words = ast.Dict([ast.Constant(k.arg) for k in node.keywords], [k.value for k in node.keywords])
         return ast.Yield(ast.Tuple([ast.Constant(name), ast.Tuple(node.args, ast.Load()), words], ast.Load()))
 
+    def visit_BoolOp(self, node: ast.BoolOp) -> Any:
+        """Make a bool of what Python returns, one of the operands."""
+        return _call("truth", self.generic_visit(node))
+
+    def visit_UnaryOp(self, node: ast.UnaryOp) -> Any:
+        """Let the negation of a number be a bool of the language."""
+        node = self.generic_visit(node)  # type: ignore[assignment]
+        return _call("negation", node.operand) if isinstance(node.op, ast.Not) else node
+
     def visit_Name(self, node: ast.Name) -> Any:
         """Load a variable."""
         if isinstance(node.ctx, ast.Load) and node.id in self.variables:
@@ -141,6 +150,10 @@ class _Body(ast.NodeTransformer):
             setter = ast.Attribute(ast.Name(target.id, ast.Load()), "set", ast.Load())
             return ast.Expr(ast.Call(setter, [value], []))
         return ast.Assign([target], value)
+
+
+def _call(name: str, value: Any) -> ast.expr:
+    return ast.Call(ast.Attribute(ast.Name("T", ast.Load()), name, ast.Load()), [value], [])
 
 
 def _between_barriers(body: list[ast.stmt]) -> list[list[ast.stmt]]:

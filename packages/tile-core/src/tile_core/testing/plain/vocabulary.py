@@ -404,6 +404,14 @@ class Language:
         """Return whether all hold."""
         return Number(all(bool(c) for c in conditions), "bool")
 
+    def truth(self, x: Any) -> Any:
+        """Return whether a number is not zero, as a number; Python's values as they are."""
+        return convert(x, "bool") if isinstance(x, Number) else x
+
+    def negation(self, x: Any) -> Any:
+        """Return ``not x``: of a number a number."""
+        return Number(not x, "bool") if isinstance(x, Number) else not x
+
     def shift_left(self, a: Computed, b: Computed) -> Computed:
         """Return a shift."""
         return a << b if type(a) is int and type(b) is int else shift("<<", a, b)

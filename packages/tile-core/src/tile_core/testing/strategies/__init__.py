@@ -12,6 +12,7 @@ from tile_core.plugins.manager import installed
 from tile_core.target import Target
 from tile_core.testing.case import Unit
 from tile_core.testing.strategies.barriers import barriers
+from tile_core.testing.strategies.bools import bools
 from tile_core.testing.strategies.boxes import boxes, numbered_rows
 from tile_core.testing.strategies.clusters import clusters, exchanges
 from tile_core.testing.strategies.control import control
@@ -45,6 +46,7 @@ STRATEGIES: dict[str, tuple[st.SearchStrategy[Unit], int]] = {
     "divisions": (divisions(), 2),
     "mathematics": (mathematics(), 1),
     "control": (control(), 2),
+    "bools": (bools(), 1),
     "reducers": (reducers(), 2),
     "reductions": (reductions(), 1),
     "functions": (functions(), 1),

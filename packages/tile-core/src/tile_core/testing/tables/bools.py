@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tile_core.testing.case import Data, Launch, Part, Unit, output, tensor
+from tile_core.testing.case import Data, Launch, Part, Unit, output, refused, tensor
 from tile_core.testing.data import TYPES, Array
 from tile_core.testing.source import lines
 
@@ -21,7 +21,7 @@ Meaning = Callable[[Array, Array, Array], Any]
 
 def units() -> list[Unit]:
     """Return the units of this table."""
-    return [*_expressions(), *_numbers(), *_conversions(), *_chains(), *_tiles(), *_variables()]
+    return [*_expressions(), *_numbers(), *_conversions(), *_chains(), *_tiles(), *_variables(), *_refusals()]
 
 
 #: Bools of x, y and the number a, and what NumPy makes of them.
@@ -243,3 +243,13 @@ def _variables() -> list[Unit]:
 
     params = (output("O", "bool", 68), output("C", "int32", 1))
     return [_unit("variables", 67, {"": Part(params, body, want)}, threads=1)]
+
+
+def _refusals() -> list[Unit]:
+    """The bits of a true bool are a machine's own, and a bool is no index."""
+    a = [tensor("A", "uint8", 8), tensor("Q", "bool", 8)]
+    return [
+        refused("bools", "illegal-bits-of", "A[0] = T.reinterpret(Q[0], 'uint8')", "K128", params=a),
+        refused("bools", "illegal-bits-as", "Q[0] = T.reinterpret(A[0], 'bool')", "K128", params=a),
+        refused("bools", "illegal-index", "A[0] = A[Q[0] == Q[1]]", "K103", params=a),
+    ]
