@@ -38,6 +38,25 @@ def test_a_code_object_and_its_facts():
     assert 0 < made.facts["registers"] < 32
 
 
+def test_comparisons_with_one_result_are_compiled():
+    """Clang warns of them, and a warning of any other kind is a defect of ours."""
+
+    @T.prim_func
+    def compared(X: T.Tensor((70,), "int32"), Y: T.Tensor((70,), "int32")):
+        with T.Kernel(1, threads=64):
+            for i in T.Parallel(70):
+                x = X[i] > 3
+                Y[i] = (
+                    T.Select(x < True, X[i], 1)
+                    + T.Select(x != x, 2, 3)
+                    + T.Select(x > True, 4, T.cast(i == i, "int32"))
+                )
+
+    compiler()
+    found = lower(compared, make_context("rocm"), installed()).lowered
+    assert build.code_object(found, "gfx942").data[:4] == b"\x7fELF"
+
+
 def test_a_loop_that_is_too_large_to_be_unrolled_is_compiled():
     """Each of 8 elements of a thread takes 64 products of 8-bit floats, which are decoded by integer arithmetic."""
 

@@ -22,9 +22,10 @@ VARIABLE = "HIP_CLANG"
 """Names the compiler in the environment; otherwise it is one of `NAMES` on PATH."""
 NAMES = ("clang", *(f"clang-{version}" for version in range(25, 17, -1)))
 #: A loop that is too large to be unrolled as its pragma asks stays a loop, and is no error: clang would take minutes.
+#: Comparisons that are always true, or never, are the kernel's own.
 _FLAGS = (
     "-x", "hip", "--cuda-device-only", "--no-gpu-bundle-output", "-nogpuinc", "-nogpulib", "-O3", "-Werror",
-    "-Wno-pass-failed", "-mllvm", "-pragma-unroll-threshold=2048",
+    "-Wno-tautological-compare", "-Wno-pass-failed", "-mllvm", "-pragma-unroll-threshold=2048",
 )  # fmt: skip
 _REMARK = re.compile(r"remark: +([\w \[\]/]+?): (\d+) \[-Rpass-analysis")
 #: What the compiler says of a thread, and the names of these facts for reports.

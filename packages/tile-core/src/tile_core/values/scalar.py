@@ -12,7 +12,6 @@ from tile_core.dtypes import DTYPES, DType
 from tile_core.dtypes import dtype as to_dtype
 from tile_core.errors.language import BadOperand, NotCompileTime
 from tile_core.ir import nodes
-from tile_core.numerics.bools import ORDERS_OF_BOOLS
 from tile_core.values import builder as _builder
 from tile_core.values.numpy_like import adopt
 from tile_core.values.promotion import check_fits, common_type, computed, rounded, weak_type
@@ -382,7 +381,6 @@ def compare(node: BinaryNode, a: object, b: object) -> Value:
     if a is None or b is None or isinstance(b, str):
         return NotImplemented
     a, b = promote(a, b)
-    node = ORDERS_OF_BOOLS.get(node, node) if a.dtype == "bool" else node
     return derive(node(a.expr, b.expr), DTYPES["bool"], a, b)
 
 
