@@ -163,8 +163,8 @@ class Panel:
 
 def readable_rows(call: OpCall, tile: View) -> int:
     """Return the sum of the row lengths of a tile that all products can read that do; 0 if none does."""
-    given = call.attrs.get(READABLE_ROWS)
-    return 0 if given is None else int(given[next(at for at, x in enumerate(call.args) if x is tile)])
+    given = call.attrs.get(READABLE_ROWS, ())
+    return next((int(rows) for x, rows in zip(call.args, given, strict=False) if x is tile), 0)
 
 
 def row_lengths(call: OpCall, tile: View) -> tuple[int, ...]:
