@@ -49,6 +49,8 @@ SPARSE = (
     "64x32x32_t128_s5_et 0.9134", "64x32x64_t512_s4_et 0.9876", "64x32x32_t512_s2_et 1.7665",
     "256x256x32_t512_s5 5.9118", "256x256x32_t512_s4 7.4713",
 )  # fmt: skip
+#: Rows that were timed on ``mma.sync``: copies made rows then that their instructions of warpgroups could not read.
+OF_WARPS = ("192x192x64_t512_s3 0.3811", "192x96x32_t256_s3 0.4221", "192x192x64_t512_s3_et 0.3242")
 _CONFIG = re.compile(r"(\d+)x(\d+)x(\d+)_t(\d+)_s(\d+)(_et)? ([\d.]+)")
 SIZE = 4096
 
@@ -96,11 +98,11 @@ def sparse(m, n, k, threads, stages, turned):
     return main
 
 
-def planned(program):
+def planned(program, **options):
     from tile_core.compiler import lower
     from tile_core.plugins.manager import installed
 
-    return lower(program, make_context(TARGET, {"workers": "never"}), installed())
+    return lower(program, make_context(TARGET, {"workers": "never", **options}), installed())
 
 
 @pytest.mark.sweep(2)
@@ -109,8 +111,9 @@ def test_what_took_twice_as_long_as_the_best_is_told(row):
     *sizes, turned, ms = _CONFIG.fullmatch(row).groups()
     sizes = list(map(int, sizes))
     program = dense(*sizes) if row in DENSE else sparse(*sizes, bool(turned))
-    found = kernel_cost.config_of(planned(program))
+    found = kernel_cost.config_of(planned(program, **({"wgmma": "never"} if row in OF_WARPS else {})))
     assert (found.m, found.n, found.k, found.threads) == tuple(sizes[:4])
+    assert (found.groups is None) or row not in OF_WARPS
     times = float(ms) / min(float(r.split()[1]) for r in (DENSE if row in DENSE else SPARSE))
     said = kernel_cost.sentences(found, ROOM)
     assert bool(said) or times <= 2
