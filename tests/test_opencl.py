@@ -12,7 +12,7 @@ from repository import ROOT, files
 
 PLUGIN, PAGE = PLUGINS / "tile-opencl", Page("opencl-backend.md")
 MOST_LINES = 300
-#: Parts of the conformance kit, of which about one runs in each turn.
+#: Parts of the conformance kit, of which one runs in about one of five turns.
 PARTS = 96
 
 #: Drivers are found by these files; `.ci/run` installs one.
