@@ -58,6 +58,7 @@ def drawn(count: int, look: Callable[[Unit], bool]) -> None:
     draw()
 
 
+@pytest.mark.sweep(1)
 def test_the_fuzzer_draws_every_form() -> None:
     seen: set[str] = set()
 

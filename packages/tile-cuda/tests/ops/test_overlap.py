@@ -280,6 +280,7 @@ APART = {
 }
 
 
+@pytest.mark.sweep(1)
 @pytest.mark.parametrize("reason", APART)
 def test_by_default_trips_overlap_where_that_is_faster(reason: str) -> None:
     by_default = report()

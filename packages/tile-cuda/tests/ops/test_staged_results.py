@@ -155,6 +155,7 @@ def test_lanes_exchange_right_at_awkward_sizes(sizes, out, wgmma):
     np.testing.assert_array_equal(c.astype("float64"), as_results(a.astype("float64") @ b.astype("float64"), out))
 
 
+@pytest.mark.sweep(1)
 @pytest.mark.parametrize("out", ["float16", "float32", "float8_e5m2"])
 @pytest.mark.parametrize("block", [(64, 96, 32), (128, 64, 32), (128, 128, 32), (192, 32, 32), (64, 48, 32)], ids=str)
 @pytest.mark.parametrize("threads", [128, 256, 384])

@@ -142,13 +142,13 @@ def test_the_fuzzer_reaches_every_kind_sums_in_pieces_and_issuers():
 
     @hypothesis.seed(2)
     @settings(
-        max_examples=80, deadline=None, database=None, phases=(Phase.generate,),
+        max_examples=400, deadline=None, database=None, phases=(Phase.generate,),
         suppress_health_check=list(HealthCheck),
     )  # fmt: skip
     @hypothesis.given(STRATEGIES["tall-products"][0])
     def draw(unit) -> None:
         if len(found) >= 24 and not missing():
-            return  # the rest of what it draws need not be compiled
+            return  # one in about forty has a fragment in tensor memory; what comes then need not be compiled
         with contextlib.suppress(TileError):
             text = text_of(unit)
             found.append(set(_PRODUCT.findall(text)))
