@@ -131,10 +131,15 @@ def _marked(body: Sequence[Stmt], ends: Mapping[int, int]) -> list[Stmt]:
         earlier = (i for i, last in ends.items() if i < at < last)
         again = any(_same(_sums(body[i]), sums) for i in earlier)
         found[at] = with_attributes(body[at], {LASTS: 1, ENDED: 1} if again else {LASTS: 1, ENDED: 1, SETTLED: 1})
-        region = nodes.region(sums.buffer, list(sums.mins), list(sums.extents))
-        if not any(_same(View.of(w.value.args[0]), sums) for w in waits.setdefault(end, [])):
-            waits[end].append(with_attributes(body[end], {LASTS: 1}, [region]))
-    return [nodes.seq(waits[i]) if i in waits else s for i, s in enumerate(found)]
+        named = waits.setdefault(end, [])
+        # Another product that adds to them may still be in flight behind this wait.
+        adds = any(at < i < end < last and _same(_sums(body[i]), sums) for i, last in ends.items())
+        if not adds and not any(_same(View.of(w.value.args[0]), sums) for w in named):
+            region = nodes.region(sums.buffer, list(sums.mins), list(sums.extents))
+            named.append(with_attributes(body[end], {LASTS: 1}, [region]))
+    for end, named in waits.items():
+        found[end] = nodes.seq(named or [with_attributes(body[end], {LASTS: 1})])
+    return found
 
 
 def _same(a: View | None, b: View) -> bool:

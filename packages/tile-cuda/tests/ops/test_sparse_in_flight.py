@@ -26,23 +26,23 @@ BK = 64
 
 
 def product(m, n, k, threads=128, stages=3, boxes=(64, 64), twice=False):
-    """A product with any number of iterations; ``k`` may be a symbol."""
+    """A product with any number of iterations; ``k`` may be a symbol. Metadata has rows along K: it is copied."""
     bm, bn = boxes
 
     @T.prim_func
-    def main(A: T.Tensor((m, k // 2), "float16"), E: T.Tensor((m, k // 16), "int16"), B: T.Tensor((k, n), "float16"),
+    def main(A: T.Tensor((m, k // 2), "float16"), E: T.Tensor((k // 16, m), "int16"), B: T.Tensor((k, n), "float16"),
              C: T.Tensor((m, n), "float32")):  # fmt: skip
         with T.Kernel(T.ceildiv(n, bn), T.ceildiv(m, bm), threads=threads) as (bx, by):
-            A_s, E_s = T.alloc_shared((bm, BK // 2), "float16"), T.alloc_shared((bm, BK // 16), "int16")
+            A_s, E_s = T.alloc_shared((bm, BK // 2), "float16"), T.alloc_shared((BK // 16, bm), "int16")
             B_s = T.alloc_shared((BK, bn), "float16")
             C_l = T.alloc_fragment((bm, bn), "float32")
             T.clear(C_l)
             for _ in T.serial(2 if twice else 1):
                 for t in T.Pipelined(T.ceildiv(k, BK), num_stages=stages):
                     T.copy(A[by * bm, t * BK // 2], A_s)
-                    T.copy(E[by * bm, t * BK // 16], E_s)
+                    T.copy(E[t * BK // 16, by * bm], E_s)
                     T.copy(B[t * BK, bx * bn], B_s)
-                    T.gemm_sp(A_s, E_s, B_s, C_l)
+                    T.gemm_sp(A_s, E_s, B_s, C_l, transpose_E=True)
             T.copy(C_l, C[by * bm, bx * bn])
 
     return main
@@ -54,7 +54,7 @@ def check(kernel, m, n, k, times=1):
     values, metadata = sparse.compress(dense) if k else (dense, np.zeros((m, 0), "int16"))
     b = rng.integers(-4, 5, (k, n)).astype("float16")
     c = np.full((m, n), np.nan, "float32")
-    kernel(values, metadata, b, c)
+    kernel(values, np.ascontiguousarray(metadata.T), b, c)
     assert np.array_equal(c, times * (dense.astype("float64") @ b.astype("float64")))
 
 
