@@ -15,7 +15,8 @@ The IR is TVM's tirx. A *program* is what the frontend makes::
 
 Roles: ``grid`` loops surround the block's body, outermost the last axis, with the threads of a block in
 ``tile.threads``; iterations of ``parallel`` loops are independent; ``pipelined`` loops may overlap copies of later
-iterations (``tile.num_stages``). A ``local.var`` buffer has shape (1,) and is a variable;
+iterations (``tile.num_stages``). A ``serial`` loop may be one over blocks (``tile.blocks``): as those of the grid they
+have no order in global memory. A ``local.var`` buffer has shape (1,) and is a variable;
 a ``matrix`` one is a backend's: memory of the matrix units, which only ops access. Every statement carries the
 span of the user's line. Buffers have no layout (``layout=None``) and parameters promise no more alignment than their
 elements.

@@ -22,6 +22,9 @@ CALLED = "called"
 STAGES = "tile.num_stages"
 THREADS = "tile.threads"
 AXIS = "tile.axis"
+#: Of a loop over blocks of the program, which one block runs one after another: as iterations of the grid's loops they
+#: share nothing but global memory, and of that no order.
+BLOCKS = "tile.blocks"
 
 #: Attribute around the statement that a tile op was lowered to.
 OP_MARK = "tile.op"

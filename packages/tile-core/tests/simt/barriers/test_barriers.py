@@ -197,6 +197,38 @@ def test_global_memory_is_seen_after_a_barrier():
     c.check(*body, count=1, extra=[(other, np.zeros(N, np.int32))])
 
 
+@pytest.mark.parametrize("blocks", [False, True])
+def test_blocks_that_one_block_runs_in_turn_have_no_order_in_global_memory(blocks):
+    c = Case()
+    t, k = c.tid, nodes.fresh("k")
+    write = nodes.store(c.B, nodes.load(c.A, [t]), [tirx.floormod(t + k, N)])
+    turns = nodes.for_loop(k, 5, write, annotations={nodes.BLOCKS: 1} if blocks else None)
+    assert barriers(c.place(turns)[0]) == (0 if blocks else 1)
+
+
+def test_nor_do_they_share_shared_memory():
+    c = Case()
+    s, alloc = shared("S")
+    t, k = c.tid, nodes.fresh("k")
+    turn = [
+        nodes.store(s, nodes.load(c.A, [t]) + k, [t]), nodes.store(c.B, nodes.load(s, [N - 1 - t]), [t]),
+    ]  # fmt: skip
+    new, _ = c.check(alloc, nodes.for_loop(k, 5, nodes.seq(turn), annotations={nodes.BLOCKS: 1}))
+    assert barriers(new) == 2
+
+
+def test_what_they_wrote_is_seen_behind_them():
+    c = Case()
+    t, k = c.tid, nodes.fresh("k")
+    other = tensor("C")
+    write = nodes.store(other, nodes.load(c.A, [t]), [tirx.floormod(t + k, N)])
+    body = [
+        nodes.for_loop(k, 1, write, annotations={nodes.BLOCKS: 1}),
+        nodes.store(c.B, nodes.load(other, [N - 1 - t]), [t]),
+    ]
+    c.check(*body, count=1, extra=[(other, np.zeros(N, np.int32))])
+
+
 def test_global_rows_of_a_thread_are_its_own_whatever_the_blocks_row_is():
     c = Case()
     t, row = c.tid, nodes.fresh("row")

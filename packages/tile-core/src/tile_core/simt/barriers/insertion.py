@@ -4,7 +4,7 @@ A per-thread program has the semantics of lock step: a statement sees the effect
 to one byte by different threads, at least one of them a write, need a barrier between them; atomic updates of a buffer
 need none among themselves. Barriers are placed as late as possible, before the statement that needs them, and before a
 loop or branch rather than inside it where that suffices. Global memory is ordered where all threads pass; in divergent
-code each thread orders only its own accesses.
+code each thread orders only its own accesses. Blocks of the program that one block runs in turn are not ordered there.
 
 A divergent branch cannot contain a barrier. It is split: its condition is saved, and the parts before and after the
 barrier are each guarded by it.
@@ -21,6 +21,7 @@ from tile_core.compat.types import Stmt
 from tile_core.errors import Where
 from tile_core.errors.ops import DivergentBarrier, NotWaitedFor
 from tile_core.ir import calls, nodes
+from tile_core.ir.visit import annotation
 from tile_core.records import dataclass
 from tile_core.simt.barriers.branch_splitting import BarrierWriter
 from tile_core.simt.barriers.disjointness import Owners
@@ -312,12 +313,13 @@ class _Flow:
             out, left, again = self.body(p, state | carried)
             ends = [out, *(s for _, s in again)]
             new = _past(frozenset().union(*ends), p, bounds)
+            after = frozenset(a for a in new if a.shared) if annotation(p.stmt, nodes.BLOCKS) else new
             if self.count != count:
                 carried = _NOTHING
-            elif new <= carried:
+            elif after <= carried:
                 return frozenset().union(new, *(_past(s, p, bounds) for s in left))
             else:
-                carried |= new
+                carried |= after
 
     def body(self, p: ProgramPoint, state: State) -> tuple[State, list[State], list[tuple[ProgramPoint, State]]]:
         self.left.append([])

@@ -283,7 +283,8 @@ class WorkersWriter(LoopWriter):
 
     def over_tiles(self, turn: Var, parts: Sequence[Stmt]) -> Stmt:
         """Return a loop over the tiles of a worker."""
-        return nodes.for_loop(turn, self.turns(), nodes.seq(parts), "serial", span=self.loop.span)
+        notes = {nodes.BLOCKS: 1}
+        return nodes.for_loop(turn, self.turns(), nodes.seq(parts), "serial", annotations=notes, span=self.loop.span)
 
     def turns(self) -> Expr:
         """Return how many tiles a worker has."""
