@@ -14,6 +14,7 @@ from tile_core.ops.base import COMPLETES, OpCall, is_op
 from tile_core.passes.spine import Pass, Spine
 from tile_core.simt.notes import BLOCK
 from tile_core.simt.pipelining.lasting import sums_of
+from tile_core.simt.pipelining.operands import Operand
 from tile_core.simt.pipelining.overlap import TURN, Candidates
 from tile_core.simt.roles import block_in
 from tile_core.simt.spine import SimtHooks, simt_spine
@@ -26,6 +27,7 @@ from tile_cuda.elected import elect_issuers
 from tile_cuda.explicit_copies import begin_explicit_copies
 from tile_cuda.kernel_cost import tell_slow
 from tile_cuda.matrix_stores import store_matrices
+from tile_cuda.metadata_rows import permute_metadata
 from tile_cuda.multicast import choose_cluster, explain_pairs
 from tile_cuda.operand_rows import tell_readable_rows
 from tile_cuda.ops.contiguous import can_copy_bytes
@@ -34,6 +36,7 @@ from tile_cuda.ops.copy_bulk import Blocks, can_copy_bulk
 from tile_cuda.ops.gemm_sp_wgmma import WarpgroupGemmSp
 from tile_cuda.ops.gemm_tensor import FORCED, asks
 from tile_cuda.ops.gemm_wgmma import WarpgroupGemm
+from tile_cuda.ops.metadata_ahead import loads_ahead
 from tile_cuda.ops.registers import check_registers
 from tile_cuda.ops.tensor_plan import TensorPlan
 from tile_cuda.ops.tensor_products import variant_of
@@ -90,6 +93,14 @@ def can_last(call: OpCall, ctx: Context, threads: int) -> bool:
     return isinstance(variant.accepts(_given(call, threads), ctx), Accept)
 
 
+def reads_in_place(operand: Operand, threads: int, ctx: Context, aligned: Aligned) -> bool:
+    """Whether threads read an operand that a loop copies as well themselves: metadata of products of warpgroups."""
+    call = operand.call
+    if call.name != "gemm_sp" or operand.position != 1 or not ctx.capabilities.fact(WGMMA):
+        return False
+    return can_last(call, ctx, threads) and loads_ahead(_given(call, threads), operand, aligned)
+
+
 def _given(call: OpCall, threads: int) -> SimtCall:
     """Return a product as a variant is asked about it."""
     block = Block((threads, 1, 1), nodes.fresh("tid"))
@@ -109,6 +120,7 @@ def _results(plan: Plan, ctx: Context) -> Plan:
     sums = [call.args[sums_of(call)].buffer for call in products]
     readers = [WarpgroupPlan.of(call, call.name == "gemm_sp") for call in products]
     plan = tell_readable_rows(choose_order(plan, ctx, sums), [reader for reader in readers if reader is not None])
+    plan = permute_metadata(plan, products)
     # Blocks that stay have little room for a tile of results: their slots are never free.
     plan = stage_results(plan, ctx, sums, stays=bool(sums) and may_share(plan, ctx))
     plan = store_matrices(plan, ctx, sums)
@@ -173,8 +185,9 @@ def pipeline(target: Target, spine: Spine) -> Spine:
     """Return the passes for a target."""
     conversions = FP8 if target.capabilities.fact(FP8_MMA) else PLAIN
     hooks = SimtHooks(
-        can_copy=can_copy, can_last=can_last, can_overlap=can_overlap, share=choose_workers, cluster=choose_cluster
-    )
+        can_copy=can_copy, can_last=can_last, can_overlap=can_overlap, share=choose_workers, cluster=choose_cluster,
+        reads_in_place=reads_in_place,
+    )  # fmt: skip
     passes = simt_spine(spine, hooks)
     why = "after roles, whose first statement it is"
     passes = passes.after(

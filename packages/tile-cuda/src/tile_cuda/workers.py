@@ -63,7 +63,9 @@ def choose_workers(shape: Shape, ctx: Context) -> Workers | Reject:
         return Reject("its other tiles do not fit beside the slots, which are never free")
     if ctx.capabilities.fact(TCGEN05):
         return _with_issuer(shape, shape.tiles, size, ctx)
-    moves = PROMOTE in shape.product.attrs and shape.threads > WARPGROUP and ctx.options.max_registers is None
+    direct = shape.product.name == "gemm_sp" and shape.product.args[1].scope == "global"
+    moves = (direct or PROMOTE in shape.product.attrs) and shape.threads > WARPGROUP
+    moves = moves and ctx.options.max_registers is None
     threads = shape.threads + (WARPGROUP if moves else WARP)
     at_a_time = max(1, min(ctx.capabilities.shared_bytes // size, _REGISTERS // (threads * 168), 2048 // threads))
     blocks = option if isinstance(option, int) else MULTIPROCESSORS * at_a_time
@@ -73,9 +75,9 @@ def choose_workers(shape: Shape, ctx: Context) -> Workers | Reject:
         return Reject("with promoted sums it was not measured")
     if option == "auto" and shape.stages not in _STAGES:
         return Reject(f"with {shape.stages} stages it was not faster")
-    # Metadata is read by each thread; descriptors are what instructions of a whole warp read.
-    arrivals = "warp" if shape.product.name == "gemm" else "thread"
-    # Partial sums take the registers that threads more would have; these then give theirs away.
+    # Metadata in slots is read by each thread; descriptors are what instructions of a whole warp read.
+    arrivals = "warp" if direct or shape.product.name == "gemm" else "thread"
+    # Partial sums and metadata take the registers that threads more would have; these then give theirs away.
     registers = (COPIER_REGISTERS, USER_REGISTERS) if moves else None
     beside, held = threads - shape.threads, 0 if isinstance(option, int) else at_a_time
     return Workers(min(blocks, shape.tiles), beside, arrivals, WARP, registers, at_a_time=held)

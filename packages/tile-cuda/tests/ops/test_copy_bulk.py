@@ -22,7 +22,7 @@ from tile_core.simt.memory.launch_assumptions import assume
 from tile_core.simt.pipelining.plan import ASKED_LAYOUT, LAYOUT
 from tile_core.simt.variant import SimtCall
 from tile_core.target import Capabilities
-from tile_cuda.ops.boxes import READABLE_ROWS, SWIZZLE, Panel
+from tile_cuda.ops.boxes import ACROSS, READABLE_ROWS, SWIZZLE, Panel
 from tile_cuda.ops.copy_bulk import BulkCopy, can_copy_bulk
 
 pytestmark = pytest.mark.sweep(3)
@@ -99,6 +99,14 @@ RULES = {
     "panels inside of a pattern": ({"tile": (12, 128), "attrs": {ASKED_LAYOUT: swizzled((12, 128), 64)}},
                                    "no box has the layout of S",
                                    {"tile": (16, 128), "attrs": {ASKED_LAYOUT: swizzled((16, 128), 64)}}),
+    "boxes of few rows inside of a pattern": (
+        {"tile": (4, 128), "attrs": {ASKED_LAYOUT: swizzled((4, 128), 128)}}, "no box has the layout of S",
+        {"tile": (4, 128), "attrs": {ASKED_LAYOUT: swizzled((4, 128), 128), ACROSS: 1}},
+    ),
+    "fewer rows than a pattern has": (
+        {"tile": (4, 64), "attrs": {ASKED_LAYOUT: swizzled((4, 64), 128), ACROSS: 1}}, "no box has the layout of S",
+        {"tile": (4, 64), "attrs": {ASKED_LAYOUT: swizzled((4, 64), 64), ACROSS: 1}},
+    ),
     "prime extents beyond 256": ({"shape": (257, 512), "tile": (257, 64)}, "up to 256 elements",
                                  {"shape": (256, 512), "tile": (256, 64)}),
     "columns first": (asked(column_major((16, 64))), "no box has the layout of S", asked(row_major((16, 64)))),

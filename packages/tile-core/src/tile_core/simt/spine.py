@@ -64,7 +64,7 @@ from tile_core.simt.notes import (
 )
 from tile_core.simt.ops.reducer import may_be_partial
 from tile_core.simt.pipelining.clusters import ChosenCluster, Clustering, Shared
-from tile_core.simt.pipelining.operands import read_operands_in_place
+from tile_core.simt.pipelining.operands import Operand, read_operands_in_place
 from tile_core.simt.pipelining.plan import ASKED_LAYOUT, COMPLETION, PLACE
 from tile_core.simt.pipelining.register_sets import use_in_turns
 from tile_core.simt.pipelining.software_pipeline import plan_pipeline
@@ -104,8 +104,8 @@ class SimtHooks:
         and the call's attribute ``ASKED_LAYOUT`` what the user asked for. By default all can, and complete in place: an
         iteration begins its loads before it computes, and needs one barrier, not two.
     reads_in_place
-        Whether a product (an ``OpCall``) of a block of so many threads reads an operand, by its position, as well from
-        global memory: then a pipelined loop does not copy it. By default none does.
+        Whether a product of a block of so many threads reads an ``Operand`` of ``pipelining/operands.py`` as well from
+        global memory, given what a launch promises: then a pipelined loop does not copy it. By default none does.
     can_last
         Whether a product (an ``OpCall``) of so many threads has instructions that last until they are waited for, by
         the op ``wait_uses`` of ``pipelining/lasting.py``, for which the target then has a variant. By default none has.
@@ -121,7 +121,7 @@ class SimtHooks:
     """
 
     can_copy: Callable[[Any, Context, Aligned], Accept | Reject] = lambda call, ctx, aligned: _IN_PLACE
-    reads_in_place: Callable[[Any, int, int], bool] | None = None
+    reads_in_place: Callable[[Operand, int, Context, Aligned], bool] | None = None
     can_last: Callable[[Any, Context, int], bool] = lambda call, ctx, threads: False
     can_overlap: Callable[[Any, Context], Accept | Reject] = lambda candidates, ctx: Accept()
     share: Callable[..., Workers | Reject] | None = None
@@ -195,7 +195,7 @@ def _pipeline(hooks: SimtHooks) -> Callable[[Plan, Context], Plan]:
         kept = annotated | frozenset(map(str, safe_values or ()))
         body, reads = plan.body, hooks.reads_in_place
         if reads is not None:
-            body = read_operands_in_place(body, lambda call, at: reads(call, at, threads), kept)
+            body = read_operands_in_place(body, lambda operand: reads(operand, threads, ctx, aligned), kept)
         sharing = None
         if hooks.share is not None and cluster_of(plan.program.attrs) == (1, 1, 1) and not uses_threads(body):
             share = functools.partial(hooks.share, ctx=ctx)

@@ -7,7 +7,7 @@ from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
 from tile_core.analysis.analyzer import Analyzer
-from tile_core.compat.types import BufferVar, Expr, Stmt
+from tile_core.compat.types import BufferVar, Expr, Stmt, Var
 from tile_core.ir import nodes
 from tile_core.layout.fragment import FragmentLayout
 from tile_core.lowering.variant import Variant
@@ -62,6 +62,38 @@ class Block:
 
 
 @dataclass(frozen=True)
+class Ahead:
+    """How registers in flight are filled that one load fills for several iterations of a loop.
+
+    Statements name the loop's variable. They bind what else they need, since those of ``load`` also stand before it.
+
+    Attributes
+    ----------
+    turns
+        Iterations that one load is for, at least two; ``turn`` is the variable of an iteration's number among them,
+        which the statement binds to 0: where nothing is loaded ahead.
+    load
+        Loads for the iterations from this one on, of memory that the program does not write.
+    fill
+        Fills the registers of all of them but the last one from what was loaded, which may then be loaded anew.
+    last
+        Fills those of the last one, which the iteration before may still read, from what ``fill`` has kept.
+    alone
+        Fills the registers of the first turn for one iteration, without a load.
+    arrays
+        Registers that ``load`` and ``fill`` write besides.
+    """
+
+    turns: int
+    turn: Var
+    load: Stmt
+    fill: Stmt
+    last: Stmt
+    alone: Stmt
+    arrays: tuple[BufferVar, ...] = ()
+
+
+@dataclass(frozen=True)
 class InFlight:
     """Registers that instructions read until they are waited for by another statement.
 
@@ -74,11 +106,15 @@ class InFlight:
     beyond
         Whether that wait is one of the next iteration, or stands behind the loop; otherwise it stands in the same list
         of statements.
+    ahead
+        How one load fills them for several iterations; ``reads`` then are those of an iteration's turn. By default each
+        iteration fills them itself.
     """
 
     reads: tuple[Stmt, ...]
     first: Expr
     beyond: bool = True
+    ahead: Ahead | None = None
 
 
 @dataclass

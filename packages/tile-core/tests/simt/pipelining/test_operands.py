@@ -17,7 +17,7 @@ from tile_core.testing.machine import Machine
 from ..whole import context
 
 
-def planned(program, reads=lambda call, position: True, kept=()):
+def planned(program, reads=lambda operand: True, kept=()):
     """Return the plan before operands are looked at, and after."""
     spine = simt_spine(SPINE, SimtHooks())
     before = Plan.of(program, ())
@@ -76,7 +76,7 @@ def product(M=11, N=10, K=13, trans=(False, False), twice=False, dtype="float32"
 @pytest.mark.parametrize("trans", [(False, False), (False, True), (True, False), (True, True)])
 @pytest.mark.parametrize("only", [None, 0, 1])
 def test_numbers_are_the_same(trans, twice, only):
-    before, after = planned(product(trans=trans, twice=twice), lambda call, at: only in (None, at))
+    before, after = planned(product(trans=trans, twice=twice), lambda operand: only in (None, operand.position))
     want = {"A", "B"} if only is None else {"AB"[only]}
     assert in_place(after) == want
     shared = {str(a.buffer.name) for a in collect(after.body, tirx.AllocBuffer) if nodes.scope_of(a.buffer) == "shared"}
@@ -100,12 +100,12 @@ def test_tiles_that_are_more_than_an_operand_are_copied(how, left):
 def test_the_target_is_asked():
     asked = []
 
-    def reads(call, position):
-        asked.append((call.name, position))
+    def reads(operand):
+        asked.append((operand.call.name, operand.position, str(operand.source.name)))
         return False
 
     before, after = planned(product(), reads)
-    assert asked == [("gemm", 0), ("gemm", 1)]
+    assert asked == [("gemm", 0, "A"), ("gemm", 1, "B")]
     assert after.body.same_as(before.body)
 
 
@@ -143,7 +143,7 @@ def test_one_tile_on_both_sides():
     assert not [a for a in collect(after.body, tirx.AllocBuffer) if nodes.scope_of(a.buffer) == "shared"]
     for one, other in zip(run(before, 3), run(after, 3), strict=True):
         np.testing.assert_array_equal(one, other)
-    assert in_place(planned(main, lambda call, at: at == 0)[1]) == set()
+    assert in_place(planned(main, lambda operand: operand.position == 0)[1]) == set()
 
 
 @pytest.mark.parametrize("name", ["A", "a"])

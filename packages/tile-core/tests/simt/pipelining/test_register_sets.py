@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from tile_core.analysis.analyzer import Analyzer
@@ -10,7 +12,7 @@ from tile_core.ir import nodes
 from tile_core.ir.calls import address, execute
 from tile_core.ir.visit import collect, substitute
 from tile_core.simt.pipelining.register_sets import retired, use_in_turns
-from tile_core.simt.variant import InFlight
+from tile_core.simt.variant import Ahead, InFlight
 
 FIRST = 99
 
@@ -134,3 +136,115 @@ def _Plain(body):
             return execute("read", []) if nodes.is_tile_call(s.value, "retired") else s
 
     return Read().stmt(body)
+
+
+# Registers that one load fills for several iterations
+
+TURNS = 4
+
+
+def ahead(extent, begin=0, beyond=True, turns=TURNS, name="k"):
+    """A loop whose products read a register each, filled from what was loaded for ``turns`` of them."""
+    k, turn = nodes.fresh(name), nodes.fresh("turn")
+    arrays = [nodes.alloc([turns], "int32", n, "local") for n in ("held", "loaded", "turned")]
+    ((held, new), (loaded, _), (turned, _)) = arrays
+    taken = [nodes.store(turned, nodes.load(loaded, [i]), [i]) for i in range(turns)]
+    filled = [nodes.store(held, nodes.load(turned, [i]), [i]) for i in range(turns)]
+    made = Ahead(
+        turns, turn, load=nodes.seq([nodes.store(loaded, k + i, [i]) for i in range(turns)]),
+        fill=nodes.seq([*taken, *(filled[:-1] if beyond else filled)]),
+        last=nodes.seq(filled[-1:] if beyond else []),
+        alone=nodes.store(held, k, [0]), arrays=(loaded, turned),
+    )  # fmt: skip
+    issue = execute("issue", [address(held, [turn])])
+    waits = [retired(1)] if beyond else [retired(0)]
+    body = nodes.for_loop(k, extent, nodes.seq([tirx.Bind(turn, nodes.int_const(0)), new, issue, *waits]), start=begin)
+    reads = (execute("read", [address(held, [turn])]),)
+    whole = nodes.seq([body, retired(0)]) if beyond else body
+    return whole, {held: InFlight(reads, nodes.int_const(FIRST), beyond, made)}
+
+
+def values_of(body, env=None):
+    """Return what products read, in order; no register is written while a product may read it."""
+    memory, busy, read = {}, set(), []
+
+    def number(e, env):
+        loads = {
+            x: nodes.int_const(memory[str(x.source.name), number(x.indices[0], env)]) for x in collect(e, ir.TensorLoad)
+        }
+        if loads:
+            (only,) = loads.values()
+            return int(nodes.as_int(only))
+        return int(nodes.as_int(Analyzer().simplify(substitute(e, {v: nodes.int_const(x) for v, x in env.items()}))))
+
+    def run(s, env):
+        if isinstance(s, tirx.SeqStmt):
+            for x in s.seq:
+                run(x, env)
+        elif isinstance(s, tirx.For):
+            for x in range(number(s.min, env), number(s.min, env) + number(s.extent, env)):
+                run(s.body, env | {s.loop_var: x})
+        elif isinstance(s, tirx.IfThenElse):
+            if number(tirx.Select(s.condition, nodes.int_const(1), nodes.int_const(0)), env):
+                run(s.then_case, env)
+        elif isinstance(s, tirx.Bind):
+            env[s.var] = number(s.value, env)
+        elif isinstance(s, tirx.BufferStore):
+            place = str(s.buffer.name), number(s.indices[0], env)
+            assert place not in busy, f"{place} is in flight"
+            memory[place] = number(s.value, env)
+        elif isinstance(s, tirx.Evaluate):
+            (load,) = collect(s.value, ir.TensorLoad)
+            place = str(load.source.name), number(load.indices[0], env)
+            if str(s.value.attrs["name"]) == "issue":
+                busy.add(place)
+                read.append(memory[place])
+            else:
+                assert place in memory, "nobody has filled it"
+                busy.discard(place)
+
+    run(body, dict(env or {}))
+    assert not busy
+    return read
+
+
+@pytest.mark.parametrize("beyond", [True, False], ids=["beyond", "ended"])
+@pytest.mark.parametrize("begin", [0, 3])
+@pytest.mark.parametrize("trips", [0, 1, 2, 3, 4, 5, 7, 8, 13])
+@pytest.mark.parametrize("turns", [2, 4, 8])
+def test_one_load_fills_registers_of_several_iterations(turns, trips, begin, beyond):
+    body, in_flight = ahead(trips, begin, beyond, turns)
+    assert values_of(use_in_turns(body, in_flight)) == [begin + i for i in range(trips)]
+
+
+@pytest.mark.parametrize("trips", range(10))
+def test_one_load_fills_registers_of_any_number_of_iterations(trips):
+    n = nodes.fresh("n")
+    body, in_flight = ahead(n, 2)
+    assert values_of(use_in_turns(body, in_flight), {n: trips}) == [2 + i for i in range(trips)]
+
+
+def test_what_an_iteration_may_leave_out_is_not_loaded_ahead():
+    body, in_flight = ahead(5)
+    loop = body.seq[0]
+    odd = tirx.EQ(tirx.floormod(loop.loop_var, nodes.int_const(2)), nodes.int_const(1))
+    some = nodes.for_loop(loop.loop_var, 5, tirx.IfThenElse(odd, loop.body, None))
+    assert values_of(use_in_turns(nodes.seq([some, retired(0)]), in_flight)) == [1, 3]
+
+
+def test_without_a_loop_around_it_an_iteration_fills_its_registers_itself():
+    body, in_flight = ahead(5)
+    loop = body.seq[0]
+    alone = substitute(loop.body, {loop.loop_var: nodes.int_const(7)})
+    (held,) = in_flight
+    made = in_flight[held]
+    there = replace(made, ahead=replace(made.ahead, alone=nodes.store(held, nodes.int_const(7), [0])))
+    assert values_of(use_in_turns(nodes.seq([alone, retired(0)]), {held: there})) == [7]
+
+
+def test_the_next_load_stands_before_the_products_it_is_not_for():
+    body, in_flight = ahead(8)
+    inner = use_in_turns(body, in_flight)
+    (loop,) = collect(inner, tirx.For)
+    stores = [str(s.buffer.name) for s in collect(loop.body, tirx.BufferStore)]
+    assert stores == ["turned"] * TURNS + ["held"] * (TURNS - 1) + ["loaded"] * TURNS + ["held"]

@@ -38,6 +38,8 @@ SWIZZLE = "bulk_swizzle"
 #: Attribute of a call with tiles that products read: by operand, the sum of all row lengths (powers of two, in bytes)
 #: that these can read; 0 for other operands.
 READABLE_ROWS = "readable_rows"
+#: Attribute of a copy whose tile is read across rows: boxes may begin within the pattern of their swizzle.
+ACROSS = "bulk_across"
 #: Attribute of a copy or an update whose tile is one that the first index of its buffer names: how many there are.
 SLOT = "bulk_slot"
 #: Attribute of a copy or an update that is not made of boxes: why.
@@ -81,6 +83,8 @@ class Panel:
         Bytes of a row over which chunks are permuted; 0 for whole rows in plain order.
     shares
         What the number of boxes is a multiple of.
+    across
+        Whether boxes may begin within the pattern of the swizzle, as those of fewer than 8 rows of 128 bytes do.
     """
 
     extents: tuple[int, ...]
@@ -88,6 +92,7 @@ class Panel:
     size: int
     swizzle: int
     shares: int = 1
+    across: bool = False
     box: tuple[int, ...] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -141,8 +146,8 @@ class Panel:
             and row % CHUNK == 0
             and whole % self.align == 0
             and (self.swizzle > 0 or len(counts) - 1 not in cut or self.rows == 1)
-            # The first chunk of a box is where the pattern permutes none.
-            and (not cut or prod(self.box) * self.size % self.align == 0)
+            # The first chunk of a box is where the pattern permutes none, or at a line of its own.
+            and (not cut or prod(self.box) * self.size % (LINE if self.across else self.align) == 0)
             and prod(counts) <= _BOXES
             and prod(counts) % self.shares == 0
             and all(n % b == 0 for n, b in zip(self.extents, self.box, strict=True))
@@ -156,9 +161,15 @@ class Panel:
         yield from found
 
     def place(self, corner: tuple[int, ...]) -> list[int]:
-        """Return the indices of a corner in shared memory."""
+        """Return the indices in shared memory of the element that lies where the box of a corner begins."""
         kept = [i for i, n in zip(corner, self.extents, strict=True) if n != 1]
-        return kept or [0]
+        if not self.swizzle:
+            return kept or [0]
+        row, columns = 0, self.swizzle // self.size
+        for i, n in zip(corner[:-1], self.extents, strict=False):
+            row = row * n + i
+        line = (corner[-1] // columns * self.rows + row) * self.swizzle // LINE
+        return [*kept[:-1], kept[-1] + line % (self.swizzle // CHUNK) * (CHUNK // self.size)]
 
 
 def readable_rows(call: OpCall, tile: View) -> int:
@@ -182,7 +193,7 @@ def row_lengths(call: OpCall, tile: View) -> tuple[int, ...]:
 
 def panels(
     extents: Sequence[int], shape: Sequence[int], dtype: str, asked: LayoutMap | None, rows: Sequence[int],
-    shares: int = 1,
+    shares: int = 1, across: bool = False,
 ) -> Iterator[Panel]:  # fmt: skip
     """Yield the ways to cut a tile that are legal and give the layout that was asked for, the best first.
 
@@ -194,12 +205,14 @@ def panels(
         The bytes that rows may have, the best first: see ``row_lengths``.
     shares
         What the number of boxes is a multiple of.
+    across
+        Whether boxes may begin within the pattern of their swizzle.
     """
     size = DTYPES[dtype].bits // 8
     for swizzle in rows:
         if swizzle and (extents[-1] * size % swizzle or prod(shape) == shape[-1]):
             continue
-        panel = Panel(tuple(extents), tuple(shape), size, swizzle, shares)
+        panel = Panel(tuple(extents), tuple(shape), size, swizzle, shares, across)
         if panel.is_legal and (asked is None or same_layout(asked, panel.layout)):
             yield panel
 

@@ -24,6 +24,7 @@ from tile_core.simt.pipelining.plan import ALIGN, ASKED_LAYOUT, COMPLETION, LAYO
 from tile_core.simt.pipelining.writers import ASYNC
 from tile_core.simt.variant import SimtCall, SimtVariant
 from tile_cuda.ops.boxes import (
+    ACROSS,
     BULK,
     REASON,
     SLOT,
@@ -72,7 +73,7 @@ def can_copy_bulk(call: OpCall, ctx: Context, aligned: Aligned) -> Accept | Reje
     shape = dst.extents[1:] if call.attrs.get(SLOT) else dst.extents
     blocks = Blocks.of(call)
     rows = row_lengths(call, dst)
-    chosen = next(panels(src.extents, shape, src.dtype, asked, rows, blocks.shares), None)
+    chosen = next(panels(src.extents, shape, src.dtype, asked, rows, blocks.shares, ACROSS in call.attrs), None)
     if chosen is None:
         return Reject(unpaneled(src, dst, asked, rows) + (f", in {blocks.shares} shares" if blocks.shares > 1 else ""))
     facts = {COMPLETION: TRANSACTIONS, LAYOUT: chosen.layout, ALIGN: chosen.align, SWIZZLE: chosen.swizzle}
@@ -109,7 +110,8 @@ class BulkCopy(SimtVariant):
         if BYTES in call.attrs:
             return self.bytes(call, src, dst, barrier)
         size, blocks = DTYPES[src.dtype].bits // 8, Blocks.of(call)
-        panel = Panel(tuple(src.extents), tuple(dst.extents), size, int(call.attrs[SWIZZLE]), blocks.shares)
+        swizzle, across = int(call.attrs[SWIZZLE]), ACROSS in call.attrs
+        panel = Panel(tuple(src.extents), tuple(dst.extents), size, swizzle, blocks.shares, across)
         if call.block.count != 1:
             detail = f"{call.block.count} threads issue one bulk copy"
             raise InternalError(stage="bulk copy", detail=detail)

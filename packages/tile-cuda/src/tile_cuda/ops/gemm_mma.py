@@ -37,7 +37,8 @@ class MmaVariant(MatrixVariant):
     def __init__(self, fp8: bool) -> None:
         self.fp8 = fp8
         scopes = dict.fromkeys("ABC", HELD)
-        self.legality = matrix_legality(table(fp8, self.sparse), scopes | ({"E": ("shared",)} if self.sparse else {}))
+        metadata = {"E": ("shared", "global")} if self.sparse else {}
+        self.legality = matrix_legality(table(fp8, self.sparse), scopes | metadata)
 
     def refuses(self, call: SimtCall) -> str:
         """Reject operands that the instruction would round."""

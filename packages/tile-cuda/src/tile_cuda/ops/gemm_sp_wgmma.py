@@ -9,19 +9,21 @@ from __future__ import annotations
 
 from typing import Any
 
+from tile_core.compat.tvm import tirx
 from tile_core.compat.types import BufferVar, Expr, Stmt
 from tile_core.ir import nodes
 from tile_core.ir.calls import address
 from tile_core.ops.gemm_sp import EMPTY, increasing
-from tile_core.simt.pipelining.lasting import ENDED
+from tile_core.simt.pipelining.lasting import ENDED, LASTS
 from tile_core.simt.variant import InFlight, SimtCall
 from tile_cuda.ops.gemm_wgmma import WarpgroupProduct, WarpgroupVariant, read
 from tile_cuda.ops.metadata import MmaMetadata
+from tile_cuda.ops.metadata_ahead import MetadataAhead
 from tile_cuda.ops.warpgroup_plan import WarpgroupPlan
 
 
 class WarpgroupGemmSp(WarpgroupVariant):
-    """Tiles of whole instructions; the metadata is in shared memory, in elements of any width and in any layout."""
+    """Tiles of whole instructions; the metadata is in shared memory, in elements of any width and layout, or global."""
 
     name = "cuda.wgmma.sp"
     op = "gemm_sp"
@@ -42,15 +44,33 @@ class SparseProduct(WarpgroupProduct):
         self.shared_by = 1 if plan.family.bits == 8 else 2
         self.groups = -(-(plan.problem.k // plan.step) // self.shared_by)
         self.held: Any = None
+        #: How metadata is loaded ahead that is in global memory.
+        self.ahead = None if call.args[1].scope == "shared" else MetadataAhead(plan, call)
 
     def before(self) -> list[Stmt]:
         """Return the statements that read all metadata: by group along K, then by row of tiles."""
+        if self.ahead is not None:
+            return self._before(self.ahead)
+        count = self.groups * self.plan.split.atoms_m
+        self.held, new = nodes.alloc([count], "uint32", "metadata", "local")
+        return [new, *self._read()]
+
+    def _before(self, ahead: MetadataAhead) -> list[Stmt]:
+        """Return the allocation of registers that are filled ahead."""
+        self.held = ahead.held
+        beyond = LASTS in self.call.attrs and ENDED not in self.call.attrs
+        made = ahead.ahead(nodes.seq(self._read()), not beyond)
+        reads = tuple(self.after()) if LASTS in self.call.attrs else ()
+        found = InFlight(reads, nodes.const(EMPTY, "uint32"), beyond, made)
+        self.call.places.in_flight[self.held] = found
+        return [tirx.Bind(ahead.turn, nodes.int_const(0)), tirx.AllocBuffer(self.held)]
+
+    def _read(self) -> list[Stmt]:
+        """Return the statements that read metadata element by element, into the registers of the first turn."""
         view = self.call.args[1]
         turned, layout = bool(self.call.attrs["transpose_E"]), self.call.places.layouts.get(view.buffer)
         read = MmaMetadata(self.plan, view, turned, self.lane, self.rows, self.call.ranges, layout)
-        count = self.groups * self.plan.split.atoms_m
-        self.held, new = nodes.alloc([count], "uint32", "metadata", "local")
-        found = [new]
+        found = []
         for group in range(self.groups):
             for i in range(self.plan.split.atoms_m):
                 at = [group * self.plan.split.atoms_m + i]
@@ -60,12 +80,14 @@ class SparseProduct(WarpgroupProduct):
 
     def after(self) -> list[Stmt]:
         """Return the statements that read the registers of the metadata after the wait."""
-        return read(self.held, self.groups * self.plan.split.atoms_m)
+        first = nodes.int_const(0) if self.ahead is None else self.ahead.place(0, 0, self.ahead.turn)
+        return read(self.held, self.groups * self.plan.split.atoms_m, first=first)
 
     def outlast(self) -> None:
         """Say that the registers of metadata are read until the wait."""
-        found = InFlight(tuple(self.after()), nodes.const(EMPTY, "uint32"), beyond=ENDED not in self.call.attrs)
-        self.call.places.in_flight[self.held] = found
+        if self.ahead is None:
+            found = InFlight(tuple(self.after()), nodes.const(EMPTY, "uint32"), beyond=ENDED not in self.call.attrs)
+            self.call.places.in_flight[self.held] = found
 
     def function(self, columns: int, step: int) -> str:
         """Return the function of an instruction."""
@@ -73,8 +95,11 @@ class SparseProduct(WarpgroupProduct):
 
     def metadata(self, step: int, i: int) -> list[Expr]:
         """Return the metadata of an instruction for a row of tiles."""
-        return [address(self.held, [step // self.shared_by * self.plan.split.atoms_m + i])]
+        group = step // self.shared_by
+        if self.ahead is not None:
+            return [address(self.held, [self.ahead.place(group, i, self.ahead.turn)])]
+        return [address(self.held, [group * self.plan.split.atoms_m + i])]
 
     def kept(self) -> list[tuple[BufferVar, int]]:
         """Return the registers of metadata."""
-        return [(self.held, self.groups * self.plan.split.atoms_m)]
+        return [(self.held, nodes.shape_of(self.held)[0])]

@@ -42,7 +42,7 @@ class WarpgroupVariant(MatrixVariant):
 
     def __init__(self) -> None:
         scopes = {"A": HELD, "B": ("shared",), "C": HELD}
-        legality = matrix_legality(table(self.sparse), scopes | ({"E": ("shared",)} if self.sparse else {}))
+        legality = matrix_legality(table(self.sparse), scopes | ({"E": ("shared", "global")} if self.sparse else {}))
         self.legality = type(legality)(legality.operands, legality.dtypes, legality.atoms, scopes=legality.scopes)
 
     def accepts(self, call: SimtCall, ctx: Context) -> Accept | Reject:
@@ -312,10 +312,13 @@ def keep(buffer: BufferVar, count: int) -> list[Stmt]:
     ]
 
 
-def read(buffer: BufferVar, count: int, name: Callable[[int], str] = read_name) -> list[Stmt]:
+def read(
+    buffer: BufferVar, count: int, name: Callable[[int], str] = read_name, first: Expr | None = None
+) -> list[Stmt]:
     """Return statements that read registers: until there the compiler keeps what instructions in flight read."""
     places = range(0, count, MOST_READ)
-    return [execute(name(min(MOST_READ, count - at)), [address(buffer, [at])]) for at in places]
+    begin = nodes.int_const(0) if first is None else first
+    return [execute(name(min(MOST_READ, count - at)), [address(buffer, [begin + at])]) for at in places]
 
 
 def _place(group: Any, rows: int, columns: int) -> tuple[Expr, Expr]:

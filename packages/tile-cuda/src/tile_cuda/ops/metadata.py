@@ -161,7 +161,9 @@ class MmaMetadata:
     def _in_matrices(self, turned: bool) -> bool:
         """Whether ``ldmatrix`` can read the tile, with rows along K or not: in memory as it is, and all in the tile."""
         view = self.view
-        if self.turned != turned or self.width != 16 or self.plan.problem.m % (8 if turned else 1):
+        if view.scope != "shared" or self.turned != turned or self.width != 16:
+            return False
+        if self.plan.problem.m % (8 if turned else 1):
             return False
         runs_of_8 = contiguity.has_runs(self.layout, view, view.matrix_dims()[1], 8, self.ranges)
         return runs_of_8 and not contiguity.conditions(view, self.ranges)
@@ -209,7 +211,7 @@ class MmaMetadata:
     def _whole_register(self, i: Expr, group: int) -> Stmt | None:
         """Return the read of a register in one access; ``None`` if its elements are not contiguous."""
         view, count = self.view, 32 // self.width
-        if not self.wide or self.turned or (group + 1) * self.elements > self.columns:
+        if view.scope != "shared" or not self.wide or self.turned or (group + 1) * self.elements > self.columns:
             return None
         if not contiguity.has_runs(self.layout, view, view.matrix_dims()[1], count, self.ranges):
             return None

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 from tile_core.compat.types import Stmt
 from tile_core.layout import LayoutMap
-from tile_core.ops.base import OpCall
 from tile_core.simt.ops.gemm_problem import Problem, policy_of
 from tile_core.simt.ops.products.variant import MatrixVariant, matrix_legality, register_scopes
 from tile_core.simt.ops.warp_partition import splits
@@ -16,6 +15,9 @@ from tile_metal.ops.product import SimdgroupProduct
 from tile_metal.target import SIMD
 
 if TYPE_CHECKING:
+    from tile_core.context import Context
+    from tile_core.simt.memory.alignment import Aligned
+    from tile_core.simt.pipelining.operands import Operand
     from tile_core.simt.variant import SimtCall
 
 
@@ -23,17 +25,20 @@ if TYPE_CHECKING:
 _READERS = 4
 
 
-def reads_rows(call: OpCall, position: int, threads: int) -> bool:
+def reads_rows(operand: Operand, threads: int, ctx: Context, aligned: Aligned) -> bool:
     """Whether lanes of tensor operations read an operand of a product as well from device memory.
 
     Of a row of A or B they take neighbours, and the few simdgroups beside each other find in a cache what one has read.
     Where rows run along the other axis, a lane's neighbours lie in different rows: those go through threadgroup memory.
     """
-    p = Problem.of(call)
+    position = operand.position
+    if operand.call.name != "gemm":
+        return False
+    p = Problem.of(operand.call)
     if operand_type(*p.types) is None or threads < SIMD or min(p.m, p.n) < 8:
         return False
     tiles = -(-p.m // TENSOR.m), -(-p.n // TENSOR.n)
-    split = splits(*tiles, threads // SIMD, policy_of(call, p), (TENSOR.m, TENSOR.n))[0]
+    split = splits(*tiles, threads // SIMD, policy_of(operand.call, p), (TENSOR.m, TENSOR.n))[0]
     readers, width = (split.warps_n, p.k) if position == 0 else (split.warps_m, p.n)
     return readers <= _READERS and width % TENSOR.each == 0 and not (p.turned_a, p.turned_b)[position]
 

@@ -115,7 +115,7 @@ def _reason(analysis: Analysis, loop: Stmt, call: OpCall, position: int | None, 
         return f"{sums.name} is used elsewhere in the loop"
     written = analysis.written(loop.body)
     for operand in call.args[: sums_of(call)]:
-        if operand.scope != "shared":
+        if operand.scope not in ("shared", "global"):
             return f"{operand.name} is in registers"
         if operand.buffer not in copied and analysis.root(operand.buffer) in written:
             return f"the loop writes {operand.name}, which is not copied ahead"

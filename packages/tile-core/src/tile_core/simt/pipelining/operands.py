@@ -16,10 +16,35 @@ from tile_core.compat.types import Expr, Stmt
 from tile_core.ir import nodes
 from tile_core.ir.visit import StmtRewriter, replace_for, role
 from tile_core.ops.base import OpCall, View, is_op
+from tile_core.records import dataclass
 from tile_core.simt.pipelining.dependences import Analysis, Candidate, top_level, uses
 
-Reads = Callable[[OpCall, int], bool]
-"""Whether a product reads an operand as well from global memory: the call, and the operand's position."""
+_PRODUCTS = {"gemm": 2, "gemm_sp": 3}
+"""Products, and how many operands they have."""
+
+
+@dataclass(frozen=True)
+class Operand:
+    """An operand of a product that a pipelined loop copies from global memory.
+
+    Attributes
+    ----------
+    call, position
+        The product, and the position of the operand.
+    source
+        Where it is copied from.
+    loop
+        The loop.
+    """
+
+    call: OpCall
+    position: int
+    source: View
+    loop: Stmt
+
+
+Reads = Callable[[Operand], bool]
+"""Whether a product reads an operand as well from global memory."""
 
 
 def read_operands_in_place(body: Stmt, reads: Reads, kept: Collection[str]) -> Stmt:
@@ -68,15 +93,19 @@ class _InPlace(StmtRewriter):
         if not _is_whole(dst) or len(dst.extents) != 2 or list(src.extents[-2:]) != list(dst.extents) or len(long) > 2:
             return False
         users = [s for i, s in enumerate(body) if i != candidate.position and uses(s, dst.buffer)]
-        return bool(users) and all(self.is_product(s, dst) for s in users)
+        return bool(users) and all(self.is_product(s, candidate, loop) for s in users)
 
-    def is_product(self, s: Stmt, tile: View) -> bool:
+    def is_product(self, s: Stmt, copy: Candidate, loop: Stmt) -> bool:
         """Whether a statement is a product whose operands are a tile, read as well from where it comes."""
-        if not is_op(s) or not nodes.is_tile_call(s.value, "gemm"):
+        source, tile = copy.call.args[:2]
+        call = OpCall.decode(s) if is_op(s) else None
+        if call is None or call.name not in _PRODUCTS:
             return False
-        call = OpCall.decode(s)
         found = [i for i, a in enumerate(call.args) if isinstance(a, View) and a.buffer.same_as(tile.buffer)]
-        return all(i < 2 and _is_whole(call.args[i]) and self.reads(call, i) for i in found)
+        return all(
+            i < _PRODUCTS[call.name] and _is_whole(call.args[i]) and self.reads(Operand(call, i, source, loop))
+            for i in found
+        )
 
 
 class _WithoutAllocations(StmtRewriter):

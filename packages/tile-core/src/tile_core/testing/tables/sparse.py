@@ -34,9 +34,19 @@ def units() -> list[Unit]:
         found.append(_unit(types, (128, (32, 48)[n % 2], 64), (False, n % 3 == 1, True), stages=n % 3))
     for types, blocks in ((TYPES[0], (2, 1)), (TYPES[3], (1, 2)), (TYPES[2], (2, 2))):  # which may load for each other
         found.append(_unit(types, (128, 48, 128), (False, False, True), stages=3, blocks=blocks))
+    for n, (types, tile, along) in enumerate(_ALONG):  # rows of metadata that begin at multiples of 16 bytes
+        turned = (False, n % 3 == 2, n % 4 > 0 or DTYPES[types[0]].bits == 8)
+        found.append(_unit(types, tile, turned, stages=2 + n % 3, along=along))
     return [*found, *_refusals()]
 
 
+#: Types, tiles, and extents along K that the program knows.
+_ALONG = (
+    (TYPES[0], (64, 32, 64), 640), (TYPES[0], (64, 24, 64), 1152), (TYPES[0], (128, 32, 64), 192),
+    (TYPES[1], (128, 32, 128), 896), (TYPES[2], (64, 48, 64), 512), (TYPES[1], (64, 24, 64), 320),
+    (TYPES[3], (64, 40, 128), 1152), (TYPES[7], (128, 24, 64), 640), (TYPES[3], (256, 24, 128), 384),
+    (TYPES[9], (64, 32, 256), 1280), (TYPES[4], (128, 32, 128), 640), (TYPES[4], (128, 24, 256), 512),
+)  # fmt: skip
 _TALLEST = tuple(
     types for types in TYPES
     if types[0] in ("float16", "bfloat16", "tfloat32", "int8", "float8_e4m3fn") and types[2] != "uint8"
@@ -48,8 +58,10 @@ def _factor(dtype: str, meta: str) -> int:
     return DTYPES[meta].bits // 4 * (2 if DTYPES[dtype].bits == 32 else 4)
 
 
-def _body(types: tuple[str, str, str], tile: tuple[int, int, int], turned: tuple[bool, bool, bool], stages: int) -> str:
-    """Return the statements of a block."""
+def _body(
+    types: tuple[str, str, str], tile: tuple[int, int, int], turned: tuple[bool, bool, bool], stages: int, along: str
+) -> str:
+    """Return the statements of a block; ``along`` is the extent of K."""
     (dtype, acc, meta), (m, n, bk), (ta, te, tb) = types, tile, turned
     f = _factor(dtype, meta)
     shapes = {
@@ -69,7 +81,7 @@ def _body(types: tuple[str, str, str], tile: tuple[int, int, int], turned: tuple
         B_s = T.alloc_shared({shapes["B"]}, "{dtype}")
         C_f = T.alloc_fragment(({m}, {n}), "{acc}")
         T.clear(C_f)
-        for ko in T.Pipelined(T.ceildiv(k, {bk}), num_stages={stages}):
+        for ko in T.Pipelined(T.ceildiv({along}, {bk}), num_stages={stages}):
             T.copy(A[{corner["A"]}], A_s)
             T.copy(E[{corner["E"]}], E_s)
             T.copy(B[{corner["B"]}], B_s)
@@ -80,14 +92,16 @@ def _body(types: tuple[str, str, str], tile: tuple[int, int, int], turned: tuple
 
 def _unit(
     types: tuple[str, str, str], tile: tuple[int, int, int], turned: tuple[bool, bool, bool], stages: int = 2,
-    blocks: tuple[int, int] = (1, 1),
+    blocks: tuple[int, int] = (1, 1), along: int = 0,
 ) -> Unit:  # fmt: skip
+    """Return a product; ``along`` is the extent of K, or 0 for a symbol."""
     (dtype, acc, meta), (m, n, bk), (ta, te, tb) = types, tile, turned
     f, (wide, high) = _factor(dtype, meta), blocks
     rows, columns = m * high, n * wide
+    depth: tuple[int | str, ...] = (along // 2, along // f, along) if along else ("k // 2", f"k // {f}", "k")
     whole = {
-        "A": (rows, "k // 2")[:: -1 if ta else 1], "E": (rows, f"k // {f}")[:: -1 if te else 1],
-        "B": ("k", columns)[:: -1 if tb else 1]
+        "A": (rows, depth[0])[:: -1 if ta else 1], "E": (rows, depth[1])[:: -1 if te else 1],
+        "B": (depth[2], columns)[:: -1 if tb else 1]
     }  # fmt: skip
 
     def data(rng: np.random.Generator, k: int) -> Data:
@@ -95,7 +109,7 @@ def _unit(
         kept, metadata = _compress(dense, dtype, meta)
         b = numbers(rng, (columns, k) if tb else (k, columns), dtype, -2, 2)
         return {
-            "k": k, "A": stored(kept.T if ta else kept, dtype), "B": b, "dense": dense,
+            **({} if along else {"k": k}), "A": stored(kept.T if ta else kept, dtype), "B": b, "dense": dense,
             "E": _copied(metadata.T if te else metadata, meta),
         }  # fmt: skip
 
@@ -110,14 +124,14 @@ def _unit(
         tensor("B", dtype, *whole["B"]),
         output("C", acc, rows, columns),
     ]
-    launches = {f"k{k}": lambda rng, k=k: data(rng, k) for k in (bk, 3 * bk)}
+    launches = {f"k{k}": lambda rng, k=k: data(rng, k) for k in ((along,) if along else (bk, 3 * bk))}
     marks = "".join("t" if t else "n" for t in turned)
-    name = f"{dtype}-{meta}-{m}x{n}x{bk}-{marks}"
+    name = f"{dtype}-{meta}-{m}x{n}x{bk}-{marks}{f'-{along}' if along else ''}"
     name += f"-{wide}x{high}" if wide * high > 1 else ""
     name = f"#3037-{name}" if DTYPES[dtype].bits == 8 else name
     return one(
-        "gemm_sp", name, params, _body(types, tile, turned, stages), want, launches, VALUE, symbols=("k",),  # type: ignore[arg-type]
-        grid=f"{wide}, {high}", axes="(bx, by)",
+        "gemm_sp", name, params, _body(types, tile, turned, stages, str(along or "k")), want, launches, VALUE,  # type: ignore[arg-type]
+        symbols=() if along else ("k",), grid=f"{wide}, {high}", axes="(bx, by)",
     )  # fmt: skip
 
 
