@@ -154,3 +154,30 @@ def test_chains_of_bools_compile_in_linear_time(name: str, size: int) -> None:
         x = exact(x, a > 5, a)
     np.testing.assert_array_equal(b, x)
     np.testing.assert_array_equal(c, x + a)
+
+
+@pytest.mark.parametrize(("loop", "size"), [(T.Parallel, 67), (T.unroll, 16)])
+@pytest.mark.parametrize(
+    ("divisor", "by"), [(lambda u: u + 1, 2), (lambda u: 7, 7), (lambda u: T.cast(u > 1, "int32") + 2, 2)]
+)
+def test_chains_of_quotients_compile_in_linear_time(loop: Any, size: int, divisor: Any, by: int) -> None:
+    """A floor division copies its dividend: without names for dividends 24 of them have 3**24 copies of the first."""
+
+    @T.prim_func
+    def main(A: T.Tensor((size,), "int64"), u: T.int32, B: T.Tensor((size,), "int64"), C: T.Tensor((size,), "int64")):
+        with T.Kernel(1, threads=64):
+            for i in loop(size):
+                x, y = A[i], A[i]
+                for _ in T.static_range(24):
+                    x = A[i] + x // divisor(u)
+                    y = A[i] - y % divisor(u)
+                B[i] = x
+                C[i] = y
+
+    a = np.random.default_rng(size).integers(-(2**40), 2**40, size)
+    b, c = tile.compile(main, target="cpu", out_idx=[2, 3])(a, 1)
+    x = y = a
+    for _ in range(24):
+        x, y = a + x // by, a - y % by
+    np.testing.assert_array_equal(b, x)
+    np.testing.assert_array_equal(c, y)

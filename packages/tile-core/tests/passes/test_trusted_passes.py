@@ -7,6 +7,8 @@ after it. The number of expressions grows with ``INDEX_SAMPLES``.
 from __future__ import annotations
 
 import contextlib
+import itertools
+import operator
 import os
 import random
 from collections.abc import Iterator
@@ -20,6 +22,7 @@ from tile_core.analysis.ranges import Ranges
 from tile_core.compat.tvm import ir, tirx, tvm
 from tile_core.cpu import build
 from tile_core.ir import nodes
+from tile_core.passes import wrapping
 from tile_core.passes.divisions import total_divisions
 
 from .plain import Expressions, Overflow, run, value
@@ -120,6 +123,24 @@ def test_ranges_hold_every_value(kind: str) -> None:
             names = {i: rng.randint(-3, 12), m: rng.randint(1, 9)}
             with contextlib.suppress(Overflow):
                 assert low <= value(e, {}, names) <= high, f"{e} with {names}"
+
+
+@pytest.mark.parametrize("kind", ["int8", "uint8"])
+@pytest.mark.parametrize("node", [tirx.Add, tirx.Sub, tirx.Mul])
+def test_ranges_of_arithmetic_that_wraps(node: Any, kind: str) -> None:
+    x, y = nodes.fresh("x", kind), nodes.fresh("y", kind)
+    function = {tirx.Add: operator.add, tirx.Sub: operator.sub, tirx.Mul: operator.mul}[node]
+    base = -128 if kind == "int8" else 0
+    sides = [(base, base + 2), (0, 1), (5, 9), (100, 127), (base, base + 255)]
+    for (a, b), (c, d) in itertools.product(sides, sides):
+        ranges = Ranges()
+        ranges.set(x, (a, b))
+        ranges.set(y, (c, d))
+        low, high = ranges.of(wrapping.operation(node(x, y), x, y))
+        results = [function(p, q) for p in range(a, b + 1) for q in range(c, d + 1)]
+        assert all(low <= (r - base) % 256 + base <= high for r in results)
+        if base <= min(results) and max(results) < base + 256:
+            assert (low, high) == (min(results), max(results))
 
 
 @pytest.mark.parametrize("kind", ["int32", "int64"])

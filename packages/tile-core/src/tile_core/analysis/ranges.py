@@ -77,10 +77,15 @@ class Ranges:
         return self.of(e.body)
 
     def call(self, e: Call) -> Interval:
-        """Return the range of a call: for a conditional, of both sides."""
-        if nodes.operator_name(e) == "if_then_else":
+        """Return the range of a call: for a conditional, of both sides; for arithmetic that wraps, as if it did not."""
+        name = nodes.operator_name(e)
+        if name == "if_then_else":
             return _union(self.of(e.args[1]), self.of(e.args[2]))
-        return self.calls.get(nodes.operator_name(e)) or whole(type_name(e))
+        if name.startswith(nodes.WRAPPING_PREFIX):
+            (a, b), (c, d) = map(self.of, e.args)
+            table = {"add": (a + c, b + d), "sub": (a - d, b - c), "mul": _products((a, b), (c, d))}
+            return table[name.removeprefix(nodes.WRAPPING_PREFIX)]
+        return self.calls.get(name) or whole(type_name(e))
 
     def select(self, e: Expr) -> Interval:
         """Return the range of a select; that of ``select(b == 0, x, b)`` excludes a zero ``b``."""

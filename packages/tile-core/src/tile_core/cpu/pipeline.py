@@ -55,7 +55,7 @@ def pipeline(target: Target, spine: Spine) -> Spine:
         Pass("grid", _grid, "after guards: fused coordinates are quotients that bounds analysis reads less well"),
         Pass("break", _break, "before vectors: a body without jumps may still have a vector form"),
         scalars.conversions(),
-        scalars.divisions(sized=True),
+        scalars.divisions(sized=True, copies=True),
         scalars.wrap(),
         scalars.extremes(),
         Pass("floats", _floats, "before math and vectors, which know neither bfloat16 nor the 8-bit floats"),

@@ -22,7 +22,7 @@ _QUOTIENTS = (tirx.FloorDiv, tirx.Div)
 _REMAINDERS = (tirx.FloorMod, tirx.Mod)
 
 
-def total_divisions(body: Stmt, sizes: Iterable[Var] = ()) -> Stmt:
+def total_divisions(body: Stmt, sizes: Iterable[Var] = (), copies: bool = False) -> Stmt:
     """Return the statement with divisions defined for all operands.
 
     Parameters
@@ -31,11 +31,17 @@ def total_divisions(body: Stmt, sizes: Iterable[Var] = ()) -> Stmt:
         Any statement.
     sizes
         Variables that are not negative: those of symbolic extents.
+    copies
+        Whether a later pass copies the dividends of floor divisions: those that divide several times get a name.
     """
-    return _Total(sizes).stmt(body) if collect(body, _QUOTIENTS + _REMAINDERS) else body
+    return _Total(sizes, copies).stmt(body) if collect(body, _QUOTIENTS + _REMAINDERS) else body
 
 
 class _Total(RangedRewriter):
+    def __init__(self, sizes: Iterable[Var], copies: bool) -> None:
+        super().__init__(sizes)
+        self.copies = copies
+
     def expr(self, e: Expr) -> Expr:
         if isinstance(e, (tirx.IntImm, tirx.FloatImm, tirx.Var)):
             return e
@@ -46,16 +52,19 @@ class _Total(RangedRewriter):
         kind = type_name(new)
         if not kind.startswith(("int", "uint")):
             return new
-        if isinstance(new.b, (tirx.IntImm, tirx.Broadcast)):
-            return _by_constant(new)
         (low, _), (least, most) = self.ranges.of(e.a), self.ranges.of(e.b)
+        many = self.copies and min(low, least) < 0 and len(collect(new.a, _QUOTIENTS + _REMAINDERS)) > 1
+        if isinstance(new.b, (tirx.IntImm, tirx.Broadcast)):
+            return (
+                _by_constant(new) if not many else bind(new.a, lambda a: _by_constant(type(new)(a, new.b)), "dividend")
+            )
         by_zero = least <= 0 <= most
         overflows = kind.startswith("int") and least <= -1 <= most and low == whole(kind)[0]
         if not by_zero and not overflows:
-            return new
+            return new if not many else bind(new.a, lambda a: type(new)(a, new.b), "dividend")
         made = _Division(type(new), by_zero, overflows)
         # A dividend that occurs once needs no name.
-        dividend = bind if overflows else lambda value, body, _hint: body(value)
+        dividend = bind if overflows or many else lambda value, body, _hint: body(value)
         return dividend(new.a, lambda a: bind(new.b, lambda b: made.total(a, b), "divisor"), "dividend")
 
 

@@ -34,17 +34,19 @@ def conversions(own: frozenset[tuple[str, str]] = frozenset()) -> Pass:
     return Pass("conversions", run, "while floats have their own types, whose ranges are known")
 
 
-def divisions(*, sized: bool = False) -> Pass:
+def divisions(*, sized: bool = False, copies: bool = False) -> Pass:
     """Return the pass that defines divisions for all operands.
 
     Parameters
     ----------
     sized
         Whether symbolic extents are known not to be negative.
+    copies
+        Whether a later pass copies the dividends of floor divisions.
     """
 
     def run(plan: Plan, ctx: Context) -> Plan:
-        return plan.replace(body=total_divisions(plan.body, sizes_of(plan.params) if sized else ()))
+        return plan.replace(body=total_divisions(plan.body, sizes_of(plan.params) if sized else (), copies))
 
     return Pass("divisions", run, "before passes that hide arithmetic")
 

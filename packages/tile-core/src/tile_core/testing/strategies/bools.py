@@ -57,7 +57,8 @@ def bools(draw: Draw) -> Unit:
     if not vectors and draw(st.booleans()):
         lines += [f"if {names.bool(1)}:", f"    B[i] = {names.bool(1)}"]
     after = _whole(draw, n, scope is not None and not vectors)
-    body = [*before, f"for i in {loop}({n}):", *("    " + line for line in lines), *after]
+    over = 0 if scope else draw(st.sampled_from((0, 0, 3)))  # reads and writes outside of tensors
+    body = [*before, f"for i in {loop}({n + over}):", *("    " + line for line in lines), *after]
     size = n + n % 2  # elements of four bits share bytes
     params = [tensor("A", dtype, n), tensor("M", kept, n), scalar("v"), scalar("w", "bool")]
     params += [output("B", kept, n), output("N", "int32", n), output("C", to, size), output("R", "bool", 2)]
@@ -115,7 +116,8 @@ class _Names:
             return [f"{self.add(text)} = {text}"]
         text = self.bool(0)
         name = self.add(text)
-        step = f"{name} = {self.bool(2)}"
+        forms = ("{b}", "({x} == {b}) != (A[i] > 1)", "T.Select({x}, A[i] > 1, {b} == {x})")
+        step = f"{name} = " + self.choose.pick(forms).format(x=name, b=self.bool(2))
         if kind == "chain":
             count = self.choose.pick((1, 3, 24))
             return [f"{name} = {text}", f"for _ in T.static_range({count}):", f"    {step}"]

@@ -77,6 +77,7 @@ CHAINS: dict[str, tuple[str, Meaning]] = {
     "select": ("T.Select(x, y, x == (a < 9))", lambda x, y, a: np.where(x, y, a >= 9)),
     "chosen": ("T.if_then_else(x, y, x == (a < 9))", lambda x, y, a: np.where(x, y, a >= 9)),
     "extremes": ("T.max(T.min(x, y), x != (a < 6))", lambda x, y, a: x & y | (x != (a < 6))),
+    "quotients": ("a == x // (y + 1)", lambda x, y, a: a == x // (y.astype(int) + 1)),
     "numbers": ("T.cast(x + y * x + a, 'int32') % 2 == 0", lambda x, y, a: (x + (y & x).astype(int) + a) % 2 == 0),
 }  # fmt: skip
 
