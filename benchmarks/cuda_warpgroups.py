@@ -33,10 +33,12 @@ from typing import Any
 from cuda_sides import _TURN_MS, Candidate, Side, _once, device_of, export, fault, options, poisoned
 from sides import Row, run, table
 from warpgroup_programs import (
+    BYTES,
     HEADS,
     LOG2_E,
     Heads,
     attentions,
+    byte_gemms,
     gemms,
     gradients,
     options_of_attentions,
@@ -66,7 +68,7 @@ class Tried:
     out
         What it writes, or ``None`` for sides that return their result.
     kind
-        ``"ours"``, ``"torch"`` or ``"triton"``.
+        ``"ours"``, ``"torch"`` or ``"triton"``; ``"base"`` is one of ours that ratios are taken to.
     """
 
     name: str
@@ -125,6 +127,27 @@ def sparse(torch: Any, arguments: argparse.Namespace, size: int) -> Section:
     sides.append(Tried("torch semi-structured, B as (N, K)", functools.partial(library, turned.t()), None, "torch"))
     sides.append(Tried("torch.mm (dense)", lambda: functools.partial(torch.mm, pruned, b, out=c), c, "dense"))
     return Section(sides, _against(torch, *_exact(pruned, b)), 2.0 * size**3)
+
+
+def sparse_bytes(torch: Any, arguments: argparse.Namespace, size: int, dtype: str) -> Section:
+    """Return 2:4 sparse products of elements of 8 bits beside our dense one; B is stored as (N, K)."""
+    from cuda_sparse import two_of_four
+
+    def made(x: Any) -> Any:
+        return (x * 16).round().clamp(-128, 127).to(torch.int8) if dtype == "int8" else x.to(torch.float8_e4m3fn)
+
+    full, b = (torch.randn(size, size, device="cuda").half() for _ in range(2))
+    pruned, values, words = two_of_four(torch, full)
+    pruned, values, b, along = made(pruned), made(values), made(b), words.t().contiguous()
+    c = poisoned(torch, (size, size), torch.int32 if dtype == "int8" else torch.bfloat16)
+    sides = []
+    for x in wanted(arguments, byte_gemms(size, dtype)):
+        given = (values, along if "_et_" in x.name else words, b) if "_sp_" in x.name else (pruned, b)
+        sides.append(Tried(x.name, _ours(arguments, x, *given, c), c, "ours" if "_sp_" in x.name else "base"))
+    left, right = pruned.double(), b.double()
+    expected = left @ right.t()
+    bound = 2.0**-8 * expected.abs() + 2.0**-9 * (left.abs() @ right.abs().t())
+    return Section(sides, _against(torch, expected, 0 * bound if dtype == "int8" else bound), 2.0 * size**3)
 
 
 def scaled(torch: Any, arguments: argparse.Namespace, size: int, made: Candidates = scaled_gemms) -> Section:
@@ -223,6 +246,7 @@ SECTIONS: dict[str, Callable[[Any, argparse.Namespace], Section]] = {
     **{f"backward_{h}": functools.partial(differentiate, h=h) for h in HEADS},
     "gemm_sp_8192": functools.partial(sparse, size=8192),
     "gemm_sp_4096": functools.partial(sparse, size=4096),
+    **{f"gemm_sp_{name}": functools.partial(sparse_bytes, size=8192, dtype=name) for name in BYTES},
     "fp8_8192": functools.partial(scaled, size=8192),
 }
 
@@ -240,7 +264,8 @@ def everything() -> list[Candidate]:
     backward = [x for h in HEADS for x in (row_products(h), *gradients(h))]
     beside = [*options_of_gemms(8192), *options_of_gemms(4096), *options_of_scaled_gemms(8192)]
     heads = [x for made in (attentions, options_of_attentions) for h in HEADS for x in made(h)]
-    return [*products, *scaled_gemms(8192), *beside, *heads, *backward]
+    small = [x for name in BYTES for x in byte_gemms(8192, name)]
+    return [*products, *small, *scaled_gemms(8192), *beside, *heads, *backward]
 
 
 def wanted(arguments: argparse.Namespace, candidates: Iterable[Candidate]) -> list[Candidate]:
@@ -304,7 +329,7 @@ def _measured(torch: Any, arguments: argparse.Namespace, section: str, of: Secti
             continue
         try:
             if tried.out is not None:
-                tried.out.fill_(float("nan"))
+                tried.out.fill_(float("nan") if tried.out.dtype.is_floating_point else -1)
             side = tried.make()
             found = side()
             if not _ended(torch):
@@ -323,7 +348,9 @@ def _measured(torch: Any, arguments: argparse.Namespace, section: str, of: Secti
             good.append((tried, side))
     times = rounds(torch, [side for _, side in good], arguments.seconds)
     medians = [statistics.median(found) for found in times]
-    base = min((i for i, (t, _) in enumerate(good) if t.kind == "torch"), key=lambda i: medians[i], default=None)
+    base = min(
+        (i for i, (t, _) in enumerate(good) if t.kind in ("torch", "base")), key=lambda i: medians[i], default=None
+    )
     rows: list[Row] = []
     for (tried, _), found, ms in zip(good, times, medians, strict=True):
         ratio = None if base is None else statistics.median(b / t for b, t in zip(times[base], found, strict=True))

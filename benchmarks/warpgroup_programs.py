@@ -108,7 +108,11 @@ _PLAIN: dict[str, Any] = {**_HALF, "panel": 0}
 PLAIN_GEMM = (Config(128, 256, 64, 256, 4, **_PLAIN), Config(256, 128, 64, 256, 4, **_PLAIN))
 PLAIN_GEMM_SP = (
     SparseConfig(128, 256, 64, 256, 4, **_PLAIN, turned=True), SparseConfig(256, 128, 128, 256, 3, **_PLAIN),
+    SparseConfig(128, 256, 64, 256, 4, **_PLAIN), SparseConfig(128, 256, 64, 256, 5, **_PLAIN),
+    SparseConfig(128, 256, 64, 256, 5, **_PLAIN, turned=True),
 )  # fmt: skip
+#: Of elements of 8 bits, B stored as (N, K), by element type: of the sums, and of the results.
+BYTES = {"int8": ("int32", "int32"), "float8_e4m3fn": ("float32", "bfloat16")}
 PLAIN_FP8 = (Config(128, 256, 128, 256, 4, out="bfloat16", panel=0),)
 ATTENTION = {
     64: (
@@ -255,6 +259,21 @@ def sparse_gemms(size: int) -> list[Candidate]:
     for name, options in ({"blocks": {"workers": "never"}} | CLUSTERS).items():
         ordinary += [Candidate(f"gemm_sp_{size}_{c}_{name}", x, options) for c, x in made[: len(PLAIN_GEMM_SP)]]
     return [*ordinary, *_both(f"gemm_sp_{size}", ((str(c), program) for c, program in made[len(PLAIN_GEMM_SP) :]))]
+
+
+def byte_gemms(size: int, dtype: str) -> list[Candidate]:
+    """Return products of elements of 8 bits, the dense one last."""
+    accum, out = BYTES[dtype]
+    more: dict[str, Any] = {"dtype": dtype, "accum": accum, "out": out, "transposed": True, "panel": 0}
+    fast = {"fast_accum": True} if dtype.startswith("float8") else {}
+    found = []
+    for stages, turned, options in ((4, False, {}), (4, True, {}), (5, False, {}), (5, True, {}),
+                                    (5, True, {"workers": "always"}), (5, True, {"workers": "never"})):  # fmt: skip
+        c = SparseConfig(128, 256, 128, 256, stages, turned=turned, **more)
+        name = f"gemm_sp_{size}_{c}_{options.get('workers', 'default')}"
+        found.append(Candidate(name, functools.partial(sparse_product, size, c), {**fast, **options}))
+    dense = Config(128, 256, 128, 256, 4, **more)
+    return [*found, Candidate(f"gemm_{size}_{dense}_default", functools.partial(product, size, dense), fast)]
 
 
 def scaled_gemms(size: int) -> list[Candidate]:
