@@ -157,8 +157,12 @@ RULES = {
 @pytest.mark.parametrize("rule", RULES)
 def test_rules(rule):
     against, within = RULES[rule]
-    assert not is_ahead(compiled(**{"options": _ALWAYS, **against}))
-    assert is_ahead(compiled(**{"options": _ALWAYS, **within}))
+    said = "threads load metadata, 512 of K ahead"
+    copied, ahead = (compiled(**{"options": _ALWAYS, **how}) for how in (against, within))
+    assert not is_ahead(copied)
+    assert said not in " ".join(str(copied.explain()).split())
+    assert is_ahead(ahead)
+    assert said in " ".join(str(ahead.explain()).split())
 
 
 @pytest.mark.parametrize("how", [{"turned": True}, {"skipped": 4, "k": 960}, {"first": 1}, {"bk": 512}], ids=str)

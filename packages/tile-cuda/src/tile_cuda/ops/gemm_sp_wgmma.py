@@ -7,19 +7,24 @@ give the register to something else in the meantime (found on an H200: wrong num
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 from tile_core.compat.tvm import tirx
 from tile_core.compat.types import BufferVar, Expr, Stmt
 from tile_core.ir import nodes
 from tile_core.ir.calls import address
+from tile_core.lowering.variant import Accept, Reject
 from tile_core.ops.gemm_sp import EMPTY, increasing
 from tile_core.simt.pipelining.lasting import ENDED, LASTS
 from tile_core.simt.variant import InFlight, SimtCall
 from tile_cuda.ops.gemm_wgmma import WarpgroupProduct, WarpgroupVariant, read
 from tile_cuda.ops.metadata import MmaMetadata
-from tile_cuda.ops.metadata_ahead import MetadataAhead
+from tile_cuda.ops.metadata_ahead import ALONG, MetadataAhead
 from tile_cuda.ops.warpgroup_plan import WarpgroupPlan
+
+if TYPE_CHECKING:
+    from tile_core.context import Context
 
 
 class WarpgroupGemmSp(WarpgroupVariant):
@@ -29,6 +34,13 @@ class WarpgroupGemmSp(WarpgroupVariant):
     op = "gemm_sp"
     priority = 20
     sparse = True
+
+    def accepts(self, call: SimtCall, ctx: Context) -> Accept | Reject:
+        """Also say how metadata comes that no loop copies."""
+        answer = super().accepts(call, ctx)
+        if isinstance(answer, Reject) or call.args[1].scope == "shared":
+            return answer
+        return replace(answer, note=f"{answer.note}; threads load metadata, {ALONG} of K ahead")
 
     def statement(self, plan: WarpgroupPlan, call: SimtCall) -> Stmt:
         """Return the product for one thread."""
