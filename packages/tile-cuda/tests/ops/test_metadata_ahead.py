@@ -144,6 +144,7 @@ RULES = {
     "rows of multiples of 16 bytes": ({"k": 576}, {"k": 640}),
     "a corner at a multiple of 16 bytes": ({"skipped": 4, "k": 960}, {"skipped": 8, "k": 896}),
     "a loop that begins there": ({"first": 1}, {"first": 2}),
+    "64 of K or more": ({"bk": 32}, {"bk": 64}),
     "fewer than 512 of K": ({"bk": 512}, {"bk": 256}),
     "instructions of 8 or 16 bits": ({"types": ("tfloat32", "float32"), "bk": 64}, {}),
     "registers": ({"n": 192, "tiles": (256, 192), "threads": 256, "m": 256}, {"n": 128, "tiles": (256, 128),
@@ -165,7 +166,9 @@ def test_rules(rule):
     assert said in " ".join(str(ahead.explain()).split())
 
 
-@pytest.mark.parametrize("how", [{"turned": True}, {"skipped": 4, "k": 960}, {"first": 1}, {"bk": 512}], ids=str)
+@pytest.mark.parametrize(
+    "how", [{"turned": True}, {"skipped": 4, "k": 960}, {"first": 1}, {"bk": 512}, {"bk": 32}], ids=str
+)
 def test_numbers_of_what_is_copied(how):
     kernel = compiled(**how, options=_ALWAYS)
     check(kernel, 64, 64, how.get("k", 1024), first=64 * how.get("first", 0), skipped=how.get("skipped", 0),

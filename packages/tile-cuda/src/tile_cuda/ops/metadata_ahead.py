@@ -32,8 +32,10 @@ if TYPE_CHECKING:
 
 ALONG = 512
 """Elements of K that one load is for."""
-WORDS = ALONG // 64
-"""Registers of a thread that it fills for each 64 rows: each is for 64 elements of K."""
+_EACH = 64
+"""Elements of K that a register is for."""
+WORDS = ALONG // _EACH
+"""Registers of a thread that a load fills for each 64 rows."""
 _CHUNK = 16
 """Bytes of a lane's load."""
 _MOST_REGISTERS = 232
@@ -58,7 +60,13 @@ def loads_ahead(call: SimtCall, operand: Operand, aligned: Aligned) -> bool:
         return False
     split, along = plan.split, plan.problem.k
     held = 4 * split.atoms_m * split.atoms_n + 2 * WORDS * split.atoms_m + _OTHERS
-    if ALONG % along or along == ALONG or split.warps * WARPGROUP != plan.threads or held > _MOST_REGISTERS:
+    if (
+        along % _EACH
+        or ALONG % along
+        or along == ALONG
+        or split.warps * WARPGROUP != plan.threads
+        or held > _MOST_REGISTERS
+    ):
         return False
     return _in_chunks(operand.source, operand.loop, aligned)
 
@@ -103,7 +111,7 @@ class MetadataAhead:
         self.rows = plan.split.atoms_m
         self.turn = nodes.fresh("turn")
         #: Words of an iteration for 64 rows, and iterations that a load is for.
-        self.each = plan.problem.k // 64
+        self.each = plan.problem.k // _EACH
         self.turns = WORDS // self.each
         count = WORDS * self.rows
         self.held, _ = nodes.alloc([count], "uint32", "metadata", "local")

@@ -9,7 +9,6 @@ __device__ __forceinline__ unsigned shfl_sync_idx_b32(unsigned x, int lane, int 
       : "r"(x), "r"(lane), "r"(clamp), "r"(mask));
   return d;
 }
-__device__ __forceinline__ void bar_sync(int id, int threads) { asm volatile("bar.sync %0, %1;" : : "r"(id), "r"(threads) : "memory"); }
 __device__ __forceinline__ void mbarrier_init_shared_cta_b64(void* barrier, int arrivals) {
   asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;"
       :
@@ -191,7 +190,6 @@ extern "C" __global__ void __launch_bounds__(192) gemm(
       tcgen05_fence_before_thread_sync();
       mbarrier_arrive_shared_cta_b64(&sums_free[turn_2 & 1]);
       if (turn_2 < 3 && (int)((unsigned)(turn_2 * 2 + worker) % 3u) < 2) {
-        bar_sync(1, 128);
         const int i0 = number;
         __align__(16) f16 C_v[64];
         #pragma unroll
@@ -208,7 +206,6 @@ extern "C" __global__ void __launch_bounds__(192) gemm(
         *(uint4*)&C[(by_1 * 128 + i0) * 136 + (bx_1 * 64 + 56)] = *(const uint4*)&C_v[56];
       }
       else {
-        bar_sync(1, 128);
         const int i0_1 = number;
         #pragma unroll
         for (int r_1 = 0; r_1 < 64; ++r_1) {

@@ -16,7 +16,6 @@ __device__ __forceinline__ unsigned shfl_sync_bfly_b32(unsigned x, int lane, int
       : "r"(x), "r"(lane), "r"(clamp), "r"(mask));
   return d;
 }
-__device__ __forceinline__ void bar_sync(int id, int threads) { asm volatile("bar.sync %0, %1;" : : "r"(id), "r"(threads) : "memory"); }
 __device__ __forceinline__ void mbarrier_init_shared_cta_b64(void* barrier, int arrivals) {
   asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;"
       :
@@ -191,7 +190,6 @@ extern "C" __global__ void __launch_bounds__(160) gemm(
         }
       }
       if (turn_1 < 3 && worker < 2) {
-        bar_sync(1, 128);
         const int i0 = (number >> 5) * 16 + ((number & 31) >> 2);
         const int i1 = (number & 3) * 8;
         #pragma unroll
@@ -208,7 +206,6 @@ extern "C" __global__ void __launch_bounds__(160) gemm(
         }
       }
       else {
-        bar_sync(1, 128);
         const int i0_1 = (number >> 5) * 16 + ((number & 31) >> 2);
         const int i1_1 = (number & 3) * 8;
         #pragma unroll
