@@ -122,7 +122,7 @@ def test_processes_share_it(tmp_path):
     def kept(processes):
         started = [subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) for _ in processes]
         assert [process.communicate(timeout=120)[0] for process in started] == ["96.0\n" for _ in processes]
-        return {p.name: p.stat().st_mtime_ns for p in (tmp_path / "emulator").iterdir()}
+        return {p.name: p.stat().st_ino for p in (tmp_path / "emulator").iterdir()}
 
     both = kept(range(2))
     assert {Path(name).suffix for name in both} == {".so"}
