@@ -12,6 +12,9 @@ import tile_core as tile
 import tile_core.language as T
 from tile_core import sparse
 from tile_core.dtypes import DTYPES
+from tile_cuda import pipeline
+from tile_cuda.ops.metadata_ahead import MetadataAhead
+from tile_emulator.errors import FaultFound
 
 from ..emit.nvrtc import assemble
 from .test_gemm_wgmma import NUMPY, TARGET
@@ -175,10 +178,22 @@ def test_numbers_of_what_is_copied(how):
           turned=how.get("turned", False))  # fmt: skip
 
 
-def test_metadata_that_the_instructions_of_a_warp_read():
-    """What is left if a product cannot run on instructions of warpgroups after all: words, one by one."""
-    kernel = compiled(k=1152, stages=3, options={"wgmma": "never"})
+@pytest.mark.parametrize("bk", [64, 128])
+def test_metadata_that_the_instructions_of_a_warp_read(bk, monkeypatch):
+    """What is left if a product cannot run on instructions of warpgroups after all: words of memory, one by one."""
+    monkeypatch.setattr(pipeline, "reads_in_place", lambda operand, *_: operand.position == 1)
+    kernel = compiled(k=1152, bk=bk, stages=3, options={"wgmma": "never", "bulk_copies": "never"})
+    assert "E_s" not in kernel.source
     check(kernel, 64, 64, 1152)
+
+
+def test_registers_that_are_filled_too_early_are_found(monkeypatch):
+    """Those of the last turn, before the iteration that reads them has been waited for."""
+    ahead = MetadataAhead.ahead
+    monkeypatch.setattr(MetadataAhead, "ahead", lambda self, alone, free: ahead(self, alone, True))
+    kernel = compiled(k=1152, stages=3, options=_ALWAYS)
+    with pytest.raises(FaultFound, match="metadata"):
+        check(kernel, 64, 64, 1152)
 
 
 @pytest.mark.parametrize("k", [1024, 1152, "any"])

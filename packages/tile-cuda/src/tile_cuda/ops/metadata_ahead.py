@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from tile_core.analysis.analyzer import Analyzer
 from tile_core.analysis.proofs import linear_parts
 from tile_core.compat.tvm import ir, tirx
-from tile_core.compat.types import BufferVar, Expr, Stmt
+from tile_core.compat.types import Expr, Stmt
 from tile_core.dtypes import DTYPES
 from tile_core.ir import nodes
 from tile_core.ir.calls import address, execute, move
@@ -125,20 +125,20 @@ class MetadataAhead:
         """Return the place of a word among the registers: of an iteration's turn, 64 of its K, and a row of tiles."""
         return turn * nodes.int_const(self.each * self.rows) + nodes.int_const(group * self.rows + i)
 
-    def ahead(self, alone: Stmt, settled: bool) -> Ahead:
+    def ahead(self, alone: Stmt, free: bool) -> Ahead:
         """Return how registers are filled.
 
         Parameters
         ----------
         alone
             Fills those of the first turn for one iteration.
-        settled
+        free
             Whether no product of another iteration may still read them when those of this one are filled.
         """
         last = range((self.turns - 1) * self.each, WORDS)
-        early = range(WORDS if settled else last.start)
+        early = range(WORDS if free else last.start)
         fill = nodes.seq([*self._turned(), *(s for word in early for s in self._filled(word))])
-        late = nodes.seq([] if settled else [s for word in last for s in self._filled(word)])
+        late = nodes.seq([] if free else [s for word in last for s in self._filled(word)])
         arrays = (self.loaded, self.turned)
         return Ahead(self.turns, self.turn, self._load(), fill, late, alone, arrays)
 
@@ -188,8 +188,3 @@ class MetadataAhead:
             value = increasing(nodes.load(self.turned, [WORDS * i + word]))
             found.append(nodes.store(self.held, value, [self.place(group, i, nodes.int_const(turn))]))
         return found
-
-
-def words_of(buffer: BufferVar, ahead: MetadataAhead) -> list[Expr]:
-    """Return the addresses of the registers of an iteration."""
-    return [address(buffer, [ahead.place(g, i, ahead.turn)]) for g in range(ahead.each) for i in range(ahead.rows)]
