@@ -34,6 +34,7 @@ from tile_cuda.resident_sums import MATRIX
 from tile_cuda.target import TCGEN05
 from tile_cuda.teams import TeamRewriter
 from tile_cuda.workers import may_share
+from tile_cuda.zero_sums import First, first_product, is_zero, with_start
 
 if TYPE_CHECKING:
     from tile_core.context import Context
@@ -152,7 +153,7 @@ class _Divide(TeamRewriter):
         self.plans, self.whole = plans, body
         self.sums = {b: nodes.alloc(nodes.shape_of(b), p.total, b.name, MATRIX) for b, p in plans.items()}
         #: Products that begin with zeros, and when.
-        self.begins: list[tuple[Stmt, Any]] = []
+        self.begins: list[First] = []
         #: Who uses sums: the block, or a role.
         self.teams: dict[BufferVar, tuple[int, int] | None] = {}
         #: Whether statements stand in a loop; those behind them, in the lists around theirs.
@@ -215,12 +216,10 @@ class _Divide(TeamRewriter):
             raise NotDivisible(used[0], "a product takes them as an operand")
         # No other instruction adds to tensor memory.
         new = with_attributes(_replaced(s, at, self.sums[buffer][0]), {"variant": FORCED[call.name]})
-        when = next((w for x, w in self.begins if x.same_as(s)), None)
+        when = next((f.when for f in self.begins if f.stmt.same_as(s)), None)
         if when is None:
             return new
-        args = list(new.value.args)
-        args[at + 1] = when
-        return tirx.Evaluate(type(new.value)(new.value.op, args, attrs=new.value.attrs, ret_ty=new.value.ty), s.span)
+        return with_start(new, when)
 
     def joint(self, s: Stmt, used: Sequence[BufferVar]) -> None:
         """Require that all threads of the block come to a statement."""
@@ -237,9 +236,8 @@ class _Divide(TeamRewriter):
         call = OpCall.decode(s)
         if tuple(call.args[0].extents) != tuple(nodes.shape_of(buffer)):
             raise NotDivisible(buffer, "a part of it is filled")
-        following = next((x for x in parts[at + 1 :] if uses(x, buffer)), None)
-        begin = _first_product(following, buffer) if _is_zero(call.args[1]) and following is not None else None
-        if begin is not None:
+        begin = first_product(parts[at + 1 :], buffer) if is_zero(call.args[1]) else None
+        if begin is not None and begin.trips is None:
             self.begins.append(begin)
             return []
         return self.pieces([s], {buffer}, set())
@@ -341,30 +339,8 @@ def _scaled(var: Any, size: int, count: int, first: int) -> Any:
     return var * nodes.int_const(size) + nodes.int_const(first) if first else var * nodes.int_const(size)
 
 
-def _first_product(s: Stmt, buffer: BufferVar) -> tuple[Stmt, Any] | None:
-    """Return the product that first adds to sums, and when it may begin with zeros: in a statement that is executed."""
-    when: Any = nodes.int_const(1, "bool")
-    if isinstance(s, tirx.For) and role(s) in ("serial", "pipelined", "unroll"):
-        trips = nodes.as_int(s.extent)
-        if not isinstance(trips, int) or trips < 1:
-            return None
-        body = list(s.body.seq) if isinstance(s.body, tirx.SeqStmt) else [s.body]
-        when = tirx.EQ(s.loop_var, s.min)
-        s = next(x for x in body if uses(x, buffer))
-    call = OpCall.decode(s) if is_op(s) else None
-    if call is None or call.name not in FORCED:
-        return None
-    at = sums_of(call)
-    own = isinstance(call.args[at], View) and call.args[at].buffer.same_as(buffer)
-    return (s, when) if own and nodes.as_int(call.args[at + 1]) in (0, False) else None
-
-
 def _is_loop(s: Stmt) -> bool:
     return isinstance(s, tirx.While) or (isinstance(s, tirx.For) and role(s) != "grid")
-
-
-def _is_zero(value: Any) -> bool:
-    return bool(isinstance(value, (tirx.IntImm, tirx.FloatImm)) and value.value == 0)
 
 
 def _uses(s: Stmt, buffer: BufferVar) -> int:

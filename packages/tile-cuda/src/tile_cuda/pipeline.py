@@ -51,6 +51,7 @@ from tile_cuda.tensor_memory import reserve_columns, use_tensor_memory
 from tile_cuda.text import emit_plan
 from tile_cuda.uniform import share_numbers
 from tile_cuda.workers import choose_workers, may_share
+from tile_cuda.zero_sums import start_sums
 
 if TYPE_CHECKING:
     from tile_core.compat.types import Stmt
@@ -203,6 +204,8 @@ def pipeline(target: Target, spine: Spine) -> Spine:
     passes = passes.before("pipeline", Pass("explicit_copies", begin_explicit_copies, why))
     why = "after the pipeline, whose products last beyond trips; before places"
     passes = passes.after("pipeline", Pass("products", begin_products, why))
+    why = "after products, which says which of them last"
+    passes = passes.after("products", Pass("zero_sums", start_sums, why))
     why = "after the pipeline, which says in its report why blocks do not compute a product together"
     passes = passes.after("pipeline", Pass("pairs", explain_pairs, why))
     why = "after the pipeline, whose slots products read; before places"

@@ -105,16 +105,6 @@ extern "C" __global__ void __launch_bounds__(256) gemm(
   f16* const A_shared_stages = (f16*)smem;
   f16* const B_shared_stages = (f16*)(smem + 24576);
   float C_local[64];
-  #pragma unroll
-  for (int r = 0; r < 16; ++r) {
-    #pragma unroll
-    for (int r_1 = 0; r_1 < 2; ++r_1) {
-      #pragma unroll
-      for (int v = 0; v < 2; ++v) {
-        C_local[r * 4 + r_1 * 2 + v] = 0.0f;
-      }
-    }
-  }
   unsigned long long* const k_arrived = (unsigned long long*)(smem + 49152);
   if (tid == 0) {
     mbarrier_init_shared_cta_b64(&k_arrived[0], 1);
@@ -135,15 +125,13 @@ extern "C" __global__ void __launch_bounds__(256) gemm(
     cp_async_bulk_tensor_2d_shared_cluster_global_tile_mbarrier_complete_tx_bytes(&B_shared_stages[4096], &B_descriptor, bx * 128, 32, &k_arrived[1]);
     cp_async_bulk_tensor_2d_shared_cluster_global_tile_mbarrier_complete_tx_bytes(&B_shared_stages[6144], &B_descriptor, bx * 128 + 64, 32, &k_arrived[1]);
   }
-  wgmma_wait_group_sync_aligned_0();
-  keep_f32_64(&C_local[0]);
   for (int k = 0; k < 7; ++k) {
     const int slot = (unsigned)k % 3u;
     mbarrier_wait_parity(&k_arrived[slot], (int)((unsigned)k / 3u) & 1);
     const int warpgroup_m = group;
     const int warpgroup_n = 0;
     wgmma_fence_sync_aligned();
-    wgmma_m64n128k16_f32_f16_f16_ss_tb(&C_local[0], &A_shared_stages[slot * 4096 + warpgroup_m * 2048], 16, 512, 2, &B_shared_stages[slot * 4096 + warpgroup_n * 128], 4096, 1024, 1, 1);
+    wgmma_m64n128k16_f32_f16_f16_ss_tb(&C_local[0], &A_shared_stages[slot * 4096 + warpgroup_m * 2048], 16, 512, 2, &B_shared_stages[slot * 4096 + warpgroup_n * 128], 4096, 1024, 1, k == 0 ? 0 : 1);
     wgmma_m64n128k16_f32_f16_f16_ss_tb(&C_local[0], &A_shared_stages[slot * 4096 + warpgroup_m * 2048 + 16], 16, 512, 2, &B_shared_stages[slot * 4096 + warpgroup_n * 128 + 1024], 4096, 1024, 1, 1);
     wgmma_commit_group_sync_aligned();
     wgmma_wait_group_sync_aligned_1();
@@ -171,15 +159,15 @@ extern "C" __global__ void __launch_bounds__(256) gemm(
   const int i0 = (tid >> 5) * 16 + ((tid & 31) >> 2);
   const int i1 = (tid & 3) * 2;
   #pragma unroll
-  for (int r_2 = 0; r_2 < 16; ++r_2) {
+  for (int r = 0; r < 16; ++r) {
     #pragma unroll
-    for (int r_3 = 0; r_3 < 2; ++r_3) {
+    for (int r_1 = 0; r_1 < 2; ++r_1) {
       __align__(16) f16 C_local_staged_v[2];
       #pragma unroll
-      for (int v_1 = 0; v_1 < 2; ++v_1) {
-        C_local_staged_v[v_1] = cvt_rn_f16_f32(C_local[r_2 * 4 + r_3 * 2 + v_1]);
+      for (int v = 0; v < 2; ++v) {
+        C_local_staged_v[v] = cvt_rn_f16_f32(C_local[r * 4 + r_1 * 2 + v]);
       }
-      *(unsigned*)&C_local_staged[(r_2 >> 3) * 8192 + r_3 * 512 + i0 * 64 + ((r_2 & 7) ^ (i0 & 7)) * 8 + i1] = *(const unsigned*)&C_local_staged_v[0];
+      *(unsigned*)&C_local_staged[(r >> 3) * 8192 + r_1 * 512 + i0 * 64 + ((r & 7) ^ (i0 & 7)) * 8 + i1] = *(const unsigned*)&C_local_staged_v[0];
     }
   }
   fence_proxy_async_shared_cta();

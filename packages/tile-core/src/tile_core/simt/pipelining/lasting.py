@@ -108,7 +108,7 @@ def _reason(analysis: Analysis, loop: Stmt, call: OpCall, position: int | None, 
         return f"{sums.name} is in shared memory"
     if sums.buffer in analysis.viewed or sums.buffer in analysis.flow.roots:
         return f"{sums.name} has views"
-    if sums.scope != "matrix" and nodes.as_int(call.args[sums_of(call) + 1]) not in (0, False):
+    if sums.scope != "matrix" and not _adds(call.args[sums_of(call) + 1], loop):
         return f"it may clear {sums.name}"
     body = top_level(loop.body)
     if any(i != position and uses(s, sums.buffer) for i, s in enumerate(body)):
@@ -120,6 +120,14 @@ def _reason(analysis: Analysis, loop: Stmt, call: OpCall, position: int | None, 
         if operand.buffer not in copied and analysis.root(operand.buffer) in written:
             return f"the loop writes {operand.name}, which is not copied ahead"
     return ""
+
+
+def _adds(clear: Any, loop: Any) -> bool:
+    """Whether a product adds to what earlier iterations have added: it may clear that in the first one."""
+    if not isinstance(clear, tirx.EQ) or not clear.a.same_as(loop.loop_var):
+        return nodes.as_int(clear) in (0, False)
+    first, start = nodes.as_int(clear.b), nodes.as_int(loop.min)
+    return isinstance(first, int) and isinstance(start, int) and first == start
 
 
 def sums_of(call: OpCall) -> int:
