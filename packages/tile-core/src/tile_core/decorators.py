@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, overload
 
 from tile_core.errors.language import BadArgument, BadReturn, PythonError
+from tile_core.trace.by_name import ByName
 
 if TYPE_CHECKING:
     from tile_core.ir.program import Program
@@ -67,8 +68,8 @@ def jit(
     return lambda f: JitFunction(f, scope, out_idx, target, options, fast_math=fast_math)
 
 
-class JitFunction:
-    """A decorated factory or eager kernel.
+class JitFunction(ByName):
+    """A decorated factory or eager kernel. It is pickled by its name.
 
     Attributes
     ----------

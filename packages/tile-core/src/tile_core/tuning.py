@@ -20,6 +20,7 @@ from tile_core.records import dataclass
 from tile_core.runtime.results import Measured, Measurements
 from tile_core.runtime.settings import count_of, path_of
 from tile_core.tasks import How, Task, run_tasks, task_of
+from tile_core.trace.by_name import ByName
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor
@@ -161,7 +162,7 @@ def _refuse_function(function: object) -> NoReturn:
     raise BadArgument(function="autotune", name="function", found=found, expected=expected, instead=instead)
 
 
-class AutotunedFunction:
+class AutotunedFunction(ByName):
     """A factory whose calls return the fastest kernel for their arguments, or an eager kernel that calls it.
 
     Attributes

@@ -12,6 +12,7 @@ from tile_core.abi.signature import Signature
 from tile_core.compiler import signature_of
 from tile_core.ir.program import Program
 from tile_core.records import dataclass
+from tile_core.trace.by_name import ByName
 from tile_core.trace.tracer import caller_scope
 from tile_tilelang.compiling import JITImpl
 from tile_tilelang.errors import BadCall
@@ -107,7 +108,7 @@ def autotune(
     return _decorator(configs, plan) if func is None else _decorator(configs, plan)(func)
 
 
-class TunedFactory:
+class TunedFactory(ByName):
     """A factory whose calls return the fastest kernel, or an eager kernel whose calls run it."""
 
     def __init__(self, function: JITImpl, configs: Any, plan: _Plan) -> None:

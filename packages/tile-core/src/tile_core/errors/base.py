@@ -12,6 +12,7 @@ keyword arguments fill both. An error raised while a kernel is traced carries th
 from __future__ import annotations
 
 import linecache
+import numbers
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, ClassVar
@@ -51,6 +52,11 @@ class TileError(Exception):
         The place in the user's source that the error is about, if there is one.
     **facts
         Values for the placeholders of ``template`` and ``remedy``.
+
+    Notes
+    -----
+    Errors can be pickled and copied. Facts that are neither numbers nor texts, nor tuples, lists and dicts of them,
+    become their text in the copy, which says the same: what they are may mean nothing in another process.
     """
 
     code: ClassVar[str] = "T000"
@@ -63,6 +69,12 @@ class TileError(Exception):
         self.where = where
         self.facts = {**self.usual, **facts}
         super().__init__(printable(self.template.format(**self.facts)))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle without calling the class, which takes keywords, and with facts that any process can read."""
+        state = {name: _sendable(value) for name, value in vars(self).items()}
+        state["facts"] = {name: _sendable(value) for name, value in self.facts.items()}
+        return _restored, (type(self), self.args), state
 
     @property
     def message(self) -> str:
@@ -115,3 +127,62 @@ class InternalError(TileError):
     code = "I000"
     template = "internal error in {stage}: {detail}"
     remedy = "this is a defect of tile, please report it to its authors with the kernel"
+
+
+class Text(str):
+    """The text of a fact that stays in its process; as Python shows it, it is that fact."""
+
+    shown: str
+
+    def __new__(cls, text: str, shown: str) -> Text:
+        """Make it of what ``str`` and ``repr`` say of the fact."""
+        made = super().__new__(cls, text)
+        made.shown = shown
+        return made
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Text, (str(self), self.shown)
+
+    def __repr__(self) -> str:
+        return self.shown
+
+
+#: Containers inside of each other, at most: a list may contain itself.
+_DEEPEST = 8
+
+
+def _restored(cls: type[TileError], args: tuple[object, ...]) -> TileError:
+    error = cls.__new__(cls)
+    error.args = args
+    return error
+
+
+def _sendable(value: Any) -> Any:
+    """Return a value itself if every process can read it, otherwise its text."""
+    try:
+        return _data(value, _DEEPEST)
+    except RecursionError:
+        return _text(value)
+
+
+def _data(value: Any, depth: int) -> Any:
+    kind = type(value)
+    if value is None or kind in (str, bytes, Where, Text):
+        return value
+    if isinstance(value, numbers.Number) and kind.__module__ in ("builtins", "numpy"):
+        return value
+    if kind not in (tuple, list, dict):
+        return _text(value)
+    if depth == 0:
+        raise RecursionError
+    if kind is dict:
+        return {_data(k, depth - 1): _data(v, depth - 1) for k, v in value.items()}
+    return kind(_data(v, depth - 1) for v in value)
+
+
+def _text(value: object) -> Text:
+    try:
+        return Text(str(value), repr(value))
+    except Exception:  # an object of the user's that cannot even be shown
+        shown = object.__repr__(value)
+        return Text(shown, shown)

@@ -384,6 +384,14 @@ class UnknownSize(KernelError):
     remedy = "its names of T.const: {known}"
 
 
+class NotImportable(KernelError):
+    """A decorated function that is sent to another process, which would not find it by its name."""
+
+    code = "K147"
+    template = "{name} cannot be sent to another process: {reason}"
+    remedy = "define it at the top level of a module; traced programs can be sent, whatever they were made by"
+
+
 class ShapesDoNotBroadcast(KernelError):
     """Tiles of an expression, or of an assignment to a slice, whose shapes do not fit."""
 

@@ -6,5 +6,6 @@
 ``frames``     the names of one running function: assignment, loops, branches, and the rules of rebinding
 ``loops``      what ``for`` iterates over
 ``choices``, ``assertions``  what ``x if c else y``, ``assert`` and ``print`` become
+``by_name``    decorated functions are pickled by their names
 ``tracer``     annotations become parameters, the function runs, and a ``Program`` comes out
 """

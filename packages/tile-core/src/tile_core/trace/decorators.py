@@ -8,6 +8,7 @@ from typing import Any
 
 from tile_core.errors.language import OutsideKernel
 from tile_core.ir.program import Program
+from tile_core.trace.by_name import ByName
 from tile_core.trace.source import definition, rewritten
 from tile_core.trace.tracer import caller_scope, trace
 from tile_core.values.builder import tracing
@@ -42,7 +43,7 @@ def prim_func(fn: Callable[..., object] | None = None, **options: object) -> Any
     return program
 
 
-class Macro:
+class Macro(ByName):
     """A function of the kernel language: called in a kernel, it emits its statements there.
 
     Its names are its own. Arguments are evaluated once; a scalar variable is passed by value unless the parameter is
