@@ -129,19 +129,19 @@ class InternalError(TileError):
     remedy = "this is a defect of tile, please report it to its authors with the kernel"
 
 
-class Text(str):
+class FactText(str):
     """The text of a fact that stays in its process; as Python shows it, it is that fact."""
 
     shown: str
 
-    def __new__(cls, text: str, shown: str) -> Text:
+    def __new__(cls, text: str, shown: str) -> FactText:
         """Make it of what ``str`` and ``repr`` say of the fact."""
         made = super().__new__(cls, text)
         made.shown = shown
         return made
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Text, (str(self), self.shown)
+        return FactText, (str(self), self.shown)
 
     def __repr__(self) -> str:
         return self.shown
@@ -167,7 +167,7 @@ def _sendable(value: Any) -> Any:
 
 def _data(value: Any, depth: int) -> Any:
     kind = type(value)
-    if value is None or kind in (str, bytes, Where, Text):
+    if value is None or kind in (str, bytes, Where, FactText):
         return value
     if isinstance(value, numbers.Number) and kind.__module__ in ("builtins", "numpy"):
         return value
@@ -180,9 +180,9 @@ def _data(value: Any, depth: int) -> Any:
     return kind(_data(v, depth - 1) for v in value)
 
 
-def _text(value: object) -> Text:
+def _text(value: object) -> FactText:
     try:
-        return Text(str(value), repr(value))
+        return FactText(str(value), repr(value))
     except Exception:  # an object of the user's that cannot even be shown
         shown = object.__repr__(value)
-        return Text(shown, shown)
+        return FactText(shown, shown)
