@@ -76,6 +76,17 @@ def padding_takes_part(patch: Any) -> None:
     patch.setattr(parallel_nest.NestWriter, "covers", covers)
 
 
+def clamp_by_choices(patch: Any) -> None:
+    """Where the lower limit of ``T.clamp`` is above the upper one, each wins over the numbers beyond it."""
+    from tile_core.numerics import minmax
+
+    def clamped(value: Any, low: Any, high: Any) -> Any:
+        below = value if high is None else tirx.Select(value > high, high, value)
+        return below if low is None else tirx.Select(value < low, low, below)
+
+    patch.setattr(minmax, "clamp_expr", clamped)
+
+
 def ceildiv_by_sums(patch: Any) -> None:
     """Quotients rounded up are ``(a + b - 1) // b``."""
     from tile_core.language import integers

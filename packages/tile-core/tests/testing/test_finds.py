@@ -25,6 +25,7 @@ FINDS = {
     "a wrong reference": ("reference_truncates", "cpu", Chunk("programs", 0, 10, "divisions")),
     "padding in reducers": ("padding_takes_part", "cuda:sm_80", Chunk("programs", 0, 10, "reducers")),
     "T.ceildiv of signs and limits": ("ceildiv_by_sums", "cpu", Chunk("programs", 0, 10, "divisions")),
+    "limits in the wrong order": ("clamp_by_choices", "cpu", Chunk("programs", 0, 40, "parameters")),
     "reads of what other iterations write": ("races_are_accepted", "cpu", Chunk("programs", 0, 40, "illegal")),
     "floats out of range": ("conversions_by_the_processor", "cpu", Chunk("programs", 2, 20, "casts")),
     "memory that nobody wrote": ("unwritten_is_read", "cpu", Chunk("programs", 0, 40, "illegal")),

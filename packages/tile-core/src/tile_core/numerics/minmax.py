@@ -32,13 +32,15 @@ def min_expr(a: Expr, b: Expr, nan_propagate: bool = False, flushed: bool = Fals
 
 
 def clamp_expr(value: Expr, low: Expr | None, high: Expr | None) -> Expr:
-    """``value`` limited to ``low .. high``, of which one may be missing; NaN stays NaN."""
+    """The smaller of ``high`` and the larger of ``low`` and ``value``; a limit may be missing, and NaN stays NaN.
 
-    def limited(v: Expr) -> Expr:
-        below = v if high is None else select(v > high, high, v)
-        return below if low is None else select(v < low, low, below)
-
-    return bind(value, limited, "v")
+    Integers are the analyzer's own minimum and maximum: such indices are often proved to be inside.
+    """
+    if not type_name(value).startswith(("float", "bfloat")):
+        above = value if low is None else tirx.Max(value, low)
+        return above if high is None else tirx.Min(above, high)
+    above = value if low is None else bind(value, lambda v: select(v < low, low, v), "v")
+    return above if high is None else bind(above, lambda v: select(v > high, high, v), "v")
 
 
 def round_away_expr(value: Expr) -> Expr:

@@ -48,7 +48,9 @@ max and min
     -0 is less than +0. The operand order never matters.
 
 clamp
-    ``clamp(NaN, lo, hi)`` is NaN. A value that is equal to a limit is unchanged: ``clamp(-0, 0, 3)`` is -0.
+    ``clamp(x, lo, hi)`` is the smaller of ``hi`` and the larger of ``lo`` and ``x``, as ``numpy.clip`` computes it:
+    with ``lo > hi`` every number becomes ``hi``. ``clamp(NaN, lo, hi)`` is NaN, and a limit that is NaN is none. A
+    value that is equal to a limit is unchanged: ``clamp(-0, 0, 3)`` is -0.
 
 Elementary functions on float32
     Within 2 units in the last place over all inputs, subnormal ones included (sigmoid: 3), with the special values

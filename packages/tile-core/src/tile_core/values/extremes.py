@@ -70,7 +70,9 @@ def _extreme2(name: str, a: Scalar, b: Scalar, nan_propagate: bool) -> Number:
 
 @elementwise
 def clamp(x: Scalar, min_val: Scalar | None = None, max_val: Scalar | None = None) -> Number:
-    """Return ``x`` limited to [``min_val``, ``max_val``] in the type of ``x``; NaN stays NaN, and ``None`` is no limit.
+    """Return the smaller of ``max_val`` and the larger of ``min_val`` and ``x``, as ``numpy.clip`` computes it.
+
+    Where ``min_val`` is larger than ``max_val``, that is ``max_val``. NaN stays NaN; ``None`` is no limit, nor is NaN.
 
     Raises
     ------
@@ -87,9 +89,10 @@ def clamp(x: Scalar, min_val: Scalar | None = None, max_val: Scalar | None = Non
     most = None if max_val is None else promote(value, max_val)
     value = value if most is None else most[0]
     bounds = [None if pair is None else scalar.cast(pair[1], value.dtype) for pair in (least, most)]
-    if value.dtype == "bool":  # a true value becomes the upper limit, a false one the lower
-        high, low = (as_value(x) if bound is None else bound for x, bound in ((True, bounds[1]), (False, bounds[0])))
-        return derive(tirx.Select(value.expr, high.expr, low.expr), value.dtype, value, high, low)
+    if value.dtype == "bool":
+        low, high = bounds
+        above = value if low is None else scalar.bitwise("or", value, low)
+        return above if high is None else scalar.bitwise("and", above, high)
     from tile_core.numerics.minmax import clamp_expr
 
     exprs = [None if bound is None else bound.expr for bound in bounds]

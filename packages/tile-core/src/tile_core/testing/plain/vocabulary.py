@@ -372,16 +372,13 @@ class Language:
         return a
 
     def clamp(self, x: Computed, min_val: Any = None, max_val: Any = None) -> Computed:
-        """Return a value between two others; NaN stays, and -0 between 0 and more."""
-        if min_val is None or max_val is None:
-            x = number(x)
-            limit = min_val if max_val is None else max_val
-            inside = x.value != x.value or (x >= limit if max_val is None else x <= limit)
-            return pair(x, limit)[0] if inside else pair(limit, x)[0]
-        if type(x) is int and type(min_val) is int and type(max_val) is int:
-            return min(max(x, min_val), max_val)
-        x = number(x)
-        return x if x.value != x.value or min_val <= x <= max_val else self.min(self.max(x, min_val), max_val)
+        """Return a value that is raised to one limit and then lowered to another; of equal numbers the value stays."""
+        limits = [(limit, sign) for limit, sign in ((min_val, -1), (max_val, 1)) if limit is not None]
+        known = all(isinstance(v, (int, float)) for v in (x, *(limit for limit, _ in limits)))
+        for limit, sign in limits:
+            value, other = (x, limit) if known else pair(x, limit)
+            x = other if (value < other if sign < 0 else value > other) else value
+        return x
 
     def fma(self, a: Computed, b: Computed, c: Computed) -> Computed:
         """Return a product and a sum."""

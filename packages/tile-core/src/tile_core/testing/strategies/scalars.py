@@ -20,7 +20,8 @@ _SPECIAL = (0.0, -0.0, 1.0, -1.5, 3.0, math.inf, -math.inf, math.nan, 1e-40, 655
 _FORMS = (
     "{a} + s", "{a} - s", "{a} * s", "T.max({a}, s)", "T.min(s, {a})", "T.max({a}, s, nan_propagate=True)", "s",
     "T.if_then_else({a} < s, {a}, s)", "T.Select(s >= {a}, {a}, s)", "T.if_then_else(s != s, {a}, s)", "-s", "T.abs(s)",
-    "T.clamp({a}, 0, 3)",
+    "T.clamp({a}, 0, 3)", "T.clamp({a}, 3, 1)", "T.clamp({a}, s, 2)", "T.clamp({a}, 1, s)", "T.clamp(s, {a}, 2)",
+    "T.clamp(2, {a}, s)", "T.clamp(s, 2, {a})", "T.clamp(2, 3, 1)",
     "T.clamp({a}, 1)", "T.clamp({a}, max_val=2)", "T.if_then_else(T.any_of(s == {a}, s > {a}), {a}, s)",
     "T.if_then_else(T.all_of(s == {a}, s > 0), s, {a})",
 )  # fmt: skip

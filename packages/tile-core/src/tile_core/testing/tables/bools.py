@@ -47,6 +47,7 @@ LOGIC: dict[str, tuple[str, Meaning]] = {
     "max": ("T.max(x, y)", lambda x, y, a: x | y), "min": ("T.min(x, y, a < 9)", lambda x, y, a: x & y & (a < 9)),
     "clamp": ("T.clamp(x, y, True)", lambda x, y, a: x | y), "clamp_low": ("T.clamp(x, y)", lambda x, y, a: x | y),
     "clamp_high": ("T.clamp(x, max_val=y)", lambda x, y, a: x & y), "abs": ("T.abs(x)", lambda x, y, a: x),
+    "clamp_none": ("T.clamp(x, True, y)", lambda x, y, a: y | (x & False)),
     "clamp_both": ("T.clamp(a > 5, x and y, y)", lambda x, y, a: (a > 5) & y | x & y),
     "chosen": ("T.if_then_else(x, y, x != y)", lambda x, y, a: y),
     "mixed": ("x == (a > 1)", lambda x, y, a: x == (a > 1)),

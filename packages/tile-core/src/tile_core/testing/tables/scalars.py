@@ -231,6 +231,8 @@ def _extremes() -> list[Unit]:
             "max": ("T.max(a[i, j], b[i, j])", _applied(dtype, pick_max), dtype, EXACT),
             "min": ("T.min(b[i, j], a[i, j])", _applied(dtype, pick_min), dtype, EXACT),
             "clamp": ("T.clamp(a[i, j], 1, 3)", _applied(dtype, lambda a, b: np.clip(a, 1, 3)), dtype, EXACT),
+            "clamp_none": ("T.clamp(a[i, j], 3, 1)", _applied(dtype, lambda a, b: np.clip(a, 3, 1)), dtype, EXACT),
+            "clamp_by": ("T.clamp(a[i, j], b[i, j], 1)", _applied(dtype, _raised), dtype, EXACT),
         }
         if floats:
             parts["maxnan"] = ("T.max(a[i, j], b[i, j], nan_propagate=True)", _applied(dtype, _max_nan), dtype, EXACT)
@@ -252,6 +254,12 @@ def _fmax(a: Array, b: Array) -> Array:
 def _fmin(a: Array, b: Array) -> Array:
     result = np.fmin(a, b)
     return np.where((a == 0) & (b == 0), np.where(np.signbit(a) | np.signbit(b), -0.0, 0.0).astype(a.dtype), result)
+
+
+def _raised(a: Array, b: Array) -> Array:
+    """``T.clamp(a, b, 1)``: a limit that is NaN is none, and of two zeros the first stays."""
+    above = np.where(a < b, b, a)
+    return np.where(above > 1, np.ones_like(above), above)
 
 
 def _max_nan(a: Array, b: Array) -> Array:
