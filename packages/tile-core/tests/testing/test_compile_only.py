@@ -8,10 +8,12 @@ import xml.etree.ElementTree as ET
 
 import pytest
 
+from tile_core.errors.launch import TextRefused
 from tile_core.errors.setup import NoToolchain
 from tile_core.plugins.manager import installed
 from tile_core.testing.case import one, output, tensor
 from tile_core.testing.data import numbers, values
+from tile_core.testing.fuzz import WrongProgram, check_mutant, fuzz, main
 from tile_core.testing.run import Session
 
 
@@ -54,7 +56,7 @@ def test_building_needs_a_toolchain():
     with pytest.raises(NoToolchain) as caught:
         Session("cpu", "build")
     assert "none of its runtimes compiles source code" in caught.value.message
-    assert "--tile-runtime text" in caught.value.help
+    assert "runtime `text`" in caught.value.help
 
 
 def test_a_toolchain_builds_each_text(monkeypatch):
@@ -86,6 +88,40 @@ def test_illegal_kernels_are_refused_by_their_code(text):
     unit = next(u for u in _units() if u.illegal)
     for case in unit.cases():
         assert text.run(case).kind == "refused"
+
+
+def test_the_fuzzer_compiles_programs_mutants_and_expressions(monkeypatch):
+    monkeypatch.setattr(Session, "call", lambda *_: pytest.fail("it was launched"))
+    counts = fuzz(20, target="cpu", runtime="text", mutated=0.5, only="parameters", expressions=5)
+    assert counts.total() == 25
+    assert counts["compiled"] >= 15
+    assert set(counts) <= {"compiled", "refused"}
+
+
+def test_a_text_that_a_toolchain_refuses_is_no_refusal(monkeypatch):
+    def refuse(program, *_):
+        raise TextRefused(kernel=program.name, compiler="cc", place="line 1", reason="expected ;")
+
+    monkeypatch.setattr("tile_core.testing.run.compile_only", refuse)
+    with pytest.raises(WrongProgram, match=r"U406.*expected ;"):
+        check_mutant(Session("cpu", "text"), doubled())
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "help"),
+    [
+        (["--runtime", "build"], "S205", "the runtime `text`"),
+        (["--runtime", "nonsense"], "S202", "its runtimes are: host"),
+        (["--target", "nonsense"], "S104", "one of the installed targets"),
+        (["--option", "nonsense=1"], "S118", "options="),
+    ],
+)
+def test_what_the_fuzzer_cannot_use_is_an_error_of_the_catalogue(capfd, arguments, code, help):
+    assert main(["--count", "10", "--only", "parameters", *arguments]) == 2
+    told = capfd.readouterr()
+    assert told.err.startswith(f"[{code}] ")
+    assert help in told.err
+    assert "Traceback" not in told.err + told.out
 
 
 @pytest.mark.sweep(1)

@@ -42,7 +42,7 @@ class NoToolchain(SetupError):
 
     code = "S205"
     template = "no toolchain of {target} is installed here: {reason}"
-    remedy = "install what `tile doctor` names for this target, or only generate source code: --tile-runtime text"
+    remedy = "install what `tile doctor` names for this target, or only generate source code: the runtime `text`"
 
 
 class WorkerEnded(SetupError):

@@ -17,6 +17,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+from tile_core.errors import TileError
 from tile_core.pairs import pairs
 from tile_core.plugins.manager import installed
 from tile_core.testing.run import Session
@@ -53,7 +54,7 @@ def fuzz(
     Returns
     -------
     Counter
-        How many were right, refused, or skipped.
+        How many were right, compiled, refused, or skipped.
 
     Raises
     ------
@@ -93,9 +94,16 @@ def watched(
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run the fuzzer as a program; 1 if it found something."""
+    """Run the fuzzer as a program; 1 if it found something, 2 if it could not begin."""
     parser = _parser()
-    given = parser.parse_args(arguments)
+    try:
+        return _run(parser, parser.parse_args(arguments))
+    except TileError as error:
+        print(error, file=sys.stderr)
+        return 2
+
+
+def _run(parser: argparse.ArgumentParser, given: argparse.Namespace) -> int:
     known = strategies_of(installed().resolve_target(given.target))
     if given.only and given.only not in known:
         parser.error(f"--only {given.only}: the strategies are {', '.join(known)}")
@@ -130,7 +138,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--indices", type=int, default=0, help="index expressions (0)")
     parser.add_argument("--seed", type=int, default=0, help="of the choice of programs (0)")
     parser.add_argument("--target", default="cpu", help="target (cpu)")
-    parser.add_argument("--runtime", default=None, help="one of its runtimes; the first by default")
+    parser.add_argument(
+        "--runtime", default=None, help="one of its runtimes, the first by default; text or build: nothing is launched"
+    )
     parser.add_argument("--mutated", type=float, default=0.2, help="fraction of programs that may be illegal (0.2)")
     parser.add_argument("--only", default="", help="one strategy instead of all, see --list")
     parser.add_argument("--list", action="store_true", help="list the strategies")

@@ -96,6 +96,7 @@ class Session:
     ) -> None:
         from tile_core.plugins.contexts import make_context
         from tile_core.plugins.manager import installed
+        from tile_core.plugins.runtimes import find_runtime
 
         self.context = make_context(target, options, plugins=installed())
         self.target = self.context.target
@@ -105,6 +106,8 @@ class Session:
         self.launches = runtime not in MODES
         if runtime == BUILD:
             toolchain_of(installed(), self.target)
+        elif self.launches and runtime is not None:
+            find_runtime(installed(), self.target, runtime)
         self.seed = seed
         self.interpreted = interpreted
         self.selected: dict[int, list[Case]] = {}

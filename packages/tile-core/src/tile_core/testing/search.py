@@ -17,6 +17,7 @@ import numpy as np
 from hypothesis import HealthCheck, Phase, settings
 
 from tile_core.errors import InternalError, TileError
+from tile_core.errors.launch import TextRefused
 from tile_core.errors.plugins import ProvidedElsewhere
 from tile_core.records import dataclass
 from tile_core.reference import execute
@@ -250,7 +251,8 @@ def check_mutant(session: Session, unit: Unit) -> str:
     Raises
     ------
     WrongProgram
-        If anything but an error of the catalogue comes out, or memory around an array was written.
+        If anything but an error of the catalogue comes out, a toolchain refuses the text, or memory around an array was
+        written.
     """
     text = unit.text()
     params = [*unit.params, *(p for part in unit.parts.values() for p in part.params)]
@@ -259,12 +261,14 @@ def check_mutant(session: Session, unit: Unit) -> str:
             warnings.simplefilter("ignore", SyntaxWarning)  # Python's own doubts about what was exchanged
             program = load(text, "mutant")
         kernel = session.compile(program)
-    except InternalError as error:
+    except (InternalError, TextRefused) as error:  # of the text nothing is the program's own
         raise WrongProgram(f"{error}\n\n{text}") from None
     except (TileError, SyntaxError):  # the second is Python's own refusal
         return "refused"
     except Exception:
         raise WrongProgram(f"{traceback.format_exc(limit=-6)}\n\n{text}") from None
+    if not session.launches:
+        return "compiled"
     if _NOT_RUN.search(text):
         return "ran"
     for launch in unit.launches.values():
@@ -297,13 +301,14 @@ def _search_indices(chunk: Chunk, session: Session, told: Callable[[str, int], N
             return str(error)
         return ""
 
+    kind = "right" if session.launches else "compiled"
     if not fails(k):
-        told("right", len(k.statements))
+        told(kind, len(k.statements))
         return
     bad = indices.guilty(k, fails)
     left = replace(k, statements=tuple(s for s in k.statements if s not in bad.statements))
     if left.statements and not fails(left):
-        told("right", len(left.statements))
+        told(kind, len(left.statements))
     raise WrongProgram(fails(indices.smallest(bad, fails)) or fails(bad))
 
 

@@ -22,6 +22,7 @@ from dataclasses import field, replace
 from multiprocessing.connection import Connection, wait
 from typing import Any
 
+from tile_core.errors import TileError
 from tile_core.records import dataclass
 from tile_core.testing.effort import effort, own_effort
 from tile_core.testing.search import Chunk, WrongProgram, search
@@ -39,7 +40,7 @@ class Summary:
     Attributes
     ----------
     counts
-        How many programs (or expressions) were right, refused, skipped, or ran.
+        How many programs (or expressions) were right, compiled (where nothing is launched), refused, skipped, or ran.
     failures
         ``(kind, text)``: ``"wrong"``, ``"internal error"``, ``"over time"`` or ``"crashed"``, with the program.
     slowest
@@ -56,7 +57,7 @@ class Summary:
     def table(self) -> dict[str, object]:
         """Return the summary as JSON takes it."""
         kinds = Counter(kind for kind, _ in self.failures)
-        numbers = {k: self.counts[k] for k in ("right", "ran", "refused", "skipped")}
+        numbers = {k: self.counts[k] for k in ("right", "compiled", "ran", "refused", "skipped")}
         numbers |= {k: kinds[k] for k in ("wrong", "internal error", "over time", "crashed")}
         slowest = {k: {"seconds": round(s, 3), "program": text} for k, (s, text) in self.slowest.items()}
         failures = [{"kind": k, "report": text} for k, text in self.failures]
@@ -101,7 +102,13 @@ class Watch:
         self._first = math.inf
 
     def run(self, chunks: Sequence[Chunk], told: Callable[[str, int], None], say: Callable[[str], Any]) -> Summary:
-        """Run chunks until none is left, or the time is up."""
+        """Run chunks until none is left, or the time is up.
+
+        Raises
+        ------
+        TileError
+            If the target, its runtime or its options serve no session.
+        """
         start, left = time.monotonic(), deque(chunks)
         workers = [self._start() for _ in range(min(self.jobs, len(left)))]
         try:
@@ -146,6 +153,8 @@ class Watch:
                     w.left -= rest[1]
                 elif kind == "wrong":
                     return self._wrong(w, rest, say)
+                elif kind == "no session":
+                    raise rest[0]
                 elif kind == "done":
                     w.chunk, w.phase = None, "idle"
                 else:
@@ -224,7 +233,11 @@ def serve(
     def note(text: str) -> None:
         pipe.send(("program", text, own_effort()))
 
-    session = Telling(target, runtime, seed, options=options)
+    try:
+        session = Telling(target, runtime, seed, options=options)
+    except TileError as error:
+        pipe.send(("no session", error))
+        return
     pipe.send(("ready",))
     while True:
         try:
