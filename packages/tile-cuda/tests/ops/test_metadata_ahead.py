@@ -12,6 +12,7 @@ import tile_core as tile
 import tile_core.language as T
 from tile_core import sparse
 from tile_core.dtypes import DTYPES
+from tile_core.emit.choose import Assumptions
 from tile_cuda import pipeline
 from tile_cuda.ops.metadata_ahead import MetadataAhead
 from tile_emulator.errors import FaultFound
@@ -127,6 +128,33 @@ def test_any_number_of_iterations(bk, options):
     assert is_ahead(kernel)
     for m, trips in ((64, 0), (65, 1), (1, 2), (64, 3), (130, 4), (64, 5), (128, 9)):
         check(kernel, m, 64, 128 * trips)
+
+
+@pytest.mark.parametrize("meta", ["int8", "int16", "int32"])
+def test_a_k_of_which_nothing_is_known(meta):
+    """Launches see whether 16 bytes of metadata are whole chunks of each row; texts that copy it serve the others."""
+    described = factor("float16", meta)
+    kernel = compiled(T.dynamic("m"), 64, T.dynamic("k"), 64, meta=meta, stages=3, options=_ALWAYS)
+    assert is_ahead(kernel)
+    for m, k in (
+        (64, 0),
+        (65, 128),
+        (70, 64),
+        (64, 512),
+        (64, 576),
+        (3, 1152),
+        (64, 9 * described),
+        (64, 1024 + described),
+    ):
+        check(kernel, m, 64, k, meta=meta)
+
+
+def test_rows_that_are_taken_for_aligned_are_found(monkeypatch):
+    kernel = compiled(64, 64, T.dynamic("k"), 64, stages=3, options=_ALWAYS)
+    check(kernel, 64, 64, 1152)
+    monkeypatch.setattr(Assumptions, "hold", lambda self, values: True)
+    with pytest.raises(FaultFound, match="E"):
+        check(kernel, 64, 64, 576 + 16)
 
 
 def test_a_loop_that_is_entered_again():

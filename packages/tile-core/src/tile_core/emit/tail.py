@@ -1,14 +1,14 @@
 """The tail of the passes of a target whose text is compiled elsewhere: from the per-thread program to ``KernelText``.
 
 A text may make assumptions that most calls satisfy: addresses aligned to vectors, sizes divisible by vectors. Such a
-kernel has a second, *general* text, made when the first call needs it. Assumptions on which demanded instructions rely
-stay in it.
+kernel has a second, *general* text, made when the first call needs it, and where it can assume less in several steps, a
+third one. Assumptions on which demanded instructions rely stay in all of them.
 """
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -25,7 +25,7 @@ from tile_core.passes.spine import Pass, Plan, Spine
 from tile_core.passes.widen_floats import widen_floats
 from tile_core.records import dataclass
 from tile_core.simt.memory.alignment import Aligned
-from tile_core.simt.memory.launch_assumptions import assume, demanded, promised
+from tile_core.simt.memory.launch_assumptions import assume, demanded, levels, promised
 from tile_core.simt.notes import ALIGNED
 
 if TYPE_CHECKING:
@@ -85,19 +85,25 @@ def with_text(passes: Spine, target: TextTarget) -> Spine:
     def text(plan: Plan, ctx: Context) -> Plan:
         found = target.emit(_with_given_symbols(plan), ctx)
         if plan[ALIGNED] != Aligned() and _promises(found):
-            found = replace(found, general=functools.cache(functools.partial(again, plan, found, ctx)))
+            func = plan.program.func
+            tried = levels(func.params)
+            weaker = (*tried[1:], Aligned(), demanded(func.body, tried[-1]))
+            found = replace(found, general=functools.cache(functools.partial(again, plan, found, ctx, weaker)))
         return plan.replace(lowered=found, source=found.text)
 
-    def again(plan: Plan, first: KernelText, ctx: Context) -> KernelText | None:
-        func, assumed = plan.program.func, plan[ALIGNED]
-        for fewer in (Aligned(), demanded(func.body, assume(func.params))):
-            if fewer == assumed:
-                return None
+    def again(plan: Plan, first: KernelText, ctx: Context, weaker: Sequence[Aligned]) -> KernelText | None:
+        """Return the text of the first assumption that makes another one; the text's general one has those after it."""
+        for n, fewer in enumerate(weaker):
+            if fewer == plan[ALIGNED]:
+                continue
             try:
                 made: KernelText = whole.run(Plan.of(plan.program, plan.variants).note(ALIGNED, fewer), ctx).lowered
             except VariantRefused:
                 continue  # the program demands an instruction that relies on what is not assumed
-            return None if made.facts == first.facts else replace(made, general=None)
+            if made.facts == first.facts:
+                continue
+            rest = functools.partial(again, plan, made, ctx, weaker[n + 1 :])
+            return replace(made, general=functools.cache(rest) if weaker[n + 1 :] and fewer != Aligned() else None)
         return None
 
     whole = passes.before("check", Pass("promises", _promise, "first: what the launch will check")).then(

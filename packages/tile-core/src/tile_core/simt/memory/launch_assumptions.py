@@ -10,22 +10,51 @@ from tile_core.dtypes import DTYPES
 from tile_core.ir import nodes
 from tile_core.ir.visit import collect
 from tile_core.ops.base import OpCall, is_op
-from tile_core.simt.memory.alignment import WIDEST, Aligned, row_symbols
+from tile_core.simt.memory.alignment import WIDEST, Aligned, factor, row_symbols, strides_of
+
+#: The largest divisor of a symbol that is assumed.
+_LARGEST = 4096
 
 
 def assume(params: Sequence[Expr]) -> Aligned:
-    """Return the assumptions of a fast text: alignment of all parameters, divisors of symbols in their row strides.
+    """Return the assumptions of the fastest text, see ``levels``."""
+    return levels(params)[0]
 
-    A symbol is assumed to be a multiple of the number of elements in an address's alignment, so a row of float16 need
-    not be as long as one of int8.
+
+def levels(params: Sequence[Expr]) -> list[Aligned]:
+    """Return the assumptions of fast texts, each weaker than the one before: those of calls that serve none are fewer.
+
+    All parameters are aligned, and symbols have divisors by which rows are, too: a row of ``n`` float16 begins at a
+    multiple of 16 bytes if 8 divides ``n``, one of ``k // 16`` if 128 divides ``k``, and one of ``64 * n`` always.
+    Where rows of several tensors need different divisors of a symbol, the first text has the largest, for all of them,
+    and each further one the next.
     """
     buffers = [p for p in params if tirx.is_buffer_var(p)]
-    divisors: dict[Var, int] = {}
+    needs: dict[Var, set[int]] = {}
     for buffer in buffers:
         elements = max(1, WIDEST * 8 // DTYPES[nodes.element_type(buffer)].bits)
-        for symbol in row_symbols(buffer):
-            divisors[symbol] = max(divisors.get(symbol, 1), elements)
-    return Aligned(dict.fromkeys(buffers, WIDEST), divisors)
+        for stride in strides_of(buffer)[:-1]:
+            symbols = set(collect(nodes.int_const(0) + stride, tirx.Var))
+            divisor = _needed(stride, symbols, elements)
+            for symbol in symbols if divisor > 1 else ():
+                needs.setdefault(symbol, set()).add(divisor)
+    ordered = {symbol: sorted(found, reverse=True) for symbol, found in needs.items()}
+    addresses = dict.fromkeys(buffers, WIDEST)
+    count = max(map(len, ordered.values()), default=1)
+    steps = [{s: found[min(n, len(found) - 1)] for s, found in ordered.items()} for n in range(count)]
+    return [Aligned(addresses, divisors) for divisors in steps]
+
+
+def _needed(stride: Expr, symbols: set[Var], elements: int) -> int:
+    """Return the power of two by which symbols have to be divided for a stride to be a multiple of some elements."""
+    if factor(stride, {}) % elements == 0:
+        return 1
+    divisor = 2 if len(symbols) == 1 else elements  # of several, each may stand in other strides alone
+    while divisor <= _LARGEST:
+        if factor(stride, dict.fromkeys(symbols, divisor)) % elements == 0:
+            return divisor
+        divisor *= 2
+    return elements
 
 
 def promised(body: Stmt) -> dict[BufferVar, int]:
