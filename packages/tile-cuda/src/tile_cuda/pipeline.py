@@ -26,6 +26,7 @@ from tile_cuda.divided_sums import divide_sums
 from tile_cuda.elected import elect_issuers
 from tile_cuda.explicit_copies import begin_explicit_copies
 from tile_cuda.kernel_cost import tell_slow
+from tile_cuda.lines_ahead import read_lines_ahead
 from tile_cuda.matrix_stores import store_matrices
 from tile_cuda.metadata_rows import permute_metadata
 from tile_cuda.multicast import choose_cluster, explain_pairs
@@ -128,6 +129,10 @@ def _results(plan: Plan, ctx: Context) -> Plan:
     return prefer_bulk_copies(plan, ctx) if sums else plan
 
 
+def _lines(plan: Plan, ctx: Context) -> Plan:
+    return read_lines_ahead(plan, ctx, warpgroup_products(plan.body, ctx, plan[BLOCK]))
+
+
 def _divided(plan: Plan, ctx: Context) -> Plan:
     """Divide sums in tensor memory; where a thread of its own may issue their products, another one copies by boxes."""
     new = divide_sums(plan, ctx)
@@ -198,6 +203,8 @@ def pipeline(target: Target, spine: Spine) -> Spine:
     passes = passes.before("pipeline", Pass("promotion", promote_sums, why))
     why = "before the pipeline, which sees what the tiles of results are used for; after roles, which say who executes"
     passes = passes.before("pipeline", Pass("results", _results, why))
+    why = "after results, whose tiles take the room first; before the pipeline, whose blocks may stay all the same"
+    passes = passes.before("pipeline", Pass("lines", _lines, why))
     why = "after results, whose tiles are read in pieces; before the pipeline, whose products add to them"
     passes = passes.before("pipeline", Pass("divided_sums", _divided, why))
     why = "before the pipeline, which leaves them where they are; after roles, which say who executes"

@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 MULTIPROCESSORS, OF_TENSOR_MEMORY = 132, 148
 """Of an H100 or H200; of a B200."""
 _REGISTERS = 65536
+OF_WORKERS = 168
+"""Registers of each thread of blocks that stay, by which it is estimated how many run at a time."""
 COPIER_REGISTERS, USER_REGISTERS = 40, 232
 """Of each thread of a warpgroup that copies, and of two that compute."""
 _MOST_THREADS = 256
@@ -70,7 +72,8 @@ def choose_workers(shape: Shape, ctx: Context) -> Workers | Reject:
     moves = (direct or PROMOTE in shape.product.attrs) and shape.threads > WARPGROUP
     moves = moves and ctx.options.max_registers is None
     threads = shape.threads + (WARPGROUP if moves else WARP)
-    at_a_time = max(1, min(ctx.capabilities.shared_bytes // size, _REGISTERS // (threads * 168), 2048 // threads))
+    held = _REGISTERS // (threads * OF_WORKERS)
+    at_a_time = max(1, min(ctx.capabilities.shared_bytes // size, held, 2048 // threads))
     blocks = option if isinstance(option, int) else MULTIPROCESSORS * at_a_time
     if option == "auto" and at_a_time > 1:
         return Reject(f"{at_a_time} blocks on a multiprocessor compute and copy in turns as it is")

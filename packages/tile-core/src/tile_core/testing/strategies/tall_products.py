@@ -1,15 +1,17 @@
 """Products of tiles with many rows, which groups of warps compute together: pipelined, chained, with code between.
 
-The first operand may be 2:4 sparse.
+The first operand may be 2:4 sparse. What stands behind the loop may take elements of vectors by row or column.
 """
 
 from __future__ import annotations
+
+from typing import Any
 
 import numpy as np
 from hypothesis import strategies as st
 
 from tile_core.dtypes import DTYPES
-from tile_core.testing.case import VALUE, Unit, output, tensor
+from tile_core.testing.case import VALUE, Param, Unit, output, tensor
 from tile_core.testing.data import stored, values
 from tile_core.testing.sketch import sparse_operand
 from tile_core.testing.strategies.draws import Draw
@@ -33,6 +35,13 @@ _LARGEST = (128, 128, 256), (16, 32, 48, 64, 96, 128, 240), (64, 64, 128)
 _THREADS = (128, 128, 160, 256, 256, 384, 96)
 _POLICIES = ("", "", ", policy=T.GemmWarpPolicy.FullRow", ", policy=T.GemmWarpPolicy.FullCol")
 _BETWEEN = ("", "c[i, j] = c[i, j] * 2", "c[i, j] = T.max(c[i, j], 0)", "c[i, j] = c[i, j] + T.cast(j, c.dtype)")
+#: Statements that take elements of a vector V for each column, or a matrix U with one of its rows for each row.
+_TAKING = (
+    "c[i, j] = c[i, j] * {u} + {v}", "c[i, j] = c[i, j] * {u} * {v}", "c[i, j] = c[i, j] + {u}",
+    "c[i, j] = c[i, j] * {v}", "c[i, j] = c[i, j] + {v} - {v}",
+    "if c[i, j] > 0:\n        c[i, j] = c[i, j] * {v}", "c[i, j] = T.if_then_else(j < {n} - 3, {v}, {u})",
+    "at = bx * {n} + j\n    c[i, j] = c[i, j] + T.cast(V[at], c.dtype) * {u}",
+)  # fmt: skip
 
 
 #: Iterations of loops over K: rows of metadata may be loaded for eight at a time.
@@ -68,13 +77,13 @@ def sparse_products(draw: Draw) -> Unit:
     ]
     lines += [f"    T.copy(Y[{f'bx * {n}, o * {k}' if tb else f'o * {k}, bx * {n}'}], t)"]
     lines += [f"    T.gemm_sp(s, e, t, c, transpose_E={te}, transpose_B={tb})"]
-    between = draw(st.sampled_from(_BETWEEN))
-    lines += [f"for i, j in T.Parallel({m}, {n}):\n    {between}"] if between else []
+    more, taken, given = _behind(draw, (m, n), (m * high, n * wide), acc)
+    lines += more
     found = np.ascontiguousarray(metadata.T) if te else metadata
     params = [tensor("X", kind, *kept.shape), tensor("E", meta, *found.shape), tensor("Y", kind, *whole_b)]
-    data = {"X": stored(values(kept, kind), kind), "E": found, "Y": randoms(draw, whole_b, kind, -2, 2)}
+    data = {"X": stored(values(kept, kind), kind), "E": found, "Y": randoms(draw, whole_b, kind, -2, 2), **given}
     body = "\n".join([*lines, f"T.copy(c, B[by * {m}, bx * {n}])"])
-    params.append(output("B", draw(st.sampled_from(_RESULTS[acc])), m * high, n * wide))
+    params += [*taken, output("B", draw(st.sampled_from(_RESULTS[acc])), m * high, n * wide)]
     return themed(
         "tall-sparse", draw, params, body, {"": data}, VALUE, threads=threads, grid=f"{wide}, {high}", axes="(bx, by)"
     )
@@ -107,11 +116,11 @@ def dense_products(draw: Draw) -> Unit:
         lines[2:2] = [f'f = T.alloc_fragment({a_tile}, "{kind}")']
         lines += ["    T.copy(s, f)"]
     lines += [f"    T.gemm({'f' if scope == 'fragment' else 's'}, t, c, {ta}, {tb}{policy})"]
-    between = draw(st.sampled_from(_BETWEEN))
-    lines += [f"for i, j in T.Parallel({m}, {n}):\n    {between}"] if between else []
+    more, taken, given = _behind(draw, (m, n), (rows, columns), acc)
+    lines += more
     out = draw(st.sampled_from(_RESULTS[acc]))
-    params = [tensor("X", kind, *whole_a), tensor("Y", kind, *whole_b), output("B", out, rows, columns)]
-    data = {"X": randoms(draw, whole_a, kind, -2, 2), "Y": randoms(draw, whole_b, kind, -2, 2)}
+    params = [tensor("X", kind, *whole_a), tensor("Y", kind, *whole_b), *taken, output("B", out, rows, columns)]
+    data = {"X": randoms(draw, whole_a, kind, -2, 2), "Y": randoms(draw, whole_b, kind, -2, 2), **given}
     if chained:
         columns = draw(st.sampled_from((16, 32, 64)))
         lines += [f'p = T.alloc_fragment(({m}, {n}), "float16")', f'w = T.alloc_shared(({n}, {columns}), "float16")']
@@ -124,6 +133,27 @@ def dense_products(draw: Draw) -> Unit:
     return themed(
         "tall-products", draw, params, body, {"": data}, VALUE, threads=threads, grid=f"{wide}, {high}", axes="(bx, by)"
     )
+
+
+def _behind(
+    draw: Draw, tile: tuple[int, int], sizes: tuple[int, int], acc: str
+) -> tuple[list[str], list[Param], dict[str, Any]]:
+    """Draw what stands behind a loop, and the vectors that it takes, if it does: the lines, parameters and data."""
+    (m, n), (rows, columns) = tile, sizes
+    if draw(st.integers(0, 2)):
+        between = draw(st.sampled_from(_BETWEEN))
+        return [f"for i, j in T.Parallel({m}, {n}):\n    {between}"] if between else [], [], {}
+    kind = draw(st.sampled_from((acc, acc, "float16", "bfloat16", "int8") if acc == "float32" else (acc, acc, "int8")))
+    before = draw(st.sampled_from(("", "", " - 3", " + 5")))
+    names = {"m": m, "n": n, "u": f"T.cast(U[bx, by * {m} + i{before}], c.dtype)"}
+    names["v"] = f"T.cast(V[bx * {n}{before} + j], c.dtype)"
+    lines = [f"for i, j in T.Parallel({m}, {n}):\n    {draw(st.sampled_from(_TAKING)).format(**names)}"]
+    other = f"for i, j in T.Parallel({m}, {n}):\n    c[i, j] = c[i, j] + {names['v']}"
+    lines += [other] if draw(st.integers(0, 3)) == 0 else []
+    # Vectors may end before the tiles do.
+    shapes = {"U": (draw(st.sampled_from((1, 3))), rows), "V": (max(1, columns - draw(st.sampled_from((0, 0, 7)))),)}
+    params = [tensor(name, kind, *shape) for name, shape in shapes.items()]
+    return lines, params, {name: randoms(draw, shape, kind, -2, 2) for name, shape in shapes.items()}
 
 
 def _shape(draw: Draw, depths: tuple[int, ...]) -> tuple[int, int, int, int, bool]:
