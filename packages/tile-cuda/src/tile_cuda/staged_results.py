@@ -18,7 +18,7 @@ from tile_core.compat.tvm import ir, tirx
 from tile_core.compat.types import BufferVar, Stmt
 from tile_core.dtypes import DTYPES
 from tile_core.ir import nodes
-from tile_core.ir.visit import StmtRewriter, annotation, collect, role
+from tile_core.ir.visit import StmtRewriter, annotation, bodies_of, collect, role
 from tile_core.layout.base import LayoutMap
 from tile_core.lowering.variant import Accept, Reject
 from tile_core.ops.base import OpCall, View, is_op, with_attributes
@@ -270,9 +270,8 @@ def _is_plain(body: Stmt, buffer: BufferVar) -> bool:
 
 def _elements(s: Stmt, buffer: BufferVar, loops: tuple[Any, ...]) -> Iterator[tuple[list[Any], tuple[Any, ...]]]:
     """Yield the indices of each access by elements, and the variables of the data-parallel loops around it."""
-    if isinstance(s, tirx.For):
-        inner = (*loops, s.loop_var) if role(s) in ("parallel", "vectorized") else loops
-        yield from _elements(s.body, buffer, inner)
+    if isinstance(s, tirx.For) and role(s) in ("parallel", "vectorized"):
+        yield from _elements(s.body, buffer, (*loops, s.loop_var))
         return
     if isinstance(s, tirx.SeqStmt):
         for part in s.seq:
@@ -282,7 +281,11 @@ def _elements(s: Stmt, buffer: BufferVar, loops: tuple[Any, ...]) -> Iterator[tu
         return
     if isinstance(s, tirx.BufferStore) and s.buffer.same_as(buffer):
         yield list(s.indices), loops
-    for load in collect(s, ir.TensorLoad):
+    inside = bodies_of(s)
+    for part in inside:
+        yield from _elements(part, buffer, loops)
+    own = [getattr(s, name) for name in ("min", "extent", "condition") if hasattr(s, name)] if inside else [s]
+    for load in (x for part in own for x in collect(part, ir.TensorLoad)):
         if load.source.same_as(buffer):
             yield list(load.indices), loops
 
