@@ -6,7 +6,7 @@ on a multiprocessor as before.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from math import prod
 from typing import TYPE_CHECKING
 
@@ -61,6 +61,8 @@ class Room:
                     if v in self.uses:
                         self.uses[v].append(p)
         held = [b for b in allocated if nodes.scope_of(b) == "local.fragment"]
+        #: The most bytes of all tiles, and of the lines of loops before.
+        self.total = sum(_size(b) * self.slots(b) for b in self.shared)
         #: Of a thread, at least: the sums of one product.
         self.registers = _OTHERS + max((_size(b) // (4 * threads) for b in results.plain), default=0)
         #: Passes below may move these there.
@@ -68,8 +70,7 @@ class Room:
 
     def has(self, lines: Sequence[int], loop: Point, nests: Sequence[Point]) -> bool:
         """Whether there is room for lines of so many bytes, which are used from the first of some nests to the last."""
-        more = sum(-(-n // _ALIGN) * _ALIGN for n in lines)
-        total = sum(_size(b) * self.slots(b) for b in self.shared)
+        more, total = _aligned(lines), self.total
         inside = self.in_slots(more, loop, nests)
         if self.stays and total + _SCRATCH <= self.limit:
             # Of blocks that stay, slots are never free.
@@ -77,6 +78,10 @@ class Room:
             if not fits or self.at_a_time(total) != self.at_a_time(total + more):
                 return False
         return inside or self.beside(more, loop)
+
+    def take(self, lines: Iterable[int]) -> None:
+        """Take the room of lines of so many bytes."""
+        self.total += _aligned(lines)
 
     def in_slots(self, more: int, loop: Point, nests: Sequence[Point]) -> bool:
         """Whether lines have a place in tiles that a loop was the last to use."""
@@ -92,7 +97,7 @@ class Room:
     def beside(self, more: int, loop: Point) -> bool:
         """Whether as many blocks fit if lines lie beside everything else."""
         least = sum(_size(b) for b in self.shared if any(loop.contains(p) for p in self.uses[b]))
-        most = sum(_size(b) * self.slots(b) for b in self.shared) + self.held + more
+        most = self.total + self.held + more
         return most + _SCRATCH <= self.limit and self.blocks(least) == self.blocks(most)
 
     def slots(self, buffer: BufferVar) -> int:
@@ -112,6 +117,10 @@ class Room:
         given = (self.limit + _RESERVED) // (-(-size // _ALIGN) * _ALIGN + _RESERVED)
         most = min(_THREADS // self.threads, _REGISTERS // (self.threads * self.registers))
         return min(given, most), min(self.limit // max(size, 1), most)
+
+
+def _aligned(lines: Iterable[int]) -> int:
+    return sum(-(-n // _ALIGN) * _ALIGN for n in lines)
 
 
 def _size(buffer: BufferVar) -> int:

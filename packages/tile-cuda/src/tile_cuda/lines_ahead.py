@@ -56,7 +56,7 @@ def read_lines_ahead(plan: Plan, ctx: Context, products: Sequence[SimtCall]) -> 
     products
         Those of the program that run on instructions of warpgroups.
     """
-    if not products:
+    if not products or not any(_has(plan.params, load.source) for load in loads_of(plan.body)):
         return plan
     found = _Search(plan, ctx, products).found()
     return plan.replace(body=_Rewriter(plan, found).stmt(plan.body)) if found else plan
@@ -121,6 +121,7 @@ class _Search:
         self.flow = self.varying.flow
         sums = [call.args[sums_of(call)].buffer for call in products]
         self.results: LeavingSums = results_of(plan.body, sums, every=False)
+        #: Tensors whose elements lie elsewhere than their indices say.
         self.kept = {*map(str, plan.program.layouts)}
         self.written = _written(plan.body)
         #: A statement that stands at several places would have to be rewritten differently there.
@@ -165,6 +166,7 @@ class _Search:
                 continue
             if line.axis == 0 or self.room.has([x.bytes for x in chosen if x.axis], loop, spans):
                 kept = chosen
+        self.room.take(x.bytes for x in kept)
         return kept
 
     def add(self, loop: Point, nest: Point, lines: list[_Line]) -> None:
@@ -211,17 +213,16 @@ class _Search:
         corner = (*fixed, first)
         if not all(self.is_known(e, loop) for e in corner):
             return None
-        registers = self.registers(bits, extents[axis], sums) if axis == 0 else -(-extents[axis] // self.threads)
-        words = -(-registers * bits // 32) if axis else registers * max(1, bits // 32)
-        return _Line(tensor, corner, extents[axis], axis, words)
+        held = -(-extents[axis] // self.threads) if axis else self.rows(sums)
+        return _Line(tensor, corner, extents[axis], axis, held * max(1, bits // 32))
 
-    def registers(self, bits: int, rows: int, sums: BufferVar) -> int:
-        """Return how many rows of sums a thread has; all, if that is not known."""
+    def rows(self, sums: BufferVar) -> int:
+        """Return of how many rows of sums a thread has elements; of all, if that is not known."""
         for call in self.products:
             plan = WarpgroupPlan.of(call, call.name == "gemm_sp")
             if plan is not None and nodes.shape_of(call.args[sums_of(call)].buffer) == nodes.shape_of(sums):
                 return 2 * int(plan.split.atoms_m)
-        return rows
+        return int(nodes.shape_of(sums)[0])
 
     def with_values(self, index: Expr, loop: Point) -> Expr:
         """Return an index without the names that values have at or behind a loop."""
@@ -292,7 +293,7 @@ class _Rewriter(StmtRewriter):
 
     def nest(self, s: Stmt, ahead: _Ahead) -> Stmt:
         """Return a nest that takes elements from lines, behind the copies of those that it is the first to take."""
-        key, new, copies = identity(s), s, []
+        key, copies = identity(s), []
         for line in (x for x in ahead.lines if key in x.loads):
             tile = self.tiles[id(line)]
             if line.axis and key == next(identity(n) for n in ahead.nests if identity(n) in line.loads):

@@ -191,7 +191,7 @@ def test_the_fuzzer_reaches_them(target, options, shown):
     units: list[Any] = []
 
     @hypothesis.seed(1)
-    @settings(max_examples=60, deadline=None, database=None, phases=(Phase.generate,),
+    @settings(max_examples=150, deadline=None, database=None, phases=(Phase.generate,),
               suppress_health_check=list(HealthCheck))  # fmt: skip
     @hypothesis.given(STRATEGIES["tall-products"][0])
     def draw(unit) -> None:

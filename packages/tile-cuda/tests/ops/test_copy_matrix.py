@@ -198,7 +198,7 @@ def test_the_fuzzer_reaches_it() -> None:
     units: list[Any] = []
 
     @hypothesis.seed(3)
-    @settings(max_examples=40, deadline=None, database=None, phases=(Phase.generate,),
+    @settings(max_examples=80, deadline=None, database=None, phases=(Phase.generate,),
               suppress_health_check=list(HealthCheck))  # fmt: skip
     @hypothesis.given(STRATEGIES["tall-products"][0])
     def draw(unit: Any) -> None:
