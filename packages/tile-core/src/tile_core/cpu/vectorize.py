@@ -143,7 +143,8 @@ def _pure(value: Expr, varying: set[Var]) -> bool:
             return False
         if name == "if_then_else" and any(x in varying for x in collect(call.args[0], tirx.Var)):
             return False
-    # Lanes of bool and of packed elements have no memory form here.
+    # Lanes of bool and of packed elements have no memory form here. Loops over bools need none: LLVM makes vectors of
+    # them that are as fast as those of the same loops over bytes.
     types = [nodes.element_type(x.source) for x in collect(value, ir.TensorLoad)]
     return all(DTYPES[t].bits >= 8 and t != "bool" for t in types)
 
