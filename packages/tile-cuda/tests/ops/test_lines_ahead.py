@@ -29,6 +29,87 @@ ALWAYS = {"wgmma": "always", "fast_accum": True}
 NUMPY = {name: getattr(ml_dtypes, name) for name in ("bfloat16", "float8_e4m3fn")}
 
 
+def nest(how, n, block, before):
+    """Return what the nest behind the loop does to one sum; ``how`` is decided while it is traced."""
+    bm, bn, _ = block
+
+    @T.macro
+    def scale(C_f, R, V, W, E, D, e, column, bx, by, i, j):
+        if how == "":
+            C_f[i, j] = C_f[i, j] * R[by * bm + i - before] + V[bx * bn + j - before]
+        elif how == "columns":
+            C_f[i, j] = C_f[i, j] * V[column + j]
+        elif how == "rows":
+            C_f[i, j] = C_f[i, j] * R[by * bm + i - before]
+        elif how == "a row of a matrix":
+            C_f[i, j] += W[by % 3, j + column] * W[2, column + j]
+        elif how == "a value":
+            C_f[i, j] += W[e, column + j] + W[E[bx % 2], column + j]
+        elif how == "a name":
+            at = column + j
+            C_f[i, j] += V[at] * V[at]
+        elif how == "a condition":
+            C_f[i, j] += T.if_then_else(bx * bn + j < n - 9, V[column + j], 2)
+        elif how == "a branch":
+            if i % 3 == 0:
+                C_f[i, j] += V[column + j]
+        elif how == "to the tensor":
+            D[by * bm + i, bx * bn + j] = C_f[i, j] * R[by * bm + i] + V[bx * bn + j]
+        elif how == "another step":
+            C_f[i, j] += V[column + 2 * j]
+        elif how == "turned":
+            C_f[i, j] += V[column - j]
+        elif how == "both":
+            C_f[i, j] += V[i + j]
+        elif how == "inside":
+            for s in T.serial(3):
+                C_f[i, j] += W[s, column + j]
+        elif how in ("written", "written by an op"):
+            C_f[i, j] += V[column + j]
+        elif how == "moved":
+            if i % 2 == 0:
+                C_f[i + 1, j] = C_f[i, j] + V[column + j]
+        elif how == "three":
+            C_f[i, j] = C_f[i, j] * V[column + j] + W[0, column + j] * W[1, column + j] * R[by * bm + i]
+        elif how == "of the sums":
+            C_f[i, j] += V[T.cast(C_f[i, j], "int32") + j]
+        else:
+            C_f[i, j] = C_f[i, j] * V[column + j]
+
+    return scale
+
+
+def rest(how, block):
+    """Return what stands between that nest and the copy of the sums."""
+    bm, bn, _ = block
+
+    @T.macro
+    def follow(C_f, R, V, D, column, bx, by):
+        if how == "written":
+            for i in T.Parallel(bn):
+                V[bx * bn + i] = 1
+        if how == "written by an op":
+            T.copy(R[bx * bn : bx * bn + 8], V[bx * bn])
+        if how == "twice":
+            for i, j in T.Parallel(bm, bn):
+                C_f[i, j] = C_f[i, j] + V[column + j] * R[by * bm + i]
+        if how == "another part":
+            for i, j in T.Parallel(bm, bn):
+                C_f[i, j] = C_f[i, j] + V[column + j + 1]
+        if how == "halves":
+            H_f = T.alloc_fragment((bm, bn), "float16")
+            T.copy(C_f, H_f)
+            for i, j in T.Parallel(bm, bn):
+                H_f[i, j] = H_f[i, j] + V[column + j + 1]
+            T.copy(H_f, D[by * bm, bx * bn])
+        if how == "a copy between":
+            T.copy(C_f, D[by * bm, bx * bn])
+            for i, j in T.Parallel(bm, bn):
+                C_f[i, j] = C_f[i, j] + V[column + j]
+
+    return follow
+
+
 def scaled(
     sizes=(130, 136, 96), block=(64, 64, 32), types=("float16", "float32"), vectors="float32", *, threads=128,
     stages=3, how="", before=0, dynamic="", extent=0, kept=0, safe=None,
@@ -38,6 +119,7 @@ def scaled(
     if dynamic:
         m, n, k = (T.dynamic(x) if x in dynamic else size for x, size in zip("mnk", sizes, strict=True))
     rows, columns = extent or m, extent or n
+    scale, follow = nest(how, n, block, before), rest(how, block)
 
     @T.prim_func
     def main(
@@ -56,75 +138,15 @@ def scaled(
                 for i in T.Parallel(kept):
                     K_s[i] = 1
             T.clear(C_f)
-            if how == "a value":
-                e = E[by]
+            e = E[by] if how == "a value" else 0
             for t in T.Pipelined(T.ceildiv(k, bk), num_stages=stages):
                 T.copy(A[by * bm, t * bk], A_s)
                 T.copy(B[bx * bn, t * bk], B_s)
                 T.gemm(A_s, B_s, C_f, transpose_B=True)
             column = bx * bn - before
             for i, j in T.Parallel(bm, bn):
-                if how == "":
-                    C_f[i, j] = C_f[i, j] * R[by * bm + i - before] + V[bx * bn + j - before]
-                elif how == "columns":
-                    C_f[i, j] = C_f[i, j] * V[column + j]
-                elif how == "rows":
-                    C_f[i, j] = C_f[i, j] * R[by * bm + i - before]
-                elif how == "a row of a matrix":
-                    C_f[i, j] += W[by % 3, j + column] * W[2, column + j]
-                elif how == "a value":
-                    C_f[i, j] += W[e, column + j] + W[E[bx % 2], column + j]
-                elif how == "a name":
-                    at = column + j
-                    C_f[i, j] += V[at] * V[at]
-                elif how == "a condition":
-                    C_f[i, j] += T.if_then_else(bx * bn + j < n - 9, V[column + j], 2)
-                elif how == "a branch":
-                    if i % 3 == 0:
-                        C_f[i, j] += V[column + j]
-                elif how == "to the tensor":
-                    D[by * bm + i, bx * bn + j] = C_f[i, j] * R[by * bm + i] + V[bx * bn + j]
-                elif how == "another step":
-                    C_f[i, j] += V[column + 2 * j]
-                elif how == "turned":
-                    C_f[i, j] += V[column - j]
-                elif how == "both":
-                    C_f[i, j] += V[i + j]
-                elif how == "inside":
-                    for s in T.serial(3):
-                        C_f[i, j] += W[s, column + j]
-                elif how in ("written", "written by an op"):
-                    C_f[i, j] += V[column + j]
-                elif how == "moved":
-                    if i % 2 == 0:
-                        C_f[i + 1, j] = C_f[i, j] + V[column + j]
-                elif how == "three":
-                    C_f[i, j] = C_f[i, j] * V[column + j] + W[0, column + j] * W[1, column + j] * R[by * bm + i]
-                elif how == "of the sums":
-                    C_f[i, j] += V[T.cast(C_f[i, j], "int32") + j]
-                else:
-                    C_f[i, j] = C_f[i, j] * V[column + j]
-            if how == "written":
-                for i in T.Parallel(bn):
-                    V[bx * bn + i] = 1
-            if how == "written by an op":
-                T.copy(R[bx * bn : bx * bn + 8], V[bx * bn])
-            if how == "twice":
-                for i, j in T.Parallel(bm, bn):
-                    C_f[i, j] = C_f[i, j] + V[column + j] * R[by * bm + i]
-            if how == "another part":
-                for i, j in T.Parallel(bm, bn):
-                    C_f[i, j] = C_f[i, j] + V[column + j + 1]
-            if how == "halves":
-                H_f = T.alloc_fragment((bm, bn), "float16")
-                T.copy(C_f, H_f)
-                for i, j in T.Parallel(bm, bn):
-                    H_f[i, j] = H_f[i, j] + V[column + j + 1]
-                T.copy(H_f, D[by * bm, bx * bn])
-            if how == "a copy between":
-                T.copy(C_f, D[by * bm, bx * bn])
-                for i, j in T.Parallel(bm, bn):
-                    C_f[i, j] = C_f[i, j] + V[column + j]
+                scale(C_f, R, V, W, E, D, e, column, bx, by, i, j)
+            follow(C_f, R, V, D, column, bx, by)
             T.copy(C_f, C[by * bm, bx * bn])
             if kept:
                 for i in T.Parallel(kept):
