@@ -57,7 +57,7 @@ class Config:
 
     def __str__(self) -> str:
         tile = f"{self.m}x{self.n}x{self.k}_t{self.threads}_s{self.stages}_p{self.panel}"
-        return f"{self.dtype}_{self.out}_{tile}{'_st' * self.staged}"
+        return f"{self.dtype}_{self.out}_{tile}{'_nt' * self.transposed}{'_st' * self.staged}"
 
 
 _TILES = (

@@ -1,7 +1,7 @@
 """Products and attention on Hopper's matrix instructions beside torch's libraries and plain Triton, all in one run.
 
     python benchmarks/cuda_warpgroups.py [--sections gemm_8192,attention_d128_full,...] [--seconds 4] [--minutes 9]
-                                         [--only TEXT] [--export FOLDER | --artefacts FOLDER] [--json FILE]
+                                         [--turn MS] [--only TEXT] [--export FOLDER | --artefacts FOLDER] [--json FILE]
 
 The configurations are data in `warpgroup_programs` and `triton_sides`. All sides of a section take turns in an order
 that is drawn anew for every round, and a ratio is the median over rounds: the time of the fastest of torch's sides
@@ -38,6 +38,7 @@ from warpgroup_programs import (
     LOG2_E,
     Heads,
     attentions,
+    brain_gemms,
     byte_gemms,
     gemms,
     gradients,
@@ -90,11 +91,16 @@ Candidates = Callable[[Any], list[Candidate]]
 """Makes our kernels of a size."""
 
 
-def dense(torch: Any, arguments: argparse.Namespace, size: int, made: Candidates = gemms) -> Section:
-    """Return float16 products of square matrices."""
-    a, b = (torch.randn(size, size, device="cuda").half() for _ in range(2))
-    c, turned = poisoned(torch, (size, size), torch.float16), b.t().contiguous()
-    sides = [Tried(x.name, _ours(arguments, x, a, b, c), c, "ours") for x in wanted(arguments, made(size))]
+def dense(
+    torch: Any, arguments: argparse.Namespace, size: int, made: Candidates = gemms, dtype: str = "float16"
+) -> Section:  # fmt: skip
+    """Return products of square matrices of float16, or of another type."""
+    kind = getattr(torch, dtype)
+    a, b = (torch.randn(size, size, device="cuda").to(kind) for _ in range(2))
+    c, turned = poisoned(torch, (size, size), kind), b.t().contiguous()
+    sides = []
+    for x in wanted(arguments, made(size)):
+        sides.append(Tried(x.name, _ours(arguments, x, a, turned if "_nt" in x.name else b, c), c, "ours"))
     sides.append(Tried("torch.mm", lambda: functools.partial(torch.mm, a, b, out=c), c, "torch"))
     sides.append(Tried("torch.mm, B as (N, K)", lambda: functools.partial(torch.mm, a, turned.t(), out=c), c, "torch"))
 
@@ -104,7 +110,7 @@ def dense(torch: Any, arguments: argparse.Namespace, size: int, made: Candidates
         return triton_sides.gemm(a, b, c, config)
 
     sides += [Tried(f"triton {x}", functools.partial(plain, x), c, "triton") for x in _triton("GEMM")]
-    return Section(sides, _against(torch, *_exact(a, b)), 2.0 * size**3)
+    return Section(sides, _against(torch, *_exact(a, b, 8 if dtype == "bfloat16" else 11)), 2.0 * size**3)
 
 
 def sparse(torch: Any, arguments: argparse.Namespace, size: int) -> Section:
@@ -242,6 +248,9 @@ def differentiate(torch: Any, arguments: argparse.Namespace, h: Heads) -> Sectio
 SECTIONS: dict[str, Callable[[Any, argparse.Namespace], Section]] = {
     "gemm_8192": functools.partial(dense, size=8192),
     "gemm_4096": functools.partial(dense, size=4096),
+    **{
+        f"gemm_bfloat16_{n}": functools.partial(dense, size=n, made=brain_gemms, dtype="bfloat16") for n in (8192, 4096)
+    },
     **{f"attention_{h}": functools.partial(attend, h=h) for h in HEADS},
     **{f"backward_{h}": functools.partial(differentiate, h=h) for h in HEADS},
     "gemm_sp_8192": functools.partial(sparse, size=8192),
@@ -260,7 +269,7 @@ OPTIONS: dict[str, Callable[[Any, argparse.Namespace], Section]] = {
 
 def everything() -> list[Candidate]:
     """Return all of our kernels."""
-    products = [x for size in (8192, 4096) for make in (gemms, sparse_gemms) for x in make(size)]
+    products = [x for size in (8192, 4096) for make in (gemms, brain_gemms, sparse_gemms) for x in make(size)]
     backward = [x for h in HEADS for x in (row_products(h), *gradients(h))]
     beside = [*options_of_gemms(8192), *options_of_gemms(4096), *options_of_scaled_gemms(8192)]
     heads = [x for made in (attentions, options_of_attentions) for h in HEADS for x in made(h)]
@@ -346,7 +355,7 @@ def _measured(torch: Any, arguments: argparse.Namespace, section: str, of: Secti
             print(f"WRONG: {tried.name}: {wrong}", flush=True)
         if not wrong or tried.kind != "ours":
             good.append((tried, side))
-    times = rounds(torch, [side for _, side in good], arguments.seconds)
+    times = rounds(torch, [side for _, side in good], arguments.seconds, arguments.turn)
     medians = [statistics.median(found) for found in times]
     base = min(
         (i for i, (t, _) in enumerate(good) if t.kind in ("torch", "base")), key=lambda i: medians[i], default=None
@@ -361,9 +370,13 @@ def _measured(torch: Any, arguments: argparse.Namespace, section: str, of: Secti
     return sorted(rows, key=lambda row: float(row["ms"]))
 
 
-def rounds(torch: Any, sides: list[Side], seconds: float) -> list[list[float]]:
-    """Return the times of each side in ms, one per round; every round has an order of its own."""
-    batches = [max(1, round(_TURN_MS / max(_once(torch, side, 2), 1e-3))) for side in sides]
+def rounds(torch: Any, sides: list[Side], seconds: float, turn: float = _TURN_MS) -> list[list[float]]:
+    """Return the times of each side in ms, one per round; every round has an order of its own.
+
+    Turns are of so many ms at least. In short ones all sides have the clock that the power of all of them together
+    leaves; in long ones each has its own, if the device is at the limit of its power.
+    """
+    batches = [max(1, round(turn / max(_once(torch, side, 2), 1e-3))) for side in sides]
     times: list[list[float]] = [[] for _ in sides]
     end = time.monotonic() + seconds
     while sides and (len(times[0]) < _LEAST_ROUNDS or time.monotonic() < end):
@@ -393,11 +406,11 @@ def _triton(table_name: str) -> tuple[Any, ...]:
     return tuple(getattr(triton_sides, table_name))
 
 
-def _exact(a: Any, b: Any) -> tuple[Any, Any]:
-    """Return a product in float64, and how far a float16 result of float32 sums may be off."""
+def _exact(a: Any, b: Any, bits: int = 11) -> tuple[Any, Any]:
+    """Return a product in float64, and how far a result of so many bits of float32 sums may be off."""
     expected = a.double() @ b.double()
     # The matrix units truncate what they add: one unit in the last place for each term.
-    return expected, 2.0**-23 * a.shape[1] * (a.double().abs() @ b.double().abs()) + 2.0**-11 * expected.abs()
+    return expected, 2.0**-23 * a.shape[1] * (a.double().abs() @ b.double().abs()) + 2.0**-bits * expected.abs()
 
 
 def _against(torch: Any, expected: Any, bound: Any) -> Callable[[Any], str]:
@@ -438,6 +451,7 @@ def _options(parser: Any) -> None:
         "--sections", default=",".join(SECTIONS), help=f"in this order; others are {', '.join(OPTIONS)}"
     )
     parser.add_argument("--minutes", type=float, default=9.0, help="after which nothing new begins")
+    parser.add_argument("--turn", type=float, default=_TURN_MS, help="milliseconds that a side runs at a time")
     parser.add_argument("--skip", default="", help="kernels to leave out")
     parser.add_argument("--worker", type=Path, help=argparse.SUPPRESS)
 

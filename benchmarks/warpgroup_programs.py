@@ -6,7 +6,7 @@ import functools
 import importlib
 import sys
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -105,7 +105,10 @@ FP8 = (
 )  # fmt: skip
 #: Ordinary source, compiled without options: what a user writes who does not know the device.
 _PLAIN: dict[str, Any] = {**_HALF, "panel": 0}
-PLAIN_GEMM = (Config(128, 256, 64, 256, 4, **_PLAIN), Config(256, 128, 64, 256, 4, **_PLAIN))
+PLAIN_GEMM = (
+    Config(128, 256, 64, 256, 4, **_PLAIN), Config(256, 128, 64, 256, 4, **_PLAIN),
+    Config(128, 256, 64, 256, 4, transposed=True, **_PLAIN),
+)  # fmt: skip
 PLAIN_GEMM_SP = (
     SparseConfig(128, 256, 64, 256, 4, **_PLAIN, turned=True), SparseConfig(256, 128, 128, 256, 3, **_PLAIN),
     SparseConfig(128, 256, 64, 256, 4, **_PLAIN), SparseConfig(128, 256, 64, 256, 5, **_PLAIN),
@@ -243,6 +246,12 @@ def attention(h: Heads, c: AttentionConfig) -> Any:
                 T.copy(result, R[bz, by, bx * c.m, 0])
 
     return main
+
+
+def brain_gemms(size: int) -> list[Candidate]:
+    """Return the dense bfloat16 products of ordinary source."""
+    configs = [replace(c, dtype="bfloat16", out="bfloat16") for c in PLAIN_GEMM]
+    return [_ordinary(f"gemm_{size}_{c}", functools.partial(product, size, c)) for c in configs]
 
 
 def gemms(size: int) -> list[Candidate]:

@@ -10,6 +10,10 @@ it needs itself::
     copy fragment to line                              where the nest begins; for a vector along rows, nothing
     for i, j: C[i, j] = f(C[i, j], line[j])            or fragment[i]
 
+Where results leave while the next tile is computed (``LATER``), threads have registers to load the vector of columns
+behind the loop, and what they would lose is that warpgroups do not wait for each other: there it stays where it is. Of
+products of 8-bit floats with scales on an H100, 0.980 of the time of the library's without the line, 0.972 with it.
+
 The meaning stays: what lies outside of a tensor reads as its safe value, element by element or by a copy.
 """
 
@@ -30,11 +34,13 @@ from tile_core.compat.types import BufferVar, Expr, Stmt, Var
 from tile_core.dtypes import DTYPES
 from tile_core.ir import nodes
 from tile_core.ir.visit import StmtRewriter, collect, distinct, loads_of, map_expr, role, substitute
+from tile_core.ops.base import is_op
 from tile_core.ops.effects import effects
 from tile_core.passes.check_launch_order import WAIT
 from tile_core.records import dataclass
 from tile_core.simt.notes import BLOCK
 from tile_core.simt.pipelining.lasting import products_of, sums_of
+from tile_core.simt.pipelining.later import LATER
 from tile_core.simt.variant import SimtCall
 from tile_cuda.line_room import Room
 from tile_cuda.ops.warpgroup_plan import WarpgroupPlan
@@ -117,6 +123,7 @@ class _Search:
 
     def __init__(self, plan: Plan, ctx: Context, products: Sequence[SimtCall]) -> None:
         self.params, self.threads = plan.params, plan[BLOCK].count
+        self.apart = any(LATER in s.value.attrs for s in collect(plan.body, tirx.Evaluate) if is_op(s))
         self.products, self.varying = products, Varying(plan.body)
         self.flow = self.varying.flow
         sums = [call.args[sums_of(call)].buffer for call in products]
@@ -206,7 +213,7 @@ class _Search:
         variables, extents = nest
         *fixed, last = [self.with_values(i, loop) for i in load.indices]
         axis = _axis(last, variables)
-        if axis is None:
+        if axis is None or (axis and self.apart):
             return None
         # At the first element: so it overflows nowhere where the nest's own index does not.
         first = substitute(last, {variables[axis]: nodes.int_const(0)})

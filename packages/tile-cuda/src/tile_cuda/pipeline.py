@@ -124,7 +124,9 @@ def _results(plan: Plan, ctx: Context) -> Plan:
     plan = tell_readable_rows(choose_order(plan, ctx, sums), [reader for reader in readers if reader is not None])
     plan = permute_metadata(plan, products)
     # Blocks that stay have little room for a tile of results: their slots are never free.
-    plan = stage_results(plan, ctx, sums, stays=bool(sums) and may_share(plan, ctx))
+    dense = [call.args[sums_of(call)].buffer for call in products if call.name == "gemm"]
+    rows = [b for b, of in zip(sums, readers, strict=True) if of is not None and of.split.warps_n == 1 and b in dense]
+    plan = stage_results(plan, ctx, sums, stays=bool(sums) and may_share(plan, ctx), rows=rows)
     plan = store_matrices(plan, ctx, sums)
     return prefer_bulk_copies(plan, ctx) if sums else plan
 

@@ -27,12 +27,14 @@ from tile_core.simt.memory.alignment import Aligned, factor, strides_of
 from tile_core.simt.notes import ALIGNED, BLOCK, PIPELINE
 from tile_core.simt.pipelining.dependences import uses
 from tile_core.simt.pipelining.lasting import sums_of
+from tile_core.simt.pipelining.later import LATER
 from tile_core.simt.roles import is_shared
 from tile_cuda.ops.boxes import row_lengths
 from tile_cuda.ops.copy_lanes import EXCHANGES, LANES
 from tile_cuda.ops.copy_matrix import swizzled_rows
 from tile_cuda.ops.result_cost import estimate
 from tile_cuda.ops.store_bulk import DIRECT, STAGED
+from tile_cuda.ops.warpgroup_plan import WARPGROUP
 
 if TYPE_CHECKING:
     from tile_core.context import Context
@@ -40,11 +42,15 @@ if TYPE_CHECKING:
 
 _WIDE = 16
 """Bytes that a thread stores at a time."""
+_HALF, _HELD = 16, 192
+"""Bits of results that may wait for the next tile; registers of a thread for them and the sums."""
 _SCRATCH = 4096
 """Bytes of shared memory left for what passes below allocate for ops that are not known yet."""
 
 
-def stage_results(plan: Plan, ctx: Context, sums: Collection[BufferVar], stays: bool = False) -> Plan:
+def stage_results(
+    plan: Plan, ctx: Context, sums: Collection[BufferVar], stays: bool = False, rows: Collection[BufferVar] = ()
+) -> Plan:  # fmt: skip
     """Return the plan with a tile in shared memory between the sums of products and the tensors that they go to.
 
     Parameters
@@ -53,12 +59,15 @@ def stage_results(plan: Plan, ctx: Context, sums: Collection[BufferVar], stays: 
         The fragments that products of warpgroups add to. Others take a detour only if the option says so.
     stays
         Whether blocks stay for several tiles: no memory is then free behind the loop.
+    rows
+        Those of the fragments of which each warpgroup has whole rows.
     """
     if ctx.options.staged_results == "never":
         return plan
     results = results_of(plan.body, sums, ctx.options.staged_results in ("lanes", "always"))
     if not results:
         return plan
+    results = replace(results, rows=list(rows))
     return plan.replace(body=_Stage(plan, ctx, results, stays).stmt(plan.body))
 
 
@@ -86,10 +95,13 @@ class LeavingSums:
         The fragments.
     plain
         Those that nests of loops access only at the element of their iteration: they stay in registers.
+    rows
+        Those of which each warpgroup has whole rows.
     """
 
     sums: Sequence[BufferVar]
     plain: Sequence[BufferVar]
+    rows: Sequence[BufferVar] = ()
 
     def __bool__(self) -> bool:
         return bool(self.sums)
@@ -162,6 +174,8 @@ class _Stage(StmtRewriter):
                     s, {DIRECT: f"it does not go through shared memory: {answer.reason}; {other.reason}"}
                 )
             answer, scope, mark = other, "local.fragment", {LANES: other.note}
+        if mark and self.may_wait(call):
+            return self.in_pieces(s, call, answer.note)
         source, tensor = call.args[:2]
         tile, made = nodes.alloc(list(source.extents), tensor.dtype, self.name(f"{source.name}_staged"), scope)
         inner = nodes.region(tile, [nodes.int_const(0)] * len(source.extents), list(source.extents))
@@ -170,6 +184,48 @@ class _Stage(StmtRewriter):
         rest = {k: v for k, v in call.attrs.items() if k != "round"} | ({} if mark else {STAGED: answer.note})
         second = tirx.Evaluate(nodes.tile_call("copy", [inner, s.value.args[1]], rest), s.span)
         return nodes.seq([made, first, second])
+
+    def may_wait(self, call: OpCall) -> bool:
+        """Whether results may leave in pieces while the next tile of a block that stays is computed.
+
+        Threads then have room for them beside the sums, and each warp has a part of each piece.
+        """
+        source, tensor = call.args[:2]
+        if (
+            not self.stays
+            or self.inside
+            or DTYPES[tensor.dtype].bits != _HALF
+            or DTYPES[source.dtype].bits != 2 * _HALF
+        ):
+            return False
+        held = prod(source.extents) // self.threads
+        return self.threads > WARPGROUP and held + held // 2 <= _HELD and self.has_whole_rows(source)
+
+    def in_pieces(self, s: Stmt, call: OpCall, note: str) -> Stmt:
+        """Return the conversion of results, and exchanges and copies of some columns at a time."""
+        source, tensor = call.args[:2]
+        rows, columns = source.extents
+        width = EXCHANGES[_HALF].columns
+        attrs = {k: v for k, v in call.attrs.items() if k not in ("hints", "coalesced_width")}
+        rest = {k: v for k, v in call.attrs.items() if k != "round"}
+        kept, made = nodes.alloc([rows, columns], tensor.dtype, self.name(f"{source.name}_kept"), "local.fragment")
+        whole = nodes.region(kept, [nodes.int_const(0)] * 2, [rows, columns])
+        converted = tirx.Evaluate(nodes.tile_call("copy", [s.value.args[0], whole], attrs), s.span)
+        new, parts = [made], [converted]
+        for number, at in enumerate(range(0, int(columns), width)):
+            piece, made = nodes.alloc([rows, width], tensor.dtype, self.name(f"{source.name}_piece"), "local.fragment")
+            here = nodes.region(piece, [nodes.int_const(0)] * 2, [rows, width])
+            of = nodes.region(kept, [nodes.int_const(0), nodes.int_const(at)], [rows, width])
+            corner = [*tensor.mins[:-1], tensor.mins[-1] + nodes.int_const(at) if at else tensor.mins[-1]]
+            there = nodes.region(tensor.buffer, corner, [*tensor.extents[:-1], width])
+            new.append(made)
+            parts.append(tirx.Evaluate(nodes.tile_call("copy", [of, here], {LANES: note, LATER: number}), s.span))
+            parts.append(tirx.Evaluate(nodes.tile_call("copy", [here, there], {**rest, LATER: number}), s.span))
+        return nodes.seq([*new, *parts])
+
+    def has_whole_rows(self, source: View) -> bool:
+        """Whether each warpgroup has all columns of its rows of sums, in registers."""
+        return _has(self.results.rows, source.buffer) and _has(self.results.plain, source.buffer)
 
     def through_memory(self, call: OpCall) -> Accept | Reject:
         """Say whether a copy goes through shared memory."""

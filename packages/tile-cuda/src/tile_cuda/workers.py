@@ -41,6 +41,8 @@ _MOST_THREADS = 256
 _SCRATCH = 4096
 """Bytes of shared memory for barriers, and for what ops need that are lowered later."""
 _LEAST_TRIPS = 2
+_TRIPS_OF_PIECES = 1
+"""Iterations for each piece of results that leaves during the next tile: two pieces in one were slower, by a half."""
 _STAGES = (4, 8)
 """Of a ring for which a thread that copies was measured to be worth it, on an H100 or H200, float16, 8192 and 4096.
 
@@ -69,7 +71,10 @@ def choose_workers(shape: Shape, ctx: Context) -> Workers | Reject:
     if ctx.capabilities.fact(TCGEN05):
         return _with_issuer(shape, shape.tiles, size, ctx)
     direct = shape.product.name == "gemm_sp" and shape.product.args[1].scope == "global"
-    moves = (direct or PROMOTE in shape.product.attrs) and shape.threads > WARPGROUP
+    promoted = PROMOTE in shape.product.attrs
+    later = shape.pieces > 1 and shape.trips >= _TRIPS_OF_PIECES * shape.pieces and not promoted
+    later = later and shape.threads > WARPGROUP and ctx.options.max_registers is None
+    moves = (direct or promoted or later) and shape.threads > WARPGROUP
     moves = moves and ctx.options.max_registers is None
     threads = shape.threads + (WARPGROUP if moves else WARP)
     held = _REGISTERS // (threads * OF_WORKERS)
@@ -87,7 +92,7 @@ def choose_workers(shape: Shape, ctx: Context) -> Workers | Reject:
     # Partial sums and metadata take the registers that threads more would have; these then give theirs away.
     registers = (COPIER_REGISTERS, USER_REGISTERS) if moves else None
     beside, held = threads - shape.threads, 0 if isinstance(option, int) else at_a_time
-    return Workers(min(blocks, shape.tiles), beside, arrivals, WARP, registers, at_a_time=held)
+    return Workers(min(blocks, shape.tiles), beside, arrivals, WARP, registers, at_a_time=held, later=later)
 
 
 def _beside(shape: Shape, ctx: Context) -> Workers | Reject:

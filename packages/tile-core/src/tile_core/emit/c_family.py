@@ -163,11 +163,13 @@ class CFamilyEmitter(ExpressionPrinter):
                 self.writer.line(f"if (!{self.expr(s.condition)}) break;")
             self.stmt(s.body)
 
-    def write_IfThenElse(self, s: Stmt) -> None:
-        """Write a branch."""
-        with self.writer.block(f"if ({self.bare(s.condition)})"):
+    def write_IfThenElse(self, s: Stmt, head: str = "if") -> None:
+        """Write a branch, and those that follow where its condition does not hold."""
+        with self.writer.block(f"{head} ({self.bare(s.condition)})"):
             self.stmt(s.then_case)
-        if s.else_case is not None:
+        if isinstance(s.else_case, tirx.IfThenElse):
+            self.write_IfThenElse(s.else_case, "else if")
+        elif s.else_case is not None:
             with self.writer.block("else"):
                 self.stmt(s.else_case)
 

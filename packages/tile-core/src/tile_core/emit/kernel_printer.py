@@ -23,6 +23,7 @@ from tile_core.emit.text import COMPARE, UNARY, Text, wrapped
 from tile_core.errors.base import InternalError, Where
 from tile_core.errors.lowering import NotExpressible
 from tile_core.ir import nodes
+from tile_core.ir.calls import WORDS
 from tile_core.ir.visit import annotation, collect
 from tile_core.simt.launch.constants import key_of
 
@@ -159,6 +160,8 @@ class KernelPrinter(CFamilyEmitter):
 
     def pieces(self, call: Call) -> list[tuple[Any, int]]:
         """Return the buffers that a call accesses, with the bytes per access."""
+        if nodes.is_tile_call(call, "address") and WORDS in call.attrs:
+            return [(call.args[0].source, 4)]
         if not nodes.is_tile_call(call, "move"):
             return []
         return [(load.source, int(nodes.as_int(call.attrs["bytes"]))) for load in call.args]

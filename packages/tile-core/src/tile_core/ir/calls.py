@@ -8,12 +8,16 @@ from typing import Any
 from tile_core.compat.tvm import ir, tirx
 from tile_core.compat.types import BufferVar, Call, Expr, Span, Stmt
 from tile_core.ir import nodes
+from tile_core.ir.visit import collect
 
 #: Attribute around a statement inside which the block's threads need no barrier; between two of them they may.
 STEP = "tile.step"
 
 #: Attribute around a region that orders the accesses of some shared buffers itself; its node is the list of these.
 MANAGED = "tile.managed"
+
+#: Attribute of an address, see ``address``.
+WORDS = "words"
 
 
 #: Annotation of a loop whose slots ``simt/launch/strength_reduction.py`` counts.
@@ -80,7 +84,7 @@ def step(body: Stmt, span: Span = None) -> Stmt:
 
 def address(
     buffer: BufferVar, indices: Sequence[Expr], access: str = "r", proxy: str = "", until: str = "",
-    box: Sequence[int] = (), align: int = 1, between_blocks: bool = False,
+    box: Sequence[int] = (), align: int = 1, between_blocks: bool = False, words: bool = False,
 ) -> Call:  # fmt: skip
     """Return the address of an element of a buffer, as an argument of an instruction.
 
@@ -103,11 +107,20 @@ def address(
     between_blocks
         Whether it is an operand of a copy from block to block: other blocks may access it at any time, so that it
         shares its bytes with no other buffer.
+    words
+        Whether it accesses an array of a thread as words of 32 bits, whatever the elements are.
     """
     attrs: dict[str, Any] = {"access": access, **({"proxy": proxy} if proxy else {})}
     attrs |= {**({"until": until} if until else {}), **({"box": list(box)} if box else {})}
     attrs |= {**({"align": align} if align > 1 else {}), **({BETWEEN_BLOCKS: 1} if between_blocks else {})}
+    attrs |= {WORDS: 1} if words else {}
     return nodes.tile_call("address", [nodes.load(buffer, indices)], attrs, ret="handle")
+
+
+def accessed_as_words(body: Stmt) -> list[BufferVar]:
+    """Return the arrays that instructions of a body access as words, once for each access."""
+    addresses = [c for c in collect(body, ir.Call) if nodes.is_tile_call(c, "address")]
+    return [c.args[0].source for c in addresses if WORDS in c.attrs]
 
 
 def move(

@@ -184,10 +184,13 @@ class SimtVariant(Variant):
         tiles by their logical indices, ``parallel`` loops without numbers included, for the caller to distribute.
     of_pairs
         The variant is of products that two blocks may compute together (``pipelining.clusters.HALVES``).
+    takes_parts
+        ``lower`` finds the registers of a part of a fragment, which may then stay in registers.
     """
 
     in_thread_code: bool = False
     of_pairs: bool = False
+    takes_parts: bool = False
 
     def lower_value(self, call: SimtCall, ctx: Context) -> tuple[Stmt, Expr]:
         """Return (statement or ``None``, expression) for an op whose result is bound, such as an atomic's."""

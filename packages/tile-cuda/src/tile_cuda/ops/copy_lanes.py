@@ -20,18 +20,19 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
-from tile_core.compat.types import Stmt
+from tile_core.compat.types import BufferVar, Expr, Stmt
 from tile_core.dtypes import DTYPES
 from tile_core.ir import calls, nodes
 from tile_core.layout import LayoutMap
 from tile_core.layout.digits import Digit
 from tile_core.layout.fragment import FragmentLayout
 from tile_core.lowering.variant import Accept, Reject, Withdrawn
+from tile_core.ops.base import View
 from tile_core.ops.copy import convert
 from tile_core.records import dataclass
 from tile_core.simt.register_loops import loop_role
 from tile_core.simt.variant import SimtCall, SimtVariant
-from tile_cuda.ptx.turns import TURN_BYTES, TURN_FLOATS, TURN_HALVES, TURN_PAIRS
+from tile_cuda.ptx.turns import TURN_BYTES, TURN_FLOATS, TURN_HALVES, TURN_KEPT, TURN_PAIRS
 from tile_cuda.target import WARP
 
 if TYPE_CHECKING:
@@ -39,8 +40,11 @@ if TYPE_CHECKING:
 
 #: Attribute of a copy between fragments that this variant is for; it says what ``explain`` does.
 LANES = "lanes"
-_PAIR = 2
-"""Neighbours of a row that a lane has of each tile."""
+_PAIR, _TILE = 2, 8
+"""Neighbours of a row that a lane has of each tile, and all columns of one."""
+_HALVES = 4
+"""Tiles that are exchanged at a time, of elements of 16 bits."""
+_WORD = 32
 
 
 @dataclass(frozen=True)
@@ -91,6 +95,7 @@ class LaneCopy(SimtVariant):
     op = "copy"
     option = "staged_results"
     priority = 95
+    takes_parts = True
 
     def accepts(self, call: SimtCall, ctx: Context) -> Accept | Reject:
         """Take what the results of products are staged by."""
@@ -105,37 +110,92 @@ class LaneCopy(SimtVariant):
 
     def layouts(self, call: SimtCall, ctx: Context) -> Mapping[int, LayoutMap]:
         """Return the layout of the results, as soon as that of the sums is known."""
-        src = call.places.fragments.get(call.args[0].buffer)
+        src = columns_of(call.places.fragments.get(call.args[0].buffer), call.args[0])
         found = None if src is None else exchanged(src, _exchange(call))
         return {} if found is None else {1: found}
 
     def lower(self, call: SimtCall, ctx: Context) -> Stmt:
         """Return loops over groups of tiles: conversions to registers of 16 bytes, and the exchange."""
         how = _exchange(call)
-        src, dst = (call.places.fragments.get(v.buffer) for v in call.args[:2])
+        whole, dst = (call.places.fragments.get(v.buffer) for v in call.args[:2])
+        src = columns_of(whole, call.args[0])
         made = None if src is None else exchanged(src, how)
-        if src is None or dst is None or made is None or not made.same_as(dst):
+        if whole is None or src is None or dst is None or made is None or not made.same_as(dst):
             raise Withdrawn("the sums are not where matrix units leave them")
         sums, results = (call.places.arrays[v.buffer] for v in call.args[:2])
-        (*outer, tiles), lane = _registers(src), nodes.int_const(0) + call.block.thread % 4
+        (*outer, tiles), lane = _registers(whole), nodes.int_const(0) + call.block.thread % 4
         loops = [(nodes.fresh("r"), d) for d in outer]
-        group = nodes.fresh("group"), Digit(tiles.extent // how.tiles, tiles.stride * how.tiles, "register")
-        first, place = nodes.int_const(0), nodes.int_const(0)
+        groups = int(call.args[0].extents[-1]) // how.columns if src is not whole else tiles.extent // how.tiles
+        group = nodes.fresh("group"), Digit(groups, tiles.stride * how.tiles, "register")
+        first, place = nodes.int_const(0) + _first_register(call.args[0], tiles), nodes.int_const(0)
         for (var, digit), stride in zip((*loops, group), _strides(src, how), strict=True):
             first, place = first + var * digit.stride, place + var * stride
-        tile, pair = nodes.fresh("tile"), nodes.fresh("pair")
-        value = nodes.load(sums, [first + tile * tiles.stride + pair])
-        body = nodes.store(results, convert(value, call.args[1].dtype), [place + tile * _PAIR + pair], call.span)
-        body = nodes.for_loop(tile, how.tiles, nodes.for_loop(pair, _PAIR, body, "unroll"), "unroll")
-        turn = how.instructions[0 if DTYPES[call.args[1].dtype].is_float else 1]
-        body = nodes.seq([body, calls.execute(turn, [calls.address(results, [place], "rw"), lane], call.span)])
+        body = self.exchange(call, (sums, first, tiles.stride), (results, place), lane)
         for var, digit in reversed((*loops, group)):
             body = nodes.for_loop(var, digit.extent, body, loop_role(digit.extent))
         return calls.step(body, call.span)
 
+    def exchange(
+        self, call: SimtCall, sums: tuple[BufferVar, Expr, int], results: tuple[BufferVar, Expr], lane: Expr
+    ) -> Stmt:  # fmt: skip
+        """Return the exchange of a group of tiles of one row, of sums or of what they were converted to before.
+
+        Parameters
+        ----------
+        sums
+            Their array, where the first tile's begin, and how far those of the next are.
+        results
+            Their array, and where the first one is.
+        """
+        how, (array, first, apart), (to, place) = _exchange(call), sums, results
+        bits = DTYPES[call.args[1].dtype].bits
+        words = calls.address(to, [place], "rw", words=bits < _WORD)
+        if call.args[0].dtype == call.args[1].dtype and how.tiles == _HALVES:
+            kept = calls.address(array, [first], words=True)
+            words = calls.address(to, [place], "w", words=True)
+            return calls.execute(TURN_KEPT, [words, kept, nodes.int_const(apart), lane], call.span)
+        tile, pair = nodes.fresh("tile"), nodes.fresh("pair")
+        value = convert(nodes.load(array, [first + tile * apart + pair]), call.args[1].dtype)
+        body = nodes.store(to, value, [place + tile * _PAIR + pair], call.span)
+        body = nodes.for_loop(tile, how.tiles, nodes.for_loop(pair, _PAIR, body, "unroll"), "unroll")
+        turn = how.instructions[0 if DTYPES[call.args[1].dtype].is_float else 1]
+        return nodes.seq([body, calls.execute(turn, [words, lane], call.span)])
+
 
 def _exchange(call: SimtCall) -> Exchange:
     return EXCHANGES[DTYPES[call.args[1].dtype].bits]
+
+
+def columns_of(sums: FragmentLayout | None, view: View) -> FragmentLayout | None:
+    """Return the layout that some columns of sums have by themselves, if warps have all columns of their rows."""
+    count = int(view.extents[-1])
+    if sums is None or len(sums.shape) != 2 or (count == sums.shape[1] and nodes.as_int(view.mins[-1]) == 0):
+        return sums
+    first = nodes.as_int(view.mins[-1])
+    if len(sums.dims[1]) < 3 or not isinstance(first, int) or first % _TILE or count % _TILE:
+        return None
+    if tuple(view.extents[:-1]) != tuple(sums.shape[:-1]) or sums.padded != sums.shape:
+        return None
+    *outer, tiles, lanes, pair = sums.dims[1]
+    if any(digit.extent > 1 for digit in outer) or tiles.axis != "register":
+        return None
+    # Registers are numbered without a gap: of digits above that of tiles, there are fewer below now.
+    fewer = tiles.extent * _TILE // count
+
+    def moved(digit: Digit) -> Digit:
+        above = digit.axis == "register" and digit.stride > tiles.stride
+        return Digit(digit.extent, digit.stride // fewer if above else digit.stride, digit.axis)
+
+    if tiles.extent * _TILE % count:
+        return None
+    columns = (*outer, Digit(count // _TILE, tiles.stride, tiles.axis), lanes, pair)
+    rows = tuple(map(moved, sums.dims[0]))
+    return FragmentLayout((sums.shape[0], count), (rows, columns), sums.threads, sums.replica)
+
+
+def _first_register(view: View, tiles: Digit) -> int:
+    """Return how many registers are before those of the first column of a part."""
+    return int(nodes.as_int(view.mins[-1])) // _TILE * tiles.stride
 
 
 def exchanged(sums: FragmentLayout, how: Exchange) -> FragmentLayout | None:

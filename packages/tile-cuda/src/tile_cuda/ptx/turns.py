@@ -9,10 +9,12 @@ from collections.abc import Iterator
 
 from tile_cuda.ptx.instruction import Instruction, PtxOperand
 
-__all__ = ["TURN_BYTES", "TURN_FLOATS", "TURN_HALVES", "TURN_PAIRS", "turns"]
+__all__ = ["TURN_BYTES", "TURN_FLOATS", "TURN_HALVES", "TURN_KEPT", "TURN_PAIRS", "turns"]
 
 TURN_HALVES = "turn_quad_b32"
 """Four lanes exchange words of two halves: afterwards word ``i`` is what lane ``i`` had in the place of its number."""
+TURN_KEPT = "turn_kept_quad_b32"
+"""The same of words that another array holds, so many elements apart, which keeps them."""
 TURN_BYTES = "turn_quad_bytes_b32"
 """The same of words of four bytes; then the first two bytes of every word come before the last two of every word."""
 TURN_PAIRS = "turn_pairs_b32"
@@ -24,25 +26,15 @@ _SHUFFLE = "shfl_sync_bfly_b32"
 _QUAD, _PAIR = ((1, 1), (2, 2)), ((1, 2),)
 """Rounds: how far lanes are apart that exchange words, and how far these are apart."""
 
-_FROM_HALVES = ("unsigned x[4];", "for (int i = 0; i < 4; ++i) x[i] = w[2 * i] | (unsigned)w[2 * i + 1] << 16;")
-_TO_HALVES = (
-    "for (int i = 0; i < 4; ++i) {",
-    "  w[2 * i] = (unsigned short)x[i];",
-    "  w[2 * i + 1] = (unsigned short)(x[i] >> 16);",
-    "}",
-)
-_FROM_BYTES = (
-    "unsigned x[4];",
-    "for (int i = 0; i < 4; ++i) {",
-    "  x[i] = w[4 * i] | (unsigned)w[4 * i + 1] << 8 | (unsigned)w[4 * i + 2] << 16 | (unsigned)w[4 * i + 3] << 24;",
-    "}",
-)
+# Arrays that are only accessed as words, here and where they are stored, are registers of 32 bits.
+_FROM_HALVES = ("unsigned x[4];", "for (int i = 0; i < 4; ++i) x[i] = *(const unsigned*)&w[2 * i];")
+_TO_HALVES = ("for (int i = 0; i < 4; ++i) *(unsigned*)&w[2 * i] = x[i];",)
+_FROM_KEPT = ("unsigned x[4];", "for (int i = 0; i < 4; ++i) x[i] = *(const unsigned*)&kept[i * apart];")
+_FROM_BYTES = ("unsigned x[4];", "for (int i = 0; i < 4; ++i) x[i] = *(const unsigned*)&w[4 * i];")
 _TO_BYTES = (
-    "for (int i = 0; i < 4; ++i) {",
-    "  w[2 * i] = (unsigned char)x[i];",
-    "  w[2 * i + 1] = (unsigned char)(x[i] >> 8);",
-    "  w[2 * i + 8] = (unsigned char)(x[i] >> 16);",
-    "  w[2 * i + 9] = (unsigned char)(x[i] >> 24);",
+    "for (int i = 0; i < 2; ++i) {",
+    "  *(unsigned*)&w[4 * i] = (x[2 * i] & 0xffffu) | x[2 * i + 1] << 16;",
+    "  *(unsigned*)&w[4 * i + 8] = x[2 * i] >> 16 | (x[2 * i + 1] & 0xffff0000u);",
     "}",
 )
 _FROM_FLOATS = ("unsigned x[4];", "for (int i = 0; i < 4; ++i) x[i] = __float_as_uint(w[i]);")
@@ -52,13 +44,18 @@ _TO_FLOATS = ("for (int i = 0; i < 4; ++i) w[i] = __uint_as_float(x[i]);",)
 def turns() -> Iterator[Instruction]:
     """Yield the functions; each takes four words of results as an array of their elements, and the lane's number."""
     yield _turn(TURN_HALVES, 8, "unsigned short", (*_FROM_HALVES, *_rounds(_QUAD, "x"), *_TO_HALVES))
+    kept = (PtxOperand("kept", "h", 8, ctype="unsigned short"), PtxOperand("apart", ctype="int"))
+    yield _turn(TURN_KEPT, 8, "unsigned short", (*_FROM_KEPT, *_rounds(_QUAD, "x"), *_TO_HALVES), kept)
     yield _turn(TURN_BYTES, 16, "unsigned char", (*_FROM_BYTES, *_rounds(_QUAD, "x"), *_TO_BYTES))
     yield _turn(TURN_PAIRS, 4, "unsigned", tuple(_rounds(_PAIR, "w")))
     yield _turn(TURN_FLOATS, 4, "float", (*_FROM_FLOATS, *_rounds(_PAIR, "x"), *_TO_FLOATS))
 
 
-def _turn(name: str, count: int, ctype: str, body: tuple[str, ...]) -> Instruction:
-    operands = (PtxOperand("w", "h", count, "inout", ctype), PtxOperand("lane", ctype="int"))
+def _turn(
+    name: str, count: int, ctype: str, body: tuple[str, ...], kept: tuple[PtxOperand, ...] = ()
+) -> Instruction:  # fmt: skip
+    words = PtxOperand("w", "h", count, "out" if kept else "inout", ctype)
+    operands = (words, *kept, PtxOperand("lane", ctype="int"))
     return Instruction(name, operands=operands, body=body, needs=(_SHUFFLE,))
 
 

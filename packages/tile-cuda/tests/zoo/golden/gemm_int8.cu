@@ -52,20 +52,16 @@ extern "C" __global__ void __launch_bounds__(128) gemm(
       cp_async_cg_shared_global_16(&A_shared_stages[(tid >> 1) * 32 + ((tid & 1) ^ ((tid & 15) >> 3)) * 16], &A[(by * 32 + (tid >> 1)) * 96 + (tid & 1) * 16]);
     }
   }
-  else {
-    if (tid < 64) {
-      cp_async_cg_shared_global_16_zfill(&A_shared_stages[(tid >> 1) * 32 + ((tid & 1) ^ ((tid & 15) >> 3)) * 16], &A[(by * 32 + (tid >> 1)) * 96 + (tid & 1) * 16], by * 32 + (tid >> 1) < 48 ? 16 : 0);
-    }
+  else if (tid < 64) {
+    cp_async_cg_shared_global_16_zfill(&A_shared_stages[(tid >> 1) * 32 + ((tid & 1) ^ ((tid & 15) >> 3)) * 16], &A[(by * 32 + (tid >> 1)) * 96 + (tid & 1) * 16], by * 32 + (tid >> 1) < 48 ? 16 : 0);
   }
   if (bx * 32 + 32 <= 40) {
     if (tid < 64) {
       cp_async_cg_shared_global_16(&B_shared_stages[(tid >> 1) * 32 + ((tid & 1) ^ ((tid & 15) >> 3)) * 16], &B[(bx * 32 + (tid >> 1)) * 96 + (tid & 1) * 16]);
     }
   }
-  else {
-    if (tid < 64) {
-      cp_async_cg_shared_global_16_zfill(&B_shared_stages[(tid >> 1) * 32 + ((tid & 1) ^ ((tid & 15) >> 3)) * 16], &B[(bx * 32 + (tid >> 1)) * 96 + (tid & 1) * 16], bx * 32 + (tid >> 1) < 40 ? 16 : 0);
-    }
+  else if (tid < 64) {
+    cp_async_cg_shared_global_16_zfill(&B_shared_stages[(tid >> 1) * 32 + ((tid & 1) ^ ((tid & 15) >> 3)) * 16], &B[(bx * 32 + (tid >> 1)) * 96 + (tid & 1) * 16], bx * 32 + (tid >> 1) < 40 ? 16 : 0);
   }
   cp_async_commit_group();
   for (int k = 0; k < 3; ++k) {
@@ -79,20 +75,16 @@ extern "C" __global__ void __launch_bounds__(128) gemm(
           cp_async_cg_shared_global_16((signed char*)((char*)A_shared_stages + ((unsigned)(slot_ahead * 1024) + (unsigned)((tid >> 1) * 32 + ((tid & 1) ^ ((tid & 15) >> 3)) * 16) * 1u)), &A[(by * 32 + (tid >> 1)) * 96 + (k * 32 + (tid & 1) * 16 + 32)]);
         }
       }
-      else {
-        if (tid < 64) {
-          cp_async_cg_shared_global_16_zfill((signed char*)((char*)A_shared_stages + ((unsigned)(slot_ahead * 1024) + (unsigned)((tid >> 1) * 32 + ((tid & 1) ^ ((tid & 15) >> 3)) * 16) * 1u)), &A[(by * 32 + (tid >> 1)) * 96 + (k * 32 + (tid & 1) * 16 + 32)], by * 32 + (tid >> 1) < 48 ? 16 : 0);
-        }
+      else if (tid < 64) {
+        cp_async_cg_shared_global_16_zfill((signed char*)((char*)A_shared_stages + ((unsigned)(slot_ahead * 1024) + (unsigned)((tid >> 1) * 32 + ((tid & 1) ^ ((tid & 15) >> 3)) * 16) * 1u)), &A[(by * 32 + (tid >> 1)) * 96 + (k * 32 + (tid & 1) * 16 + 32)], by * 32 + (tid >> 1) < 48 ? 16 : 0);
       }
       if (bx * 32 + 32 <= 40) {
         if (tid < 64) {
           cp_async_cg_shared_global_16((signed char*)((char*)B_shared_stages + ((unsigned)(slot_ahead * 1024) + (unsigned)((tid >> 1) * 32 + ((tid & 1) ^ ((tid & 15) >> 3)) * 16) * 1u)), &B[(bx * 32 + (tid >> 1)) * 96 + (k * 32 + (tid & 1) * 16 + 32)]);
         }
       }
-      else {
-        if (tid < 64) {
-          cp_async_cg_shared_global_16_zfill((signed char*)((char*)B_shared_stages + ((unsigned)(slot_ahead * 1024) + (unsigned)((tid >> 1) * 32 + ((tid & 1) ^ ((tid & 15) >> 3)) * 16) * 1u)), &B[(bx * 32 + (tid >> 1)) * 96 + (k * 32 + (tid & 1) * 16 + 32)], bx * 32 + (tid >> 1) < 40 ? 16 : 0);
-        }
+      else if (tid < 64) {
+        cp_async_cg_shared_global_16_zfill((signed char*)((char*)B_shared_stages + ((unsigned)(slot_ahead * 1024) + (unsigned)((tid >> 1) * 32 + ((tid & 1) ^ ((tid & 15) >> 3)) * 16) * 1u)), &B[(bx * 32 + (tid >> 1)) * 96 + (k * 32 + (tid & 1) * 16 + 32)], bx * 32 + (tid >> 1) < 40 ? 16 : 0);
       }
     }
     cp_async_commit_group();

@@ -87,10 +87,8 @@ extern "C" __global__ void __launch_bounds__(128) gemm_sp(
       cp_async_cg_shared_global_16(&E_shared_stages[(tid >> 3) * 64 + (((tid & 7) >> 1) ^ (tid >> 3)) * 16 + (tid & 1) * 8], &E[(tid >> 3) * 72 + (by * 64 + (tid & 7) * 8)]);
     }
   }
-  else {
-    if (tid < 32) {
-      cp_async_cg_shared_global_16_zfill(&E_shared_stages[(tid >> 3) * 64 + (((tid & 7) >> 1) ^ (tid >> 3)) * 16 + (tid & 1) * 8], &E[(tid >> 3) * 72 + (by * 64 + (tid & 7) * 8)], by * 64 + (tid & 7) * 8 < 72 ? 16 : 0);
-    }
+  else if (tid < 32) {
+    cp_async_cg_shared_global_16_zfill(&E_shared_stages[(tid >> 3) * 64 + (((tid & 7) >> 1) ^ (tid >> 3)) * 16 + (tid & 1) * 8], &E[(tid >> 3) * 72 + (by * 64 + (tid & 7) * 8)], by * 64 + (tid & 7) * 8 < 72 ? 16 : 0);
   }
   #pragma unroll
   for (int turn_2 = 0; turn_2 < 4; ++turn_2) {
@@ -143,10 +141,8 @@ extern "C" __global__ void __launch_bounds__(128) gemm_sp(
           cp_async_cg_shared_global_16((short*)((char*)E_shared_stages + ((unsigned)(slot_ahead * 512) + (unsigned)((tid >> 3) * 64 + (((tid & 7) >> 1) ^ (tid >> 3)) * 16 + (tid & 1) * 8) * 2u)), &E[(i * 4 + (tid >> 3) + 4) * 72 + (by * 64 + (tid & 7) * 8)]);
         }
       }
-      else {
-        if (tid < 32) {
-          cp_async_cg_shared_global_16_zfill((short*)((char*)E_shared_stages + ((unsigned)(slot_ahead * 512) + (unsigned)((tid >> 3) * 64 + (((tid & 7) >> 1) ^ (tid >> 3)) * 16 + (tid & 1) * 8) * 2u)), &E[(i * 4 + (tid >> 3) + 4) * 72 + (by * 64 + (tid & 7) * 8)], by * 64 + (tid & 7) * 8 < 72 ? 16 : 0);
-        }
+      else if (tid < 32) {
+        cp_async_cg_shared_global_16_zfill((short*)((char*)E_shared_stages + ((unsigned)(slot_ahead * 512) + (unsigned)((tid >> 3) * 64 + (((tid & 7) >> 1) ^ (tid >> 3)) * 16 + (tid & 1) * 8) * 2u)), &E[(i * 4 + (tid >> 3) + 4) * 72 + (by * 64 + (tid & 7) * 8)], by * 64 + (tid & 7) * 8 < 72 ? 16 : 0);
       }
       #pragma unroll
       for (int turn_5 = 0; turn_5 < 4; ++turn_5) {

@@ -449,15 +449,20 @@ def _is_plain(s: Stmt) -> bool:
 
 
 def _passing(body: Stmt) -> set[BufferVar]:
-    """Return the arrays of registers that only pass elements on, in loops that do nothing else."""
+    """Return the arrays of registers that only pass elements on, in loops that do nothing else.
+
+    Instructions may access them besides, as words: elements are then moved as words, too.
+    """
     plain: Counter[BufferVar] = Counter()
     for loop in collect(body, tirx.For):
         if annotation(loop, VECTOR) and _is_plain(loop.body):
             store, load = loop.body, loop.body.value
             if (nodes.scope_of(store.buffer) == "local") != (nodes.scope_of(load.source) == "local"):
                 plain.update((store.buffer, load.source))
-    every = Counter([x.buffer for x in collect(body, tirx.BufferStore)])
+    as_words = calls.accessed_as_words(body)
+    every = Counter([x.buffer for x in collect(body, tirx.BufferStore) if x.buffer not in as_words])
     every.update(x.source for x in collect(body, ir.TensorLoad))
+    every.subtract(as_words)
     return {b for b, count in plain.items() if nodes.scope_of(b) == "local" and every[b] == count}
 
 

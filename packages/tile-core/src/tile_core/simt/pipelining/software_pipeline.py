@@ -29,6 +29,7 @@ from tile_core.simt.pipelining.dependences import Analysis, top_level
 from tile_core.simt.pipelining.grids import GridLoops, corner_reason, grid_of
 from tile_core.simt.pipelining.issuers import issuer_reason, of_tiles, with_issuer, write_issued
 from tile_core.simt.pipelining.lasting import Product, lasting_product, products_of, sums_of
+from tile_core.simt.pipelining.later import pieces_of
 from tile_core.simt.pipelining.ledger import require_balanced
 from tile_core.simt.pipelining.overlap import TURN, Candidates, CanOverlap, OverlapPlan, overlap_of, within_trips
 from tile_core.simt.pipelining.overlap_writer import write_overlapping
@@ -258,7 +259,8 @@ class _Pipeliner(StmtRewriter):
         if reason or product is None:
             return reason or "no product of its loop lasts"
         tiles = prod(grid.extents.values())
-        workers = sharing.choose(self.shape(s, loop, copied, tiles, top_level(loop.body)[product.position]))
+        shape = self.shape(s, loop, copied, tiles, top_level(loop.body)[product.position])
+        workers = sharing.choose(replace(shape, pieces=len(pieces_of(grid))))
         reason = corner_reason(grid, choice.chosen, self.analysis.recomputed(loop, choice.chosen))
         if isinstance(workers, Reject) or reason:
             return workers.reason if isinstance(workers, Reject) else reason
@@ -270,6 +272,7 @@ class _Pipeliner(StmtRewriter):
         workers = workers.in_clusters(together)
         plan, self.workers = self.plan(loop, choice, product, together), workers
         name, remarks = str(loop.loop_var.name), [f"{workers.blocks} blocks share {tiles} tiles", *why]
+        remarks += ["results of a tile leave while the next one is computed"] if workers.later else []
         where = nodes.where_of(loop)
         free = self.name(f"{name}_free") if together is None else plan.schedule.barriers[-1].name
         make = with_issuer if workers.issuers else with_roles

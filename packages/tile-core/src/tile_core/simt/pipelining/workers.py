@@ -29,6 +29,7 @@ from tile_core.lowering.variant import Reject
 from tile_core.ops import request_registers
 from tile_core.simt.pipelining.clusters import ChosenCluster, in_line, rank_in, tell
 from tile_core.simt.pipelining.grids import GridLoops
+from tile_core.simt.pipelining.later import in_iterations, pieces_of, without_pieces, written_by
 from tile_core.simt.pipelining.plan import LoopPlan
 from tile_core.simt.pipelining.schedule import (
     Arrive,
@@ -66,6 +67,8 @@ class Shape:
         Of shared memory: of the loop's slots, and of everything else.
     product
         The loop's product, an ``OpCall``.
+    pieces
+        Of results that can leave while the next tile is computed (``later.py``).
     """
 
     threads: int
@@ -75,6 +78,7 @@ class Shape:
     ring_bytes: int
     other_bytes: int
     product: Any
+    pieces: int = 0
 
 
 @dataclass(frozen=True)
@@ -101,6 +105,8 @@ class Workers:
         Of sums, if there are issuers: products of a tile begin while the sums of the one before are used.
     at_a_time
         Blocks that a processor runs; 0 if there are as many as somebody has asked for.
+    later
+        Whether results leave while the next tile is computed (``later.py``).
     """
 
     blocks: int
@@ -111,6 +117,7 @@ class Workers:
     issuers: int = 0
     buffers: int = 1
     at_a_time: int = 0
+    later: bool = False
 
     @property
     def others(self) -> int:
@@ -203,6 +210,7 @@ class WorkersWriter(LoopWriter):
         assert isinstance(group.completion, Transactions)
         self.group, self.full = group, group.completion.barrier
         self.empty = next(b.name for b in self.schedule.barriers if b.name != self.full)
+        self.pieces = pieces_of(grid) if workers.later else []
 
     def written(self) -> Stmt:
         """Return the loop over workers."""
@@ -227,7 +235,9 @@ class WorkersWriter(LoopWriter):
 
     def managed(self) -> list[BufferVar]:
         """Return the buffers whose accesses the roles order; other blocks arrive at barriers until all have met."""
-        return [*self.plan.rings.values(), *(self.barriers.values() if self.plan.together is not None else ())]
+        results = written_by([s for piece in self.pieces for s in piece])  # other tiles' have no order
+        met = self.barriers.values() if self.plan.together is not None else ()
+        return [*self.plan.rings.values(), *met, *results]
 
     def objects(self) -> tuple[list[Stmt], Stmt]:
         """Return the allocations of the barriers, and their initialisation."""
@@ -265,10 +275,12 @@ class WorkersWriter(LoopWriter):
         parts = self.place(turn, {axis: s.loop_var for axis, s in self.grid.axes.items()})
         count, before = self.counted(turn, k), self.counted(turn, k) - nodes.int_const(1)
         free = tirx.IfThenElse(k > nodes.int_const(0, self.kind), self.arrived(before), None)
+        names, leaving = self.leaving(turn, k)
         trip = [
             tirx.Bind(self.slot, self.slot_of(count)),
             calls.barrier_wait(self.barriers[self.full], self.slot, self.parity(count, 0)),
             *self.computed(),
+            *leaving,
             self.settled(1),
             free,
         ]
@@ -277,9 +289,30 @@ class WorkersWriter(LoopWriter):
         last = self.arrived(self.counted(turn, nodes.int_const(int(nodes.as_int(self.trips)) - 1)))
         body = [s for s in self.grid.body if not isinstance(s, tirx.AllocBuffer)]
         at = next(i for i, s in enumerate(body) if s.same_as(self.loop))
-        return self.over_tiles(
-            turn, [*parts, *body[:at], self.settled(0), loop, self.settled(0), last, *body[at + 1 :]]
-        )
+        behind = without_pieces(body[at + 1 :], self.pieces)
+        tile = [*parts, *names, *body[:at], self.settled(0), loop, self.settled(0), last, *behind]
+        return nodes.seq([self.over_tiles(turn, tile), *self.left()])
+
+    def leaving(self, turn: Expr, k: Expr) -> tuple[list[Stmt], list[Stmt]]:
+        """Return the names of the tile before, and its results that leave in an iteration."""
+        if not self.pieces:
+            return [], []
+        names, mapping = self.names_of(tirx.Max(turn - nodes.int_const(1), nodes.int_const(0)))
+        pieces = in_iterations(self.pieces, int(nodes.as_int(self.trips)), k, mapping)
+        return names, [tirx.IfThenElse(turn > nodes.int_const(0), pieces, None)]
+
+    def left(self) -> list[Stmt]:
+        """Return the results of the last tile, which leave behind all loops."""
+        if not self.pieces:
+            return []
+        names, mapping = self.names_of(self.turns() - nodes.int_const(1))
+        return [*names, *(substitute(s, mapping) for piece in self.pieces for s in piece)]
+
+    def names_of(self, turn: Expr) -> tuple[list[Stmt], dict[Any, Any]]:
+        """Return the coordinates of another tile, with what is named before the loop, and the new names."""
+        mapping: dict[Any, Any] = {s.loop_var: nodes.fresh(str(s.loop_var.name)) for s in self.grid.axes.values()}
+        found = self.place(turn, {axis: mapping[s.loop_var] for axis, s in self.grid.axes.items()})
+        return [*found, *self.bound(self.grid.before(), mapping)], mapping
 
     def over_tiles(self, turn: Var, parts: Sequence[Stmt]) -> Stmt:
         """Return a loop over the tiles of a worker."""

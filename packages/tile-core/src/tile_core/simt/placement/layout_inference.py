@@ -218,8 +218,9 @@ class _Inference:
     def ask(self, site: OpSite, least: int) -> bool:
         variant = self.selections[site.number].variant
         views = site.views()
+        whole = not (isinstance(variant, SimtVariant) and variant.takes_parts)
         for view in views.values():
-            if self.in_registers(view.buffer) and view.extents != tuple(nodes.shape_of(view.buffer)):
+            if whole and self.in_registers(view.buffer) and view.extents != tuple(nodes.shape_of(view.buffer)):
                 self.demote(view.buffer, f"{variant.op} takes a part of it")
         if not isinstance(variant, SimtVariant):
             return False

@@ -33,6 +33,8 @@ _ROWS, _COLUMNS, _DEPTHS = (
 )
 _LARGEST = (128, 128, 256), (16, 32, 48, 64, 96, 128, 240), (64, 64, 128)
 _THREADS = (128, 128, 160, 256, 256, 384, 96)
+#: Rows and columns of tiles of which each of two warpgroups has whole rows.
+_LEAVING = ((128, 64), (128, 64), (128, 96), (128, 128), (256, 64))
 _POLICIES = ("", "", ", policy=T.GemmWarpPolicy.FullRow", ", policy=T.GemmWarpPolicy.FullCol")
 _BETWEEN = ("", "c[i, j] = c[i, j] * 2", "c[i, j] = T.max(c[i, j], 0)", "c[i, j] = c[i, j] + T.cast(j, c.dtype)")
 #: Statements that take elements of a vector V for each column, or a matrix U with one of its rows for each row.
@@ -53,7 +55,33 @@ _BLOCKS = st.tuples(st.sampled_from((1, 2, 2, 2, 3)), st.sampled_from((1, 2, 2))
 @st.composite
 def tall_products(draw: Draw) -> Unit:
     """Draw a product, or two of which the second takes the first one's sums; or one of a sparse operand."""
-    return draw(sparse_products() if draw(st.integers(0, 3)) == 0 else dense_products())
+    number = draw(st.integers(0, 7))
+    return draw(sparse_products() if number < 2 else leaving_products() if number == 2 else dense_products())
+
+
+@st.composite
+def leaving_products(draw: Draw) -> Unit:
+    """Draw a product of several tiles with narrow results, which may leave while the next tile is computed."""
+    kind, out = (draw(st.sampled_from(x)) for x in (("float16", "bfloat16", "float8_e4m3fn"), ("float16", "bfloat16")))
+    (m, n), k = draw(st.sampled_from(_LEAVING)), draw(st.sampled_from((32, 64)))
+    tb = kind.startswith("float8") or draw(st.booleans())
+    trips, stages = n // 32 + draw(st.integers(-1, 2)), draw(st.sampled_from((2, 2, 3, 4)))
+    high, wide = draw(st.sampled_from((2, 3))), draw(st.sampled_from((1, 2)))
+    rows, columns = m * high - draw(st.sampled_from((0, 5, 56))), n * wide - draw(st.sampled_from((0, 8, 24)))
+    depth = k * trips - draw(st.sampled_from((0, 0, 16)))
+    lines = [f's = T.alloc_shared(({m}, {k}), "{kind}")', f't = T.alloc_shared({(n, k) if tb else (k, n)}, "{kind}")']
+    lines += [f'c = T.alloc_fragment(({m}, {n}), "float32")', "T.clear(c)"]
+    lines += [f"for o in T.Pipelined({trips}, num_stages={stages}):", f"    T.copy(X[by * {m}, o * {k}], s)"]
+    lines += [f"    T.copy(Y[{f'bx * {n}, o * {k}' if tb else f'o * {k}, bx * {n}'}], t)"]
+    lines += [f"    T.gemm(s, t, c, transpose_B={tb})"]
+    more, taken, given = _behind(draw, (m, n), (rows, columns), "float32")
+    whole_b = (columns, depth) if tb else (depth, columns)
+    params = [tensor("X", kind, rows, depth), tensor("Y", kind, *whole_b), *taken, output("B", out, rows, columns)]
+    data = {"X": randoms(draw, (rows, depth), kind, -2, 2), "Y": randoms(draw, whole_b, kind, -2, 2), **given}
+    body = "\n".join([*lines, *more, f"T.copy(c, B[by * {m}, bx * {n}])"])
+    return themed(
+        "tall-leaving", draw, params, body, {"": data}, VALUE, threads=256, grid=f"{wide}, {high}", axes="(bx, by)"
+    )
 
 
 @st.composite

@@ -1,0 +1,204 @@
+"""Results that leave while the next tile of a block is computed: when, why not, and right at awkward sizes."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+
+import hypothesis
+import ml_dtypes
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, Phase, settings
+from zoo.launch import lowered
+
+import tile_core as tile
+import tile_core.language as T
+from tile_core.errors import TileError
+from tile_core.plugins.contexts import make_context
+from tile_core.reports import report_json
+from tile_core.simt.pipelining import later, workers
+from tile_core.testing.run import load
+from tile_core.testing.strategies import STRATEGIES
+from tile_emulator.errors import FaultFound
+
+pytestmark = pytest.mark.sweep(2)
+
+TARGET = "cuda:sm_90a"
+NUMPY = {"bfloat16": ml_dtypes.bfloat16, "float8_e4m3fn": ml_dtypes.float8_e4m3fn}
+SHARED = {"wgmma": "always", "workers": 3, "fast_accum": True}
+
+
+def product(sizes, block, types=("float16", "float16"), *, turned=True, threads=256, stages=2, how=""):
+    """A product whose results leave; ``how`` says what else there is."""
+    (m, n, k), (bm, bn, bk), (dtype, out) = sizes, block, types
+
+    @T.prim_func
+    def main(
+        A: T.Tensor((m, k), dtype), B: T.Tensor((n, k) if turned else (k, n), dtype), V: T.Tensor((n,), "float32"),
+        C: T.Tensor((m, n), out), D: T.Tensor((m, n), out),
+    ):  # fmt: skip
+        with T.Kernel(T.ceildiv(n, bn), T.ceildiv(m, bm), threads=threads) as (bx, by):
+            A_s = T.alloc_shared((bm, bk), dtype)
+            B_s = T.alloc_shared((bn, bk) if turned else (bk, bn), dtype)
+            C_f = T.alloc_fragment((bm, bn), "int32" if dtype == "int8" else "float32")
+            row = by * bm
+            T.clear(C_f)
+            for t in T.Pipelined(T.ceildiv(k, bk), num_stages=stages):
+                T.copy(A[row, t * bk], A_s)
+                if turned:
+                    T.copy(B[bx * bn, t * bk], B_s)
+                else:
+                    T.copy(B[t * bk, bx * bn], B_s)
+                T.gemm(A_s, B_s, C_f, transpose_B=turned)
+            if how == "scaled":
+                for i, j in T.Parallel(bm, bn):
+                    C_f[i, j] = C_f[i, j] * V[bx * bn + j]
+            if how == "named behind the loop":
+                column = bx * bn + 0 * row
+                T.copy(C_f, C[row, column])
+            elif how == "read and written":
+                for i, j in T.Parallel(bm, bn):
+                    C_f[i, j] += T.cast(C[row + i, bx * bn + j], "float32")
+                T.copy(C_f, C[row, bx * bn])
+            elif how == "something behind":
+                T.copy(C_f, C[row, bx * bn])
+                for i in T.Parallel(bn):
+                    D[row, bx * bn + i] = 1
+            elif how == "two tensors":
+                T.copy(C_f, C[row, bx * bn])
+                T.copy(C_f, D[row, bx * bn])
+            else:
+                T.copy(C_f, C[row, bx * bn])
+
+    return main
+
+
+def compiled(*args, options=SHARED, **how):
+    return tile.compile(product(*args, **how), TARGET, runtime="emulator", options=options)
+
+
+def operands(sizes, types, turned):
+    (m, n, k), rng = sizes, np.random.default_rng()
+
+    def drawn(shape):
+        return rng.integers(-2, 3, shape).astype(NUMPY.get(types[0], types[0]))
+
+    results = [np.full((m, n), 85, NUMPY.get(types[1], types[1])) for _ in range(2)]
+    return [drawn((m, k)), drawn((n, k) if turned else (k, n)), rng.integers(1, 3, n).astype("float32"), *results]
+
+
+def check(sizes, block, types=("float16", "float16"), *, turned=True, options=SHARED, **how):
+    """Compare a kernel with the CPU's, and return it."""
+    kernel = compiled(sizes, block, types, turned=turned, options=options, **how)
+    given = operands(sizes, types, turned)
+    found, want = ([x.copy() for x in given] for _ in range(2))
+    kernel(*found)
+    tile.compile(product(sizes, block, types, turned=turned, **how), "cpu")(*want)
+    for a, b in zip(found, want, strict=True):
+        np.testing.assert_array_equal(a.astype("float64"), b.astype("float64"))
+    return kernel
+
+
+def leaves_later(kernel):
+    """Whether results are exchanged in the loop over K."""
+    return _exchanges_in_loop(kernel.source)
+
+
+def _exchanges_in_loop(text):
+    """Whether lanes exchange results before the wait for the product before."""
+    calls = re.findall(r"^ +(turn_kept_quad_b32|wgmma_wait_group_sync_aligned_1)\(", text, re.MULTILINE)
+    return "turn_kept_quad_b32" in calls and calls.index("turn_kept_quad_b32") < calls.index(
+        "wgmma_wait_group_sync_aligned_1"
+    )
+
+
+CASES = {
+    "whole tiles": ((512, 256, 128), (128, 128, 32), {}),
+    "tails of both": ((391, 264, 200), (128, 96, 32), {}),
+    "a tail of a piece": ((600, 232, 288), (128, 256, 32), {}),
+    "the first piece only": ((900, 8, 128), (128, 64, 32), {}),
+    "as many trips as pieces": ((400, 256, 128), (128, 128, 32), {}),
+    "columns of B adjacent": ((391, 200, 160), (128, 128, 32), {"turned": False}),
+    "scaled": ((391, 200, 160), (128, 128, 32), {"how": "scaled"}),
+    "bfloat16": ((260, 264, 160), (128, 64, 32), {"types": ("bfloat16", "bfloat16")}),
+    "8-bit floats": ((260, 136, 160), (128, 64, 64), {"types": ("float8_e4m3fn", "bfloat16")}),
+    "two rows of tiles": ((600, 136, 160), (256, 64, 32), {}),
+    "deep": ((391, 200, 224), (128, 64, 32), {"stages": 4}),
+    "clusters": ((512, 256, 160), (128, 64, 32), {"options": {**SHARED, "workers": 4, "clusters": 2}}),
+    "one block for all tiles": ((391, 200, 160), (128, 64, 32), {"options": {**SHARED, "workers": 1}}),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_results_that_leave_later(name):
+    sizes, block, how = CASES[name]
+    kernel = check(sizes, block, **how)
+    assert leaves_later(kernel), kernel.source
+    assert "setmaxnreg_inc" in kernel.source
+
+
+NOT = {
+    "fewer trips than pieces": ((391, 264, 64), (128, 128, 32), {}),
+    "one warpgroup": ((391, 264, 160), (64, 64, 32), {"threads": 128}),
+    "warpgroups beside each other": ((200, 264, 160), (64, 128, 32), {}),
+    "results of 32 bits": ((391, 264, 160), (128, 64, 32), {"types": ("float16", "float32")}),
+    "read and written": ((391, 264, 160), (128, 64, 32), {"how": "read and written"}),
+    "something behind": ((391, 264, 160), (128, 64, 32), {"how": "something behind"}),
+    "few registers": ((391, 264, 160), (128, 64, 32), {"options": {**SHARED, "max_registers": 128}}),
+    "blocks that do not stay": ((391, 264, 160), (128, 64, 32), {"options": {**SHARED, "workers": "never"}}),
+    "rows that are not aligned": ((391, 263, 160), (128, 64, 32), {}),
+    "a block for each tile": ((256, 128, 160), (128, 64, 32), {"options": {**SHARED, "workers": 4}}),
+    "promoted": ((260, 136, 160), (128, 64, 64),
+                 {"types": ("float8_e4m3fn", "bfloat16"), "options": {**SHARED, "promote": 128}}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", NOT)
+def test_results_that_do_not(name):
+    sizes, block, how = NOT[name]
+    assert not leaves_later(check(sizes, block, **how))
+
+
+@pytest.mark.parametrize("how", ["named behind the loop", "two tensors"])
+def test_forms_are_right(how):
+    check((391, 264, 160), (128, 64, 32), how=how)
+
+
+def test_explained():
+    program = product((391, 264, 160), (128, 64, 32))
+    said = str(report_json(program, TARGET, options=SHARED))
+    assert "results of a tile leave while the next one is computed" in said
+
+
+def test_results_of_the_last_tile_that_do_not_leave_are_missed(monkeypatch):
+    monkeypatch.setattr(workers.WorkersWriter, "left", lambda self: [])
+    monkeypatch.setenv("TILE_DISABLE_CACHE", "1")
+    with pytest.raises(AssertionError):
+        check((391, 264, 160), (128, 64, 32))
+
+
+def test_results_of_the_wrong_tile_are_found(monkeypatch):
+    """Names of the tile that is computed, for results of the one before."""
+    old = later.in_iterations
+    monkeypatch.setattr(workers, "in_iterations", lambda pieces, trips, k, mapping: old(pieces, trips, k, {}))
+    monkeypatch.setenv("TILE_DISABLE_CACHE", "1")
+    with pytest.raises((AssertionError, FaultFound)):
+        check((391, 264, 160), (128, 64, 32))
+
+
+@pytest.mark.sweep(1)
+def test_the_fuzzer_draws_them():
+    found: list[bool] = []
+
+    @hypothesis.seed(1)
+    @settings(max_examples=50, deadline=None, database=None, phases=(Phase.generate,),
+              suppress_health_check=list(HealthCheck))  # fmt: skip
+    @hypothesis.given(STRATEGIES["tall-products"][0])
+    def draw(unit) -> None:
+        with contextlib.suppress(TileError):
+            made = lowered(load(unit.text()), make_context(TARGET, {**SHARED, "workers": 1}))
+            found.append(_exchanges_in_loop(made.text))
+
+    draw()
+    assert sum(found) >= 2
