@@ -211,6 +211,13 @@ class WorkersWriter(LoopWriter):
         self.group, self.full = group, group.completion.barrier
         self.empty = next(b.name for b in self.schedule.barriers if b.name != self.full)
         self.pieces = pieces_of(grid) if workers.later else []
+        #: Coordinates of the tile before, by axis.
+        self.last: dict[int, BufferVar] = {}
+        self.held: list[Stmt] = []
+        for axis, s in grid.axes.items() if self.pieces else ():
+            kind = nodes.dtype_of(s.loop_var)
+            self.last[axis], made = nodes.alloc([1], kind, f"{s.loop_var.name}_before", "local")
+            self.held.append(made)
 
     def written(self) -> Stmt:
         """Return the loop over workers."""
@@ -225,7 +232,7 @@ class WorkersWriter(LoopWriter):
         notes = {str(k): v for k, v in outer.annotations.items()}
         notes[nodes.THREADS] = [nodes.int_const(self.threads + self.workers.others), *([nodes.int_const(1)] * 2)]
         notes[nodes.AXIS] = nodes.int_const(0)
-        body = nodes.seq([*allocated, *made, first, *met, rings])
+        body = nodes.seq([*allocated, *self.held, *made, first, *met, rings])
         extent = nodes.int_const(self.workers.blocks)
         return replace_for(outer, body, loop_var=self.worker, extent=extent, annotations=notes)
 
@@ -275,12 +282,11 @@ class WorkersWriter(LoopWriter):
         parts = self.place(turn, {axis: s.loop_var for axis, s in self.grid.axes.items()})
         count, before = self.counted(turn, k), self.counted(turn, k) - nodes.int_const(1)
         free = tirx.IfThenElse(k > nodes.int_const(0, self.kind), self.arrived(before), None)
-        names, leaving = self.leaving(turn, k)
         trip = [
             tirx.Bind(self.slot, self.slot_of(count)),
             calls.barrier_wait(self.barriers[self.full], self.slot, self.parity(count, 0)),
             *self.computed(),
-            *leaving,
+            *self.leaving(turn, k),
             self.settled(1),
             free,
         ]
@@ -290,29 +296,45 @@ class WorkersWriter(LoopWriter):
         body = [s for s in self.grid.body if not isinstance(s, tirx.AllocBuffer)]
         at = next(i for i, s in enumerate(body) if s.same_as(self.loop))
         behind = without_pieces(body[at + 1 :], self.pieces)
-        tile = [*parts, *names, *body[:at], self.settled(0), loop, self.settled(0), last, *behind]
+        tile = [*parts, *body[:at], self.settled(0), loop, self.settled(0), last, *behind, *self.named()]
         return nodes.seq([self.over_tiles(turn, tile), *self.left()])
 
-    def leaving(self, turn: Expr, k: Expr) -> tuple[list[Stmt], list[Stmt]]:
-        """Return the names of the tile before, and its results that leave in an iteration."""
+    def leaving(self, turn: Expr, k: Expr) -> list[Stmt]:
+        """Return the results of the tile before that leave in an iteration."""
         if not self.pieces:
-            return [], []
-        names, mapping = self.names_of(tirx.Max(turn - nodes.int_const(1), nodes.int_const(0)))
+            return []
+        names, mapping = self.last_names()
         pieces = in_iterations(self.pieces, int(nodes.as_int(self.trips)), k, mapping)
-        return names, [tirx.IfThenElse(turn > nodes.int_const(0), pieces, None)]
+        return [tirx.IfThenElse(turn > nodes.int_const(0), nodes.seq([*names, pieces]), None)]
 
     def left(self) -> list[Stmt]:
         """Return the results of the last tile, which leave behind all loops."""
         if not self.pieces:
             return []
-        names, mapping = self.names_of(self.turns() - nodes.int_const(1))
+        names, mapping = self.last_names()
         return [*names, *(substitute(s, mapping) for piece in self.pieces for s in piece)]
 
-    def names_of(self, turn: Expr) -> tuple[list[Stmt], dict[Any, Any]]:
-        """Return the coordinates of another tile, with what is named before the loop, and the new names."""
-        mapping: dict[Any, Any] = {s.loop_var: nodes.fresh(str(s.loop_var.name)) for s in self.grid.axes.values()}
-        found = self.place(turn, {axis: mapping[s.loop_var] for axis, s in self.grid.axes.items()})
+    def named(self) -> list[Stmt]:
+        """Return what keeps the coordinates of a tile: computed once more, they would delay the next one's products."""
+        return [
+            nodes.store(self.last[a], s.loop_var, [nodes.int_const(0)]) for a, s in self.grid.axes.items() if self.last
+        ]
+
+    def last_names(self) -> tuple[list[Stmt], dict[Any, Any]]:
+        """Return the coordinates of the tile before, with what is named before the loop, and these names."""
+        found: list[Stmt] = []
+        mapping: dict[Any, Any] = {}
+        for axis, s in self.grid.axes.items():
+            mapping[s.loop_var] = nodes.fresh(str(s.loop_var.name), nodes.dtype_of(s.loop_var))
+            at = nodes.load(self.last[axis], [nodes.int_const(0)])
+            found.append(tirx.Bind(mapping[s.loop_var], self.inside(axis, at, s.loop_var)))
         return [*found, *self.bound(self.grid.before(), mapping)], mapping
+
+    def inside(self, axis: int, at: Expr, name: Var) -> Expr:
+        """Return a coordinate with bounds that it always keeps, which tells proofs so."""
+        kind = nodes.dtype_of(at)
+        last = nodes.int_const(self.grid.extents[axis] - 1, kind)
+        return nodes.cast(tirx.Max(tirx.Min(at, last), nodes.int_const(0, kind)), nodes.dtype_of(name))
 
     def over_tiles(self, turn: Var, parts: Sequence[Stmt]) -> Stmt:
         """Return a loop over the tiles of a worker."""
@@ -350,9 +372,7 @@ class WorkersWriter(LoopWriter):
         else:
             values[low[0]] = flat
         for axis, name in names.items():
-            last = nodes.int_const(self.grid.extents[axis] - 1)
-            inside = tirx.Max(tirx.Min(self.in_cluster(axis, values[axis]), last), nodes.int_const(0))
-            found.append(tirx.Bind(name, nodes.cast(inside, nodes.dtype_of(name))))
+            found.append(tirx.Bind(name, self.inside(axis, self.in_cluster(axis, values[axis]), name)))
         return found
 
     def in_cluster(self, axis: int, at: Expr) -> Expr:
