@@ -10,9 +10,9 @@ it needs itself::
     copy fragment to line                              where the nest begins; for a vector along rows, nothing
     for i, j: C[i, j] = f(C[i, j], line[j])            or fragment[i]
 
-Where results leave while the next tile is computed (``LATER``), threads have registers to load the vector of columns
-behind the loop, and what they would lose is that warpgroups do not wait for each other: there it stays where it is. Of
-products of 8-bit floats with scales on an H100, 0.980 of the time of the library's without the line, 0.972 with it.
+Where results leave while the next tile is computed (``LATER``), threads have registers for the vector of columns behind
+the loop, and a barrier there would let warpgroups wait for each other: it stays where it is. On an H100 products of
+8-bit floats with scales are 0.980 times as fast as the library's that way, and 0.972 times with the vector ahead.
 
 The meaning stays: what lies outside of a tensor reads as its safe value, element by element or by a copy.
 """
