@@ -115,6 +115,7 @@ class _Stage(StmtRewriter):
         self.names = {str(v.name) for v in collect(plan.body, tirx.Var)}
         self.names |= {str(a.buffer.name) for a in collect(plan.body, tirx.AllocBuffer)}
         self.shared = _bytes_of_tiles(plan.body)
+        self.annotated = set(map(str, plan.program.layouts))
         #: The statements behind the one that is looked at, in this list and those around; ``None`` in a role.
         self.behind: list[Stmt] | None = []
         #: Whether it stands in a loop or under a condition, and whether in one that threads may disagree about.
@@ -197,6 +198,8 @@ class _Stage(StmtRewriter):
             or DTYPES[tensor.dtype].bits != _HALF
             or DTYPES[source.dtype].bits != 2 * _HALF
         ):
+            return False
+        if source.name in self.annotated:
             return False
         held = prod(source.extents) // self.threads
         return self.threads > WARPGROUP and held + held // 2 <= _HELD and self.has_whole_rows(source)

@@ -72,13 +72,14 @@ def choose_workers(shape: Shape, ctx: Context) -> Workers | Reject:
         return _with_issuer(shape, shape.tiles, size, ctx)
     direct = shape.product.name == "gemm_sp" and shape.product.args[1].scope == "global"
     promoted = PROMOTE in shape.product.attrs
-    later = shape.pieces > 1 and shape.trips >= _TRIPS_OF_PIECES * shape.pieces and not promoted
-    later = later and shape.threads > WARPGROUP and ctx.options.max_registers is None
-    moves = (direct or promoted or later) and shape.threads > WARPGROUP
-    moves = moves and ctx.options.max_registers is None
+    own = shape.threads > WARPGROUP and ctx.options.max_registers is None
+    moves = (direct or promoted) and own
+    later = shape.pieces > 1 and shape.trips >= _TRIPS_OF_PIECES * shape.pieces and not promoted and own
+    # Blocks that run beside each other store results while others compute as it is.
+    later = later and _at_a_time(shape.threads + (WARPGROUP if moves else WARP), size, ctx) == 1
+    moves = moves or later
     threads = shape.threads + (WARPGROUP if moves else WARP)
-    held = _REGISTERS // (threads * OF_WORKERS)
-    at_a_time = max(1, min(ctx.capabilities.shared_bytes // size, held, 2048 // threads))
+    at_a_time = _at_a_time(threads, size, ctx)
     blocks = option if isinstance(option, int) else MULTIPROCESSORS * at_a_time
     if option == "auto" and at_a_time > 1:
         return Reject(f"{at_a_time} blocks on a multiprocessor compute and copy in turns as it is")
@@ -93,6 +94,12 @@ def choose_workers(shape: Shape, ctx: Context) -> Workers | Reject:
     registers = (COPIER_REGISTERS, USER_REGISTERS) if moves else None
     beside, held = threads - shape.threads, 0 if isinstance(option, int) else at_a_time
     return Workers(min(blocks, shape.tiles), beside, arrivals, WARP, registers, at_a_time=held, later=later)
+
+
+def _at_a_time(threads: int, size: int, ctx: Context) -> int:
+    """Return how many blocks of so many threads and bytes of shared memory a multiprocessor runs at a time."""
+    held = _REGISTERS // (threads * OF_WORKERS)
+    return max(1, min(ctx.capabilities.shared_bytes // size, held, 2048 // threads))
 
 
 def _beside(shape: Shape, ctx: Context) -> Workers | Reject:

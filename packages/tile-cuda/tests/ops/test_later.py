@@ -29,6 +29,12 @@ NUMPY = {"bfloat16": ml_dtypes.bfloat16, "float8_e4m3fn": ml_dtypes.float8_e4m3f
 SHARED = {"wgmma": "always", "workers": 3, "fast_accum": True}
 
 
+def where_units_leave_it(i, j):
+    """Return the thread and the register of an element of the sums of two warpgroups."""
+    thread = i // 64 * 128 + i % 64 // 16 * 32 + i % 8 * 4 + j % 8 // 2
+    return thread, j // 8 * 4 + i % 16 // 8 * 2 + j % 2
+
+
 def product(sizes, block, types=("float16", "float16"), *, turned=True, threads=256, stages=2, how=""):
     """A product whose results leave; ``how`` says what else there is."""
     (m, n, k), (bm, bn, bk), (dtype, out) = sizes, block, types
@@ -43,6 +49,8 @@ def product(sizes, block, types=("float16", "float16"), *, turned=True, threads=
             B_s = T.alloc_shared((bn, bk) if turned else (bk, bn), dtype)
             C_f = T.alloc_fragment((bm, bn), "int32" if dtype == "int8" else "float32")
             row = by * bm
+            if how == "annotated":
+                T.annotate_layout({C_f: T.Fragment((bm, bn), where_units_leave_it)})
             T.clear(C_f)
             for t in T.Pipelined(T.ceildiv(k, bk), num_stages=stages):
                 T.copy(A[row, t * bk], A_s)
@@ -149,6 +157,7 @@ NOT = {
     "blocks that do not stay": ((391, 264, 160), (128, 64, 32), {"options": {**SHARED, "workers": "never"}}),
     "rows that are not aligned": ((391, 263, 160), (128, 64, 32), {}),
     "a block for each tile": ((256, 128, 160), (128, 64, 32), {"options": {**SHARED, "workers": 4}}),
+    "annotated": ((391, 264, 160), (128, 64, 32), {"how": "annotated"}),
     "promoted": ((260, 136, 160), (128, 64, 64),
                  {"types": ("float8_e4m3fn", "bfloat16"), "options": {**SHARED, "promote": 128}}),
 }  # fmt: skip

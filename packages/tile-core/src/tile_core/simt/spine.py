@@ -197,7 +197,10 @@ def _pipeline(hooks: SimtHooks) -> Callable[[Plan, Context], Plan]:
         if reads is not None:
             body = read_operands_in_place(body, lambda operand: reads(operand, threads, ctx, aligned), kept)
         sharing = None
-        if hooks.share is not None and cluster_of(plan.program.attrs) == (1, 1, 1) and not uses_threads(body):
+        # The layout of a fragment says which of the block's threads hold it, and these are all that it has.
+        placed = any(str(a.buffer.name) in annotated for a in _fragments(body))
+        alone = cluster_of(plan.program.attrs) == (1, 1, 1) and not uses_threads(body)
+        if hooks.share is not None and alone and not placed:
             share = functools.partial(hooks.share, ctx=ctx)
             sharing = Sharing(share, plan[BLOCK].thread, plan[ORDER])
         body, report = plan_pipeline(
@@ -215,6 +218,11 @@ def _pipeline(hooks: SimtHooks) -> Callable[[Plan, Context], Plan]:
         return plan.note(BLOCK, block).note(ORDER, {} if report.workers.blocks else plan[ORDER])
 
     return run
+
+
+def _fragments(body: Stmt) -> list[Any]:
+    """Return the allocations of fragments."""
+    return [a for a in collect(body, tirx.AllocBuffer) if nodes.scope_of(a.buffer) == "local.fragment"]
 
 
 def _clustering(plan: Plan, ctx: Context, hooks: SimtHooks) -> Clustering | None:
