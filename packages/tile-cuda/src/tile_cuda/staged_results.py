@@ -199,9 +199,10 @@ class _Stage(StmtRewriter):
             or DTYPES[source.dtype].bits != 2 * _HALF
         ):
             return False
-        if source.name in self.annotated:
+        if source.name in self.annotated or tuple(tensor.extents[-2:]) != tuple(source.extents):
             return False
-        held = prod(source.extents) // self.threads
+        sums = {b: prod(map(int, nodes.shape_of(b))) for b in self.results.sums}
+        held = sum(sums.values()) // self.threads
         return self.threads > WARPGROUP and held + held // 2 <= _HELD and self.has_whole_rows(source)
 
     def in_pieces(self, s: Stmt, call: OpCall, note: str) -> Stmt:

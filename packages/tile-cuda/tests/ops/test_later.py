@@ -49,6 +49,14 @@ def product(sizes, block, types=("float16", "float16"), *, turned=True, threads=
             B_s = T.alloc_shared((bn, bk) if turned else (bk, bn), dtype)
             C_f = T.alloc_fragment((bm, bn), "int32" if dtype == "int8" else "float32")
             row = by * bm
+            if how == "waits for a launch":
+                T.pdl_sync()
+            if how == "a variable":
+                row = T.alloc_var("int32")
+                row = by * bm
+            if how == "an array":
+                at = T.alloc_local((1,), "int32")
+                at[0] = by * bm
             if how == "annotated":
                 T.annotate_layout({C_f: T.Fragment((bm, bn), where_units_leave_it)})
             T.clear(C_f)
@@ -73,6 +81,8 @@ def product(sizes, block, types=("float16", "float16"), *, turned=True, threads=
                 T.copy(C_f, C[row, bx * bn])
                 for i in T.Parallel(bn):
                     D[row, bx * bn + i] = 1
+            elif how == "an array":
+                T.copy(C_f, C[at[0], bx * bn])
             elif how == "two tensors":
                 T.copy(C_f, C[row, bx * bn])
                 T.copy(C_f, D[row, bx * bn])
@@ -158,6 +168,11 @@ NOT = {
     "rows that are not aligned": ((391, 263, 160), (128, 64, 32), {}),
     "a block for each tile": ((256, 128, 160), (128, 64, 32), {"options": {**SHARED, "workers": 4}}),
     "annotated": ((391, 264, 160), (128, 64, 32), {"how": "annotated"}),
+    "a variable": ((391, 264, 160), (128, 64, 32), {"how": "a variable"}),
+    "an array": ((391, 264, 160), (128, 64, 32), {"how": "an array"}),
+    "an array, one block": ((391, 264, 160), (128, 64, 32),
+                            {"how": "an array", "options": {**SHARED, "workers": 1, "staged_results": "lanes"}}),
+    "waits for a launch": ((391, 264, 160), (128, 64, 32), {"how": "waits for a launch"}),
     "promoted": ((260, 136, 160), (128, 64, 64),
                  {"types": ("float8_e4m3fn", "bfloat16"), "options": {**SHARED, "promote": 128}}),
 }  # fmt: skip
@@ -167,6 +182,45 @@ NOT = {
 def test_results_that_do_not(name):
     sizes, block, how = NOT[name]
     assert not leaves_later(check(sizes, block, **how))
+
+
+@pytest.mark.parametrize("workers", [3, "always"])
+def test_a_wait_for_the_launch_before_is_one_of_the_thread_that_copies(workers):
+    options = {**SHARED, "workers": workers}
+    source = compiled((391, 264, 160), (128, 64, 32), how="waits for a launch", options=options).source
+    calls = re.findall(r"^ +(griddepcontrol_wait|cp_async_bulk_tensor_2d_shared\w+)\(", source, re.MULTILINE)
+    assert calls[0] == "griddepcontrol_wait"
+    assert "k_free" not in source
+    assert "t_free" not in source
+
+
+@pytest.mark.parametrize("staged", ["lanes", "auto"])
+@pytest.mark.parametrize("form", ["last", "last of several", "first"])
+def test_results_of_three_dimensions(form, staged):
+    m, n, k = 391, 264, 160
+    shape = {"last": (m, n, 1), "last of several": (m, n, 2), "first": (2, m, n)}[form]
+
+    @T.prim_func
+    def main(A: T.Tensor((m, k), "float16"), B: T.Tensor((n, k), "float16"), C: T.Tensor(shape, "float16")):
+        with T.Kernel(T.ceildiv(n, 64), T.ceildiv(m, 128), threads=256) as (bx, by):
+            A_s = T.alloc_shared((128, 32), "float16")
+            B_s = T.alloc_shared((64, 32), "float16")
+            C_f = T.alloc_fragment((128, 64), "float32")
+            T.clear(C_f)
+            for t in T.Pipelined(k // 32, num_stages=2):
+                T.copy(A[by * 128, t * 32], A_s)
+                T.copy(B[bx * 64, t * 32], B_s)
+                T.gemm(A_s, B_s, C_f, transpose_B=True)
+            if form == "first":
+                T.copy(C_f, C[1, by * 128, bx * 64])
+            else:
+                T.copy(C_f, C[by * 128 : by * 128 + 128, bx * 64 : bx * 64 + 64, 0])
+
+    a, b = operands((m, n, k), ("float16", "float16"), True)[:2]
+    found, want = (np.full(shape, 85, "float16") for _ in range(2))
+    tile.compile(main, TARGET, runtime="emulator", options={**SHARED, "staged_results": staged})(a, b, found)
+    tile.compile(main, "cpu")(a, b, want)
+    np.testing.assert_array_equal(found, want)
 
 
 @pytest.mark.parametrize("how", ["named behind the loop", "two tensors"])

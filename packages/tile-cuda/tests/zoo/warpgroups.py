@@ -27,12 +27,12 @@ def in_flight(kernel: str, end: str, sums: str) -> tuple[Mutant, ...]:
     return (
         Mutant(kernel, "two products in flight", r"(wgmma\.wait_group\.sync\.aligned) 1", r"\1 2"),
         Mutant(kernel, "no wait for products in the loop", wait, ""),
-        Mutant(kernel, "no wait for products behind the loop", _WAIT, "", 1),
-        Mutant(kernel, "one product left behind the loop", _WAIT, "\n  wgmma_wait_group_sync_aligned_1();", 1),
+        Mutant(kernel, "no wait for products behind the loop", _WAIT, "", -1),
+        Mutant(kernel, "one product left behind the loop", _WAIT, "\n  wgmma_wait_group_sync_aligned_1();", -1),
         Mutant(kernel, "slots filled before the wait", rf"({wait})(\n +__syncthreads\(\);)((?s:.*?){end})", r"\3\1\2"),
         Mutant(kernel, "slots filled before the product", rf"(\n +wgmma_fence(?s:.*?){wait})((?s:.*?){end})", r"\2\1"),
         Mutant(kernel, "sums touched in flight", rf"({wait})", rf"\1 {sums}[7] += 0.0f;"),
-        Mutant(kernel, "sums read before the wait behind the loop", rf"({_WAIT})", rf"\n  {sums}[9] += 0.0f;\1", 1),
+        Mutant(kernel, "sums read before the wait behind the loop", rf"({_WAIT})", rf"\n  {sums}[9] += 0.0f;\1", -1),
     )
 
 

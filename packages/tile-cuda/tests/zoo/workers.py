@@ -43,8 +43,8 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(GEMM, "another slot is free", r"(\(k > 0\) \{\n[^\n]*\n *mbarrier_arrive\w+\(&k_free\[)", r"\1 1 +"),
     Mutant(GEMM, "every lane says so", r"if \(\(number & 31\) == 0\)", "if (true)"),
     Mutant(GEMM, "fewer say so", r"(mbarrier_init_\w+\(&k_free\[0\], )4", r"\g<1>3"),
-    Mutant(GEMM, "sums of the tile before", r"= 0\.0f;", "+= 0.0f;"),
-    Mutant(GEMM, "sums read before the last product has ended", r"\n *wgmma_wait_group_sync_aligned_0\(\);", "", 1),
+    Mutant(GEMM, "sums of the tile before", r", k == 0 \? 0 : 1\);", ", 1);"),
+    Mutant(GEMM, "sums read before the last product has ended", r"\n *wgmma_wait_group_sync_aligned_0\(\);", "", -1),
     # Objects
     Mutant(GEMM, "no barrier behind the initialisation", r"(fence_mbarrier_init\w+\(\);)\n *__syncthreads\(\);", r"\1"),
     Mutant(GEMM, "a slot without its object", r"\n *mbarrier_init_\w+\(&k_free\[1\], 4\);", ""),

@@ -107,16 +107,6 @@ extern "C" __global__ void __launch_bounds__(128) __cluster_dims__(2, 1, 1) gemm
   f16* const A_shared_stages = (f16*)smem;
   f16* const B_shared_stages = (f16*)(smem + 12288);
   float C_local[32];
-  #pragma unroll
-  for (int r = 0; r < 8; ++r) {
-    #pragma unroll
-    for (int r_1 = 0; r_1 < 2; ++r_1) {
-      #pragma unroll
-      for (int v = 0; v < 2; ++v) {
-        C_local[r * 4 + r_1 * 2 + v] = 0.0f;
-      }
-    }
-  }
   unsigned long long* const k_arrived = (unsigned long long*)(smem + 24576);
   unsigned long long* const k_free = (unsigned long long*)(smem + 24608);
   if (tid == 0) {
@@ -152,15 +142,13 @@ extern "C" __global__ void __launch_bounds__(128) __cluster_dims__(2, 1, 1) gemm
     }
     cp_async_bulk_tensor_2d_shared_cluster_global_tile_mbarrier_complete_tx_bytes(&B_shared_stages[2048], &B_descriptor, 32, bx * 64, &k_arrived[1]);
   }
-  wgmma_wait_group_sync_aligned_0();
-  keep_f32_32(&C_local[0]);
   for (int k = 0; k < 5; ++k) {
     const int slot = (unsigned)k % 3u;
     mbarrier_wait_parity(&k_arrived[slot], (int)((unsigned)k / 3u) & 1);
     const int warpgroup_m = 0;
     const int warpgroup_n = 0;
     wgmma_fence_sync_aligned();
-    wgmma_m64n64k16_f32_f16_f16_ss(&C_local[0], &A_shared_stages[slot * 2048 + warpgroup_m * 2048], 16, 512, 2, &B_shared_stages[slot * 2048 + warpgroup_n * 2048], 16, 512, 2, 1);
+    wgmma_m64n64k16_f32_f16_f16_ss(&C_local[0], &A_shared_stages[slot * 2048 + warpgroup_m * 2048], 16, 512, 2, &B_shared_stages[slot * 2048 + warpgroup_n * 2048], 16, 512, 2, k == 0 ? 0 : 1);
     wgmma_m64n64k16_f32_f16_f16_ss(&C_local[0], &A_shared_stages[slot * 2048 + warpgroup_m * 2048 + 16], 16, 512, 2, &B_shared_stages[slot * 2048 + warpgroup_n * 2048 + 16], 16, 512, 2, 1);
     wgmma_commit_group_sync_aligned();
     wgmma_wait_group_sync_aligned_1();
@@ -202,15 +190,15 @@ extern "C" __global__ void __launch_bounds__(128) __cluster_dims__(2, 1, 1) gemm
     const int i0 = (tid >> 5) * 16 + ((tid & 31) >> 2);
     const int i1 = (tid & 3) * 2;
     #pragma unroll
-    for (int r_2 = 0; r_2 < 8; ++r_2) {
+    for (int r = 0; r < 8; ++r) {
       #pragma unroll
-      for (int r_3 = 0; r_3 < 2; ++r_3) {
+      for (int r_1 = 0; r_1 < 2; ++r_1) {
         __align__(16) f16 C_v[2];
         #pragma unroll
-        for (int v_1 = 0; v_1 < 2; ++v_1) {
-          C_v[v_1] = cvt_rn_f16_f32(C_local[r_2 * 4 + r_3 * 2 + v_1]);
+        for (int v = 0; v < 2; ++v) {
+          C_v[v] = cvt_rn_f16_f32(C_local[r * 4 + r_1 * 2 + v]);
         }
-        *(unsigned*)(&C[(by * 64 + i0) * 250 + (bx * 64 + i1)] + (r_3 * 2000 + r_2 * 8)) = *(const unsigned*)&C_v[0];
+        *(unsigned*)(&C[(by * 64 + i0) * 250 + (bx * 64 + i1)] + (r_1 * 2000 + r * 8)) = *(const unsigned*)&C_v[0];
       }
     }
   }
@@ -218,13 +206,13 @@ extern "C" __global__ void __launch_bounds__(128) __cluster_dims__(2, 1, 1) gemm
     const int i0_1 = (tid >> 5) * 16 + ((tid & 31) >> 2);
     const int i1_1 = (tid & 3) * 2;
     #pragma unroll
-    for (int r_4 = 0; r_4 < 8; ++r_4) {
+    for (int r_2 = 0; r_2 < 8; ++r_2) {
       #pragma unroll
-      for (int r_5 = 0; r_5 < 2; ++r_5) {
+      for (int r_3 = 0; r_3 < 2; ++r_3) {
         #pragma unroll
-        for (int v_2 = 0; v_2 < 2; ++v_2) {
-          if (by * 64 + (r_5 * 8 + i0_1) < 200 && bx * 64 + (r_4 * 8 + i1_1 + v_2) < 250) {
-            C[(by * 64 + r_5 * 8 + i0_1) * 250 + (bx * 64 + r_4 * 8 + i1_1 + v_2)] = cvt_rn_f16_f32(C_local[r_4 * 4 + r_5 * 2 + v_2]);
+        for (int v_1 = 0; v_1 < 2; ++v_1) {
+          if (by * 64 + (r_3 * 8 + i0_1) < 200 && bx * 64 + (r_2 * 8 + i1_1 + v_1) < 250) {
+            C[(by * 64 + r_3 * 8 + i0_1) * 250 + (bx * 64 + r_2 * 8 + i1_1 + v_1)] = cvt_rn_f16_f32(C_local[r_2 * 4 + r_3 * 2 + v_1]);
           }
         }
       }

@@ -81,10 +81,8 @@ extern "C" __global__ void __launch_bounds__(128) scaled(
       cp_async_ca_shared_global_8(&columns_stages[tid * 8], &B_scale[(bx * 32 + tid) * 24]);
     }
   }
-  else {
-    if (tid < 32) {
-      cp_async_ca_shared_global_8_zfill(&columns_stages[tid * 8], &B_scale[(bx * 32 + tid) * 24], bx * 32 + tid < 40 ? 8 : 0);
-    }
+  else if (tid < 32) {
+    cp_async_ca_shared_global_8_zfill(&columns_stages[tid * 8], &B_scale[(bx * 32 + tid) * 24], bx * 32 + tid < 40 ? 8 : 0);
   }
   cp_async_commit_group();
   for (int k = 0; k < 3; ++k) {
@@ -111,10 +109,8 @@ extern "C" __global__ void __launch_bounds__(128) scaled(
           cp_async_ca_shared_global_8((unsigned char*)((char*)columns_stages + ((unsigned)(slot_ahead * 256) + (unsigned)(tid * 8) * 1u)), &B_scale[(bx * 32 + tid) * 24 + (k * 8 + 8)]);
         }
       }
-      else {
-        if (tid < 32) {
-          cp_async_ca_shared_global_8_zfill((unsigned char*)((char*)columns_stages + ((unsigned)(slot_ahead * 256) + (unsigned)(tid * 8) * 1u)), &B_scale[(bx * 32 + tid) * 24 + (k * 8 + 8)], bx * 32 + tid < 40 ? 8 : 0);
-        }
+      else if (tid < 32) {
+        cp_async_ca_shared_global_8_zfill((unsigned char*)((char*)columns_stages + ((unsigned)(slot_ahead * 256) + (unsigned)(tid * 8) * 1u)), &B_scale[(bx * 32 + tid) * 24 + (k * 8 + 8)], bx * 32 + tid < 40 ? 8 : 0);
       }
     }
     cp_async_commit_group();

@@ -94,10 +94,8 @@ extern "C" __global__ void __launch_bounds__(128) main_1(
       cp_async_ca_shared_global_8(&E_shared_stages[tid * 4], &E[(by * 64 + tid) * 12]);
     }
   }
-  else {
-    if (tid < 64) {
-      cp_async_ca_shared_global_8_zfill(&E_shared_stages[tid * 4], &E[(by * 64 + tid) * 12], by * 64 + tid < 65 ? 8 : 0);
-    }
+  else if (tid < 64) {
+    cp_async_ca_shared_global_8_zfill(&E_shared_stages[tid * 4], &E[(by * 64 + tid) * 12], by * 64 + tid < 65 ? 8 : 0);
   }
   if (bx * 64 + 64 <= 72) {
     #pragma unroll
@@ -129,10 +127,8 @@ extern "C" __global__ void __launch_bounds__(128) main_1(
       cp_async_ca_shared_global_8(&E_shared_stages[tid * 4 + 256], &E[(by * 64 + tid) * 12 + 4]);
     }
   }
-  else {
-    if (tid < 64) {
-      cp_async_ca_shared_global_8_zfill(&E_shared_stages[tid * 4 + 256], &E[(by * 64 + tid) * 12 + 4], by * 64 + tid < 65 ? 8 : 0);
-    }
+  else if (tid < 64) {
+    cp_async_ca_shared_global_8_zfill(&E_shared_stages[tid * 4 + 256], &E[(by * 64 + tid) * 12 + 4], by * 64 + tid < 65 ? 8 : 0);
   }
   if (bx * 64 + 64 <= 72) {
     #pragma unroll
@@ -196,10 +192,8 @@ extern "C" __global__ void __launch_bounds__(128) main_1(
           cp_async_ca_shared_global_8((short*)((char*)E_shared_stages + ((unsigned)(slot_ahead * 512) + (unsigned)(tid * 4) * 2u)), &E[(by * 64 + tid) * 12 + (k * 4 + 8)]);
         }
       }
-      else {
-        if (tid < 64) {
-          cp_async_ca_shared_global_8_zfill((short*)((char*)E_shared_stages + ((unsigned)(slot_ahead * 512) + (unsigned)(tid * 4) * 2u)), &E[(by * 64 + tid) * 12 + (k * 4 + 8)], by * 64 + tid < 65 ? 8 : 0);
-        }
+      else if (tid < 64) {
+        cp_async_ca_shared_global_8_zfill((short*)((char*)E_shared_stages + ((unsigned)(slot_ahead * 512) + (unsigned)(tid * 4) * 2u)), &E[(by * 64 + tid) * 12 + (k * 4 + 8)], by * 64 + tid < 65 ? 8 : 0);
       }
       if (bx * 64 + 64 <= 72) {
         #pragma unroll

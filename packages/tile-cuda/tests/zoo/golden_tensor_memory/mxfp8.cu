@@ -222,10 +222,8 @@ extern "C" __global__ void __launch_bounds__(128) __cluster_dims__(2, 1, 1) scal
       cp_async_ca_shared_global_4(&columns_stages[tid * 4], &B_scale[(bx * 64 + tid) * 12]);
     }
   }
-  else {
-    if (tid < 64) {
-      cp_async_ca_shared_global_4_zfill(&columns_stages[tid * 4], &B_scale[(bx * 64 + tid) * 12], bx * 64 + tid < 72 ? 4 : 0);
-    }
+  else if (tid < 64) {
+    cp_async_ca_shared_global_4_zfill(&columns_stages[tid * 4], &B_scale[(bx * 64 + tid) * 12], bx * 64 + tid < 72 ? 4 : 0);
   }
   cp_async_commit_group();
   mbarrier_wait_parity(&product_done[(products + 1) & 1], ((products - 1) >> 1) & 1);
@@ -292,10 +290,8 @@ extern "C" __global__ void __launch_bounds__(128) __cluster_dims__(2, 1, 1) scal
           cp_async_ca_shared_global_4((unsigned char*)((char*)columns_stages + ((unsigned)(slot_ahead * 256) + (unsigned)(tid * 4) * 1u)), &B_scale[(bx * 64 + tid) * 12 + (k * 4 + 4)]);
         }
       }
-      else {
-        if (tid < 64) {
-          cp_async_ca_shared_global_4_zfill((unsigned char*)((char*)columns_stages + ((unsigned)(slot_ahead * 256) + (unsigned)(tid * 4) * 1u)), &B_scale[(bx * 64 + tid) * 12 + (k * 4 + 4)], bx * 64 + tid < 72 ? 4 : 0);
-        }
+      else if (tid < 64) {
+        cp_async_ca_shared_global_4_zfill((unsigned char*)((char*)columns_stages + ((unsigned)(slot_ahead * 256) + (unsigned)(tid * 4) * 1u)), &B_scale[(bx * 64 + tid) * 12 + (k * 4 + 4)], bx * 64 + tid < 72 ? 4 : 0);
       }
     }
     cp_async_commit_group();

@@ -53,16 +53,6 @@ extern "C" __global__ void __launch_bounds__(256) gemm(
   f16* const A_shared_stages = (f16*)smem;
   f16* const B_shared_stages = (f16*)(smem + 24576);
   float C_local[64];
-  #pragma unroll
-  for (int r = 0; r < 16; ++r) {
-    #pragma unroll
-    for (int r_1 = 0; r_1 < 2; ++r_1) {
-      #pragma unroll
-      for (int v = 0; v < 2; ++v) {
-        C_local[r * 4 + r_1 * 2 + v] = 0.0f;
-      }
-    }
-  }
   if (by * 128 + 128 <= 130) {
     #pragma unroll
     for (int turn = 0; turn < 2; ++turn) {
@@ -113,8 +103,6 @@ extern "C" __global__ void __launch_bounds__(256) gemm(
     }
   }
   cp_async_commit_group();
-  wgmma_wait_group_sync_aligned_0();
-  keep_f32_64(&C_local[0]);
   for (int k = 0; k < 7; ++k) {
     cp_async_wait_group_1();
     fence_proxy_async_shared_cta();
@@ -123,7 +111,7 @@ extern "C" __global__ void __launch_bounds__(256) gemm(
     const int warpgroup_m = group;
     const int warpgroup_n = 0;
     wgmma_fence_sync_aligned();
-    wgmma_m64n128k16_f32_f16_f16_ss_tb(&C_local[0], &A_shared_stages[slot * 4096 + warpgroup_m * 2048], 16, 512, 2, &B_shared_stages[slot * 4096 + warpgroup_n * 128], 4096, 1024, 1, 1);
+    wgmma_m64n128k16_f32_f16_f16_ss_tb(&C_local[0], &A_shared_stages[slot * 4096 + warpgroup_m * 2048], 16, 512, 2, &B_shared_stages[slot * 4096 + warpgroup_n * 128], 4096, 1024, 1, k == 0 ? 0 : 1);
     wgmma_m64n128k16_f32_f16_f16_ss_tb(&C_local[0], &A_shared_stages[slot * 4096 + warpgroup_m * 2048 + 16], 16, 512, 2, &B_shared_stages[slot * 4096 + warpgroup_n * 128 + 1024], 4096, 1024, 1, 1);
     wgmma_commit_group_sync_aligned();
     wgmma_wait_group_sync_aligned_1();
@@ -164,15 +152,15 @@ extern "C" __global__ void __launch_bounds__(256) gemm(
     const int i0 = (tid >> 5) * 16 + ((tid & 31) >> 2);
     const int i1 = (tid & 3) * 2;
     #pragma unroll
-    for (int r_2 = 0; r_2 < 16; ++r_2) {
+    for (int r = 0; r < 16; ++r) {
       #pragma unroll
-      for (int r_3 = 0; r_3 < 2; ++r_3) {
+      for (int r_1 = 0; r_1 < 2; ++r_1) {
         __align__(16) f16 C_v[2];
         #pragma unroll
-        for (int v_1 = 0; v_1 < 2; ++v_1) {
-          C_v[v_1] = cvt_rn_f16_f32(C_local[r_2 * 4 + r_3 * 2 + v_1]);
+        for (int v = 0; v < 2; ++v) {
+          C_v[v] = cvt_rn_f16_f32(C_local[r * 4 + r_1 * 2 + v]);
         }
-        *(unsigned*)(&C[(by * 128 + i0) * 136 + (bx * 128 + i1)] + (r_3 * 1088 + r_2 * 8)) = *(const unsigned*)&C_v[0];
+        *(unsigned*)(&C[(by * 128 + i0) * 136 + (bx * 128 + i1)] + (r_1 * 1088 + r * 8)) = *(const unsigned*)&C_v[0];
       }
     }
   }
@@ -180,13 +168,13 @@ extern "C" __global__ void __launch_bounds__(256) gemm(
     const int i0_1 = (tid >> 5) * 16 + ((tid & 31) >> 2);
     const int i1_1 = (tid & 3) * 2;
     #pragma unroll
-    for (int r_4 = 0; r_4 < 16; ++r_4) {
+    for (int r_2 = 0; r_2 < 16; ++r_2) {
       #pragma unroll
-      for (int r_5 = 0; r_5 < 2; ++r_5) {
+      for (int r_3 = 0; r_3 < 2; ++r_3) {
         #pragma unroll
-        for (int v_2 = 0; v_2 < 2; ++v_2) {
-          if (by * 128 + (r_5 * 8 + i0_1) < 130 && bx * 128 + (r_4 * 8 + i1_1 + v_2) < 136) {
-            C[(by * 128 + r_5 * 8 + i0_1) * 136 + (bx * 128 + r_4 * 8 + i1_1 + v_2)] = cvt_rn_f16_f32(C_local[r_4 * 4 + r_5 * 2 + v_2]);
+        for (int v_1 = 0; v_1 < 2; ++v_1) {
+          if (by * 128 + (r_3 * 8 + i0_1) < 130 && bx * 128 + (r_2 * 8 + i1_1 + v_1) < 136) {
+            C[(by * 128 + r_3 * 8 + i0_1) * 136 + (bx * 128 + r_2 * 8 + i1_1 + v_1)] = cvt_rn_f16_f32(C_local[r_2 * 4 + r_3 * 2 + v_1]);
           }
         }
       }

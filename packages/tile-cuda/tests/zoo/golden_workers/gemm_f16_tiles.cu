@@ -66,7 +66,7 @@ __device__ __forceinline__ void wgmma_wait_group_sync_aligned_0() { asm volatile
 __device__ __forceinline__ void wgmma_wait_group_sync_aligned_1() { asm volatile("wgmma.wait_group.sync.aligned 1;" : : : "memory"); }
 __device__ __forceinline__ void turn_quad_b32(unsigned short* w, int lane) {
   unsigned x[4];
-  for (int i = 0; i < 4; ++i) x[i] = w[2 * i] | (unsigned)w[2 * i + 1] << 16;
+  for (int i = 0; i < 4; ++i) x[i] = *(const unsigned*)&w[2 * i];
   const bool odd1 = (lane & 1) != 0;
   const unsigned y10 = shfl_sync_bfly_b32(odd1 ? x[0] : x[1], 1, 31, 0xffffffffu);
   if (odd1) x[0] = y10; else x[1] = y10;
@@ -77,10 +77,7 @@ __device__ __forceinline__ void turn_quad_b32(unsigned short* w, int lane) {
   if (odd2) x[0] = y20; else x[2] = y20;
   const unsigned y21 = shfl_sync_bfly_b32(odd2 ? x[1] : x[3], 2, 31, 0xffffffffu);
   if (odd2) x[1] = y21; else x[3] = y21;
-  for (int i = 0; i < 4; ++i) {
-    w[2 * i] = (unsigned short)x[i];
-    w[2 * i + 1] = (unsigned short)(x[i] >> 16);
-  }
+  for (int i = 0; i < 4; ++i) *(unsigned*)&w[2 * i] = x[i];
 }
 __device__ __forceinline__ void keep_f32_32(float* d) {
   asm volatile(""
@@ -109,7 +106,7 @@ extern "C" __global__ void __launch_bounds__(160) gemm(
   f16* const A_shared_stages = (f16*)smem;
   f16* const B_shared_stages = (f16*)(smem + 12288);
   float C_local[32];
-  f16 C_local_staged[32];
+  __align__(16) f16 C_local_staged[32];
   unsigned long long* const k_arrived = (unsigned long long*)(smem + 24576);
   unsigned long long* const k_free = (unsigned long long*)(smem + 24608);
   if (tid == 0) {
@@ -142,25 +139,13 @@ extern "C" __global__ void __launch_bounds__(160) gemm(
       const int tile_1 = worker + turn_1 * 3;
       const int by_1 = max(min((int)((unsigned)tile_1 / 3u), 3), 0);
       const int bx_1 = max(min((int)((unsigned)tile_1 % 3u), 2), 0);
-      #pragma unroll
-      for (int r = 0; r < 8; ++r) {
-        #pragma unroll
-        for (int r_1 = 0; r_1 < 2; ++r_1) {
-          #pragma unroll
-          for (int v = 0; v < 2; ++v) {
-            C_local[r * 4 + r_1 * 2 + v] = 0.0f;
-          }
-        }
-      }
-      wgmma_wait_group_sync_aligned_0();
-      keep_f32_32(&C_local[0]);
       for (int k = 0; k < 5; ++k) {
         const int slot_1 = (unsigned)(turn_1 * 5 + k) % 3u;
         mbarrier_wait_parity(&k_arrived[slot_1], (int)((unsigned)(turn_1 * 5 + k) / 3u) & 1);
         const int warpgroup_m = 0;
         const int warpgroup_n = 0;
         wgmma_fence_sync_aligned();
-        wgmma_m64n64k16_f32_f16_f16_ss(&C_local[0], &A_shared_stages[slot_1 * 2048 + warpgroup_m * 2048], 16, 512, 2, &B_shared_stages[slot_1 * 2048 + warpgroup_n * 2048], 16, 512, 2, 1);
+        wgmma_m64n64k16_f32_f16_f16_ss(&C_local[0], &A_shared_stages[slot_1 * 2048 + warpgroup_m * 2048], 16, 512, 2, &B_shared_stages[slot_1 * 2048 + warpgroup_n * 2048], 16, 512, 2, k == 0 ? 0 : 1);
         wgmma_m64n64k16_f32_f16_f16_ss(&C_local[0], &A_shared_stages[slot_1 * 2048 + warpgroup_m * 2048 + 16], 16, 512, 2, &B_shared_stages[slot_1 * 2048 + warpgroup_n * 2048 + 16], 16, 512, 2, 1);
         wgmma_commit_group_sync_aligned();
         wgmma_wait_group_sync_aligned_1();
@@ -176,32 +161,32 @@ extern "C" __global__ void __launch_bounds__(160) gemm(
         mbarrier_arrive_shared_cta_b64(&k_free[(int)((unsigned)(turn_1 * 5 + 1) % 3u)]);
       }
       #pragma unroll
-      for (int r_2 = 0; r_2 < 2; ++r_2) {
+      for (int r = 0; r < 2; ++r) {
         #pragma unroll
         for (int group = 0; group < 2; ++group) {
           #pragma unroll
           for (int tile_2 = 0; tile_2 < 4; ++tile_2) {
             #pragma unroll
             for (int pair = 0; pair < 2; ++pair) {
-              C_local_staged[group * 16 + r_2 * 8 + tile_2 * 2 + pair] = cvt_rn_f16_f32(C_local[group * 16 + tile_2 * 4 + r_2 * 2 + pair]);
+              C_local_staged[group * 16 + r * 8 + tile_2 * 2 + pair] = cvt_rn_f16_f32(C_local[group * 16 + tile_2 * 4 + r * 2 + pair]);
             }
           }
-          turn_quad_b32((unsigned short*)&C_local_staged[group * 16 + r_2 * 8], number & 3);
+          turn_quad_b32((unsigned short*)&C_local_staged[group * 16 + r * 8], number & 3);
         }
       }
       if (turn_1 < 3 && worker < 2) {
         const int i0 = (number >> 5) * 16 + ((number & 31) >> 2);
         const int i1 = (number & 3) * 8;
         #pragma unroll
-        for (int r_3 = 0; r_3 < 2; ++r_3) {
+        for (int r_1 = 0; r_1 < 2; ++r_1) {
           #pragma unroll
-          for (int r_4 = 0; r_4 < 2; ++r_4) {
+          for (int r_2 = 0; r_2 < 2; ++r_2) {
             __align__(16) f16 C_v[8];
             #pragma unroll
-            for (int v_1 = 0; v_1 < 8; ++v_1) {
-              C_v[v_1] = C_local_staged[r_3 * 16 + r_4 * 8 + v_1];
+            for (int v = 0; v < 8; ++v) {
+              C_v[v] = C_local_staged[r_1 * 16 + r_2 * 8 + v];
             }
-            *(uint4*)(&C[(by_1 * 64 + i0) * 136 + (bx_1 * 64 + i1)] + (r_4 * 1088 + r_3 * 32)) = *(const uint4*)&C_v[0];
+            *(uint4*)(&C[(by_1 * 64 + i0) * 136 + (bx_1 * 64 + i1)] + (r_2 * 1088 + r_1 * 32)) = *(const uint4*)&C_v[0];
           }
         }
       }
@@ -209,13 +194,13 @@ extern "C" __global__ void __launch_bounds__(160) gemm(
         const int i0_1 = (number >> 5) * 16 + ((number & 31) >> 2);
         const int i1_1 = (number & 3) * 8;
         #pragma unroll
-        for (int r_5 = 0; r_5 < 2; ++r_5) {
+        for (int r_3 = 0; r_3 < 2; ++r_3) {
           #pragma unroll
-          for (int r_6 = 0; r_6 < 2; ++r_6) {
+          for (int r_4 = 0; r_4 < 2; ++r_4) {
             #pragma unroll
-            for (int v_2 = 0; v_2 < 8; ++v_2) {
-              if (by_1 * 64 + (r_6 * 8 + i0_1) < 200 && bx_1 * 64 + (r_5 * 32 + i1_1 + v_2) < 136) {
-                C[(by_1 * 64 + r_6 * 8 + i0_1) * 136 + (bx_1 * 64 + r_5 * 32 + i1_1 + v_2)] = C_local_staged[r_5 * 16 + r_6 * 8 + v_2];
+            for (int v_1 = 0; v_1 < 8; ++v_1) {
+              if (by_1 * 64 + (r_4 * 8 + i0_1) < 200 && bx_1 * 64 + (r_3 * 32 + i1_1 + v_1) < 136) {
+                C[(by_1 * 64 + r_4 * 8 + i0_1) * 136 + (bx_1 * 64 + r_3 * 32 + i1_1 + v_1)] = C_local_staged[r_3 * 16 + r_4 * 8 + v_1];
               }
             }
           }

@@ -11,8 +11,11 @@ from tile_core.ir import nodes
 from tile_core.ir.visit import annotation, collect, role
 from tile_core.simt.pipelining.dependences import Candidate, top_level
 
-#: Calls of a program that say what threads or blocks do: it is then left as it is.
-_OWN = ("sync", "barrier", "cluster", "async", "store_", "warp", "lane", "thread", "block_index", "grid", "wait")
+#: Calls of a program that say what threads or blocks do, or that order what they do and other launches: it is then left
+#: as it is, since threads of another role would not come by.
+_OWN = (
+    "sync", "barrier", "cluster", "async", "store_", "warp", "lane", "thread", "block_index", "grid", "wait", "launch_",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from typing import Any
 from tile_core.compat.tvm import tirx
 from tile_core.compat.types import BufferVar, Expr, Stmt
 from tile_core.ir import nodes
-from tile_core.ir.visit import collect, substitute
+from tile_core.ir.visit import collect, loads_of, substitute
 from tile_core.ops.base import OpCall, View, is_op
 from tile_core.simt.pipelining.dependences import uses
 from tile_core.simt.pipelining.grids import GridLoops
@@ -27,8 +27,8 @@ LATER = "later"
 def pieces_of(grid: GridLoops) -> list[list[Stmt]]:
     """Return the pieces that a block's statements end with, in order; none if they cannot wait for the next tile.
 
-    They can if nothing else of the block accesses the tensors that they write, and the names that they use are those of
-    the grid, or bound before the loop from these.
+    They can if nothing else of the block accesses the tensors that they write, and where they write is said by names of
+    the grid, or bound before the loop from these: what a variable, a tile or a tensor says may be another thing then.
     """
     body = [s for s in grid.body if not isinstance(s, tirx.AllocBuffer)]
     count = 0
@@ -41,6 +41,8 @@ def pieces_of(grid: GridLoops) -> list[list[Stmt]]:
     named = {s.var for s in grid.before()}
     own = {s.var for s in body if isinstance(s, tirx.Bind)} - named
     if any(v in own for s in pieces for v in collect(s, tirx.Var)):
+        return []
+    if any(loads_of(at) for s in pieces for at in _corners(s)):
         return []
     return [list(group) for _, group in groupby(pieces, _piece)]
 
@@ -73,6 +75,12 @@ def in_iterations(pieces: Sequence[Sequence[Stmt]], trips: int, k: Expr, mapping
         part = nodes.seq([substitute(s, dict(mapping)) for piece in pieces[at : at + each] for s in piece])
         found = tirx.IfThenElse(tirx.EQ(k, nodes.int_const(at // each, kind)), part, found)
     return tirx.IfThenElse(k < nodes.int_const(-(-len(pieces) // each), kind), found, None)
+
+
+def _corners(s: Stmt) -> list[Expr]:
+    """Return the expressions that say which parts of tiles and tensors an op is about."""
+    views = [v for v in OpCall.decode(s).args if isinstance(v, View)]
+    return [nodes.int_const(0) + at for v in views for at in v.mins]
 
 
 def _piece(s: Stmt) -> int | None:
