@@ -19,6 +19,7 @@ from tile_core.compat.tvm import ir, tirx
 from tile_core.compat.types import BufferVar, Expr, Stmt, Var
 from tile_core.dtypes import DTYPES
 from tile_core.ir import calls, nodes
+from tile_core.ir.fresh_names import FreshNames
 from tile_core.ir.program import cluster_of
 from tile_core.ir.visit import StmtRewriter, annotation, collect, replace_for, role
 from tile_core.layout import StackedLayout
@@ -121,7 +122,7 @@ class _Choose(StmtRewriter):
     def __init__(self, plan: Plan, ctx: Context) -> None:
         self.safe_values = frozenset(map(str, plan.program.attrs.get("safe_values") or ()))
         self.varying = Varying(plan.body)
-        self.names = {str(v.name) for v in collect(plan.body, tirx.Var)}
+        self.name = FreshNames(str(v.name) for v in collect(plan.body, tirx.Var))
         self.frames: list[_Frame] = []
         self.loops = 0
         self.ctx, self.aligned, self.asked = ctx, plan[ALIGNED], plan.program.layouts
@@ -320,14 +321,6 @@ class _Choose(StmtRewriter):
         if ranks and self.frames[-1].of_role:
             return Reject("without a barrier of its own all threads of a block wait for it, not those of T.ws")
         return None
-
-    def name(self, base: str) -> str:
-        """Return a name that the program does not have."""
-        name, count = base, 1
-        while name in self.names:
-            name, count = f"{base}_{count}", count + 1
-        self.names.add(name)
-        return name
 
     def given(self, call: OpCall, tile: View) -> OpCall:
         """Return a call with what is known of its tile's layout."""

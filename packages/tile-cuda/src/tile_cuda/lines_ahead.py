@@ -33,6 +33,7 @@ from tile_core.compat.tvm import ir, tirx, tvm_ffi
 from tile_core.compat.types import BufferVar, Expr, Stmt, Var
 from tile_core.dtypes import DTYPES
 from tile_core.ir import nodes
+from tile_core.ir.fresh_names import FreshNames
 from tile_core.ir.visit import StmtRewriter, collect, distinct, loads_of, map_expr, role, substitute
 from tile_core.ops.base import is_op
 from tile_core.ops.effects import effects
@@ -267,8 +268,8 @@ class _Rewriter(StmtRewriter):
     def __init__(self, plan: Plan, found: Sequence[_Ahead]) -> None:
         self.loops = {identity(x.loop): x for x in found}
         self.nests = {identity(nest): x for x in found for nest in x.nests}
-        self.names = {str(v.name) for v in (*plan.params, *collect(plan.body, tirx.Var))}
-        self.names |= {str(a.buffer.name) for a in collect(plan.body, tirx.AllocBuffer)}
+        made = [a.buffer for a in collect(plan.body, tirx.AllocBuffer)]
+        self.name = FreshNames(str(v.name) for v in (*plan.params, *collect(plan.body, tirx.Var), *made))
         #: What a nest takes elements from, by line.
         self.tiles: dict[int, BufferVar] = {}
         self.fragments: dict[int, BufferVar] = {}
@@ -314,14 +315,6 @@ class _Rewriter(StmtRewriter):
 
         new = map_expr(s, load, ir.TensorLoad)
         return nodes.seq([*copies, new])
-
-    def name(self, base: str) -> str:
-        """Return a name that the program does not have."""
-        name, count = base, 1
-        while name in self.names:
-            name, count = f"{base}_{count}", count + 1
-        self.names.add(name)
-        return name
 
 
 def _copy(source: Expr, to: Expr, span: Any) -> Stmt:

@@ -18,6 +18,7 @@ from tile_core.compat.tvm import ir, tirx
 from tile_core.compat.types import BufferVar, Stmt
 from tile_core.dtypes import DTYPES
 from tile_core.ir import nodes
+from tile_core.ir.fresh_names import FreshNames
 from tile_core.ir.visit import StmtRewriter, annotation, bodies_of, collect, role
 from tile_core.layout.base import LayoutMap
 from tile_core.lowering.variant import Accept, Reject
@@ -112,8 +113,8 @@ class _Stage(StmtRewriter):
         self.stays = stays
         self.ctx, self.results, self.aligned = ctx, results, plan[ALIGNED]
         self.option, self.threads = ctx.options.staged_results, plan[BLOCK].count
-        self.names = {str(v.name) for v in collect(plan.body, tirx.Var)}
-        self.names |= {str(a.buffer.name) for a in collect(plan.body, tirx.AllocBuffer)}
+        made = [a.buffer for a in collect(plan.body, tirx.AllocBuffer)]
+        self.name = FreshNames(str(v.name) for v in (*collect(plan.body, tirx.Var), *made))
         self.shared = _bytes_of_tiles(plan.body)
         self.annotated = set(map(str, plan.program.layouts))
         #: The statements behind the one that is looked at, in this list and those around; ``None`` in a role.
@@ -300,14 +301,6 @@ class _Stage(StmtRewriter):
             # Passes below may move it to shared memory.
             held = prod(source.extents) * DTYPES[source.dtype].bits // 8
         return sum(live.values()) + held
-
-    def name(self, base: str) -> str:
-        """Return a name that the program does not have."""
-        name, count = base, 1
-        while name in self.names:
-            name, count = f"{base}_{count}", count + 1
-        self.names.add(name)
-        return name
 
 
 def results_of(body: Stmt, products: Collection[BufferVar], every: bool) -> LeavingSums:

@@ -22,7 +22,7 @@ from tile_core.testing.run import load
 from tile_core.testing.strategies import STRATEGIES
 from tile_core.testing.tables import products, sparse
 from tile_cuda.ops.result_cost import estimate
-from tile_cuda.ptx.turns import TURN_BYTES, TURN_FLOATS, TURN_HALVES, TURN_PAIRS
+from tile_cuda.ptx.turns import TURN_BYTES, TURN_FLOATS, TURN_HALVES, TURN_KEPT, TURN_PAIRS
 
 pytestmark = pytest.mark.sweep(2)
 
@@ -121,7 +121,7 @@ def test_right_at_awkward_sizes(sizes, out, bulk):
 LANES = {"wgmma": "always", "staged_results": "lanes"}
 
 
-TURNS = re.compile(r"  (turn_(?:quad|pairs)\w*)\(")
+TURNS = re.compile(r"  (turn_(?:kept_)?(?:quad|pairs)\w*)\(")
 #: Types of results and the columns that lanes exchange at a time.
 EXCHANGED = {
     "float16": 32, "bfloat16": 32, "float32": 16, "int32": 16, "float8_e4m3fn": 64, "float8_e5m2": 64, "int8": 64,
@@ -301,7 +301,9 @@ def test_the_kit_reaches_results_by_way_of_shared_memory_and_orders_of_blocks():
     assert sum("const int panel" in t for t in found) >= 2
     shared = [t for table in (products, sparse) for t in _texts(table.units(), {"wgmma": "always", "workers": 2})]
     assert sum("int worker =" in t for t in shared) >= 3
-    assert {TURN_FLOATS, TURN_PAIRS, TURN_HALVES, TURN_BYTES} == {n for t in shared for n in TURNS.findall(t)}
+    assert {TURN_FLOATS, TURN_PAIRS, TURN_HALVES, TURN_KEPT, TURN_BYTES} == {
+        n for t in shared for n in TURNS.findall(t)
+    }
 
 
 def _drawn(count):
@@ -331,7 +333,7 @@ def test_the_fuzzer_reaches_them():
 @pytest.mark.sweep(1)
 def test_the_fuzzer_reaches_every_exchange():
     left = {TURN_FLOATS, TURN_PAIRS, TURN_HALVES, TURN_BYTES}
-    units = {u.text(): u for u in _drawn(300)}.values()
+    units = {u.text(): u for u in _drawn(450)}.values()
     for text in _texts(units, LANES):
         left.difference_update(TURNS.findall(text))
         if not left:

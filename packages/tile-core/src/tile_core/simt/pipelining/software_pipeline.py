@@ -17,6 +17,7 @@ from tile_core.compat.tvm import tirx
 from tile_core.compat.types import BufferVar, Stmt
 from tile_core.dtypes import DTYPES
 from tile_core.ir import nodes
+from tile_core.ir.fresh_names import FreshNames
 from tile_core.ir.grammar import PRIVATE
 from tile_core.ir.visit import StmtRewriter, annotation, collect, distinct, role
 from tile_core.layout.base import LayoutMap
@@ -127,7 +128,7 @@ class _Pipeliner(StmtRewriter):
         self.leave = ""
         self.can_last, self.can_overlap = can_last, can_overlap
         self.can_copy, self.safe_values, self.threads = can_copy, safe_values, threads
-        self.names = {str(v.name) for v in distinct(collect(body, tirx.Var))}
+        self.name = FreshNames(str(v.name) for v in distinct(collect(body, tirx.Var)))
         self.reports: list[LoopReport] = []
         self.versions: dict[Any, Any] = {}
         self.slots: dict[Any, LayoutMap] = {}
@@ -453,14 +454,6 @@ class _Pipeliner(StmtRewriter):
         name, kind = self.name(f"{buffer.name}_stages"), nodes.element_type(buffer)
         facts = {"data_alignment": align} if align else {}
         return tirx.decl_buffer([stages, *shape], kind, name, scope="shared", layout=None, **facts)
-
-    def name(self, base: str) -> str:
-        """Return a name that the program does not have."""
-        name, count = base, 1
-        while name in self.names:
-            name, count = f"{base}_{count}", count + 1
-        self.names.add(name)
-        return name
 
 
 def size_of(buffer: BufferVar) -> int:

@@ -35,6 +35,11 @@ _LARGEST = (128, 128, 256), (16, 32, 48, 64, 96, 128, 240), (64, 64, 128)
 _THREADS = (128, 128, 160, 256, 256, 384, 96)
 #: Rows and columns of tiles of which each of two warpgroups has whole rows.
 _LEAVING = ((128, 64), (128, 64), (128, 96), (128, 128), (256, 64))
+#: What says where results go, and what is said before the loop about that.
+_CORNERS: tuple[tuple[tuple[str, ...], str], ...] = (
+    *[((), "{at}")] * 4, (("r = {at}",), "r"), (("r = {at}",), "r"), (('r = T.alloc_var("int32")', "r = {at}"), "r"),
+    (('r = T.alloc_local((1,), "int32")', "r[0] = {at}"), "r[0]"),
+)  # fmt: skip
 _POLICIES = ("", "", ", policy=T.GemmWarpPolicy.FullRow", ", policy=T.GemmWarpPolicy.FullCol")
 _BETWEEN = ("", "c[i, j] = c[i, j] * 2", "c[i, j] = T.max(c[i, j], 0)", "c[i, j] = c[i, j] + T.cast(j, c.dtype)")
 #: Statements that take elements of a vector V for each column, or a matrix U with one of its rows for each row.
@@ -70,7 +75,8 @@ def leaving_products(draw: Draw) -> Unit:
     rows, columns = m * high - draw(st.sampled_from((0, 5, 56))), n * wide - draw(st.sampled_from((0, 8, 24)))
     depth = k * trips - draw(st.sampled_from((0, 0, 16)))
     lines = [f's = T.alloc_shared(({m}, {k}), "{kind}")', f't = T.alloc_shared({(n, k) if tb else (k, n)}, "{kind}")']
-    lines += [f'c = T.alloc_fragment(({m}, {n}), "float32")', "T.clear(c)"]
+    named, row = draw(st.sampled_from(_CORNERS))
+    lines += [f'c = T.alloc_fragment(({m}, {n}), "float32")', "T.clear(c)", *(x.format(at=f"by * {m}") for x in named)]
     lines += [f"for o in T.Pipelined({trips}, num_stages={stages}):", f"    T.copy(X[by * {m}, o * {k}], s)"]
     lines += [f"    T.copy(Y[{f'bx * {n}, o * {k}' if tb else f'o * {k}, bx * {n}'}], t)"]
     lines += [f"    T.gemm(s, t, c, transpose_B={tb})"]
@@ -78,7 +84,7 @@ def leaving_products(draw: Draw) -> Unit:
     whole_b = (columns, depth) if tb else (depth, columns)
     params = [tensor("X", kind, rows, depth), tensor("Y", kind, *whole_b), *taken, output("B", out, rows, columns)]
     data = {"X": randoms(draw, (rows, depth), kind, -2, 2), "Y": randoms(draw, whole_b, kind, -2, 2), **given}
-    body = "\n".join([*lines, *more, f"T.copy(c, B[by * {m}, bx * {n}])"])
+    body = "\n".join([*lines, *more, f"T.copy(c, B[{row.format(at=f'by * {m}')}, bx * {n}])"])
     return themed(
         "tall-leaving", draw, params, body, {"": data}, VALUE, threads=256, grid=f"{wide}, {high}", axes="(bx, by)"
     )
