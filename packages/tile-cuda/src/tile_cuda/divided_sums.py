@@ -17,7 +17,7 @@ from tile_core.compat.tvm import tirx
 from tile_core.compat.types import BufferVar, Stmt
 from tile_core.ir import nodes
 from tile_core.ir.visit import StmtRewriter, bodies_of, loads_of, role, with_bodies
-from tile_core.lowering.variant import Accept
+from tile_core.lowering.variant import Reject
 from tile_core.ops.base import OpCall, View, is_op, with_attributes
 from tile_core.simt.notes import BLOCK
 from tile_core.simt.pipelining.dependences import uses
@@ -25,9 +25,9 @@ from tile_core.simt.pipelining.lasting import sums_of
 from tile_core.simt.roles import block_in
 from tile_core.simt.variant import SimtCall
 from tile_cuda.language import PLACE_SUMS
-from tile_cuda.ops.gemm_tensor import FORCED, WHOLE, asks
+from tile_cuda.ops.gemm_tensor import FORCED, asks
 from tile_cuda.ops.move_sums import READ, WRITE
-from tile_cuda.ops.tensor_plan import ALL_COLUMNS, LANES, MOST_REGISTERS, TensorPlan
+from tile_cuda.ops.tensor_plan import ALL_COLUMNS, LANES, MOST_REGISTERS, WHOLE, TensorPlan
 from tile_cuda.ops.tensor_products import variant_of
 from tile_cuda.pieces import NotDivisible, divided, fragments_of, may_move, reads_of, writes_of
 from tile_cuda.resident_sums import MATRIX
@@ -99,8 +99,8 @@ class _Products(TeamRewriter):
         block = block_in(self.role, self.block)
         asked = SimtCall(call.name, call.args, call.attrs, call.where, call.span, block=block)
         variant = variant_of(call)
-        found = variant.plan(asked) if isinstance(variant.fits(asked, self.ctx), Accept) else None
-        if found is None:
+        found = variant.plan(asked)
+        if isinstance(found, Reject) or isinstance(variant.fits(asked, self.ctx), Reject):
             return s
         self.metadata = max(self.metadata, 2 * found.metadata)
         if whole and sums.dtype == found.total:

@@ -16,6 +16,7 @@ from tile_core.compat.tvm import tirx
 from tile_core.dtypes import DTYPES
 from tile_core.ir import nodes
 from tile_core.ir.visit import collect, role
+from tile_core.lowering.variant import Reject
 from tile_core.simt.notes import ARENA, BLOCK, PIPELINE
 from tile_core.simt.ops.gemm_problem import Problem
 from tile_cuda.ops.warpgroup_cost import MULTIPLICATIONS, REGISTERS, SHARED_BYTES
@@ -45,6 +46,8 @@ _OTHERS = 30
 _TILES = ((128, 256, 256), (256, 128, 256), (128, 128, 128), (64, 256, 128))
 """Rows, columns and threads of tiles that are fast."""
 _THREADS, _BLOCKS = 2048, 32
+_OF_WARPGROUPS = "cuda.wgmma"
+"""What names of variants begin with that multiply on instructions of warpgroups."""
 _NEAR = 1.15
 
 
@@ -62,6 +65,8 @@ class Config:
         Warpgroups along rows and columns, each with so many rows of 64 and columns; ``None`` for products of warps.
     warps
         Warps along rows and columns, where it is one of warps.
+    refused
+        Why it is no product of warpgroups, if that was tried.
     shared
         Bytes of shared memory of a block.
     trips
@@ -79,6 +84,7 @@ class Config:
     trips: int
     groups: tuple[int, int, int, int] | None
     warps: tuple[int, int] = (1, 1)
+    refused: str = ""
 
     @property
     def operands(self) -> float:
@@ -129,7 +135,7 @@ class Config:
     def reason(self) -> str:
         """What keeps it from being faster."""
         if self.groups is None:
-            return "its product runs on instructions of warps"
+            return "its product runs on instructions of warps" + (f" ({self.refused})" if self.refused else "")
         if self.stages <= 2:
             return f"with {self.stages} stage{'s' * (self.stages > 1)} its threads wait for copies"
         if self.operands / _COPIED >= max(self.products, self.alone / self.blocks):
@@ -203,14 +209,15 @@ def config_of(plan: Plan) -> Config | None:
 def _config(choice: OpChoice, plan: Plan, trips: int, stages: int) -> Config | None:
     variant, call = choice.selection.variant, choice.call
     made = variant.plan(call) if hasattr(variant, "plan") else None
-    if made is None:
+    if made is None or isinstance(made, Reject):
         return None
+    refused = next((r.reason for r in choice.selection.rejected if r.name.startswith(_OF_WARPGROUPS)), "")
     p, s = Problem.of(call), made.split
-    bits, wide = DTYPES[p.a.dtype].bits, variant.name.startswith("cuda.wgmma")
+    bits, wide = DTYPES[p.a.dtype].bits, variant.name.startswith(_OF_WARPGROUPS)
     groups = (s.warps_m, s.warps_n, s.atoms_m, s.atoms_n * 8) if wide else None
     return Config(
         p.m, p.n, p.k, plan[BLOCK].count, stages, bits, call.name == "gemm_sp", plan[ARENA].bytes, trips, groups,
-        (s.warps_m, s.warps_n),
+        (s.warps_m, s.warps_n), refused,
     )  # fmt: skip
 
 

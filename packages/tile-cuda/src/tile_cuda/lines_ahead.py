@@ -35,6 +35,7 @@ from tile_core.dtypes import DTYPES
 from tile_core.ir import nodes
 from tile_core.ir.fresh_names import FreshNames
 from tile_core.ir.visit import StmtRewriter, collect, distinct, loads_of, map_expr, role, substitute
+from tile_core.lowering.variant import Reject
 from tile_core.ops.base import is_op
 from tile_core.ops.effects import effects
 from tile_core.passes.check_launch_order import WAIT
@@ -228,7 +229,7 @@ class _Search:
         """Return of how many rows of sums a thread has elements; of all, if that is not known."""
         for call in self.products:
             plan = WarpgroupPlan.of(call, call.name == "gemm_sp")
-            if plan is not None and nodes.shape_of(call.args[sums_of(call)].buffer) == nodes.shape_of(sums):
+            if not isinstance(plan, Reject) and nodes.shape_of(call.args[sums_of(call)].buffer) == nodes.shape_of(sums):
                 return 2 * int(plan.split.atoms_m)
         return int(nodes.shape_of(sums)[0])
 

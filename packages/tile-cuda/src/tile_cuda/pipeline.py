@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeGuard
 
 from tile_core.analysis.flow import Flow
 from tile_core.compat.tvm import tirx
@@ -113,7 +113,7 @@ def _stays(call: SimtCall, ctx: Context) -> bool:
     """Whether the sums of a product can stay in tensor memory: others move while it would go on."""
     variant = variant_of(call)
     plan = variant.plan(call)
-    return plan is not None and plan.can_stay and isinstance(variant.fits(call, ctx), Accept)
+    return not isinstance(plan, Reject) and plan.can_stay and isinstance(variant.fits(call, ctx), Accept)
 
 
 def _results(plan: Plan, ctx: Context) -> Plan:
@@ -121,11 +121,11 @@ def _results(plan: Plan, ctx: Context) -> Plan:
     products = warpgroup_products(plan.body, ctx, plan[BLOCK])
     sums = [call.args[sums_of(call)].buffer for call in products]
     readers = [WarpgroupPlan.of(call, call.name == "gemm_sp") for call in products]
-    plan = tell_readable_rows(choose_order(plan, ctx, sums), [reader for reader in readers if reader is not None])
+    plan = tell_readable_rows(choose_order(plan, ctx, sums), [r for r in readers if not isinstance(r, Reject)])
     plan = permute_metadata(plan, products)
     # Blocks that stay have little room for a tile of results: their slots are never free.
     dense = [call.args[sums_of(call)].buffer for call in products if call.name == "gemm"]
-    rows = [b for b, of in zip(sums, readers, strict=True) if of is not None and of.split.warps_n == 1 and b in dense]
+    rows = [b for b, of in zip(sums, readers, strict=True) if _has_rows(of) and b in dense]
     plan = stage_results(plan, ctx, sums, stays=bool(sums) and may_share(plan, ctx), rows=rows)
     plan = store_matrices(plan, ctx, sums)
     return prefer_bulk_copies(plan, ctx) if sums else plan
@@ -149,7 +149,7 @@ def _tensor_products(body: Stmt, ctx: Context) -> list[TensorPlan]:
     calls = [OpCall.decode(s) for s in collect(body, tirx.Evaluate) if is_op(s)]
     given = [_given(call, WARPGROUP) for call in calls if call.name in FORCED and asks(call, ctx)]
     found = [variant_of(call).plan(call) for call in given if isinstance(variant_of(call).fits(call, ctx), Accept)]
-    return [plan for plan in found if plan is not None]
+    return [plan for plan in found if not isinstance(plan, Reject)]
 
 
 def _bulk_copies(plan: Plan, ctx: Context) -> Plan:
@@ -169,12 +169,17 @@ def warpgroup_products(body: Stmt, ctx: Context, block: Block) -> list[SimtCall]
     return found
 
 
+def _has_rows(plan: WarpgroupPlan | Reject) -> TypeGuard[WarpgroupPlan]:
+    """Whether there is a plan whose warpgroups compute whole rows."""
+    return not isinstance(plan, Reject) and plan.split.warps_n == 1
+
+
 def _has_own_rows(call: OpCall, threads: int) -> bool:
     """Whether each warpgroup has rows of its own: then none takes from another what it multiplies next."""
     block = Block((threads, 1, 1), nodes.fresh("tid"))
     given = SimtCall(call.name, call.args, call.attrs, call.where, call.span, block=block)
     plan = WarpgroupPlan.of(given, call.name == "gemm_sp")
-    return plan is not None and plan.split.warps_n == 1 and plan.split.warps_m == threads // WARPGROUP
+    return _has_rows(plan) and plan.split.warps_m == threads // WARPGROUP
 
 
 def can_overlap(found: Candidates, ctx: Context) -> Accept | Reject:

@@ -18,7 +18,7 @@ from tile_core.compat.types import BufferVar, Stmt
 from tile_core.ir import calls, nodes
 from tile_core.ir.program import cluster_of
 from tile_core.ir.visit import collect, replace_for, role
-from tile_core.lowering.variant import Accept, Reject
+from tile_core.lowering.variant import Reject
 from tile_core.ops.base import COMPLETES, OpCall, View, is_op, with_attributes
 from tile_core.simt.notes import ARENA, BLOCK
 from tile_core.simt.pipelining.lasting import ISSUED, WAIT_USES, sums_of
@@ -26,10 +26,10 @@ from tile_core.simt.roles import block_in, is_shared
 from tile_core.simt.variant import SimtCall
 from tile_cuda.language import PLACE_SUMS
 from tile_cuda.occupancy import bytes_of_share
-from tile_cuda.ops.gemm_tensor import FORCED, WHOLE, asks
+from tile_cuda.ops.gemm_tensor import FORCED, asks
 from tile_cuda.ops.move_sums import READ, WRITE
 from tile_cuda.ops.place_sums import PLACED, REFUSED
-from tile_cuda.ops.tensor_plan import ALL_COLUMNS, TensorPlan, allocated_columns
+from tile_cuda.ops.tensor_plan import ALL_COLUMNS, WHOLE, TensorPlan, allocated_columns
 from tile_cuda.ops.tensor_products import variant_of
 from tile_cuda.ptx.tensor import AFTER, ALLOCATE, BEFORE, FREE, RELINQUISH
 from tile_cuda.resident_sums import MATRIX
@@ -128,8 +128,8 @@ class _Allocate(TeamRewriter):
         given = SimtCall(call.name, call.args, call.attrs, call.where, call.span, block=block)
         variant = variant_of(call)
         answer = variant.fits(given, self.ctx)
-        found = variant.plan(given) if isinstance(answer, Accept) else None
-        return (answer.reason if isinstance(answer, Reject) else "it has no plan") if found is None else found
+        found = answer if isinstance(answer, Reject) else variant.plan(given)
+        return found.reason if isinstance(found, Reject) else found
 
 
 class _BlockColumns:

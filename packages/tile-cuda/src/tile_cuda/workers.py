@@ -125,9 +125,11 @@ def _with_issuer(shape: Shape, tiles: int, size: int, ctx: Context) -> Workers |
     call = SimtCall(shape.product.name, shape.product.args, shape.product.attrs, block=Block((WARPGROUP, 1, 1), None))
     if ctx.options.workers == "auto" and ctx.options.clusters == "pairs":
         return Reject('the option clusters is "pairs": blocks with roles compute no product in pairs')
-    plan = TensorPlan.of(call) if shape.product.name == "gemm" else None
-    if plan is None:
+    if call.name != "gemm":
         return Reject("threads bring its metadata or scales to tensor memory")
+    plan = TensorPlan.of(call)
+    if isinstance(plan, Reject):
+        return plan
     if plan.problem.c.scope != MATRIX:
         return Reject(f"registers hold {plan.problem.c.name} as a whole")
     buffers = 2 if 2 * plan.columns <= ALL_COLUMNS else 1

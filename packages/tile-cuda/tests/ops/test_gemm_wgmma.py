@@ -163,8 +163,8 @@ REFUSED = {
     "tf32 along M": ({"types": ("tfloat32", "tfloat32", "float32"), "turned": TT},
                      "elements of 32 bits are adjacent along K only: A_s"),
     "mixed types": ({"types": ("float16", "bfloat16", "float32")}, "float16, bfloat16"),
-    "narrow rows of B": ({"block": (64, 24, 32)}, "no instruction"),
-    "too many registers": ({"block": (128, 256, 32)}, "no instruction"),
+    "narrow rows of B": ({"block": (64, 24, 32)}, "rows of B_s have 24 elements, N=16 or N=32"),
+    "too many registers": ({"block": (128, 256, 32)}, "would need 296 registers M=64 or N=208 or threads=256"),
     "a layout of the user's": ({"layout": make_swizzled_layout((32, 64), 16, 32)}, ""),
     "another layout of the user's": ({"layout": PLAIN}, "a descriptor needs a swizzle of rows"),
 }  # fmt: skip

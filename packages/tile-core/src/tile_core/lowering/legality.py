@@ -90,6 +90,11 @@ class Atom:
         """The legal values by axis."""
         return {axis: _extent(size) for axis, size in self.sizes.items()}
 
+    def misfits(self, sizes: Mapping[str, int]) -> list[str]:
+        """Every reason why sizes, by axis, are not legal; empty if all are."""
+        found = [(axis, sizes[axis], extent) for axis, extent in self.extents().items() if axis in sizes]
+        return [_outside(axis, value, extent, "the atom ") for axis, value, extent in found if value not in extent]
+
     def __str__(self) -> str:
         parts = [str(e.step) if e == Extent(e.step) else f"({e})" for e in self.extents().values()]
         of = f" of {', '.join(self.computes)}" if self.computes else ""
@@ -214,7 +219,7 @@ class Legality:
     def _check_dtypes(self, asked: Asked, name: str) -> list[str]:
         if not self.dtypes or self._combination(asked, name) in self.dtypes:
             return []
-        return [_no_instruction(self.operands, self.dtypes, self._combination(asked, name))]
+        return [no_instruction(self.operands, self.dtypes, self._combination(asked, name))]
 
     def _check_scopes(self, asked: Asked, name: str) -> list[str]:
         reasons = []
@@ -242,8 +247,8 @@ class Legality:
                 continue
             if value is None:
                 reasons.append(f"{axis} is not known at compile time; it must be {extent}")
-            elif value not in extent:
-                reasons.append(_outside(axis, value, extent, "the atom "))
+            else:
+                reasons += atom.misfits({axis: value})
         return reasons
 
     def _check_alignments(self, asked: Asked, name: str) -> list[str]:
@@ -280,7 +285,8 @@ def _outside(name: str, value: int, extent: Extent, noun: str) -> str:
 
 
 @functools.lru_cache(maxsize=4096)
-def _no_instruction(operands: tuple[str, ...], legal: frozenset[tuple[str, ...]], found: tuple[str, ...]) -> str:
+def no_instruction(operands: tuple[str, ...], legal: frozenset[tuple[str, ...]], found: tuple[str, ...]) -> str:
+    """Return why a combination of element types is refused that is none of those that are legal."""
     nearest = max(sorted(legal), key=lambda row: sum(map(str.__eq__, row, found)))
     asked, instead = (", ".join(_types(operands, row)) for row in (found, nearest))
     return f"no instruction for the types {asked}; nearest legal: {instead}"

@@ -105,10 +105,12 @@ class Elements(MatrixVariant):
     def refuses(self, call: Any) -> str:
         return "a K of 7 brings bad luck" if Problem.of(call).k == 7 else ""
 
-    def plan(self, call: Any) -> Plan | None:
+    def plan(self, call: Any) -> Plan | Reject:
         p = Problem.of(call)
+        if p.k == 13:
+            return Reject("no instruction takes a K of 13")
         every = splits(-(-p.m // 16), -(-p.n // 8), call.block.count // self.group, policy_of(call, p))
-        return best((Plan(p, s, call.block.count, MMA[self.group]) for s in every), call)
+        return best([Plan(p, s, call.block.count, MMA[self.group]) for s in every], call)
 
     def shared_layout(self, shape: tuple[int, ...], bits: int) -> Layout | None:
         return Layout(shape, row_major(shape), note=f"elements of {bits} bits") if shape[-1] % 2 == 0 else None
@@ -193,6 +195,10 @@ class TestVariant:
 
     def test_a_reason_of_its_own(self) -> None:
         assert VARIANT.accepts(self.call(7), CTX) == Reject("a K of 7 brings bad luck")
+
+    def test_the_reason_of_its_plan(self) -> None:
+        assert VARIANT.accepts(self.call(13), CTX) == Reject("no instruction takes a K of 13")
+        assert VARIANT.layouts(self.call(13), CTX) == {}
 
     def test_what_it_asks_of_operands(self) -> None:
         product = Product(16, 8, 4, TYPES, scopes="ssr", variant=VARIANT)

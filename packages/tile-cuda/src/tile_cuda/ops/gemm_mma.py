@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from tile_core.compat.types import Stmt
 from tile_core.layout import LayoutMap
+from tile_core.lowering.variant import Reject
 from tile_core.simt.ops.gemm_problem import Problem
 from tile_core.simt.ops.products.shared_layout import swizzled
 from tile_core.simt.ops.products.variant import MatrixVariant, matrix_legality
@@ -47,7 +48,7 @@ class MmaVariant(MatrixVariant):
             return "the instruction would round float32 operands; nearest legal: tfloat32, which says so"
         return ""
 
-    def plan(self, call: SimtCall) -> MmaPlan | None:
+    def plan(self, call: SimtCall) -> MmaPlan | Reject:
         """See `MmaPlan.of`."""
         return MmaPlan.of(call, self.fp8, self.sparse)
 

@@ -18,19 +18,20 @@ from tile_core.ir import nodes
 from tile_core.ir.calls import address, execute
 from tile_core.layout import LayoutMap
 from tile_core.lowering.legality import Atom
+from tile_core.lowering.variant import Reject
 from tile_core.numerics.exprs import nibble_expr
 from tile_core.ops.gemm import matrix
 from tile_core.records import dataclass
 from tile_core.simt.memory import contiguity
 from tile_core.simt.ops.gemm_problem import Problem, policy_of
-from tile_core.simt.ops.products.plan import best
+from tile_core.simt.ops.products.plan import best, no_instruction, too_few_threads
 from tile_core.simt.ops.products.shared_layout import swizzled
 from tile_core.simt.ops.products.variant import MatrixVariant, matrix_legality
 from tile_core.simt.ops.warp_partition import splits
 from tile_core.simt.register_loops import choose, unrolled
 from tile_core.simt.variant import SimtCall
 from tile_cuda.ops.gemm_mma import HELD
-from tile_cuda.ops.gemm_scaled_tensor import scaled_family, scales_of
+from tile_cuda.ops.gemm_scaled_tensor import other_scales, scaled_family, scales_of
 from tile_cuda.ops.operand import MmaLoader, MmaOperand
 from tile_cuda.ops.plan import KStep, MmaPlan
 from tile_cuda.ops.product import MmaProduct
@@ -58,15 +59,18 @@ class ScaledMmaPlan(MmaPlan):
     per: int = 0
 
     @classmethod
-    def of(cls, call: SimtCall, fp8: bool = True, sparse: bool = False) -> ScaledMmaPlan | None:
-        """Return the plan that best fits the fragment layouts decided so far; ``None`` if there are no instructions."""
+    def of(cls, call: SimtCall, fp8: bool = True, sparse: bool = False) -> ScaledMmaPlan | Reject:
+        """Return the plan that best fits the fragment layouts decided so far, or why there is none."""
         problem, (scale, per) = Problem.of(call), scales_of(call)
-        family, warps = scaled_family(problem.types), call.block.count // WARP
-        if family is None or (family.bits, scale, per) not in SCALED or not warps:
-            return None
+        family, threads = scaled_family(problem.types), call.block.count
+        if family is None:
+            return no_instruction(problem, _table())
+        wrong = too_few_threads(threads, WARP) or other_scales(family, scale, per, SCALED)
+        if wrong:
+            return Reject(wrong)
         tiles = -(-problem.m // family.instruction.m), -(-problem.n // family.instruction.n)
-        every = splits(*tiles, warps, policy_of(call, problem))
-        return best((cls(problem, s, call.block.count, family, scale=scale, per=per) for s in every), call)
+        every = splits(*tiles, threads // WARP, policy_of(call, problem))
+        return best([cls(problem, s, threads, family, scale=scale, per=per) for s in every], call)
 
     @property
     def name(self) -> str:
@@ -90,18 +94,11 @@ class MmaGemmScaled(MatrixVariant):
         self.legality = matrix_legality(_table(), scopes)
 
     def refuses(self, call: SimtCall) -> str:
-        """Reject formats that no instruction has, and scales elsewhere than in shared memory."""
-        types, (scale, per) = Problem.of(call).types, scales_of(call)
-        family = scaled_family(types)
-        if family is None:
-            return f"no instruction multiplies {types[0]} by {types[1]} with scales"
-        if (family.bits, scale, per) not in SCALED:
-            legal = [f"{s} for {b}" for bits, s, b in SCALED if bits == family.bits]
-            return f"{scale} for blocks of {per} elements; for {family.a} there are {', '.join(legal)}"
+        """Reject scales elsewhere than in shared memory."""
         outside = next((v for v in (call.args[1], call.args[3]) if v.scope != "shared"), None)
         return "" if outside is None else f"{outside.name} is not in shared memory"
 
-    def plan(self, call: SimtCall) -> ScaledMmaPlan | None:
+    def plan(self, call: SimtCall) -> ScaledMmaPlan | Reject:
         """See `ScaledMmaPlan.of`."""
         return ScaledMmaPlan.of(call)
 

@@ -9,7 +9,7 @@ every thread reads those of its lane from shared memory, in any layout, and writ
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from itertools import product
 from typing import TYPE_CHECKING
@@ -21,19 +21,20 @@ from tile_core.ir import nodes
 from tile_core.ir.calls import execute
 from tile_core.layout import LayoutMap
 from tile_core.lowering.legality import Atom
+from tile_core.lowering.variant import Reject
 from tile_core.ops.base import OpCall
 from tile_core.records import dataclass
 from tile_core.simt.ops.gemm_problem import Problem
+from tile_core.simt.ops.products.plan import no_instruction
 from tile_core.simt.ops.products.variant import matrix_legality
-from tile_core.simt.ops.warp_partition import WarpPartition
 from tile_core.simt.variant import SimtCall
 from tile_cuda.ops.atoms import Family
 from tile_cuda.ops.gemm_mma import HELD
 from tile_cuda.ops.gemm_tensor import TENSOR_SCALED, TensorProduct, TensorVariant
 from tile_cuda.ops.scale_copies import copies, is_copied, scale_layout
 from tile_cuda.ops.scale_words import PER_WORD, ScaleWords
-from tile_cuda.ops.tensor_plan import GRAIN, LANES, TensorPlan
-from tile_cuda.ops.warpgroup_plan import CHUNK, readable_by_all
+from tile_cuda.ops.tensor_plan import GRAIN, LANES, TensorPlan, other_threads, partition
+from tile_cuda.ops.warpgroup_plan import CHUNK, WARPGROUP, readable_by_all, steps_of
 from tile_cuda.ptx.tensor import COPY
 from tile_cuda.resident_sums import MATRIX
 
@@ -71,17 +72,18 @@ class ScaledPlan(TensorPlan):
     block: int = 0
 
     @classmethod
-    def wanted_by(cls, call: SimtCall, sparse: bool = False) -> ScaledPlan | None:
+    def wanted_by(cls, call: SimtCall, sparse: bool = False) -> ScaledPlan | Reject:
         """See `TensorPlan.wanted_by`."""
         problem, (scale, block) = Problem.of(call), scales_of(call)
         family = scaled_family(problem.types)
-        if family is None or (family.bits, scale, block) not in KINDS:
-            return None
-        if problem.m % LANES or problem.n % GRAIN or problem.k * family.bits % (8 * CHUNK):
-            return None
-        tiles = WarpPartition(1, 1, problem.m // LANES, problem.n // GRAIN)
+        if family is None:
+            return no_instruction(problem, scaled_table())
+        wrong = other_threads(call) or other_scales(family, scale, block, KINDS)
+        wrong = wrong or "; ".join(Atom(steps_of(family, LANES, GRAIN)).misfits(problem.sizes))
+        if wrong:
+            return Reject(wrong)
         readable = readable_by_all(call, problem)
-        return cls(problem, tiles, call.block.count, family, readable=readable, scale=scale, block=block)
+        return cls(problem, partition(problem), WARPGROUP, family, readable=readable, scale=scale, block=block)
 
     @property
     def kind(self) -> str:
@@ -147,26 +149,16 @@ class TensorGemmScaled(TensorVariant):
         self.legality = type(legality)(legality.operands, legality.dtypes, legality.atoms, scopes=legality.scopes)
 
     def refuses(self, call: SimtCall) -> str:
-        """Reject formats that no instruction has, and storage that no descriptor describes."""
-        problem, (scale, block) = Problem.of(call), scales_of(call)
+        """Reject storage that no descriptor describes, and scales elsewhere than in shared memory."""
+        problem = Problem.of(call)
         for view, dtype in ((problem.a, problem.types[0]), (problem.b, problem.types[1])):
             if dtype == _FP4 and view.dtype != "uint8":
                 named = "A_format" if view is problem.a else "B_format"
                 return f"each element of {view.name} has a byte of its own; declare it as uint8, with {named}="
-        family = scaled_family(problem.types)
-        if family is None:
-            return f"no instruction multiplies {problem.types[0]} by {problem.types[1]} in tensor memory with scales"
-        if (family.bits, scale, block) not in KINDS:
-            legal = [f"{s} for {b}" for bits, s, b in KINDS if bits == family.bits]
-            return f"{scale} for blocks of {block} elements; for {family.a} there are {', '.join(legal)}"
         outside = next((v for v in (call.args[1], call.args[3]) if v.scope != "shared"), None)
         if outside is not None:
             return f"{outside.name} is not in shared memory"
         return super().refuses(call)
-
-    def wanted(self, call: SimtCall) -> ScaledPlan | None:
-        """See `ScaledPlan.wanted_by`."""
-        return ScaledPlan.wanted_by(call)
 
     def layouts(self, call: SimtCall, ctx: Context) -> Mapping[int, LayoutMap]:
         """Also return the layouts of scales that are copied."""
@@ -177,11 +169,9 @@ class TensorGemmScaled(TensorVariant):
                 found[1 + 2 * role] = layout
         return found
 
-    def plan(self, call: SimtCall) -> ScaledPlan | None:
+    def plan(self, call: SimtCall) -> TensorPlan | Reject:
         """See `ScaledPlan.of`."""
-        found = ScaledPlan.of(call)
-        assert found is None or isinstance(found, ScaledPlan)
-        return None if found is None or not all(found.swizzle(r) for r in (0, 1)) else found
+        return ScaledPlan.of(call)
 
     def statement(self, plan: TensorPlan, call: SimtCall) -> Stmt:
         """Return the product for one thread."""
@@ -242,6 +232,21 @@ class ScaledTensorProduct(TensorProduct):
 def scales_of(call: OpCall) -> tuple[str, int]:
     """Return the element type of the scales of a product, and the elements of a block."""
     return str(call.attrs["types"][1]), int(call.attrs["block"])
+
+
+def other_scales(family: Family, scale: str, block: int, kinds: Iterable[tuple[int, str, int]]) -> str:
+    """Return why no instruction takes scales of a type for blocks of so many elements; empty if one does.
+
+    Parameters
+    ----------
+    kinds
+        Bits of an element, type of the scales and elements of a block of the instructions that there are.
+    """
+    legal = [(s, n) for bits, s, n in kinds if bits == family.bits]
+    if (scale, block) in legal:
+        return ""
+    named = ", ".join(f"{s} for {n}" for s, n in legal)
+    return f"{scale} for blocks of {block} elements; for {family.a} there are {named}"
 
 
 def scaled_family(types: tuple[str, str, str]) -> Family | None:

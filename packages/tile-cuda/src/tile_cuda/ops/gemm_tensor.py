@@ -27,16 +27,7 @@ from tile_cuda.language import GROUP
 from tile_cuda.ops.gemm_mma import HELD
 from tile_cuda.ops.gemm_wgmma import PRODUCTS, keep
 from tile_cuda.ops.shared_matrix import SharedMatrix, layout_of
-from tile_cuda.ops.tensor_plan import (
-    ALL_COLUMNS,
-    GRAIN,
-    LANES,
-    MOST_COLUMNS,
-    MOST_REGISTERS,
-    WIDTH,
-    TensorPlan,
-    tensor_table,
-)
+from tile_cuda.ops.tensor_plan import GRAIN, LANES, WHOLE, TensorPlan, tensor_table
 from tile_cuda.ops.warpgroup_plan import WARPGROUP
 from tile_cuda.ptx.table import TABLE, has
 from tile_cuda.ptx.tensor import (
@@ -60,8 +51,6 @@ if TYPE_CHECKING:
     from tile_core.context import Context
 
 TENSOR, TENSOR_SP, TENSOR_SCALED = "cuda.tcgen05", "cuda.tcgen05.sp", "cuda.tcgen05.block_scale"
-#: Attribute of a product: why its sums are not divided (`tile_cuda.divided_sums`).
-WHOLE = "whole"
 #: Attribute of a product that asks for pairs of blocks: why none compute it (`tile_cuda.multicast`).
 APART = "apart"
 _PAIRED = (
@@ -108,31 +97,13 @@ class TensorVariant(MatrixVariant):
         if isinstance(answer, Reject):
             return answer
         plan = self.plan(call)
-        if plan is not None and not has(TABLE[product_name(plan.kind, self.sparse)], ctx.target.arch):
+        if not isinstance(plan, Reject) and not has(TABLE[product_name(plan.kind, self.sparse)], ctx.target.arch):
             return Reject(f"the target has no products of {plan.problem.types[0]} in tensor memory")
         return answer
 
     def refuses(self, call: SimtCall) -> str:
-        """Reject blocks of other sizes, and operands that no descriptor describes."""
-        apart = call.block.count != WARPGROUP or call.block.begins % WARPGROUP or call.block.first
-        if apart and ISSUED not in call.attrs:
-            return f"{call.block.count} threads execute it; blocks of {WARPGROUP} move sums"
+        """Reject operands that no descriptor describes, and fragments of A that tensor memory does not take."""
         problem = Problem.of(call)
-        columns = problem.m // LANES * problem.n
-        if columns > ALL_COLUMNS:
-            return f"{problem.m} x {problem.n} sums take {columns} columns of tensor memory, which has {ALL_COLUMNS}"
-        if problem.n > MOST_COLUMNS and problem.n % WIDTH:
-            legal = f"{problem.n // WIDTH * WIDTH} and {-(-problem.n // WIDTH) * WIDTH}"
-            return (
-                f"{problem.n} columns are no multiple of {WIDTH}, as more than {MOST_COLUMNS} have to be: {legal} are"
-            )
-        plan = self.wanted(call)
-        if plan is not None and plan.taken > ALL_COLUMNS:
-            return f"it takes {plan.needs}; tensor memory has {ALL_COLUMNS}"
-        if columns > MOST_REGISTERS and problem.c.scope != MATRIX:
-            because = f", and they are not read in pieces: {call.attrs[WHOLE]}" if WHOLE in call.attrs else ""
-            sums = f"{problem.m} x {problem.n} sums"
-            return f"{sums} take more than {MOST_REGISTERS} registers of each thread{because}"
         a = problem.a
         kept = a.dtype == {"tfloat32": "float32"}.get(problem.types[0], problem.types[0])
         if a.scope == "local.fragment" and (problem.turned_a or not kept):
@@ -145,14 +116,9 @@ class TensorVariant(MatrixVariant):
                 return f"elements of {view.dtype} are adjacent along K only: {view.name} would have to be {fit}"
         return ""
 
-    def wanted(self, call: SimtCall) -> TensorPlan | None:
-        """See `TensorPlan.wanted_by`."""
-        return TensorPlan.wanted_by(call, self.sparse)
-
-    def plan(self, call: SimtCall) -> TensorPlan | None:
+    def plan(self, call: SimtCall) -> TensorPlan | Reject:
         """See `TensorPlan.of`."""
-        found = TensorPlan.of(call, self.sparse)
-        return None if found is None or not all(found.swizzle(r) for r in found.described) else found
+        return TensorPlan.of(call, self.sparse)
 
     def shared_layout(self, shape: tuple[int, ...], bits: int) -> LayoutMap | None:
         """Return none: ``layouts`` knows which operand it is for."""
@@ -161,8 +127,9 @@ class TensorVariant(MatrixVariant):
     def layouts(self, call: SimtCall, ctx: Context) -> Mapping[int, LayoutMap]:
         """Return the fragment of C, and the layouts of its descriptors."""
         found, plan = dict(super().layouts(call, ctx)), self.plan(call)
-        for role in plan.described if plan is not None else ():
-            assert plan is not None
+        if isinstance(plan, Reject):
+            return found
+        for role in plan.described:
             view = plan.view(role)
             layout = layout_of(view, plan.swizzle(role))
             if layout is not None and view.buffer not in call.places.layouts:

@@ -59,7 +59,7 @@ class WarpgroupVariant(MatrixVariant):
                 f"its sums of {dtype} keep 14 bits only; the option fast_accum allows it, or promote for parts"
             )
         plan = self.plan(call)
-        if ctx.options.wgmma == "always" or plan is None:
+        if ctx.options.wgmma == "always" or isinstance(plan, Reject):
             return answer
         found = estimate(plan)
         return Accept(note=f"{answer.note}; {found}") if found.is_worth_it else Reject(f"it is not faster: {found}")
@@ -76,10 +76,9 @@ class WarpgroupVariant(MatrixVariant):
                 return f"elements of {bits} bits are adjacent along K only: {view.name} would have to be {fit}"
         return ""
 
-    def plan(self, call: SimtCall) -> WarpgroupPlan | None:
+    def plan(self, call: SimtCall) -> WarpgroupPlan | Reject:
         """See `WarpgroupPlan.of`."""
-        found = WarpgroupPlan.of(call, self.sparse)
-        return None if found is None or any(found.shared(r) and not found.swizzle(r) for r in (0, 1)) else found
+        return WarpgroupPlan.of(call, self.sparse)
 
     def shared_layout(self, shape: tuple[int, ...], bits: int) -> LayoutMap | None:
         """Return none: ``layouts`` knows which operand it is for."""
@@ -88,8 +87,9 @@ class WarpgroupVariant(MatrixVariant):
     def layouts(self, call: SimtCall, ctx: Context) -> Mapping[int, LayoutMap]:
         """Return the fragments of the instruction, and the layouts of its descriptors."""
         found, plan = dict(super().layouts(call, ctx)), self.plan(call)
-        for role in (0, 1) if plan is not None else ():
-            assert plan is not None
+        if isinstance(plan, Reject):
+            return found
+        for role in (0, 1):
             view = plan.view(role)
             layout = layout_of(view, plan.swizzle(role)) if view.scope == "shared" else None
             if layout is not None and view.buffer not in call.places.layouts:

@@ -18,6 +18,7 @@ from tile_core.dtypes import DTYPES
 from tile_core.ir import nodes
 from tile_core.ir.calls import address, execute, move
 from tile_core.ir.visit import collect
+from tile_core.lowering.variant import Reject
 from tile_core.ops.gemm import matrix
 from tile_core.ops.gemm_sp import increasing
 from tile_core.simt.memory import contiguity
@@ -56,7 +57,7 @@ def loads_ahead(call: SimtCall, operand: Operand, aligned: Aligned) -> bool:
         What the launch promises about addresses and symbols.
     """
     plan = WarpgroupPlan.of(call, True)
-    if plan is None or plan.family.bits not in (8, 16) or bool(call.attrs["transpose_E"]):
+    if isinstance(plan, Reject) or plan.family.bits not in (8, 16) or bool(call.attrs["transpose_E"]):
         return False
     split, along = plan.split, plan.problem.k
     held = 4 * split.atoms_m * split.atoms_n + 2 * WORDS * split.atoms_m + _OTHERS

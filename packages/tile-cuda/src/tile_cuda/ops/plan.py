@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from tile_core.layout.fragment import FragmentLayout
+from tile_core.lowering.variant import Reject
 from tile_core.records import dataclass
 from tile_core.simt.ops.gemm_problem import Problem, policy_of
 from tile_core.simt.ops.products.instruction import MatrixInstruction
-from tile_core.simt.ops.products.plan import ProductPlan, best
+from tile_core.simt.ops.products.plan import ProductPlan, best, no_instruction, too_few_threads
 from tile_core.simt.ops.warp_partition import splits
 from tile_core.simt.variant import SimtCall
-from tile_cuda.ops.atoms import Family, family
+from tile_cuda.ops.atoms import Family, family, table
 from tile_cuda.ops.fragments import accumulator, operand_a, operand_b
 from tile_cuda.ops.operand import Blocks
 from tile_cuda.target import WARP
@@ -22,16 +23,16 @@ class MmaPlan(ProductPlan):
     family: Family
 
     @classmethod
-    def of(cls, call: SimtCall, fp8: bool, sparse: bool) -> MmaPlan | None:
-        """Return the plan that best fits the fragment layouts decided so far; ``None`` if there are no instructions."""
+    def of(cls, call: SimtCall, fp8: bool, sparse: bool) -> MmaPlan | Reject:
+        """Return the plan that best fits the fragment layouts decided so far, or why there is none."""
         problem = Problem.of(call)
         chosen = family(*problem.types, fp8, sparse)
-        warps = call.block.count // WARP
-        if chosen is None or not warps:
-            return None
+        few = too_few_threads(call.block.count, WARP)
+        if chosen is None or few:
+            return no_instruction(problem, table(fp8, sparse)) if chosen is None else Reject(few)
         tiles = -(-problem.m // chosen.instruction.m), -(-problem.n // chosen.instruction.n)
-        every = splits(*tiles, warps, policy_of(call, problem))
-        return best((cls(problem, s, call.block.count, chosen) for s in every), call)
+        every = splits(*tiles, call.block.count // WARP, policy_of(call, problem))
+        return best([cls(problem, s, call.block.count, chosen) for s in every], call)
 
     @property
     def instruction(self) -> MatrixInstruction:

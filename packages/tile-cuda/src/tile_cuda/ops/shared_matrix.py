@@ -64,8 +64,9 @@ class SharedMatrix:
         if not found:
             reason = "row-major" if layout is None else layout
             raise Withdrawn(f"{view.name} is {reason} in shared memory; a descriptor needs a swizzle of rows")
-        if not plan.fits_rows(role, found, across):
-            raise Withdrawn(f"{view.name} has rows of {found} bytes, which an instruction's columns would cross")
+        misfit = plan.misfit(role, found)
+        if misfit:
+            raise Withdrawn(misfit)
         along = found if across else CHUNK * (2 if role == 1 and plan.family.sparse else 1)
         cls.require_corner(view, along // size, ranges)
         leading = shape[-2] * found if across else 16

@@ -7,6 +7,7 @@ and a column of 32 bits holds one of its columns. Thread i of the four warps mov
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import cache
 from itertools import product
 
@@ -14,14 +15,16 @@ from tile_core.ir import nodes
 from tile_core.layout.digits import Digit
 from tile_core.layout.fragment import FragmentLayout
 from tile_core.lowering.legality import Atom
+from tile_core.lowering.variant import Reject
 from tile_core.records import dataclass
 from tile_core.simt.ops.gemm_problem import Problem
 from tile_core.simt.ops.products.instruction import Lifetime, MatrixInstruction, MatrixOperand, OperandKind
+from tile_core.simt.ops.products.plan import nearest, no_instruction, refused, too_few_threads
 from tile_core.simt.ops.warp_partition import WarpPartition
 from tile_core.simt.pipelining.clusters import HALVES
 from tile_core.simt.pipelining.lasting import ISSUED
 from tile_core.simt.variant import SimtCall
-from tile_cuda.ops.warpgroup_plan import CHUNK, WARPGROUP, WarpgroupPlan, family_of, readable_by_all
+from tile_cuda.ops.warpgroup_plan import WARPGROUP, WarpgroupPlan, family_of, readable_by_all, steps_of
 from tile_cuda.ptx.tensor import product_name
 from tile_cuda.resident_sums import MATRIX
 
@@ -33,6 +36,8 @@ WIDTH = 32
 """What columns are a multiple of where one instruction has not enough: several of one width share them."""
 MOST_REGISTERS = 208
 """Sums of a fragment that a thread can hold."""
+#: Attribute of a product: why its sums are not divided (`tile_cuda.divided_sums`).
+WHOLE = "whole"
 #: Kind of the instructions, and code of the type in an instruction descriptor, of an element type: Table 42.
 _CODES = {
     "float16": ("f16", 0), "bfloat16": ("f16", 1), "tfloat32": ("tf32", 2), "float8_e4m3fn": ("f8f6f4", 0),
@@ -55,23 +60,70 @@ class TensorPlan(WarpgroupPlan):
     cluster: tuple[int, ...] = ()
 
     @classmethod
-    def of(cls, call: SimtCall, sparse: bool = False) -> TensorPlan | None:
-        """Return the plan; ``None`` if there is none."""
+    def of(cls, call: SimtCall, sparse: bool = False) -> TensorPlan | Reject:
+        """Return the plan, or why there is none."""
         found = cls.wanted_by(call, sparse)
-        return None if found is None or found.excess or found.taken > ALL_COLUMNS else found
+        return found if isinstance(found, Reject) else found.refusal(str(call.attrs.get(WHOLE, ""))) or found
 
     @classmethod
-    def wanted_by(cls, call: SimtCall, sparse: bool = False) -> TensorPlan | None:
-        """Return the plan even if it takes more registers or columns than there are."""
+    def wanted_by(cls, call: SimtCall, sparse: bool) -> TensorPlan | Reject:
+        """Return the plan of tiles of whole instructions, whether there is room for it or not."""
         problem = Problem.of(call)
         chosen = family_of(problem.types, sparse)
-        # One thread that issues for others needs none beside it.
-        alone = call.block.count != WARPGROUP and ISSUED not in call.attrs
-        if chosen is None or problem.m % LANES or problem.n % GRAIN or alone:
-            return None
-        tiles = WarpPartition(1, 1, problem.m // LANES, problem.n // GRAIN)
+        if chosen is None:
+            return no_instruction(problem, tensor_table(sparse))
+        wrong = other_threads(call) or "; ".join(Atom(steps_of(chosen, LANES, GRAIN)).misfits(problem.sizes))
+        if wrong:
+            return Reject(wrong)
         cluster = tuple(int(n) for n in call.attrs.get(HALVES, ()))
-        return cls(problem, tiles, WARPGROUP, chosen, readable=readable_by_all(call, problem), cluster=cluster)
+        readable = readable_by_all(call, problem)
+        return cls(problem, partition(problem), WARPGROUP, chosen, readable=readable, cluster=cluster)
+
+    def refusal(self, whole: str) -> Reject | None:
+        """Return why the plan cannot be carried out; ``None`` if it can.
+
+        Parameters
+        ----------
+        whole
+            Why the sums are not divided, if that is known.
+        """
+        if self.unequal:
+            return Reject(self.unequal)
+        steps = steps_of(self.family, LANES, GRAIN)
+        reason = self.lacks(whole)
+        if reason:
+            return refused(reason, nearest(self.problem, steps, self.is_legal))
+        for role in (0, 1):
+            reason, axis = self.unreadable(role), self.problem.axes[role][1]
+            if reason:
+                return refused(reason, nearest(self.problem, {axis: steps[axis]}, self.is_legal, above=True))
+        return None
+
+    @property
+    def unequal(self) -> str:
+        """Why no instructions of one width share the columns; empty if some do."""
+        n = self.problem.n
+        if n <= MOST_COLUMNS or n % WIDTH == 0:
+            return ""
+        legal = f"{n // WIDTH * WIDTH} and {-(-n // WIDTH) * WIDTH}"
+        return f"{n} columns are no multiple of {WIDTH}, as more than {MOST_COLUMNS} have to be: {legal} are"
+
+    def lacks(self, whole: str = "") -> str:
+        """Return which columns or registers there are not, see ``refusal``; empty if all are there."""
+        p = self.problem
+        if self.columns > ALL_COLUMNS:
+            return f"{p.m} x {p.n} sums take {self.columns} columns of tensor memory, which has {ALL_COLUMNS}"
+        if self.taken > ALL_COLUMNS:
+            return f"it takes {self.needs}; tensor memory has {ALL_COLUMNS}"
+        if self.columns > MOST_REGISTERS and p.c.scope != MATRIX:
+            because = f", and they are not read in pieces: {whole}" if whole else ""
+            return f"{p.m} x {p.n} sums take more than {MOST_REGISTERS} registers of each thread{because}"
+        return ""
+
+    def is_legal(self, problem: Problem) -> bool:
+        """Whether there is room for another product of whole instructions like this one, which reads its operands."""
+        other = replace(self, problem=problem, split=partition(problem))
+        return not (other.unequal or other.lacks()) and not any(other.unreadable(role) for role in (0, 1))
 
     @property
     def blocks(self) -> int:
@@ -147,11 +199,6 @@ class TensorPlan(WarpgroupPlan):
         return MatrixInstruction(LANES, GRAIN, self.step, WARPGROUP, a, shared, held, metadata)
 
     @property
-    def excess(self) -> int:
-        """Registers of a thread beyond those that it can have."""
-        return 0 if self.problem.c.scope == MATRIX else max(0, self.columns - MOST_REGISTERS)
-
-    @property
     def kind(self) -> str:
         """The instructions' kind."""
         return _CODES[self.family.a][0]
@@ -207,6 +254,22 @@ class TensorPlan(WarpgroupPlan):
         )
 
 
+def other_threads(call: SimtCall) -> str:
+    """Return why the threads of a call cannot move its sums; empty if they can, or one issues it for others."""
+    if ISSUED in call.attrs:
+        return ""
+    if call.block.count != WARPGROUP:
+        few = too_few_threads(call.block.count, WARPGROUP)
+        return few or f"{call.block.count} threads execute it; blocks of {WARPGROUP} move sums"
+    begins = call.block.begins + call.block.first
+    return f"its threads begin at {begins}; warpgroups begin at multiples of {WARPGROUP}" if begins % WARPGROUP else ""
+
+
+def partition(problem: Problem) -> WarpPartition:
+    """Return the tiles of a product."""
+    return WarpPartition(1, 1, problem.m // LANES, problem.n // GRAIN)
+
+
 def allocated_columns(wanted: int) -> int:
     """Return the columns that a block allocates that needs so many: a power of two, and not the least."""
     return max(LEAST_ALLOCATED, 1 << (wanted - 1).bit_length())
@@ -219,6 +282,5 @@ def tensor_table(sparse: bool = False) -> tuple[Atom, ...]:
     for a, b, total in product(_CODES, _CODES, ("float16", "bfloat16", "float32", "int32", "uint32")):
         chosen = family_of((a, b, total), sparse)
         if chosen is not None:
-            sizes = {"M": LANES, "N": GRAIN, "K": (2 if sparse else 1) * CHUNK * 8 // chosen.bits}
-            atoms.append(Atom(sizes, frozenset({(a, b, total)}), (a, b, chosen.total)))
+            atoms.append(Atom(steps_of(chosen, LANES, GRAIN), frozenset({(a, b, total)}), (a, b, chosen.total)))
     return tuple(atoms)

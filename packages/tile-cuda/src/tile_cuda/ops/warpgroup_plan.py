@@ -15,12 +15,13 @@ from tile_core.ir import nodes
 from tile_core.layout.digits import Digit
 from tile_core.layout.fragment import Digits, FragmentLayout
 from tile_core.lowering.legality import Atom
+from tile_core.lowering.variant import Reject
 from tile_core.ops.base import OpCall, View
 from tile_core.ops.gemm import GemmWarpPolicy
 from tile_core.records import dataclass
 from tile_core.simt.ops.gemm_problem import Problem, policy_of
 from tile_core.simt.ops.products.instruction import Lifetime, MatrixInstruction, MatrixOperand, OperandKind
-from tile_core.simt.ops.products.plan import ProductPlan, best
+from tile_core.simt.ops.products.plan import ProductPlan, best, nearest, no_instruction, refused, too_few_threads
 from tile_core.simt.ops.warp_partition import WarpPartition, splits
 from tile_core.simt.variant import SimtCall
 from tile_cuda.ops.atoms import INPUTS, Family
@@ -47,7 +48,7 @@ _ROOM_OF_PARTS = 224
 """Registers of a thread that partial sums may fill: those of a block with a warp more, which copies."""
 PROMOTE = "promote"
 """Attribute of a product: elements along K whose sum the matrix units keep before it is added to in float32."""
-_MOST_REGISTERS = 255
+_MOST_REGISTERS, _MOST_THREADS = 255, 1024
 _FP8, _INT8 = ("float8_e4m3fn", "float8_e5m2"), ("int8", "uint8")
 _FLOATS = ("float16", "bfloat16", "float32")
 
@@ -71,29 +72,33 @@ class WarpgroupPlan(ProductPlan):
     readable: tuple[int, int] = (0, 0)
 
     @classmethod
-    def of(cls, call: SimtCall, sparse: bool = False) -> WarpgroupPlan | None:
-        """Return the plan that best fits the fragment layouts decided so far; ``None`` if there is none."""
-        problem = Problem.of(call)
+    def of(cls, call: SimtCall, sparse: bool = False) -> WarpgroupPlan | Reject:
+        """Return the plan that best fits the fragment layouts decided so far, or why there is none."""
+        problem, threads = Problem.of(call), call.block.count
         chosen = family_of(problem.types, sparse)
-        if chosen is None or problem.m % ROWS or problem.n % COLUMNS:
-            return None
-        tiles, groups = (problem.m // ROWS, problem.n // COLUMNS), call.block.count // WARPGROUP
-        policy = policy_of(call, problem)
-        every = [s for s in splits(*tiles, groups, policy, (ROWS, COLUMNS)) if _is_exact(s, tiles)]
-        if policy == GemmWarpPolicy.Square:
-            # B is read once by each instruction: wide ones read the least.
-            every.sort(key=lambda s: (s.atoms_m * s.atoms_n, s.atoms_m, s.warps))
+        if chosen is None:
+            return no_instruction(problem, table(sparse))
+        few = too_few_threads(threads, WARPGROUP)
+        wrong = [few] if few else Atom(steps_of(chosen)).misfits(problem.sizes)
+        if wrong:
+            return Reject("; ".join(wrong))
         promote = int(call.attrs.get(PROMOTE, 0)) if chosen.is_fp8 else 0
-        readable = readable_by_all(call, problem)
-        plans = (cls(problem, s, call.block.count, chosen, promote, readable) for s in every)
-        return best((p for p in plans if not p.excess), call)
+        ways = _Ways(chosen, policy_of(call, problem), promote, readable_by_all(call, problem))
+        able = ways.able(problem, threads)
+        if not able:
+            return ways.crowded(problem, threads)
+        found = best(able, call)
+        return ways.undescribed(found) or found
 
     @property
-    def excess(self) -> int:
-        """Registers of a thread beyond those that it can have."""
-        most = min(_MOST_REGISTERS, _REGISTERS // -(-self.threads // WARPGROUP) // WARPGROUP // 8 * 8)
-        parts = self.widest // 2 if self.promote else 0
-        return max(0, self._needed + parts - most)
+    def most(self) -> int:
+        """Registers that a thread can have."""
+        return min(_MOST_REGISTERS, _REGISTERS // -(-self.threads // WARPGROUP) // WARPGROUP // 8 * 8)
+
+    @property
+    def registers(self) -> int:
+        """Registers that a thread takes."""
+        return self._needed + (self.widest // 2 if self.promote else 0)
 
     @property
     def _needed(self) -> int:
@@ -189,22 +194,37 @@ class WarpgroupPlan(ProductPlan):
 
     def rows(self, role: int) -> tuple[int, ...]:
         """Return the bytes of all rows that the instructions can read, the longest first."""
-        p = self.problem
-        view, across = ((p.a, p.turned_a), (p.b, not p.turned_b))[role]
-        row = nodes.shape_of(view.buffer)[-1]
-        size = DTYPES[view.dtype].bits // 8
-        return tuple(s for s in SWIZZLES if row * size % s == 0 and self.fits_rows(role, s, across))
+        return tuple(s for s in SWIZZLES if not self.misfit(role, s))
 
-    def fits_rows(self, role: int, swizzle: int, across: bool) -> bool:
-        """Whether each instruction begins where a row of so many bytes does, or stays within one."""
-        size = self.family.bits // 8
-        if not across:
-            return swizzle >= CHUNK * (2 if role == 1 and self.family.sparse else 1)
-        if role == 0:
-            return ROWS * size % swizzle == 0
-        group = self.split.atoms_n * COLUMNS if self.split.warps_n > 1 else 0
-        begins = [(g * group + at, count) for g in range(self.split.warps_n) for at, count in self.pieces()]
-        return all(at * size % swizzle == 0 or at * size % swizzle + n * size <= swizzle for at, n in begins)
+    def unreadable(self, role: int) -> str:
+        """Return why descriptors describe no rows of A (0) or B (1) in shared memory; empty if they do."""
+        if not self.shared(role) or self.swizzle(role):
+            return ""
+        rows, name = " or ".join(map(str, self.rows(role))), self.view(role).name
+        if not rows:
+            return self.misfit(role, self._least_row(role))
+        others = " or ".join(str(s) for s in SWIZZLES if s & self.readable[role])
+        return f"other products read {name} in rows of {others} bytes, and this one in rows of {rows}"
+
+    def misfit(self, role: int, swizzle: int) -> str:
+        """Return why the instructions cannot read A (0) or B (1) in rows of so many bytes; empty if they can."""
+        view = self.view(role)
+        size, row = DTYPES[view.dtype].bits // 8, nodes.shape_of(view.buffer)[-1]
+        if row * size % swizzle:
+            return f"rows of {view.name} have {row} elements, and descriptors describe multiples of {swizzle // size}"
+        if swizzle < self._least_row(role):
+            return f"rows of {view.name} have {swizzle} bytes, and an instruction takes {self._least_row(role)} of each"
+        group = self.split.atoms_n * COLUMNS if role == 1 and self.problem.axes[1] == "KN" else 0
+        begins = [(g * group + at, n) for g in range(self.split.warps_n) for at, n in self.pieces()] if group else []
+        for at, n in begins:
+            if at * size % swizzle and at * size % swizzle + n * size > swizzle:
+                rows = f"to descriptors {view.name} has rows of {swizzle} bytes"
+                return f"{rows}, which an instruction's columns from {at} on would cross"
+        return ""
+
+    def _least_row(self, role: int) -> int:
+        """Return the bytes that an instruction takes of a row: along K, twice as many of B if A is sparse."""
+        return CHUNK * (2 if role == 1 and self.family.sparse and self.problem.turned_b else 1)
 
     def __str__(self) -> str:
         s = self.split
@@ -226,6 +246,65 @@ class WarpgroupPlan(ProductPlan):
     def view(self, role: int) -> View:
         """Return A (0), B (1) or C (2)."""
         return (self.problem.a, self.problem.b, self.problem.c)[role]
+
+
+@dataclass(frozen=True)
+class _Ways:
+    """The ways to compute a product, which differ in what a warpgroup computes.
+
+    Attributes
+    ----------
+    family, promote, readable
+        Of all plans.
+    policy
+        Which ways are the best.
+    """
+
+    family: Family
+    policy: int
+    promote: int
+    readable: tuple[int, int]
+
+    def every(self, problem: Problem, threads: int) -> list[WarpgroupPlan]:
+        """Return the plans of a product of whole instructions, at least one, the best first."""
+        tiles, groups = (problem.m // ROWS, problem.n // COLUMNS), threads // WARPGROUP
+        found = [s for s in splits(*tiles, groups, self.policy, (ROWS, COLUMNS)) if _is_exact(s, tiles)]
+        if self.policy == GemmWarpPolicy.Square:
+            # B is read once by each instruction: wide ones read the least.
+            found.sort(key=lambda s: (s.atoms_m * s.atoms_n, s.atoms_m, s.warps))
+        return [WarpgroupPlan(problem, s, threads, self.family, self.promote, self.readable) for s in found]
+
+    def able(self, problem: Problem, threads: int) -> list[WarpgroupPlan]:
+        """Return those of the plans for which threads have enough registers."""
+        return [p for p in self.every(problem, threads) if p.registers <= p.most]
+
+    def crowded(self, problem: Problem, threads: int) -> Reject:
+        """Return the refusal of a product for none of whose plans threads have enough registers."""
+        found = min(self.every(problem, threads), key=lambda p: p.registers)
+        more = range(threads // WARPGROUP * WARPGROUP + WARPGROUP, _MOST_THREADS + 1, WARPGROUP)
+        enough = next((n for n in more if self.is_legal(problem, n)), 0)
+        smaller = nearest(problem, steps_of(self.family), lambda p: self.is_legal(p, threads))
+        return refused(
+            f"each of {threads} threads would need {found.registers} registers for its part of {problem.m} x "
+            f"{problem.n} and has at most {found.most}", smaller + [f"threads={enough}"] * (enough > 0),
+        )  # fmt: skip
+
+    def undescribed(self, plan: WarpgroupPlan) -> Reject | None:
+        """Return the refusal of a plan whose descriptors do not describe A or B; ``None`` if they do."""
+        for role in (0, 1):
+            reason = plan.unreadable(role)
+            if reason:
+                axis = plan.problem.axes[role][1]
+                step = {axis: steps_of(self.family)[axis]}
+                return refused(
+                    reason, nearest(plan.problem, step, lambda p: self.is_legal(p, plan.threads), above=True)
+                )
+        return None
+
+    def is_legal(self, problem: Problem, threads: int) -> bool:
+        """Whether a product of whole instructions has a plan whose descriptors describe A and B."""
+        able = self.able(problem, threads)
+        return bool(able) and not any(able[0].unreadable(role) for role in (0, 1))
 
 
 def readable_by_all(call: OpCall, problem: Problem) -> tuple[int, int]:
@@ -252,10 +331,14 @@ def table(sparse: bool) -> tuple[Atom, ...]:
         if chosen is not None:
             found.setdefault(chosen, set()).add(types)
     return tuple(
-        Atom({"M": ROWS, "N": COLUMNS, "K": (2 if sparse else 1) * CHUNK * 8 // one.bits}, frozenset(types),
-             (one.a, one.b, one.total))
+        Atom(steps_of(one), frozenset(types), (one.a, one.b, one.total))
         for one, types in sorted(found.items(), key=lambda entry: str(entry[0]))
-    )  # fmt: skip
+    )
+
+
+def steps_of(family: Family, rows: int = ROWS, columns: int = COLUMNS) -> dict[str, int]:
+    """Return what the extents of a product are multiples of."""
+    return {"M": rows, "N": columns, "K": (2 if family.sparse else 1) * CHUNK * 8 // family.bits}
 
 
 def _rows(s: WarpPartition, tile: int, half: int) -> Digits:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from tile_core.compat.types import Stmt
 from tile_core.layout import LayoutMap
+from tile_core.lowering.variant import Reject
 from tile_core.simt.ops.gemm_problem import Problem, policy_of
 from tile_core.simt.ops.products.variant import MatrixVariant, matrix_legality, register_scopes
 from tile_core.simt.ops.warp_partition import splits
@@ -66,7 +67,7 @@ class MatrixGemm(MatrixVariant):
         self.name = f"metal.{unit.name}{self.suffix}"
         self.legality = matrix_legality(table(unit), register_scopes(self.op == "gemm_sp"))
 
-    def plan(self, call: SimtCall) -> SimdgroupPlan | None:
+    def plan(self, call: SimtCall) -> SimdgroupPlan | Reject:
         """See `SimdgroupPlan.of`."""
         return SimdgroupPlan.of(call, self.unit)
 

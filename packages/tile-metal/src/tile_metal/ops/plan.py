@@ -6,13 +6,14 @@ from functools import cache
 
 from tile_core.layout import Layout, LayoutMap, strided
 from tile_core.layout.fragment import FragmentLayout
+from tile_core.lowering.variant import Reject
 from tile_core.records import dataclass
 from tile_core.simt.ops.gemm_problem import Problem, policy_of
 from tile_core.simt.ops.products.instruction import MatrixInstruction
-from tile_core.simt.ops.products.plan import ProductPlan, best
+from tile_core.simt.ops.products.plan import ProductPlan, best, no_instruction, too_few_threads
 from tile_core.simt.ops.warp_partition import splits
 from tile_core.simt.variant import SimtCall
-from tile_metal.ops.atoms import TOTAL, Unit, operand_type
+from tile_metal.ops.atoms import TOTAL, Unit, operand_type, table
 from tile_metal.ops.fragments import accumulator, operand_a, operand_b
 from tile_metal.target import SIMD
 
@@ -28,16 +29,16 @@ class SimdgroupPlan(ProductPlan):
     operand: str
 
     @classmethod
-    def of(cls, call: SimtCall, unit: Unit) -> SimdgroupPlan | None:
-        """Return the plan that best fits the fragment layouts decided so far; ``None`` if there is no instruction."""
+    def of(cls, call: SimtCall, unit: Unit) -> SimdgroupPlan | Reject:
+        """Return the plan that best fits the fragment layouts decided so far, or why there is none."""
         problem = Problem.of(call)
         operand = operand_type(*problem.types)
-        warps = call.block.count // SIMD
-        if operand is None or not warps:
-            return None
+        few = too_few_threads(call.block.count, SIMD)
+        if operand is None or few:
+            return no_instruction(problem, table(unit)) if operand is None else Reject(few)
         tiles = -(-problem.m // unit.m), -(-problem.n // unit.n)
-        every = splits(*tiles, warps, policy_of(call, problem), (unit.m, unit.n))
-        return best((cls(problem, s, call.block.count, unit, operand) for s in every), call)
+        every = splits(*tiles, call.block.count // SIMD, policy_of(call, problem), (unit.m, unit.n))
+        return best([cls(problem, s, call.block.count, unit, operand) for s in every], call)
 
     @property
     def instruction(self) -> MatrixInstruction:

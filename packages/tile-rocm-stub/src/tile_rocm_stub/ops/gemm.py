@@ -6,6 +6,7 @@ from typing import Any
 
 from tile_core.compat.types import Stmt
 from tile_core.layout import LayoutMap
+from tile_core.lowering.variant import Reject
 from tile_core.simt.ops.products.shared_layout import swizzled
 from tile_core.simt.ops.products.variant import MatrixVariant, matrix_legality, register_scopes
 from tile_rocm_stub.ops.families import table
@@ -36,7 +37,7 @@ class Mfma(MatrixVariant):
         self.fp8, self.xf32 = fp8, xf32
         self.legality = matrix_legality(table(fp8, xf32, self.sparse), register_scopes(self.sparse))
 
-    def plan(self, call: Any) -> MfmaPlan | None:
+    def plan(self, call: Any) -> MfmaPlan | Reject:
         """See `MfmaPlan.of`."""
         return MfmaPlan.of(call, self.fp8, self.xf32)
 

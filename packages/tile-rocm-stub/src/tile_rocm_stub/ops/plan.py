@@ -6,14 +6,15 @@ from typing import Any
 
 from tile_core.layout.digits import Digit
 from tile_core.layout.fragment import FragmentLayout
+from tile_core.lowering.variant import Reject
 from tile_core.records import dataclass
 from tile_core.simt.ops.gemm_problem import Problem, policy_of
 from tile_core.simt.ops.products.instruction import MatrixInstruction
-from tile_core.simt.ops.products.plan import ProductPlan, best
+from tile_core.simt.ops.products.plan import ProductPlan, best, no_instruction, too_few_threads
 from tile_core.simt.ops.warp_partition import splits
 from tile_core.simt.variant import SimtCall
 from tile_rocm_stub.instructions import Instruction
-from tile_rocm_stub.ops.families import instruction_for
+from tile_rocm_stub.ops.families import instruction_for, table
 from tile_rocm_stub.target import WAVE
 
 
@@ -24,8 +25,8 @@ class MfmaPlan(ProductPlan):
     chosen: Instruction
 
     @classmethod
-    def of(cls, call: SimtCall, fp8: str, xf32: bool) -> MfmaPlan | None:
-        """Return the plan that best fits the fragment layouts decided so far; ``None`` if there is no instruction."""
+    def of(cls, call: SimtCall, fp8: str, xf32: bool) -> MfmaPlan | Reject:
+        """Return the plan that best fits the fragment layouts decided so far, or why there is none."""
         problem = Problem.of(call)
         waves = call.block.count // WAVE
         sparse = call.name == "gemm_sp"
@@ -33,11 +34,12 @@ class MfmaPlan(ProductPlan):
         chosen = instruction_for(problem.types, fp8, xf32, sparse, rows) or instruction_for(
             problem.types, fp8, xf32, sparse
         )
-        if chosen is None or not waves:
-            return None
+        few = too_few_threads(call.block.count, WAVE)
+        if chosen is None or few:
+            return no_instruction(problem, table(fp8, xf32, sparse)) if chosen is None else Reject(few)
         tiles = -(-problem.m // chosen.m), -(-problem.n // chosen.n)
         every = splits(*tiles, waves, policy_of(call, problem), (1, 1))
-        return best((cls(problem, s, call.block.count, chosen) for s in every), call)
+        return best([cls(problem, s, call.block.count, chosen) for s in every], call)
 
     @property
     def instruction(self) -> MatrixInstruction:

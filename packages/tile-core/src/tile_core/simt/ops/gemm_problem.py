@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from tile_core.compat.tvm import tirx
 from tile_core.compat.types import Expr
+from tile_core.ir import nodes
 from tile_core.layout.fragment import FragmentLayout
 from tile_core.lowering.legality import Asked
 from tile_core.ops.base import OpCall, View
@@ -60,6 +63,23 @@ class Problem:
         a_type, b_type, c_type = (types[p] for p in positions)
         return cls(a, b, c, (a_type, b_type, c_type), turned_a, turned_b, m, n, k, known, positions)
 
+    @property
+    def sizes(self) -> dict[str, int]:
+        """Extents by the names of axes in legality tables."""
+        return {"M": self.m, "N": self.n, "K": self.k}
+
+    @property
+    def axes(self) -> tuple[str, str, str]:
+        """Axes of the rows and of the columns of A, B and C as they are stored."""
+        return "KM" if self.turned_a else "MK", "NK" if self.turned_b else "KN", "MN"
+
+    def resized(self, axis: str, size: int) -> Problem:
+        """Return the product as it would be with another extent; what is beside its tiles in their buffers remains."""
+        views = zip((self.a, self.b, self.c), self.axes, strict=True)
+        a, b, c = (_resized(view, axes.find(axis), self.sizes[axis], size) for view, axes in views)
+        sizes = {**self.sizes, axis: size}
+        return replace(self, a=a, b=b, c=c, m=sizes["M"], n=sizes["N"], k=sizes["K"])
+
 
 def asked(call: SimtCall, sparse: bool) -> Asked:
     """Return a call's query of a legality table."""
@@ -68,7 +88,7 @@ def asked(call: SimtCall, sparse: bool) -> Asked:
     if sparse:
         views["E"] = call.args[1]
     return Asked(
-        sizes={"M": p.m, "N": p.n, "K": p.k},
+        sizes=p.sizes,
         dtypes=dict(zip("ABC", p.types, strict=True)),
         scopes={role: "fragment" if v.scope == "local.fragment" else v.scope for role, v in views.items()},
         threads=call.block.count,
@@ -94,6 +114,16 @@ def placed(found: FragmentLayout, extents: tuple[int, ...], rows: int, columns: 
         if d not in (rows, columns):
             own = own.insert(d)
     return own
+
+
+def _resized(view: View, at: int, old: int, new: int) -> View:
+    """Return a tile with another extent along its rows (0) or columns (1); itself for neither."""
+    if at < 0:
+        return view
+    dimension, shape, extents = view.matrix_dims()[at], list(nodes.shape_of(view.buffer)), list(view.extents)
+    extents[dimension] = extents[dimension] * new // old
+    shape[dimension] += extents[dimension] - view.extents[dimension]
+    return View(nodes.alloc(shape, view.dtype, view.name, view.scope)[0], view.mins, tuple(extents))
 
 
 def _extents(view: View) -> tuple[int, int]:

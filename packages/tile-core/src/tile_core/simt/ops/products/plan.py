@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TypeVar
 
 from tile_core.compat.types import BufferVar
@@ -11,6 +11,8 @@ from tile_core.dtypes import DTYPES
 from tile_core.ir import nodes
 from tile_core.layout import LayoutMap
 from tile_core.layout.fragment import FragmentLayout
+from tile_core.lowering import legality
+from tile_core.lowering.variant import Reject
 from tile_core.records import dataclass
 from tile_core.simt.ops.gemm_problem import Problem, placed
 from tile_core.simt.ops.products.instruction import MatrixInstruction, OperandKind
@@ -94,11 +96,48 @@ class ProductPlan(ABC):
 PlanT = TypeVar("PlanT", bound=ProductPlan)
 
 
-def best(plans: Iterable[PlanT], call: SimtCall) -> PlanT | None:
-    """Return the first plan that fits the decided layouts of fragments, else the first; ``None`` if there are none."""
-    first = None
-    for plan in plans:
-        first = first or plan
-        if plan.fits(call.places.fragments):
-            return plan
-    return first
+def best(plans: Sequence[PlanT], call: SimtCall) -> PlanT:
+    """Return the first of some plans that fits the decided layouts of fragments; the first one if none does."""
+    return next((plan for plan in plans if plan.fits(call.places.fragments)), plans[0])
+
+
+def no_instruction(problem: Problem, atoms: Iterable[legality.Atom]) -> Reject:
+    """Return the refusal of element types for which a table of instructions has none."""
+    legal = frozenset[tuple[str, ...]]().union(*(atom.dtypes for atom in atoms))
+    return Reject(legality.no_instruction(("A", "B", "C"), legal, problem.types))
+
+
+def too_few_threads(threads: int, group: int) -> str:
+    """Return why threads cannot execute the instructions of a group of threads; empty if they can."""
+    return f"threads={threads} is below the limit {group}; nearest legal: {group}" if threads < group else ""
+
+
+def nearest(
+    problem: Problem, steps: Mapping[str, int], is_legal: Callable[[Problem], bool], above: bool = False
+) -> list[str]:
+    """Return what makes a refused product legal, each alone: ``["M=64", "N=248"]``.
+
+    Parameters
+    ----------
+    problem
+        The product.
+    steps
+        What legal extents are multiples of, by those of the axes that may change.
+    is_legal
+        Whether a product would be legal; it is asked about extents from the next ones on.
+    above
+        Whether larger extents, up to twice its own, may be legal, too.
+    """
+    found = []
+    for axis, step in steps.items():
+        size = problem.sizes[axis]
+        below, beyond = size - (size % step or step), size - size % step + step
+        for tried in (range(below, 0, -step), range(beyond, 2 * size + 1, step) if above else ()):
+            legal = next((n for n in tried if is_legal(problem.resized(axis, n))), 0)
+            found += [f"{axis}={legal}"] if legal else []
+    return found
+
+
+def refused(reason: str, legal: Sequence[str]) -> Reject:
+    """Return a refusal with what is legal instead, if anything is."""
+    return Reject(f"{reason}; nearest legal: {' or '.join(legal)}" if legal else reason)

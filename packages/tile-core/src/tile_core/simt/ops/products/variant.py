@@ -10,7 +10,7 @@ from tile_core.compat.types import Stmt
 from tile_core.lowering.legality import Asked, Atom, Legality
 from tile_core.lowering.variant import Accept, Reject
 from tile_core.simt.ops.gemm_problem import asked
-from tile_core.simt.ops.products.plan import ProductPlan
+from tile_core.simt.ops.products.plan import ProductPlan, too_few_threads
 from tile_core.simt.variant import SimtCall, SimtVariant
 
 if TYPE_CHECKING:
@@ -31,8 +31,8 @@ class MatrixVariant(SimtVariant):
     group_name: str = "warp"
 
     @abstractmethod
-    def plan(self, call: Any) -> ProductPlan | None:
-        """Return the plan of a call by the legality table; ``None`` if no instruction fits."""
+    def plan(self, call: Any) -> ProductPlan | Reject:
+        """Return the plan of a call, or why there is none."""
 
     @abstractmethod
     def shared_layout(self, shape: tuple[int, ...], bits: int) -> LayoutMap | None:
@@ -43,7 +43,7 @@ class MatrixVariant(SimtVariant):
         """Return the product for one thread, see ``lower``."""
 
     def refuses(self, call: SimtCall) -> str:
-        """Return why a call is refused although an instruction has its types and sizes; empty if it is not."""
+        """Return why a call is refused whatever its plan is; empty if it is not."""
         return ""
 
     def asked(self, call: SimtCall, ctx: Context) -> Asked:
@@ -54,26 +54,24 @@ class MatrixVariant(SimtVariant):
         """Accept every size of the table's types, for whole groups of threads."""
         if call.divergent:
             return Reject(f"one thread executes it for itself; the instruction needs a {self.group_name}")
-        if call.block.count < self.group:
-            return Reject(f"threads={call.block.count} is below the limit {self.group}; nearest legal: {self.group}")
-        reason = self.refuses(call)
+        reason = too_few_threads(call.block.count, self.group) or self.refuses(call)
         if reason:
             return Reject(reason)
         answer = super().accepts(call, ctx)
         if isinstance(answer, Reject):
             return answer
         plan = self.plan(call)
-        return Accept(note=str(plan)) if plan is not None else Reject("no instruction for these types")
+        return plan if isinstance(plan, Reject) else Accept(note=str(plan))
 
     def layouts(self, call: SimtCall, ctx: Context) -> Mapping[int, LayoutMap]:
         """Return the fragments of the instruction, and layouts of shared operands without bank conflicts."""
         plan = self.plan(call)
-        return {} if plan is None else plan.wanted(call, self.shared_layout)
+        return {} if isinstance(plan, Reject) else plan.wanted(call, self.shared_layout)
 
     def lower(self, call: SimtCall, ctx: Context) -> Stmt:
         """Return the product for one thread."""
         plan = self.plan(call)
-        assert plan is not None
+        assert not isinstance(plan, Reject), plan.reason
         return self.statement(plan, call)
 
 
