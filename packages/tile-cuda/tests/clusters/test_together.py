@@ -16,6 +16,7 @@ import tile_core.language as T
 from tile_core.errors import TileError
 from tile_core.plugins.contexts import make_context
 from tile_core.reports import report_json
+from tile_core.runtime.artefact import from_bytes
 from tile_core.testing.run import load
 from tile_core.testing.strategies import STRATEGIES
 from tile_core.testing.tables import products, sparse
@@ -150,6 +151,25 @@ def test_defaults():
     assert "clusters of 2 x 1 blocks" in said((256, 256, 256), *BLACKWELL, block=(128, 128, 64))
     told = said((256, 256, 256), BLACKWELL[0], {**BLACKWELL[1], "clusters": "never"}, block=(128, 128, 64))
     assert 'the option clusters is "never"' in told
+
+
+@pytest.mark.parametrize("workers", ["always", "never"])
+def test_addresses_that_boxes_cannot_copy_from_have_a_text_without_clusters(workers, tmp_path):
+    """Its blocks are those of the grid as written: an odd number along x, and blocks that stay are pairs along x."""
+    program, options = gemm((128, 192, 64)), {**HOPPER[1], "workers": workers}
+    kernel = tile.compile(program, HOPPER[0], options=options, runtime="emulator")
+    rng = np.random.default_rng(3)
+    a, b = (rng.standard_normal(shape).astype("float16") for shape in ((128, 64), (192, 64)))
+    shifted = np.zeros(a.size + 1, "float16")[1:].reshape(a.shape)
+    shifted[...] = a
+    for given in (a, shifted):
+        c = np.full((128, 192), np.nan, "float32")
+        kernel(given, b, np.zeros(64, "int32"), c)
+        np.testing.assert_allclose(c, a.astype("float64") @ b.astype("float64").T, rtol=1e-5, atol=1e-5)
+    file = kernel.export(tmp_path / "pairs.tile")
+    text = from_bytes(file.read_bytes(), file).text
+    assert text.facts.cluster != (1, 1, 1)
+    assert text.general().facts.cluster == (1, 1, 1)
 
 
 def test_a_grid_of_symbolic_extents_is_not_shared():

@@ -96,8 +96,10 @@ def with_text(passes: Spine, target: TextTarget) -> Spine:
         for n, fewer in enumerate(weaker):
             if fewer == plan[ALIGNED]:
                 continue
+            # As written: whether its blocks are clusters depends on what copies may assume.
+            plain = Plan.of(plan.written or plan.program, plan.variants).note(ALIGNED, fewer)
             try:
-                made: KernelText = whole.run(Plan.of(plan.program, plan.variants).note(ALIGNED, fewer), ctx).lowered
+                made: KernelText = whole.run(plain, ctx).lowered
             except VariantRefused:
                 continue  # the program demands an instruction that relies on what is not assumed
             if made.facts == first.facts:
