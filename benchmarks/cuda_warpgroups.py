@@ -33,13 +33,12 @@ from typing import Any
 from cuda_sides import _TURN_MS, Candidate, Side, _once, device_of, export, fault, options, poisoned
 from sides import Row, run, table
 from warpgroup_programs import (
-    BYTES,
     HEADS,
     LOG2_E,
+    SPARSE_TYPES,
     Heads,
     attentions,
     brain_gemms,
-    byte_gemms,
     gemms,
     gradients,
     options_of_attentions,
@@ -48,12 +47,15 @@ from warpgroup_programs import (
     row_products,
     scaled_gemms,
     sparse_gemms,
+    typed_gemms,
 )
 
 import tile_core as tile
 
 _ENDS_WITHIN = 20.0  # seconds that a kernel has when it runs first
 _LEAST_ROUNDS = 7
+_OTHERS = ("unscaled", "unpruned")
+"""Kinds of sides that compute something else, as what a user had before."""
 
 
 @dataclass(frozen=True)
@@ -135,24 +137,43 @@ def sparse(torch: Any, arguments: argparse.Namespace, size: int) -> Section:
     return Section(sides, _against(torch, *_exact(pruned, b)), 2.0 * size**3)
 
 
-def sparse_bytes(torch: Any, arguments: argparse.Namespace, size: int, dtype: str) -> Section:
-    """Return 2:4 sparse products of elements of 8 bits beside our dense one; B is stored as (N, K)."""
+def sparse_typed(torch: Any, arguments: argparse.Namespace, size: int, dtype: str) -> Section:
+    """Return 2:4 sparse products of an element type beside our dense one and cuSPARSELt's.
+
+    The dense one multiplies what the sparse ones do, zeros included, and, as another side, A as it was before.
+    """
     from cuda_sparse import two_of_four
 
     def made(x: Any) -> Any:
-        return (x * 16).round().clamp(-128, 127).to(torch.int8) if dtype == "int8" else x.to(torch.float8_e4m3fn)
+        return (x * 16).round().clamp(-128, 127).to(torch.int8) if dtype == "int8" else x.to(getattr(torch, dtype))
 
     full, b = (torch.randn(size, size, device="cuda").half() for _ in range(2))
     pruned, values, words = two_of_four(torch, full)
-    pruned, values, b, along = made(pruned), made(values), made(b), words.t().contiguous()
-    c = poisoned(torch, (size, size), torch.int32 if dtype == "int8" else torch.bfloat16)
+    full, pruned, values, b, along = made(full), made(pruned), made(values), made(b), words.t().contiguous()
+    c = poisoned(torch, (size, size), getattr(torch, SPARSE_TYPES[dtype][1]))
+    right = b.t() if SPARSE_TYPES[dtype][3] else b
     sides = []
-    for x in wanted(arguments, byte_gemms(size, dtype)):
-        given = (values, along if "_et_" in x.name else words, b) if "_sp_" in x.name else (pruned, b)
-        sides.append(Tried(x.name, _ours(arguments, x, *given, c), c, "ours" if "_sp_" in x.name else "base"))
-    left, right = pruned.double(), b.double()
-    expected = left @ right.t()
-    bound = 2.0**-8 * expected.abs() + 2.0**-9 * (left.abs() @ right.abs().t())
+    for x in wanted(arguments, typed_gemms(size, dtype)):
+        if "_sp_" in x.name:
+            given = values, along if "_et_" in x.name else words, b
+            sides.append(Tried(x.name, _ours(arguments, x, *given, c), c, "ours"))
+            continue
+        sides.append(Tried(x.name, _ours(arguments, x, pruned, b, c), c, "base"))
+        sides.append(Tried(f"{x.name}, A not pruned", _ours(arguments, x, full, b, c), c, "unpruned"))
+
+    def library(search: bool) -> Side:
+        stored = torch._cslt_compress(pruned)
+        if not search:
+            return functools.partial(torch._cslt_sparse_mm, stored, right, out_dtype=c.dtype)
+        best = torch._cslt_sparse_mm_search(stored, right, out_dtype=c.dtype)
+        return functools.partial(torch._cslt_sparse_mm, stored, right, out_dtype=c.dtype, alg_id=int(best))
+
+    for search in (False, True):
+        name = f"cuSPARSELt{', best of its algorithms' * search}"
+        sides.append(Tried(name, functools.partial(library, search), None, "library"))
+    left, exact = pruned.double(), right.double()
+    expected = left @ exact
+    bound = 2.0**-8 * expected.abs() + 2.0**-9 * (left.abs() @ exact.abs())
     return Section(sides, _against(torch, expected, 0 * bound if dtype == "int8" else bound), 2.0 * size**3)
 
 
@@ -255,7 +276,7 @@ SECTIONS: dict[str, Callable[[Any, argparse.Namespace], Section]] = {
     **{f"backward_{h}": functools.partial(differentiate, h=h) for h in HEADS},
     "gemm_sp_8192": functools.partial(sparse, size=8192),
     "gemm_sp_4096": functools.partial(sparse, size=4096),
-    **{f"gemm_sp_{name}": functools.partial(sparse_bytes, size=8192, dtype=name) for name in BYTES},
+    **{f"gemm_sp_{name}": functools.partial(sparse_typed, size=8192, dtype=name) for name in SPARSE_TYPES},
     "fp8_8192": functools.partial(scaled, size=8192),
 }
 
@@ -273,7 +294,7 @@ def everything() -> list[Candidate]:
     backward = [x for h in HEADS for x in (row_products(h), *gradients(h))]
     beside = [*options_of_gemms(8192), *options_of_gemms(4096), *options_of_scaled_gemms(8192)]
     heads = [x for made in (attentions, options_of_attentions) for h in HEADS for x in made(h)]
-    small = [x for name in BYTES for x in byte_gemms(8192, name)]
+    small = [x for name in SPARSE_TYPES for x in typed_gemms(8192, name)]
     return [*products, *small, *scaled_gemms(8192), *beside, *heads, *backward]
 
 
@@ -343,7 +364,7 @@ def _measured(torch: Any, arguments: argparse.Namespace, section: str, of: Secti
             found = side()
             if not _ended(torch):
                 _give_up(arguments, tried, "does not end")
-            wrong = "" if tried.kind == "unscaled" else of.wrong(found if tried.out is None else tried.out)
+            wrong = "" if tried.kind in _OTHERS else of.wrong(found if tried.out is None else tried.out)
         except Exception as error:  # whatever a library raises that lacks this
             print(f"left out: {tried.name}: {_first(error)}", flush=True)
             try:

@@ -1,11 +1,11 @@
 """What a call of a compiled kernel costs the host, and which part of the way takes it.
 
-    python benchmarks/launch.py [--seconds 2] [--json FILE]
+    python benchmarks/launch.py [--seconds 2] [--export FOLDER | --artefacts FOLDER] [--json FILE]
 
 Demand: a call with two torch tensors takes at most 4 microseconds of the host, and one that allocates its output 6. It
 can only be measured where there is a device. Everywhere else the parts before the driver are: torch's tensors of the
 host stand in for those of a device, and functions of C that do nothing for the driver's, so that all of the way runs
-except the driver itself. It needs torch, and without a device a C compiler (``cc``).
+except the driver itself. It needs torch and a C compiler (``cc``), and for a device without TVM kernels from files.
 """
 
 from __future__ import annotations
@@ -19,7 +19,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import torch
 from sides import Row, at_most, run
 
 import tile_core as tile
@@ -33,6 +32,7 @@ from tile_cuda.runtime.launch import Launcher
 from tile_cuda.runtime.streams import Streams
 
 _CALLS = 2000
+_NAMES = ("launch_double", "launch_add", "launch_sum")
 _DRIVER = """
 static volatile long seen;
 int cuLaunchKernelEx(void *config, void *function, void **values, void **extra) { seen += (long)values[0]; return 0; }
@@ -129,8 +129,10 @@ def seconds(call: Callable[..., object], arguments: tuple[Any, ...], budget: flo
     return least
 
 
-def on_device(budget: float) -> list[Row]:
-    """Return the times of calls of small kernels on the device, with outputs given and allocated."""
+def kernels(arguments: argparse.Namespace) -> list[Any]:
+    """Return small kernels for the device, compiled or loaded: two tensors, three, and three of which one is new."""
+    if arguments.artefacts is not None:
+        return [tile.load(arguments.artefacts / f"{name}.tile") for name in _NAMES]
 
     @T.prim_func
     def add(
@@ -146,16 +148,28 @@ def on_device(budget: float) -> list[Row]:
             for i in T.Parallel(128):
                 C[row, i] = A[row, i] + A[row, i]
 
+    target = "auto" if arguments.export is None else "cuda:sm_90a"
+    more = ({}, {}, {"out_idx": -1})
+    return [tile.compile(x, target=target, **m) for x, m in zip((double, add, add), more, strict=True)]
+
+
+def on_device(arguments: argparse.Namespace) -> list[Row]:
+    """Return the times of calls of small kernels on the device, with outputs given and allocated."""
+    import torch
+
     tensors = tuple(torch.ones(128, 128, device="cuda") for _ in range(3))
     sides = [
-        ("a call with 2 tensors on the device", tile.compile(double, target="auto"), tensors[:2], 4.0),
-        ("a call with 3 tensors on the device", tile.compile(add, target="auto"), tensors, 5.0),
-        ("one with 2 that allocates the third", tile.compile(add, target="auto", out_idx=-1), tensors[:2], 6.0),
+        ("a call with 2 tensors on the device", tensors[:2], 4.0),
+        ("a call with 3 tensors on the device", tensors, 5.0),
+        ("one with 2 that allocates the third", tensors[:2], 6.0),
     ]
-    return [_row(name, _least(call, arguments, budget), most) for name, call, arguments, most in sides]
+    found = zip(sides, kernels(arguments), strict=True)
+    return [_row(name, _least(kernel, given, arguments.seconds), most) for (name, given, most), kernel in found]
 
 
 def _least(call: Callable[..., object], arguments: tuple[Any, ...], budget: float) -> float:
+    import torch
+
     least, end = float("inf"), time.perf_counter() + budget
     while time.perf_counter() < end:
         torch.cuda.synchronize()
@@ -168,6 +182,13 @@ def _least(call: Callable[..., object], arguments: tuple[Any, ...], budget: floa
 
 def measure(arguments: argparse.Namespace) -> list[Row]:
     """Return one row per part."""
+    if arguments.export is not None:
+        arguments.export.mkdir(parents=True, exist_ok=True)
+        for name, made in zip(_NAMES, kernels(arguments), strict=True):
+            made.export(arguments.export / f"{name}.tile")
+        return []
+    import torch
+
     tensors = tuple(torch.ones(128, 128) for _ in range(3))
     addresses = tuple(t.data_ptr() for t in tensors)
     budget = arguments.seconds
@@ -186,7 +207,7 @@ def measure(arguments: argparse.Namespace) -> list[Row]:
         _row("all of it", seconds(kernel(launcher), tensors, budget), None),
         _row("adapter, the long way", seconds(lambda: launcher(addresses, place), (), budget), None),
     ]
-    return rows + (on_device(budget) if torch.cuda.is_available() else [])
+    return rows + (on_device(arguments) if torch.cuda.is_available() else [])
 
 
 def _row(name: str, found: float, most: float | None) -> Row:
@@ -197,6 +218,8 @@ def _row(name: str, found: float, most: float | None) -> Row:
 def options(parser: Any) -> None:
     """Add this benchmark's options."""
     parser.add_argument("--seconds", type=float, default=1.0, help="for each row")
+    parser.add_argument("--export", type=Path, metavar="FOLDER", help="write the device's kernels to files")
+    parser.add_argument("--artefacts", type=Path, metavar="FOLDER", help="load them instead of compiling")
 
 
 if __name__ == "__main__":

@@ -40,6 +40,8 @@ class AttentionConfig:
         Whether the result goes through shared memory, from where rows are written whole.
     overlap
         The option of that name.
+    scores
+        Element type of the scores.
     """
 
     m: int
@@ -49,9 +51,11 @@ class AttentionConfig:
     registers: int = 0
     staged: bool = True
     overlap: str = "auto"
+    scores: str = "float32"
 
     def __str__(self) -> str:
         more = f"{f'_r{self.registers}' if self.registers else ''}{'_st' * self.staged}"
+        more += f"_{self.scores}" * (self.scores != "float32")
         return f"{self.m}x{self.n}_t{self.threads}_s{self.stages}{more}_{self.overlap}"
 
 
@@ -114,8 +118,11 @@ PLAIN_GEMM_SP = (
     SparseConfig(128, 256, 64, 256, 4, **_PLAIN), SparseConfig(128, 256, 64, 256, 5, **_PLAIN),
     SparseConfig(128, 256, 64, 256, 5, **_PLAIN, turned=True),
 )  # fmt: skip
-#: Of elements of 8 bits, B stored as (N, K), by element type: of the sums, and of the results.
-BYTES = {"int8": ("int32", "int32"), "float8_e4m3fn": ("float32", "bfloat16")}
+#: Of sparse products beside dense ones, by element type: sums, results, K of a tile, whether B is stored as (N, K).
+SPARSE_TYPES = {
+    "bfloat16": ("float32", "bfloat16", 64, False), "int8": ("int32", "int32", 128, True),
+    "float8_e4m3fn": ("float32", "bfloat16", 128, True),
+}  # fmt: skip
 PLAIN_FP8 = (Config(128, 256, 128, 256, 4, out="bfloat16", panel=0),)
 ATTENTION = {
     64: (
@@ -205,7 +212,7 @@ def attention(h: Heads, c: AttentionConfig) -> Any:
             Q_s = T.alloc_shared((c.m, h.dim), "float16")
             K_s = T.alloc_shared((c.n, h.dim), "float16")
             V_s = T.alloc_shared((c.n, h.dim), "float16")
-            scores = T.alloc_fragment((c.m, c.n), "float32")
+            scores = T.alloc_fragment((c.m, c.n), c.scores)
             weights = T.alloc_fragment((c.m, c.n), "float16")
             result = T.alloc_fragment((c.m, h.dim), "float32")
             top = T.alloc_fragment((c.m,), "float32")
@@ -270,18 +277,18 @@ def sparse_gemms(size: int) -> list[Candidate]:
     return [*ordinary, *_both(f"gemm_sp_{size}", ((str(c), program) for c, program in made[len(PLAIN_GEMM_SP) :]))]
 
 
-def byte_gemms(size: int, dtype: str) -> list[Candidate]:
-    """Return products of elements of 8 bits, the dense one last."""
-    accum, out = BYTES[dtype]
-    more: dict[str, Any] = {"dtype": dtype, "accum": accum, "out": out, "transposed": True, "panel": 0}
+def typed_gemms(size: int, dtype: str) -> list[Candidate]:
+    """Return sparse products of an element type, and the dense one last."""
+    accum, out, k, transposed = SPARSE_TYPES[dtype]
+    more: dict[str, Any] = {"dtype": dtype, "accum": accum, "out": out, "transposed": transposed, "panel": 0}
     fast = {"fast_accum": True} if dtype.startswith("float8") else {}
     found = []
     for stages, turned, options in ((4, False, {}), (4, True, {}), (5, False, {}), (5, True, {}),
                                     (5, True, {"workers": "always"}), (5, True, {"workers": "never"})):  # fmt: skip
-        c = SparseConfig(128, 256, 128, 256, stages, turned=turned, **more)
+        c = SparseConfig(128, 256, k, 256, stages, turned=turned, **more)
         name = f"gemm_sp_{size}_{c}_{options.get('workers', 'default')}"
         found.append(Candidate(name, functools.partial(sparse_product, size, c), {**fast, **options}))
-    dense = Config(128, 256, 128, 256, 4, **more)
+    dense = Config(128, 256, k, 256, 4, **more)
     return [*found, Candidate(f"gemm_{size}_{dense}_default", functools.partial(product, size, dense), fast)]
 
 
