@@ -33,7 +33,8 @@ def key(tiling: Tiling) -> tuple[int, ...]:
     return tuple(getattr(tiling, name) for name in FIELDS)
 
 
-MEASURED = [(name, shape) for name in ("products_h100.csv", "products_h200.csv") for shape in sorted(recorded(name))]
+NAMES = ("products_h100.csv", "products_h200.csv", "products_h100_stay.csv")
+MEASURED = [(name, shape) for name in NAMES for shape in sorted(recorded(name))]
 
 
 @pytest.mark.parametrize(("name", "shape"), MEASURED)
@@ -41,7 +42,7 @@ def test_what_is_ranked_first_was_fast(name: str, shape: tuple[int, int, int]) -
     times = recorded(name)[shape]
     ranked = [t for t in tilings(*shape) if key(t) in times]
     assert len(ranked) >= 2
-    assert times[key(ranked[0])] <= 1.1 * min(times.values())
+    assert times[key(ranked[0])] <= 1.25 * min(times.values())
     # What is estimated to take 1.3 times as long was slower.
     for slow in ranked:
         for fast in ranked:
@@ -50,6 +51,16 @@ def test_what_is_ranked_first_was_fast(name: str, shape: tuple[int, int, int]) -
     estimates = np.array([t.microseconds for t in ranked]) / 1e3
     measured = np.array([times[key(t)] for t in ranked])
     assert (np.abs(np.log(estimates / measured)) < np.log(1.45)).all()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_ranks_cost_little_in_the_mean(name: str) -> None:
+    """Of all shapes of a file, what is ranked first takes so much longer than the fastest that was timed."""
+    lost = []
+    for shape, times in recorded(name).items():
+        ranked = [t for t in tilings(*shape) if key(t) in times]
+        lost.append(np.log(times[key(ranked[0])] / min(times.values())))
+    assert np.exp(np.mean(lost)) < 1.03
 
 
 @pytest.mark.parametrize("target", ["cuda:sm_80", "cuda:sm_86", "cuda:sm_90a", "cuda:sm_120"])

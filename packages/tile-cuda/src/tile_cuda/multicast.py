@@ -3,8 +3,13 @@
 A multiprocessor loads about 50 bytes a clock from the second-level cache by itself. A product whose units would wait
 for that gains from tiles that arrive in two blocks at a time. One whose units do not saves energy, which on an H200
 with `wgmma` was worth 1 to 3 percent in kernels written by hand. Of this compiler's, clusters of two without roles were
-0.945 times as fast as cuBLAS at 4096 (float16, dense), and 0.967 times without clusters; at 8192 0.99 and 1.003. With
-roles they are not measured.
+0.945 times as fast as cuBLAS at 4096 (float16, dense), and 0.967 times without clusters; at 8192 0.99 and 1.003.
+
+Where rows of the operands begin inside of lines of that cache (`tile_cuda.second_cache`), tiles take up to twice as
+many of them. Blocks that stay, of tiles of 128 x 256, were then faster as clusters of two, on an H100, float16:
+5024 x 5576 x 10728 1.43 times, 5080 x 1960 x 6936 1.32, 3936 x 10608 x 10520 and 10472 x 11248 x 1576 1.11,
+8032 x 7544 x 768 1.04, 9568 x 6896 x 6704, whose lines take 1.16 times as long as its products, 1.00. Blocks with one
+tile each were not.
 """
 
 from __future__ import annotations
@@ -18,7 +23,7 @@ from tile_core.dtypes import DTYPES
 from tile_core.ir import nodes
 from tile_core.ir.visit import StmtRewriter, collect
 from tile_core.lowering.variant import Reject
-from tile_core.ops.base import View, is_op, with_attributes
+from tile_core.ops.base import OpCall, View, is_op, with_attributes
 from tile_core.simt.notes import PIPELINE
 from tile_core.simt.pipelining.clusters import HALVES, ChosenCluster, Shared
 from tile_core.simt.pipelining.lasting import products_of, sums_of
@@ -26,6 +31,7 @@ from tile_core.simt.pipelining.schedule import Each
 from tile_cuda.language import GROUP
 from tile_cuda.ops.gemm_tensor import APART, asks
 from tile_cuda.ops.tensor_plan import LANES, MOST_COLUMNS
+from tile_cuda.second_cache import CYCLES, LINE, lines_of_row, worth_pairs
 from tile_cuda.target import TCGEN05, WARP
 
 if TYPE_CHECKING:
@@ -55,7 +61,7 @@ def choose_cluster(shared: Shared, ctx: Context) -> ChosenCluster | Reject:
     if option == "never" and GROUP not in shared.product.attrs and shared.offers:
         return Reject('the option clusters is "never"')
     if option == "auto" and not ctx.capabilities.fact(TCGEN05) and shared.offers:
-        return Reject('on an H200 it was not faster; the option clusters="always" does it')
+        return _of_lines(shared)
     count = option if isinstance(option, int) else PAIR
     if option == "pairs" or int(shared.product.attrs.get(GROUP, 1)) == PAIR:
         return _pairs(shared, ctx)
@@ -72,6 +78,22 @@ def choose_cluster(shared: Shared, ctx: Context) -> ChosenCluster | Reject:
     each: Each = "warp" if shared.product.name == "gemm" else "thread"
     hold = HOLD_FOUR_OF_TENSOR_MEMORY if ctx.capabilities.fact(TCGEN05) else HOLD_FOUR
     return ChosenCluster(best, each, WARP, processors=hold if count > PAIR else 0)
+
+
+def _of_lines(shared: Shared) -> ChosenCluster | Reject:
+    """Return the pairs of a product on ``wgmma`` whose operands take more lines than it has time for, if it does."""
+    lines = {b: _lines_of(call) for b, call in shared.copies.items()}
+    needed, product = CYCLES * sum(lines.values()), 2 * _clocks(shared)
+    offers = [o for o in shared.offers if prod(o.cluster) == PAIR]
+    if not shared.stay or shared.product.name != "gemm" or not offers:
+        return Reject('on an H200 it was not faster; the option clusters="always" does it')
+    if not worth_pairs(sum(lines.values()), shared.loaded / LINE, product):
+        return Reject(
+            f"lines of its operands take {needed:,.0f} clocks a trip, its product {product:,.0f}: it was not faster on "
+            'an H100; the option clusters="always" does it'
+        )
+    best = min(offers, key=lambda o: sum(n / len(o.sets[b][0]) if b in o.sets else n for b, n in lines.items()))
+    return ChosenCluster(best, "warp", WARP)
 
 
 def explain_pairs(plan: Plan, ctx: Context) -> Plan:
@@ -151,3 +173,14 @@ def _clocks(shared: Shared) -> float:
     m, n = (int(extent) for extent in sums.extents[-2:])
     k = prod(int(extent) for extent in a.extents[-2:]) // m
     return m * n * k * DTYPES[a.dtype].bits / 16 / MULTIPLICATIONS_IN_A_CLOCK
+
+
+def _lines_of(call: OpCall) -> float:
+    """Return how many lines a copy of a tile out of a tensor takes; rows of runtime distances count as aligned."""
+    source = call.args[0]
+    assert isinstance(source, View)
+    bits = DTYPES[source.dtype].bits
+    row, pitch = int(source.extents[-1]) * bits // 8, nodes.as_int(nodes.shape_of(source.buffer)[-1])
+    boxes = -(-row // LINE)
+    apart = pitch * bits // 8 if isinstance(pitch, int) else LINE
+    return prod(map(int, source.extents[:-1])) * boxes * lines_of_row(min(row, LINE), apart)

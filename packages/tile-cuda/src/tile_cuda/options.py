@@ -93,10 +93,10 @@ class CudaOptions:
         ``"always"``: blocks of a pipelined product that read the same tile of an operand are clusters of two, each of
         which loads a half of it for both (`tile_cuda.multicast`), wherever they can; ``explain`` says why they cannot.
         Blocks that stay (``workers``) are clusters, too: then the number of blocks is a multiple of a cluster's.
-        ``"auto"``: with ``tcgen05`` where the product would wait for its loads, and on ``wgmma`` not, where it was not
-        faster; which is the default. 2 or 4: wherever they can, so many blocks. ``"pairs"``: two blocks that read the
-        same tile of B compute one product on ``tcgen05`` together (``cta_group::2``), each loads half of its columns,
-        and blocks have no roles. ``"never"``: each loads for itself.
+        ``"auto"``: with ``tcgen05`` where the product would wait for its loads, and on ``wgmma`` where blocks stay and
+        rows of operands begin inside of lines of the cache; which is the default. 2 or 4: wherever they can, so many
+        blocks. ``"pairs"``: two blocks that read the same tile of B compute one product on ``tcgen05`` together
+        (``cta_group::2``), each loads half of its columns; blocks have no roles. ``"never"``: each loads for itself.
     staged_results
         ``"auto"``: the sums of products of warpgroups are copied to global memory through a tile in shared memory where
         there is room and that is estimated to be faster (`tile_cuda.ops.result_cost`), which is the default;

@@ -4,9 +4,10 @@
         kernel = matmul(5128, 11528, 5704, **tiling.arguments)
 
 The estimate has five parts: multiplications, lines of 128 bytes that tiles take from the second cache (a row that
-begins inside of a line takes one more), bytes of device memory, what begins and ends a tile, and multiprocessors that
-the last tiles leave idle. The rates are data, measured on one H100; ``tests/test_tiling.py`` holds the ranking against
-measured times. It knows nothing about the kernel but that it is an ordinary one: tiles of A and B in a pipelined loop.
+begins inside of a line takes one more; pairs of blocks may share them), bytes of device memory, what begins and ends a
+tile, and multiprocessors that the last tiles leave idle. The rates are data, measured on one H100;
+``tests/test_tiling.py`` holds the ranking against measured times. It knows nothing about the kernel but that it is an
+ordinary one with default options: tiles of A and B in a pipelined loop.
 """
 
 from __future__ import annotations
@@ -14,10 +15,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from tile_cuda.second_cache import CYCLES, LINE, lines_of_row, worth_pairs
 from tile_cuda.target import Architecture, record_of
 
-_LINE = 128
-_SECTOR = 32
+_STAYING = 32768, 256
+"""Results, at most, and threads of tiles whose blocks stay and store results later."""
+_STAY, _STAY_OF_BYTES = (4,), (4, 5)
+"""Their stages, of elements of 16 and of 8 bits."""
 
 
 @dataclass(frozen=True)
@@ -31,13 +35,17 @@ class Machine:
     clock
         Cycles of a microsecond, under a load that keeps the matrix units busy.
     multiplications
-        Of 16-bit elements; of 8 bits there are twice as many.
+        Of 16-bit elements that the matrix units do; of 8 bits there are twice as many.
+    reached
+        The part of them that its power allows.
     lines
         Cycles that a line of 128 bytes takes from the second cache to shared memory.
     memory
         Bytes of a microsecond from and to device memory, all multiprocessors together.
-    first, result
-        Cycles from the beginning of a tile to its first product, and those of storing 32,768 results.
+    result
+        Cycles of the beginning of a tile and of storing its results, for 32,768 of them.
+    later
+        Cycles between two tiles of a block that stays, and stores results while it computes the next tile.
     launch
         Microseconds of one more launch.
     """
@@ -45,17 +53,19 @@ class Machine:
     processors: int
     clock: float
     multiplications: float
+    reached: float
     lines: float
     memory: float
-    first: float
     result: float
+    later: float
     launch: float
 
 
-HOPPER = Machine(132, 1550.0, 2048.0, 2.06, 2.9e6, 1500.0, 3500.0, 3.0)
-"""Measured on one H100 of 700 W. An H200 has 1.4 times the memory rate: no other rank where memory is the limit."""
+HOPPER = Machine(132, 1550.0, 2048.0, 0.82, 2.3, 2.9e6, 4300.0, 3200.0, 3.0)
+"""Of one H100 of 700 W, fitted to 252 kernels of 28 shapes. An H200 has 1.4 times the memory rate: no other rank where
+memory is the limit."""
 
-AMPERE = Machine(108, 1400.0, 1024.0, 2.06, 1.4e6, 2000.0, 3500.0, 3.0)
+AMPERE = Machine(108, 1400.0, 1024.0, 1.0, CYCLES, 1.4e6, 5500.0, 5500.0, 3.0)
 """From data sheets, not measured: for ranks, not for times."""
 
 
@@ -145,27 +155,42 @@ class _Problem:
         m, per_tile = self.machine, t.block_M * t.block_N
         tiles = -(-self.M // t.block_M) * -(-self.N // t.block_N) * t.splits
         steps = -(-self.K // (t.block_K * t.splits))
-        multiplied = max(t.block_M, 64) * t.block_N * t.block_K / (m.multiplications * 16 / self.bits)
-        step = max(multiplied, self.lines(t) * m.lines)
-        ends = m.first + m.result * per_tile / 32768
+        multiplied = max(t.block_M, 64) * t.block_N * t.block_K / (m.reached * m.multiplications * 16 / self.bits)
         most = -(-tiles // m.processors)  # of one multiprocessor
+        stays = most > 1 and self.may_stay(t)
+        step = max(multiplied, self.lines(t, stays) * m.lines)
+        ends = m.result * per_tile / 32768
         # Blocks that run beside each other hide the ends of their tiles behind each other's products.
-        hidden = most > 1 and self.fit(t) > 1
-        cycles = most * steps * step + ends * (1 if hidden else most)
+        between = m.later if stays else 0.0 if self.fit(t) > 1 else ends
+        cycles = most * steps * step + ends + (most - 1) * between
         time = max(cycles / m.clock, self.moved() / m.memory)
         if t.splits > 1:
             time += m.launch + 8 * t.splits * self.M * self.N / m.memory
         return Tiling(t.block_M, t.block_N, t.block_K, t.threads, t.num_stages, t.splits, time)
 
-    def lines(self, t: Tiling) -> float:
-        """Return the lines of the second cache that a step of a tile takes."""
-        row_a = _lines_of_row(t.block_K * self.bits // 8, self.K * self.bits // 8)
+    def may_stay(self, t: Tiling) -> bool:
+        """Whether blocks share the tiles of the result, if there are more than run at a time (`tile_cuda.workers`)."""
+        stages, (results, threads) = _STAY_OF_BYTES if self.bits == 8 else _STAY, _STAYING
+        known = "wgmma" in self.record.features and t.splits == 1 and t.num_stages in stages
+        return known and t.block_M * t.block_N <= results and t.threads == threads and self.fit(t) == 1
+
+    def lines(self, t: Tiling, stays: bool = False) -> float:
+        """Return the lines of the second cache that a step of a tile takes, those of pairs of blocks as if alone."""
+        row_a = lines_of_row(t.block_K * self.bits // 8, self.K * self.bits // 8)
         if self.transposed:
-            return t.block_M * row_a + t.block_N * row_a
-        # A box has rows of at most one line.
-        boxes = -(-t.block_N * self.bits // 8 // _LINE)
-        row_b = _lines_of_row(min(t.block_N * self.bits // 8, _LINE), self.N * self.bits // 8)
-        return t.block_M * row_a + t.block_K * boxes * row_b
+            a, b = t.block_M * row_a, t.block_N * row_a
+        else:
+            # A box has rows of at most one line.
+            boxes = -(-t.block_N * self.bits // 8 // LINE)
+            row_b = lines_of_row(min(t.block_N * self.bits // 8, LINE), self.N * self.bits // 8)
+            a, b = t.block_M * row_a, t.block_K * boxes * row_b
+        aligned = (t.block_M + t.block_N) * t.block_K * self.bits / 8 / LINE
+        clocks = t.block_M * t.block_N * t.block_K * self.bits / 16 / self.machine.multiplications
+        if not stays or not worth_pairs(a + b, aligned, clocks):
+            return a + b
+        across = [a / 2 + b] if -(-self.N // t.block_N) % 2 == 0 else []
+        along = [a + b / 2] if -(-self.M // t.block_M) % 2 == 0 else []
+        return min([*across, *along, a + b])
 
     def moved(self) -> float:
         """Return the bytes that have to cross device memory."""
@@ -180,14 +205,6 @@ class _Problem:
     def shared(self, t: Tiling) -> int:
         """Return the bytes of shared memory of a block."""
         return (t.block_M + t.block_N) * t.block_K * t.num_stages * self.bits // 8 + 2048
-
-
-def _lines_of_row(size: int, pitch: int) -> float:
-    """Return how many lines a piece of a row touches, where rows are ``pitch`` bytes apart."""
-    whole = size / _LINE
-    if pitch % _LINE == 0:
-        return whole
-    return whole + (0.5 if pitch % _SECTOR == 0 else 1.0)
 
 
 def _candidates(p: _Problem) -> Iterator[Tiling]:
@@ -216,7 +233,7 @@ def _tiles(p: _Problem) -> tuple[tuple[int, int, int, int, int], ...]:
         return (rows, 64, 128, 128, 5), (rows, 64, 64, 128, 8), (rows, 128, 64, 128, 6)
     if "wgmma" in p.record.features:
         return (
-            (192, 256, 64, 384, 3), (256, 192, 64, 256, 3), (128, 256, 64, 256, 3), (256, 128, 64, 256, 3),
+            (192, 256, 64, 384, 3), (256, 192, 64, 256, 3), (128, 256, 64, 256, 4), (256, 128, 64, 256, 4),
             (128, 128, 64, 128, 3), (128, 192, 64, 256, 4),
             (192, 128, 64, 384, 4), (64, 128, 64, 128, 4), (64, 256, 64, 128, 3), (64, 64, 64, 128, 4),
         )  # fmt: skip

@@ -30,6 +30,7 @@ REACHED = (
     ("cuda:sm_100a", {**BULK, "clusters": "always", "workers": "never"}, (CASTS,)),
     ("cuda:sm_100a", {**BULK, "clusters": "pairs"}, ("tcgen05_mma_cta_group_2",)),
     (HOPPER[0], {**HOPPER[1], "workers": "always"}, (CASTS, STAYS)),
+    (HOPPER[0], {"wgmma": "always", "workers": "always"}, (CASTS, STAYS)),
     ("cuda:sm_100a", {**BULK, "clusters": "always", "workers": 2}, (CASTS, STAYS, "multicast_cluster_b64(&")),
 )
 BLACKWELL = ("cuda:sm_100a", {"tcgen05": "always", "bulk_copies": "always", "workers": "never"})
@@ -170,6 +171,29 @@ def test_addresses_that_boxes_cannot_copy_from_have_a_text_without_clusters(work
     text = from_bytes(file.read_bytes(), file).text
     assert text.facts.cluster != (1, 1, 1)
     assert text.general().facts.cluster == (1, 1, 1)
+
+
+@pytest.mark.parametrize(
+    ("sizes", "block", "shared"),
+    [
+        ((256, 256, 192), (128, 128, 64), "lines of its operands take 527 clocks a trip, its product 512"),
+        ((248, 256, 200), (128, 128, 64), "clusters of 2 x 1 blocks"),
+        ((256, 120, 200), (128, 128, 64), "clusters of 1 x 2 blocks"),
+        ((250, 250, 104), (128, 128, 64), "clusters of 2 x 1 blocks"),
+        ((250, 380, 104), (128, 128, 64), "clusters of 1 x 2 blocks"),
+        ((380, 380, 104), (128, 128, 64), "3 blocks along an axis of the grid are no clusters of 2"),
+    ],
+)
+def test_operands_whose_rows_begin_inside_of_lines_are_shared_by_default(sizes, block, shared):
+    """Where blocks stay; and they compute the same."""
+    more = {"wgmma": "always", "workers": "always"}
+    assert shared in said(sizes, options=more, block=block, threads=256)
+    assert casts(run(sizes, options=more, block=block, threads=256)) == shared.startswith("clusters")
+    assert (
+        'the option clusters="always" does it'
+        in said(sizes[:2] + (200,), options={**more, "workers": "never"}, block=block, threads=256)
+        or "no clusters" in shared
+    )
 
 
 def test_a_grid_of_symbolic_extents_is_not_shared():

@@ -68,5 +68,5 @@ WORKERS = Zoo(
     golden=Path(__file__).parent / "golden_workers",
     suffix=".cu",
     kept=(GEMM,),
-    options={"wgmma": "always", "fast_accum": True, "workers": 3},
+    options={"wgmma": "always", "fast_accum": True, "workers": 3, "clusters": "never"},
 )

@@ -9,7 +9,7 @@ What is the same in which blocks is proved from the corners of copies (`tile_cor
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import field, replace
 from math import prod
 from typing import Any
 
@@ -76,6 +76,10 @@ class Shared:
         The clusters that there can be.
     reasons
         Why there are no others: a buffer whose copies do not allow it, or ``None``, and why.
+    copies
+        The copies of a trip, by the buffer that is filled.
+    stay
+        Whether blocks stay and share the tiles of the grid.
     """
 
     threads: int
@@ -85,6 +89,8 @@ class Shared:
     alone: bool
     offers: Sequence[ClusterOffer]
     reasons: Sequence[tuple[Any, str]] = ()
+    copies: Mapping[Any, OpCall] = field(default_factory=dict)
+    stay: bool = False
 
     def because(self, buffer: Any = None) -> str:
         """Return why there are no other clusters, of what concerns all buffers or only one."""
@@ -227,7 +233,7 @@ def mask_of(cluster: Sequence[int], partners: Sequence[int]) -> Expr:
 def together_of(
     clustering: Clustering, grid: Mapping[int, Stmt], loop: Stmt, copies: Sequence[Candidate], sizes: Mapping[Any, int],
     binds: Mapping[Var, Any], product: OpCall, alone: bool, threads: int, stages: int,
-    can_copy: CanCopy,
+    can_copy: CanCopy, stay: bool,
 ) -> ChosenCluster | str:  # fmt: skip
     """Return how the blocks of a loop bring tiles together, or why they do not.
 
@@ -243,13 +249,17 @@ def together_of(
         Values of variables.
     can_copy
         Whether a copy that is marked can be made so.
+    stay
+        Whether blocks stay and share the tiles of the grid.
     """
     known = InCluster((1, 1, 1), {axis: s.loop_var for axis, s in grid.items()}, dict(binds))
     reason = not_alike(grid, loop, known)
     if reason:
         return reason
     offers, reasons = offers_of(grid, copies, sizes, known, clustering.most, can_copy)
-    answer = clustering.choose(Shared(threads, stages, sum(sizes.values()), product, alone, offers, reasons))
+    calls = {c.buffer: c.call for c in copies}
+    shared = Shared(threads, stages, sum(sizes.values()), product, alone, offers, reasons, calls, stay)
+    answer = clustering.choose(shared)
     return answer.reason if isinstance(answer, Reject) else answer
 
 

@@ -94,7 +94,7 @@ class Bringing:
         alone = is_alone(grid, loop, call) and self.analysis.only_in(call.args[sums_of(call) - 1].buffer, loop)
         found = together_of(
             self.clustering, grid, loop, counted, sizes, binds, call, alone, self.threads, stages_of(loop),
-            self.can_copy,
+            self.can_copy, workers is not None,
         )  # fmt: skip
         if isinstance(found, str):
             return _apart(choice, found)
