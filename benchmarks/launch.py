@@ -26,9 +26,12 @@ import tile_core.language as T
 from tile_core.abi.adapter import Place
 from tile_core.abi.kernel_text import KernelText, LaunchFacts, ParamFact
 from tile_core.abi.signature import Param, Signature
+from tile_core.runtime.artefact import from_bytes
 from tile_core.runtime.constants import LaunchConstants
 from tile_core.runtime.kernel import Kernel
+from tile_cuda.runtime.api import open_driver
 from tile_cuda.runtime.launch import Launcher
+from tile_cuda.runtime.repeat import _memory
 from tile_cuda.runtime.streams import Streams
 
 _CALLS = 2000
@@ -36,6 +39,12 @@ _NAMES = ("launch_double", "launch_add", "launch_sum")
 _DRIVER = """
 static volatile long seen;
 int cuLaunchKernelEx(void *config, void *function, void **values, void **extra) { seen += (long)values[0]; return 0; }
+"""
+_LOOP = """
+typedef int (*launch_t)(void *config, void *function, void **values, void **extra);
+void loop(launch_t launch, void *config, void *function, void **values, int count) {
+  for (int i = 0; i < count; ++i) launch(config, function, values, 0);
+}
 """
 
 
@@ -163,8 +172,40 @@ def on_device(arguments: argparse.Namespace) -> list[Row]:
         ("a call with 3 tensors on the device", tensors, 5.0),
         ("one with 2 that allocates the third", tensors[:2], 6.0),
     ]
-    found = zip(sides, kernels(arguments), strict=True)
-    return [_row(name, _least(kernel, given, arguments.seconds), most) for (name, given, most), kernel in found]
+    made = kernels(arguments)
+    rows = [
+        _row(name, _least(kernel, given, arguments.seconds), most)
+        for (name, given, most), kernel in zip(sides, made, strict=True)
+    ]
+    with tempfile.TemporaryDirectory() as folder:
+        loaded = arguments.artefacts and arguments.artefacts / f"{_NAMES[0]}.tile"
+        file = loaded or made[0].export(Path(folder) / "kernel.tile")
+        alone = driver_alone(file, [t.data_ptr() for t in tensors[:2]], arguments.seconds)
+    return [*rows, _row("the driver alone, from a loop in C", alone, None)]
+
+
+def driver_alone(file: Path, addresses: list[int], budget: float) -> float:
+    """Return the seconds of a launch of a kernel without everything in front of the driver."""
+    import torch
+
+    with tempfile.TemporaryDirectory() as folder:
+        source, library = Path(folder) / "loop.c", Path(folder) / "loop.so"
+        source.write_text(_LOOP)
+        subprocess.run(["cc", "-O2", "-shared", "-fPIC", "-o", library, source], check=True)
+        loop = ctypes.CDLL(str(library)).loop
+    text = from_bytes(file.read_bytes(), file).text
+    launcher = Launcher(text, "sm_90a", open_driver(), Streams(), set(), text.built)
+    function = launcher.prepare(launcher._driver.current())
+    shape = (*(launcher._grid(addresses) or ()), *launcher._shape)
+    _, given = _memory(function, shape, launcher._packer.codes, addresses, ())()
+    launch = ctypes.cast(launcher._driver.launch_config, ctypes.c_void_p)  # type: ignore[arg-type]
+    least, end = float("inf"), time.perf_counter() + budget
+    while time.perf_counter() < end:
+        torch.cuda.synchronize()
+        start = time.perf_counter()
+        loop(launch, *given[:3], 500)
+        least = min(least, (time.perf_counter() - start) / 500)
+    return least
 
 
 def _least(call: Callable[..., object], arguments: tuple[Any, ...], budget: float) -> float:
