@@ -9,10 +9,12 @@ import pytest
 from tile_core.abi.kernel_text import KernelText
 from tile_core.errors import Where
 from tile_core.errors.launch import TextRefused
+from tile_core.reports import report_json
 from tile_cuda import build
 from tile_cuda.errors import NoNvrtc
 from tile_cuda.options import CudaOptions
 
+from .test_kernel_cost import dense
 from .texts import SCALE, facts, kernel, mapped, scale, scale4
 
 ELF = b"\x7fELF"
@@ -51,6 +53,16 @@ def test_numbers_of_a_text_that_spills():
     assert few.stack_bytes > 0
     assert many.spill_bytes == 0
     assert few.shared_bytes == 400
+
+
+def test_registers_are_taken_before_they_spill():
+    """Blocks of 512 threads that want more than the 128 registers that each can have got 32: 2,788 bytes spilled."""
+    program, options = dense(256, 192, 32, 512, 2, size=512), {"wgmma": "never", "workers": "never"}
+    made = report_json(program, "cuda:sm_90a", options)["built"]
+    assert made["registers"] == 128
+    assert 0 < made["spill_bytes"] < 1000
+    few = report_json(program, "cuda:sm_90a", {**options, "max_registers": 64})["built"]
+    assert few["registers"] <= 64
 
 
 class TestFlags:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tile_cuda.occupancy import blocks_that_fit
+from tile_cuda.occupancy import blocks_that_fit, most_registers
 from tile_cuda.target import RECORDS
 
 
@@ -32,3 +32,11 @@ def test_registers(threads, registers, expected):
 )  # fmt: skip
 def test_shared_memory(arch, shared, expected):
     assert blocks_that_fit(RECORDS[arch], 128, 32, shared)["blocks_by_shared_memory"] == expected
+
+
+@pytest.mark.parametrize("threads", [1, 32, 96, 128, 160, 256, 288, 384, 416, 512, 544, 1024])
+def test_a_block_fits_with_the_most_registers_and_not_with_more(threads):
+    most = most_registers(threads)
+    assert blocks_that_fit(RECORDS["sm_90a"], threads, most, 0)["blocks_by_registers"] >= 1
+    more = blocks_that_fit(RECORDS["sm_90a"], threads, most + 8, 0)["blocks_by_registers"]
+    assert most == 255 or more == 0

@@ -2,13 +2,26 @@
 
 from __future__ import annotations
 
-from tile_cuda.target import Architecture
+from tile_cuda.options import MOST_REGISTERS
+from tile_cuda.target import WARP, Architecture
 
 _REGISTERS = 65536  # of a multiprocessor, all architectures of the table
 _UNIT = 256  # registers that a warp gets at a time
 _PARTS = 4  # of a multiprocessor, each with its share of the registers
 _RESERVED = 1024  # bytes of shared memory that the system takes of each block, and that no block can have
 _GRANULE = 128  # bytes of shared memory that a block gets at a time
+
+
+def most_registers(threads: int) -> int:
+    """Return how many registers each thread of a block can have: its warps share those of all parts evenly.
+
+    Parameters
+    ----------
+    threads
+        Of a block.
+    """
+    of_part = -(-threads // (WARP * _PARTS))
+    return min(MOST_REGISTERS, _REGISTERS // _PARTS // of_part // _UNIT * (_UNIT // WARP))
 
 
 def blocks_that_fit(record: Architecture, threads: int, registers: int, shared_bytes: int) -> dict[str, int]:
