@@ -31,6 +31,7 @@ class OneInstruction(WarpgroupPlan):
         object.__setattr__(self, "family", family)
         object.__setattr__(self, "held_a", held)
         object.__setattr__(self, "split", WarpPartition(1, 1, 1, columns // 8))
+        object.__setattr__(self, "threads", 128)
         sizes = type("Sizes", (), {"m": 64, "n": columns, "k": self.step})
         object.__setattr__(self, "problem", cast(Problem, sizes))
 
@@ -57,12 +58,28 @@ def test_large_products_are_chosen_and_explain_says_why():
 
 
 def test_narrow_products_are_not():
-    kernel = check((64, 16, 64), (64, 16, 64), turned=(False, True), stages=1, options={"wgmma": "auto"})
+    kernel = check((64, 8, 64), (64, 8, 64), turned=(False, True), stages=1, options={"wgmma": "auto"})
     assert not issued(kernel)
     assert "mma_sync" in kernel.source
     assert "it is not faster: estimated" in " ".join(kernel.explain().split())
-    forced = check((64, 16, 64), (64, 16, 64), turned=(False, True), stages=1, options={"wgmma": "always"})
-    assert issued(forced) == ["wgmma_m64n16k16_f32_f16_f16_ss"]
+    forced = check((64, 8, 64), (64, 8, 64), turned=(False, True), stages=1, options={"wgmma": "always"})
+    assert issued(forced) == ["wgmma_m64n8k16_f32_f16_f16_ss"]
+
+
+@pytest.mark.parametrize(
+    ("sizes", "threads", "warpgroups"),
+    [
+        ((64, 32, 64), 128, True),  # 0.2415 ms of an attention with such scores, 0.2945 on warps
+        ((64, 32, 128), 128, True),  # 0.5876, 0.7700
+        ((128, 32, 64), 128, True),  # 0.2547, 0.7110; of a product alone 0.57, 0.53
+        ((64, 64, 64), 256, True),  # 0.4560, 0.6572
+        ((64, 64, 128), 256, True),  # 0.4482, 0.6257
+        ((128, 32, 32), 128, False),  # 0.8079, 0.6706
+    ],
+)
+def test_small_products_run_where_they_were_faster(sizes, threads, warpgroups):
+    kernel = compiled(sizes, sizes, threads=threads, stages=1, options={"wgmma": "auto"})
+    assert bool(issued(kernel)) == warpgroups
 
 
 def test_a_call_that_asks_for_it_is_not_estimated():
