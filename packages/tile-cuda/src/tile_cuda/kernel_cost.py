@@ -1,26 +1,28 @@
 """What a kernel with one product costs, as data: kernels that are far from the best are told, with what is better.
 
-The numbers are fitted to 82 kernels that were timed on Hopper (float16, 4096 x 4096 x 4096, dense and 2:4 sparse; the
-table is a test). An iteration takes as long as its products, as its copies, or as one block alone needs with its waits,
-divided by the blocks that run at a time, whichever is the most. Of these kernels, all that took more than twice as long
-as the best are estimated at 1.4 times or more, and of those estimated so the fastest took 1.27 times as long.
+The numbers are fitted to 189 kernels that were timed on Hopper (float16, 4096 x 4096 x 4096, dense and 2:4 sparse; the
+tables are tests). An iteration takes as long as its products, as its copies, or as one block alone with its waits,
+divided by the blocks that run at a time, whichever is the most; what has no registers comes on top. All 134 of these
+kernels that took more than twice as long as the best are estimated at 1.33 times or more, as 33 others are, of which
+the fastest took 1.23 times as long. `tile_cuda.chain_cost` is about two chained products.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import log2, prod
+from math import prod
 from typing import TYPE_CHECKING
 
-from tile_core.compat.tvm import tirx
 from tile_core.dtypes import DTYPES
-from tile_core.ir import nodes
-from tile_core.ir.visit import collect, role
 from tile_core.lowering.variant import Reject
-from tile_core.simt.notes import ARENA, BLOCK, PIPELINE
+from tile_core.simt.notes import ARENA, PIPELINE
 from tile_core.simt.ops.gemm_problem import Problem
+from tile_cuda import chain_cost
+from tile_cuda.occupancy import most_registers
 from tile_cuda.ops.warpgroup_cost import MULTIPLICATIONS, REGISTERS, SHARED_BYTES
 from tile_cuda.ops.warpgroup_plan import CHUNK, MOST_COLUMNS, ROWS, WARPGROUP
+from tile_cuda.options import MOST_REGISTERS
+from tile_cuda.slow_tiles import LEAST, sentences, stages_of, trips_of
 from tile_cuda.target import WGMMA
 
 if TYPE_CHECKING:
@@ -28,10 +30,8 @@ if TYPE_CHECKING:
     from tile_core.passes.lower_ops import OpChoice
     from tile_core.passes.spine import Plan
 
-FAR = 1.4
+FAR = 1.33
 """Estimates from which a kernel is told: they were too low by a factor of up to 1.9."""
-_LEAST = 2**33
-"""Multiplications of a launch, below which tiles are small because the problem is."""
 _COPIED = 48.0
 """Bytes that a multiprocessor gets from the second-level cache in a cycle."""
 _LATENCY = 1230.0
@@ -42,13 +42,16 @@ _RESULTS = 4100.0
 """Cycles of a tile's begin and of its results, for 128 x 256 elements."""
 _WARP_RATES = {False: 0.43, True: 0.34}
 """Part of the rate of the matrix units that products of warps reach, of which sparse ones do half of the work."""
+_CONVERTED = 0.03
+"""Cycles of a sum that an iteration converts to the accumulator's type and back."""
+_SPILLED, _IN_MEMORY = 0.15, 1.5
+"""Cycles of an iteration for a register of a thread beyond those that it has, and for a sum in memory."""
 _OTHERS = 30
 _TILES = ((128, 256, 256), (256, 128, 256), (128, 128, 128), (64, 256, 128))
 """Rows, columns and threads of tiles that are fast."""
 _THREADS, _BLOCKS = 2048, 32
 _OF_WARPGROUPS = "cuda.wgmma"
 """What names of variants begin with that multiply on instructions of warpgroups."""
-_NEAR = 1.15
 
 
 @dataclass(frozen=True)
@@ -65,12 +68,16 @@ class Config:
         Warpgroups along rows and columns, each with so many rows of 64 and columns; ``None`` for products of warps.
     warps
         Warps along rows and columns, where it is one of warps.
-    refused
-        Why it is no product of warpgroups, if that was tried.
     shared
         Bytes of shared memory of a block.
     trips
         Iterations of its loop.
+    tiles
+        Of a warp or warpgroup along rows and columns: its instructions.
+    kept
+        Type of its sums where that is not the accumulator's: each iteration converts them.
+    refused
+        Why it is no product of warpgroups, if that was tried.
     """
 
     m: int
@@ -84,7 +91,32 @@ class Config:
     trips: int
     groups: tuple[int, int, int, int] | None
     warps: tuple[int, int] = (1, 1)
+    tiles: tuple[int, int] = (0, 0)
+    kept: str = ""
     refused: str = ""
+
+    @property
+    def limit(self) -> int:
+        """Registers that a thread can have."""
+        return most_registers(self.threads)
+
+    @property
+    def sums(self) -> int:
+        """Registers of a thread for its sums."""
+        return 4 * prod(self.tiles) or self.m * self.n // self.threads
+
+    @property
+    def needed(self) -> int:
+        """Registers that a thread needs: also for operands that its instructions take from there."""
+        held = self.sums + (self.sums // 2 if self.kept else 0)
+        return held + (_OTHERS // 2 if self.groups else 8 * self.tiles[0] + 4 * self.tiles[1])
+
+    @property
+    def beyond(self) -> float:
+        """Cycles of an iteration for what has no registers."""
+        if self.sums > MOST_REGISTERS:
+            return _IN_MEMORY * self.sums * self.threads
+        return _SPILLED * max(0, self.needed - self.limit) * self.threads
 
     @property
     def operands(self) -> float:
@@ -118,67 +150,79 @@ class Config:
     @property
     def alone(self) -> float:
         """Cycles of an iteration of a block that has the multiprocessor for itself."""
-        one = self.products + _WAITS + _PER_GROUP * self.threads / WARPGROUP
+        one = self.products + self.converted + _WAITS + _PER_GROUP * self.threads / WARPGROUP
         if self.stages == 1:
             return one + _LATENCY + self.operands / _COPIED
         ahead = (one + _LATENCY) / (self.stages - 1) if self.stages > 2 else one + _LATENCY / 2
         return max(one, ahead)
 
     @property
+    def converted(self) -> float:
+        """Cycles of an iteration that sums of another type take."""
+        return _CONVERTED * self.m * self.n if self.kept else 0.0
+
+    @property
     def cycles(self) -> float:
         """Cycles of a multiprocessor for a million multiplications."""
-        trip = max(self.products, self.operands / _COPIED, self.alone / self.blocks)
+        trip = max(self.products, self.operands / _COPIED, self.alone / self.blocks) + self.beyond
         total = self.trips * trip + _RESULTS * self.m * self.n / 2**15
         return total * 1e6 / (self.m * self.n * self.k * self.trips)
 
     @property
     def reason(self) -> str:
         """What keeps it from being faster."""
+        if self.sums > MOST_REGISTERS:
+            needs = f"its sums need {self.sums} registers of each thread"
+            return f"{needs}, which has at most {self.limit}, so they are in memory"
+        if self.beyond > max(self.products, self.converted):
+            return f"it needs about {self.needed} registers of each thread, which has at most {self.limit}"
+        if self.converted > self.products / 2:
+            return f"its sums are kept in {self.kept}, which are converted in every iteration"
         if self.groups is None:
             return "its product runs on instructions of warps" + (f" ({self.refused})" if self.refused else "")
         if self.stages <= 2:
-            return f"with {self.stages} stage{'s' * (self.stages > 1)} its threads wait for copies"
+            return f"with {stages_of(self.stages)} its threads wait for copies"
         if self.operands / _COPIED >= max(self.products, self.alone / self.blocks):
             return "copying its operands takes longer than multiplying them"
         if self.alone / self.blocks > self.products:
             return "its iterations are short beside what threads wait in them"
         return "its instructions are narrow, and read more than they multiply"
 
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """What its author chooses."""
+        return self.m, self.n, self.k, self.threads, self.stages
+
+    @property
+    def also(self) -> str:
+        """What else the better ones have."""
+        return ", and sums of float32" if self.kept else ""
+
     def __str__(self) -> str:
-        return f"{self.m} x {self.n} x {self.k} with {self.threads} threads and {self.stages} stages"
+        return f"{self.m} x {self.n} x {self.k} with {self.threads} threads and {stages_of(self.stages)}"
 
 
 def tell_slow(plan: Plan, ctx: Context) -> Plan:
     """Note a sentence about a large product that is estimated to be far slower than with other tiles."""
     if not ctx.capabilities.fact(WGMMA):
         return plan
-    found = config_of(plan)
-    return plan if found is None else plan.replace(slow=sentences(found, ctx.capabilities.shared_bytes))
+    room, found, chain = ctx.capabilities.shared_bytes, config_of(plan), chain_cost.chain_of(plan)
+    said: tuple[str, ...] = ()
+    if found is not None:
+        said = sentences(found, better(found, room), FAR)
+    elif chain is not None:
+        said = sentences(chain, chain_cost.better(chain, room), chain_cost.FAR)
+    return plan.replace(slow=said) if said else plan
 
 
-def sentences(found: Config, room: int) -> tuple[str, ...]:
-    """Return what is said about a configuration; nothing if it is near the best.
+def better(found: Config, room: int) -> list[Config]:
+    """Return the legal configurations that one is compared with.
 
     Parameters
     ----------
     room
         Bytes of shared memory that a block can have.
     """
-    others = [c for c in better(found) if c.shared <= room]
-    best = min((c.cycles for c in others), default=found.cycles)
-    times = found.cycles / best
-    if times < FAR:
-        return ()
-    near = [c for c in others if c.cycles <= _NEAR * best]
-    nearest = min(near, key=lambda c: sum(abs(log2(a / b)) for a, b in zip(_sizes(c), _sizes(found), strict=True)))
-    return (
-        f"tiles of {found} are estimated to take {times:.1f} times as long as the best, since {found.reason}; "
-        f"the nearest better ones are {nearest}",
-    )
-
-
-def better(found: Config) -> list[Config]:
-    """Return the configurations that one is compared with."""
     k = 1024 // found.bits
     made = []
     for m, n, threads in _TILES:
@@ -188,22 +232,17 @@ def better(found: Config) -> list[Config]:
         for stages in (4, 3):
             shared = int(stages * one.operands)
             made.append(Config(m, n, k, threads, stages, found.bits, found.sparse, shared, trips, groups))
-    return made
+    return [c for c in made if c.shared <= room]
 
 
 def config_of(plan: Plan) -> Config | None:
     """Return the configuration of a kernel that has one large product, in a loop or alone."""
     products = [c for c in plan.choices if c.call.name in ("gemm", "gemm_sp")]
-    loops = [s for s in collect(plan.program.func.body, tirx.For) if role(s) in ("grid", "pipelined")]
-    extents = [nodes.as_int(s.extent) for s in loops]
-    if len(products) != 1 or not all(isinstance(n, int) for n in extents):
+    trips, made = trips_of(plan), plan[PIPELINE].loops
+    if len(products) != 1 or trips is None or len(made) != 1:
         return None
-    trips = [int(n) for s, n in zip(loops, extents, strict=True) if role(s) == "pipelined"]
-    made = plan[PIPELINE].loops
-    if len(trips) != 1 or len(made) != 1:
-        return None
-    found = _config(products[0], plan, trips[0], made[0].stages or 1)
-    return None if found is None or prod(map(int, extents)) * found.m * found.n * found.k < _LEAST else found
+    found = _config(products[0], plan, trips[1], made[0].stages or 1)
+    return None if found is None or prod(trips) * found.m * found.n * found.k < LEAST else found
 
 
 def _config(choice: OpChoice, plan: Plan, trips: int, stages: int) -> Config | None:
@@ -216,10 +255,7 @@ def _config(choice: OpChoice, plan: Plan, trips: int, stages: int) -> Config | N
     bits, wide = DTYPES[p.a.dtype].bits, variant.name.startswith(_OF_WARPGROUPS)
     groups = (s.warps_m, s.warps_n, s.atoms_m, s.atoms_n * 8) if wide else None
     return Config(
-        p.m, p.n, p.k, plan[BLOCK].count, stages, bits, call.name == "gemm_sp", plan[ARENA].bytes, trips, groups,
-        (s.warps_m, s.warps_n), refused,
+        p.m, p.n, p.k, made.threads, stages, bits, call.name == "gemm_sp", plan[ARENA].bytes, trips, groups,
+        (s.warps_m, s.warps_n), (s.atoms_m, s.atoms_n), p.c.dtype if DTYPES[p.c.dtype].bits < 32 else "",
+        refused,
     )  # fmt: skip
-
-
-def _sizes(c: Config) -> tuple[int, ...]:
-    return c.m, c.n, c.k, c.threads, c.stages
