@@ -17,12 +17,12 @@ from typing import TYPE_CHECKING
 
 from tile_core.dtypes import DTYPES
 from tile_core.lowering.variant import Reject
-from tile_core.simt.notes import ARENA, PIPELINE
+from tile_core.simt.notes import ARENA
 from tile_core.simt.ops.gemm_problem import Problem
 from tile_cuda.occupancy import most_registers
 from tile_cuda.ops.warpgroup_cost import MULTIPLICATIONS, REGISTERS
 from tile_cuda.ops.warpgroup_plan import COLUMNS, ROWS, WARPGROUP
-from tile_cuda.slow_tiles import LEAST, stages_of, trips_of
+from tile_cuda.slow_tiles import LEAST, product_loop, stages_of
 
 if TYPE_CHECKING:
     from tile_core.passes.lower_ops import OpChoice
@@ -264,8 +264,8 @@ def chain_of(plan: Plan) -> Chain | None:
     for choice in plan.choices:
         if choice.call.name.startswith("gemm"):
             choices.setdefault(choice.call.where, choice)  # loops whose trips overlap have copies before and after them
-    trips, loops = trips_of(plan), plan[PIPELINE].loops
-    if len(choices) != 2 or trips is None or len(loops) != 1 or any(c.call.name != "gemm" for c in choices.values()):
+    loop = product_loop(plan)
+    if len(choices) != 2 or loop is None or any(c.call.name != "gemm" for c in choices.values()):
         return None
     one, other = choices.values()
     first, second = Problem.of(one.call), Problem.of(other.call)
@@ -274,10 +274,10 @@ def chain_of(plan: Plan) -> Chain | None:
     made = _plan(one), _plan(other)
     if not chained or (first.m, first.n) != (second.m, second.k) or made[0] is None or made[1] is None:
         return None
-    if trips[0] * trips[1] * first.m * first.n * (first.k + second.n) < LEAST:
+    if loop.blocks * loop.trips * first.m * first.n * (first.k + second.n) < LEAST:
         return None
     return Chain(
-        first.m, first.n, first.k, second.n, made[0].threads, loops[0].stages or 1, DTYPES[first.a.dtype].bits,
+        first.m, first.n, first.k, second.n, made[0].threads, loop.stages, DTYPES[first.a.dtype].bits,
         first.c.dtype if DTYPES[first.c.dtype].bits == 16 else "", plan[ARENA].bytes, _spread(one, made[0]),
         _spread(other, made[1]),
     )  # fmt: skip

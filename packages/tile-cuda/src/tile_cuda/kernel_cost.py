@@ -15,14 +15,14 @@ from typing import TYPE_CHECKING
 
 from tile_core.dtypes import DTYPES
 from tile_core.lowering.variant import Reject
-from tile_core.simt.notes import ARENA, PIPELINE
+from tile_core.simt.notes import ARENA
 from tile_core.simt.ops.gemm_problem import Problem
 from tile_cuda import chain_cost
 from tile_cuda.occupancy import most_registers
 from tile_cuda.ops.warpgroup_cost import MULTIPLICATIONS, REGISTERS, SHARED_BYTES
-from tile_cuda.ops.warpgroup_plan import CHUNK, MOST_COLUMNS, ROWS, WARPGROUP
+from tile_cuda.ops.warpgroup_plan import CHUNK, MOST_COLUMNS, ROWS, WARPGROUP, family_of
 from tile_cuda.options import MOST_REGISTERS
-from tile_cuda.slow_tiles import LEAST, sentences, stages_of, trips_of
+from tile_cuda.slow_tiles import LEAST, ProductLoop, product_loop, sentences, stages_of
 from tile_cuda.target import WGMMA
 
 if TYPE_CHECKING:
@@ -204,15 +204,20 @@ class Config:
 
 def tell_slow(plan: Plan, ctx: Context) -> Plan:
     """Note a sentence about a large product that is estimated to be far slower than with other tiles."""
-    if not ctx.capabilities.fact(WGMMA):
+    loop = product_loop(plan) if ctx.capabilities.fact(WGMMA) else None
+    if loop is None:
         return plan
     room, found, chain = ctx.capabilities.shared_bytes, config_of(plan), chain_cost.chain_of(plan)
     said: tuple[str, ...] = ()
     if found is not None:
-        said = sentences(found, better(found, room), FAR)
+        least = loop.least(loop.blocks * found.trips * found.m * found.n * found.k / 1e6)
+        said = sentences(found, better(found, room), FAR, least)
     elif chain is not None:
-        said = sentences(chain, chain_cost.better(chain, room), chain_cost.FAR)
-    return plan.replace(slow=said) if said else plan
+        least = loop.least(loop.blocks * loop.trips * chain.m * chain.n)
+        said = sentences(chain, chain_cost.better(chain, room), chain_cost.FAR, least)
+    if said and loop.waits:
+        said = (f"its loop is not pipelined, since {loop.waits}",)
+    return plan.replace(slow=(*plan.slow, *said)) if said else plan
 
 
 def better(found: Config, room: int) -> list[Config]:
@@ -236,26 +241,26 @@ def better(found: Config, room: int) -> list[Config]:
 
 
 def config_of(plan: Plan) -> Config | None:
-    """Return the configuration of a kernel that has one large product, in a loop or alone."""
+    """Return the configuration of a kernel whose only product is large, and has instructions of warpgroups."""
     products = [c for c in plan.choices if c.call.name in ("gemm", "gemm_sp")]
-    trips, made = trips_of(plan), plan[PIPELINE].loops
-    if len(products) != 1 or trips is None or len(made) != 1:
+    loop = product_loop(plan)
+    if len(products) != 1 or loop is None:
         return None
-    found = _config(products[0], plan, trips[1], made[0].stages or 1)
-    return None if found is None or prod(trips) * found.m * found.n * found.k < LEAST else found
+    found = _config(products[0], plan, loop)
+    return None if found is None or loop.blocks * loop.trips * found.m * found.n * found.k < LEAST else found
 
 
-def _config(choice: OpChoice, plan: Plan, trips: int, stages: int) -> Config | None:
+def _config(choice: OpChoice, plan: Plan, loop: ProductLoop) -> Config | None:
     variant, call = choice.selection.variant, choice.call
+    p, sparse = Problem.of(call), call.name == "gemm_sp"
     made = variant.plan(call) if hasattr(variant, "plan") else None
-    if made is None or isinstance(made, Reject):
+    if made is None or isinstance(made, Reject) or family_of(p.types, sparse) is None:
         return None
     refused = next((r.reason for r in choice.selection.rejected if r.name.startswith(_OF_WARPGROUPS)), "")
-    p, s = Problem.of(call), made.split
-    bits, wide = DTYPES[p.a.dtype].bits, variant.name.startswith(_OF_WARPGROUPS)
+    s, bits, wide = made.split, DTYPES[p.a.dtype].bits, variant.name.startswith(_OF_WARPGROUPS)
     groups = (s.warps_m, s.warps_n, s.atoms_m, s.atoms_n * 8) if wide else None
     return Config(
-        p.m, p.n, p.k, made.threads, stages, bits, call.name == "gemm_sp", plan[ARENA].bytes, trips, groups,
+        p.m, p.n, p.k, made.threads, loop.stages, bits, sparse, plan[ARENA].bytes, loop.trips, groups,
         (s.warps_m, s.warps_n), (s.atoms_m, s.atoms_n), p.c.dtype if DTYPES[p.c.dtype].bits < 32 else "",
         refused,
     )  # fmt: skip

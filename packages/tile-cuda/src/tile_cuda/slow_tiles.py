@@ -6,12 +6,20 @@ Each estimate has a file: `tile_cuda.kernel_cost` is about one product, `tile_cu
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import log2
+from dataclasses import dataclass
+from math import log2, prod
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from tile_core.analysis.ranges import Ranges
 from tile_core.compat.tvm import tirx
+from tile_core.compat.types import Stmt
+from tile_core.dtypes import DTYPES
+from tile_core.ir import nodes
 from tile_core.ir.visit import collect, role
+from tile_core.simt.notes import PIPELINE
+from tile_core.simt.pipelining.lasting import products_of
+from tile_core.simt.pipelining.plan import stages_of as asked_of
+from tile_cuda.tiling import HOPPER
 
 if TYPE_CHECKING:
     from tile_core.passes.spine import Plan
@@ -20,6 +28,35 @@ LEAST = 2**33
 """Multiplications of a launch, below which tiles are small because the problem is."""
 _NEAR = 1.15
 """Of the best: all such tiles are good advice, and the nearest of them is given."""
+_MEMORY = HOPPER.memory / HOPPER.clock / HOPPER.processors
+"""Bytes of device memory that a multiprocessor gets in a cycle while the others get as many."""
+
+
+@dataclass(frozen=True)
+class ProductLoop:
+    """What a launch does whose products stand in one pipelined loop.
+
+    Attributes
+    ----------
+    blocks, trips
+        Its blocks, and iterations of the loop in that which has most of them.
+    stages
+        Slots of what the loop copies ahead; 1 if it waits for its copies.
+    tensors
+        Bytes of the tensors whose sizes are known at compile time.
+    waits
+        Why the loop waits for its copies although the program asks for more stages; empty if it does not.
+    """
+
+    blocks: int
+    trips: int
+    stages: int
+    tensors: float
+    waits: str = ""
+
+    def least(self, work: float) -> float:
+        """Return the cycles of a multiprocessor that device memory takes for each of so many parts of the work."""
+        return self.tensors / _MEMORY / work
 
 
 class Estimated(Protocol):
@@ -45,7 +82,7 @@ class Estimated(Protocol):
 Some = TypeVar("Some", bound=Estimated)
 
 
-def sentences(found: Some, others: Sequence[Some], far: float) -> tuple[str, ...]:
+def sentences(found: Some, others: Sequence[Some], far: float, least: float = 0.0) -> tuple[str, ...]:
     """Return what is said about a kernel; nothing if it is near the best.
 
     Parameters
@@ -54,17 +91,20 @@ def sentences(found: Some, others: Sequence[Some], far: float) -> tuple[str, ...
         How it is tiled, and what it is compared with.
     far
         How many times as long as the best it is estimated to take at least where something is said.
+    least
+        Cycles that device memory takes, however it is tiled.
     """
     best = min((c.cycles for c in others), default=found.cycles)
-    times = found.cycles / best
+    times = max(found.cycles, least) / max(best, least)
     if times < far:
         return ()
     near = [c for c in others if c.cycles <= _NEAR * best]
     nearest = min(near, key=lambda c: sum(abs(log2(a / b)) for a, b in zip(c.sizes, found.sizes, strict=True)))
-    return (
-        f"tiles of {found} are estimated to take {times:.1f} times as long as the best, since {found.reason}; "
-        f"the nearest better ones are {nearest}{found.also}",
-    )
+    advice = f"the nearest better ones are {nearest}{found.also}"
+    if nearest.sizes == found.sizes and not found.also:
+        advice = "without that they are among the best"
+    estimated = f"are estimated to take {times:.1f} times as long as the best"
+    return (f"tiles of {found} {estimated}, since {found.reason}; {advice}",)
 
 
 def stages_of(count: int) -> str:
@@ -72,10 +112,11 @@ def stages_of(count: int) -> str:
     return "1 stage" if count == 1 else f"{count} stages"
 
 
-def trips_of(plan: Plan) -> tuple[int, int] | None:
-    """Return how many blocks a kernel has, and iterations of its only pipelined loop in that which has most of them.
+def product_loop(plan: Plan) -> ProductLoop | None:
+    """Return what a launch of a kernel does; ``None`` if that is not known, or if estimates are not about it.
 
-    ``None`` if it has not one such loop, or if they depend on anything but the block.
+    They are about kernels with one pipelined loop, which copies, and in which all products stand, each once in an
+    iteration. How many iterations there are depends on nothing but the block.
     """
     loops = [s for s in collect(plan.program.func.body, tirx.For) if role(s) in ("grid", "pipelined")]
     pipelined = [s for s in loops if role(s) == "pipelined"]
@@ -87,4 +128,29 @@ def trips_of(plan: Plan) -> tuple[int, int] | None:
         blocks *= int(loop.extent.value)
     if len(pipelined) != 1 or any(v not in ranges.variables for v in collect(pipelined[0].extent, tirx.Var)):
         return None
-    return blocks, max(1, ranges.of(pipelined[0].extent)[1])
+    made = plan[PIPELINE].loops
+    if len(made) != 1 or not _has_all(pipelined[0], plan):
+        return None
+    waits = not made[0].stages and asked_of(pipelined[0]) > 1
+    if waits and not made[0].kept:
+        return None
+    name, why = made[0].kept[0] if waits else ("", "")
+    reason = f"{name} is not copied ahead: {why.partition(';')[0]}" if waits else ""
+    trips = max(1, ranges.of(pipelined[0].extent)[1])
+    return ProductLoop(blocks, trips, made[0].stages or 1, _bytes_of(plan), reason)
+
+
+def _has_all(loop: Stmt, plan: Plan) -> bool:
+    """Whether all products of a kernel stand in a loop, and in none inside of it."""
+    inside = any(products_of(s.body) for s in collect(loop.body, tirx.For))
+    return not inside and len(products_of(loop.body)) == len(products_of(plan.program.func.body))
+
+
+def _bytes_of(plan: Plan) -> float:
+    """Return the bytes of tensors whose sizes are known."""
+    found = 0.0
+    for v in filter(tirx.is_buffer_var, plan.program.func.params):
+        shape = nodes.shape_of(v)
+        if all(isinstance(n, int) for n in shape):
+            found += prod(map(int, shape)) * DTYPES[nodes.element_type(v)].bits / 8
+    return found

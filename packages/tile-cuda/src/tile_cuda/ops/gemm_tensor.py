@@ -112,7 +112,7 @@ class TensorVariant(MatrixVariant):
         if a.scope == "local.fragment" and tuple(a.extents) != tuple(nodes.shape_of(a.buffer)):
             return f"{a.name} is in registers, and the product takes a part of it"
         for view, turned, fit in ((problem.a, problem.turned_a, "(M, K)"), (problem.b, not problem.turned_b, "(N, K)")):
-            if turned and view.dtype not in ("float16", "bfloat16"):
+            if turned and view.dtype not in ("float16", "bfloat16") and self.multiplies(problem.types):
                 return f"elements of {view.dtype} are adjacent along K only: {view.name} would have to be {fit}"
         return ""
 

@@ -72,7 +72,7 @@ class WarpgroupVariant(MatrixVariant):
             return f"its threads begin at {begins}; warpgroups begin at multiples of {WARPGROUP}"
         for view, turned, fit in ((problem.a, problem.turned_a, "(M, K)"), (problem.b, not problem.turned_b, "(N, K)")):
             bits = DTYPES[view.dtype].bits
-            if view.scope == "shared" and turned and bits != 16:
+            if view.scope == "shared" and turned and bits != 16 and self.multiplies(problem.types):
                 return f"elements of {bits} bits are adjacent along K only: {view.name} would have to be {fit}"
         return ""
 

@@ -46,6 +46,10 @@ class MatrixVariant(SimtVariant):
         """Return why a call is refused whatever its plan is; empty if it is not."""
         return ""
 
+    def multiplies(self, types: tuple[str, str, str]) -> bool:
+        """Whether there is an instruction for these types of A, B and C, whatever their sizes and places are."""
+        return types in self.legality.dtypes
+
     def asked(self, call: SimtCall, ctx: Context) -> Asked:
         """See ``Variant.asked``."""
         return asked(call, self.op == "gemm_sp")
