@@ -12,13 +12,18 @@ LENGTH = 4096
 def attention(
     dim: int, causal: bool, m: int, n: int, threads: int, stages: int, *, staged: bool = False,
     scores_in: str = "float32", length: int = LENGTH, heads: int = 32, dtype: str = "float16",
+    keys: int = 0,
 ) -> Any:  # fmt: skip
-    """Return the program for some heads; of the causal form the last queries come first."""
+    """Return the program for some heads; of the causal form the last queries come first.
+
+    There are as many keys as queries unless ``keys`` says how many.
+    """
     scale = 1.4426950408889634 / dim**0.5
-    t = T.Tensor((heads, length, dim), dtype)
+    keys = keys or length
+    t, of_keys = T.Tensor((heads, length, dim), dtype), T.Tensor((heads, keys, dim), dtype)
 
     @T.prim_func
-    def main(Q: t, K: t, V: t, R: t):
+    def main(Q: t, K: of_keys, V: of_keys, R: t):
         with T.Kernel(length // m, heads, threads=threads) as (at, by):
             bx = length // m - 1 - at if causal else at
             Q_s = T.alloc_shared((m, dim), dtype)
@@ -35,7 +40,7 @@ def attention(
             T.clear(result)
             T.clear(total)
             T.fill(top, -T.infinity("float32"))
-            for k in T.Pipelined(T.ceildiv((bx + 1) * m, n) if causal else length // n, num_stages=stages):
+            for k in T.Pipelined(T.ceildiv((bx + 1) * m, n) if causal else keys // n, num_stages=stages):
                 T.copy(K[by, k * n, 0], K_s)
                 T.copy(V[by, k * n, 0], V_s)
                 T.gemm(Q_s, K_s, scores, transpose_B=True, clear_accum=True)

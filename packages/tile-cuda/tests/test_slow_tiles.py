@@ -7,6 +7,8 @@ import pytest
 import tile_core.language as T
 from tile_core.reports import report_json
 
+from .attention import attention
+
 TARGET = "cuda:sm_90a"
 
 
@@ -128,6 +130,53 @@ def without_copies():
 )  # fmt: skip
 def test_products_outside_of_the_loop_or_in_one_of_its_own_are_not_estimated(program):
     assert not told(program)
+
+
+def with_weights_of_4_bits(rows, columns, m, n, depth=32768, k=64):
+    """They take a quarter of the memory's time."""
+
+    @T.prim_func
+    def main(A: T.Tensor((rows, depth), "float16"), W: T.Tensor((columns, depth), "int4"),
+             C: T.Tensor((rows, columns), "float16")):  # fmt: skip
+        with T.Kernel(T.ceildiv(columns, n), T.ceildiv(rows, m), threads=128) as (bx, by):
+            A_s = T.alloc_shared((m, k), "float16")
+            W_s = T.alloc_shared((n, k), "int4")
+            W_h = T.alloc_shared((n, k), "float16")
+            C_f = T.alloc_fragment((m, n), "float32")
+            T.clear(C_f)
+            for t in T.Pipelined(depth // k, num_stages=2):
+                T.copy(A[by * m, t * k], A_s)
+                T.copy(W[bx * n, t * k], W_s)
+                for i, j in T.Parallel(n, k):
+                    W_h[i, j] = T.cast(W_s[i, j], "float16")
+                T.gemm(A_s, W_h, C_f, transpose_B=True)
+            T.copy(C_f, C[by * m, bx * n])
+
+    return main
+
+
+@pytest.mark.parametrize(
+    ("rows", "columns", "tile", "nearest"),
+    [
+        (16, 28672, (32, 32), ""), (64, 28672, (64, 32), "64 x 256 x 64"), (28672, 24, (64, 32), ""),
+        (256, 28672, (32, 32), "128 x 128 x 64"),
+    ],
+)  # fmt: skip
+def test_larger_tiles_are_advice_for_larger_results_only(rows, columns, tile, nearest):
+    said = [s for s in told(with_weights_of_4_bits(rows, columns, *tile)) if "nearest" in s]
+    assert bool(said) == bool(nearest)
+    assert all(f"the nearest better ones are {nearest}" in s for s in said)
+
+
+def test_attention_of_other_types_was_not_measured():
+    program = attention(128, False, 128, 64, 256, 2, dtype="float8_e4m3fn")
+    assert not any("scores with" in s for s in told(program))
+
+
+def test_attention_of_few_queries_has_no_use_for_more_rows():
+    few, many = (attention(128, False, 16, 64, 128, 2, length=n, heads=2**18 // n, keys=4096) for n in (16, 4096))
+    assert not any("scores with" in s for s in told(few))
+    assert any("scores with" in s for s in told(many))
 
 
 @pytest.mark.parametrize("sizes", [(16, 16384, 32768), (64, 65536, 8192)])

@@ -270,9 +270,10 @@ def chain_of(plan: Plan) -> Chain | None:
     one, other = choices.values()
     first, second = Problem.of(one.call), Problem.of(other.call)
     # Fragments that two products want in different places are in shared memory.
+    measured = DTYPES[first.a.dtype].bits == DTYPES[second.a.dtype].bits == 16
     chained = second.a.scope == "local.fragment" or first.c.scope == "shared"
     made = _plan(one), _plan(other)
-    if not chained or (first.m, first.n) != (second.m, second.k) or made[0] is None or made[1] is None:
+    if not measured or not chained or (first.m, first.n) != (second.m, second.k) or made[0] is None or made[1] is None:
         return None
     if loop.blocks * loop.trips * first.m * first.n * (first.k + second.n) < LEAST:
         return None

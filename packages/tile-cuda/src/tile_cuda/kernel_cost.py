@@ -211,10 +211,12 @@ def tell_slow(plan: Plan, ctx: Context) -> Plan:
     said: tuple[str, ...] = ()
     if found is not None:
         least = loop.least(loop.blocks * found.trips * found.m * found.n * found.k / 1e6)
-        said = sentences(found, better(found, room), FAR, least)
+        others = [c for c in better(found, room) if loop.is_full((found.m, found.n), (c.m, c.n))]
+        said = sentences(found, others, FAR, least)
     elif chain is not None:
         least = loop.least(loop.blocks * loop.trips * chain.m * chain.n)
-        said = sentences(chain, chain_cost.better(chain, room), chain_cost.FAR, least)
+        rows = [c for c in chain_cost.better(chain, room) if loop.is_full((chain.m, chain.width), (c.m, 1))]
+        said = sentences(chain, rows, chain_cost.FAR, least)
     if said and loop.waits:
         said = (f"its loop is not pipelined, since {loop.waits}",)
     return plan.replace(slow=(*plan.slow, *said)) if said else plan

@@ -43,7 +43,7 @@ class ProductLoop:
     stages
         Slots of what the loop copies ahead; 1 if it waits for its copies.
     tensors
-        Bytes of the tensors whose sizes are known at compile time.
+        Bits of an element, and shapes, of the tensors whose sizes are known at compile time.
     waits
         Why the loop waits for its copies although the program asks for more stages; empty if it does not.
     """
@@ -51,12 +51,25 @@ class ProductLoop:
     blocks: int
     trips: int
     stages: int
-    tensors: float
+    tensors: tuple[tuple[int, tuple[int, ...]], ...]
     waits: str = ""
 
     def least(self, work: float) -> float:
         """Return the cycles of a multiprocessor that device memory takes for each of so many parts of the work."""
-        return self.tensors / _MEMORY / work
+        return sum(bits / 8 * prod(shape) for bits, shape in self.tensors) / _MEMORY / work
+
+    def is_full(self, of: tuple[int, int], instead: tuple[int, int]) -> bool:
+        """Whether other tiles would not be empty by half: only larger results have use for them.
+
+        Parameters
+        ----------
+        of, instead
+            Rows and columns of the kernel's tiles, and of others. The result is the tensor of whose matrices each block
+            computes a tile; of a kernel without one nothing is known.
+        """
+        matrices = [(prod(shape[:-2]), shape[-2:]) for _, shape in self.tensors if len(shape) > 1]
+        found = (two for count, two in matrices if count * prod(_parts(two, of)) == self.blocks)
+        return all(size < 2 * extent for size, extent in zip(instead, next(found, instead), strict=True))
 
 
 class Estimated(Protocol):
@@ -137,7 +150,7 @@ def product_loop(plan: Plan) -> ProductLoop | None:
     name, why = made[0].kept[0] if waits else ("", "")
     reason = f"{name} is not copied ahead: {why.partition(';')[0]}" if waits else ""
     trips = max(1, ranges.of(pipelined[0].extent)[1])
-    return ProductLoop(blocks, trips, made[0].stages or 1, _bytes_of(plan), reason)
+    return ProductLoop(blocks, trips, made[0].stages or 1, _tensors_of(plan), reason)
 
 
 def _has_all(loop: Stmt, plan: Plan) -> bool:
@@ -146,11 +159,16 @@ def _has_all(loop: Stmt, plan: Plan) -> bool:
     return not inside and len(products_of(loop.body)) == len(products_of(plan.program.func.body))
 
 
-def _bytes_of(plan: Plan) -> float:
-    """Return the bytes of tensors whose sizes are known."""
-    found = 0.0
+def _parts(sizes: Sequence[int], of: Sequence[int]) -> list[int]:
+    """Return how many tiles there are along each axis."""
+    return [-(-size // extent) for size, extent in zip(sizes, of, strict=True)]
+
+
+def _tensors_of(plan: Plan) -> tuple[tuple[int, tuple[int, ...]], ...]:
+    """Return the tensors whose sizes are known, see `ProductLoop`."""
+    found = []
     for v in filter(tirx.is_buffer_var, plan.program.func.params):
         shape = nodes.shape_of(v)
         if all(isinstance(n, int) for n in shape):
-            found += prod(map(int, shape)) * DTYPES[nodes.element_type(v)].bits / 8
-    return found
+            found.append((DTYPES[nodes.element_type(v)].bits, tuple(map(int, shape))))
+    return tuple(found)
