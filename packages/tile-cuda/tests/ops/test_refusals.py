@@ -33,7 +33,7 @@ from tile_cuda.ops.warpgroup_plan import PROMOTE
 from tile_cuda.resident_sums import MATRIX
 
 SCOPES = {"s": "shared", "r": "local.fragment", "g": "global", "t": MATRIX}
-F16, BF16, TF32, F32 = "float16", "bfloat16", "tfloat32", "float32"
+F16, BF16, TF32, F32, F64 = "float16", "bfloat16", "tfloat32", "float32", "float64"
 E4M3, E2M1, E8M0 = "float8_e4m3fn", "float4_e2m1fn", "float8_e8m0fnu"
 HALF, INT8, FP8, FP4 = (F16, F16, F32), ("int8", "int8", "int32"), (E4M3, E4M3, F32), (E2M1, E2M1, F32)
 NT = (False, True)
@@ -115,6 +115,9 @@ def of(reads: tuple[int, ...]) -> tuple[tuple[str, Any], ...]:
 
 
 ALONE = "one thread executes it for itself; the instruction needs a "
+NO_F64 = (
+    "no instruction for the types A float64, B float64, C float64; nearest legal: A bfloat16, B bfloat16, C bfloat16"
+)
 #: By variant: its product, and the whole reason.
 REFUSED: dict[str, tuple[tuple[Product, str], ...]] = {
     "mma": (
@@ -124,6 +127,8 @@ REFUSED: dict[str, tuple[tuple[Product, str], ...]] = {
          "no instruction for the types A int8, B float16, C float32; nearest legal: A bfloat16, B float16, C float32"),
         (Product("mma", 16, 16, 16, types=(F32, F32, F32)),
          "the instruction would round float32 operands; nearest legal: tfloat32, which says so"),
+        (Product("mma", 16, 16, 16, 31, types=("int8", F16, F32)),
+         "no instruction for the types A int8, B float16, C float32; nearest legal: A bfloat16, B float16, C float32"),
         (Product("mma", 16, 16, 16, scopes="gss"), "A is in global; legal: shared or fragment"),
     ),
     "mma.sp": (
@@ -152,6 +157,8 @@ REFUSED: dict[str, tuple[tuple[Product, str], ...]] = {
         (Product("wgmma", 64, 64, 64, types=(F16, BF16, F32)),
          "no instruction for the types A float16, B bfloat16, C float32; nearest legal: A bfloat16, B bfloat16, "
          "C float32"),
+        # Neither more threads nor another orientation is legal where the types are not.
+        (Product("wgmma", 64, 64, 64, 96, (F64, F64, F64)), NO_F64),
         (Product("wgmma", 48, 20, 24),
          "M=48 is not a multiple of the atom 64; nearest legal: 64; N=20 is not a multiple of the atom 8; nearest "
          "legal: 16 or 24; K=24 is not a multiple of the atom 16; nearest legal: 16 or 32"),
@@ -204,6 +211,7 @@ REFUSED: dict[str, tuple[tuple[Product, str], ...]] = {
         (Product("tcgen05", 128, 64, 64, types=(F16, BF16, F32)),
          "no instruction for the types A float16, B bfloat16, C float32; nearest legal: A bfloat16, B bfloat16, "
          "C float32"),
+        (Product("tcgen05", 128, 64, 64, 96, (F64, F64, F64)), NO_F64),
         (Product("tcgen05", 64, 24, 24),
          "M=64 is not a multiple of the atom 128; nearest legal: 128; N=24 is not a multiple of the atom 16; nearest "
          "legal: 16 or 32; K=24 is not a multiple of the atom 16; nearest legal: 16 or 32"),

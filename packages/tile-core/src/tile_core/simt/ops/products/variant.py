@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from tile_core.compat.types import Stmt
 from tile_core.lowering.legality import Asked, Atom, Legality
 from tile_core.lowering.variant import Accept, Reject
-from tile_core.simt.ops.gemm_problem import asked
+from tile_core.simt.ops.gemm_problem import Problem, asked
 from tile_core.simt.ops.products.plan import ProductPlan, too_few_threads
 from tile_core.simt.variant import SimtCall, SimtVariant
 
@@ -48,7 +48,7 @@ class MatrixVariant(SimtVariant):
 
     def multiplies(self, types: tuple[str, str, str]) -> bool:
         """Whether there is an instruction for these types of A, B and C, whatever their sizes and places are."""
-        return types in self.legality.dtypes
+        return not self.legality.dtypes or types in self.legality.dtypes
 
     def asked(self, call: SimtCall, ctx: Context) -> Asked:
         """See ``Variant.asked``."""
@@ -58,7 +58,9 @@ class MatrixVariant(SimtVariant):
         """Accept every size of the table's types, for whole groups of threads."""
         if call.divergent:
             return Reject(f"one thread executes it for itself; the instruction needs a {self.group_name}")
-        reason = too_few_threads(call.block.count, self.group) or self.refuses(call)
+        # More threads are no advice where there is no instruction for the types.
+        few = self.multiplies(Problem.of(call).types) and too_few_threads(call.block.count, self.group)
+        reason = few or self.refuses(call)
         if reason:
             return Reject(reason)
         answer = super().accepts(call, ctx)
