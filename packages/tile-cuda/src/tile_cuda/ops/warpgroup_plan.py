@@ -24,6 +24,7 @@ from tile_core.simt.ops.products.instruction import Lifetime, MatrixInstruction,
 from tile_core.simt.ops.products.plan import ProductPlan, best, nearest, no_instruction, refused, too_few_threads
 from tile_core.simt.ops.warp_partition import WarpPartition, splits
 from tile_core.simt.variant import SimtCall
+from tile_cuda.occupancy import most_registers
 from tile_cuda.ops.atoms import INPUTS, Family
 from tile_cuda.ops.boxes import readable_rows
 from tile_cuda.ptx.wgmma import product_name
@@ -38,8 +39,6 @@ CHUNK = 32
 SWIZZLES = (128, 64, 32)
 """Bytes of a row whose chunks are permuted."""
 
-_REGISTERS = 65536
-"""Of a multiprocessor, which the threads of a block share."""
 _OTHERS = 40
 """Registers of a thread beside its accumulators: addresses, and what surrounds a product."""
 _PARTS = (128, 64, 32, 8)
@@ -48,7 +47,7 @@ _ROOM_OF_PARTS = 224
 """Registers of a thread that partial sums may fill: those of a block with a warp more, which copies."""
 PROMOTE = "promote"
 """Attribute of a product: elements along K whose sum the matrix units keep before it is added to in float32."""
-_MOST_REGISTERS, _MOST_THREADS = 255, 1024
+_MOST_THREADS = 1024
 _FP8, _INT8 = ("float8_e4m3fn", "float8_e5m2"), ("int8", "uint8")
 _FLOATS = ("float16", "bfloat16", "float32")
 
@@ -93,7 +92,7 @@ class WarpgroupPlan(ProductPlan):
     @property
     def most(self) -> int:
         """Registers that a thread can have."""
-        return min(_MOST_REGISTERS, _REGISTERS // -(-self.threads // WARPGROUP) // WARPGROUP // 8 * 8)
+        return most_registers(self.threads)
 
     @property
     def registers(self) -> int:
