@@ -237,7 +237,7 @@ class _Divide(TeamRewriter):
         if tuple(call.args[0].extents) != tuple(nodes.shape_of(buffer)):
             raise NotDivisible(buffer, "a part of it is filled")
         begin = first_product(parts[at + 1 :], buffer) if is_zero(call.args[1]) else None
-        if begin is not None and begin.trips is None:
+        if begin is not None and begin.loop is None:
             self.begins.append(begin)
             return []
         return self.pieces([s], {buffer}, set())

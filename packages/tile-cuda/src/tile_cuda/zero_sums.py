@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from tile_core.compat.tvm import tirx
@@ -44,16 +45,19 @@ class First:
         The product.
     when
         The condition on which it is the first one, in its place.
-    trips
-        Of the loop that it stands in, if there may be none; ``None`` if it is executed.
+    loop
+        The loop that it stands in, if that may have no iterations; ``None`` if it is executed.
     waits
         Waits before it that let threads access the sums.
+    zeros
+        What fills the sums where the loop has no iterations.
     """
 
     stmt: Stmt
     when: Any
-    trips: Any = None
+    loop: Stmt | None = None
     waits: tuple[Stmt, ...] = ()
+    zeros: Stmt | None = None
 
 
 def start_sums(plan: Plan, ctx: Context) -> Plan:
@@ -93,7 +97,7 @@ def first_product(parts: Sequence[Stmt], buffer: BufferVar) -> First | None:
         return First(s, nodes.int_const(1, "bool"), None, tuple(waits))
     known = nodes.as_int(loop.extent)
     some = isinstance(known, int) and known > 0
-    return First(s, tirx.EQ(loop.loop_var, loop.min), None if some else loop.extent, tuple(waits))
+    return First(s, tirx.EQ(loop.loop_var, loop.min), None if some else loop, tuple(waits))
 
 
 def with_start(s: Stmt, when: Any) -> Stmt:
@@ -123,24 +127,30 @@ class _Start(StmtRewriter):
             if sums is None or first is None or not _starts(first.stmt, sums):
                 new.append(self.stmt(part))
                 continue
-            self.found.append(first)
-            if first.trips is not None:
-                none = first.trips <= nodes.int_const(0, nodes.dtype_of(first.trips))
-                new.append(tirx.IfThenElse(none, part, None))
+            self.found.append(replace(first, zeros=part))
         return nodes.seq(new)
 
 
 class _Begun(StmtRewriter):
-    """Lets products begin their sums, and leaves out waits for registers that hold nothing yet."""
+    """Lets products begin their sums, and leaves out waits for registers that hold nothing yet.
+
+    Zeros of loops without iterations are filled right in front of them, where the number of iterations is known.
+    """
 
     def __init__(self, found: Sequence[First]) -> None:
         self.found = found
+
+    def visit_For(self, s: Stmt) -> Stmt:
+        new = super().visit_For(s)
+        none = s.extent <= nodes.int_const(0, nodes.dtype_of(s.extent))
+        zeros = [f.zeros for f in self.found if f.loop is not None and f.loop.loop_var.same_as(s.loop_var)]
+        return nodes.seq([*(tirx.IfThenElse(none, z, None) for z in zeros), new])
 
     def visit_Evaluate(self, s: Stmt) -> Stmt:
         for first in self.found:
             if first.stmt.same_as(s):
                 return with_start(s, first.when)
-            if first.trips is None and any(s.same_as(w) for w in first.waits):
+            if first.loop is None and any(s.same_as(w) for w in first.waits):
                 return nodes.seq([])
         return s
 

@@ -4,11 +4,18 @@ from __future__ import annotations
 
 import re
 
+import hypothesis
 import numpy as np
 import pytest
+from hypothesis import HealthCheck, Phase
+from zoo.launch import lowered
 
 import tile_core as tile
 import tile_core.language as T
+from tile_core.plugins.contexts import make_context
+from tile_core.testing.run import load
+from tile_core.testing.strategies import STRATEGIES
+from tile_core.testing.strategies.tall_products import dense_products
 from tile_cuda import zero_sums
 from tile_emulator.errors import FaultFound
 
@@ -132,6 +139,68 @@ def test_loops_without_iterations_leave_zeros(depth, options):
     assert starts(kernel)
     assert fills(kernel)
     np.testing.assert_array_equal(found, a.astype("float64") @ b.astype("float64").T)
+
+
+def counted(sizes):
+    """Each row of blocks has as many iterations as a tensor says."""
+    m, n, k = sizes
+
+    @T.prim_func
+    def main(
+        A: T.Tensor((m, k), "float16"), B: T.Tensor((n, k), "float16"), L: T.Tensor((m // ROWS,), "int32"),
+        C: T.Tensor((m, n), "float32"),
+    ):  # fmt: skip
+        with T.Kernel(T.ceildiv(n, COLUMNS), m // ROWS, threads=128) as (bx, by):
+            A_s = T.alloc_shared((ROWS, STEP), "float16")
+            B_s = T.alloc_shared((COLUMNS, STEP), "float16")
+            C_f = T.alloc_fragment((ROWS, COLUMNS), "float32")
+            T.clear(C_f)
+            for t in T.Pipelined(L[by], num_stages=3):
+                T.copy(A[by * ROWS, t * STEP], A_s)
+                T.copy(B[bx * COLUMNS, t * STEP], B_s)
+                T.gemm(A_s, B_s, C_f, transpose_B=True)
+            T.copy(C_f, C[by * ROWS, bx * COLUMNS])
+
+    return main
+
+
+@pytest.mark.parametrize("options", [{}, {"bulk_copies": "never"}, {"workers": "always"}], ids=str)
+def test_iterations_that_a_tensor_says(options):
+    """Their number is read behind the statement that fills the sums: zeros are filled where it is known."""
+    sizes, rng = (256, 66, 96), np.random.default_rng(8)
+    m, n, k = sizes
+    counts = np.array([3, 0, 1, 2], "int32")
+    a, b = (rng.integers(-3, 4, shape).astype("float16") for shape in ((m, k), (n, k)))
+    found = np.full((m, n), np.nan, "float32")
+    kernel = tile.compile(counted(sizes), TARGET, options={"wgmma": "always", **options}, runtime="emulator")
+    kernel(a, b, counts, found)
+    assert starts(kernel)
+    assert fills(kernel)
+    used = np.arange(k) < STEP * np.repeat(counts, ROWS)[:, None]
+    np.testing.assert_array_equal(found, (a * used).astype("float64") @ b.astype("float64").T)
+
+
+def drawn(strategy, examples):
+    found = []
+
+    @hypothesis.seed(3)
+    @hypothesis.settings(
+        max_examples=examples, deadline=None, database=None, phases=(Phase.generate,),
+        suppress_health_check=list(HealthCheck),
+    )  # fmt: skip
+    @hypothesis.given(strategy)
+    def draw(unit):
+        found.append(unit.text())
+
+    draw()
+    return [text for text in found if "L[by]" in text and "T.clear(c)" in text]
+
+
+def test_the_fuzzer_draws_them():
+    assert drawn(STRATEGIES["tall-products"][0], 200)
+    texts = drawn(dense_products(counted=True), 60)
+    made = [lowered(load(text), make_context(TARGET, {"wgmma": "always"})).text for text in texts]
+    assert any(" ? 0 : 1);" in text for text in made)
 
 
 @pytest.mark.parametrize("stages", [1, 2, 3])

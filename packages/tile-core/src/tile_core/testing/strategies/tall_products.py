@@ -61,7 +61,7 @@ _BLOCKS = st.tuples(st.sampled_from((1, 2, 2, 2, 3)), st.sampled_from((1, 2, 2))
 def tall_products(draw: Draw) -> Unit:
     """Draw a product, or two of which the second takes the first one's sums; or one of a sparse operand."""
     number = draw(st.integers(0, 7))
-    return draw(sparse_products() if number < 2 else leaving_products() if number == 2 else dense_products())
+    return draw(sparse_products() if number < 2 else leaving_products() if number == 2 else dense_products(number == 3))
 
 
 @st.composite
@@ -124,8 +124,14 @@ def sparse_products(draw: Draw) -> Unit:
 
 
 @st.composite
-def dense_products(draw: Draw) -> Unit:
-    """Draw a dense product, or two of which the second takes the first one's sums."""
+def dense_products(draw: Draw, counted: bool = False) -> Unit:
+    """Draw a dense product, or two of which the second takes the first one's sums.
+
+    Parameters
+    ----------
+    counted
+        Whether a tensor says how many iterations each row of blocks has, none among it.
+    """
     kind = draw(st.sampled_from(("float16", "float16", "bfloat16", *_KINDS)))
     acc, (m, n, k, threads, whole) = _KINDS[kind], _shape(draw, _DEPTHS)
     bits = DTYPES[kind].bits
@@ -143,7 +149,7 @@ def dense_products(draw: Draw) -> Unit:
     policy = draw(st.sampled_from(_POLICIES))
     lines = [f's = T.alloc_shared({a_tile}, "{kind}")', f't = T.alloc_shared({b_tile}, "{kind}")']
     lines += [f'c = T.alloc_fragment(({m}, {n}), "{acc}")', draw(st.sampled_from(("T.clear(c)", "T.fill(c, 2)")))]
-    lines += [f"for o in T.Pipelined({trips}, num_stages={stages}):"]
+    lines += [f"for o in T.Pipelined({'L[by]' if counted else trips}, num_stages={stages}):"]
     lines += [f"    T.copy(X[{f'o * {k}, by * {m}' if ta else f'by * {m}, o * {k}'}], s)"]
     lines += [f"    T.copy(Y[{f'bx * {n}, o * {k}' if tb else f'o * {k}, bx * {n}'}], t)"]
     if scope == "fragment":
@@ -155,6 +161,9 @@ def dense_products(draw: Draw) -> Unit:
     out = draw(st.sampled_from(_RESULTS[acc]))
     params = [tensor("X", kind, *whole_a), tensor("Y", kind, *whole_b), *taken, output("B", out, rows, columns)]
     data = {"X": randoms(draw, whole_a, kind, -2, 2), "Y": randoms(draw, whole_b, kind, -2, 2), **given}
+    if counted:
+        counts = draw(st.lists(st.integers(0, trips), min_size=high, max_size=high))
+        params, data["L"] = [tensor("L", "int32", high), *params], np.array(counts, "int32")
     if chained:
         columns = draw(st.sampled_from((16, 32, 64)))
         lines += [f'p = T.alloc_fragment(({m}, {n}), "float16")', f'w = T.alloc_shared(({n}, {columns}), "float16")']
