@@ -14,7 +14,7 @@ tile each were not.
 
 from __future__ import annotations
 
-from math import prod
+from math import gcd, prod
 from typing import TYPE_CHECKING
 
 from tile_core.compat.tvm import tirx
@@ -24,6 +24,7 @@ from tile_core.ir import nodes
 from tile_core.ir.visit import StmtRewriter, collect
 from tile_core.lowering.variant import Reject
 from tile_core.ops.base import OpCall, View, is_op, with_attributes
+from tile_core.simt.memory.alignment import strides_of
 from tile_core.simt.notes import PIPELINE
 from tile_core.simt.pipelining.clusters import HALVES, ChosenCluster, Shared
 from tile_core.simt.pipelining.lasting import products_of, sums_of
@@ -180,7 +181,7 @@ def _lines_of(call: OpCall) -> float:
     source = call.args[0]
     assert isinstance(source, View)
     bits = DTYPES[source.dtype].bits
-    row, pitch = int(source.extents[-1]) * bits // 8, nodes.as_int(nodes.shape_of(source.buffer)[-1])
+    row, steps = int(source.extents[-1]) * bits // 8, map(nodes.as_int, strides_of(source.buffer)[:-1])
     boxes = -(-row // LINE)
-    apart = pitch * bits // 8 if isinstance(pitch, int) else LINE
+    apart = gcd(*(step for step in steps if isinstance(step, int))) * bits // 8
     return prod(map(int, source.extents[:-1])) * boxes * lines_of_row(min(row, LINE), apart)

@@ -36,14 +36,17 @@ REACHED = (
 BLACKWELL = ("cuda:sm_100a", {"tcgen05": "always", "bulk_copies": "always", "workers": "never"})
 
 
-def gemm(sizes, block=(64, 64, 32), *, threads=128, stages=3, turned=True, panel=0, how="", out="float32"):
+def gemm(sizes, block=(64, 64, 32), *, threads=128, stages=3, turned=True, panel=0, how="", out="float32", apart=0):
     (m, n, k), (bm, bn, bk) = sizes, block
     of_b = (n, k) if turned else (k, n)
 
+    def tensor(rows, columns):
+        return T.StridedTensor((rows, columns), (apart or columns, 1), "float16")
+
     @T.prim_func
     def main(
-        A: T.Tensor((m, k), "float16"),
-        B: T.Tensor(of_b, "float16"),
+        A: tensor(m, k),
+        B: tensor(*of_b),
         L: T.Tensor((64,), "int32"),
         C: T.Tensor((m, n), out),
     ):
@@ -194,6 +197,15 @@ def test_operands_whose_rows_begin_inside_of_lines_are_shared_by_default(sizes, 
         in said(sizes[:2] + (200,), options={**more, "workers": "never"}, block=block, threads=256)
         or "no clusters" in shared
     )
+
+
+@pytest.mark.parametrize(("k", "apart", "shared"), [(192, 200, True), (200, 256, False)])
+def test_what_counts_is_how_far_apart_rows_are(k, apart, shared):
+    """Not how long they are: tensors with strides have something between them."""
+    options = {"wgmma": "always", "workers": "always"}
+    text = said((256, 256, k), options=options, block=(128, 128, 64), threads=256, apart=apart)
+    assert ("clusters of 2 x 1 blocks" in text) == shared
+    assert ("lines of its operands take 527 clocks a trip" in text) != shared
 
 
 def test_a_grid_of_symbolic_extents_is_not_shared():
