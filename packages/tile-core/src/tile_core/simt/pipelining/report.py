@@ -35,7 +35,6 @@ class LoopReport:
         Its schedule, if its buffers have slots.
     through
         Names of the buffers whose copies go through registers, which need no slots.
-        Its schedule, if it was pipelined.
     notes
         What the target says about the way of a copy that runs ahead: (name of the buffer, note).
     """
