@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import warnings
+from types import SimpleNamespace
 
 import pytest
 
@@ -299,6 +300,15 @@ class TestSlow:
                 warnings.simplefilter("error")
                 tile.compile(product("float32"), "cuda:sm_90a")
                 tile.compile(product("float16"), "cuda:sm_90a")
+
+    def test_each_kernel_is_told(self, monkeypatch):
+        """Also where another one was told the same."""
+        monkeypatch.setattr(slow, "_said", set())
+        sentence = "tiles of 64 x 64 are slow"
+        for name in ("gemm", "other"):
+            plan = SimpleNamespace(program=SimpleNamespace(name=name), choices=(), slow=(sentence,))
+            with pytest.warns(SlowPath, match=f"^{name} for cuda:sm_90a: {sentence}"):
+                slow.warn_of_slow(plan, make_context("cuda:sm_90a", {}))
 
     def test_what_was_asked_for_is_not_said(self):
         assert explain_facts(product(variant="cuda.simt.gemm"), "cuda:sm_90a").warnings == ()

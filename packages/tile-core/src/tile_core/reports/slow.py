@@ -79,12 +79,13 @@ def slow_ops(plan: Plan, ctx: Context) -> tuple[str, ...]:
 
 
 def warn_of_slow(plan: Plan, ctx: Context) -> None:
-    """Warn of each of these ops, once per process."""
+    """Warn of each of these ops, once per process and kernel."""
     for sentence in slow_ops(plan, ctx):
-        if sentence not in _said:
-            _said.add(sentence)
+        text = f"{plan.program.name} for {ctx.target.text}: {sentence}"
+        if text not in _said:
+            _said.add(text)
             category = TakesMemory if _SET_ASIDE in sentence else SlowPath
-            warnings.warn(f"{plan.program.name} for {ctx.target.text}: {sentence}", category, stacklevel=6)
+            warnings.warn(text, category, stacklevel=6)
 
 
 def _is_slow(choice: OpChoice) -> bool:
