@@ -100,3 +100,74 @@ def test_verify_on_the_device(library):
 
     report = tile.compile(half, target="metal", out_idx=1).verify()
     assert report.outputs[0].elements == 35
+
+
+@T.prim_func
+def accumulate(X: T.Tensor((64,), "float32"), State: T.Tensor((64,), "float32"), Out: T.Tensor((64,), "float32")):
+    with T.Kernel(1, threads=64):
+        for i in T.Parallel(64):
+            State[i] = State[i] + X[i]
+            Out[i] = State[i] * 2.0
+
+
+class TestOutputsComeBack:
+    """An output of one call is an argument of the next: it keeps its content, whichever kernel allocated it."""
+
+    def test_as_state(self, library):
+        step = tile.compile(accumulate, "metal", out_idx=-1)
+        x, state = there(library, np.ones(64, np.float32)), there(library, np.full(64, 10, np.float32))
+        expected = 10.0
+        for _ in range(3):
+            state = step(x, state)
+            expected = 2 * (expected + 1)
+            np.testing.assert_array_equal(back(library, state), np.full(64, expected))
+
+    def test_as_an_array_that_is_written_in_part(self, library):
+        n = T.dynamic("n")
+
+        @T.prim_func
+        def fill(X: T.Tensor((n,), "float32"), Y: T.Tensor((n,), "float32"), value: T.float32, first: T.int32):
+            with T.Kernel(T.ceildiv(n, 32), threads=32) as bx:
+                for i in T.Parallel(32):
+                    if bx * 32 + i >= first:
+                        Y[bx * 32 + i] = X[bx * 32 + i] * value
+
+        new, onto = (tile.compile(fill, "metal", out_idx=out) for out in ((1,), ()))
+        x = there(library, np.arange(100, dtype=np.float32))
+        out = new(x, 2.0, 0)
+        onto(x, out, 3.0, 61)
+        np.testing.assert_array_equal(back(library, out), np.arange(100) * np.where(np.arange(100) < 61, 2, 3))
+
+    def test_after_bench(self, library):
+        step = tile.compile(accumulate, "metal", out_idx=-1)
+        x, state = there(library, np.zeros(64, np.float32)), there(library, np.full(64, 1, np.float32))
+        out = step(x, state)
+        step.bench(x, state, warmup=1, repeat=1)
+        np.testing.assert_array_equal(back(library, step(x, out)), np.full(64, 4))
+
+    def test_within_a_call(self, library):
+        @T.prim_func
+        def twice(X: T.Tensor((64,), "float32"), Y: T.Tensor((64,), "float32")):
+            with T.Kernel(1, threads=32):
+                T.copy(X, Y)
+            with T.Kernel(2, threads=32) as bx:
+                for i in T.Parallel(32):
+                    if i % 2 == 0:
+                        Y[bx * 32 + i] = Y[bx * 32 + i] + 1
+
+        kernel = tile.compile(twice, "metal", out_idx=1)
+        x = np.arange(64, dtype=np.float32)
+        for _ in range(3):
+            np.testing.assert_array_equal(back(library, kernel(there(library, x))), x + (np.arange(64) % 2 == 0))
+
+    @pytest.mark.parametrize("start", [1, 3, 8])
+    def test_renewed_by_a_view_at_another_address(self, library, start):
+        if not isinstance(library, Mlx):
+            return  # arrays of torch are memory: assigning to one copies
+        kernel = tile.compile(shifted, "metal", out_idx=1)
+        values = there(library, np.arange(300, dtype=np.float16))
+        out = kernel(values[:128], 0.0)
+        out[...] = values[start : start + 128]
+        np.testing.assert_array_equal(back(library, kernel(out, 0.5)), np.arange(start, start + 128) + np.float16(0.5))
+        kernel(values[start : start + 128], 0.5)
+        assert library.launches[-2].kernel.name == library.launches[-1].kernel.name  # the text for this address

@@ -46,6 +46,22 @@ class Place:
 
 
 @dataclass(frozen=True)
+class NewArray:
+    """An array that a call allocates, marked for the first launch that takes it: it has no content yet.
+
+    Runtimes of immutable arrays return it from ``allocate``, so that an output which is an argument of a later call
+    is an array like any other.
+
+    Attributes
+    ----------
+    array
+        The array that the call returns.
+    """
+
+    array: Argument
+
+
+@dataclass(frozen=True)
 class Built:
     """A kernel's text as built by a runtime: bytes that can be stored, and loaded where the compiler is not installed.
 
@@ -237,7 +253,7 @@ class RuntimeAdapter(ABC):
         -------
         Any
             An uninitialised, writable array of ``library`` on ``device``, or ``None`` (the default) to let the binder
-            allocate it with the library itself.
+            allocate it with the library itself. A `NewArray` reaches the first launch of the call as it is.
         """
         return None
 

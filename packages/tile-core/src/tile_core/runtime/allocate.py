@@ -13,7 +13,7 @@ import operator
 import sys
 from collections.abc import Callable
 
-from tile_core.abi.adapter import HOST_DEVICE, AdapterFacts, Place
+from tile_core.abi.adapter import HOST_DEVICE, AdapterFacts, NewArray, Place
 from tile_core.abi.signature import Param, Signature
 from tile_core.compat.types import Argument, Array, Torch
 from tile_core.dtypes import dtype
@@ -22,7 +22,7 @@ from tile_core.runtime.arrays import IMMUTABLE_LIBRARIES, Unreadable, facts_of
 from tile_core.runtime.dlpack import contiguous_strides
 
 Make = Callable[[], "tuple[Argument, Argument]"]
-"""Returns the array to launch with and the array to return; both are the same memory."""
+"""Returns the value to launch with and the array to return; both are the same memory."""
 
 _ALIGNMENT = 64
 
@@ -60,7 +60,7 @@ def allocator(
 
         def from_adapter() -> tuple[Argument, Argument]:
             out = adapter.allocate(place.library, shape, name, place.device)
-            return out, out
+            return out, out.array if isinstance(out, NewArray) else out
 
         return from_adapter
     if place.library == "torch":

@@ -6,6 +6,7 @@ import dataclasses
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from tile_core.abi.adapter import NewArray
 from tile_core.compat.types import Argument
 
 if TYPE_CHECKING:
@@ -72,8 +73,13 @@ def in_order(
     if convention == "packed":
 
         def packed(*values: Argument) -> None:
+            current = list(values)
+            new = [n for n, value in enumerate(values) if isinstance(value, NewArray)]
             for launch, places in parts:
-                launch(*[values[n] for n in places])
+                launch(*[current[n] for n in places])
+                for n in new:
+                    if n in places:  # it has content from now on
+                        current[n] = values[n].array
 
         return packed
 

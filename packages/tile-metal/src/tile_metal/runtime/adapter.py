@@ -8,10 +8,10 @@ so the offset of an array in its buffer says what its address is a multiple of.
 from __future__ import annotations
 
 import ctypes
-import weakref
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from tile_core.abi.adapter import NewArray
 from tile_core.abi.kernel_text import KernelText
 from tile_core.emit.choose import TextChoice
 from tile_core.runtime.arrays import facts_of, library_of
@@ -75,7 +75,6 @@ class MetalAdapter(TextAdapter):
         self.target, self.name, self.libraries = target, name, libraries
         self._find, self._system = find, system
         self._used: dict[str, Any] = {}
-        self._allocated = _Objects()
 
     def launch_of(self, kernel: KernelText) -> Callable[..., None]:
         """Return the launch of a text.
@@ -118,7 +117,7 @@ class MetalAdapter(TextAdapter):
     def allocate(self, library: str, shape: tuple[int, ...], dtype: str, device: tuple[int, int]) -> Any:
         """Allocate an output of MLX or among arrays of `from_host`; torch allocates its own.
 
-        An output of MLX is an object without content, which the launch gives it.
+        An output of MLX is a `NewArray`: the call's first launch with it gives it its content.
         """
         if library == self.library:
             return super().allocate(library, shape, dtype, device)
@@ -135,9 +134,7 @@ class MetalAdapter(TextAdapter):
         kind = storage_of(mx, dtype)
         if kind is None:
             return None
-        array = mx.zeros(shape, kind)
-        self._allocated.add(array)
-        return array
+        return NewArray(mx.zeros(shape, kind))
 
     def module(self, library: str, kernel: str) -> Any:
         """Return a library.
@@ -198,7 +195,7 @@ class MetalAdapter(TextAdapter):
             else:
                 from tile_metal.runtime.mlx import MlxLauncher
 
-                MlxLauncher(text, split(text), module, self.target.text)(arrays, lambda value: False)
+                MlxLauncher(text, split(text), module, self.target.text)(arrays)
             return self.to_host(arrays[-1])
 
         return run
@@ -218,29 +215,6 @@ class MetalAdapter(TextAdapter):
             except NoLibrary as error:
                 reasons.append(str(error.facts["reason"]))
         raise NoLibrary(kernel=kernel, target=self.target.text, reason="; ".join(reasons))
-
-
-class _Objects:
-    """Objects that have not been launched with yet, found by identity and not kept alive."""
-
-    def __init__(self) -> None:
-        self._known: dict[int, weakref.ref[Any]] = {}
-
-    def add(self, value: Any) -> None:
-        key, known = id(value), self._known
-        known[key] = weakref.ref(value, lambda _: known.pop(key, None))
-
-    def __contains__(self, value: Any) -> bool:
-        found = self._known.get(id(value))
-        return found is not None and found() is value
-
-    def move(self, value: Any, other: _Objects) -> bool:
-        """Move an object elsewhere, if it is here."""
-        if value not in self:
-            return False
-        del self._known[id(value)]
-        other.add(value)
-        return True
 
 
 class _LoadedText:
@@ -279,8 +253,6 @@ class _MetalLaunch:
         self._arrays = [(i, p.name) for i, p in enumerate(kernel.facts.params) if p.kind == "pointer"]
         self._choice: TextChoice[_LoadedText] = TextChoice(kernel, lambda text: _LoadedText(adapter, text))
         self._choice.loaded()
-        # Outputs that calls of this kernel allocated: `bench` launches with the same ones again and again.
-        self._own = _Objects()
 
     def __call__(self, *values: Any) -> None:
         library = self._library(values)
@@ -289,10 +261,7 @@ class _MetalLaunch:
         if library == "torch":
             text.torch()(values)
         else:
-            text.mlx()(values, self._is_allocated)
-
-    def _is_allocated(self, value: Any) -> bool:
-        return value in self._own or self._adapter._allocated.move(value, self._own)
+            text.mlx()(values)
 
     def _library(self, values: Sequence[Any]) -> str:
         found, adapter = "", self._adapter
@@ -300,7 +269,7 @@ class _MetalLaunch:
             value = values[i]
             if isinstance(value, (int, ctypes.c_void_p)):
                 raise self._wrong(name, "an address, which is no buffer of Metal", found or adapter.libraries[0])
-            library = library_of(value)
+            library = "mlx" if isinstance(value, NewArray) else library_of(value)
             library = value.library if library == adapter.library else library
             if library not in adapter.libraries or (found and library != found):
                 raise self._wrong(name, f"an array of {library}", found or " or ".join(adapter.libraries))
@@ -318,6 +287,5 @@ class _MetalLaunch:
         numbers = list(values)
         for i, _ in self._arrays:
             value = values[i]
-            own = value in self._own or value in self._adapter._allocated
-            numbers[i] = 0 if own else facts_of(value).pointer
+            numbers[i] = 0 if isinstance(value, NewArray) else facts_of(value).pointer
         return numbers

@@ -23,6 +23,7 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from tile_core.abi.adapter import NewArray
 from tile_core.abi.kernel_text import KernelText
 from tile_core.compat.types import Argument
 from tile_core.errors.base import TileError
@@ -94,20 +95,19 @@ class MlxLauncher:
                 kernel=kernel.facts.kernel, library="mlx", version=version, function="fast.metal_kernel", target=target
             )
 
-    def __call__(self, values: Sequence[Argument], allocated: Callable[[Argument], bool]) -> None:
+    def __call__(self, values: Sequence[Argument]) -> None:
         """Launch; returns when the work is queued.
 
         Parameters
         ----------
         values
-            One per parameter of the text.
-        allocated
-            Tells whether an array was allocated for this call, so that it has no content yet.
+            One per parameter of the text; a `NewArray` has no content yet.
         """
         threads = self._threads(values)
         if threads is None:
             return
-        slots = tuple(_slot(p.access, values[i], allocated) for i, p in self._arrays)
+        slots = tuple(_slot(p.access, values[i]) for i, p in self._arrays)
+        values = [value.array if isinstance(value, NewArray) else value for value in values]
         try:
             inputs, copies = self._inputs(values, slots)
             done = self._dispatch(values, slots, inputs, threads)
@@ -298,8 +298,8 @@ def _named(dtype: object) -> str:
     return str(dtype).rpartition(".")[2]
 
 
-def _slot(access: str, value: Argument, allocated: Callable[[Argument], bool]) -> ArraySlot:
+def _slot(access: str, value: Argument) -> ArraySlot:
     offset = value.offset if isinstance(value, Guarded) else None
     if access == "read":
         return ArraySlot("input", offset)
-    return ArraySlot("output") if offset is None and allocated(value) else ArraySlot("renewed", offset)
+    return ArraySlot("output") if isinstance(value, NewArray) else ArraySlot("renewed", offset)
