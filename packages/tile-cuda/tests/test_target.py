@@ -4,6 +4,9 @@ import re
 
 import pytest
 
+import tile_core as tile
+import tile_core.language as T
+from tile_core.errors.launch import GridTooLarge
 from tile_core.target import Capabilities
 from tile_cuda import build, target
 from tile_cuda.errors import DriverFailed, NoDriver, UnknownArchitecture
@@ -180,3 +183,25 @@ class TestDetection:
         assert parse_target("cuda").text == "cuda:sm_80"
         with pytest.raises((NoDriver, DriverFailed), match=r"differ|unknown"):
             tile_detect()
+
+
+@pytest.mark.parametrize(("grid", "axis", "limit"), [((1, 65536), "y", 65535), ((2, 3, 65536), "z", 65535)])
+def test_a_constant_grid_over_the_limits_is_refused_when_compiled(grid, axis, limit):
+    def compiled(*extents):
+        @T.prim_func
+        def k(A: T.Tensor((1,), "int32")):
+            with T.Kernel(*extents, threads=32):
+                T.fill(A, 1)
+
+        tile.compile(k, "cuda:sm_80", runtime="emulator")
+
+    compiled(*(min(n, limit) for n in grid))
+    with pytest.raises(GridTooLarge) as found:
+        compiled(*grid)
+    assert found.value.code == "U404"
+    assert (found.value.facts["axis"], found.value.facts["limit"], found.value.facts["found"]) == (
+        axis,
+        limit,
+        max(grid),
+    )
+    assert found.value.where.file == __file__

@@ -117,6 +117,8 @@ class Capabilities:
         At how many barriers parts of a block's threads can wait, beside that of the block.
     phase_barriers
         Whether threads can arrive at objects in shared memory, and wait for a phase of one.
+    grid_limits
+        Blocks along x, y and z at most; empty if launches count them without a limit of their own.
     max_cluster
         Blocks of a cluster, which run together and reach each other's shared memory, at most; 1 without clusters.
     offset_bits
@@ -152,6 +154,7 @@ class Capabilities:
     atomics: frozenset[tuple[str, str]] = frozenset()
     partial_barriers: int = 0
     phase_barriers: bool = False
+    grid_limits: tuple[int, ...] = ()
     max_cluster: int = 1
     offset_bits: int = 32
     group_reductions: frozenset[tuple[str, str]] = frozenset()
@@ -174,6 +177,10 @@ class Capabilities:
         _require(_is_count(banks, 0) and banks & (banks - 1) == 0, "shared_banks", banks, "0 or a power of two")
         _require(_is_count(self.resident_threads, 0), "resident_threads", self.resident_threads, "0 or more")
         _require(_is_count(self.code_operations, 1), "code_operations", self.code_operations, positive)
+        limits = tuple(self.grid_limits)
+        object.__setattr__(self, "grid_limits", limits)
+        three = len(limits) in (0, 3) and all(_is_count(n, 1) for n in limits)
+        _require(three, "grid_limits", limits, "three positive numbers, or none")
         _require(_is_count(self.max_cluster, 1), "max_cluster", self.max_cluster, positive)
         _require(_is_count(self.partial_barriers, 0), "partial_barriers", self.partial_barriers, "0 or more")
         ascending = tuple(sorted(set(self.vector_bytes)))

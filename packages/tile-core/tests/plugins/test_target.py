@@ -46,6 +46,7 @@ def test_missing_fact(extra):
         ("execution_width", 128, "a power of two up to 64, or None"),
         ("max_threads", True, "a positive number"),
         ("shared_bytes", -1, "0 or more bytes"),
+        ("grid_limits", (16, 8), "three positive numbers, or none"),
         ("vector_bytes", (16, 8), "ascending positive numbers of bytes"),
     ],
 )

@@ -180,10 +180,10 @@ def test_escaped_variable(refused):
         @T.prim_func
         def k(A: T.Tensor((4,), "int32")):
             with T.Kernel(1) as bx:
-                kept = []
+                kept = types.SimpleNamespace()
                 for i in range(4):
-                    kept.append(i)
-                A[0] = kept[0]
+                    kept.last = i
+                A[0] = kept.last
 
     refused(EscapedVariable, "K133", "i is used in k outside", build)
 

@@ -132,6 +132,7 @@ def make_target(arch: str) -> Target:
         capabilities=Capabilities(
             execution_width=WARP,
             max_threads=1024,
+            grid_limits=GRID_LIMITS,
             roundings=frozenset({"rn", "rz", "ru", "rd"}),
             shared_bytes=record.shared_bytes,
             shared_banks=32,

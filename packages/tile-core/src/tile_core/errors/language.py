@@ -102,6 +102,17 @@ class ReboundInBranch(KernelError):
     remedy = "{fix}"
 
 
+class ChangedInBlock(KernelError):
+    """A Python container that exists outside of a runtime block changes inside of it."""
+
+    code = "K150"
+    template = "the Python {type} {name} changes inside of this runtime {kind}, whose body is traced once"
+    remedy = (
+        "use T.static_range to trace a body for each iteration; or keep values in a buffer (T.alloc_local); or make "
+        "the {type} inside of the block"
+    )
+
+
 class NoSource(KernelError):
     """The source of a kernel function cannot be found."""
 

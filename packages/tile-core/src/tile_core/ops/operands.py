@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from tile_core.compat.tvm import tirx
 from tile_core.compat.types import Attrs, DTypeLike
 from tile_core.errors.naming import naming
 from tile_core.errors.ops import (
@@ -21,6 +23,7 @@ from tile_core.errors.ops import (
 from tile_core.ir import nodes
 from tile_core.values import checks
 from tile_core.values.builder import Builder, current
+from tile_core.values.intervals import interval
 from tile_core.values.overlap import difference, disjoint
 from tile_core.values.value import Buffer, Index, Region, TileValue, Value, as_value, computed, simplify, to_index
 
@@ -66,7 +69,52 @@ def _from_corner(buffer: Buffer, corner: Sequence[Index], like: Region | None) -
             wanted = [e for e in wanted if e != 1] or [1]
         for d, e in enumerate(reversed(wanted[-len(corner) :]) if wanted else []):
             extents[len(corner) - 1 - d] = e
+        _warn_of_axes(buffer, corner, extents)
     return Region(buffer, corner, extents)
+
+
+class SuspectCorner(UserWarning):
+    """A tile at a corner reads or writes beyond an axis, whichever element of the axis the corner is."""
+
+
+def _warn_of_axes(buffer: Buffer, corner: Sequence[Index], extents: Sequence[Index]) -> None:
+    """Warn of a tile that is longer than an axis that its corner selects an element of.
+
+    A tile extends along the last axes. Where one of them is shorter than the tile and the corner moves along it by
+    single elements, as along the heads of a layout (batch, sequence, heads, channels), another axis is probably meant.
+    """
+    for axis, (size, index, extent) in enumerate(zip(buffer.shape, corner, extents, strict=True)):
+        if not isinstance(size, int) or not isinstance(extent, int) or extent <= size or size == 1:
+            continue
+        longer = next((a for a in range(axis) if extents[a] == 1 and not _is_shorter(buffer.shape[a], extent)), None)
+        low, high = interval(nodes.int_const(0) + to_index(index))
+        if longer is None or not 0 <= low <= high < size or not high or _is_multiple(index, extent):
+            continue
+        message = (
+            f"the tile of {extent} elements along axis {axis} of {buffer.name}, which has {size}, always extends "
+            f"beyond it; to select one element there and a tile along axis {longer}, write slices: "
+            f"{_sliced(buffer, extents, axis, longer)}"
+        )
+        where = current("a tile op").where()
+        warnings.warn_explicit(message, SuspectCorner, where.file, where.line, registry=_WARNED)
+
+
+_WARNED: dict[object, object] = {}
+
+
+def _is_shorter(size: Index, extent: int) -> bool:
+    return isinstance(size, int) and size < extent
+
+
+def _is_multiple(index: Index, extent: int) -> bool:
+    return nodes.as_int(simplify(tirx.floormod(nodes.int_const(0) + to_index(index), extent))) == 0
+
+
+def _sliced(buffer: Buffer, extents: Sequence[Index], axis: int, longer: int) -> str:
+    """Return the region with a tile along one axis instead of another, as the user would write it."""
+    axes = [f"i{d}" if e == 1 else f"i{d}:i{d} + {e}" for d, e in enumerate(extents)]
+    axes[longer], axes[axis] = f"i{longer}:i{longer} + {extents[axis]}", f"i{axis}"
+    return f"{buffer.name}[{', '.join(axes)}]"
 
 
 def static_shape(op: str, role: str, region: Region) -> tuple[int, ...]:

@@ -61,7 +61,7 @@ def warn_of_slow_code(kernel: str, target: str, built: Mapping[str, object], sta
             warnings.warn(text, Spills if _SPILLS in sentence else SlowPath, stacklevel=stacklevel)
 
 
-def slow_ops(plan: Plan, ctx: Context) -> tuple[str, ...]:
+def slow_ops(plan: Plan) -> tuple[str, ...]:
     """Return a sentence for each product that is lowered by the slow fallback without being requested to.
 
     And what the backend says about the kernel.
@@ -70,17 +70,13 @@ def slow_ops(plan: Plan, ctx: Context) -> tuple[str, ...]:
     ----------
     plan
         A plan whose variants are chosen.
-    ctx
-        The compilation's context. Targets without lanes compute everything in plain loops: no warning.
     """
-    if ctx.capabilities.execution_width is None:
-        return ()
     return tuple(dict.fromkeys([*(_sentence(choice) for choice in plan.choices if _is_slow(choice)), *plan.slow]))
 
 
 def warn_of_slow(plan: Plan, ctx: Context) -> None:
     """Warn of each of these ops, once per process and kernel."""
-    for sentence in slow_ops(plan, ctx):
+    for sentence in slow_ops(plan):
         text = f"{plan.program.name} for {ctx.target.text}: {sentence}"
         if text not in _said:
             _said.add(text)

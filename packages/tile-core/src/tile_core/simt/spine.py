@@ -36,7 +36,7 @@ from tile_core.simt.barriers.program_barriers import enter_barriers
 from tile_core.simt.barriers.redundant_barriers import drop_redundant_barriers
 from tile_core.simt.clusters import require_clusters
 from tile_core.simt.code_size import bounded
-from tile_core.simt.launch.grid import block_of, launch
+from tile_core.simt.launch.grid import block_of, check_grid, launch
 from tile_core.simt.launch.known_tests import drop_known_tests
 from tile_core.simt.launch.strength_reduction import reduce_strength
 from tile_core.simt.memory.alignment import Aligned
@@ -307,8 +307,9 @@ def _distribute(plan: Plan, ctx: Context) -> Plan:
     width = ctx.capabilities.execution_width or WARP
     inferred = plan[PLACES]
     names = uses_threads(plan.program.func.body)
-    body = distribute(plan.body, plan[BLOCK], inferred.places, inferred.nests, names, width)
-    return plan.replace(body=body)
+    body, slow = distribute(plan.body, plan[BLOCK], inferred.places, inferred.nests, names, width)
+    warnings = dict.fromkeys(loop.warning(plan[BLOCK].count) for loop in slow)
+    return plan.replace(body=body, slow=(*plan.slow, *warnings))
 
 
 def _register_sets(plan: Plan, ctx: Context) -> Plan:
@@ -354,6 +355,7 @@ def _barriers(plan: Plan, ctx: Context) -> Plan:
 
 def _launch(plan: Plan, ctx: Context) -> Plan:
     body, grid = launch(plan.body, plan[BLOCK], plan[ORDER], cluster_of(plan.program.attrs))
+    check_grid(grid, plan.program, ctx.target)
     return plan.replace(body=body).note(GRID, grid)
 
 

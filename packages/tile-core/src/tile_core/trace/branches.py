@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING, Any
 
 from tile_core.compat.tvm import tirx
@@ -9,6 +10,7 @@ from tile_core.errors.language import EndlessTrace, RuntimeElse
 from tile_core.ir import nodes
 from tile_core.records import dataclass
 from tile_core.trace.conditions import as_condition
+from tile_core.trace.containers import Containers
 from tile_core.values.builder import Builder, Scope
 from tile_core.values.value import Value
 
@@ -51,8 +53,9 @@ class PythonBranch:
 class Branch:
     """An ``if`` of the kernel: both sides are traced."""
 
-    def __init__(self, builder: Builder, condition: Value) -> None:
+    def __init__(self, builder: Builder, condition: Value, containers: Containers) -> None:
         self.builder = builder
+        self.containers = containers
         self.condition = condition.expr
         self.span = builder.span()
         self.open: Scope | None = None
@@ -71,6 +74,7 @@ class Branch:
     def end(self) -> None:
         """Emit the statement."""
         self._close()
+        self.containers.check("branch")
         then, other = [*self.sides, None][:2]
         self.builder.emit(tirx.IfThenElse(self.condition, then, other, self.span))
 
@@ -90,6 +94,7 @@ class While:
         self.span = builder.span()
         self.mark = Loop("python", builder.scope)
         self.condition: Any = None
+        self.containers: Containers | None = None
         self.scope: Scope | None = None
         self.traced = 0
         loops.append(self.mark)
@@ -100,7 +105,9 @@ class While:
             self.scope = self.builder.push("while")
             return True
         assert self.scope is not None
+        assert self.containers is not None
         self.loops.remove(self.mark)
+        self.containers.check("loop")
         body = self.builder.pop(self.scope)
         self.builder.emit(tirx.While(self.condition, body, self.span))
         if self.has_else and self.mark.left:
@@ -115,6 +122,7 @@ class While:
         if runtime is None:
             return self._python(bool(condition), scope)
         self.condition = runtime.expr
+        self.containers = Containers(sys._getframe(1).f_locals)
         self.mark.kind, self.mark.scope = "while", scope
         if scope.statements:
             # The condition needs statements: test it inside an infinite loop.

@@ -9,6 +9,7 @@ Two rules keep Python's meaning of names, although a runtime branch or loop body
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import field
 from itertools import takewhile
@@ -29,6 +30,7 @@ from tile_core.records import dataclass
 from tile_core.trace.assign import check_lost, read, settled, shares, tile_named
 from tile_core.trace.branches import MOST_TRACED, Branch, Loop, PythonBranch, While
 from tile_core.trace.conditions import as_condition
+from tile_core.trace.containers import Containers
 from tile_core.values.buffer import store
 from tile_core.values.builder import Builder, Scope, current
 from tile_core.values.value import Buffer, TileValue, Value, as_value, cast
@@ -212,7 +214,9 @@ class Frame:
     def if_(self, condition: object) -> Branch | PythonBranch:
         """Open an ``if``."""
         runtime = as_condition(condition)
-        return PythonBranch(bool(condition)) if runtime is None else Branch(self.builder, runtime)
+        if runtime is None:
+            return PythonBranch(bool(condition))
+        return Branch(self.builder, runtime, Containers(sys._getframe(1).f_locals))
 
     def while_(self, has_else: bool) -> While:
         """Open a ``while``."""
@@ -221,7 +225,7 @@ class Frame:
     def loop(self, iterable: Any, names: Sequence[str], has_else: bool) -> Iterator[object]:
         """Iterate: once, with loop variables, over a loop of the kernel; over anything else as Python does."""
         if hasattr(iterable, "open_loop"):
-            return self._runtime_loop(iterable, names, has_else)
+            return self._runtime_loop(iterable, names, has_else, Containers(sys._getframe(1).f_locals))
         return self._python_loop(iterable)
 
     def _python_loop(self, iterable: Any) -> Iterator[object]:
@@ -236,12 +240,15 @@ class Frame:
             if mark in self.loops:
                 self.loops.remove(mark)
 
-    def _runtime_loop(self, spec: RuntimeLoop, names: Sequence[str], has_else: bool) -> Iterator[object]:
+    def _runtime_loop(
+        self, spec: RuntimeLoop, names: Sequence[str], has_else: bool, containers: Containers
+    ) -> Iterator[object]:
         nest = spec.open_loop(self.builder, names)
         mark = Loop(spec.kind, nest.scope, single=nest.single)
         self.loops.append(mark)
         yield nest.targets
         self.loops.remove(mark)
+        containers.check("loop")
         nest.close()
         if has_else and mark.left:
             raise RuntimeElse()

@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tile_core.analysis.analyzer import Analyzer
 from tile_core.compat.tvm import ir, tirx
 from tile_core.compat.types import Call, Expr, Stmt, Var
 from tile_core.errors import InternalError
+from tile_core.errors.launch import GridTooLarge
 from tile_core.errors.lowering import GridNotComputable
 from tile_core.ir import calls, nodes
 from tile_core.ir.program import Dim, dim_of
 from tile_core.ir.visit import StmtRewriter, annotation, collect, map_expr, role, substitute
 from tile_core.records import dataclass
 from tile_core.simt.variant import Block
+
+if TYPE_CHECKING:
+    from tile_core.ir.program import Program
+    from tile_core.target import Target
 
 
 @dataclass(frozen=True)
@@ -68,6 +73,20 @@ def launch(
         thread = thread + calls.thread_index(2) * (x * y)
     gx, gy, gz = (rewriter.dim(axis) for axis in range(3))
     return nodes.seq([tirx.Bind(block.thread, nodes.int_const(0) + thread), new]), Grid((gx, gy, gz))
+
+
+def check_grid(grid: Grid, program: Program, target: Target) -> None:
+    """Refuse a constant grid over the limits of a target's launches; launches check all others.
+
+    Raises
+    ------
+    GridTooLarge
+        Naming the axis.
+    """
+    for axis, found, limit in zip("xyz", grid.extents, target.capabilities.grid_limits, strict=False):
+        if isinstance(found, int) and found > limit:
+            shown = {"runtime": target.text, "unit": "blocks", "axis": axis, "found": found, "limit": limit}
+            raise GridTooLarge(kernel=program.name, where=program.where, **shown)
 
 
 class _GridToBlock(StmtRewriter):

@@ -22,6 +22,7 @@ from tile_core.ir.visit import StmtRewriter, annotation, collect, loads_of, map_
 from tile_core.layout.fragment import FragmentLayout
 from tile_core.simt.placement.tile_uses import NEST, PARALLEL, Nest, nest_of, shares_bytes, viewed_buffers
 from tile_core.simt.roles import block_in, is_shared
+from tile_core.simt.threads.element_loops import ElementLoop, element_loops
 from tile_core.simt.threads.lower_selected import LOWERED
 from tile_core.simt.threads.parallel_nest import NestWriter
 from tile_core.simt.variant import Block, Places
@@ -33,8 +34,8 @@ _MEETING = frozenset({"sync_threads"})
 
 def distribute(
     body: Stmt, block: Block, places: Places, nests: Mapping[int, FragmentLayout], names_threads: bool, width: int
-) -> Stmt:
-    """Return the per-thread program.
+) -> tuple[Stmt, list[ElementLoop]]:
+    """Return the per-thread program, and the long loops over elements that one thread of a block executes.
 
     Parameters
     ----------
@@ -56,7 +57,8 @@ def distribute(
     DivergentBarrier
         If a collective operation of the block is in divergent control flow.
     """
-    return _Distribute(body, block, places, nests, names_threads, width).stmt(body)
+    rewriter = _Distribute(body, block, places, nests, names_threads, width)
+    return rewriter.stmt(body), [x for x in rewriter.slow if x.count >= block.count]
 
 
 #: Calls of all threads of the block, each for itself.
@@ -84,6 +86,7 @@ class _Distribute(StmtRewriter):
         grid = [s.extent for s in collect(body, tirx.For) if role(s) == "grid"]
         self.one_block = all(nodes.as_int(extent) == 1 for extent in grid)
         self.outer: tuple[tuple[Var, Expr, Expr], ...] = ()
+        self.slow: list[ElementLoop] = []
         #: Whether threads work together inside statements, which are asked about in each scope around them.
         self._meetings: dict[int, tuple[bool, Stmt]] = {}
 
@@ -133,6 +136,8 @@ class _Distribute(StmtRewriter):
         return calls.step(body, s.span)
 
     def inner(self, s: Stmt) -> Stmt:
+        if self.block.count > 1:
+            self.slow += element_loops(s, self.outer)
         outer, self.single = self.single, True
         new = _Plain(self).stmt(s)
         self.single = outer
