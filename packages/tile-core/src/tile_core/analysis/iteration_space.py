@@ -92,6 +92,8 @@ class Space:
         Values of the variables bound outside.
     binds
         Names of the body with their values; those that cannot be computed stay unknown.
+    limit, pairs
+        Largest number of iterations, and of (iteration, inner iteration) pairs for one access, that are enumerated.
 
     Raises
     ------
@@ -99,12 +101,19 @@ class Space:
         If an extent of the nest reads memory or uses an unknown variable.
     """
 
-    def __init__(self, nest: Sequence[Stmt], outer: Mapping[Var, int], binds: Mapping[Var, Expr]) -> None:
+    def __init__(
+        self,
+        nest: Sequence[Stmt],
+        outer: Mapping[Var, int],
+        binds: Mapping[Var, Expr],
+        limit: int = LIMIT,
+        pairs: int = LIMIT,
+    ) -> None:
         extents = [max(0, int(evaluate(loop.extent, outer))) for loop in nest]
         self.nest, self.binds, self.extents = nest, binds, extents
-        self.values = [_some(e, len(nest), math.prod(extents)) for e in extents]
+        self.values = [_some(e, len(nest), math.prod(extents), limit) for e in extents]
         self.shape = tuple(len(v) for v in self.values)
-        self.count = math.prod(self.shape)
+        self.count, self.pairs = math.prod(self.shape), pairs
         self.outer = dict(outer)
 
     def named(self, iteration: int) -> dict[str, int]:
@@ -140,7 +149,7 @@ class Space:
         for d, (loop, values) in enumerate(zip(self.nest, self.values, strict=True)):
             env[loop.loop_var] = _along(values, d, dims)
         self._bind(env)
-        room = max(2, LIMIT // max(1, self.count))
+        room = max(2, self.pairs // max(1, self.count))
         for d, loop in enumerate(loops, len(self.shape)):
             start, extent = evaluate(loop.min, env), evaluate(loop.extent, env)
             largest = max(0, int(np.max(extent, initial=0)))
@@ -179,4 +188,4 @@ def some_of(extent: int, budget: int) -> Array:
     powers = [p + d for p in (1 << k for k in range(extent.bit_length())) for d in (-1, 0, 1)]
     found = list(dict.fromkeys(k for k in (*ends, *powers) if 0 <= k < extent))[:budget]
     rest = np.random.default_rng(extent).integers(0, extent, max(0, budget - len(found)))
-    return np.unique(np.concatenate([np.array(found, np.int64), rest]))
+    return np.array(sorted({*found, *rest.tolist()}), np.int64)

@@ -48,13 +48,13 @@ class Fingerprint:
             If it calls a function that is not known to be pure.
         """
         try:
-            return _mixed("int", np.asarray(evaluate(e, self.env), np.int64).view(np.uint64))
+            return number_of(evaluate(e, self.env))
         except Unknown:
             pass
         if isinstance(e, ir.TensorLoad):
             return self.element(e, self.env)
         if isinstance(e, tirx.Var):
-            return self._name(e) if e in self.binds else _mixed("var", _text(f"{e.name} {identity(e)}"))
+            return self._name(e) if e in self.binds else mixed("var", _text(f"{e.name} {identity(e)}"))
         sides = choice_of(e)
         if sides is not None:
             return self._choice(*sides)
@@ -63,8 +63,8 @@ class Fingerprint:
         parts = [self.of(p) for p in parts_of(e)]
         name = nodes.operator_name(e) or type(e).__name__
         if not parts:
-            return _mixed(name, _text(str(e)))
-        return _mixed(f"{name} {nodes.dtype_of(e)}", *parts)
+            return mixed(name, _text(str(e)))
+        return mixed(f"{name} {nodes.dtype_of(e)}", *parts)
 
     def _name(self, v: Var) -> Array:
         # What a name depends on comes first: a chain of names may be longer than Python's stack is deep.
@@ -90,25 +90,31 @@ class Fingerprint:
         try:
             chosen = np.asarray(evaluate(condition, self.env), bool)
         except Unknown:
-            return _mixed("choice", self.of(condition), self.of(then), self.of(other))
+            return mixed("choice", self.of(condition), self.of(then), self.of(other))
         return np.where(chosen, self.of(then), self.of(other))
+
+
+def number_of(value: Array) -> Array:
+    """Return the numbers of integers."""
+    return mixed("int", np.asarray(value, np.int64).view(np.uint64))
 
 
 def element_number(buffer: BufferVar, at: Array) -> Array:
     """Return the numbers of elements ``at`` of a buffer."""
-    return _mixed("element", _text(f"{buffer.name} {hash(buffer)}"), np.asarray(at, np.int64).view(np.uint64))
+    return mixed("element", _text(f"{buffer.name} {hash(buffer)}"), np.asarray(at, np.int64).view(np.uint64))
 
 
 def apart(iteration: Array) -> Array:
     """Return numbers that differ between iterations, for unknown values."""
-    return _mixed("apart", np.asarray(iteration, np.int64).view(np.uint64))
+    return mixed("apart", np.asarray(iteration, np.int64).view(np.uint64))
 
 
 def _text(text: str) -> Array:
     return np.uint64(zlib.crc32(text.encode()) | zlib.adler32(text.encode()) << 32)
 
 
-def _mixed(name: str, *parts: Array) -> Array:
+def mixed(name: str, *parts: Array) -> Array:
+    """Return the numbers of an operation on values with the given numbers."""
     with np.errstate(over="ignore"):
         value: Array = np.atleast_1d(_text(name))
         for part in parts:

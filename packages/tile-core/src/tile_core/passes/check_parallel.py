@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from tile_core.analysis.accesses import Access
+from tile_core.analysis.conflicts import Rows, assignments, element_name, read_elsewhere, unit_of, written_twice
 from tile_core.analysis.flow import Flow
 from tile_core.analysis.index_evaluation import Unknown, evaluate
 from tile_core.analysis.iteration_space import Body, Space, Touched, body_of
@@ -28,11 +29,8 @@ from tile_core.ir import nodes
 from tile_core.ir.grammar import PRIVATE
 from tile_core.ir.names import as_written
 from tile_core.ir.visit import collect, role, uses_var
-from tile_core.records import dataclass
 
 _INDEPENDENT = ("parallel", "vectorized")
-_SIZES = (64, 67, 128, 1, 1000, 3, 16, 4099, 17, 255)
-_ROUNDS = 5
 _READ_FIX = "copy the source to another buffer first, or use a T.serial loop"
 
 
@@ -108,7 +106,7 @@ class _IndependentNest:
         """Refuse if iterations conflict under every assignment that is tried."""
         met: list[ParallelRace] = []
         decided: set[int] = set()
-        for sizes in _assignments(self._free(accesses)):
+        for sizes in assignments(self._free(accesses)):
             race = vacuous = None
             for outer in self._places(sizes):
                 table = _Table(self, accesses, outer)
@@ -192,30 +190,13 @@ def _picks(loops: int) -> list[tuple[int, ...]]:
     return same + [tuple(draw.choice((0, 1, 3, 7, sys.maxsize)) for _ in range(loops)) for _ in range(loops - 1)]
 
 
-def _assignments(free: list[Var]) -> Iterator[dict[Var, int]]:
-    """Yield values to try for the unknown variables: one empty assignment if there are none."""
-    if not free:
-        yield {}
-        return
-    draw = random.Random(len(free))
-    for k in range(_ROUNDS):
-        yield {v: _SIZES[k] if len(free) == 1 else draw.choice(_SIZES) for v in free}
-
-
-@dataclass(frozen=True)
-class _Rows:
-    access: Access
-    touched: Touched
-    value: Array
-
-
 class _Table:
     """The elements that the accesses of one buffer touch, for one assignment of the enclosing variables."""
 
     def __init__(self, nest: _IndependentNest, accesses: list[Access], outer: Mapping[Var, int]) -> None:
         self.nest = nest
-        self.stores: list[_Rows] = []
-        self.loads: list[_Rows] = []
+        self.stores: list[Rows] = []
+        self.loads: list[Rows] = []
         self.space: Space | None = None
         try:
             self.space = Space(nest.nest, outer, nest.body.binds)
@@ -227,7 +208,7 @@ class _Table:
             except Unknown:
                 continue
             (self.loads if access.value is None else self.stores).append(
-                _Rows(access, touched, None if access.value is None else self._value(access, touched))
+                Rows(access, touched, None if access.value is None else self._value(access, touched))
             )
 
     def vacuous(self) -> bool:
@@ -239,63 +220,30 @@ class _Table:
         """Return the refusal of two iterations that conflict, if there are any."""
         if self.space is None or not self.stores:
             return None
-        unit = min(_bits(r.access.buffer) for r in (*self.stores, *self.loads))
+        unit = unit_of([*self.stores, *self.loads])
         return self._written_twice(unit, sizes) or self._read_elsewhere(unit, sizes)
 
     def _written_twice(self, unit: int, sizes: Mapping[str, int]) -> ParallelRace | None:
-        known = [r for r in self.stores if r.value is not None and len(r.touched.element)]
-        if not known:
+        met = written_twice(self.stores, unit)
+        if met is None:
             return None
-        at, who, what, which = _stacked(known, unit)
-        order = np.argsort(at, kind="stable")
-        at, who, what, which = at[order], who[order], what[order], which[order]
-        start = np.flatnonzero(np.r_[True, at[1:] != at[:-1]])
-        differs = [np.minimum.reduceat(c, start) != np.maximum.reduceat(c, start) for c in (who, what)]
-        met = np.flatnonzero(differs[0] & differs[1])
-        if not len(met):
-            return None
-        first = int(start[met[0]])
-        end = first + int(np.count_nonzero(at == at[first]))
-        one, two = _unlike(who[first:end], what[first:end])
-        a, b = first + one, first + two
-        store = known[int(which[b])].access
-        names = [self._iteration(int(who[x])) for x in (a, b)]
+        names = [self._iteration(x) for x in (met.other, met.mine)]
         both = f"iterations {names[0]} and {names[1]} of {_kind(self.nest.nest)} both write"
-        found = f"{both} {self._element(store, int(at[a]), unit)}"
+        found = f"{both} {element_name(met.access, met.at, unit)}"
         loops = ", ".join(str(loop.loop_var.name) for loop in self.nest.nest if _several(loop))
         fix = f"use {loops} in the index, T.atomic_add, T.reduce_*, T.alloc_reducer or a T.serial loop"
-        return _refusal(found, sizes, fix, store.statement)
+        return _refusal(found, sizes, fix, met.access.statement)
 
     def _read_elsewhere(self, unit: int, sizes: Mapping[str, int]) -> ParallelRace | None:
-        written = [r for r in self.stores if len(r.touched.element)]
-        if not written:
-            return None
-        at, who, _, which = _stacked(written, unit)
-        order = np.argsort(at, kind="stable")
-        at, who, which = at[order], who[order], which[order]
-        start = np.flatnonzero(np.r_[True, at[1:] != at[:-1]])
-        places, low, high = at[start], np.minimum.reduceat(who, start), np.maximum.reduceat(who, start)
         assert self.space is not None
-        orders = np.array([r.access.order for r in written])[which]
-        for row in self.loads:
-            if not len(row.touched.element):
-                continue
-            here, mine, _, _ = _columns(row, unit, 0)
-            k = np.minimum(np.searchsorted(places, here), len(places) - 1)
-            meets = (places[k] == here) & ((low[k] != mine) | (high[k] != mine))
-            earlier = orders < row.access.order
-            if earlier.any():  # an iteration reads what it has written itself
-                count = self.space.count
-                meets &= ~np.isin(here * count + mine, at[earlier] * count + who[earlier])
-            if meets.any():
-                x = int(np.flatnonzero(meets)[0])
-                other = int(low[k[x]] if low[k[x]] != mine[x] else high[k[x]])
-                found = (
-                    f"iteration {self._iteration(int(mine[x]))} of {_kind(self.nest.nest)} reads "
-                    f"{self._element(row.access, int(here[x]), unit)}, which iteration {self._iteration(other)} writes"
-                )
-                return _refusal(found, sizes, _READ_FIX, row.access.statement)
-        return None
+        met = read_elsewhere(self.stores, self.loads, unit, self.space.count)
+        if met is None:
+            return None
+        found = (
+            f"iteration {self._iteration(met.mine)} of {_kind(self.nest.nest)} reads "
+            f"{element_name(met.access, met.at, unit)}, which iteration {self._iteration(met.other)} writes"
+        )
+        return _refusal(found, sizes, _READ_FIX, met.access.statement)
 
     def _value(self, access: Access, touched: Touched) -> Array:
         """Return the value number of a store's value, or ``None`` if it is unknown."""
@@ -325,48 +273,6 @@ class _Table:
         assert self.space is not None
         text = ", ".join(f"{n}={v}" for n, v in self.space.named(number).items())
         return text if len(self.space.nest) == 1 else f"({text})"
-
-    def _element(self, access: Access, at: int, unit: int) -> str:
-        element = at * unit // _bits(access.buffer)
-        extents = [nodes.as_int(e) for e in access.buffer.shape]
-        if not extents or not all(isinstance(e, int) for e in extents[1:]):
-            return f"{access.buffer.name}" if len(extents) != 1 else f"{access.buffer.name}[{element}]"
-        found: list[int] = []
-        for extent in reversed(extents[1:]):
-            element, rest = divmod(element, extent)
-            found.append(rest)
-        return f"{access.buffer.name}[{', '.join(str(i) for i in [element, *reversed(found)])}]"
-
-
-def _bits(buffer: BufferVar) -> int:
-    from tile_core.dtypes import DTYPES
-
-    return int(DTYPES[nodes.element_type(buffer)].bits)
-
-
-def _columns(rows: _Rows, unit: int, number: int) -> tuple[Array, ...]:
-    """Return (unit of storage, iteration, value, index of the access); wide elements take several units."""
-    parts = _bits(rows.access.buffer) // unit
-    touched, count = rows.touched, len(rows.touched.element)
-    value = np.zeros(count, np.uint64) if rows.value is None else rows.value
-    if parts == 1:
-        return touched.element, touched.iteration, value, np.full(count, number)
-    at = (touched.element[:, None] * parts + np.arange(parts)).ravel()
-    return at, np.repeat(touched.iteration, parts), np.repeat(value, parts), np.full(count * parts, number)
-
-
-def _stacked(rows: list[_Rows], unit: int) -> list[Array]:
-    """Return the columns of several accesses, concatenated."""
-    return [np.concatenate(c) for c in zip(*(_columns(r, unit, k) for k, r in enumerate(rows)), strict=True)]
-
-
-def _unlike(who: Array, what: Array) -> tuple[int, int]:
-    """Return two rows that differ in both iteration and value."""
-    for first in (0, int(np.flatnonzero(who != who[0])[0])):
-        other = np.flatnonzero((who != who[first]) & (what != what[first]))
-        if len(other):
-            return first, int(other[0])
-    raise AssertionError("rows of two iterations and two values hold two that differ in both")
 
 
 def _refusal(found: str, sizes: Mapping[str, int], fix: str, node: Stmt) -> ParallelRace:

@@ -18,6 +18,7 @@ from tile_core.errors.plugins import HookFailed, HookReturned
 from tile_core.ir.program import cluster_of
 from tile_core.ir.warp import WARP
 from tile_core.passes.check_barriers import check_barriers
+from tile_core.passes.check_blocks import check_blocks
 from tile_core.passes.check_clusters import check_clusters
 from tile_core.passes.check_launch_order import check_launch_order
 from tile_core.passes.check_layouts import check_layouts
@@ -267,6 +268,7 @@ def _check(plan: Plan, ctx: Context) -> Plan:
     check_written(plan.body)
     check_layouts(plan.body, plan.program.layouts, frozenset(plan.program.reducers))
     check_parallel(plan.body, frozenset(plan.program.reducers))
+    check_blocks(plan.body, cluster_of(plan.program.attrs))
     check_private(plan.body, frozenset(plan.program.reducers))
     check_scratch(plan.body)
     check_warps(plan.body, ctx.capabilities.execution_width or WARP)

@@ -1,0 +1,160 @@
+"""Elements of different blocks proved distinct from the coefficients of block indices: the usual tiling of a tensor."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from tile_core.analysis.accesses import Access
+from tile_core.analysis.ranges import Interval, Ranges
+from tile_core.compat.tvm import ir, tirx, tvm_ffi
+from tile_core.compat.types import Expr, Var
+from tile_core.ir import nodes
+from tile_core.ir.visit import collect
+from tile_core.numerics.build import type_name
+from tile_core.records import dataclass
+
+#: A block index, or its quotient or remainder by a constant.
+_Digit = tuple[Var, str, int]
+
+
+@dataclass
+class _Sum:
+    """An index as a sum of digits of block indices, of values that all accesses share, and of a rest within bounds."""
+
+    digits: dict[_Digit, int]
+    shared: dict[Var, int]
+    rest: Interval
+
+    def plus(self, other: _Sum, factor: int) -> _Sum:
+        digits, shared = dict(self.digits), dict(self.shared)
+        for mine, theirs in ((digits, other.digits), (shared, other.shared)):
+            for key, c in theirs.items():
+                mine[key] = mine.get(key, 0) + c * factor
+        ends = sorted(x * factor for x in other.rest)
+        rest = self.rest[0] + ends[0], self.rest[1] + ends[1]
+        return _Sum({k: c for k, c in digits.items() if c}, {k: c for k, c in shared.items() if c}, rest)
+
+
+class BlockDigits:
+    """Indices as mixed-radix numbers whose digits are block indices.
+
+    Parameters
+    ----------
+    extents
+        Block indices with their extents; ``None`` for one that is not constant.
+    ranges
+        The ranges of all variables of the launch.
+    binds
+        Names with their values.
+    inner
+        Variables that differ between accesses of a block: those of loops and threads.
+    """
+
+    def __init__(
+        self, extents: Mapping[Var, int | None], ranges: Ranges, binds: Mapping[Var, Expr], inner: Iterable[Var]
+    ) -> None:
+        self.extents, self.ranges, self.binds, self.inner = extents, ranges, binds, set(inner)
+
+    def distinct(self, accesses: Sequence[Access]) -> bool:
+        """Whether different blocks never touch the same element, by accesses of one tensor."""
+        first = accesses[0]
+        if any(a.buffer is not first.buffer and not a.buffer.same_as(first.buffer) for a in accesses):
+            return False
+        found = self._pinned(accesses)
+        for d in range(len(first.indices)):
+            sums = [self._sum(a.indices[d]) for a in accesses]
+            if any(s.digits != sums[0].digits or s.shared != sums[0].shared for s in sums):
+                continue
+            low, high = min(s.rest[0] for s in sums), max(s.rest[1] for s in sums)
+            found |= self._separated(sums[0].digits, high - low + 1)
+        return all(self._determined(v, found) for v, e in self.extents.items() if e != 1)
+
+    def _pinned(self, accesses: Sequence[Access]) -> set[_Digit]:
+        """Return the block indices that all accesses require to have one value, the same for all."""
+        first, *rest = (self._equations(a) for a in accesses)
+        same = {v: e for v, e in first.items() if all(v in r and tvm_ffi.structural_equal(r[v], e) for r in rest)}
+        return {(v, "", 1) for v in same}
+
+    def _equations(self, access: Access) -> dict[Var, Expr]:
+        """Return the values that block indices have where an access happens."""
+        found: dict[Var, Expr] = {}
+        todo = [c for c, holds in access.conditions if holds]
+        while todo:
+            c = todo.pop()
+            if type(c) is tirx.And:
+                todo += [c.a, c.b]
+            elif type(c) is tirx.EQ:
+                for v, e in ((c.a, c.b), (c.b, c.a)):
+                    if type(v) is tirx.Var and v in self.extents and self._uniform(e):
+                        found[v] = e
+        return found
+
+    def _uniform(self, e: Expr) -> bool:
+        """Whether an expression has one value in the launch."""
+        if collect(e, (ir.TensorLoad, ir.Call)):
+            return False
+        names = collect(e, tirx.Var)
+        return not any(v in self.extents or v in self.inner or v in self.binds for v in names)
+
+    def _separated(self, digits: Mapping[_Digit, int], span: int) -> set[_Digit]:
+        """Return the digits that an index determines: each counts further than all below it reach."""
+        ordered = sorted(digits, key=lambda k: abs(digits[k]))
+        spans: list[int | None] = []
+        below: int | None = span
+        for k in ordered:
+            spans.append(below)
+            extent = self._extent(k)
+            below = None if below is None or extent is None else below + abs(digits[k]) * (extent - 1)
+        found: set[_Digit] = set()
+        for k, reach in zip(reversed(ordered), reversed(spans), strict=True):
+            if reach is None or abs(digits[k]) < reach:
+                break
+            found.add(k)
+        return found
+
+    def _extent(self, digit: _Digit) -> int | None:
+        var, kind, by = digit
+        extent = self.extents[var]
+        if kind == "%":
+            return by
+        return extent if extent is None or kind == "" else -(-extent // by)
+
+    def _determined(self, v: Var, found: set[_Digit]) -> bool:
+        if (v, "", 1) in found:
+            return True
+        return any((v, "//", by) in found and (v, "%", by) in found for _, _, by in found)
+
+    def _sum(self, e: Expr) -> _Sum:
+        kind = type(e)
+        if kind is tirx.IntImm or isinstance(e, int):
+            value = int(nodes.as_int(e))
+            return _Sum({}, {}, (value, value))
+        if kind is tirx.Var:
+            return self._name(e)
+        if kind is tirx.Add or kind is tirx.Sub:
+            return self._sum(e.a).plus(self._sum(e.b), 1 if kind is tirx.Add else -1)
+        if kind is tirx.Mul:
+            for a, b in ((e.a, e.b), (e.b, e.a)):
+                factor = nodes.as_int(b)
+                if isinstance(factor, int):
+                    return _Sum({}, {}, (0, 0)).plus(self._sum(a), factor)
+        if kind is tirx.Cast and type_name(e.value).startswith("int"):
+            return self._sum(e.value)
+        if kind in (tirx.FloorDiv, tirx.FloorMod):
+            by, of = nodes.as_int(e.b), self._sum(e.a)
+            if isinstance(by, int) and by > 0 and of.rest == (0, 0) and not of.shared and list(of.digits.values()) == [1]:
+                ((var, how, _),) = of.digits
+                if how == "":
+                    return _Sum({(var, "//" if kind is tirx.FloorDiv else "%", by): 1}, {}, (0, 0))
+        return _Sum({}, {}, self.ranges.of(e))
+
+    def _name(self, v: Var) -> _Sum:
+        if v in self.extents:
+            # An index of one block is 0, and counts nowhere.
+            return _Sum({(v, "", 1): 1} if self.extents[v] != 1 else {}, {}, (0, 0))
+        value = self.binds.get(v)
+        if value is not None and not collect(value, (ir.TensorLoad, ir.Call)):
+            return self._sum(value)
+        if value is None and v not in self.inner:
+            return _Sum({}, {v: 1}, (0, 0))
+        return _Sum({}, {}, self.ranges.of(v))
