@@ -27,32 +27,56 @@ PROVABLE: dict[str, Entry] = {
         "blocks (bx=0, by=0, bz=0) and (bx=0, by=0, bz=1) both write C[0, 0]",
     ),
     "a tile for all blocks": (
-        "4", "f = T.alloc_fragment((64,), 'float32')\nT.fill(f, bx)\nT.copy(f, A)",
+        "4",
+        "f = T.alloc_fragment((64,), 'float32')\nT.fill(f, bx)\nT.copy(f, A)",
         "blocks bx=0 and bx=1 both write A[0]",
     ),
-    "tiles that overlap": ("4", "f = T.alloc_shared((16,), 'float32')\nT.copy(B[bx * 16], f)\nT.copy(f, A[bx * 12])",
-                           "blocks bx=0 and bx=1 both write A[12]"),
+    "tiles that overlap": (
+        "4",
+        "f = T.alloc_shared((16,), 'float32')\nT.copy(B[bx * 16], f)\nT.copy(f, A[bx * 12])",
+        "blocks bx=0 and bx=1 both write A[12]",
+    ),
     "tiles that overlap by one": (
-        "3", "T.copy(B[bx * 16:bx * 16 + 16], A[bx * 15:bx * 15 + 16])", "blocks bx=0 and bx=1 both write A[15]",
+        "3",
+        "T.copy(B[bx * 16:bx * 16 + 16], A[bx * 15:bx * 15 + 16])",
+        "blocks bx=0 and bx=1 both write A[15]",
     ),
     "a quotient": ("8", "A[bx // 2] = B[bx]", "blocks bx=0 and bx=1 both write A[0]"),
     "a remainder": ("8", "A[bx % 3] = 1.0 * bx", "blocks bx=0 and bx=3 both write A[0]"),
     "one axis left out": ("4, 2", "A[bx] = B[by]", "blocks (bx=0, by=0) and (bx=0, by=1) both write A[0]"),
     "axes that add up": ("4, 3", "A[bx + by] = B[bx * 3 + by]", "both write A[1]"),
-    "a neighbour in place": ("3", "for i in T.Parallel(16):\n    A[bx * 16 + i] = A[bx * 16 + i + 16]",
-                             "block bx=0 reads A[16], which block bx=1 writes"),
-    "a transposition in place": ("16", "for i in T.Parallel(16):\n    C[bx, i] = C[i, bx]",
-                                 "block bx=0 reads C[1, 0], which block bx=1 writes"),
+    "a neighbour in place": (
+        "3",
+        "for i in T.Parallel(16):\n    A[bx * 16 + i] = A[bx * 16 + i + 16]",
+        "block bx=0 reads A[16], which block bx=1 writes",
+    ),
+    "a transposition in place": (
+        "16",
+        "for i in T.Parallel(16):\n    C[bx, i] = C[i, bx]",
+        "block bx=0 reads C[1, 0], which block bx=1 writes",
+    ),
     "a guard that leaves two": ("4", "if bx < 2:\n    A[0] = B[bx]", "blocks bx=0 and bx=1 both write A[0]"),
-    "one writes and all read": ("4", "if bx == 0:\n    A[5] = 1.0\nB[bx] = A[5]",
-                                "block bx=1 reads A[5], which block bx=0 writes"),
-    "another value on each side": ("2", "if bx == 0:\n    A[3] = 1.0\nelse:\n    A[3] = 2.0",
-                                   "blocks bx=0 and bx=1 both write A[3]"),
-    "a grid of any size": ("T.ceildiv(n, 4)", "for i in T.Parallel(64):\n    A[i] = N[bx]",
-                           "blocks bx=0 and bx=1 both write A[0] (with n="),
+    "one writes and all read": (
+        "4",
+        "if bx == 0:\n    A[5] = 1.0\nB[bx] = A[5]",
+        "block bx=1 reads A[5], which block bx=0 writes",
+    ),
+    "another value on each side": (
+        "2",
+        "if bx == 0:\n    A[3] = 1.0\nelse:\n    A[3] = 2.0",
+        "blocks bx=0 and bx=1 both write A[3]",
+    ),
+    "a grid of any size": (
+        "T.ceildiv(n, 4)",
+        "for i in T.Parallel(64):\n    A[i] = N[bx]",
+        "blocks bx=0 and bx=1 both write A[0] (with n=",
+    ),
     "zero beside an atomic": ("4", "A[0] = 0.0\nT.atomic_add(A[0], B[bx])", "blocks bx=0 and bx=1 both write A[0]"),
-    "a read beside an atomic": ("4", "T.atomic_add(A[0], 1.0)\nB[bx] = A[0]",
-                                "block bx=0 reads A[0], which block bx=3 writes"),
+    "a read beside an atomic": (
+        "4",
+        "T.atomic_add(A[0], 1.0)\nB[bx] = A[0]",
+        "block bx=0 reads A[0], which block bx=3 writes",
+    ),
     "a reduction to one element": (
         "4",
         "f = T.alloc_fragment((16,), 'float32')\ns = T.alloc_fragment((1,), 'float32')\nT.copy(B[bx * 16], f)\n"
@@ -62,14 +86,18 @@ PROVABLE: dict[str, Entry] = {
     "threads by name": ("4", "tx = T.get_thread_binding(0)\nA[tx] = B[tx] + bx", "both write A[0]"),
     "each block sweeps all": ("4", "for t in T.serial(8):\n    A[t] = B[bx * 8 + t]", "both write A[0]"),
     "a workspace": (
-        "4", "for i in T.Parallel(8):\n    W[i] = B[bx]", "both write W[0]",
+        "4",
+        "for i in T.Parallel(8):\n    W[i] = B[bx]",
+        "both write W[0]",
         {"before": "W = T.alloc_global((8,), 'float32')", "after": "with T.Kernel(1):\n    T.copy(W, A[0:8])"},
     ),
     "in the second launch": (
-        "4", "A[bx] = B[bx]", "both write A[0]",
+        "4",
+        "A[bx] = B[bx]",
+        "both write A[0]",
         {"after": "with T.Kernel(2) as cx:\n    for i in T.Parallel(8):\n        A[i] = 1.0 * cx"},
     ),
-}  # fmt: skip
+}
 
 #: Reported when they run: name -> (grid, statements, options).
 BY_DATA: dict[str, Entry] = {
@@ -80,7 +108,8 @@ BY_DATA: dict[str, Entry] = {
     "bits of data": ("8", "A[R[bx] & 3] = B[bx]", {"data": [0, 1, 2, 3, 4, 5, 6, 7]}),
     "a row": ("8", "for i in T.Parallel(16):\n    C[R[bx], i] = 1.0 * bx", {"data": _TWICE}),
     "a tile at a corner": (
-        "4", "f = T.alloc_shared((8,), 'float32')\nT.copy(B[bx * 8], f)\nT.copy(f, A[R[bx]])",
+        "4",
+        "f = T.alloc_shared((8,), 'float32')\nT.copy(B[bx * 8], f)\nT.copy(f, A[R[bx]])",
         {"data": [0, 8, 12, 24, 0, 0, 0, 0]},
     ),
     "rows of a scatter": (
@@ -93,25 +122,39 @@ BY_DATA: dict[str, Entry] = {
     "a guarded read": ("8", "A[bx] = T.if_then_else(R[bx] > 3, A[(bx + 1) % 8], 0.0)", {"data": _TWICE}),
     "a read in place": ("8", "A[bx] = A[R[bx]] + 1.0", {"data": _TWICE}),
     "a tile that is read": (
-        "4", "f = T.alloc_shared((8,), 'float32')\nT.copy(A[R[bx]], f)\nT.copy(f, A[bx * 8])",
+        "4",
+        "f = T.alloc_shared((8,), 'float32')\nT.copy(A[R[bx]], f)\nT.copy(f, A[bx * 8])",
         {"data": [0, 12, 16, 24, 0, 0, 0, 0]},
     ),
     "a length": ("8", "for k in T.serial(R[bx]):\n    A[bx * 4 + k] = 1.0 * bx", {"data": [4, 4, 5, 4, 4, 4, 4, 4]}),
     "a first iteration": ("8", "for k in T.serial(R[bx], 8):\n    A[k] = 1.0 * bx", {"data": [7, 8, 8, 7, 8, 8, 8, 8]}),
     "a while loop": (
-        "8", "v = T.alloc_var('int32')\nv = R[bx]\nwhile v < 8:\n    A[v] = 1.0 * bx\n    v = v + 8", {"data": _TWICE},
+        "8",
+        "v = T.alloc_var('int32')\nv = R[bx]\nwhile v < 8:\n    A[v] = 1.0 * bx\n    v = v + 8",
+        {"data": _TWICE},
     ),
     "an early exit": (
-        "4", "for k in T.serial(8):\n    if R[k] > bx:\n        break\n    A[k] = 1.0 * bx", {"data": [0, 3, 3, 3, 0, 0, 0, 0]},
+        "4",
+        "for k in T.serial(8):\n    if R[k] > bx:\n        break\n    A[k] = 1.0 * bx",
+        {"data": [0, 3, 3, 3, 0, 0, 0, 0]},
     ),
     "an atomic and a store": ("8", "T.atomic_add(A[R[bx]], 1.0)\nA[bx] = B[bx]", {"data": _TWICE}),
     "an atomic and a read": ("8", "T.atomic_add(A[R[bx]], 1.0)\nB[bx] = A[bx]", {"data": _TWICE}),
-    "threads by name, an element": ("2", "tx = T.get_thread_binding(0)\nif tx < 4:\n    A[R[bx * 4 + tx]] = 1.0 * bx", {"data": _TWICE}),
-    "a workspace": (
-        "8", "W[R[bx]] = B[bx]",
-        {"data": _TWICE, "before": "W = T.alloc_global((8,), 'float32')", "after": "with T.Kernel(1):\n    T.copy(W, A[0:8])"},
+    "threads by name, an element": (
+        "2",
+        "tx = T.get_thread_binding(0)\nif tx < 4:\n    A[R[bx * 4 + tx]] = 1.0 * bx",
+        {"data": _TWICE},
     ),
-}  # fmt: skip
+    "a workspace": (
+        "8",
+        "W[R[bx]] = B[bx]",
+        {
+            "data": _TWICE,
+            "before": "W = T.alloc_global((8,), 'float32')",
+            "after": "with T.Kernel(1):\n    T.copy(W, A[0:8])",
+        },
+    ),
+}
 
 #: Neither refused nor reported: name -> (grid, statements, options).
 LEGAL: dict[str, Entry] = {
@@ -119,7 +162,10 @@ LEGAL: dict[str, Entry] = {
     "tiles": ("4", "f = T.alloc_shared((16,), 'float32')\nT.copy(B[bx * 16], f)\nT.copy(f, A[bx * 16])"),
     "tiles with gaps": ("4", "T.copy(B[bx * 16:bx * 16 + 8], A[bx * 16:bx * 16 + 8])"),
     "tiles in two dimensions": ("2, 2", "for i, j in T.Parallel(8, 8):\n    C[by * 8 + i, bx * 8 + j] += 1.0"),
-    "a tile whose end is outside": ("4", "f = T.alloc_fragment((20,), 'float32')\nT.fill(f, bx)\nif bx == 3:\n    T.copy(f, A[60])"),
+    "a tile whose end is outside": (
+        "4",
+        "f = T.alloc_fragment((20,), 'float32')\nT.fill(f, bx)\nif bx == 3:\n    T.copy(f, A[60])",
+    ),
     "all but one outside": ("4", "for i in T.Parallel(64):\n    A[bx * 64 + i] = 1.0 * bx"),
     "one block by a guard": ("4", "if bx == 2:\n    A[0] = B[bx]"),
     "one axis by a guard": ("4, 3", "if by < 1:\n    A[bx] = 1.0 * by"),
@@ -157,10 +203,11 @@ LEGAL: dict[str, Entry] = {
     "a guard by data": ("8", "if R[bx] > 6:\n    A[0] = 1.0 * bx", {"data": _TWICE}),
     "a read by data of another tensor": ("8", "A[bx] = B[R[bx]]", {"data": _TWICE}),
     "a ticket": (
-        "8", "t = T.atomic_add(Q[0], 1, memory_order='acq_rel', return_prev=True)\nA[t] = 1.0 * bx",
+        "8",
+        "t = T.atomic_add(Q[0], 1, memory_order='acq_rel', return_prev=True)\nA[t] = 1.0 * bx",
         {"data": _ZEROS},
     ),
-}  # fmt: skip
+}
 
 _TEXT = """
 import tile_core.language as T

@@ -7,8 +7,7 @@ import pytest
 import tile_core as tile
 from tile_core.errors.ops import ParallelRace
 
-from .block_races import BY_DATA, LEGAL, PROVABLE, arguments, program
-from .targets import compiled
+from .block_races import BY_DATA, LEGAL, PROVABLE, program
 
 COMPILED = ("cpu", "cuda:sm_80")
 

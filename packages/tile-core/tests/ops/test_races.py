@@ -59,7 +59,7 @@ import tile_core.language as T
 @T.prim_func
 def k(A: T.Tensor((64,), "float32"), B: T.Tensor((64,), "float32"), R: T.Tensor((8,), "int32"), n: T.int32,
       L: T.Tensor((1024, 1024), "float32"), M: T.Tensor((1024, 1024), "float32")):
-    with T.Kernel(4, threads=32) as bx:
+    with T.Kernel({blocks}, threads=32) as bx:
         s = T.alloc_shared((8, 8), "float32")
         b = T.alloc_shared((128,), "int32")
         T.clear(s)
@@ -75,7 +75,9 @@ def k(A: T.Tensor((64,), "float32"), B: T.Tensor((64,), "float32"), R: T.Tensor(
 def program(path, extents, body, loop="Parallel"):
     names = "i, j" if len(extents) == 2 else "i"
     body = body.replace("; ", "\n" + " " * 16)
-    text = TEXT.format(names=names, extents=", ".join(map(str, extents)), body=body, loop=loop)
+    text = TEXT.format(
+        names=names, extents=", ".join(map(str, extents)), body=body, loop=loop, blocks=4 if "bx" in body else 1
+    )
     path.write_text(text)
     scope: dict[str, object] = {"__name__": "races"}
     exec(compile(text, str(path), "exec"), scope)

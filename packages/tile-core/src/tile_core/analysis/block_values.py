@@ -13,7 +13,7 @@ from tile_core.analysis.index_evaluation import Unknown
 from tile_core.analysis.iteration_space import Touched
 from tile_core.analysis.point import Point
 from tile_core.analysis.value_numbering import Fingerprint, apart, element_number, mixed, number_of
-from tile_core.compat.tvm import ir, tirx
+from tile_core.compat.tvm import tirx
 from tile_core.compat.types import Array, BufferVar, Expr, Node, Var
 from tile_core.ir import nodes
 from tile_core.ir.visit import collect

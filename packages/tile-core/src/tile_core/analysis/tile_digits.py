@@ -142,7 +142,13 @@ class BlockDigits:
             return self._sum(e.value)
         if kind in (tirx.FloorDiv, tirx.FloorMod):
             by, of = nodes.as_int(e.b), self._sum(e.a)
-            if isinstance(by, int) and by > 0 and of.rest == (0, 0) and not of.shared and list(of.digits.values()) == [1]:
+            if (
+                isinstance(by, int)
+                and by > 0
+                and of.rest == (0, 0)
+                and not of.shared
+                and list(of.digits.values()) == [1]
+            ):
                 ((var, how, _),) = of.digits
                 if how == "":
                     return _Sum({(var, "//" if kind is tirx.FloorDiv else "%", by): 1}, {}, (0, 0))

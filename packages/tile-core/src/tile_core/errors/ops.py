@@ -114,7 +114,7 @@ class NotAnElement(KernelError):
 
 
 class ParallelRace(KernelError):
-    """A race between iterations of a T.Parallel loop: one writes an element that another reads or writes."""
+    """A race of iterations of T.Parallel, or of blocks: one writes an element that another reads or writes."""
 
     code = "K214"
     template = "{found}"

@@ -43,6 +43,9 @@ class KernelLaunch:
     Notes
     -----
     A function may launch several times. The launches run one after the other: what one wrote, the next one reads.
+
+    Blocks of a launch have no order. A block may not read or write an element that another block writes, except by an
+    atomic, behind ``T.sync_grid`` or with the same value. Launches that provably do are refused (K214).
     """
 
     def __init__(self, *grid: Index, threads: int | Sequence[int] | None = None, is_cpu: bool = False) -> None:

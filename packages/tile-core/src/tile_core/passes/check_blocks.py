@@ -33,10 +33,9 @@ from tile_core.analysis.conflicts import (
 from tile_core.analysis.flow import Flow
 from tile_core.analysis.index_evaluation import Unknown
 from tile_core.analysis.iteration_space import Space
-from tile_core.analysis.point import Point, is_grid
+from tile_core.analysis.point import Point
 from tile_core.analysis.ranges import Ranges
 from tile_core.analysis.tile_digits import BlockDigits
-from tile_core.compat.structural import identity
 from tile_core.compat.tvm import ir, tirx
 from tile_core.compat.types import Array, BufferVar, Call, Expr, Stmt, Var
 from tile_core.errors.ops import ParallelRace
@@ -152,7 +151,7 @@ class _Launch:
         return BlockValues(self.flow, [a.loop_var for a in self.axes], frozenset(self.tensors))
 
     def _rows(self, accesses: list[Access], space: Space) -> tuple[list[Rows], list[Rows]]:
-        """Return which elements are stored and loaded, as far as that is known; each block stores a value of its own."""
+        """Return the elements that are stored and loaded, where known; blocks store values of their own."""
         stores: list[Rows] = []
         loads: list[Rows] = []
         for a in accesses:
@@ -213,7 +212,9 @@ class _Launch:
             return None
         sizes = [int(self.cluster[int(annotation(a, nodes.AXIS))]) for a in self.axes]
         grids = np.meshgrid(*(v // n for v, n in zip(space.values, sizes, strict=True)), indexing="ij")
-        _, first, which = np.unique(np.stack([g.ravel() for g in grids]), axis=1, return_index=True, return_inverse=True)
+        _, first, which = np.unique(
+            np.stack([g.ravel() for g in grids]), axis=1, return_index=True, return_inverse=True
+        )
         return first[which.ravel()]
 
     def _free(self, accesses: list[Access]) -> list[Var]:
