@@ -13,10 +13,11 @@ from tile_core.analysis.index_evaluation import Unknown
 from tile_core.analysis.iteration_space import Touched
 from tile_core.analysis.point import Point
 from tile_core.analysis.value_numbering import Fingerprint, apart, element_number, mixed, number_of
-from tile_core.compat.tvm import tirx
+from tile_core.compat.tvm import ir, tirx, tvm_ffi
 from tile_core.compat.types import Array, BufferVar, Expr, Node, Var
 from tile_core.ir import nodes
 from tile_core.ir.visit import collect
+from tile_core.ops.base import OpCall
 
 #: Of a value that may differ between any two blocks.
 _ANY = None
@@ -40,6 +41,7 @@ class BlockValues:
         self.flow, self.blocks, self.written = flow, frozenset(blocks), written
         self._names: dict[Var, _Needs] = {}
         self._scratch: dict[BufferVar, _Needs] = {}
+        self._filled: dict[BufferVar, Expr] = {}
         points = [p for p in flow.points if flow.accesses_at(p)]
         stores = [(p, [flow.root(a.buffer) for a in flow.accesses_at(p) if a.write]) for p in points]
         changed = True
@@ -65,6 +67,9 @@ class BlockValues:
             root = self.flow.root(load.source)
             if nodes.scope_of(root) == "global" and root not in self.written:
                 return mixed("element", element_number(load.source, np.int64(0)), *at)
+            one = self._one(root)
+            if one is not None:
+                return fingerprint.of(one)
             needs = self._scratch.get(root, frozenset()) if nodes.scope_of(root) != "global" else _ANY
             if needs is _ANY:
                 return apart(blocks)
@@ -79,6 +84,20 @@ class BlockValues:
         except Unknown:
             value = apart(blocks)
         return np.broadcast_to(value, kept.shape)[kept].reshape(count)
+
+    def _one(self, root: BufferVar) -> Expr:
+        """Return the value of all elements of a scratch buffer, if only one value is written to it."""
+        if root not in self._filled:
+            stored = [a for a in self.flow.accesses if a.write and self.flow.root(a.buffer) == root]
+            values = [_stored(a) for a in stored]
+            one = values[0] if values else None
+            same = one is not None and all(v is not None and tvm_ffi.structural_equal(v, one) for v in values)
+            loops = {p.stmt.loop_var for a in stored for p in a.point.loops if p.kind == "for"}
+            fixed = same and not (loops | set(self.flow.binds)) & set(collect(one, tirx.Var))
+            loads = collect(one, ir.TensorLoad) if fixed else []
+            tensors = all(nodes.scope_of(x.source) == "global" and x.source not in self.written for x in loads)
+            self._filled[root] = one if fixed and tensors else None
+        return self._filled[root]
 
     def _point(self, p: Point) -> _Needs:
         """Return what the values that a point stores depend on."""
@@ -110,6 +129,12 @@ class BlockValues:
             self._names[v] = frozenset()
             self._names[v] = self._all([value])
         return self._names[v]
+
+
+def _stored(access: Access) -> Expr:
+    """Return what a store or fill writes; nothing for other statements."""
+    s = access.statement
+    return OpCall.decode(s).args[1] if nodes.is_tile_call(getattr(s, "value", None), "fill") else access.value
 
 
 def _union(a: _Needs, b: _Needs) -> _Needs:

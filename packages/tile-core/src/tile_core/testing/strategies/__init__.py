@@ -12,6 +12,7 @@ from tile_core.plugins.manager import installed
 from tile_core.target import Target
 from tile_core.testing.case import Unit
 from tile_core.testing.strategies.barriers import barriers
+from tile_core.testing.strategies.block_races import block_races
 from tile_core.testing.strategies.bools import bools
 from tile_core.testing.strategies.boxes import boxes, numbered_rows
 from tile_core.testing.strategies.clusters import clusters, exchanges
@@ -66,6 +67,7 @@ STRATEGIES: dict[str, tuple[st.SearchStrategy[Unit], int]] = {
     "barriers": (barriers(), 1),
     "clusters": (clusters(), 1),
     "exchanges": (exchanges(), 1),
+    "block-races": (block_races(), 1),
     "illegal": (illegal(), 1),
 }
 

@@ -15,15 +15,17 @@ def illegal(draw: Draw) -> Unit:
     c = draw(st.integers(1, n - 1))
     scope = draw(st.sampled_from(("shared", "fragment")))
     alloc = f"f = T.alloc_{scope}(({n},), 'float32')\n"
-    body, codes = draw(st.sampled_from(_FORMS))
+    body, codes = draw(st.sampled_from((*_FORMS, *((form, ("K214",)) for form in _BLOCKS))))
+    grid = str(n + 1) if body in _BLOCKS else "1"
     text = body.format(n=n, c=c, scope=scope, alloc=alloc)
     params = (tensor("A", "float32", n), tensor("U", "uint8", n), output("B", "float32", n))
     part = Part((), text, _nothing)
     name = f"illegal-{draw(st.integers(0, 10**6))}"
     needs = frozenset({"threads", "warps"}) if "tx" in text else frozenset[str]()
     return Unit(
-        "fuzz", name, params, "", {"": part}, {"": Launch(lambda rng: {})}, threads=64, needs=needs, illegal=codes
-    )
+        "fuzz", name, params, "", {"": part}, {"": Launch(lambda rng: {})}, grid=grid, threads=64, needs=needs,
+        illegal=codes,
+    )  # fmt: skip
 
 
 def _nothing(d: Data) -> Data:
@@ -72,4 +74,14 @@ _FORMS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("for i in T.serial(-{c}):\n    B[i] = A[i]", ("K119",)),
     ("f = T.alloc_{scope}(({n}, 2), 'float32')\nT.copy(A, f)\nT.copy(f, B)", ("K203",)),
     ("B[0] = T.log('x')", ("K103",)),
+)
+
+#: Blocks have no order: programs of several.
+_BLOCKS = (
+    "B[0] = A[bx]",
+    "B[bx // (1 + {c})] = 1.0 * bx",
+    "for i in T.Parallel({n}):\n    B[i] += 1.0",
+    "{alloc}T.fill(f, bx)\nT.copy(f, B)",
+    "B[bx] = A[bx]\nB[bx + 1] = 1.0 * bx",
+    "T.atomic_add(B[0], A[bx])\nB[1] = B[0]",
 )
