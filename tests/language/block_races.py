@@ -91,6 +91,12 @@ PROVABLE: dict[str, Entry] = {
         "both write W[0]",
         {"before": "W = T.alloc_global((8,), 'float32')", "after": "with T.Kernel(1):\n    T.copy(W, A[0:8])"},
     ),
+    "strides that overlap": (
+        "4",
+        "for i in T.Parallel(4):\n    S[bx, i] = 1.0 * bx",
+        "blocks bx=0 and bx=1 both write S[0, 1]",
+    ),
+    "an index of the block": ("4", "A[T.get_block_binding(0) // 2] = B[bx]", "blocks bx=0 and bx=1 both write A[0]"),
     "in the second launch": (
         "4",
         "A[bx] = B[bx]",
@@ -158,6 +164,7 @@ BY_DATA: dict[str, Entry] = {
 
 #: Neither refused nor reported: name -> (grid, statements, options).
 LEGAL: dict[str, Entry] = {
+    "strides with gaps": ("4", "for i in T.Parallel(4):\n    P[bx, i] = 1.0 * bx"),
     "an element of its own": ("8", "A[bx] += B[bx]"),
     "tiles": ("4", "f = T.alloc_shared((16,), 'float32')\nT.copy(B[bx * 16], f)\nT.copy(f, A[bx * 16])"),
     "tiles with gaps": ("4", "T.copy(B[bx * 16:bx * 16 + 8], A[bx * 16:bx * 16 + 8])"),
@@ -217,7 +224,8 @@ n = T.dynamic("n")
 @T.prim_func
 def k(A: T.Tensor((64,), "float32"), B: T.Tensor((64,), "float32"), C: T.Tensor((16, 16), "float32"),
       D: T.Tensor((16, 16), "float32"), R: T.Tensor((8,), "int32"), Q: T.Tensor((1,), "int32"),
-      M: T.Tensor((8, n), "float32"), N: T.Tensor((n,), "float32")):
+      M: T.Tensor((8, n), "float32"), N: T.Tensor((n,), "float32"),
+      S: T.StridedTensor((4, 4), (1, 1), "float32"), P: T.StridedTensor((4, 4), (6, 1), "float32")):
     {before}
     with T.Kernel({grid}, threads={threads}) as ({names},):
 {body}
@@ -247,4 +255,16 @@ def arguments(entry: Entry) -> list[Any]:
     tensors = [draw.standard_normal(shape, np.float32) for shape in ((64,), (64,), (16, 16), (16, 16))]
     rows = np.array(options.get("data", range(8)), np.int32)
     n = 12
-    return [*tensors, rows, np.zeros(1, np.int32), np.zeros((8, n), np.float32), np.zeros(n, np.float32)]
+    return [
+        *tensors,
+        rows,
+        np.zeros(1, np.int32),
+        np.zeros((8, n), np.float32),
+        np.zeros(n, np.float32),
+        _strided(1, 1),
+        _strided(6, 1),
+    ]
+
+
+def _strided(*strides: int) -> Any:
+    return np.lib.stride_tricks.as_strided(np.zeros(24, np.float32), (4, 4), [4 * s for s in strides])

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from tile_core.analysis.accesses import Access
-from tile_core.analysis.iteration_space import Touched
+from tile_core.analysis.iteration_space import Touched, overlapping_strides
 from tile_core.compat.types import Array, BufferVar, Var
 from tile_core.ir import nodes
 from tile_core.records import dataclass
@@ -134,6 +134,11 @@ def element_name(access: Access, at: int, unit: int) -> str:
     extents = [nodes.as_int(e) for e in access.buffer.shape]
     if not extents or not all(isinstance(e, int) for e in extents[1:]):
         return f"{access.buffer.name}" if len(extents) != 1 else f"{access.buffer.name}[{element}]"
+    strides = overlapping_strides(access.buffer)
+    if strides is not None:
+        offsets = sum(s * g for s, g in zip(strides, np.indices(extents, sparse=True), strict=True))
+        place = np.unravel_index(int(np.flatnonzero(offsets == element)[0]), extents)
+        return f"{access.buffer.name}[{', '.join(str(int(i)) for i in place)}]"
     found: list[int] = []
     for extent in reversed(extents[1:]):
         element, rest = divmod(element, extent)

@@ -16,7 +16,8 @@ import numpy as np
 from tile_core.analysis.accesses import Access
 from tile_core.analysis.flow import Flow
 from tile_core.analysis.index_evaluation import Unknown, evaluate
-from tile_core.compat.types import Array, Expr, Stmt, Var
+from tile_core.compat.types import Array, BufferVar, Expr, Stmt, Var
+from tile_core.ir import nodes
 from tile_core.records import dataclass
 
 #: Largest number of (iteration, inner iteration) pairs that are enumerated for one access.
@@ -66,7 +67,7 @@ class Touched:
     Attributes
     ----------
     element
-        Row-major indices of the elements in their buffer.
+        Row-major indices of the elements in their buffer; where its strides let elements overlap, their offsets.
     iteration
         Numbers of the iterations of the nest.
     env
@@ -134,10 +135,11 @@ class Space:
         for condition, holds in access.conditions:
             happens = happens & (np.asarray(evaluate(condition, env), bool) == holds)
         element: Array = np.int64(0)
-        for index, extent in zip(access.indices, access.buffer.shape, strict=True):
+        strides = overlapping_strides(access.buffer)
+        for d, (index, extent) in enumerate(zip(access.indices, access.buffer.shape, strict=True)):
             value, size = evaluate(index, env), evaluate(extent, env)
             happens = happens & (value >= 0) & (value < size)
-            element = element * size + value
+            element = element * size + value if strides is None else element + value * strides[d]
         number = np.arange(self.count).reshape(self.shape + (1,) * (dims - len(self.shape)))
         element, iteration, kept = np.broadcast_arrays(np.asarray(element, np.int64), number, happens)
         return Touched(element[kept], iteration[kept], env, kept)
@@ -167,6 +169,20 @@ class Space:
                     env[var] = evaluate(value, env)
                 except Unknown:
                     continue
+
+
+def overlapping_strides(buffer: BufferVar) -> tuple[int, ...] | None:
+    """Return the strides of a tensor if they are constant and two indices may name one element."""
+    strides = [nodes.as_int(s) for s in buffer.ty.strides or ()]
+    shape = nodes.shape_of(buffer)
+    if not strides or not all(isinstance(x, int) for x in (*strides, *shape)):
+        return None
+    reach = 0
+    for stride, extent in sorted((abs(s), e) for s, e in zip(strides, shape, strict=True) if e != 1):
+        if stride <= reach:
+            return tuple(strides)
+        reach += stride * (extent - 1)
+    return None
 
 
 def _along(values: Array, axis: int, dims: int) -> Array:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from tile_core.analysis.accesses import Access
+from tile_core.analysis.iteration_space import overlapping_strides
 from tile_core.analysis.ranges import Interval, Ranges
 from tile_core.compat.tvm import ir, tirx, tvm_ffi
 from tile_core.compat.types import Expr, Var
@@ -59,6 +60,8 @@ class BlockDigits:
         """Whether different blocks never touch the same element, by accesses of one tensor."""
         first = accesses[0]
         if any(a.buffer is not first.buffer and not a.buffer.same_as(first.buffer) for a in accesses):
+            return False
+        if overlapping_strides(first.buffer) is not None:
             return False
         found = self._pinned(accesses)
         for d in range(len(first.indices)):

@@ -52,7 +52,8 @@ def block_races(draw: Draw) -> Unit:
     written = _written(blocks, at, guard, n, value_of)
     races = _race(written, [(b, _at(read, b)) for b in blocks] if read else [])
     params = [tensor("A", "int32", 4), output("B", "int32", _SIZE), output("O", "int32", 5, 3)]
-    data = {p.name: randoms(draw, p.shape, "int32") for p in params}
+    shapes = {"A": (4,), "B": (_SIZE,), "O": (5, 3)}
+    data = {name: randoms(draw, shape, "int32") for name, shape in shapes.items()}
     unit = themed(
         "block-races", draw, params, "\n".join(lines), {"": data}, grid=", ".join(map(str, extents)), axes="(bx, by)",
         threads=draw(st.sampled_from((1, 32, 96))), needs=frozenset({"atomic:add:int32"}),
