@@ -5,8 +5,9 @@ from __future__ import annotations
 import dataclasses
 import functools
 import inspect
+import operator
 import types
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, overload
 
 from tile_core.errors.language import BadArgument, BadReturn, PythonError
@@ -15,7 +16,7 @@ from tile_core.trace.by_name import ByName
 if TYPE_CHECKING:
     from tile_core.ir.program import Program
     from tile_core.runtime.kernel import Kernel
-    from tile_core.runtime.memo import Key
+    from tile_core.runtime.reads import Reads
     from tile_core.target import Target
 
 
@@ -93,6 +94,7 @@ class JitFunction(ByName):
     ) -> None:
         from tile_core.errors.language import NoSource
         from tile_core.runtime.memo import Memo
+        from tile_core.runtime.reads import Reads
         from tile_core.trace.source_text import remember
 
         if not inspect.isfunction(function):
@@ -107,9 +109,10 @@ class JitFunction(ByName):
         self._target = target
         self._options = options
         self._fast_math = fast_math
-        self._signature = inspect.signature(function)
+        self._known_signature: tuple[tuple[object, ...], inspect.Signature] | None = None
         self._memo: Memo[Kernel] = Memo()
-        self.traced_keys: dict[Key, str] = {}
+        self.traced_keys: Memo[str] = Memo()
+        self._readable = Reads()
 
     def changed(self, *, target: str | Target | None = None, options: Any = None) -> JitFunction:
         """Return the same function for another target or with other options; what is ``None`` stays."""
@@ -120,6 +123,16 @@ class JitFunction(ByName):
     def out_idx(self) -> int | Sequence[int] | None:
         """Positions of the parameters that a call allocates and returns, as they were given to ``tile.jit``."""
         return self._out_idx
+
+    @property
+    def _signature(self) -> inspect.Signature:
+        """The function's signature, whose defaults may be replaced."""
+        function: Any = self.function
+        facts = (function.__code__, function.__defaults__, function.__kwdefaults__)
+        known = self._known_signature
+        if known is None or any(map(operator.is_not, known[0], facts)):
+            self._known_signature = known = facts, inspect.signature(function)
+        return known[1]
 
     def instead_of_program(self) -> str:
         """Return what to write where a traced program is wanted and this was given."""
@@ -218,9 +231,26 @@ class JitFunction(ByName):
             shown["sizes"] = tuple((n, described(v, self.eager)) for n, v in sorted(sizes.items()))
         target = installed().resolve_target(self._target)
         options = self.options_for(target)
-        decided = (self._out_idx, options)
-        key = make_key(self.function, shown, target=target.text, options=decided)
-        return self._memo.get(key, lambda: self._build(given, sizes, options))
+        key = make_key(self.function, shown, target=target.text, options=(self._out_idx, options))
+        traced: list[Program] = []
+
+        def identity() -> Hashable:
+            from tile_core.runtime.cache_key import identity_of
+
+            traced[:] = [self._trace(given, sizes)]
+            return identity_of(traced[0], key.parts[-2:])
+
+        return self._memo.get(key, lambda: self._build(traced[0], options), lambda: self.reads(given), identity)
+
+    def reads(self, given: Mapping[str, object]) -> Reads:
+        """Return the places that a trace with these arguments can read, and the objects that are in them now."""
+        from tile_core.runtime.readable import readable
+
+        if not self._readable.complete:  # the search takes long, and every call traces anyway
+            return self._readable
+        leaves = [leaf for v in given.values() for leaf in _read(v, self.eager)]
+        self._readable = readable(self.function, self._scope, leaves)
+        return self._readable
 
     def _sized(
         self, args: tuple[object, ...], keywords: Mapping[str, object]
@@ -238,10 +268,9 @@ class JitFunction(ByName):
         missing = [p.name for p in list(params.values())[len(args) :] if p.default is p.empty and p.name not in own]
         return self.arguments(args, {**own, **dict.fromkeys(missing, LATER)}), sizes
 
-    def _build(self, given: Mapping[str, object], sizes: Mapping[str, Any], options: Any) -> Kernel:
+    def _build(self, program: Program, options: Any) -> Kernel:
         from tile_core.compiler import compile as compile_program
 
-        program = self._trace(given, sizes)
         outputs = program.outputs if self.eager else self._out_idx
         return compile_program(program, target=self._target, out_idx=outputs, options=options)
 
@@ -303,7 +332,18 @@ def described(argument: Any, eager: bool) -> object:
     if isinstance(argument, Value):
         return ("symbol", str(argument.expr), str(argument.dtype))
     if isinstance(argument, (tuple, list)):
-        return type(argument)(described(a, eager) for a in argument)
+        return type(argument)(described(a, False) for a in argument)
     if not eager or not is_array(argument):
         return argument
     return ("array", tuple(int(d) for d in argument.shape), str(dtype(getattr(argument.dtype, "name", argument.dtype))))
+
+
+def _read(argument: Any, eager: bool) -> Iterator[object]:
+    """Yield the objects of an argument of which a key may lack attributes; arrays of an eager kernel are not read."""
+    from tile_core.trace.eager import LATER, is_array
+
+    if isinstance(argument, (tuple, list)):
+        for element in argument:
+            yield from _read(element, False)
+    elif argument is not LATER and not (eager and is_array(argument)):
+        yield argument

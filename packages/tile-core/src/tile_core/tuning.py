@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from tile_core.ir.program import Program
     from tile_core.runtime.kernel import Kernel
     from tile_core.runtime.memo import Key
+    from tile_core.runtime.reads import Reads
 
 Config = Mapping[str, Any]
 
@@ -233,7 +234,14 @@ class AutotunedFunction(ByName):
         shown |= {"configs": [dict(c) for c in configs]}
         target = installed().resolve_target(self.function.target)
         key = make_key(self.function.function, shown, target=target.text, options=self.function.options_for(target))
-        return self._memo.get(key, lambda: self._search(configs, args, keywords))
+        return self._memo.get(
+            key, lambda: self._search(configs, args, keywords), lambda: self._reads(args, keywords, configs)
+        )
+
+    def _reads(self, args: tuple[object, ...], keywords: Mapping[str, object], configs: Sequence[Config]) -> Reads:
+        """Return the places on which programs and inputs of a search depend."""
+        given = {str(n): v for n, v in enumerate((*args, *keywords.values(), *(list(c.values()) for c in configs)))}
+        return self.function.reads({**given, "inputs": self.inputs})
 
     def _search(self, configs: Sequence[Config], args: tuple[object, ...], keywords: Mapping[str, object]) -> Tuned:
         trials: list[Trial | None] = [None] * len(configs)
@@ -286,22 +294,21 @@ class AutotunedFunction(ByName):
 
         What this process traced before is not traced again for its key.
         """
-        from tile_core.runtime.memo import cache_enabled
-
         if self.results is None:
             return self._task(args, keywords, config)
         identity, device = self._identity(args, keywords, config)
-        keys = self.function.traced_keys if cache_enabled() else {}
-        if identity in keys:
-            known = self.results.find(keys[identity], device)
-            if known is not None:
-                return known
-        task = self._task(args, keywords, config)
-        if not task.key:
-            return task
-        if identity is not None:
-            keys[identity] = task.key
-        return self.results.find(task.key, task.device) or task
+        if identity is None:
+            task = self._task(args, keywords, config)
+            return (self.results.find(task.key, task.device) if task.key else None) or task
+        tasks: list[Task] = []
+
+        def key() -> str:
+            tasks.append(self._task(args, keywords, config))
+            return tasks[0].key
+
+        found = self.function.traced_keys.get(identity, key, lambda: self._reads(args, keywords, [config]))
+        known = self.results.find(found, tasks[0].device if tasks else device) if found else None
+        return known or (tasks or [self._task(args, keywords, config)])[0]
 
     def _identity(
         self, args: tuple[object, ...], keywords: Mapping[str, Any], config: Config
@@ -311,7 +318,8 @@ class AutotunedFunction(ByName):
         from tile_core.decorators import described
         from tile_core.plugins.manager import installed
         from tile_core.plugins.runtimes import find_runtime
-        from tile_core.runtime.memo import fingerprint, make_key
+        from tile_core.runtime.freeze import fingerprint
+        from tile_core.runtime.memo import make_key
 
         plugins, function = installed(), self.function
         target = plugins.resolve_target(function.target)

@@ -12,7 +12,8 @@ import pytest
 
 from tile_core import dtypes
 from tile_core.errors import launch as errors
-from tile_core.runtime.memo import Memo, cache_enabled, disable_cache, enable_cache, fingerprint, freeze, make_key
+from tile_core.runtime.freeze import fingerprint, freeze
+from tile_core.runtime.memo import Memo, cache_enabled, disable_cache, enable_cache, make_key
 
 
 @dataclasses.dataclass

@@ -16,7 +16,7 @@ import hashlib
 import os
 import struct
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
@@ -75,6 +75,22 @@ def key_of(
     }
     try:
         return content_hash(parts, program.where)
+    except (NotKeyed, RecursionError):
+        return None
+
+
+def identity_of(program: Program, decided: Hashable) -> Hashable:
+    """Return a key that two programs of one process share only if their kernels are the same; ``None`` if it has none.
+
+    Parameters
+    ----------
+    program
+        The program.
+    decided
+        Whatever else decides the kernel.
+    """
+    try:
+        return content_hash(program_parts(program), program.where), program.where, decided
     except (NotKeyed, RecursionError):
         return None
 

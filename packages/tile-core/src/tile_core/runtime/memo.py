@@ -1,29 +1,28 @@
 """The kernels that this process has compiled, so that equal calls of a factory compile once.
 
-A `Key` is made of named parts: the function's code and everything it closes over, its arguments, the target, the
-options. When something is compiled again, the parts that differ from the nearest known key give the reason.
+A `Key` is made of named parts: the arguments, the target, the options. All else that a trace reads is checked at each
+request, see `Reads`. When something is compiled again, the parts that differ from the nearest known key, or the name
+that has another value, give the reason.
 """
 
 from __future__ import annotations
 
 import contextlib
-import dataclasses
-import enum
 import functools
-import hashlib
-import struct
-import sys
 import threading
-import types
 from collections import Counter
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import field
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
 
-from tile_core.errors.launch import CannotFreeze
 from tile_core.records import dataclass
+from tile_core.runtime.freeze import freeze
+from tile_core.runtime.reads import Reads
 
 Value = TypeVar("Value")
+
+#: Of one key: a kernel for each state of globals and the like, the least recently used is forgotten.
+_MOST_VALUES = 64
 
 
 @dataclass(frozen=True)
@@ -58,12 +57,12 @@ class Key:
 def make_key(
     function: Callable[..., object], arguments: Mapping[str, object], *, target: str = "", options: object = None
 ) -> Key:
-    """The key of one call of a factory.
+    """Return the key of one call of a factory: all of it except the values that its code reads, see `Reads`.
 
     Parameters
     ----------
     function
-        The factory; its code, defaults, closure and the globals that it names are part of the key.
+        The factory.
     arguments
         Bound arguments by name.
     target
@@ -77,8 +76,7 @@ def make_key(
         A value that cannot be hashed by content.
     """
     name = f"{function.__module__}.{function.__qualname__}"
-    parts: list[tuple[str, Hashable]] = [("source", fingerprint(function))]
-    parts += [(f"argument {n}", freeze(v, f"argument {n} of {name}")) for n, v in arguments.items()]
+    parts = [(f"argument {n}", freeze(v, f"argument {n} of {name}")) for n, v in arguments.items()]
     parts += [("target", target), ("options", freeze(options, f"options of {name}"))]
     return Key(name, tuple(parts))
 
@@ -107,39 +105,93 @@ class MemoStats:
 
 
 class Memo(Generic[Value]):
-    """A thread-safe map from keys to what was built for them; equal keys are built once, failures are not kept."""
+    """A thread-safe map from keys to what was built for them; equal keys are built once, failures are not kept.
+
+    Of one key there are several values where other values of globals and the like were read, see `Reads`.
+    """
 
     def __init__(self) -> None:
         self.stats = MemoStats()
-        self._values: dict[Key, Value] = {}
+        self._values: dict[Key, list[tuple[Value, Reads | None]]] = {}
+        self._made: dict[Hashable, Value] = {}
         self._building: dict[Key, threading.RLock] = {}
         self._lock = threading.Lock()
 
-    def get(self, key: Key, build: Callable[[], Value]) -> Value:
-        """The value of ``key``, built at the first request; other threads wait for it."""
+    def get(
+        self,
+        key: Key,
+        build: Callable[[], Value],
+        reads: Callable[[], Reads] | None = None,
+        identity: Callable[[], Hashable] | None = None,
+    ) -> Value:
+        """Return the value of a key, built at the first request; other threads wait for it.
+
+        Parameters
+        ----------
+        key
+            The key.
+        build
+            Builds the value.
+        reads
+            Finds the places that the value depends on; it is built again when one of them changes.
+        identity
+            Called before ``build``: if it equals that of an earlier value, this one is taken. ``None`` equals no other.
+        """
         if not cache_enabled():
             with self._lock:
                 self._count_miss("cache disabled")
+            if identity is not None:
+                identity()
             return build()
+        found = self._valid(key)
+        if found is not None:
+            return found[0]
         with self._lock:
-            if key in self._values:
-                self.stats.hits += 1
-                return self._values[key]
             building = self._building.setdefault(key, threading.RLock())
         with building:
+            found = self._valid(key)
+            if found is not None:
+                return found[0]
+            reason = self.reason(key)
+            before = None if reads is None else reads()
+            value = self._identified(reason, build, identity)
+            after = before if reads is None or before is None else before.joined(reads())
             with self._lock:
-                if key in self._values:
-                    self.stats.hits += 1
-                    return self._values[key]
-                self._count_miss(self.reason(key))
-            value = build()
-            with self._lock:
-                self._values[key] = value
+                known = self._values.setdefault(key, [])
+                known.insert(0, (value, after))
+                del known[_MOST_VALUES:]
                 self._building.pop(key, None)
             return value
 
+    def _valid(self, key: Key) -> tuple[Value, Reads | None] | None:
+        """Return the value of a key whose reads did not change."""
+        known = self._values.get(key, ())
+        for at, found in enumerate(known):
+            if found[1] is None or found[1].changed() is None:
+                with self._lock:
+                    self.stats.hits += 1
+                    if at and isinstance(known, list) and found in known:
+                        known.remove(found)
+                        known.insert(0, found)
+                return found
+        return None
+
+    def _identified(self, reason: str, build: Callable[[], Value], identity: Callable[[], Hashable] | None) -> Value:
+        what = None if identity is None else identity()
+        with self._lock:
+            if what is not None and what in self._made:
+                self.stats.hits += 1
+                return self._made[what]
+            self._count_miss(reason)
+        value = build()
+        if what is not None:
+            self._made[what] = value
+        return value
+
     def reason(self, key: Key) -> str:
-        """Why ``key`` is unknown: the differences from the nearest key of the same function."""
+        """Return why a key has no valid value: what changed, or how it differs from the nearest key of the function."""
+        for _, reads in self._values.get(key, ()):
+            return f"changed: {reads.changed() if reads is not None else 'nothing'}"
         known = [k for k in self._values if k.function == key.function]
         if not known:
             return "first compile"
@@ -151,9 +203,10 @@ class Memo(Generic[Value]):
         """Forget all values; the counters stay."""
         with self._lock:
             self._values.clear()
+            self._made.clear()
 
     def __len__(self) -> int:
-        return len(self._values)
+        return sum(map(len, self._values.values()))
 
     def _count_miss(self, reason: str) -> None:
         self.stats.misses += 1
@@ -221,146 +274,3 @@ def enable_cache() -> None:
     """Remember compiled kernels again, regardless of who turned that off."""
     with _SWITCH.lock:
         _SWITCH.users.clear()
-
-
-def fingerprint(function: Callable[..., object]) -> Hashable:
-    """A key of a function: its code, defaults, closure values and the values of the globals that it names.
-
-    Raises
-    ------
-    CannotFreeze
-        A closure value or a default that cannot be hashed by content. Globals are frozen if possible and otherwise
-        compared by identity, because most of them are modules, classes and functions of other packages.
-    """
-    return _freeze_function(function, f"{function.__module__}.{function.__qualname__}", {})
-
-
-def freeze(value: object, place: str = "the value") -> Hashable:
-    """A hashable key that is equal only for values that compile to the same kernel.
-
-    Types count (``1``, ``1.0`` and ``True`` differ), the sign of zero and the bits of NaN too. Lists, dicts (in order),
-    sets, dataclasses, enums, dtypes, NumPy scalars and arrays (by content), functions (by code) and plain objects
-    (by their attributes) are supported.
-
-    Raises
-    ------
-    CannotFreeze
-        For anything else that is not hashable.
-    """
-    return _freeze(value, place, {})
-
-
-def _freeze(value: object, place: str, seen: dict[int, int]) -> Hashable:
-    if value is None or isinstance(value, (str, bytes, int, bool, type, enum.Enum, types.ModuleType)):
-        return (type(value), value)
-    if isinstance(value, float):
-        return (type(value), struct.pack("<d", value))
-    if isinstance(value, complex):
-        return (type(value), struct.pack("<dd", value.real, value.imag))
-    if id(value) in seen:
-        return ("again", seen[id(value)])
-    seen = {**seen, id(value): len(seen)}
-    if isinstance(value, (tuple, list)):
-        return (type(value), tuple(_freeze(v, place, seen) for v in value))
-    if isinstance(value, Mapping):
-        return (type(value), tuple((_freeze(k, place, seen), _freeze(v, place, seen)) for k, v in value.items()))
-    if isinstance(value, (set, frozenset)):
-        return (type(value), frozenset(_freeze(v, place, seen) for v in value))
-    if isinstance(value, (types.FunctionType, types.MethodType, functools.partial)):
-        return _freeze_callable(value, place, seen)
-    return _freeze_object(value, place, seen)
-
-
-def _freeze_object(value: object, place: str, seen: dict[int, int]) -> Hashable:
-    numpy = sys.modules.get("numpy")
-    if numpy is not None and isinstance(value, (numpy.ndarray, numpy.generic)) and not value.dtype.hasobject:
-        return (type(value), str(value.dtype), value.shape, value.tobytes())
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        fields = tuple(
-            (f.name, _freeze(getattr(value, f.name), f"{place}.{f.name}", seen)) for f in dataclasses.fields(value)
-        )
-        return (type(value), fields)
-    kind: Any = type(value)
-    if kind.__hash__ is object.__hash__ and kind.__eq__ is object.__eq__ and hasattr(value, "__dict__"):
-        # A plain object: by its attributes, since its identity would hide a changed attribute.
-        return (type(value), value, _freeze(vars(value), place, seen))
-    try:
-        hash(value)
-    except TypeError:
-        raise CannotFreeze(place=place, found=f"a {type(value).__name__}") from None
-    return (type(value), value)
-
-
-def _freeze_callable(value: Callable[..., object], place: str, seen: dict[int, int]) -> Hashable:
-    if isinstance(value, functools.partial):
-        parts = (value.func, value.args, value.keywords)
-        return ("partial", tuple(_freeze(part, place, seen) for part in parts))
-    if isinstance(value, types.MethodType):
-        return ("method", _freeze(value.__self__, place, seen), _freeze(value.__func__, place, seen))
-    return _freeze_function(value, place, seen)
-
-
-def _freeze_function(function: Callable[..., object], place: str, seen: dict[int, int]) -> Hashable:
-    function = getattr(function, "__wrapped__", function)
-    code = getattr(function, "__code__", None)
-    if code is None:
-        return _freeze_object(function, place, seen)
-    seen = {**seen, id(function): len(seen)}
-    parts: list[Hashable] = [code_digest(code)]
-    parts.append(_freeze((function.__defaults__, function.__kwdefaults__), f"a default of {place}", seen))
-    for name, cell in zip(code.co_freevars, function.__closure__ or (), strict=True):
-        try:
-            parts.append((name, _freeze(cell.cell_contents, f"variable {name!r} of {place}", seen)))
-        except ValueError:  # not assigned yet
-            parts.append((name, None))
-    for name in _global_names(code):
-        if name in function.__globals__:
-            parts.append((name, _freeze_global(function.__globals__[name], function.__module__, place, seen)))
-    return ("function", tuple(parts))
-
-
-def _freeze_global(value: Any, module: str, place: str, seen: dict[int, int]) -> Hashable:
-    if isinstance(value, types.FunctionType) and value.__module__ != module:
-        # A function of another module is an import: its own module decides what it does.
-        return ("import", value)
-    try:
-        return _freeze(value, place, seen)
-    except CannotFreeze:
-        return ("identity", _ById(value))
-
-
-@dataclass(frozen=True, eq=False)
-class _ById:
-    """Compares by identity of the wrapped object, which it keeps alive so that its id is not reused."""
-
-    value: Any
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _ById) and other.value is self.value
-
-    def __hash__(self) -> int:
-        return id(self.value)
-
-
-@functools.lru_cache(maxsize=4096)
-def _digest(code: types.CodeType, line: int, file: str) -> str:
-    digest = hashlib.sha256(code.co_code)
-    facts = (code.co_names, code.co_varnames, code.co_freevars, code.co_argcount, code.co_flags, line, file)
-    digest.update(repr(facts).encode())
-    for constant in code.co_consts:
-        text = code_digest(constant) if isinstance(constant, types.CodeType) else repr(freeze(constant))
-        digest.update(text.encode())
-    return digest.hexdigest()
-
-
-def code_digest(code: types.CodeType) -> str:
-    """A digest of a code object: instructions, constants, names and its place in the source."""
-    return _digest(code, code.co_firstlineno, code.co_filename)
-
-
-def _global_names(code: types.CodeType) -> tuple[str, ...]:
-    names = dict.fromkeys(code.co_names)
-    for constant in code.co_consts:
-        if isinstance(constant, types.CodeType):
-            names.update(dict.fromkeys(_global_names(constant)))
-    return tuple(names)
