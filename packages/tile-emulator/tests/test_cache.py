@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+import time
 import warnings
 from pathlib import Path
 
@@ -12,9 +13,12 @@ from tile_core import knobs
 from tile_core.errors.artefacts import NoScratchFolder
 from tile_core.runtime import cache
 from tile_emulator import build
+from tile_emulator.compilers import find_compiler
+from tile_emulator.errors import CompilerSlow
 
 from .dialects.mini import floats, run
 
+USUAL = find_compiler()
 TEXT = "__global__ void k(float* out, int n) { out[threadIdx.x] = n; }"
 
 
@@ -86,14 +90,49 @@ def test_a_user_without_a_home(monkeypatch, tmp_path):
     assert result("homeless", 5) == (5, True)
 
 
-def test_a_full_disk(home, monkeypatch):
-    def full(*args, **how):
-        return subprocess.CompletedProcess(args, 1, "", f"ld: final link failed: {build.FULL}")
+def compiler_that(folder, does, when="*"):
+    """Write a program that is the usual compiler, but for calls with some word."""
+    path = folder / "compiler"
+    path.write_text(f'#!/bin/sh\ncase "$*" in *-dM*) ;; {when}) {does};; esac\nexec {" ".join(USUAL.command)} "$@"\n')
+    path.chmod(0o755)
+    return str(path)
 
-    monkeypatch.setattr(build.subprocess, "run", full)
+
+FULL = f"echo 'ld: final link failed: {build.FULL}' >&2; exit 1"
+
+
+def test_a_full_disk(home, monkeypatch, tmp_path):
+    monkeypatch.setenv("CXX", compiler_that(tmp_path, FULL))
     with pytest.raises(NoScratchFolder, match=f"S611.*{build.FULL}"):
         result("full", 1)
     assert list(home.iterdir()) == []
+    monkeypatch.delenv("CXX")
+    assert result("full", 1) == (1, False)
+
+
+@pytest.mark.skipif(USUAL.family != "gcc", reason="only GCC keeps headers")
+def test_headers_that_find_no_space_are_read_again(home, monkeypatch, tmp_path):
+    monkeypatch.setattr(build, "_read", {})
+    monkeypatch.setenv("CXX", compiler_that(tmp_path, FULL, "*c++-header*"))
+    assert result("no_headers", 1) == (1, False)
+    assert len(list(home.iterdir())) == 2  # the engine and the kernel
+    monkeypatch.delenv("CXX")
+    assert result("headers", 1) == (1, False)
+    assert len(list(home.iterdir())) == 5  # and those of another compiler
+
+
+def test_a_compiler_that_does_not_end(home, monkeypatch, tmp_path):
+    assert result("in_time", 1) == (1, False)
+    lasts = tmp_path / "lasts"
+    monkeypatch.setenv("CXX", compiler_that(tmp_path, f"(sleep 100; touch {lasts}) & sleep 1000"))
+    begin = time.monotonic()
+    with knobs.override(build_seconds=1), pytest.raises(CompilerSlow, match=r"S405.*more than 1 s"):
+        result("endless", 1)
+    assert time.monotonic() - begin < 50
+    children = subprocess.run(["ps", "-e", "-o", "args"], capture_output=True, text=True, check=True).stdout
+    assert str(lasts) not in children
+    monkeypatch.delenv("CXX")
+    assert result("endless", 1) == (1, False)
 
 
 @pytest.mark.sweep(2)

@@ -1,5 +1,7 @@
 """Each feature of the engine, with a tiny kernel."""
 
+from typing import ClassVar
+
 import numpy as np
 import pytest
 
@@ -399,6 +401,44 @@ __global__ void k(int* flag, float* out) {
         text = "__global__ void k(int* n) { if (threadIdx.x) atomicAdd(n, 1); else n[0] += 1; }"
         (*_, report) = run(text, [np.zeros(1, "int32")]).reports
         assert report.kind == "race"
+
+    #: Accesses of `x`, and whether they are atomic and write.
+    ACCESSES: ClassVar[dict[str, tuple[str, bool, bool]]] = {
+        "read": ("out[t] = *x;", False, False), "write": ("*x = 1;", False, True),
+        "atomic read": ("out[t] = atomic_read(x);", True, False), "atomic write": ("atomic_write(x, 1);", True, True),
+        "update": ("atomicAdd(x, 1);", True, True),
+    }  # fmt: skip
+
+    @pytest.mark.parametrize("first", ACCESSES)
+    @pytest.mark.parametrize("second", ACCESSES)
+    @pytest.mark.parametrize("between", ["threads", "a barrier", "blocks", "shared"])
+    def test_two_accesses_race_if_one_writes_and_not_both_are_atomic(self, first, second, between):
+        (one, atomic_1, writes_1), (two, atomic_2, writes_2) = self.ACCESSES[first], self.ACCESSES[second]
+        t = "blockIdx.x" if between == "blocks" else "threadIdx.x"
+        barrier = "__syncthreads();" if between == "a barrier" else ""
+        shared = "__shared__ int s; if (t == 0) s = 0; __syncthreads(); int* x = &s;" if between == "shared" else ""
+        text = (
+            f"__global__ void k(int* n, int* out) {{ int t = {t}; {shared or 'int* x = n;'}\n"
+            f"if (t == 0) {{ {one} }} {barrier}\nif (t == 1) {{ {two} }}\n}}"
+        )
+        grid, block = ((2, 1, 1), (1, 1, 1)) if between == "blocks" else ((1, 1, 1), (2, 1, 1))
+        args = [np.zeros(1, "int32"), np.zeros(2, "int32")]
+        races = between != "a barrier" and (writes_1 or writes_2) and not (atomic_1 and atomic_2)
+        for order in ("forward", "reverse"):
+            assert kinds(run(text, args, grid=grid, block=block, order=order)) == (["race"] if races else [])
+
+    def test_a_plain_read_races_with_an_earlier_block_although_another_thread_reads_atomically(self):
+        text = (
+            "__global__ void k(int* n, int* out) { if (blockIdx.x == 0) { if (threadIdx.x == 0) atomicAdd(n, 1); }\n"
+            "else if (threadIdx.x == 0) out[0] = atomic_read(n); else out[1] = %s; }"
+        )
+        for read, found in (("atomic_read(n)", []), ("*n", ["race"])):
+            args = [np.zeros(1, "int32"), np.zeros(2, "int32")]
+            assert kinds(run(text % read, args, grid=(2, 1, 1), block=(2, 1, 1))) == found
+
+    def test_an_atomic_read_of_memory_that_nobody_has_written(self):
+        text = "__global__ void k(int* out) { __shared__ int s[1]; out[0] = atomic_read(s); }"
+        assert kinds(run(text, [np.zeros(1, "int32")], block=(1, 1, 1))) == ["uninitialised"]
 
     def test_an_overrun_of_an_own_array_is_found(self):
         body = "int own[4]; for (int i = 0; i < n; i++) own[i] = i; out[0] = own[n - 1];"

@@ -14,14 +14,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tile_core.abi.signature import Param, Signature
+from tile_core.compat.exits import check_thread
 from tile_core.compat.types import Array, Expr, Var
 from tile_core.context import Context
 from tile_core.errors import InternalError, TileError
+from tile_core.errors.cli import CannotWrite
 from tile_core.plugins.contexts import make_context
 from tile_core.plugins.runtimes import ask_adapter, find_runtime
 from tile_core.reports.slow import warn_of_slow, warn_of_slow_code
 from tile_core.runtime.arguments import normalise_out_idx
 from tile_core.runtime.disk_slots import DiskSlot, slot_of
+from tile_core.runtime.files import write_named
 from tile_core.runtime.kernel import Kernel, Origin
 from tile_core.runtime.launches import CompiledLaunch, hidden_of, in_order
 from tile_core.runtime.settings import path_of, program_of
@@ -280,6 +283,7 @@ def _reference(program: Program, hidden: Sequence[str]) -> Callable[..., object]
 def _guarded(stage: str, program: Program, run: Callable[[], Any]) -> Any:
     """Run a stage; an error outside the catalogue becomes an ``InternalError`` that names the kernel."""
     try:
+        check_thread()
         return run()
     except TileError as error:
         raise error.at(program.where) from error.__cause__
@@ -290,12 +294,16 @@ def _guarded(stage: str, program: Program, run: Callable[[], Any]) -> Any:
 
 
 def _dumper(folder: Path, first: Plan) -> Callable[[str, Plan], None]:
-    folder.mkdir(parents=True, exist_ok=True)
     count = 0
 
     def write(name: str, plan: Plan) -> None:
         nonlocal count
-        (folder / f"{count:02d}-{name}.txt").write_text(body_text(plan), encoding="utf-8")
+        file = folder / f"{count:02d}-{name}.txt"
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            write_named(file, body_text(plan))
+        except OSError as error:
+            raise CannotWrite(file=error.filename or file, reason=error.strerror or str(error)) from error
         count += 1
 
     write("program", first)

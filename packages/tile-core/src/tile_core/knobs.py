@@ -52,6 +52,8 @@ class Knobs:
         Print each call of a hook.
     trust_files
         Run kernels from files and folders that other users can write.
+    build_seconds
+        Seconds that a compiler of source text may take, where it runs in a process of its own.
     """
 
     cache_dir: Path | None = None
@@ -64,6 +66,7 @@ class Knobs:
     disable_backends: tuple[str, ...] = ()
     trace_plugins: bool = False
     trust_files: bool = False
+    build_seconds: int = 120
 
 
 def current() -> Knobs:
@@ -144,6 +147,7 @@ _READERS: dict[str, tuple[Callable[[str], Any], str]] = {
     "disable_backends": (_names, "names separated by commas"),
     "trace_plugins": (_switch, "0 or 1"),
     "trust_files": (_switch, "0 or 1"),
+    "build_seconds": (_count, "a positive number"),
 }
 _OVERRIDES: ContextVar[Mapping[str, Any]] = ContextVar("tile_knobs", default={})  # noqa: B039 - it is never changed
 

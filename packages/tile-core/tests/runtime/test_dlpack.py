@@ -10,6 +10,7 @@ import pytest
 from tile_core.abi.adapter import HostMemory
 from tile_core.abi.signature import Param, Signature
 from tile_core.dtypes import DTYPES
+from tile_core.errors import TileError
 from tile_core.errors.launch import ReadOnlyOutput
 from tile_core.runtime import dlpack
 from tile_core.runtime.arrays import facts_of, share_memory
@@ -205,3 +206,83 @@ def test_devices_are_named_as_dlpack_names_them():
         except (KeyError, ValueError):
             name = f"DLPack device type {kind}"
         assert device_name(kind) == name
+
+
+def _set(**fields):
+    """Return a change of a capsule's tensor."""
+
+    def change(managed):
+        for name, value in fields.items():
+            setattr(managed.tensor, name, value)
+
+    return change
+
+
+def _extent(axis, value, stride=None):
+    def change(managed):
+        managed.tensor.shape[axis] = value
+        if stride is not None:
+            managed.tensor.strides[axis] = stride
+
+    return change
+
+
+NO_INTEGERS = ctypes.POINTER(ctypes.c_int64)()
+#: What a capsule may say of a (5, 7) array of float32 without it being true, and the error's code.
+MALFORMED = {
+    "no memory": (_set(data=None), "K425"),
+    "no memory, but an offset": (_set(data=None, byte_offset=64), "K425"),
+    "no extents": (_set(shape=NO_INTEGERS), "K425"),
+    "a negative rank": (_set(ndim=-1), "K425"),
+    "an absurd rank": (_set(ndim=2**31 - 1), "K425"),
+    "a negative extent": (_extent(1, -7), "K425"),
+    "the least extent": (_extent(0, -(2**63)), "K425"),
+    "an absurd extent": (_extent(0, 2**63 - 1), "K425"),
+    "extents whose product wraps": (_extent(0, 2**61), "K425"),
+    "a stride beyond all memory": (_extent(0, 5, 2**62), "K425"),
+    "a stride below all memory": (_extent(0, 5, -(2**61)), "K425"),
+    "an offset beyond all memory": (_set(byte_offset=2**64 - 8), "K425"),
+    "elements without bits": (_set(bits=0), "K425"),
+    "elements without lanes": (_set(lanes=0), "K425"),
+    "another version": (lambda managed: setattr(managed, "major", 2), "K425"),
+    "elements of an unknown type": (_set(code=99), "K411"),
+    "elements of another width": (_set(bits=64), "K411"),
+    "vectors": (_set(lanes=4), "K411"),
+    "an unknown device": (_set(device_type=999), "K414"),
+    "a negative device": (_set(device_type=-3), "K414"),
+}
+
+
+class Malformed(Exported):
+    """A library whose capsules are wrong."""
+
+    def __init__(self, array, change):
+        super().__init__(array)
+        self.change = change
+
+    def __dlpack__(self, **how):
+        capsule = super().__dlpack__(**{**how, "max_version": (1, 1)})
+        self.change(next(reversed(dlpack._alive.values()))[0])
+        return capsule
+
+
+@pytest.mark.parametrize("writes", [False, True])
+@pytest.mark.parametrize("found", MALFORMED)
+def test_malformed_capsules_are_refused_before_they_are_used(found, writes):
+    change, code = MALFORMED[found]
+    launched = []
+    param = Param("A", "tensor", "float32", ("n", 7), access="write" if writes else "read")
+    binder = Binder(Signature("k", (param,)), lambda *values: launched.append(values), HostMemory())
+    array = np.ones((5, 7), "float32")
+    binder(array)
+    for _ in range(2):
+        with pytest.raises(TileError) as caught:
+            binder(Malformed(array, change))
+        assert caught.value.code == code
+    assert len(launched) == 1
+    assert (array == 1).all()
+
+
+def test_a_capsule_of_empty_memory_needs_no_address():
+    array = np.ones((0, 7), "float32")
+    assert facts_of(Malformed(array, _set(data=None))).shape == (0, 7)

@@ -9,18 +9,21 @@ import functools
 import hashlib
 import os
 import re
+import shutil
+import signal
 import subprocess
 from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 
+from tile_core import knobs
 from tile_core.abi.kernel_text import LaunchFacts
 from tile_core.emit.dialect import Dialect
 from tile_core.errors.artefacts import NoScratchFolder
 from tile_core.runtime import cache
 from tile_core.runtime.libraries import stored
 from tile_emulator.compilers import Compiler
-from tile_emulator.errors import EngineFailed, NotModelled
+from tile_emulator.errors import CompilerSlow, EngineFailed, NotModelled
 from tile_emulator.registers import with_undefined
 
 ENGINE = Path(__file__).parent / "engine"
@@ -32,14 +35,17 @@ PRIVATE = "simt_kernel_"  # begins the name that a kernel has in its library
 
 #: What GCC has kept of models, by the folder of the cache and the key.
 _read: dict[tuple[Path, str], Path] = {}
-_OPAQUE = re.compile(r'("(?:\\.|[^"\\\n])*"|//[^\n]*|/\*.*?\*/)', re.DOTALL)  # strings and comments
+# Strings, comments, and attributes, which name no function.
+_OPAQUE = re.compile(
+    r'("(?:\\.|[^"\\\n])*"|//[^\n]*|/\*.*?\*/|\[\[[^\]]*\]\]|__attribute__\s*\(\([^;{]*?\)\))', re.DOTALL
+)
 
 # No C++ runtime library; frame pointers for stack walks; wrapping integers and uncontracted floats.
 FLAGS = (
     "-std=c++17", "-g1", "-fPIC", "-fno-exceptions", "-fno-rtti", "-fno-threadsafe-statics",
     "-fno-omit-frame-pointer", "-fno-optimize-sibling-calls", "-fno-strict-aliasing", "-fwrapv", "-ffp-contract=off",
 )  # fmt: skip
-ENGINE_FLAGS = ("-O2", "-fno-sanitize=all")
+ENGINE_FLAGS = ("-O2", "-fno-sanitize=all", "-fno-semantic-interposition")
 # Large frames touch the guard page of a stack; registers that nothing has set hold no zeros.
 KERNEL_FLAGS = ("-O1", "-w", "-fstack-clash-protection", "-ftrivial-auto-var-init=pattern")
 # Less is optimised where accesses are checked: such a kernel runs once or twice, most often for less time than that.
@@ -132,17 +138,20 @@ class Models:
         if self.compiler.family == "gcc" and cache.enabled():
             place = (cache.root(), _key_of("models", *self.facts))
             if place not in _read:
-                with stored(KIND, place[1], self.make) as (path, _):
+                with contextlib.suppress(NoScratchFolder), stored(KIND, place[1], self.make) as (path, _):
                     _read[place] = path
-            with contextlib.suppress(OSError):  # not every file system has links
-                header.with_name(header.name + ".gch").symlink_to(_read[place])
+            # Not every file system has links, or space left for what GCC keeps.
+            with contextlib.suppress(OSError):
+                if place in _read:
+                    header.with_name(header.name + ".gch").symlink_to(_read[place])
         return (*self.flags, "-include", str(header))
 
     def make(self, path: Path) -> None:
         """Write what GCC keeps, or an empty file where it finds fault with them: it says so for each kernel."""
         header = path.with_suffix(".h")
         header.write_text(self.text, encoding="utf-8")
-        done = _called([*self.compiler.command, *self.flags, "-x", "c++-header", str(header), "-o", str(path)])
+        command = [*self.compiler.command, *self.flags, "-x", "c++-header", str(header), "-o", str(path)]
+        done = _called(self.compiler, command, path.parent)
         if done.returncode:
             path.write_bytes(b"")
 
@@ -208,16 +217,39 @@ def _compile(
     # Linked without the sanitizers' libraries: their functions are the engine's.
     linking = [*compiler.link_command, "-o", str(target), str(made), *libraries]
     for command in (compiling, linking):
-        done = _called(command)
+        done = _called(compiler, command, target.parent)
         if done.returncode:
-            if FULL in done.stderr:
-                raise NoScratchFolder(reason=f"{target.parent}: {FULL}")
             return done.stderr or f"exit status {done.returncode}"
     return None if target.exists() else "it ends as if all were well, and has written nothing"
 
 
-def _called(command: Sequence[str]) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace")
+def _called(compiler: Compiler, command: Sequence[str], folder: Path) -> subprocess.CompletedProcess[str]:
+    """Run a compiler, which writes to a folder, with the processes that it starts.
+
+    Raises
+    ------
+    CompilerSlow
+        It does not end in time.
+    NoScratchFolder
+        The folder's disk is full.
+    """
+    seconds, pipe = knobs.current().build_seconds, subprocess.PIPE
+    process = subprocess.Popen(
+        command, stdin=subprocess.DEVNULL, stdout=pipe, stderr=pipe, text=True, errors="replace",
+        env={**os.environ, "LC_ALL": "C"}, start_new_session=True,
+    )  # fmt: skip
+    try:
+        output, said = process.communicate(timeout=seconds)
+    except subprocess.TimeoutExpired:
+        raise CompilerSlow(compiler=compiler, seconds=seconds) from None
+    finally:
+        if process.poll() is None:  # the limit, or an interrupt
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.communicate()
+    if process.returncode and (FULL in said or not shutil.disk_usage(folder).free):
+        raise NoScratchFolder(reason=f"{folder}: {FULL}")
+    return subprocess.CompletedProcess(command, process.returncode, output, said)
 
 
 def _first_error(output: str) -> tuple[int, str]:

@@ -44,6 +44,14 @@ class EngineFailed(SetupError):
     remedy = "try another compiler by setting CXX; if none works, please report it with this message"
 
 
+class CompilerSlow(SetupError):
+    """The compiler did not finish within the time that it has."""
+
+    code = "S405"
+    template = "the emulator's compiler, {compiler}, took more than {seconds} s"
+    remedy = "make the kernel's text shorter (fewer unrolled iterations), or set TILE_BUILD_SECONDS to more"
+
+
 class NotModelled(UnsupportedError):
     """The source does not compile with the dialect: it uses something that has no model."""
 

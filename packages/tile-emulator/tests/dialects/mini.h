@@ -71,6 +71,14 @@ SIMT_MODEL inline float sum_of(unsigned warps, float value, int line) {
 SIMT_MODEL inline float atomicAdd(float* p, float v) {
   return simt::atomic(p, [v](float old) { return old + v; });
 }
+SIMT_MODEL inline int atomic_read(const int* p) {
+  simt::access_atomic((void*)p, 4, simt::READS);
+  return *p;
+}
+SIMT_MODEL inline void atomic_write(int* p, int v) {
+  simt::access_atomic(p, 4, simt::WRITES);
+  *p = v;
+}
 #define __threadfence() simt::fence(false)
 SIMT_MODEL inline int atomicAdd(int* p, int v) {
   return simt::atomic(p, [v](int old) { return old + v; });

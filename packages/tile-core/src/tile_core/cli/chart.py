@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import importlib.util
+import io
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tile_core.errors.cli import CannotWrite, MissingPackage
+from tile_core.runtime.files import write_named
 
 if TYPE_CHECKING:
     from tile_core.tuning import Tuned
@@ -65,6 +67,8 @@ def draw(path: Path, found: Tuned) -> None:
         f"{found.kernel.name} for {found.kernel.target}: {len(found.trials)} configurations{rest}", fontsize=9
     )
     try:
-        figure.savefig(path)
-    except OSError as error:
-        raise CannotWrite(file=path, reason=error.strerror or str(error)) from error
+        picture = io.BytesIO()
+        figure.savefig(picture, format=path.suffix[1:] or "png")
+        write_named(path, picture.getvalue())
+    except (OSError, ValueError) as error:  # no such format
+        raise CannotWrite(file=path, reason=getattr(error, "strerror", None) or str(error)) from error

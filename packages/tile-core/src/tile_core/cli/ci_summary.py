@@ -15,6 +15,7 @@ import typer
 from tile_core.cli.console import Verbose, print_text
 from tile_core.errors.cli import BadReport, CannotWrite, NoSuchFile
 from tile_core.records import dataclass
+from tile_core.runtime.files import write_named
 
 #: What becomes of a case of the kit, and what of a program of the fuzzer counts as a failure.
 KINDS = ("right", "compiled", "refused", "skipped", "wrong")
@@ -96,7 +97,7 @@ def ci_summary(
     print_text(as_markdown(lines))
     if badge is not None:
         try:
-            badge.write_text(json.dumps(as_badge(lines, label)) + "\n", encoding="utf-8")
+            write_named(badge, json.dumps(as_badge(lines, label)) + "\n")
         except OSError as error:
             raise CannotWrite(file=badge, reason=error.strerror or str(error)) from error
     if any(line.wrong or line.missing for line in lines):

@@ -48,6 +48,7 @@ def compile_file(
     from tile_core.compiler import lower, signature_of, source_text
     from tile_core.plugins.contexts import make_context
     from tile_core.plugins.manager import installed
+    from tile_core.runtime.files import write_named
 
     plugins = installed()
     found = find(file, read_arguments(arg))
@@ -55,11 +56,8 @@ def compile_file(
     ctx = make_context(target, options, plugins=plugins)
     signature = signature_of(found.program, found.out_idx)
     programs = found.program.stages
-    try:
-        folders = [dump and dump / f"launch{n}" if len(programs) > 1 else dump for n in range(1, len(programs) + 1)]
-        plans = [lower(one, ctx, plugins, folder) for one, folder in zip(programs, folders, strict=True)]
-    except OSError as error:
-        raise CannotWrite(file=error.filename or dump, reason=error.strerror or str(error)) from error
+    folders = [dump and dump / f"launch{n}" if len(programs) > 1 else dump for n in range(1, len(programs) + 1)]
+    plans = [lower(one, ctx, plugins, folder) for one, folder in zip(programs, folders, strict=True)]
     if export is not None:
         from tile_core.runtime.export import write_artefact
         from tile_core.runtime.launches import hidden_of
@@ -76,7 +74,7 @@ def compile_file(
         print_text(text)
         return
     try:
-        output.write_text(text + "\n", encoding="utf-8")
+        write_named(output, text + "\n")
     except OSError as error:
         raise CannotWrite(file=output, reason=error.strerror or str(error)) from error
     typer.echo(f"{output}: {signature} for {ctx.target.text}", err=True)

@@ -22,7 +22,7 @@ def run_file(
     arg: Arguments = None,
     option: Options = None,
     runtime: Annotated[str | None, typer.Option(help="Runtime of the target, or `emulator`.")] = None,
-    seed: Annotated[int, typer.Option(help="Seed of the random inputs.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, max=10**6, help="Seed of the random inputs.")] = 0,
     repeat: Annotated[int, typer.Option(min=1, help="Number of timed samples.")] = 20,
     as_json: AsJson = False,
     verbose: Verbose = False,

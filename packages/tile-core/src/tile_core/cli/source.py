@@ -111,7 +111,12 @@ def _split(place: str) -> tuple[Path, str]:
     head, colon, tail = place.rpartition(":")
     file, name = (head, tail) if colon and tail.isidentifier() and head else (place, "")
     path = Path(file)
-    if not path.is_file():
+    try:
+        there = path.is_file()
+    except OSError as error:  # a name that is too long
+        hint = "give the path of a Python file that defines a kernel"
+        raise NoSuchFile(file=file, reason=error.strerror or str(error), hint=hint) from error
+    if not there:
         reason = "it is a folder" if path.is_dir() else "there is no such file"
         folder = path.parent if path.parent.is_dir() else Path()
         near = nearest(path.name, [p.name for p in folder.glob("*.py")])

@@ -19,6 +19,7 @@ from types import ModuleType
 from typing import Any
 
 from tile_core.compat import crossing as _crossing
+from tile_core.compat import exits as _exits
 
 #: What TVM and its FFI import if it is there, and do without. They take tensors of torch, and streams that say what
 #: they are, in either case. ``disco`` is not in the wheel, which takes TVM a tenth of a second to find out.
@@ -123,6 +124,7 @@ with _without_side_effects():
 for _interrupt in (KeyboardInterrupt, SystemExit, GeneratorExit):
     _tvm_ffi.register_error(_interrupt.__name__, _interrupt)
 _crossing.install(_tvm_ffi)
+_exits.leave_at_exit()
 
 tvm: Any = _tvm
 tvm_ffi: Any = _tvm_ffi

@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from tile_core.compat.exits import check_thread
 from tile_core.compat.tvm import ir, reason_of, tirx, tvm
 from tile_core.compat.types import Expr, PrimFunc
 from tile_core.cpu.flatten import flatten
@@ -79,6 +80,7 @@ def _built(func: Expr, isa: Isa, canonicalize: bool, steps: list[tuple[str, floa
                 *((str(p.info.name), p) for p in _passes(canonicalize)),
                 ("LLVM", lambda m: llvm(m, target)),
             ]:
+                check_thread()
                 begin = time.perf_counter()
                 module = step(module)
                 if steps is not None:

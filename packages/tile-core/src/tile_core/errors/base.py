@@ -11,8 +11,10 @@ keyword arguments fill both. An error raised while a kernel is traced carries th
 
 from __future__ import annotations
 
+import contextlib
 import linecache
 import numbers
+import sys
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, ClassVar
@@ -64,6 +66,14 @@ class TileError(Exception):
     remedy: ClassVar[str] = ""
     #: Facts that are optional when the error is raised.
     usual: ClassVar[Mapping[str, Any]] = MappingProxyType({})
+    #: Whether it stands for an error of any class, as a defect does: without frames left it is `StackExhausted`.
+    unexpected: ClassVar[bool] = False
+
+    def __new__(cls, *args: object, **facts: Any) -> TileError:
+        """Make the error, or the one that says that Python has no frames left."""
+        if cls.unexpected and _exhausted(sys.exc_info()[1]):
+            return StackExhausted(limit=sys.getrecursionlimit(), where=facts.get("where"))
+        return super().__new__(cls, *args)
 
     def __init__(self, *, where: Where | None = None, **facts: object) -> None:
         self.where = where
@@ -127,6 +137,25 @@ class InternalError(TileError):
     code = "I000"
     template = "internal error in {stage}: {detail}"
     remedy = "this is a defect of tile, please report it to its authors with the kernel"
+    unexpected = True
+
+
+class StackExhausted(SetupError):
+    """A call from so deep a recursion that Python's limit leaves too few frames."""
+
+    code = "S209"
+    template = "too few frames are left of Python's recursion limit, which is {limit}"
+    remedy = "call it from fewer nested functions, or raise the limit with sys.setrecursionlimit"
+
+
+def _exhausted(error: BaseException | None) -> bool:
+    """Whether an error, or the one that it was raised from, says that no frames are left; C++ passes on its text."""
+    for _ in range(_DEEPEST):
+        with contextlib.suppress(Exception):  # an object of the user's that cannot even be shown
+            if isinstance(error, RecursionError) or "maximum recursion depth exceeded" in str(error):
+                return True
+        error = error and (error.__cause__ or error.__context__)
+    return False
 
 
 class FactText(str):

@@ -120,6 +120,7 @@ class HookFailed(SetupError):
     code = "S111"
     template = "hook {hook} of backend {backend!r} raised {reason}"
     remedy = "this is a defect of that backend, please report it to its authors with the traceback"
+    unexpected = True
 
 
 class HookReturned(SetupError):

@@ -27,6 +27,7 @@ class RuntimeBroken(SetupError):
     code = "S203"
     template = "the runtime {name!r} is installed but broken: {reason}"
     remedy = "reinstall the package that provides it, use another runtime of the target, or tell the package's authors"
+    unexpected = True
 
 
 class OutOfMemory(SetupError):
@@ -42,7 +43,10 @@ class NoToolchain(SetupError):
 
     code = "S205"
     template = "no toolchain of {target} is installed here: {reason}"
-    remedy = "install what `tile doctor` names for this target, or only generate source code: the runtime `text`"
+    remedy = (
+        "install what `tile doctor` names for this target, or only generate source code: `tile compile`, and in the "
+        "conformance kit and the fuzzer the runtime `text`"
+    )
 
 
 class WorkerEnded(SetupError):

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import field
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
+from tile_core.compat.exits import check_thread
 from tile_core.compat.tvm import reason_of
 from tile_core.compat.types import Stmt, Var
 from tile_core.errors import InternalError, TileError
@@ -220,6 +221,7 @@ class Spine:
         stage = "program"
         verified: tuple[str, Plan] | None = None
         for step in self.passes:
+            check_thread()
             plan = step(plan, ctx)
             stage = step.stage or stage
             if ctx.knobs.verify_ir and not (verified is not None and _as_verified(stage, plan, *verified)):

@@ -17,6 +17,7 @@ import pluggy
 
 from tile_core import __version__
 from tile_core.compat.distributions import load_entry
+from tile_core.compat.exits import check_thread
 from tile_core.errors.base import TileError
 from tile_core.errors.guess import hint
 from tile_core.errors.plugins import (
@@ -73,6 +74,7 @@ class Registry:
         """
         with self._lock:
             if name not in self.manifests and name not in self.failures:
+                check_thread()  # a failure is kept: it must be the backend's own
                 try:
                     self.manifests[name] = self._load(self._offer(name))
                 except (UnknownBackend, KeyboardInterrupt):

@@ -14,6 +14,7 @@ import threading
 from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from tile_core.compat.exits import check_thread
 from tile_core.compat.types import Argument
 from tile_core.numerics.literals import round_number
 
@@ -80,6 +81,7 @@ def execute(
     from tile_core.reference.arguments import bind, unbind
     from tile_core.reference.sanitizer import Sanitizer
 
+    check_thread()
     compiled = _made(program, loops)
     arrays_and_scalars, nothing = _given(program, arrays_and_scalars, symbols or {}, unwritten)
     state = compiled.state(width, Sanitizer(bounds) if check or bounds else None, shake)

@@ -20,6 +20,7 @@ from tile_core.runtime.dlpack import (
     HANDLE_DEVICES,
     NARROW_CODES,
     READ_ONLY,
+    VERSION,
     DLTensor,
     Versioned,
     contiguous_strides,
@@ -30,6 +31,10 @@ IMMUTABLE_LIBRARIES = frozenset({"jax", "mlx", "tensorflow"})
 
 _PUBLIC_NAMES = {"jaxlib": "jax"}  # where a type is defined is not always where users import it from
 
+_MOST_AXES = 64
+"""More than array libraries have."""
+
+_ADDRESSES = 1 << 63
 
 _OVERLAP_EFFORT: Any = 10_000
 """Candidates that the exact overlap test may try (Any: NumPy's stubs know the two special values only)."""
@@ -348,12 +353,12 @@ def _dlpack_facts(value: Argument) -> ArrayFacts:
         raise Unreadable(f"{library_of(value)} does not export it: {error}") from error
     tensor, read_only = _open_capsule(capsule)
     library = library_of(value)
-    shape = tuple(tensor.shape[i] for i in range(tensor.ndim))
+    shape = _dlpack_shape(tensor)
     immutable = library in IMMUTABLE_LIBRARIES
     reason = f"an immutable {library} array" if immutable else "exported as read-only"
     itemsize = -(-tensor.bits * tensor.lanes // 8)
     handle = (tensor.data or 0) if tensor.device_type in HANDLE_DEVICES else 0
-    return ArrayFacts(
+    facts = ArrayFacts(
         library=library,
         dtype=_dlpack_name(tensor),
         itemsize=itemsize,
@@ -366,6 +371,46 @@ def _dlpack_facts(value: Argument) -> ArrayFacts:
         keep=capsule,
         handle=handle,
     )
+    _check_memory(facts, tensor)
+    return facts
+
+
+def _dlpack_shape(tensor: DLTensor) -> tuple[int, ...]:
+    """Return the extents of a tensor, whose structure may hold anything.
+
+    Raises
+    ------
+    Unreadable
+        It has no extents, or no elements that a processor has.
+    """
+    if not 0 <= tensor.ndim <= _MOST_AXES:
+        raise Unreadable(f"its DLPack capsule has {tensor.ndim} axes")
+    if tensor.ndim and not tensor.shape:
+        raise Unreadable(f"its DLPack capsule has {tensor.ndim} axes and no extents")
+    shape = tuple(tensor.shape[i] for i in range(tensor.ndim))
+    if any(extent < 0 for extent in shape):
+        raise Unreadable(f"its DLPack capsule has the shape {shape}")
+    if not tensor.bits or not tensor.lanes:
+        raise Unreadable(f"its DLPack capsule has elements of {tensor.lanes} times {tensor.bits} bits")
+    return shape
+
+
+def _check_memory(facts: ArrayFacts, tensor: DLTensor) -> None:
+    """Refuse elements that cannot be in memory: at no address, or beyond all addresses.
+
+    Raises
+    ------
+    Unreadable
+        They cannot.
+    """
+    if not facts.size:
+        return
+    if not tensor.data:
+        raise Unreadable(f"its DLPack capsule has the shape {facts.shape} and no memory")
+    low, high = facts.address_range
+    if low < 0 or high > _ADDRESSES or facts.size * facts.itemsize > _ADDRESSES:
+        strides = f" and the strides {facts.strides}" if not facts.contiguous else ""
+        raise Unreadable(f"its DLPack capsule has the shape {facts.shape}{strides}, which no memory holds")
 
 
 def _open_capsule(capsule: Any) -> tuple[DLTensor, bool]:
@@ -376,6 +421,8 @@ def _open_capsule(capsule: Any) -> tuple[DLTensor, bool]:
     valid.restype, valid.argtypes = ctypes.c_int, [ctypes.py_object, ctypes.c_char_p]
     if valid(capsule, b"dltensor_versioned"):
         managed = ctypes.cast(get(capsule, b"dltensor_versioned"), ctypes.POINTER(Versioned)).contents
+        if managed.major != VERSION[0]:  # of another structure
+            raise Unreadable(f"its DLPack capsule has version {managed.major}.{managed.minor}")
         return managed.tensor, bool(managed.flags & READ_ONLY)
     if valid(capsule, b"dltensor"):
         return ctypes.cast(get(capsule, b"dltensor"), ctypes.POINTER(DLTensor)).contents, False

@@ -199,8 +199,8 @@ def scratch_name() -> str:
     return f"{_TEMPORARY}{os.getpid()}-{secrets.token_hex(8)}"
 
 
-def write_whole(path: Path, content: bytes) -> None:
-    """Write a file atomically.
+def write_whole(path: Path, content: bytes, mode: int | None = None) -> None:
+    """Write a file atomically, with permissions if they are given.
 
     Raises
     ------
@@ -211,6 +211,8 @@ def write_whole(path: Path, content: bytes) -> None:
     try:
         with open(making, "xb") as file:
             file.write(content)
+        if mode is not None:
+            os.chmod(making, mode)
         os.replace(making, path)
     except BaseException:
         with contextlib.suppress(OSError):

@@ -28,7 +28,7 @@ from tile_core.plugins.runtimes import ask_adapter, find_runtime
 from tile_core.runtime import trust
 from tile_core.runtime.arguments import only_catalogue
 from tile_core.runtime.artefact import Artefact, from_bytes, moved, to_bytes
-from tile_core.runtime.cache import write_whole
+from tile_core.runtime.files import write_named
 from tile_core.runtime.kernel import Kernel, Origin
 from tile_core.runtime.launches import in_order
 from tile_core.runtime.settings import path_of, text_of
@@ -252,6 +252,6 @@ def _portable(where: Where) -> Where:
 
 def _write(path: Path, content: bytes) -> None:
     try:
-        write_whole(path, content)
+        write_named(path, content)
     except OSError as error:
         raise CannotWriteArtefact(file=path, reason=error.strerror or str(error)) from error

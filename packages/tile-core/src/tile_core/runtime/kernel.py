@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 from tile_core.abi.adapter import HOST_DEVICE, AdapterFacts, HostMemory
 from tile_core.abi.signature import Signature
+from tile_core.compat.exits import check_thread, gate_at_exit
 from tile_core.compat.types import Argument, Array
 from tile_core.errors.base import InternalError
 from tile_core.errors.launch import NotProvided, VerifyMismatch
@@ -334,6 +335,7 @@ class Kernel:
         return every(*(meaning(shake=seed) for seed in range(3)))
 
     def _need(self, hook: Provided | None, action: str, reason: str) -> Provided:
+        check_thread()
         if hook is None:
             advice = "compile the kernel with tile.compile in this process"
             raise NotProvided(kernel=self.name, action=action, target=self.target, reason=reason, advice=advice)
@@ -351,6 +353,9 @@ class Kernel:
 
 # Python compilers must not trace into it; torch looks for this mark, which does not need torch.
 Kernel.__call__._torchdynamo_disable = True  # type: ignore[attr-defined]
+
+gate_at_exit(Kernel, "__call__")
+gate_at_exit(Binder, "launch_bound")
 
 
 def _wait(adapter: AdapterFacts) -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from tile_core.errors.setup import BadResultsFile
 from tile_core.records import dataclass
+from tile_core.runtime.files import require_file
 
 _TABLE = """
 create table if not exists results (
@@ -61,6 +62,7 @@ class Measurements:
         """
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
+            require_file(self.path)
         except OSError as error:
             raise BadResultsFile(file=self.path, reason=error.strerror or str(error)) from error
         with self._open() as db:

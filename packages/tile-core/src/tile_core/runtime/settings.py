@@ -49,7 +49,9 @@ def path_of(function: str, name: str, x: object) -> Path:
     """Return a path."""
     if not isinstance(x, (str, os.PathLike)):
         raise _bad(function, name, x, "a path", "pass text or a pathlib.Path")
-    return Path(x)
+    if "\0" in os.fsdecode(x):
+        raise _bad(function, name, x, "a path", "leave out the null character")
+    return Path(os.fsdecode(x))
 
 
 def text_of(function: str, name: str, x: object) -> str:

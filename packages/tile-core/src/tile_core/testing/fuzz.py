@@ -15,11 +15,11 @@ import math
 import sys
 from collections import Counter
 from collections.abc import Callable, Mapping
-from pathlib import Path
 
 from tile_core.errors import TileError
 from tile_core.pairs import pairs
 from tile_core.plugins.manager import installed
+from tile_core.runtime.files import write_named
 from tile_core.testing.run import Session
 from tile_core.testing.search import WrongProgram, check, check_mutant, chunks, search, told_into
 from tile_core.testing.strategies import strategies_of
@@ -120,7 +120,7 @@ def _run(parser: argparse.ArgumentParser, given: argparse.Namespace) -> int:
     table = summary.table()
     if given.json:
         where = {"target": given.target, "runtime": given.runtime or "its first runtime", "seed": given.seed}
-        Path(given.json).write_text(json.dumps({**where, **table}, indent=2))
+        write_named(given.json, json.dumps({**where, **table}, indent=2))
     for name, (seconds, _) in sorted(summary.slowest.items()):
         print(f"slowest {name}: {seconds:.1f} s")
     print(f"{summary.counts.total()} programs in {summary.seconds:.0f} s: {table['counts']}")

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING
 
+from tile_core.compat.exits import check_thread
 from tile_core.compat.tvm import reason_of, tirx, tvm
 from tile_core.compat.types import Expr, Stmt, Var
 from tile_core.errors import InternalError, TileError, Where
@@ -70,6 +71,7 @@ def run(
     keywords: Mapping[str, object] | None = None,
 ) -> object:
     """Run rewritten code; errors get the user's line, and errors of Python's become errors of the catalogue."""
+    check_thread()
     try:
         return fn(*arguments, **(keywords or {}))
     except TileError as error:

@@ -22,7 +22,9 @@ void async_start() {
   ending = nullptr;
   for (Operation* op : signalled) free_operation(op);
   signalled.clear();
-  for (Fiber* f : fibers)
+  for (Fiber* f : fibers) {
+    if (!f->streaming) continue;
+    f->streaming = false;
     for (Stream& s : f->streams) {
       for (Operation* op : s.open) free_operation(op);
       for (Group& g : s.groups) {
@@ -32,6 +34,7 @@ void async_start() {
       s.open.clear(), s.groups.clear();
       s.issued = 0;
     }
+  }
 }
 
 static Operation* issue(Effect fn, const void* payload, size_t n, Proxy proxy) {
@@ -81,6 +84,7 @@ static void take_effect(Operation* op) {
 
 static Stream& stream_of(unsigned s) {
   if (s >= STREAMS) fail("async", "there is no stream %u", s);
+  current->streaming = true;
   return current->streams[s];
 }
 
@@ -163,6 +167,7 @@ static Operation* untold(Vec<Operation*>& ops) {
 }
 
 void async_thread_exit(Fiber* f) {
+  if (!f->streaming) return;
   size_t groups = 0, open = 0;
   Operation* first = nullptr;
   for (Stream& s : f->streams) {

@@ -109,6 +109,7 @@ struct Fiber : Thread {
   int line;
   void* frame;
   Stream streams[STREAMS];
+  bool streaming;  // it has used one of them
   Clock clock[KINDS];
   Fence fences[2];  // of the device, of the block
   Vec<Unfenced> unfenced;
@@ -122,6 +123,7 @@ struct Fiber : Thread {
 struct Barrier {
   unsigned id = 0, arrived = 0, count = 0;
   int line = 0;
+  bool used = false;
   Vec<Fiber*> waiting;
   Released released[KINDS];
 };

@@ -9,7 +9,10 @@
 
 namespace simt {
 
-enum CellFlag : unsigned short { WRITTEN = 1, READ = 2, INITIALISED = 4, ATOMIC = 8, FOREIGN = 16, BY_OTHER_PROXY = 32 };
+// READ: by a plain read, READ_ATOMICALLY: by an atomic one, which no atomic write races with. ATOMIC: the last write was.
+enum CellFlag : unsigned short {
+  WRITTEN = 1, READ = 2, INITIALISED = 4, ATOMIC = 8, FOREIGN = 16, BY_OTHER_PROXY = 32, READ_ATOMICALLY = 64
+};
 enum : unsigned short { NOBODY = 0xffff };
 
 struct Cell {
@@ -130,7 +133,8 @@ static unsigned site_of(void* frame, void* pc) {
     sites.push(Site{});
   }
   unsigned long long h = 0;
-  for (void* f : s.frames) h = (h ^ (uintptr_t)f) * 0x9E3779B97F4A7C15ull, h ^= h >> 29;
+  for (void* f : s.frames)
+    if (f) h = (h ^ (uintptr_t)f) * 0x9E3779B97F4A7C15ull, h ^= h >> 29;
   for (unsigned i = (unsigned)h & (SITES - 1);; i = (i + 1) & (SITES - 1)) {
     unsigned found = site_table[i];
     if (found && !memcmp((void*)&sites[found], (void*)&s, sizeof s)) return found;
@@ -149,7 +153,7 @@ static unsigned site_of(void* frame, void* pc) {
 struct Reader {
   unsigned component;
   Clk clock;
-  unsigned site;
+  unsigned site, atomic;
 };
 
 struct Sets {
@@ -159,39 +163,39 @@ struct Sets {
   struct Step {
     unsigned set;
     Reader added;
-    unsigned result;
+    unsigned result, age;
   };
   Vec<Step> steps;
+  unsigned age = 0;  // of sets: steps of earlier ones are gone
   enum : unsigned { STEPS = 1u << 14 };
 
   void clear() {
     readers.clear();
     first.assign(2, 0);
-    Step none{};
-    none.result = 0;
-    steps.assign(STEPS, none);
+    if (steps.empty() || !++age) steps.assign(STEPS, Step{}), age = 1;
   }
   const Reader* begin_of(unsigned set) { return readers.data + first[set]; }
   const Reader* end_of(unsigned set) { return readers.data + first[set + 1]; }
 
   unsigned add(unsigned set, const Reader& r) {
     unsigned long long h = (set * 0x9E3779B97F4A7C15ull ^ r.component) * 0xD6E8FEB86659FD93ull ^ r.clock;
-    h = (h ^ r.site) * 0x9E3779B97F4A7C15ull;
+    h = (h ^ r.site ^ r.atomic << 31) * 0x9E3779B97F4A7C15ull;
     Step& s = steps[(h >> 40) & (STEPS - 1)];
-    if (s.result && s.set == set && !memcmp((void*)&s.added, (void*)&r, sizeof r)) return s.result;
+    if (s.age == age && s.set == set && !memcmp((void*)&s.added, (void*)&r, sizeof r)) return s.result;
     for (unsigned i = first[set]; i < first[set + 1]; i++)
       if (!memcmp((void*)&readers[i], (void*)&r, sizeof r)) {
-        s = Step{set, r, set};
+        s = Step{set, r, set, age};
         return set;
       }
     bool known = false;
     for (unsigned i = first[set]; i < first[set + 1]; i++) {
-      known |= readers[i].component == r.component;
-      readers.push(readers[i].component == r.component ? r : readers[i]);
+      bool same = readers[i].component == r.component && readers[i].atomic == r.atomic;
+      known |= same;
+      readers.push(same ? r : readers[i]);
     }
     if (!known) readers.push(r);
     first.push((unsigned)readers.size);
-    s = Step{set, r, (unsigned)first.size - 2};
+    s = Step{set, r, (unsigned)first.size - 2, age};
     return s.result;
   }
 };
@@ -241,7 +245,7 @@ static void report_race(const Accessor& a, unsigned component, bool other_write,
 
 static void check_readers(const Accessor& a, Sets& sets, unsigned set) {
   for (const Reader *r = sets.begin_of(set), *end = sets.end_of(set); r < end; r++)
-    if (!ordered(a, r->component, r->clock)) return report_race(a, r->component, false, r->site, " are not ordered");
+    if (!(a.atomic && r->atomic) && !ordered(a, r->component, r->clock)) return report_race(a, r->component, false, r->site, " are not ordered");
 }
 
 // Writes of earlier blocks to bytes that a later block has read.
@@ -264,20 +268,25 @@ static bool after_origin(const Accessor& a, const Origin& o) {
 // The first access by this block to a byte that earlier ones accessed.
 static void enter_block(const Accessor& a, Cell& c) {
   bool arrays = a.region->buffer >= 0, together = a.atomic && c.flags & ATOMIC;
-  bool written = c.flags & (WRITTEN | FOREIGN), conflict = written || (a.write && c.flags & READ);
+  unsigned short read = a.atomic ? READ : READ | READ_ATOMICALLY;
+  bool written = c.flags & (WRITTEN | FOREIGN), conflict = written || (a.write && c.flags & read);
   Cell fresh{};
   fresh.writer = NOBODY, fresh.flags = arrays ? c.flags & INITIALISED : 0;
   if (arrays && conflict && option(RACE) && !together) {
     Origin own{c.epoch, c.writer, c.write_clock};
     const Origin& o = c.flags & FOREIGN ? origins[c.write_clock] : own;
     bool ordered = (!written || after_origin(a, o) || (c.flags & ATOMIC && order_observed(*a.seen, a.slot, a.at))) &&
-                   (!a.write || !(c.flags & READ) || order_known(*a.seen, a.slot, c.epoch, NOBODY, 0, true));
+                   (!a.write || !(c.flags & read) || order_known(*a.seen, a.slot, c.epoch, NOBODY, 0, true));
     if (!ordered) report_race(a, NOBODY, written, 0, " by another block are not ordered");
     // Other readers of this block are checked, too.
     if (ordered && !a.write && !(c.flags & ATOMIC)) {
       fresh.write_clock = c.flags & FOREIGN ? c.write_clock : origin_of(c);
       fresh.flags |= FOREIGN;
     }
+  }
+  if (arrays && together && !a.write && option(RACE)) {  // plain reads of this block are checked
+    fresh.write_clock = c.flags & FOREIGN ? c.write_clock : origin_of(c);
+    fresh.flags |= FOREIGN | ATOMIC;
   }
   c = fresh;
 }
@@ -288,7 +297,7 @@ static void enter_epoch(const Accessor& a, Cell& c) {
   } else if (!a.async && c.epoch < floor_epoch) {
     c.readers = 0;
     if (c.writer < fibers.size) c.writer = NOBODY;
-    if (!c.async_readers) c.flags &= (unsigned short)~READ;
+    if (!c.async_readers) c.flags &= (unsigned short)~(READ | READ_ATOMICALLY);
   }
   if (c.epoch < sets_epoch) c.readers = 0;
   c.epoch = epoch;
@@ -304,9 +313,11 @@ static void check_cell(const Accessor& a, Cell& c) {
       } else if (a.published && !(c.flags & BY_OTHER_PROXY) && clock_seen(*a.published, a.slot, c.writer) < c.write_clock)
         report_race(a, c.writer, true, c.write_site, " need a fence between the proxies");
     }
-    if (c.flags & FOREIGN && !after_origin(a, origins[c.write_clock])) {
+    bool apart = c.flags & FOREIGN && !(a.atomic && c.flags & ATOMIC);
+    if (apart && !after_origin(a, origins[c.write_clock]) &&
+        !(c.flags & ATOMIC && order_observed(*a.seen, a.slot, a.at))) {
       report_race(a, NOBODY, true, 0, " by another block are not ordered");
-      c.flags &= (unsigned short)~FOREIGN;
+      c.flags &= (unsigned short)~(FOREIGN | ATOMIC);
     }
     if (a.write) {
       check_readers(a, generic_sets, c.readers);
@@ -325,8 +336,8 @@ static void check_cell(const Accessor& a, Cell& c) {
   } else {
     Sets& sets = a.async ? async_sets : generic_sets;
     unsigned& set = a.async ? c.async_readers : c.readers;
-    if (option(RACE)) set = sets.add(set, Reader{a.component, a.clock, a.site});
-    c.flags |= READ;
+    if (option(RACE)) set = sets.add(set, Reader{a.component, a.clock, a.site, a.atomic});
+    c.flags |= a.atomic ? READ_ATOMICALLY : READ;
   }
 }
 
@@ -422,10 +433,7 @@ void access(const void* p, unsigned bytes, bool write, const Thread* thread) {
 }
 
 void access_atomic(void* p, unsigned bytes, unsigned how) {
-  // An atomic read counts as a write, which races with no atomic access, unless nobody may write there.
-  Region* r = find(p);
-  bool write = how & WRITES || !(r && r->flags & READ_ONLY);
-  check(p, bytes, write, true, nullptr, __builtin_frame_address(0), nullptr);
+  check(p, bytes, how & WRITES, true, nullptr, __builtin_frame_address(0), nullptr);
   if (option(RACE) && current && !running) order_access(p, how);
 }
 

@@ -55,6 +55,7 @@ void order_start() {
   observed.clear();
   for (Fiber* f : fibers) {
     for (Fence& x : f->fences) {
+      if (!x.set) continue;
       for (Clock& c : x.clocks) clock_drop(c);
       x.set = false;
     }

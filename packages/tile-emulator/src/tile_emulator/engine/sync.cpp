@@ -25,8 +25,10 @@ void sync_start() {
   for (Cta* c : ctas) {
     for (unsigned i = 0; i < BARRIERS; i++) {
       Barrier& b = c->barriers[i];
+      if (!b.used) continue;
+      b.used = false;
       released_clear(b.released);
-      b.id = i, b.arrived = b.count = 0, b.line = 0;
+      b.arrived = b.count = 0, b.line = 0;
       b.waiting.clear();
     }
     for (Meet& m : c->meets) m.used = false;
@@ -142,7 +144,9 @@ static void enter(Barrier& b, unsigned count, int line, bool wait) {
 
 static Barrier& barrier_of(unsigned id) {
   if (id >= BARRIERS) fail("barrier", "there is no barrier %u", id);
-  return current->cta->barriers[id];
+  Barrier& b = current->cta->barriers[id];
+  b.id = id, b.used = true;
+  return b;
 }
 
 static unsigned count_of(unsigned id, unsigned count) {

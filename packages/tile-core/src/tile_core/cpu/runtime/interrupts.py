@@ -14,6 +14,7 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
+from tile_core.compat.exits import endless, idle
 from tile_core.compat.types import Argument
 
 _SECONDS_OF_A_WAIT = 0.1
@@ -24,11 +25,12 @@ _Work = tuple[Callable[[], Any], "queue.SimpleQueue[_Answer]"]
 def interruptible(entry: Callable[..., object]) -> Callable[..., object]:
     """Return a launch that an interrupt of the main thread leaves at once."""
 
+    @endless
     def launch(*values: Argument) -> object:
         # Other threads are never interrupted.
         if threading.current_thread() is not threading.main_thread():
             return entry(*values)
-        return _WORKERS.run(lambda: entry(*values))
+        return _WORKERS.run(endless(lambda: entry(*values)))
 
     return launch
 
@@ -70,6 +72,7 @@ class _Workers:
         return result
 
 
+@idle
 def _serve(waiting: queue.SimpleQueue[_Work]) -> None:
     while True:
         work, answer = waiting.get()

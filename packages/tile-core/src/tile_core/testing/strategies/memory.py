@@ -127,8 +127,10 @@ def atomics(draw: Draw) -> Unit:
         "for i in T.serial({n} // 2):\n    T.atomic_addx2(B[i * 2], A[bx, i * 2])",
         "for i in T.serial({n} // 4):\n    T.atomic_addx4(B[i * 4], A[bx, i * 4])",
         "T.atomic_store(B[bx], T.atomic_load(A[bx, 1]))",
+        "s = T.alloc_shared(({n},), '{dtype}')\nT.copy(A[bx, 0:{n}], s)\nfor i in T.Parallel({n}):\n"
+        "    T.atomic_{op}(B[i], T.max(T.atomic_load({read}i], memory_order='relaxed'), {read}(i + {c}) % {n}]))",
         "p = T.atomic_{op}(B[bx], A[bx, 0], return_prev=True)\nB[bx + 4] = p",
-    ))).format(n=n, op=op, c=c, dtype=dtype, order=order)  # fmt: skip
+    ))).format(n=n, op=op, c=c, dtype=dtype, order=order, read=draw(st.sampled_from(("s[", "A[bx, "))))  # fmt: skip
     params = [tensor("A", dtype, blocks, n), output("B", dtype, n)]
     data = {"A": randoms(draw, (blocks, n), dtype, -9, 9), "B": randoms(draw, (n,), dtype, 0, 5)}
     needs = frozenset(f"atomic:{x}:{dtype}" for x in {"add", "max", "min", op})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,7 @@ _BITS = {"and": np.bitwise_and, "or": np.bitwise_or, "xor": np.bitwise_xor}
 
 def units() -> list[Unit]:
     """Return the units of this table."""
-    return [*_updates(), *_vectors(), *_mixed(), *_counts(), *_orders(), *_refusals()]
+    return [*_updates(), *_vectors(), *_mixed(), *_counts(), *_orders(), *_loads(), *_refusals()]
 
 
 def _want(op: str, dtype: str, form: str) -> Any:
@@ -177,6 +178,28 @@ def _orders() -> list[Unit]:
             return np.array([3 + d["A"][2], d["A"][2] + 1])
 
         found.append(one("atomic", f"order-{order}", params, body, want, data, needs=frozenset({"atomic:add:int32"})))
+    return found
+
+
+def _loads() -> list[Unit]:
+    """Atomic loads of memory that other threads read plainly, which nothing writes at that time."""
+    found = []
+    for dtype, read in itertools.product(("int32", "uint32", "float32"), ("A", "s")):
+        body = f'''
+            s = T.alloc_shared((37,), "{dtype}")
+            T.copy(A, s)
+            for i in T.Parallel(37):
+                v = T.atomic_load({read}[i], memory_order="relaxed")
+                B[i] = v - {read}[36 - i]
+        '''
+        data = {"": lambda rng, dtype=dtype: {"A": numbers(rng, (37,), dtype)}}
+
+        def want(d: Data, dtype: str = dtype) -> Array:
+            a = values(d["A"], dtype)
+            return a - a[::-1]
+
+        params = [tensor("A", dtype, 37), output("B", dtype, 37)]
+        found.append(one("atomic", f"load-beside-plain-{dtype}-{read}", params, lines(body), want, data))
     return found
 
 
