@@ -128,12 +128,16 @@ def signature_of(program: Program, out_idx: int | Sequence[int] | None = None) -
     from tile_core.analysis.dominating_writes import initialised_by_program
     from tile_core.ir.access import accesses
     from tile_core.ops.effects import effects
+    from tile_core.passes.check_reach import narrow_extents
 
     access = accesses(program.func.body, effects)
     access |= dict.fromkeys(initialised_by_program(program.func.body, effects) & access.keys(), "write")
     by_var = dict(zip((p.name for p in program.params), (str(v.name) for v in program.func.params), strict=True))
     params = tuple(_param(p, access.get(by_var[p.name], "read")) for p in program.params)
     chosen = tuple(program.outputs) if out_idx is None and program.outputs else out_idx
+    if _index_bits(program) == 64:
+        reach = narrow_extents(program)
+        params = tuple(dataclasses.replace(p, narrow=reach.get(by_var[p.name], ())) for p in params)
     own = len(params) - len(program.workspaces)
     # What a workspace holds before a call is nobody's: verify fills it with poison.
     params = (*params[:own], *(dataclasses.replace(p, access="write") for p in params[own:]))

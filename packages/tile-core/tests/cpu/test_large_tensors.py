@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import linecache
+from typing import Any
+
 import numpy as np
 import pytest
 
 import tile_core as tile
 import tile_core.language as T
-from tile_core.errors.launch import TooManyElements
+from tile_core.abi.signature import Signature
+from tile_core.errors.launch import NarrowIndex, TooManyElements
 
 ROWS, COLUMNS = 2**16, 2**15 + 8
 
@@ -76,3 +80,60 @@ def test_targets_that_count_elements_with_32_bits_refuse_at_compile_time() -> No
     check_reach(main, 64)
     with pytest.raises(TooManyElements, match="argument 'A' spans"):
         check_reach(main, 32)
+
+
+INDICES = {
+    "scalar": ("first * 256 + i", True),
+    "read": ("S[i] * 64", True),
+    "converted": ('T.cast(first * 4, "int64") + i', True),
+    "grid": ("bx * 4096 + i", True),
+    "named": ("x + i", True),
+    "variable": ("v[0]", True),
+    "tile": ("first * 256 + i", True),
+    "wide": ('T.cast(first, "int64") * 256 + i', False),
+    "element": ("S[i]", False),
+    "small": ("bx // 1024 * 256 + i", False),
+}
+
+
+def indexed(how: str) -> Any:
+    """A tensor of a 64-bit size, by an index of 32 bits or 64."""
+    m, k = T.dynamic("m", "int64"), T.dynamic("k")
+    text = f"""
+import tile_core.language as T
+@T.prim_func
+def main(A: T.Tensor((m,), "int8"), S: T.Tensor((k,), "int32"), first: T.int32, B: T.Tensor((256,), "int8")):
+    with T.Kernel(2**20, threads=64) as bx:
+        x = first * 4
+        v = T.alloc_local((1,), "int32")
+        v[0] = first * 4
+        if bx == 0:
+            if {how == "tile"}:
+                T.copy(A[first * 256], B)
+            else:
+                for i in T.Parallel(256):
+                    B[i] = A[{INDICES[how][0]}]
+"""
+    linecache.cache[f"<{how}>"] = (len(text), None, text.splitlines(keepends=True), f"<{how}>")
+    scope: dict[str, Any] = {"m": m, "k": k}
+    exec(compile(text, f"<{how}>", "exec"), scope)
+    return scope["main"]
+
+
+@pytest.mark.parametrize("how", INDICES)
+def test_extents_beyond_32_bit_index_arithmetic_are_refused_at_launches(how: str) -> None:
+    kernel = tile.compile(indexed(how), target="cpu")
+    small, large = np.ones(2000, "int8"), np.zeros(2**31 + 5000, "int8")  # not touched, so that it takes no memory
+    rows, out = np.zeros(256, "int32"), np.zeros(256, "int8")
+    kernel(small, rows, 1, out)
+    assert (out == 1).all()
+    if not INDICES[how][1]:
+        kernel(large, rows, 1, out)
+        assert (out == 0).all()
+        return
+    with pytest.raises(NarrowIndex, match=r"\[K459\] main: argument 'A' has 2147488648 elements along m") as error:
+        kernel(large, rows, 1, out)
+    assert "computed in 32 bits" in str(error.value)
+    assert "T.cast(bx, 'int64')" in str(error.value)
+    again = Signature.from_json(kernel.signature.to_json())
+    assert again.params[0].narrow == kernel.signature.params[0].narrow != ()

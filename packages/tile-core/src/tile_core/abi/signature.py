@@ -57,6 +57,8 @@ class Param:
         Required alignment of the first element in bytes, a power of two; 0 means the size of an element.
     addresses
         Whether the elements are addresses, through which the kernel accesses other memory.
+    narrow
+        Extents with an index that is computed in 32 bits and may overflow them, each with the text of that index.
     """
 
     name: str
@@ -67,6 +69,7 @@ class Param:
     access: Access = "read"
     align: int = 0
     addresses: bool = False
+    narrow: tuple[tuple[Dim, str], ...] = ()
 
     def __post_init__(self) -> None:
         if self.strides is not None and len(self.strides) != len(self.shape):
@@ -167,6 +170,7 @@ class Signature:
                 "name": p.name, "kind": p.kind, "dtype": str(p.dtype), "shape": [plain_dim(d) for d in p.shape],
                 "strides": None if p.strides is None else [plain_dim(d) for d in p.strides], "access": p.access,
                 "align": p.align, **({"addresses": True} if p.addresses else {}),
+                **({"narrow": [[plain_dim(d), text] for d, text in p.narrow]} if p.narrow else {}),
             }
             for p in self.params
         ]  # fmt: skip
@@ -181,7 +185,7 @@ class Signature:
             Param(
                 p["name"], p["kind"], p["dtype"], tuple(map(dim_from, p["shape"])),
                 None if p["strides"] is None else tuple(map(dim_from, p["strides"])), p["access"], p["align"],
-                p.get("addresses", False),
+                p.get("addresses", False), tuple((dim_from(d), text) for d, text in p.get("narrow", ())),
             )
             for p in data["params"]
         )  # fmt: skip

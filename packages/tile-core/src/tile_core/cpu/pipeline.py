@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from tile_core.abi.adapter import HOST_DEVICE
 from tile_core.compat.tvm import ir, tirx
-from tile_core.compat.types import BufferVar, Expr, Stmt
+from tile_core.compat.types import BufferVar, Expr, Stmt, Var
 from tile_core.cpu.debug import calls_back, lower_debug
 from tile_core.cpu.grid import fuse_grid
 from tile_core.cpu.poison import poison
@@ -19,7 +19,7 @@ from tile_core.cpu.threads import run_threads
 from tile_core.cpu.vectorize import vectorize
 from tile_core.dtypes import DTYPES
 from tile_core.ir import nodes
-from tile_core.ir.visit import collect
+from tile_core.ir.visit import collect, substitute
 from tile_core.passes import scalars
 from tile_core.passes.apply_layouts import apply_layouts
 from tile_core.passes.flatten_lets import flatten_lets
@@ -30,6 +30,7 @@ from tile_core.passes.legalize_math import legalize_math
 from tile_core.passes.lower_break import lower_break
 from tile_core.passes.roles import without_roles
 from tile_core.passes.spine import Note, Pass, Plan, Spine
+from tile_core.passes.wide_indices import wide_index
 from tile_core.passes.wrap_unproven import wrap_unproven
 
 if TYPE_CHECKING:
@@ -145,6 +146,7 @@ def _place(plan: Plan, ctx: Context) -> Plan:
 
 
 def _function(plan: Plan, ctx: Context) -> Plan:
+    plan = _alike_dimensions(plan)
     hidden = hidden_symbols(plan)
     params = (*plan.params, *(plan.program.symbols[name] for name in hidden))
     plan = plan.replace(params=params, hidden=hidden)
@@ -156,6 +158,22 @@ def _function(plan: Plan, ctx: Context) -> Plan:
         for i, d in coded_scalars([p.dtype if p.kind == "scalar" else None for p in plan.program.params]).items()
     }
     return plan.replace(lowered=func.with_attr("tile.coded", coded) if coded else func)
+
+
+def _alike_dimensions(plan: Plan) -> Plan:
+    """Give all extents and strides of a tensor one type: TVM reads all in the type of the first extent."""
+    alike: dict[Var, Expr] = {}
+    for p in filter(tirx.is_buffer_var, plan.params):
+        dimensions = [*p.shape, *(p.ty.strides or [])]
+        if len({nodes.dtype_of(d) for d in dimensions}) > 1:
+            wide = [wide_index(d) for d in dimensions]
+            alike[p] = tirx.decl_buffer(
+                wide[: len(p.shape)], nodes.element_type(p), p.name, strides=wide[len(p.shape) :], layout=None,
+                data_alignment=p.ty.data_alignment,
+            )  # fmt: skip
+    if not alike:
+        return plan
+    return plan.replace(params=tuple(alike.get(p, p) for p in plan.params), body=substitute(plan.body, alike))
 
 
 def _on_a_device(body: Stmt) -> Stmt:

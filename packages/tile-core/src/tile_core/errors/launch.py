@@ -192,6 +192,17 @@ class TooManyElements(LaunchError):
     remedy = 'split the array, or declare one of the kernel\'s sizes as T.dynamic("n", "int64")'
 
 
+class NarrowIndex(LaunchError):
+    """An array is longer than the 32-bit arithmetic of an index reaches."""
+
+    code = "K459"
+    template = (
+        "{kernel}: argument {name!r} has {found} elements along {extent}, and the index {index} is computed in 32 "
+        "bits, which reach {expected}"
+    )
+    remedy = "compute it in 64 bits: T.cast(bx, 'int64') * 256 + i, or a grid and loops over sizes of type int64"
+
+
 class BadPointer(LaunchError):
     """A pointer parameter got a value that is not an address."""
 

@@ -182,7 +182,7 @@ def _update_vector(width: int, dst: Tile, value: Tile, return_prev: bool) -> Non
             raise BadAttribute(
                 op=op, name=role, found=region.buffer.name, legal="an element of a buffer with dimensions"
             )
-        if 0 in region.extents:
+        if region.is_empty:
             return  # an empty tile, of which nothing is added
         last = region.mins[-1]
         if isinstance(last, int) and last % width and role == "dst":

@@ -25,7 +25,18 @@ from tile_core.values import checks
 from tile_core.values.builder import Builder, current
 from tile_core.values.intervals import interval
 from tile_core.values.overlap import difference, disjoint
-from tile_core.values.value import Buffer, Index, Region, TileValue, Value, as_value, computed, simplify, to_index
+from tile_core.values.value import (
+    Buffer,
+    Index,
+    Region,
+    TileValue,
+    Value,
+    as_value,
+    computed,
+    constant_of,
+    simplify,
+    to_index,
+)
 
 if TYPE_CHECKING:
     from tile_core.dtypes import DType
@@ -63,10 +74,10 @@ def _from_corner(buffer: Buffer, corner: Sequence[Index], like: Region | None) -
     extents: list[Index] = [1] * len(corner)
     if like is not None:
         wanted = list(like.extents)
-        while len(wanted) > len(corner) and wanted[0] == 1:
+        while len(wanted) > len(corner) and constant_of(wanted[0]) == 1:
             wanted = wanted[1:]
         if len(wanted) > len(corner):
-            wanted = [e for e in wanted if e != 1] or [1]
+            wanted = [e for e in wanted if constant_of(e) != 1] or [1]
         for d, e in enumerate(reversed(wanted[-len(corner) :]) if wanted else []):
             extents[len(corner) - 1 - d] = e
         _warn_of_axes(buffer, corner, extents)
@@ -186,10 +197,10 @@ def emit(op: str, args: Sequence[Region | Value], writes: Sequence[Region], attr
             raise WritesReadOnly(op=op, name=region.buffer.name)
         if region.buffer.temporary:
             raise NotATile(op=op, role="the destination", found="an expression")
-    if any(0 in r.extents for r in writes):
+    if any(r.is_empty for r in writes):
         return  # nothing is written
     for operand in args if writes else ():
-        if isinstance(operand, Region) and 0 in operand.extents:
+        if isinstance(operand, Region) and operand.is_empty:
             raise EmptyOperand(op=op, found=repr(operand))
     builder.materialise([r.buffer.var for r in writes])
     if builder.requires:

@@ -13,9 +13,10 @@ from typing import Any
 from tile_core.analysis.proofs import Proofs, linear_parts
 from tile_core.compat import structural
 from tile_core.compat.tvm import ir, tirx, tvm_ffi
-from tile_core.compat.types import BufferVar, Call, Expr, Stmt, Var
+from tile_core.compat.types import BufferVar, Call, Expr, Mutator, Stmt, Var
+from tile_core.dtypes import DTYPES
 from tile_core.ir import nodes
-from tile_core.ir.visit import StmtRewriter, collect, map_expr, renamed, role
+from tile_core.ir.visit import StmtRewriter, collect, renamed, role
 from tile_core.passes import wrapping
 from tile_core.passes.wide_indices import wide_index, widen_indices
 
@@ -55,7 +56,9 @@ class _Condition:
         self.extent = extent
 
     def expr(self) -> Expr:
-        return tirx.GE(self.index, _zero(self.index)) if self.extent is None else tirx.LT(self.index, self.extent)
+        if self.extent is None:
+            return tirx.GE(self.index, _zero(self.index))
+        return tirx.LT(*_alike(self.index, self.extent))
 
     def key(self) -> tuple[int, int]:
         """Return a key that is equal for equal conditions on the same variables; variable names may be reused."""
@@ -75,11 +78,12 @@ class _Condition:
             c = nodes.as_int(coefficient)
             if not isinstance(c, int):
                 return None
+            if c == 0:
+                continue
             last = loop.min + loop.extent - 1
             extreme = extreme + (last if (c > 0) == (self.extent is not None) else loop.min) * c
         if nodes.dtype_of(extreme) == "int32" and (wraps(self.index) or wraps(extreme)):
-            limit = None if self.extent is None else nodes.cast(self.extent, "int64")
-            return _Condition(wide_index(extreme), limit).expr()
+            extreme = wide_index(extreme)
         return _Condition(extreme, self.extent).expr()
 
 
@@ -92,6 +96,8 @@ class _Guard(StmtRewriter):
         #: By index that may wrap: the plain sum that equals it under the assumed conditions.
         self.plain: dict[int, Any] = {}
         self.inside_nest = False
+        #: Unproven bounds of the addresses that the instructions of the current statement take.
+        self.addressed: list[Expr] = []
 
     def visit_For(self, s: Stmt) -> Stmt:
         self.proofs.loop(s)
@@ -109,6 +115,7 @@ class _Guard(StmtRewriter):
         loops = collect(nest, tirx.For)
         inner = {loop.loop_var for loop in loops} | {b.var for b in collect(nest, tirx.Bind)}
         written = {str(st.buffer.name) for st in collect(nest, tirx.BufferStore)}
+        written |= {str(c.args[0].source.name) for c in collect(nest, ir.Call) if nodes.is_tile_call(c, "address")}
         hulls: dict[tuple[int, int], Expr] = {}
         plain: dict[int, Any] = {}
         for c in conditions:
@@ -175,6 +182,13 @@ class _Guard(StmtRewriter):
         self.proofs.value(new)
         return new
 
+    def visit_Evaluate(self, s: Stmt) -> Stmt:
+        """Drop an instruction whose element may be outside of its buffer."""
+        outer, self.addressed = self.addressed, []
+        new = super().visit_Evaluate(s)
+        conditions, self.addressed = self.addressed, outer
+        return tirx.IfThenElse(tirx.all(*conditions), new, None, s.span) if conditions else new
+
     def visit_BufferStore(self, s: Stmt) -> Stmt:
         new = super().visit_BufferStore(s)
         indices, conditions = self.inside(new.buffer, new.indices)  # its indices are guarded themselves
@@ -197,7 +211,26 @@ class _Guard(StmtRewriter):
             return e
         if nodes.operator_name(e) == "if_then_else":
             return self.choice(e)
-        return map_expr(e, self.load, ir.TensorLoad)
+        return structural.mutated(e, [(ir.Call, self.call), (ir.TensorLoad, self.read)])
+
+    def read(self, e: Expr, mutator: Mutator) -> Expr:
+        return self.load(mutator.default_mutate(e))
+
+    def call(self, e: Call, mutator: Mutator) -> Expr:
+        """Rewrite a call; an address is not a read, so that its bounds guard the instruction that takes it."""
+        if nodes.is_tile_call(e, "address"):
+            element = mutator.default_mutate(e.args[0])
+            indices, conditions = self.inside(element.source, element.indices)
+            self.addressed += conditions
+            place = nodes.load(element.source, indices, element.span)
+            return ir.Call(e.op, [place], e.attrs, ret_ty=e.ty)
+        outer, self.addressed = self.addressed, []
+        new = mutator.default_mutate(e)
+        conditions, self.addressed = self.addressed, outer
+        if conditions and nodes.dtype_of(new) in DTYPES:
+            return tirx.if_then_else(tirx.all(*conditions), new, nodes.zero(nodes.dtype_of(new)))
+        self.addressed = [*outer, *conditions]
+        return new
 
     def choice(self, e: Call) -> Call:
         condition = self.expr(e.args[0])

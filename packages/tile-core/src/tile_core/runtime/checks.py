@@ -146,6 +146,7 @@ def check_layout(signature: Signature, param: Param, facts: ArrayFacts, values: 
     if facts.size:
         _check_aligned(signature, param, facts.pointer, facts.itemsize)
     check_size(signature, param, facts.span * (2 if param.packed else 1))
+    check_narrow(signature, param, values)
     if param.writes and not facts.contiguous and not facts.distinct:
         raise errors.SelfOverlap(kernel=signature.name, name=param.name, shape=facts.shape, found=facts.strides)
 
@@ -161,6 +162,17 @@ def check_size(signature: Signature, param: Param, elements: int) -> None:
         raise errors.TooManyElements(
             kernel=signature.name, name=param.name, found=elements, expected=limit, bits=signature.index_bits
         )
+
+
+def check_narrow(signature: Signature, param: Param, values: Mapping[str, int]) -> None:
+    """Refuse extents beyond the reach of the 32-bit arithmetic that indexes them."""
+    limit = (1 << 31) - 1 - SYMBOL_ROOM
+    for dim, index in param.narrow:
+        extent = evaluate(dim, values)
+        if extent is not None and extent > limit:
+            raise errors.NarrowIndex(
+                kernel=signature.name, name=param.name, found=extent, extent=dim_text(dim), index=index, expected=limit
+            )
 
 
 def check_overlap(signature: Signature, arrays: Arrays) -> None:
@@ -187,6 +199,7 @@ def output_shape(signature: Signature, param: Param, values: Mapping[str, int]) 
             )
         shape.append(extent)
     check_size(signature, param, math.prod(shape))
+    check_narrow(signature, param, values)
     return tuple(shape)
 
 

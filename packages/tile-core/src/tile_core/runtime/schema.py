@@ -184,6 +184,7 @@ _PARAM: dict[str, Check] = {
     "access": _ACCESS,
     "align": _power,
     "addresses": _optional(_is(bool)),  # younger than the format
+    "narrow": _optional(_list_of(_row(_dim, _line), 0, 64)),
 }
 _LAUNCH: dict[str, Check] = {
     "entry": _name,

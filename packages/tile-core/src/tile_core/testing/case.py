@@ -156,6 +156,8 @@ class Unit:
         ``"name:alloc_barrier"`` (of a package).
     optional
         Why a target may refuse it with an ``UnsupportedError``; empty if it may not.
+    refusals
+        Codes of errors, one of which any target may raise instead.
     illegal
         Codes of errors, one of which every target must raise; the parts' references are not used then.
     cluster
@@ -177,6 +179,7 @@ class Unit:
     before: str = ""
     needs: frozenset[str] = frozenset()
     optional: str = ""
+    refusals: tuple[str, ...] = ()
     illegal: tuple[str, ...] = ()
     own_launches: bool = False
     cluster: str = ""

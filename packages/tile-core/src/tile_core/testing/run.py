@@ -198,6 +198,8 @@ class Session:
 
     def _failed(self, unit: Unit, part: str, error: Exception) -> Outcome:
         text = unit.text([part])
+        if isinstance(error, TileError) and error.code in unit.refusals:
+            return Outcome("refused", error.message)
         if isinstance(error, UnsupportedError):
             why = unit.optional or optional(unit.features(part))
             if why and not self.strict:

@@ -70,6 +70,11 @@ class Region:
         return tuple(1 if d is None else self.extents[d] for d in self.kept)
 
     @property
+    def is_empty(self) -> bool:
+        """Whether it has no elements, as far as constant extents show."""
+        return any(constant_of(e) == 0 for e in self.extents)
+
+    @property
     def dtype(self) -> DType:
         """Element type."""
         return self.buffer.dtype

@@ -160,9 +160,8 @@ class _TileAtomic(Variant):
         return self.atomics.accepts(call, ctx)
 
     def element(self, call: SimtCall, dst: View, indices: Sequence[Expr], value: Expr, ctx: Context) -> Stmt:
-        """Return the update of one element of a tile, guarded by the conditions that it exists."""
-        at = dst.spread(list(indices))
-        return when_inside(call, dst, at, updated(self.atomics, call, dst, at, value, ctx))
+        """Return the update of one element of a tile; the address that it takes is guarded like any access."""
+        return updated(self.atomics, call, dst, dst.spread(list(indices)), value, ctx)
 
 
 class AtomicFill(_TileAtomic):
@@ -213,15 +212,10 @@ def bits(value: Var, dtype: str) -> Expr:
 
 
 def guarded(call: SimtCall, view: View, body: Stmt) -> Stmt:
-    """Return a statement about a view's only element, guarded by the conditions that it exists."""
-    return when_inside(call, view, corner(view), body)
-
-
-def when_inside(call: SimtCall, view: View, at: Sequence[Expr], body: Stmt) -> Stmt:
-    """Return a statement guarded by the conditions, if not proven, that an index is inside a buffer."""
+    """Return a statement about a view's only element, guarded by the conditions, if not proven, that it exists."""
     ranges = getattr(call, "ranges", None)
     conditions: list[Expr] = []
-    for d, (index, size) in enumerate(zip(at, nodes.shape_of(view.buffer), strict=True)):
+    for d, (index, size) in enumerate(zip(corner(view), nodes.shape_of(view.buffer), strict=True)):
         low, extent = view.mins[d], view.extents[d]
         if all(isinstance(x, int) for x in (low, extent, size)) and 0 <= low <= low + extent <= size:
             continue
