@@ -195,8 +195,19 @@ def constants_keep_their_digits(patch: Any) -> None:
     patch.setattr(constants, "round_number", lambda number, dtype: number)
 
 
-def counters_are_seen(patch: Any) -> None:
-    """CPU: LLVM looks into remainders of loop variables, and takes them for values that never wrap."""
+def zero_divisors_are_divided_by(patch: Any) -> None:
+    """A divisor that became the constant 0 after tracing is left to the compilers of texts."""
     from tile_core.cpu import build
+    from tile_core.emit import expressions
+    from tile_core.passes import divisions
 
-    patch.setattr(build, "hide_counters", lambda body: body)
+    patch.setattr(divisions, "_by_constant", lambda e: e)
+    for module in (build, expressions):
+        patch.setattr(module, "require_defined", lambda e: None)
+
+
+def choices_of_divisors_are_dropped(patch: Any) -> None:
+    """Targets with threads: TVM drops the choice of a divisor inside of another one with the same condition."""
+    from tile_core.analysis import analyzer
+
+    patch.setattr(analyzer, "_is_guarded", lambda e: False)

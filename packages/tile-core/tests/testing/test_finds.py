@@ -48,6 +48,13 @@ FINDS = {
         Chunk("programs", 2, 20, "casts"),
     ),
     "products of scales": ("scales_are_multiplied", "cpu", Chunk("programs", 3, 10, "scaled-products")),
+    "divisors that become zero": ("zero_divisors_are_divided_by", "cpu", Chunk("programs", 0, 10, "folding")),
+    "divisors that become zero in texts": (
+        "zero_divisors_are_divided_by",
+        "cuda:sm_80",
+        Chunk("programs", 0, 10, "folding"),
+    ),
+    "choices inside of choices": ("choices_of_divisors_are_dropped", "cuda:sm_80", Chunk("programs", 1, 20, "folding")),
     "arrays of threads": ("arrays_of_the_block", "cpu", Chunk("programs", 0, 10, "threads")),
 }
 

@@ -37,6 +37,7 @@ KINDS = {
     "timeout": "time limit",
     "memory": "memory limit",
     "stack": "stack overflow",
+    "arithmetic": "arithmetic that C++ leaves undefined",
     "crash": "crash",
 }
 

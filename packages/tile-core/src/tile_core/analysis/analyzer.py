@@ -23,6 +23,8 @@ from tile_core.numerics.build import type_name
 __all__ = ["Analyzer", "ConstantBound", "Modulus"]
 
 _ARITHMETIC = (tirx.Add, tirx.Sub, tirx.Mul)
+_DIVISIONS = (tirx.FloorDiv, tirx.FloorMod, tirx.Div, tirx.Mod)
+_SHIFTS = (tirx.LShift, tirx.RShift)
 _NARROW = ("int8", "int16")
 _SURVEYED = (tirx.Cast, tirx.IntImm, *_ARITHMETIC, tirx.Min, tirx.Max, tirx.Select, ir.Call)
 _CHOICES, _EXTREMES = frozenset((tirx.Select, ir.Call)), frozenset((tirx.Min, tirx.Max))
@@ -99,7 +101,7 @@ class Analyzer:
         if type(e) is tirx.IntImm:
             return e
         wraps, moves = self._survey(e)
-        if wraps:
+        if wraps or (moves and _is_guarded(e)):
             return e
         simple = self._ask(lambda a: a.simplify(e), e)
         return e if (moves or self._far) and self._overflows_more(simple, e) else simple
@@ -229,6 +231,18 @@ class Analyzer:
         scope.__enter__()
         entry[1] = scope
         return True
+
+
+def _is_guarded(e: Expr) -> bool:
+    """Whether an expression chooses a divisor or counts bits at run time.
+
+    TVM drops a choice that an outer one implies. Code generators evaluate parts of a side before they choose: there
+    the divisor may be 0, and the count too large.
+    """
+    divides = any(type(x.b) is tirx.Select for x in collect(e, _DIVISIONS))
+    return divides or any(
+        nodes.operator_name(x) in _SHIFTS and type(x.args[1]) is not tirx.IntImm for x in collect(e, ir.Call)
+    )
 
 
 def _terms(e: Expr) -> Iterator[Expr]:

@@ -57,7 +57,10 @@ def evaluate(e: Expr, env: Mapping[Var, Array]) -> Array:
     if isinstance(e, (int, np.ndarray)):
         return e
     if type(e) is tirx.IntImm:
-        return int(e.value)
+        value = int(e.value)
+        if value >= 2**63:  # of uint64: arrays hold int64
+            raise Unknown
+        return value
     kind = type(e).__name__
     if kind in _BINARY:
         a, b = evaluate(e.a, env), evaluate(e.b, env)

@@ -11,19 +11,20 @@ from typing import Any
 from tile_core.compat.exits import check_thread
 from tile_core.compat.tvm import ir, reason_of, tirx, tvm
 from tile_core.compat.types import Expr, PrimFunc
-from tile_core.cpu.counters import hide_counters
 from tile_core.cpu.flatten import flatten
 from tile_core.cpu.floor_division import lower_floors
 from tile_core.cpu.intrinsics import lower_intrinsics
-from tile_core.cpu.isa import Isa, without
+from tile_core.cpu.isa import Isa, without_byte_masks
 from tile_core.cpu.long_code import cut_long_code
 from tile_core.cpu.products import reveal_products
 from tile_core.cpu.ramps import restore_ramps
 from tile_core.cpu.spill import spill, spill_bindings
 from tile_core.cpu.unroll import bound_unrolling, statements_of
 from tile_core.errors import InternalError, TileError
+from tile_core.ir.visit import collect
 from tile_core.passes import wrapping
 from tile_core.passes.float_rules import reveal
+from tile_core.passes.scalars import PARTIAL, require_defined
 
 ENTRY = "main"
 #: Statement counts above which LLVM optimises at a lower level: its time grows superlinearly.
@@ -31,18 +32,9 @@ EFFORTS = ((8_000, 0), (2_000, 1))
 #: LLVM 22 ends the process when it selects instructions for comparisons and choices of what this returns. Its passes
 #: make such vectors of single numbers: only the text of the module shows them.
 _FATAL = "@llvm.canonicalize.v2f32("
-#: Forms that LLVM 22 compiles wrongly or fails on, and the instructions without which it does not: see isa.py.
-_UNSOUND = (
-    # Masks of bytes' signs, whose instruction LLVM deletes while it is in use.
-    (
-        re.compile(
-            r"icmp s[lg][te] <\d+ x i8> .*, (zeroinitializer|splat \(i8 -1\))"
-            r"|trunc (nuw |nsw )*<\d+ x i\d+> .* to <\d+ x i1>"
-        ),
-        "-avx512bw",
-    ),
-    # Conversions whose lowering for FP16 relies on the instructions of DQ.
-    (re.compile(r"uitofp (nneg )?<\d+ x i64> .* to <\d+ x (float|double)>"), "-avx512fp16"),
+#: Masks of bytes' signs, whose instruction LLVM 22 deletes while it is in use: see isa.py.
+_BYTE_SIGNS = re.compile(
+    r"icmp s[lg][te] <\d+ x i8> .*, (zeroinitializer|splat \(i8 -1\))|trunc (nuw |nsw )*<\d+ x i\d+> .* to <\d+ x i1>"
 )
 
 
@@ -70,20 +62,13 @@ def build(func: Expr, isa: Isa, steps: list[tuple[str, float]] | None = None) ->
     """
     module = _built(func, isa, isa.fma, steps)
     text = module.inspect_source("ll") if isa.fma or isa.name == "avx512" else ""
-    while off := unsound(text, isa):
-        isa = without(isa, off)
+    if isa.name == "avx512" and _BYTE_SIGNS.search(text):
+        isa = without_byte_masks(isa)
         module = _built(func, isa, isa.fma, steps)
         text = module.inspect_source("ll")
     if isa.fma and _FATAL in text:
         module = _built(func, isa, False, steps)
     return module
-
-
-def unsound(text: str, isa: Isa) -> tuple[str, ...]:
-    """Return the features to switch off for forms in a module's text, apart from those that are off."""
-    if isa.name != "avx512":
-        return ()
-    return tuple(off for form, off in _UNSOUND if off not in isa.mattr and form.search(text))
 
 
 def _built(func: Expr, isa: Isa, canonicalize: bool, steps: list[tuple[str, float]] | None) -> Any:
@@ -143,8 +128,14 @@ def _passes(canonicalize: bool) -> list[Any]:
         t.LowerTVMBuiltin(),
         _own("lower_intrinsics", _lowered),
         _own("reveal", lambda f: f.with_body(spill(wrapping.reveal(products(reveal(f.body)))))),
-        _own("hide_counters", lambda f: f.with_body(hide_counters(f.body))),
+        _own("require_defined", _defined),
     ]
+
+
+def _defined(func: Expr) -> Expr:
+    for e in collect(func.body, PARTIAL):
+        require_defined(e)
+    return func
 
 
 def _lowered(func: Expr) -> Expr:

@@ -22,6 +22,7 @@ from tile_core.errors.lowering import NotExpressible
 from tile_core.ir import nodes
 from tile_core.ir.visit import collect, substitute
 from tile_core.passes import float_rules, wrapping
+from tile_core.passes.scalars import PARTIAL, require_defined
 
 _INFIX = {
     "Add": "+", "Sub": "-", "Mul": "*", "LT": "<", "LE": "<=", "GT": ">", "GE": ">=",
@@ -39,6 +40,7 @@ _HIDDEN = {
 _WRAPPING = {f"{wrapping.PREFIX}add": "+", f"{wrapping.PREFIX}sub": "-", f"{wrapping.PREFIX}mul": "*"}
 _COMPARISONS = ("<", "<=", ">", ">=", "==", "!=")
 _ROUNDED = {"add": "+", "sub": "-", "mul": "*", "fdiv": "/"}
+_PARTIAL = frozenset(PARTIAL)
 #: Types that C computes with as ``int``: results are converted back.
 _NARROW = ("int8", "uint8", "int16", "uint16")
 
@@ -100,6 +102,8 @@ class ExpressionPrinter:
 
     def bare(self, e: Expr) -> str:
         """Return the text of an expression that needs no parentheses: an argument, a right-hand side."""
+        if type(e) in _PARTIAL:
+            require_defined(e)  # indices were simplified since the last pass
         kind = type(e).__name__
         if kind in _INFIX:
             return self.operation(_INFIX[kind], e.a, e.b)

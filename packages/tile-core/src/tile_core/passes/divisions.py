@@ -2,7 +2,8 @@
 
 Processors trap on ``x / 0`` and ``INT_MIN / -1``. In the language a quotient and a remainder by zero are
 0, and the quotient of the least number by -1 is the least number, by wrapping. The pass replaces divisors that are
-not constant so that both hold; a division costs more than the two comparisons.
+not constant so that both hold; a division costs more than the two comparisons. Divisors that became constant since
+tracing, which refuses a constant zero, follow the same rule.
 """
 
 from __future__ import annotations
@@ -90,7 +91,7 @@ class _Division:
 def _by_constant(e: Expr) -> Expr:
     """By -1 the quotient is the negated number, which wraps: code generators assume that it cannot overflow."""
     divisor = e.b.value if isinstance(e.b, tirx.Broadcast) else e.b
-    if not isinstance(divisor, tirx.IntImm) or int(divisor.value) != -1:
+    if not isinstance(divisor, tirx.IntImm) or int(divisor.value) not in (0, -1):
         return e
     zero = constant(0, type_name(e), e)
-    return tirx.Sub(zero, e.a) if isinstance(e, _QUOTIENTS) else zero
+    return tirx.Sub(zero, e.a) if isinstance(e, _QUOTIENTS) and int(divisor.value) else zero

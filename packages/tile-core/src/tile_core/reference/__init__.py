@@ -20,7 +20,6 @@ from tile_core.numerics.literals import round_number
 
 if TYPE_CHECKING:
     from tile_core.ir.program import Program
-    from tile_core.reference.arguments import Unwritten
     from tile_core.reference.program import Compiled
 
 __all__ = ["execute"]
@@ -43,7 +42,7 @@ def execute(
     loops: bool = False,
     shake: int | None = None,
     printed: list[str] | None = None,
-) -> tuple[Unwritten, ...]:
+) -> None:
     """Execute a traced program; its outputs are written in place.
 
     Parameters
@@ -61,36 +60,35 @@ def execute(
     symbols
         Values of symbols that no array's shape gives.
     unwritten
-        Positions of tensors that hold nothing yet, for ``check``; by default the program's own outputs.
+        Positions of tensors that hold nothing yet, which matters with ``check``; by default the outputs that the
+        program itself returns.
     bounds
         Also refuse accesses outside scratch buffers, which are defined but rarely meant.
     loops
-        Execute tile ops by the loops of their meaning.
+        Execute tile ops by the loops of their meaning also where NumPy has them at once; to test one by the other.
     shake
-        Seed of changes of floats, as large as a target's other roundings, see ``Shaker``.
+        Seed of changes of sums of floats, as large as those that another order of additions makes.
     printed
         Receives the texts of ``T.print``, one per execution of it by a lane; they are printed nowhere.
 
-    Returns
-    -------
-    tuple
-        With ``check``: the elements of ``unwritten`` that are never written.
-
     Raises
     ------
-    ExecutionError, DeviceAssertFailed, NoReferenceMeaning
-        Undefined behaviour, an assertion that fails, an operation of a backend.
+    ReadUnwritten, OutsideScratch, DataRace, DeviceAssertFailed
+        The program has undefined behaviour, or an assertion fails.
+    NoReferenceMeaning
+        The program has an operation of a backend.
     """
-    from tile_core.reference.arguments import bind, unbind, unwritten_of
+    from tile_core.reference.arguments import bind, unbind
+    from tile_core.reference.sanitizer import Sanitizer
 
     check_thread()
     compiled = _made(program, loops)
     arrays_and_scalars, nothing = _given(program, arrays_and_scalars, symbols or {}, unwritten)
-    state = compiled.state(width, bounds if check or bounds else None, shake, printed)
+    state = compiled.state(width, Sanitizer(bounds) if check or bounds else None, shake)
     bind(compiled, state, arrays_and_scalars, symbols or {}, nothing)
+    state.printed = [] if printed is None else printed
     compiled.run(state)
     unbind(compiled, state, arrays_and_scalars)
-    return unwritten_of(compiled, state, nothing)
 
 
 def _given(

@@ -125,9 +125,9 @@ def _constant(choose: Chooser, limits: bool) -> Expression:
 
 
 def _divisor(choose: Chooser, names: Sequence[str]) -> Expression:
-    """Return something that is never 0: constants of both signs, sizes, odd runtime numbers."""
-    forms = [str(choose.pick(_DIVISORS))] * 3
-    forms += ["m"] * ("m" in names) + ["(v * 2 + 1)", "T.max(v, 1)"] * ("v" in names)
+    """Return constants of both signs, sizes, runtime numbers that may be 0, and what is 0 for some values or all."""
+    forms = [str(choose.pick(_DIVISORS))] * 4
+    forms += ["m", "(m - m)"] * ("m" in names) + ["(v * 2 + 1)", "T.max(v, 1)", "T.max(v, 0)", "v"] * ("v" in names)
     return Expression(choose.pick(tuple(forms)))
 
 

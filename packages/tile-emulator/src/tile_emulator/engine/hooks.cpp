@@ -1,5 +1,6 @@
-// What the compiler's instrumentation calls. The kernel is compiled with -fsanitize=thread,alignment,bounds and linked
-// with these functions instead of the sanitizers' libraries: its text stays as it was emitted.
+// What the compiler's instrumentation calls. The kernel is compiled with -fsanitize=thread,alignment,bounds where its
+// accesses are checked, and always with checks of divisions, shifts and conversions. It is linked with these functions
+// instead of the sanitizers' libraries: its text stays as it was emitted.
 #include "core.h"
 
 namespace simt {
@@ -33,6 +34,13 @@ struct OutOfBounds {
   Location at;
   const Type *array, *index;
 };
+
+static __attribute__((noinline)) void undefined(void* pc, void* frame, const char* what) {
+  if (!current || in_model) return;
+  void* frames[FRAMES];
+  collect_frames(frames, frame, pc);
+  report(Finding{"arithmetic", true, current, nullptr, 0, false, frames, 0, nullptr, false, nullptr}, "%s", what);
+}
 
 }  // namespace simt
 
@@ -94,5 +102,16 @@ void __ubsan_handle_out_of_bounds(OutOfBounds* what, uintptr_t index) {
   long long value = bits > 64 ? *(long long*)index : bits == 64 || !(what->index->info & 1) ? (long long)index : (int)index;
   report(Finding{"bounds", true, current, nullptr, 0, false, frames, 0, nullptr, false, nullptr},
          "index %lld of an array of type %s", value, what->array->name);
+}
+
+// Compilers assume that these do not happen: they drop the code around them.
+void __ubsan_handle_divrem_overflow(void*, uintptr_t, uintptr_t) {
+  undefined(__builtin_return_address(0), *(void**)__builtin_frame_address(0), "an integer division by zero");
+}
+void __ubsan_handle_shift_out_of_bounds(void*, uintptr_t, uintptr_t) {
+  undefined(__builtin_return_address(0), *(void**)__builtin_frame_address(0), "a shift by a negative count, or by the width or more");
+}
+void __ubsan_handle_float_cast_overflow(void*, uintptr_t) {
+  undefined(__builtin_return_address(0), *(void**)__builtin_frame_address(0), "a conversion of a float that the integer type does not hold");
 }
 }

@@ -16,10 +16,12 @@
 
 #define SIMT_API 1  // raised when a dialect's headers would have to change
 
+#define SIMT_UNCHECKED                                                                                             \
+  no_sanitize("thread", "alignment", "bounds", "integer-divide-by-zero", "shift-exponent", "float-cast-overflow")
 #if defined(__clang__)
-#define SIMT_MODEL __attribute__((no_sanitize("thread", "alignment", "bounds"), disable_sanitizer_instrumentation))
+#define SIMT_MODEL __attribute__((SIMT_UNCHECKED, disable_sanitizer_instrumentation))
 #else
-#define SIMT_MODEL __attribute__((no_sanitize("thread", "alignment", "bounds"), noinline))
+#define SIMT_MODEL __attribute__((SIMT_UNCHECKED, noinline))
 #endif
 
 // Storage class of a shared array in a function: one per process, filled with poison before each block.

@@ -267,13 +267,13 @@ def truncdiv(a: int, b: int) -> int:
 
 
 _DIVISIONS = ("//", "%", "ceil", "truncdiv", "truncmod")
-#: Division by zero happens only in sides that are not chosen.
+#: A quotient and a remainder by zero are 0.
 _EXACT: dict[str, Callable[[Any, Any], Any]] = {
     "+": lambda a, b: a + b, "-": lambda a, b: a - b, "*": lambda a, b: a * b,
     "//": lambda a, b: a // b if b else 0, "%": lambda a, b: a % b if b else 0,
     "&": lambda a, b: a & b, "|": lambda a, b: a | b, "^": lambda a, b: a ^ b,
     "ceil": lambda a, b: -(-a // b) if b else 0, "truncdiv": truncdiv,
-    "truncmod": lambda a, b: a - truncdiv(a, b) * b,
+    "truncmod": lambda a, b: a - truncdiv(a, b) * b if b else 0,
 }  # fmt: skip
 _FLOATING: dict[str, Callable[[Any, Any], Any]] = {
     "+": lambda a, b: a + b, "-": lambda a, b: a - b, "*": lambda a, b: a * b,

@@ -17,11 +17,10 @@ from tile_core.testing.strategies.bools import bools
 from tile_core.testing.strategies.boxes import boxes, numbered_rows
 from tile_core.testing.strategies.clusters import clusters, exchanges
 from tile_core.testing.strategies.control import control
-from tile_core.testing.strategies.data_races import data_races
+from tile_core.testing.strategies.folding import folding
 from tile_core.testing.strategies.grids import grids, launches
 from tile_core.testing.strategies.illegal import illegal
 from tile_core.testing.strategies.indexing import indices, nibbles
-from tile_core.testing.strategies.lanes import lanes, vector_casts
 from tile_core.testing.strategies.memory import atomics, layouts, views, windows
 from tile_core.testing.strategies.mutants import mutants_of
 from tile_core.testing.strategies.pointers import pointers
@@ -40,8 +39,6 @@ STRATEGIES: dict[str, tuple[st.SearchStrategy[Unit], int]] = {
     "tiles": (tile_programs(), 8),
     "indices": (indices(), 2),
     "nibbles": (nibbles(), 1),
-    "lanes": (lanes(), 2),
-    "vector-casts": (vector_casts(), 1),
     "threads": (threads(), 3),
     "grids": (grids(), 2),
     "launches": (launches(), 1),
@@ -49,6 +46,7 @@ STRATEGIES: dict[str, tuple[st.SearchStrategy[Unit], int]] = {
     "casts": (casts(), 2),
     "roundings": (roundings(), 2),
     "divisions": (divisions(), 2),
+    "folding": (folding(), 3),
     "mathematics": (mathematics(), 1),
     "control": (control(), 2),
     "bools": (bools(), 1),
@@ -62,7 +60,6 @@ STRATEGIES: dict[str, tuple[st.SearchStrategy[Unit], int]] = {
     "views": (views(), 1),
     "layouts": (layouts(), 1),
     "atomics": (atomics(), 1),
-    "data-races": (data_races(), 1),
     "pointers": (pointers(), 1),
     "windows": (windows(), 1),
     "boxes": (boxes(), 1),

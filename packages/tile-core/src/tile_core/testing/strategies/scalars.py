@@ -137,8 +137,8 @@ def divisions(draw: Draw) -> Unit:
     edges += [-1, -2, -3, -7] if info.min < 0 else []
     n = draw(st.sampled_from((5, 16, 33)))
     rng = np.random.default_rng(draw(st.integers(0, 10**6)))
-    a, d = rng.choice(np.array(edges, dtype), n), rng.choice(np.array([e for e in edges if e], dtype), n)
-    value = int(draw(st.sampled_from([e for e in edges if e])))
+    a, d = rng.choice(np.array(edges, dtype), n), rng.choice(np.array(edges, dtype), n)
+    value = int(draw(st.sampled_from(edges)))
     constant = draw(st.sampled_from([c for c in (1, 2, 3, 7, 8, 100, -1, -2, -3, -8) if info.min <= c <= info.max]))
     b = draw(st.sampled_from(("D[i]", "D[i]", "s", str(constant))))
     bits = DTYPES[dtype].bits
@@ -147,6 +147,7 @@ def divisions(draw: Draw) -> Unit:
         "T.truncdiv({a}, {b})", "T.truncmod({a}, {b})", "T.ceildiv({a}, {b}) * {b} - {a}",
         "T.align_up({a}, {b})", "{a} * {b}", "{a} - {b}",
         "T.shift_left({a}, {c})", "T.shift_right({a}, {c})", "{a} >> (D[i] & 15)", "{a} << (D[i] & 7)",
+        "{a} >> D[i]", "{a} << s", "T.shift_left({a}, D[i])", "T.shift_right({a}, D[i])",
         "T.bitwise_and({a}, {b}) | T.bitwise_xor({a}, {b})", "T.bitwise_or({a}, T.bitwise_not({b}))", "T.abs({a})",
         "T.cast(T.popcount({a}), {t})", "T.max({a}, T.max_value({t}) - {b})", "T.min({a}, T.min_value({t}) + {b})",
         "T.pow({a}, 3)", "T.power({a}, 2)", "{a} ** 2", "T.reinterpret(T.reinterpret({a}, '{o}'), {t})",
@@ -154,7 +155,7 @@ def divisions(draw: Draw) -> Unit:
     other = {8: "uint8", 16: "uint16", 32: "float32", 64: "float64"}[bits]
     if "bitwise_not" in form and b.isdigit():
         b = "D[i]"  # a negative Python int does not fit an unsigned type
-    text = form.format(a="A[i]", b=b, c=draw(st.integers(0, bits - 1)), t=f'"{dtype}"', o=other)
+    text = form.format(a="A[i]", b=b, c=draw(st.integers(0, bits + 1)), t=f'"{dtype}"', o=other)
     loop = draw(st.sampled_from(("T.Parallel", "T.serial", "T.vectorized")))
     params = [tensor("A", dtype, n), tensor("D", dtype, n), scalar("s", dtype), output("B", dtype, n)]
     data = {"A": a, "D": d, "s": value}
