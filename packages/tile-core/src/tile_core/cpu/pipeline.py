@@ -29,6 +29,7 @@ from tile_core.passes.legalize_floats import legalize_floats
 from tile_core.passes.legalize_math import legalize_math
 from tile_core.passes.lower_break import lower_break
 from tile_core.passes.roles import without_roles
+from tile_core.passes.share import share
 from tile_core.passes.spine import Note, Pass, Plan, Spine
 from tile_core.passes.wide_indices import wide_index
 from tile_core.passes.wrap_unproven import wrap_unproven
@@ -63,6 +64,7 @@ def pipeline(target: Target, spine: Spine) -> Spine:
         Pass("math", _math, "scalar calls become arithmetic, which has vectors"),
         Pass("hide", _hide, "after all passes that look at float arithmetic, before TVM's simplifier sees it"),
         Pass("vectorize", _vectorize, "after all rewriting of loop bodies"),
+        Pass("share", _share, "after vectors: whether a loop has any depends on its bindings"),
         Pass("place", _place, "last of ours: from here on buffers are memory", "lowered"),
         Pass("function", _function, "the end: what the runtime adapter builds"),
     )
@@ -139,6 +141,10 @@ def _hide(plan: Plan, ctx: Context) -> Plan:
 def _vectorize(plan: Plan, ctx: Context) -> Plan:
     bits = 0 if ctx.options.generic else isa_of(ctx.target).vector_bits
     return plan.replace(body=vectorize(plan.body, bits))
+
+
+def _share(plan: Plan, ctx: Context) -> Plan:
+    return plan.replace(body=share(plan.body, in_vectors=False))
 
 
 def _place(plan: Plan, ctx: Context) -> Plan:

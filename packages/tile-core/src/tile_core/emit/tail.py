@@ -21,6 +21,7 @@ from tile_core.ir import nodes
 from tile_core.passes import scalars
 from tile_core.passes.legalize_floats import Conversions, legalize_floats
 from tile_core.passes.legalize_math import legalize_math
+from tile_core.passes.share import share
 from tile_core.passes.spine import Pass, Plan, Spine
 from tile_core.passes.widen_floats import widen_floats
 from tile_core.records import dataclass
@@ -115,6 +116,7 @@ def with_text(passes: Spine, target: TextTarget) -> Spine:
         *(() if target.elementary else (scalars.extremes(flushed=True),)),
         Pass("floats", _floats(target), "the text converts narrow types, and does not compute with them"),
         *(() if target.elementary else (Pass("math", _math, "after floats: expressions are of float32"),)),
+        Pass("share", _share, "after all passes that write arithmetic: what they repeat is shared too"),
         Pass("text", text, "the end: what a runtime compiles and the emulator runs"),
     )
     return whole
@@ -150,6 +152,10 @@ def _with_given_symbols(plan: Plan) -> Plan:
         for name, var in _given_symbols(plan).items()
     ]
     return plan.replace(body=nodes.seq([*binds, plan.body])) if binds else plan
+
+
+def _share(plan: Plan, ctx: Context) -> Plan:
+    return plan.replace(body=share(plan.body))
 
 
 def _math(plan: Plan, ctx: Context) -> Plan:

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from tile_core.compat import structural
 from tile_core.compat.tvm import ir, tirx, tvm_ffi
-from tile_core.compat.types import Expr
+from tile_core.compat.types import Expr, Mutator, Var
 from tile_core.errors.language import LostTensor, StatementOutsideLaunch
 from tile_core.ir import nodes
+from tile_core.ir.visit import collect
 from tile_core.values.buffer import value_text
 from tile_core.values.builder import current
 from tile_core.values.overlap import root_of
@@ -100,33 +102,64 @@ def _reads(value: Value, buffer: Buffer) -> bool:
 
 
 def settled(name: str, value: Value) -> Value:
-    """Return the value to bind to a name: computed once, unless it is plain integer arithmetic."""
+    """Return the value to bind to a name: computed once, but for integer arithmetic that proofs look into.
+
+    Indices stay sums of multiples of variables; their parts that are opaque to proofs get names of their own.
+    """
     builder = current("an assignment")
     if builder.scope.kind == "function":
         if value.reads:
             raise StatementOutsideLaunch(kernel=builder.name)
         return value
     if not _worth_binding(value):
-        return value
+        if (expr := _without_opaque(name, value._expr)).same_as(value._expr):
+            return value
+        return Value(expr, value.dtype)
     expr = value.expr
     if value.dtype.is_integer:
-        used: list[Any] = []
-        tvm_ffi.structural_walk(expr, (tirx.Var, used.append))
-        weight = sum(builder.weights.get(v, 1) for v in used)
-        if weight > _HEAVY:
-            expr, weight = _in_memory(name, value, expr), 1
-        var = builder.bind(name, expr)
-        builder.weights[var] = weight
-        return Value(var, value.dtype)
+        return Value(_bound(name, expr), value.dtype)
     return Value(builder.bind(name, expr), value.dtype)
 
 
-def _in_memory(name: str, value: Value, expr: Expr) -> Any:
-    """Store a value in a variable and return an expression that reads it."""
-    from tile_core.values.value import tvm_name
+def _bound(name: str, expr: Expr, hoisted: bool = False) -> Var:
+    """Bind an integer, outside of the loops that do not change it if so asked.
 
+    What TVM would expand to a large sum is kept in memory.
+    """
     builder = current("an assignment")
-    cell = tirx.decl_buffer([1], tvm_name(value.dtype), builder.unique(name), scope="local.var", layout=None)
+    used: list[Any] = []
+    tvm_ffi.structural_walk(expr, (tirx.Var, used.append))
+    weight = sum(builder.weights.get(v, 1) for v in used)
+    if weight > _HEAVY:
+        expr, weight, hoisted = _in_memory(name, expr), 1, False
+    var = builder.bind(name, expr, hoisted=hoisted)
+    builder.weights[var] = weight
+    return var
+
+
+def _without_opaque(name: str, expr: Expr) -> Expr:
+    """Bind the parts of an expression of which proofs see no more than a range.
+
+    They are divisions by values of the launch, and products, divisions, choices and bit operations with its scalars.
+    """
+    if isinstance(expr, _LEAVES):
+        return expr
+    scalars = current("an assignment").scalars
+
+    def operation(e: Expr, mutator: Mutator) -> Expr:
+        constant = isinstance(e.b, tirx.IntImm)
+        opaque = isinstance(e, _DIVISIONS) and not constant
+        if not opaque and (not isinstance(e, tirx.Mul) or not constant):
+            opaque = any(v.same_as(s) for v in collect(e, tirx.Var) for s in scalars)
+        return _bound(name, e, hoisted=True) if opaque else mutator.default_mutate(e)
+
+    return structural.mutated(expr, [(_OPERATIONS, operation)])
+
+
+def _in_memory(name: str, expr: Expr) -> Any:
+    """Store a value in a variable and return an expression that reads it."""
+    builder = current("an assignment")
+    cell = tirx.decl_buffer([1], nodes.dtype_of(expr), builder.unique(name), scope="local.var", layout=None)
     builder.emit(tirx.AllocBuffer(cell, {}, builder.span()))
     builder.emit(tirx.BufferStore(cell, expr, [nodes.int_const(0)], builder.span()))
     return nodes.load(cell, [nodes.int_const(0)])
@@ -137,11 +170,15 @@ _LARGE = 64
 #: TVM's analysis expands chains of integer definitions (as in a random number generator); this limits the variable
 #: uses of an expression after full substitution.
 _HEAVY = 8
+_LEAVES = (tirx.Var, tirx.IntImm, tirx.FloatImm)
+_DIVISIONS = (tirx.FloorDiv, tirx.FloorMod, tirx.Div, tirx.Mod)
+_BITS = (tirx.BitwiseAnd, tirx.BitwiseOr, tirx.BitwiseXor, tirx.LShift, tirx.RShift)
+_OPERATIONS = (tirx.Mul, tirx.Min, tirx.Max, *_DIVISIONS, *_BITS)
 
 
 def _worth_binding(value: Value) -> bool:
     expr = value.expr
-    if isinstance(expr, (tirx.Var, tirx.IntImm, tirx.FloatImm)):
+    if isinstance(expr, _LEAVES):
         return False
     if value.reads:
         return True

@@ -232,7 +232,7 @@ class OpenNest:
             values = [values[0].astype(spec.type)]  # trips may be more than the numbers of their type
         self.targets: Any = values[0] if self.single else tuple(values)
         self.scope: Scope = builder.push("parallel" if spec.kind in ("Parallel", "vectorized") else "loop")
-        self.scope.loop = spec.kind
+        self.scope.loop, self.scope.counters = spec.kind, tuple(self.vars)
 
     def close(self) -> None:
         """Emit the loops."""

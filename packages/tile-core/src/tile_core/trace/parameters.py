@@ -62,6 +62,7 @@ def scalar(builder: Builder, name: str, dtype: DType) -> tuple[Var, Value, Param
         fix = f'pass a T.float32, or a tensor of one element: `{name}: T.Tensor((1,), "{dtype}")`'
         raise BadParameter(name=name, kernel=builder.name, found=f"of type {dtype}", expected=expected, fix=fix)
     var = tirx.Var(builder.unique(name), tvm_name(dtype))
+    builder.scalars.append(var)
     return var, Value(var, dtype), ParamInfo(name, "scalar", str(dtype))
 
 

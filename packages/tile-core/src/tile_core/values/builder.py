@@ -21,6 +21,7 @@ from tile_core.compat.types import BufferVar, Expr, Span, Stmt, Var
 from tile_core.errors import Where
 from tile_core.errors.language import OutsideKernel, StatementOutsideLaunch, UsedAfterScope
 from tile_core.ir import nodes
+from tile_core.ir.visit import collect
 
 _active = threading.local()
 
@@ -72,6 +73,8 @@ class Scope:
         Number of loops around the statements.
     loop
         Of a loop's statements: its name in the language.
+    counters
+        Of a counted loop's statements: its variables.
     """
 
     def __init__(self, kind: str, parent: Scope | None, *, runtime: bool) -> None:
@@ -82,6 +85,7 @@ class Scope:
         self.closed = False
         self.ended = False
         self.loop = ""
+        self.counters: tuple[Var, ...] = ()
         self.depth: int = (0 if parent is None else parent.depth) + (kind in _LOOPS)
 
     def slot(self) -> StatementSlot:
@@ -90,13 +94,22 @@ class Scope:
             self.statements.append(StatementSlot())
         return self.statements[-1]
 
+    def flat(self) -> list[Stmt]:
+        """Return the statements."""
+        found: list[Stmt] = []
+        for s in self.statements:
+            found.extend(s.statements) if isinstance(s, StatementSlot) else found.append(s)
+        return found
+
     def taken(self) -> Stmt:
         """Return the statements as one, and begin again without any."""
-        flat: list[Stmt] = []
-        for s in self.statements:
-            flat.extend(s.statements) if isinstance(s, StatementSlot) else flat.append(s)
-        self.statements = []
-        return nodes.seq(flat)
+        found, self.statements = self.flat(), []
+        return nodes.seq(found)
+
+    def changes(self, used: Sequence[Var]) -> bool:
+        """Whether a variable may differ between iterations; true of statements that are not a counted loop's."""
+        own = [*self.counters, *(s.var for s in self.flat() if type(s) is tirx.Bind)]
+        return not self.counters or any(v.same_as(x) for v in used for x in own)
 
     def ancestors(self) -> Iterator[Scope]:
         """Yield this scope and those around it, innermost first."""
@@ -118,6 +131,8 @@ class Builder:
         self.scope = Scope("function", None, runtime=False)
         self.attrs: dict[str, Any] = {}
         self.symbols: dict[str, Var] = {}
+        #: The parameters that are scalars.
+        self.scalars: list[Var] = []
         #: Annotations of the launches so far, and tensors of ``T.alloc_global`` with their declarations.
         self.launches: list[dict[str, Any]] = []
         self.workspaces: list[tuple[Any, Any]] = []
@@ -202,10 +217,23 @@ class Builder:
         """Return a unique name for something new, after the user's name for it if there is one."""
         return self.unique(self.hints.pop(0) if self.hints else default)
 
-    def bind(self, name: str, expr: Expr) -> Var:
-        """Emit ``name = expr`` here and return the variable."""
+    def bind(self, name: str, expr: Expr, hoisted: bool = False) -> Var:
+        """Emit ``name = expr`` and return the variable.
+
+        Parameters
+        ----------
+        hoisted
+            Whether a value that the loops around do not change is computed before them: it reads no memory.
+        """
         var = tirx.Var(self.unique(name), nodes.dtype_of(expr))
-        self.emit(tirx.Bind(var, expr, self.span()))
+        scope, bind = self.scope, tirx.Bind(var, expr, self.span())
+        used = collect(expr, tirx.Var) if hoisted else []
+        while hoisted and scope.parent is not None and not scope.changes(used):
+            scope = scope.parent
+        if scope is self.scope:
+            self.emit(bind)
+        elif not self.scope.ended:
+            scope.slot().statements.append(bind)
         return var
 
     def watch(self, value: Watched) -> None:

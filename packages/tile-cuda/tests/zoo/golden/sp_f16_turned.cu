@@ -173,7 +173,7 @@ extern "C" __global__ void __launch_bounds__(128) gemm_sp(
     mma_sp_ordered_metadata_sync_aligned_m16n8k32_row_col_f32_f16_f16_f32_1(&C_local[16], &a_words[4], &b_words[0], &C_local[16], metadata[1]);
     cp_async_wait_group_0();
     __syncthreads();
-    const int slot_next_1 = i + 1 < 5 ? (ring_here < 1 ? (int)((unsigned)ring_here + 1u) : (int)((unsigned)ring_here - 1u)) : ring_here;
+    const int slot_next_1 = i + 1 < 5 ? slot_ahead : ring_here;
     ldmatrix_sync_aligned_m8n8_x2_trans_shared_b16(&metadata_ahead[0], (short*)((char*)E_shared_stages + ((unsigned)(slot_next_1 * 512) + (unsigned)(metadata_k * 64 + ((metadata_row >> 4) ^ metadata_k) * 16 + (metadata_row & 15)) * 2u)));
     ldmatrix_sync_aligned_m8n8_x4_shared_b16(&a_words[0], (f16*)((char*)A_shared_stages + ((unsigned)(slot_next_1 * 4096) + (unsigned)(a_line * 32 + ((a_k >> 3) ^ ((a_line & 7) >> 1)) * 8) * 2u)));
     ldmatrix_sync_aligned_m8n8_x4_trans_shared_b16(&b_words[0], (f16*)((char*)B_shared_stages + ((unsigned)(slot_next_1 * 8192) + (unsigned)(b_k * 64 + ((b_line >> 3) ^ (b_k & 7)) * 8) * 2u)));
@@ -183,7 +183,7 @@ extern "C" __global__ void __launch_bounds__(128) gemm_sp(
     ldmatrix_sync_aligned_m8n8_x4_trans_shared_b16(&b_words[8], (f16*)((char*)B_shared_stages + ((unsigned)(slot_next_1 * 8192) + (unsigned)(b_k * 64 + (((b_line >> 3) + 2) ^ (b_k & 7)) * 8) * 2u)));
     mma_sp_ordered_metadata_sync_aligned_m16n8k32_row_col_f32_f16_f16_f32_1(&C_local[28], &a_words[4], &b_words[12], &C_local[28], metadata[1]);
     ldmatrix_sync_aligned_m8n8_x4_trans_shared_b16(&b_words[12], (f16*)((char*)B_shared_stages + ((unsigned)(slot_next_1 * 8192) + (unsigned)(b_k * 64 + (((b_line >> 3) + 3) ^ (b_k & 7)) * 8) * 2u)));
-    ring = ring_here < 1 ? (int)((unsigned)ring_here + 1u) : (int)((unsigned)ring_here - 1u);
+    ring = slot_ahead;
   }
   cp_async_wait_group_0();
   if (by < 1) {

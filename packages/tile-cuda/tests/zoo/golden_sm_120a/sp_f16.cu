@@ -232,7 +232,8 @@ extern "C" __global__ void __launch_bounds__(128) main_1(
     mma_sp_ordered_metadata_sync_aligned_m16n8k32_row_col_f32_f16_f16_f32_1(&C_local[16], &a_words[4], &b_words[0], &C_local[16], metadata[1]);
     cp_async_wait_group_1();
     __syncthreads();
-    const int slot_next_1 = k + 1 < 3 ? (ring_here < 2 ? (int)((unsigned)ring_here + 1u) : (int)((unsigned)ring_here - 2u)) : ring_here;
+    const int common = ring_here < 2 ? (int)((unsigned)ring_here + 1u) : (int)((unsigned)ring_here - 2u);
+    const int slot_next_1 = k + 1 < 3 ? common : ring_here;
     #pragma unroll
     for (int row_tile_2 = 0; row_tile_2 < 2; ++row_tile_2) {
       metadata_ahead[row_tile_2] = (unsigned)(unsigned short)*(short*)((char*)E_shared_stages + ((unsigned)(slot_next_1 * 512) + (unsigned)(row_tile_2 * 64 + warp_row * 4 + lane_g * 4 + lane_t) * 2u)) | ((unsigned)(unsigned short)*(short*)((char*)E_shared_stages + ((unsigned)(slot_next_1 * 512) + (unsigned)(row_tile_2 * 64 + warp_row * 4 + lane_g * 4 + lane_t + 32) * 2u)) << 16u);
@@ -245,7 +246,7 @@ extern "C" __global__ void __launch_bounds__(128) main_1(
     ldmatrix_sync_aligned_m8n8_x4_trans_shared_b16(&b_words[8], (f16*)((char*)B_shared_stages + ((unsigned)(slot_next_1 * 8192) + (unsigned)(b_k * 64 + (((b_line >> 3) + 2) ^ (b_k & 7)) * 8) * 2u)));
     mma_sp_ordered_metadata_sync_aligned_m16n8k32_row_col_f32_f16_f16_f32_1(&C_local[28], &a_words[4], &b_words[12], &C_local[28], metadata[1]);
     ldmatrix_sync_aligned_m8n8_x4_trans_shared_b16(&b_words[12], (f16*)((char*)B_shared_stages + ((unsigned)(slot_next_1 * 8192) + (unsigned)(b_k * 64 + (((b_line >> 3) + 3) ^ (b_k & 7)) * 8) * 2u)));
-    ring = ring_here < 2 ? (int)((unsigned)ring_here + 1u) : (int)((unsigned)ring_here - 2u);
+    ring = common;
   }
   cp_async_wait_group_0();
   if (by < 1 && bx < 1) {

@@ -23,6 +23,7 @@ from tile_core.testing.strategies.illegal import illegal
 from tile_core.testing.strategies.indexing import indices, nibbles
 from tile_core.testing.strategies.memory import atomics, layouts, views, windows
 from tile_core.testing.strategies.mutants import mutants_of
+from tile_core.testing.strategies.names import names
 from tile_core.testing.strategies.pointers import pointers
 from tile_core.testing.strategies.product_loops import product_loops
 from tile_core.testing.strategies.rare import rare_ops
@@ -50,6 +51,7 @@ STRATEGIES: dict[str, tuple[st.SearchStrategy[Unit], int]] = {
     "mathematics": (mathematics(), 1),
     "control": (control(), 2),
     "bools": (bools(), 1),
+    "names": (names(), 2),
     "reducers": (reducers(), 2),
     "reductions": (reductions(), 1),
     "functions": (functions(), 1),
