@@ -233,7 +233,7 @@ def _second(unit: Unit) -> None:
             params = [*unit.params, *part.params]
             arrays = {p.name: argument(p, data) for p in params if not p.of}
             given = with_tables(params, arrays)
-            sizes = {k: v for k, v in data.items() if isinstance(v, int) and k in unit.symbols}
+            sizes = {k: v for k, v in data.items() if isinstance(v, int) and k in program.symbols}
             try:
                 with np.errstate(all="ignore"):
                     execute(program, {p.name: given[p.name] for p in params}, check=False, symbols=sizes)

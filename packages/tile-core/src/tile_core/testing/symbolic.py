@@ -47,9 +47,9 @@ def twin(unit: Unit, extents: str, corner: str) -> Unit | None:
     """
     every = [*unit.params, *(p for part in unit.parts.values() for p in part.params)]
     known = {p.name: p for p in every if p.shape and not p.of}
-    if unit.illegal or unit.own_launches or not known:
-        return None
     start, at = CORNERS[corner]
+    if unit.illegal or not known or (unit.own_launches and start):
+        return None
     kinds = itertools.cycle(("int32", "int64") if extents == "mixed" else (extents,))
     symbols = {} if extents == "constant" else {name: next(kinds) for name in unit.symbols}
     params = {name: _symbolic(p, kinds, symbols) for name, p in known.items()}
@@ -125,8 +125,7 @@ class _Moved(ast.NodeTransformer):
         if isinstance(x, ast.Slice):
             ends = [None if e is None else self.moved(e) for e in (x.lower, x.upper)]
             return ast.Slice(ends[0], ends[1], x.step) if None not in ends else x
-        negative = isinstance(x, ast.UnaryOp) and isinstance(x.op, ast.USub)
-        return x if negative or (isinstance(x, ast.Constant) and x.value in (None, ...)) else self.moved(x)
+        return x if isinstance(x, ast.Constant) and x.value in (None, ...) else self.moved(x)
 
     def moved(self, x: ast.expr) -> ast.expr:
         return ast.BinOp(x, ast.Add(), ast.parse(self.at, mode="eval").body)

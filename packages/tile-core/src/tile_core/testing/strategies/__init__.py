@@ -31,6 +31,7 @@ from tile_core.testing.strategies.reducers import functions, odd_products, reduc
 from tile_core.testing.strategies.roles import role_programs
 from tile_core.testing.strategies.scalars import casts, divisions, mathematics, parameters, roundings
 from tile_core.testing.strategies.scaled_products import scaled_products
+from tile_core.testing.strategies.symbols import corners, with_symbols
 from tile_core.testing.strategies.tall_products import tall_products
 from tile_core.testing.strategies.threads import threads
 from tile_core.testing.strategies.tiles import tile_programs
@@ -64,6 +65,7 @@ STRATEGIES: dict[str, tuple[st.SearchStrategy[Unit], int]] = {
     "atomics": (atomics(), 1),
     "pointers": (pointers(), 1),
     "windows": (windows(), 1),
+    "corners": (corners(), 2),
     "boxes": (boxes(), 1),
     "numbered-rows": (numbered_rows(), 1),
     "rare": (rare_ops(), 1),
@@ -87,11 +89,14 @@ def strategies_of(target: Target | None = None) -> dict[str, tuple[st.SearchStra
 
 
 def programs(only: str = "", legal: bool = False, target: Target | None = None) -> st.SearchStrategy[Unit]:
-    """Return programs of one strategy, or of all for a target; ``legal`` leaves out those that must be refused."""
+    """Return programs of one strategy, or of all for a target, half of them with symbols instead of constants.
+
+    ``legal`` leaves out those that must be refused.
+    """
     table = strategies_of(target)
     names = [only] if only else [n for n, (_, often) in table.items() for _ in range(often)]
     names = [n for n in names if not legal or n != "illegal"] or ["tiles"]
-    return st.sampled_from(names).flatmap(lambda name: table[name][0])
+    return st.sampled_from(names).flatmap(lambda name: table[name][0]).flatmap(with_symbols)
 
 
 def mutants(only: str = "", target: Target | None = None) -> st.SearchStrategy[Unit]:
