@@ -97,3 +97,103 @@ def test_scans_in_place_and_into_their_source(dim, reverse):
             text += format(int(lines[i, k]), f"0{lengths[i, k]}b")
             want[i, k] = int(text, 2) % 2**64
     np.testing.assert_array_equal(out, turn(np.moveaxis(want, 1, dim)))
+
+
+@T.macro
+def weighted(p, q):
+    total = T.alloc_var("float32", p[1])
+    total += q[1]
+    scale = q[0] * T.cast(total - p[1] != q[1], "float32")
+    return p[0] + q[0] + scale, total
+
+
+def forms(op):
+    """Return a kernel that folds with functions that name values: nested, with a scalar variable, in a macro."""
+
+    @T.prim_func
+    def main(A: T.Tensor((7, 5), "float32"), B: T.Tensor((4, 7, 5), "float32"), N: T.Tensor((7, 5), "int32"), v: T.int32):
+        with T.Kernel(1, threads=32):
+            a, b, n = T.alloc_shared((7, 5), "float32"), T.alloc_fragment((7, 5), "float32"), T.alloc_fragment((7, 5), "int32")
+            T.copy(A, a)
+            T.fill(b, 1)
+            T.copy(A, n)
+
+            def heavy(x, y):
+                s = x + y
+                for _ in T.static_range(6):
+                    s = (s + v) + s - (s + v)
+                n = s * 1
+                return n
+
+            def late(x, y):
+                s = T.alloc_var("float32", 0)
+                s = x
+                t = s
+                s = y
+                return s + t
+
+            if op == "scan_with":
+                T.scan_with(weighted, (a, b), dim=0, identity=(0, 0))
+                T.copy(a, B[0, :, :])
+                T.copy(b, B[1, :, :])
+                T.scan_with(late, a, dim=1, identity=0)
+                T.copy(a, B[2, :, :])
+                T.scan_with(heavy, n, dim=1, identity=0)
+                T.copy(n, N)
+            else:
+                r, q, m = T.alloc_fragment((5,), "float32"), T.alloc_fragment((5,), "float32"), T.alloc_fragment((5,), "int32")
+                T.reduce_with(weighted, (a, b), (r, q), dim=0, identity=(0, 0))
+                T.copy(r, B[0, 0, :])
+                T.copy(q, B[1, 0, :])
+                T.reduce_with(late, a, r, dim=0, identity=0)
+                T.copy(r, B[2, 0, :])
+                T.reduce_with(heavy, n, m, dim=0, identity=0)
+                T.copy(m, N[0, :])
+
+    return main
+
+
+@pytest.mark.parametrize("op", ["reduce_with", "scan_with"])
+def test_functions_name_their_values(op):
+    a = np.random.default_rng().integers(-9, 9, (7, 5)).astype("float32")
+    b, n = np.full((4, 7, 5), np.nan, "float32"), np.full((7, 5), -1, "int32")
+    tile.compile(forms(op), "cpu")(a, b, n, 3)
+    sums = np.cumsum(a, 0)
+    if op == "scan_with":
+        np.testing.assert_array_equal(b[0], sums)
+        np.testing.assert_array_equal(b[1], np.arange(1, 8)[:, None] * np.ones((7, 5)))
+        np.testing.assert_array_equal(b[2], np.cumsum(sums, 1))
+        np.testing.assert_array_equal(n, np.cumsum(a, 1))
+    else:
+        np.testing.assert_array_equal(b[:3, 0], [sums[-1], np.full(5, 7), sums[-1]])
+        np.testing.assert_array_equal(n[0], sums[-1])
+
+
+@pytest.mark.parametrize("n", range(3))
+def test_functions_that_do_more_are_refused(n):
+    def build():
+        @T.prim_func
+        def main(A: T.Tensor((8,), "float32"), B: T.Tensor((1,), "float32")):
+            with T.Kernel(1, threads=32):
+                s, v = T.alloc_shared((8,), "float32"), T.alloc_var("float32", 0)
+
+                def stores(x, y):
+                    s[0] = x
+                    return y
+
+                def loops(x, y):
+                    t = T.alloc_var("float32", 0)
+                    for i in T.serial(4):
+                        t += x
+                    return t + y
+
+                def computes_an_index(x, y):
+                    i = T.cast(x, "int32")
+                    return s[i] + y
+
+                T.copy(A, s)
+                T.reduce_with((stores, loops, computes_an_index)[n], s, B, dim=0, identity=0)
+
+    with pytest.raises(tile.TileError) as caught:
+        build()
+    assert caught.value.code == "K231"

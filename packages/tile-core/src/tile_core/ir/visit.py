@@ -178,10 +178,19 @@ def renamed(s: Stmt) -> Stmt:
             mapping[var] = tirx.Var(var.name, var.ty)
     if not mapping:
         return s
-    s = map_expr(
-        substitute(s, mapping), lambda e: tirx.Let(mapping.get(e.var, e.var), e.value, e.body, e.span), tirx.Let
+    return _RenameDefinitions(mapping).stmt(_with_lets(s, mapping))
+
+
+def renamed_lets(e: Expr) -> Expr:
+    """Return a copy of an expression whose ``Let`` nodes define variables of its own."""
+    mapping: dict[Var, Expr] = {let.var: tirx.Var(let.var.name, let.var.ty) for let in collect(e, tirx.Let)}
+    return _with_lets(e, mapping) if mapping else e
+
+
+def _with_lets(node: Node, mapping: dict[Var, Expr]) -> Node:
+    return map_expr(
+        substitute(node, mapping), lambda e: tirx.Let(mapping.get(e.var, e.var), e.value, e.body, e.span), tirx.Let
     )
-    return _RenameDefinitions(mapping).stmt(s)
 
 
 def another_buffer(b: BufferVar, name: str = "", data: Expr | None = None) -> BufferVar:

@@ -14,7 +14,7 @@ from tile_core.compat.types import BufferVar, Expr, Stmt, Var
 from tile_core.dtypes import DTYPES, DType
 from tile_core.errors.ops import BadAttribute, BadDestination, BadElementType, BadFunction
 from tile_core.ir import nodes
-from tile_core.ir.visit import collect, loads_of, map_expr, substitute
+from tile_core.ir.visit import collect, loads_of, map_expr, renamed_lets, statements, substitute
 from tile_core.numerics.places import key_of, key_type, wide_type
 from tile_core.ops import operands
 from tile_core.ops.base import OpCall, TileOp, View
@@ -201,22 +201,54 @@ def _trace(op: str, function: Callable[..., object], dtypes: Sequence[DType], is
     a, b = (tuple(Value(v, d) for v, d in zip(side, dtypes, strict=True)) for side in (lhs, rhs))
     scope = builder.push("parallel")
     answer: Any = function(a, b) if is_tuple else function(a[0], b[0])
-    body = builder.pop(scope)
-    if not nodes.is_nop(body):
-        raise BadFunction(
-            op=op, what="stores, declares or loops", expected="only compute its result from its arguments"
-        )
+    names = _Names(op, builder.pop(scope))
     found = list(answer) if isinstance(answer, (tuple, list)) else [answer]
     if len(found) != len(dtypes) or is_tuple != isinstance(answer, (tuple, list)):
         wanted = f"a tuple of {len(dtypes)} values" if is_tuple else "one value"
         raise BadFunction(op=op, what=f"returns {operands.named(answer)!r}", expected=f"return {wanted}")
-    results = [operands.scalar(x, d).expr for x, d in zip(found, dtypes, strict=True)]
+    results = [names.around(operands.scalar(x, d).expr) for x, d in zip(found, dtypes, strict=True)]
     return _closed(op, lhs, rhs, results)
+
+
+class _Names:
+    """The names that a function gives to values, in order: its scalar variables have one for each assignment."""
+
+    def __init__(self, op: str, body: Stmt) -> None:
+        self.lets: list[tuple[Var, Expr]] = []
+        self._cells: list[tuple[BufferVar, Var | None]] = []
+        for s in statements(body):
+            if type(s) is tirx.Bind:
+                self.lets.append((s.var, self._read(s.value)))
+            elif type(s) is tirx.AllocBuffer and s.buffer.scope() == "local.var":
+                self._cells.append((s.buffer, None))
+            elif type(s) is tirx.BufferStore and any(s.buffer.same_as(b) for b, _ in self._cells):
+                var = tirx.Var(str(s.buffer.name), nodes.dtype_of(s.value))
+                self.lets.append((var, self._read(s.value)))
+                self._cells = [(b, var if s.buffer.same_as(b) else v) for b, v in self._cells]
+            elif not nodes.is_nop(s):
+                what, expected = "stores, declares or loops", "only compute its result from its arguments"
+                raise BadFunction(op=op, what=what, expected=expected)
+
+    def _read(self, e: Expr) -> Expr:
+        """Replace the variables of the function by their last assignments."""
+
+        def last(load: Expr) -> Expr:
+            return next((v for b, v in self._cells if v is not None and load.source.same_as(b)), load)
+
+        return map_expr(e, last, ir.TensorLoad)
+
+    def around(self, result: Expr) -> Expr:
+        """Return a result with the names that it uses."""
+        result = self._read(result)
+        for var, value in reversed(self.lets):
+            if any(var.same_as(v) for v in collect(result, tirx.Var)):
+                result = tirx.Let(var, value, result)
+        return renamed_lets(result)
 
 
 def _closed(op: str, lhs: list[Var], rhs: list[Var], results: list[Expr]) -> _Traced:
     """Replace what the results use besides their arguments: elements of buffers, then variables."""
-    builder, own = current(f"T.{op}"), [*lhs, *rhs]
+    builder, own = current(f"T.{op}"), [*lhs, *rhs, *(let.var for r in results for let in collect(r, tirx.Let))]
     for load in [x for r in results for x in loads_of(r)]:
         if any(v.same_as(w) for i in load.indices for v in collect(i, tirx.Var) for w in own):
             expected = "read elements that do not depend on its arguments, or compute without tables"
@@ -231,8 +263,6 @@ def _closed(op: str, lhs: list[Var], rhs: list[Var], results: list[Expr]) -> _Tr
         results[n] = result
     for v in [v for r in results for v in collect(r, tirx.Var)]:
         if v in mapping or any(v.same_as(w) for w in own) or tirx.is_buffer_var(v):
-            continue
-        if any(v.same_as(let.var) for r in results for let in collect(r, tirx.Let)):
             continue
         mapping[v] = tirx.Var(str(v.name), v.ty)
         inputs.append(mapping[v])
@@ -303,7 +333,7 @@ class Fold:
             better = tirx.Or(b[0] > a[0], tirx.And(tirx.EQ(b[0], a[0]), b[1] < a[1]))
             return [tirx.Select(better, y, x) for x, y in zip(a, b, strict=True)]
         mapping = dict(zip((*self._lhs, *self._rhs), (*a, *b), strict=True))
-        return [substitute(r, mapping) for r in self._results]
+        return [renamed_lets(substitute(r, mapping)) for r in self._results]
 
     def later(self, a: Sequence[Expr], b: Sequence[Expr]) -> list[Expr]:
         """Return what ``combined`` does if all elements of ``b`` come after those of ``a``, of which there are some."""

@@ -123,10 +123,11 @@ def _slices() -> list[Unit]:
 
 
 def _reductions() -> list[Unit]:
-    """One tile: a sum that wraps, a product modulo a parameter, the number of largest size with its sign."""
+    """One tile: a sum that wraps, with and without names, a sum modulo a parameter, the largest size with its sign."""
     found = []
     functions = {
         "sum": ("lambda a, b: a + b", "0", lambda a, m: a.sum(1, dtype=a.dtype)),
+        "named": ("named", "0", lambda a, m: a.sum(1, dtype=a.dtype)),
         "modulo": ("lambda a, b: (a + b) % v", "0", lambda a, m: a.sum(1, dtype=np.int64) % m),
         "size": (
             "lambda a, b: T.if_then_else(b * b > a * a, b, a)", "0",
@@ -148,6 +149,11 @@ def _reductions() -> list[Unit]:
             inside = "a" if name != "modulo" else "p"
             body = f'''
                 r_{name} = T.alloc_{_SCOPES[n % 2]}(({shape[0]},), "{dtype}")
+                def named(p, q):
+                    d = q - p
+                    a = p + d
+                    d = a + p
+                    return d
                 T.reduce_with({text}, {inside}, r_{name}, dim=1, identity={start})
                 T.copy(r_{name}, B_{name})
             '''
@@ -230,9 +236,11 @@ def _scans() -> list[Unit]:
             T.copy(P, p)
             T.copy(Q, q)
             T.copy(Q, s)
-            T.scan_with(
-                lambda a, b: (a[0] * b[0], a[1] * b[0] + b[1]), (p, q), dim={dim}, reverse={reverse}, identity=(1, 0)
-            )
+            def joined(a, b):
+                q = a[1] * b[0]
+                q += b[1]
+                return a[0] * b[0], q
+            T.scan_with(joined, (p, q), dim={dim}, reverse={reverse}, identity=(1, 0))
             T.scan_with(lambda a, b: T.if_then_else(b != 0, b, a), s, dim={dim}, reverse={reverse}, identity=0)
             T.copy(q, B)
             T.copy(s, C)
