@@ -111,9 +111,15 @@ def forms(op):
     """Return a kernel that folds with functions that name values: nested, with a scalar variable, in a macro."""
 
     @T.prim_func
-    def main(A: T.Tensor((7, 5), "float32"), B: T.Tensor((4, 7, 5), "float32"), N: T.Tensor((7, 5), "int32"), v: T.int32):
+    def main(
+        A: T.Tensor((7, 5), "float32"), B: T.Tensor((4, 7, 5), "float32"), N: T.Tensor((7, 5), "int32"), v: T.int32
+    ):
         with T.Kernel(1, threads=32):
-            a, b, n = T.alloc_shared((7, 5), "float32"), T.alloc_fragment((7, 5), "float32"), T.alloc_fragment((7, 5), "int32")
+            a, b, n = (
+                T.alloc_shared((7, 5), "float32"),
+                T.alloc_fragment((7, 5), "float32"),
+                T.alloc_fragment((7, 5), "int32"),
+            )
             T.copy(A, a)
             T.fill(b, 1)
             T.copy(A, n)
@@ -141,7 +147,11 @@ def forms(op):
                 T.scan_with(heavy, n, dim=1, identity=0)
                 T.copy(n, N)
             else:
-                r, q, m = T.alloc_fragment((5,), "float32"), T.alloc_fragment((5,), "float32"), T.alloc_fragment((5,), "int32")
+                r, q, m = (
+                    T.alloc_fragment((5,), "float32"),
+                    T.alloc_fragment((5,), "float32"),
+                    T.alloc_fragment((5,), "int32"),
+                )
                 T.reduce_with(weighted, (a, b), (r, q), dim=0, identity=(0, 0))
                 T.copy(r, B[0, 0, :])
                 T.copy(q, B[1, 0, :])
@@ -175,7 +185,7 @@ def test_functions_that_do_more_are_refused(n):
         @T.prim_func
         def main(A: T.Tensor((8,), "float32"), B: T.Tensor((1,), "float32")):
             with T.Kernel(1, threads=32):
-                s, v = T.alloc_shared((8,), "float32"), T.alloc_var("float32", 0)
+                s = T.alloc_shared((8,), "float32")
 
                 def stores(x, y):
                     s[0] = x
@@ -183,7 +193,7 @@ def test_functions_that_do_more_are_refused(n):
 
                 def loops(x, y):
                     t = T.alloc_var("float32", 0)
-                    for i in T.serial(4):
+                    for _ in T.serial(4):
                         t += x
                     return t + y
 

@@ -168,3 +168,68 @@ def test_an_output_that_is_written_first_is_allocated(program):
 def test_an_output_that_may_be_read_first_is_refused(program):
     with pytest.raises(BadOutIdx, match="K427"):
         tile.compile(program, target="cpu", out_idx=-1)
+
+
+# Statements of a launch over `b` that fill the output C of shape (m, 5), or leave something out.
+FILLS = {
+    "slices": (3, "T.fill(C[b * 13 : b * 13 + 13, 0:5], 0)"),
+    "tiles": (3, "f = T.alloc_fragment((16, 5), 'float32')\nT.clear(f)\nT.copy(f, C[b * 16, 0])"),
+    "elements": (37, "for i in T.Parallel(5):\n    C[b, i] = 0"),
+    "elements of tiles": (3, "for i, j in T.Parallel(13, 5):\n    C[b * 13 + i, j] = 0"),
+    "guarded": (3, "for i, j in T.Parallel(13, 5):\n    if b * 13 + i < N:\n        C[b * 13 + i, j] = 0"),
+    "guarded twice": (
+        3, "for i, j in T.Parallel(13, 8):\n    if b * 13 + i < N and j < 5:\n        C[b * 13 + i, j] = 0",
+    ),
+    "computed": (3, "n = b * 13\nfor i, j in T.Parallel(13, 5):\n    m = n + i\n    C[m, j] = 0"),
+    "backwards from 1": (37, "for j in T.serial(1, 6):\n    C[b, j - 1] = 0"),
+    "by size": ("T.ceildiv(M, 16)", "for i, j in T.Parallel(16, 5):\n    C[b * 16 + i, j] = 0"),
+    "by size, guarded": (
+        "T.ceildiv(M, 16)", "for i, j in T.Parallel(16, 5):\n    if b * 16 + i < M:\n        C[b * 16 + i, j] = 0",
+    ),
+    "one row less": (36, "for i in T.Parallel(5):\n    C[b, i] = 0", True),
+    "a gap": (13, "for i in T.Parallel(5):\n    C[b * 3, i] = 0\n    C[b * 3 + 1, i] = 0", True),
+    "not from 0": (37, "for i in T.Parallel(5):\n    C[b + 1, i] = 0", True),
+    "a diagonal": (37, "C[b, b % 5] = 0", True),
+    "a diagonal without remainders": (37, "C[b, b] = 0", True),
+    "another condition": (37, "for i in T.Parallel(5):\n    if b < N - 1:\n        C[b, i] = 0", True),
+    "the other side": (37, "for i in T.Parallel(5):\n    if not b < N:\n        C[b, i] = 0", True),
+    "a condition on data": (37, "for i in T.Parallel(5):\n    if A[b] > 0:\n        C[b, i] = 0", True),
+    "too few by size": ("T.ceildiv(M, 32)", "for i, j in T.Parallel(16, 5):\n    C[b * 16 + i, j] = 0", True),
+    "rounded down": ("M // 16", "for i, j in T.Parallel(16, 5):\n    C[b * 16 + i, j] = 0", True),
+    "by the input's size": ("A.shape[0]", "for i in T.Parallel(5):\n    C[b, i] = 0", True),
+}  # fmt: skip
+
+SECOND = """
+import tile_core.language as T
+M = T.dynamic("m")
+N = 37 if {constant} else M
+@T.prim_func
+def k(A: T.Tensor((T.dynamic("a"),), "float32"), L: T.Tensor((N,), "float32"), C: T.Tensor((N, 5), "float32")):
+    with T.Kernel({blocks}, threads=32) as b:
+{fill}
+    with T.Kernel(T.ceildiv(A.shape[0], 8), threads=32) as b:
+        for i in T.Parallel(8):
+            if b * 8 + i < A.shape[0]:
+                T.atomic_add(C[(b * 8 + i) % N, 2], A[b * 8 + i])
+"""
+
+
+@pytest.mark.parametrize("name", FILLS)
+def test_an_output_that_an_earlier_launch_fills_is_allocated(name, tmp_path):
+    blocks, fill, *refused = FILLS[name]
+    constant = not isinstance(blocks, str) or "A.shape" in blocks
+    fill = "\n".join(" " * 8 + line for line in fill.splitlines())
+    file = tmp_path / "kernel.py"
+    file.write_text(SECOND.format(blocks=blocks, fill=fill, constant=constant))
+    space = {}
+    exec(compile(file.read_text(), str(file), "exec"), space)
+    if refused:
+        with pytest.raises(BadOutIdx, match="K427"):
+            tile.compile(space["k"], target="cpu", out_idx=-1)
+        return
+    a = np.random.default_rng().integers(-9, 9, 80).astype("float32")
+    want = np.zeros((37, 5), "float32")
+    np.add.at(want[:, 2], np.arange(80) % 37, a)
+    kernel = tile.compile(space["k"], target="cpu", out_idx=-1)
+    np.testing.assert_array_equal(kernel(a, np.zeros(37, "float32")), want)
+    kernel.verify(a, np.zeros(37, "float32"))

@@ -1,3 +1,5 @@
+# Kernels bind names that only the trace looks at.
+# ruff: noqa: F841
 # Kernels bind names that only the trace looks at, and call an output O.
 # ruff: noqa: B007, E741, RUF059
 """One-line mistakes: the message says what was meant."""
@@ -342,3 +344,91 @@ def test_a_barrier_of_the_whole_grid_names_what_does_not_live_on():
     assert caught.value.where.source == "T.sync_grid()"
     assert "between the buffer kept and its use" in str(caught.value)
     assert "T.alloc_global keeps" in str(caught.value)
+
+
+# Statements between launches that add 1 from `src` to `dst`, of which the last one writes Y.
+ALTERNATING = {
+    "aliases": ("src, dst = X if p == 0 else w[p % 2], Y if p == 2 else w[(p + 1) % 2]", ""),
+    "one after the other": ("src = X if p == 0 else w[p % 2]\ndst = Y if p == 2 else w[(p + 1) % 2]", ""),
+    "branches": (
+        "if p == 0:\n    src, dst = X, w[0]\nelif p == 1:\n    src, dst = w[0], w[1]\nelse:\n    src, dst = w[1], Y",
+        "",
+    ),
+    "exchanged": ("if p == 0:\n    src, dst = X, w[0]\nif p == 2:\n    dst = Y", "src, dst = dst, src"),
+    "workspaces": ("src, dst = X if p == 0 else u, Y if p == 2 else v", "u, v = v, u"),
+    "parameters": ("src, dst = X, Y", "X, Y = Y, X"),
+    "three": ("src, dst = X if p == 0 else u, Y if p == 2 else v", "u, v, t = v, t, u"),
+    "new": ("src = X if p == 0 else dst\ndst = Y if p == 2 else T.alloc_global((64,), 'float32')", ""),
+    "new of one name": ("src = X if p == 0 else n\nn = T.alloc_global((64,), 'float32')\ndst = Y if p == 2 else n", ""),
+    "macro": ("src, dst = X if p == 0 else w[p % 2], Y if p == 2 else w[(p + 1) % 2]", "", "add(src, dst, w[0])"),
+}  # fmt: skip
+
+STEPS = """
+import tile_core.language as T
+@T.macro
+def add(a, b, spare):
+    src = spare
+    src = a
+    one(src, b)
+@T.macro
+def one(src, dst):
+    with T.Kernel(1, threads=32):
+        for i in T.Parallel(64):
+            dst[i] = src[i] + 1
+@T.prim_func
+def k(X: T.Tensor((64,), "float32"), Y: T.Tensor((64,), "float32")):
+    w = [T.alloc_global((64,), "float32") for _ in range(2)]
+    u = T.alloc_global((64,), "float32")
+    v = T.alloc_global((64,), "float32")
+    t = T.alloc_global((64,), "float32")
+    for p in T.static_range(3):
+{before}
+        {step}
+{after}
+"""
+
+
+@pytest.mark.parametrize("name", ALTERNATING)
+def test_names_alternate_between_tensors(name, execute, tmp_path):
+    before, after, *step = ALTERNATING[name]
+    before, after = ("\n".join(" " * 8 + line for line in part.splitlines()) for part in (before, after))
+    file = tmp_path / "steps.py"
+    file.write_text(STEPS.format(before=before, after=after, step=(step or ["one(src, dst)"])[0]))
+    space = {}
+    exec(compile(file.read_text(), str(file), "exec"), space)
+    x, y = np.arange(64, dtype="float32"), np.zeros(64, "float32")
+    execute(space["k"], x, y, *(np.full(64, np.nan, "float32") for _ in space["k"].workspaces))
+    np.testing.assert_array_equal(y, np.arange(64) + 3)
+
+
+def test_names_of_tensors_do_not_become_other_ones(refused):
+    """An assignment to the only name of a tensor was meant as a store."""
+
+    def parameter():
+        @T.prim_func
+        def k(X: T.Tensor((64,), "float32"), Y: T.Tensor((64,), "float32")):
+            for _ in T.static_range(2):
+                Y = X  # here
+
+    def workspace():
+        @T.prim_func
+        def k(X: T.Tensor((64,), "float32")):
+            w = T.alloc_global((64,), "float32")
+            w = X  # here
+
+    def tuple_of_both():
+        @T.prim_func
+        def k(X: T.Tensor((64,), "float32"), Y: T.Tensor((64,), "float32")):
+            Y, n = X, 3  # here
+
+    @T.macro
+    def copied(a, b):
+        b = a
+
+    def macro():
+        @T.prim_func
+        def k(X: T.Tensor((64,), "float32"), Y: T.Tensor((64,), "float32")):
+            copied(X, Y)
+
+    for build in (parameter, workspace, tuple_of_both, macro):
+        refused(errors.LostTensor, "K142", "stores it", build)

@@ -19,6 +19,8 @@ from tile_tilelang.layout import (
 
 __all__ = [
     "Cast",
+    "atomic_load",
+    "atomic_store",
     "cast",
     "empty",
     "gemm",
@@ -61,6 +63,16 @@ def cast(value: Any, dtype: Any, round: Any = None, sat: Any = None, rbits: Any 
 def round(x: Any, mode: Any = "rna") -> Any:
     """Return ``T.round(x, mode)``; ``"rm"`` rounds down and ``"rp"`` up."""
     return T.round(x, _MODES.get(mode, mode))
+
+
+def atomic_load(src: Any, memory_order: str = "seq_cst") -> Any:
+    """Load an element atomically, in TileLang's default order."""
+    return T.atomic_load(src, memory_order)
+
+
+def atomic_store(dst: Any, value: Any, memory_order: str = "seq_cst") -> None:
+    """Store an element atomically, in TileLang's default order."""
+    T.atomic_store(dst, value, memory_order)
 
 
 def empty(*shape: Any, dtype: Any = "float32") -> Any:

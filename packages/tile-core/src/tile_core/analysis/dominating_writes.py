@@ -1,9 +1,11 @@
 """Which tensors a program reads only where it has written them before: what they hold at first does not matter.
 
 A write dominates a read if every path to the read passes it (A. Aho et al., *Compilers*, section 9.6). Here it is an
-earlier statement of the same scope, or of one around it, that stores the same elements: equal indices, equal regions or
-the whole tensor. A loop's stores hold for all of its trips once it has ended; a later loop over the same range may read
-them back. Stores in branches, in loops that may run not at all or end early, and through views are passed over.
+earlier statement of the same scope, or of one around it, that stores the same elements: equal indices, equal regions
+or the whole tensor. A loop's stores hold for all of its iterations once it has ended: a later loop over the same range
+may read them back, and any statement if they fill the tensor, as tiles of a grid do. Stores in branches (except one
+that only keeps an index inside of the tensor), in loops that may not run or end early, and through views are passed
+over.
 """
 
 from __future__ import annotations
@@ -12,8 +14,10 @@ import itertools
 from collections.abc import Iterator, Sequence
 
 from tile_core.analysis.accesses import Access, Effects
+from tile_core.analysis.analyzer import Analyzer
 from tile_core.analysis.flow import Flow
 from tile_core.analysis.point import Point, runs
+from tile_core.analysis.proofs import linear_parts
 from tile_core.compat.tvm import tirx, tvm_ffi
 from tile_core.compat.types import Expr, Stmt, Var
 from tile_core.ir import nodes
@@ -52,7 +56,7 @@ def _covers(flow: Flow, w: Access, r: Access) -> bool:
     over = _ended(flow, w, flow.apart(w.point, r.point))
     if over is None:
         return False
-    if _is_whole(w):
+    if _is_whole(w) or _fills(flow, w, over):
         return True
     if not all(map(_equal, _extents(w), _extents(r))):
         return False
@@ -68,6 +72,8 @@ def _ended(flow: Flow, w: Access, around: Sequence[Point]) -> list[Stmt] | None:
     for p in around:
         if p.kind == "mark" and not p.is_part():
             continue
+        if p.kind == "if" and p.contains(w.point) and _guards(p, w):
+            continue
         if p.kind != "for" or any(map(loads_of, p.own)) or collect(p.stmt.body, (tirx.Break, tirx.Continue)):
             return None
         if any(p.stmt.loop_var.same_as(v) for m in _expressions(w) for v in collect(m, tirx.Var)):
@@ -75,6 +81,43 @@ def _ended(flow: Flow, w: Access, around: Sequence[Point]) -> list[Stmt] | None:
         elif not runs(p):
             return None
     return over
+
+
+def _guards(branch: Point, w: Access) -> bool:
+    """Whether a condition skips only stores outside of the tensor: ``i < n and j < m`` for an element ``[i, j]``."""
+    conditions = [branch.stmt.condition]
+    while any(isinstance(c, tirx.And) for c in conditions):
+        conditions = [x for c in conditions for x in ((c.a, c.b) if isinstance(c, tirx.And) else (c,))]
+    inside = next((c for c, holds in w.point.conditions if c.same_as(branch.stmt.condition) and holds), None)
+    bounds = list(zip(w.indices, w.buffer.shape, strict=True)) if w.extents is None else []
+    return inside is not None and all(
+        isinstance(c, tirx.LT) and any(_equal(c.a, i) and _equal(c.b, n) for i, n in bounds) for c in conditions
+    )
+
+
+def _fills(flow: Flow, w: Access, over: Sequence[Stmt]) -> bool:
+    """Whether the iterations of ended loops together write all elements: in each dimension the loops count through it.
+
+    ``32 * bx + i`` does so with ``i`` up to 32 and ``32 * extent(bx)`` of at least the dimension, if no other dimension
+    uses these loops.
+    """
+    analyzer, left = Analyzer(), list(over)
+    for index, extent, size in zip(w.indices, _extents(w), w.buffer.shape, strict=True):
+        while flow.binds.keys() & (names := collect(index, tirx.Var) if not isinstance(index, int) else []):
+            index = substitute(index, {v: flow.binds[v] for v in names if v in flow.binds})
+        loops = [x for x in left if any(x.loop_var.same_as(v) for v in names)]
+        parts = linear_parts(index, [x.loop_var for x in loops]) if loops else [index]
+        if not parts or any(not isinstance(nodes.as_int(c), int) for c in parts[:-1]):
+            return False
+        first, covered = parts[-1], extent
+        for c, loop in sorted(zip(map(nodes.as_int, parts[:-1]), loops, strict=True), key=lambda x: x[0]):
+            if c <= 0 or not analyzer.can_prove(covered >= c):
+                return False
+            first, covered = first + c * loop.min, c * (loop.extent - 1) + covered
+        if not analyzer.can_prove(tirx.And(tirx.EQ(first, 0), covered >= size)):
+            return False
+        left = [x for x in left if x not in loops]
+    return not left
 
 
 def _expressions(a: Access) -> list[Expr]:

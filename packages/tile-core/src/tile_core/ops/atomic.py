@@ -97,24 +97,54 @@ def atomic_addx4(dst: Tile, value: Tile, return_prev: bool = False) -> None:
     _update_vector(4, dst, value, return_prev)
 
 
-def atomic_load(src: Tile, memory_order: str = "seq_cst") -> Value:
-    """Load an element atomically."""
-    _check_order("atomic_load", memory_order, _LOAD_ORDERS)
+def atomic_load(src: Tile, memory_order: str | None = None) -> Value:
+    """Load an element atomically.
+
+    Parameters
+    ----------
+    src
+        An element.
+    memory_order
+        One of ``relaxed consume acquire seq_cst`` (default ``relaxed``, which every target has). A load that waits for
+        data of another block needs ``acquire``.
+
+    Raises
+    ------
+    NotAnElement, BadElementType, BadAttribute
+        If the operands do not fit.
+    """
+    order = _check_order("atomic_load", memory_order, _LOAD_ORDERS)
     region = _element("atomic_load", src)
-    return _bind("atomic_load", region, [], {"order": memory_order}, [])
+    return _bind("atomic_load", region, [], {"order": order}, [])
 
 
-def atomic_store(dst: Tile, value: Scalar, memory_order: str = "seq_cst") -> None:
-    """Store an element atomically."""
-    _check_order("atomic_store", memory_order, _STORE_ORDERS)
+def atomic_store(dst: Tile, value: Scalar, memory_order: str | None = None) -> None:
+    """Store an element atomically.
+
+    Parameters
+    ----------
+    dst
+        An element.
+    value
+        Converted to the element type of ``dst``.
+    memory_order
+        One of ``relaxed release seq_cst`` (default ``relaxed``, which every target has). A store that makes
+        earlier writes visible to another block needs ``release``.
+
+    Raises
+    ------
+    NotAnElement, BadElementType, BadAttribute
+        If the operands do not fit.
+    """
+    order = _check_order("atomic_store", memory_order, _STORE_ORDERS)
     region = _element("atomic_store", dst)
     value = operands.scalar(value, region.dtype)
-    operands.emit("atomic_store", [region, value], [region], {"order": memory_order})
+    operands.emit("atomic_store", [region, value], [region], {"order": order})
 
 
 def _update(kind: str, dst: Tile, value: Scalar | Tile, order: str | None, return_prev: bool) -> Value | None:
     op = f"atomic_{kind}"
-    order = _check_order(op, "relaxed" if order is None else order, ORDERS)
+    order = _check_order(op, order, ORDERS)
     return_prev = operands.flag(op, "return_prev", return_prev)
     region = operands.as_region(op, "dst", dst)
     _check_type(op, region.dtype)
@@ -217,7 +247,9 @@ def _check_type(op: str, dtype: DType) -> None:
         raise BadElementType(op=op, role="dst", found=dtype, legal="integers of 8 to 64 bits, floats of 16 to 64 bits")
 
 
-def _check_order(op: str, order: str, legal: tuple[str, ...]) -> str:
+def _check_order(op: str, order: str | None, legal: tuple[str, ...]) -> str:
+    if order is None:
+        return "relaxed"
     if not isinstance(order, str) or order not in legal:
         raise BadAttribute(op=op, name="memory_order", found=operands.named(order), legal=", ".join(legal))
     return order

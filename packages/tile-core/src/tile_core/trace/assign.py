@@ -24,11 +24,12 @@ def read(value: object) -> object:
     return value
 
 
-def check_lost(name: str, old: object, value: object) -> None:
+def check_lost(name: str, old: object, value: object, *, owned: bool) -> None:
     """Refuse ``name = value`` if ``name`` is a tensor or a tile and the value was meant to be stored in it.
 
-    Names may be rebound as in Python: to slices and views of their old value, those of tiles to other tiles. Anything
-    else was meant as a store: of a scalar, or of a value in another kind of memory.
+    Names may be rebound as in Python: to slices and views of their old value, those of tiles to other tiles, and to
+    another tensor those that are not the only name of a tensor (``owned``). Anything else was meant as a store: of a
+    scalar, or of a value in another kind of memory.
 
     Raises
     ------
@@ -39,7 +40,8 @@ def check_lost(name: str, old: object, value: object) -> None:
         return
     if isinstance(value, Region) or (isinstance(value, Buffer) and not value.is_scalar):
         tile = value if isinstance(value, Buffer) else value.buffer
-        if root_of(tile).var.same_as(root_of(old).var) or "global" not in (old.scope, tile.scope):
+        kinds = {old.scope, tile.scope}
+        if root_of(tile).var.same_as(root_of(old).var) or "global" not in kinds or (kinds == {"global"} and not owned):
             return
         source = repr(value) if isinstance(value, Region) else value.name
         found, fix = source, f"T.copy({source}, {name}) stores it"

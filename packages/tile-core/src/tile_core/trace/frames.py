@@ -56,12 +56,18 @@ class Binding:
         Scopes in which it was used.
     argument
         Whether a caller gave it.
+    owned
+        Whether the object was made for this name.
+    before
+        What an assignment to several names has replaced.
     """
 
     value: Any
     scope: Scope
     uses: list[Scope] = field(default_factory=list)
     argument: bool = False
+    owned: bool = False
+    before: Any = None
 
 
 class OpenLoop(Protocol):
@@ -102,6 +108,9 @@ class Frame:
         self.scope = self.builder.scope
         self.loops: list[Loop] = []
         self.names = {name: Binding(value, self.scope, argument=True) for name, value in arguments.items()}
+        for value in arguments.values():
+            if isinstance(value, Buffer):
+                value.bound = True
 
     # ------------------------------------------------------------------ names
 
@@ -110,8 +119,8 @@ class Frame:
         self.builder.hint(names)
         return True
 
-    def assign(self, name: str, value: object) -> object:
-        """Return the value of ``name`` after ``name = value``."""
+    def assign(self, name: str, value: object, *others: str) -> object:
+        """Return the value of ``name`` after ``name = value``, a part of an assignment to ``others`` too."""
         self.builder.hints = []
         old = self.names.get(name)
         alive = old is not None and not old.scope.closed
@@ -123,13 +132,28 @@ class Frame:
             return old.value
         if alive and old is not None:
             self._check_rebinding(name, old, value)
-            check_lost(name, old.value, value)
+            only = old.argument or (
+                old.owned and not any(b.value is old.value for b in self.names.values() if b is not old)
+            )
+            free = any(n != name and self._held(n, value) for n in others) or not getattr(value, "bound", True)
+            check_lost(name, old.value, value, owned=only and not free)
         if isinstance(value, Value):
             value = settled(name, value)
+        owned = False
         if isinstance(value, Buffer):
             value.fresh = False
-        self.names[name] = Binding(value, self.builder.scope)
+            owned, value.bound = (
+                not value.bound and value.name.rstrip("_0123456789") == name.rstrip("_0123456789"),
+                True,
+            )
+        before = old.value if others and old is not None else None
+        self.names[name] = Binding(value, self.builder.scope, owned=owned, before=before)
         return value
+
+    def _held(self, name: str, value: object) -> bool:
+        """Whether a name has this value before an assignment to it and other names."""
+        binding = self.names.get(name)
+        return binding is not None and (binding.value is value or binding.before is value)
 
     def _assign_tile(self, name: str, old: Binding | None, value: TileValue) -> object:
         """Return the tile of ``name = <an expression of tiles>``: a new one, unless a block would rebind the name."""

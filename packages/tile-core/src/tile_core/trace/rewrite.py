@@ -105,6 +105,7 @@ class _RewriteFunction(ast.NodeTransformer):
         self.params = parameters(node.args)
         self.tracked = tracked_names(node)
         self.shadow: tuple[str, ...] = ()
+        self.exchanged: list[str] = []
         self.count = 0
 
     def function(self, node: ast.FunctionDef) -> ast.FunctionDef:
@@ -147,8 +148,10 @@ class _RewriteFunction(ast.NodeTransformer):
             return self.assign_to(node.targets[0], value, node)
         temporary = self.temporary("v")
         out: list[ast.stmt] = [_at(_assign(temporary, _call(SUPPORT, "snapshot", value)), node)]
+        self.exchanged = names
         for target in node.targets:
             out += self.assign_to(target, _load(temporary), node)
+        self.exchanged = []
         return out
 
     def hinted(self, names: Sequence[str], value: ast.expr) -> ast.expr:
@@ -157,7 +160,7 @@ class _RewriteFunction(ast.NodeTransformer):
         return ast.BoolOp(ast.And(), [_call(FRAME, "named", *[ast.Constant(n) for n in names]), value])
 
     def bind_name(self, name: str, value: ast.expr) -> ast.stmt:
-        return _assign(name, _call(FRAME, "assign", ast.Constant(name), value))
+        return _assign(name, _call(FRAME, "assign", ast.Constant(name), value, *map(ast.Constant, self.exchanged)))
 
     def assign_to(self, target: ast.expr, value: ast.expr, node: ast.stmt) -> list[ast.stmt]:
         if isinstance(target, ast.Name):

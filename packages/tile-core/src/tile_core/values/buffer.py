@@ -149,12 +149,15 @@ class Buffer:
         Element type, storage scope (``global``, ``shared``, ``local.fragment``, ``local`` or ``local.var``), name.
     fresh
         Whether a scalar variable was just allocated and has no user-given name yet.
+    bound
+        Whether it has a name: one that was bound to it, or that of a parameter.
     temporary
         Whether it holds the value of an expression of tiles without a name: what is written to it is lost.
     pointee
         Of a table of addresses: the element type at each of them.
     """
 
+    bound = False
     temporary = False
     pointee: DType | None = None
 

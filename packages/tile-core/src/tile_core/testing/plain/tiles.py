@@ -250,14 +250,14 @@ def _vector(width: int) -> Any:
     return update
 
 
-def atomic_load(src: Any, memory_order: str = "seq_cst") -> Number:
+def atomic_load(src: Any, memory_order: Any = None) -> Number:
     """Return an element."""
     buffer, at = src.element
     found: Number = buffer.read(at)
     return found
 
 
-def atomic_store(dst: Any, value: Any, memory_order: str = "seq_cst") -> None:
+def atomic_store(dst: Any, value: Any, memory_order: Any = None) -> None:
     """Store an element."""
     buffer, at = dst.element
     buffer[at] = value

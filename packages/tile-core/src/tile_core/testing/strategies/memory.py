@@ -126,6 +126,7 @@ def atomics(draw: Draw) -> Unit:
         "s = T.alloc_shared(({n},), '{dtype}')\nT.copy(A[bx, 0:{n}], s)\nT.atomic_{op}(B, s)",
         "for i in T.serial({n} // 2):\n    T.atomic_addx2(B[i * 2], A[bx, i * 2])",
         "for i in T.serial({n} // 4):\n    T.atomic_addx4(B[i * 4], A[bx, i * 4])",
+        "T.atomic_store(B[bx], T.atomic_load(A[bx, 1]{order}){order})",
         "T.atomic_store(B[bx], T.atomic_load(A[bx, 1]))",
         "s = T.alloc_shared(({n},), '{dtype}')\nT.copy(A[bx, 0:{n}], s)\nfor i in T.Parallel({n}):\n"
         "    T.atomic_{op}(B[i], T.max(T.atomic_load({read}i], memory_order='relaxed'), {read}(i + {c}) % {n}]))",

@@ -164,13 +164,14 @@ def _counts() -> list[Unit]:
 
 def _orders() -> list[Unit]:
     found = []
-    for order in ("relaxed", "acquire", "seq_cst"):
-        store = "release" if order == "acquire" else order
-        body = f'''
-            v = T.atomic_load(A[2], memory_order="{order}")
-            T.atomic_store(B[1], v + 1, memory_order="{store}")
-            T.atomic_add(B[0], v, memory_order="{"acq_rel" if order == "acquire" else order}")
-        '''
+    for order in ("default", "relaxed", "acquire", "seq_cst"):
+        load, store, both = ("acquire", "release", "acq_rel") if order == "acquire" else (order, order, order)
+        load, store, both = ("" if o == "default" else f', memory_order="{o}"' for o in (load, store, both))
+        body = f"""
+            v = T.atomic_load(A[2]{load})
+            T.atomic_store(B[1], v + 1{store})
+            T.atomic_add(B[0], v{both})
+        """
         params = [tensor("A", "int32", 4), output("B", "int32", 2)]
         data = {"": lambda rng: {"A": numbers(rng, (4,), "int32"), "B": np.array([3, 4], np.int32)}}
 
