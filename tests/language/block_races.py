@@ -149,7 +149,7 @@ BY_DATA: dict[str, Entry] = {
     "threads by name, an element": (
         "2",
         "tx = T.get_thread_binding(0)\nif tx < 4:\n    A[R[bx * 4 + tx]] = 1.0 * bx",
-        {"data": _TWICE},
+        {"data": [3, 5, 2, 1, 7, 0, 3, 4]},
     ),
     "a workspace": (
         "8",

@@ -5,9 +5,11 @@ from __future__ import annotations
 import pytest
 
 import tile_core as tile
+from tile_core.errors.execution import BlockRace
 from tile_core.errors.ops import ParallelRace
+from tile_core.reference import execute
 
-from .block_races import BY_DATA, LEGAL, PROVABLE, program
+from .block_races import BY_DATA, LEGAL, PROVABLE, arguments, program
 
 COMPILED = ("cpu", "cuda:sm_80")
 
@@ -23,3 +25,16 @@ def test_a_race_that_indices_prove_is_refused(name):
 @pytest.mark.parametrize("name", [*BY_DATA, *LEGAL])
 def test_nothing_else_is_refused(name):
     tile.compile(program({**BY_DATA, **LEGAL}[name]), "cuda:sm_80")
+
+
+@pytest.mark.parametrize("name", BY_DATA)
+def test_a_race_by_data_is_reported(name):
+    with pytest.raises(BlockRace) as caught:
+        execute(program(BY_DATA[name]), arguments(BY_DATA[name]))
+    assert caught.value.code == "K445"
+    assert caught.value.where is not None
+
+
+@pytest.mark.parametrize("name", LEGAL)
+def test_nothing_else_is_reported(name):
+    execute(program(LEGAL[name]), arguments(LEGAL[name]))

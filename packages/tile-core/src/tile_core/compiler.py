@@ -267,18 +267,19 @@ def _export(path: Path, *kernel: Any) -> None:
 def _reference(program: Program, hidden: Sequence[str]) -> Callable[..., object]:
     """Return the plain meaning of the program as a function: ``tile_core.reference``, which knows no backend.
 
-    It is called as the kernel is: with the parameters, then the values of ``hidden``; with ``shake=seed`` sums of
-    floats are changed as another order of additions may change them; with the positions of arrays that hold nothing
-    yet, as ``unwritten``, memory is watched: what the program may not rely on is refused.
+    It is called as the kernel is: with the parameters, then the values of ``hidden``; with ``shake=seed`` results are
+    changed as a target may round them; with the positions of arrays that hold nothing yet, as ``unwritten``, memory is
+    watched: what the program may not rely on is refused, and the elements of these arrays that it never writes are
+    returned.
     """
 
-    def call(*values: Array, shake: int | None = None, unwritten: frozenset[int] | None = None) -> None:
+    def call(*values: Array, shake: int | None = None, unwritten: frozenset[int] | None = None) -> object:
         from tile_core.reference import execute
 
         visible = len(values) - len(hidden)
         symbols = dict(zip(hidden, values[visible:], strict=True))
         watched = unwritten is not None
-        execute(program, values[:visible], check=watched, symbols=symbols, unwritten=unwritten, shake=shake)
+        return execute(program, values[:visible], check=watched, symbols=symbols, unwritten=unwritten, shake=shake)
 
     call.shakes = call.watches = True  # type: ignore[attr-defined]
     return call

@@ -137,6 +137,75 @@ class TestRun:
         assert "one_more(A: int32(77,)) -> B: int32(77,)" in result.out
 
 
+JUDGED = """
+import numpy as np
+
+import tile_core as tile
+import tile_core.language as T
+
+
+@tile.jit(out_idx=-1)
+def copied(N: int, divide: bool = False):
+    @T.prim_func
+    def copied(A: T.Tensor((N,), "float32"), B: T.Tensor((N,), "float32")):
+        with T.Kernel(N // 16, threads=16) as bx:
+            for i in T.Parallel(16):
+                B[bx * 16 + i] = A[bx * 16 + i] / (0.0 if divide else 1.0)
+    return copied
+
+
+def right(a):
+    return a
+
+
+def twice(a):
+    return np.add(a, a)
+"""
+
+
+class TestJudges:
+    @pytest.fixture
+    def run(self, tile, kernel_file):
+        path = kernel_file(JUDGED)
+        return lambda *more, size=48: tile(
+            "run",
+            f"{path}:copied",
+            "-a",
+            f"N={size}",
+            "--repeat",
+            "1",
+            *(str(m).replace("HERE", str(path)) for m in more),
+        )
+
+    def test_elements_that_are_never_written_are_a_failure(self, run):
+        assert run().status == 0
+        result = run(size=50)
+        assert result.status == 1
+        assert "error[K429]" in result.err
+        assert "2 of 50 elements are never written, the first at (48,)" in result.err
+        data = json.loads(run("--allow", "unwritten", "--json", size=50).out)
+        assert data["verified"][0]["unwritten"] == 2
+
+    def test_infinities_are_a_failure(self, run):
+        result = run("-a", "divide=true")
+        assert result.status == 1
+        assert "48 of 48 elements are NaN or infinite" in result.err
+        allowed = run("-a", "divide=true", "--allow", "nonfinite")
+        assert allowed.status == 0
+        assert "allowed: output 'B': 48 of 48" in allowed.out
+
+    def test_a_reference_from_a_file(self, run):
+        result = run("--reference", "HERE:right")
+        assert result.status == 0, result.err
+        assert "equal to right" in result.out
+        wrong = run("--reference", "HERE:twice")
+        assert wrong.status == 1
+        assert "the program or the reference is wrong" in wrong.err
+        missing = run("--reference", "HERE:nothing")
+        assert missing.status == 1
+        assert "error[S306]" in missing.err
+
+
 class TestExplain:
     def test_text(self, tile, scale):
         result = tile("explain", scale, "-a", "N=8")

@@ -24,20 +24,28 @@ def run_file(
     runtime: Annotated[str | None, typer.Option(help="Runtime of the target, or `emulator`.")] = None,
     seed: Annotated[int, typer.Option(min=0, max=10**6, help="Seed of the random inputs.")] = 0,
     repeat: Annotated[int, typer.Option(min=1, help="Number of timed samples.")] = 20,
+    reference: Annotated[
+        str | None, typer.Option(metavar="FILE:NAME", help="A function of the inputs that returns the right outputs.")
+    ] = None,
+    allow: Annotated[
+        list[str] | None, typer.Option(metavar="KIND", help="Accept `unwritten` or `nonfinite` elements of outputs.")
+    ] = None,
     as_json: AsJson = False,
     verbose: Verbose = False,
 ) -> None:
     """Compile a kernel, verify it on random inputs, and time it.
 
-    An --arg that the function does not have is the value of a symbolic size or of a scalar parameter.
+    An --arg that the function does not have is the value of a symbolic size or of a scalar parameter. The status is 1
+    if outputs are wrong, not written, or NaN or infinite without a cause in the inputs.
     """
     import tile_core as tile
     from tile_core.cli.inputs import make_inputs
-    from tile_core.cli.source import find
+    from tile_core.cli.source import find, named_value
     from tile_core.ops.held_codes import held_codes
     from tile_core.plugins.manager import installed
     from tile_core.runtime.bench import time_text
 
+    own = None if reference is None else named_value(reference)
     found = find(file, read_arguments(arg), keep_rest=True)
     options = read_options(option) or found.options_for(installed().resolve_target(target))
     with console(stderr=True).status("compiling"):
@@ -45,7 +53,7 @@ def run_file(
     inputs = make_inputs(kernel.signature, found.rest or {}, seed, held_codes(found.program))
     inputs = replace(inputs, values=_moved(kernel, inputs.values))
     with console(stderr=True).status("verifying"):
-        report = kernel.verify(*inputs.values, seed=seed)
+        report = kernel.verify(*inputs.values, seed=seed, reference=own, allow=allow or ())
     bench = kernel.bench(*inputs.values, repeat=repeat)
     if as_json:
         print_json(_json(kernel, inputs.sizes, seed, report, bench))
@@ -84,7 +92,7 @@ def _moved(kernel: Kernel, values: tuple[Argument, ...]) -> tuple[Argument, ...]
 def _json(kernel: Kernel, sizes: dict[str, int], seed: int, report: Any, bench: Any) -> dict[str, object]:
     outputs = [
         {"name": o.name, "elements": o.elements, "worst_index": list(o.worst_index), "worst_error": o.worst_error,
-         "rtol": o.rtol, "atol": o.atol}
+         "rtol": o.rtol, "atol": o.atol, "unwritten": o.unwritten, "nonfinite": o.nonfinite}
         for o in report.outputs
     ]  # fmt: skip
     return {

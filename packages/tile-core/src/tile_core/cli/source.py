@@ -106,6 +106,23 @@ def find_value(place: str, kind: type | None = None) -> tuple[Path, str, Any]:
     return path, name, value
 
 
+def named_value(place: str) -> Any:
+    """Import a file and return the function or array of ``FILE:NAME``, which is no kernel.
+
+    Raises
+    ------
+    CommandError
+        S30x, naming the file.
+    """
+    path, name = _split(place)
+    _parse(path)
+    value = vars(_imported(path)).get(name)
+    if value is None:
+        expected = f"give {path}:NAME with the name of a function" if not name else f"define {name} in {path}"
+        raise NoSuchKernel(file=path, name=name or "?", found="none", hint=expected)
+    return value
+
+
 def _split(place: str) -> tuple[Path, str]:
     """Split at the last colon, unless the rest is not a name, as in a path with a drive."""
     head, colon, tail = place.rpartition(":")

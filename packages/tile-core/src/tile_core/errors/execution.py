@@ -35,6 +35,14 @@ class DataRace(ExecutionError):
     remedy = "{advice}"
 
 
+class BlockRace(ExecutionError):
+    """Blocks of a launch depend on each other's accesses, which nothing orders."""
+
+    code = "K445"
+    template = "{buffer}{index} is {action} by {block} and {other} by {before}, in any order"
+    remedy = "use T.atomic_add (or another atomic), give each block elements of its own, or put T.sync_grid() between"
+
+
 class UndefinedMetadata(ExecutionError):
     """Metadata of ``T.gemm_sp`` that matrix instructions do not define."""
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from types import MappingProxyType
+from typing import Any, ClassVar
 
 from tile_core.errors.base import KernelError, UnsupportedError
 
@@ -251,15 +253,33 @@ class BadOutIdx(LaunchError):
     remedy = "{fix}"
 
 
+class SuspectResults(LaunchError):
+    """A kernel leaves outputs unwritten, or makes NaN or infinities of finite inputs.
+
+    Attributes
+    ----------
+    report
+        The ``VerifyReport`` with the numbers.
+    """
+
+    code = "K429"
+    template = "{kernel}: {findings}"
+    remedy = "{advice}"
+    report: Any = None
+
+
 class VerifyMismatch(LaunchError):
-    """The kernel and its reference meaning disagree."""
+    """The kernel and its reference disagree."""
 
     code = "K430"
     template = (
         "{kernel}: output {name!r} differs from its reference at {wrong} of {elements} elements; "
         "worst at {index}: found {found}, expected {expected} (rtol {rtol}, atol {atol})"
     )
-    remedy = "if the difference is rounding, pass rtol= or atol=; otherwise please report the kernel"
+    remedy = "{advice}"
+    usual: ClassVar[Mapping[str, Any]] = MappingProxyType(
+        {"advice": "if the difference is rounding, pass rtol= or atol=; otherwise please report the kernel"}
+    )
 
 
 class CannotFreeze(LaunchError):

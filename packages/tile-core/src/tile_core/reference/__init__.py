@@ -20,6 +20,7 @@ from tile_core.numerics.literals import round_number
 
 if TYPE_CHECKING:
     from tile_core.ir.program import Program
+    from tile_core.reference.arguments import Unwritten
     from tile_core.reference.program import Compiled
 
 __all__ = ["execute"]
@@ -42,7 +43,7 @@ def execute(
     loops: bool = False,
     shake: int | None = None,
     printed: list[str] | None = None,
-) -> None:
+) -> tuple[Unwritten, ...]:
     """Execute a traced program; its outputs are written in place.
 
     Parameters
@@ -60,35 +61,36 @@ def execute(
     symbols
         Values of symbols that no array's shape gives.
     unwritten
-        Positions of tensors that hold nothing yet, which matters with ``check``; by default the outputs that the
-        program itself returns.
+        Positions of tensors that hold nothing yet, for ``check``; by default the program's own outputs.
     bounds
         Also refuse accesses outside scratch buffers, which are defined but rarely meant.
     loops
-        Execute tile ops by the loops of their meaning also where NumPy has them at once; to test one by the other.
+        Execute tile ops by the loops of their meaning.
     shake
-        Seed of changes of sums of floats, as large as those that another order of additions makes.
+        Seed of changes of floats, as large as a target's other roundings, see ``Shaker``.
     printed
         Receives the texts of ``T.print``, one per execution of it by a lane; they are printed nowhere.
 
+    Returns
+    -------
+    tuple
+        With ``check``: the elements of ``unwritten`` that are never written.
+
     Raises
     ------
-    ReadUnwritten, OutsideScratch, DataRace, DeviceAssertFailed
-        The program has undefined behaviour, or an assertion fails.
-    NoReferenceMeaning
-        The program has an operation of a backend.
+    ExecutionError, DeviceAssertFailed, NoReferenceMeaning
+        Undefined behaviour, an assertion that fails, an operation of a backend.
     """
-    from tile_core.reference.arguments import bind, unbind
-    from tile_core.reference.sanitizer import Sanitizer
+    from tile_core.reference.arguments import bind, unbind, unwritten_of
 
     check_thread()
     compiled = _made(program, loops)
     arrays_and_scalars, nothing = _given(program, arrays_and_scalars, symbols or {}, unwritten)
-    state = compiled.state(width, Sanitizer(bounds) if check or bounds else None, shake)
+    state = compiled.state(width, bounds if check or bounds else None, shake, printed)
     bind(compiled, state, arrays_and_scalars, symbols or {}, nothing)
-    state.printed = [] if printed is None else printed
     compiled.run(state)
     unbind(compiled, state, arrays_and_scalars)
+    return unwritten_of(compiled, state, nothing)
 
 
 def _given(

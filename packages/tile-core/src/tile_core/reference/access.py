@@ -19,8 +19,14 @@ if TYPE_CHECKING:
 __all__ = ["load", "store"]
 
 
-def load(state: State, number: int, indices: Sequence[Array], where: Where | None) -> Array:
-    """Return the element of a buffer at the indices of each lane; the fill value where that lies outside."""
+def load(state: State, number: int, indices: Sequence[Array], where: Where | None, atomic: str | None = None) -> Array:
+    """Return the element of a buffer at the indices of each lane; the fill value where that lies outside.
+
+    Parameters
+    ----------
+    atomic
+        Of an atomic load: its memory order.
+    """
     memory: LaneMemory = state.memories[number]
     flat, inside = memory.locate(indices, state.slot(memory.root))
     watch = state.sanitizer
@@ -29,13 +35,26 @@ def load(state: State, number: int, indices: Sequence[Array], where: Where | Non
     if inside is False:
         return fill(state, number)
     if watch is not None:
-        watch.read(state, number, memory, flat, inside, where)
+        watch.read(state, number, memory, flat, inside, where, "read" if atomic is None else "load")
+        if atomic is not None:
+            watch.blocks.order(memory, _active(state, memory, flat, inside), atomic, "load")
     value = memory.flat[flat]
     return value if inside is None else np.where(inside, value, fill(state, number))
 
 
-def store(state: State, number: int, indices: Sequence[Array], value: Array, where: Where | None) -> None:
-    """Write an element of a buffer in each active lane; nothing where that lies outside."""
+def store(
+    state: State, number: int, indices: Sequence[Array], value: Array, where: Where | None, kind: str = "write",
+    order: str = "relaxed",
+) -> None:  # fmt: skip
+    """Write an element of a buffer in each active lane; nothing where that lies outside.
+
+    Parameters
+    ----------
+    kind
+        See ``Sanitizer.write``.
+    order
+        The memory order of an atomic store.
+    """
     if state.mask is False:
         return
     memory: LaneMemory = state.memories[number]
@@ -61,7 +80,9 @@ def store(state: State, number: int, indices: Sequence[Array], value: Array, whe
         value = value if mask is None else value[active]
         if not isinstance(flat, np.ndarray):  # all write one element: the last lane wins
             flat = np.full(len(active), flat)
-    _write(state, number, memory, flat, value, active, where)
+    if kind == "update" and watch is not None:
+        watch.blocks.order(memory, np.atleast_1d(flat) * memory.ratio, order, "store")
+    _write(state, number, memory, flat, value, active, where, kind)
 
 
 def fill(state: State, number: int) -> Array:
@@ -71,14 +92,15 @@ def fill(state: State, number: int) -> Array:
 
 
 def _write(
-    state: State, number: int, memory: LaneMemory, flat: Array, value: Array, active: Array, where: Where | None
-) -> None:
+    state: State, number: int, memory: LaneMemory, flat: Array, value: Array, active: Array, where: Where | None,
+    kind: str,
+) -> None:  # fmt: skip
     watch, root = state.sanitizer, memory.root
     if watch is None:
         memory.flat[flat] = value
     else:
         same = bits(memory.flat[flat]) == bits(value)
-        watch.write(state, number, memory, flat, active, same, where)
+        watch.write(state, number, memory, flat, active, same, where, kind)
         memory.flat[flat] = value
         if isinstance(flat, np.ndarray) and isinstance(value, np.ndarray):
             lost = bits(memory.flat[flat]) != bits(value)
@@ -87,6 +109,14 @@ def _write(
     if root.touched is not None:
         at = flat if memory.ratio == 1 else _units(memory, flat)
         root.touched[at] = True
+
+
+def _active(state: State, memory: LaneMemory, flat: Array, inside: Array | None) -> Array:
+    """Return the first unit of each element that an active lane accesses."""
+    active = state.active()
+    if inside is not None:
+        active = active[np.broadcast_to(inside, state.count)[active]]
+    return np.broadcast_to(flat, state.count)[active] * memory.ratio
 
 
 def _units(memory: LaneMemory, flat: Array) -> Array:

@@ -59,4 +59,6 @@ def at_address(address: Any, dtype: str, shape: Sequence[int], strides: Sequence
     else:
         raw = (ctypes.c_uint8 * (span * kind.itemsize)).from_address(int(getattr(address, "value", address)))
         data = np.frombuffer(raw, kind)
-    return LaneMemory(Root(data, None, None, kind.itemsize, name, "global"), dtype, shape, strides)
+    root = Root(data, None, None, kind.itemsize, name, "global")
+    root.shared = True
+    return LaneMemory(root, dtype, shape, strides)

@@ -17,6 +17,7 @@ from tile_core.dtypes import DTYPES
 from tile_core.errors import InternalError
 from tile_core.ir import nodes
 from tile_core.numerics.codecs import pack4, unpack4
+from tile_core.records import dataclass
 from tile_core.reference.elements import constant, holder, wrap
 from tile_core.reference.memory import LaneMemory, Root
 
@@ -25,7 +26,24 @@ if TYPE_CHECKING:
     from tile_core.reference.program import Compiled
     from tile_core.reference.state import State
 
-__all__ = ["bind", "unbind", "workspaces"]
+__all__ = ["Unwritten", "bind", "unbind", "unwritten_of", "workspaces"]
+
+
+@dataclass(frozen=True)
+class Unwritten:
+    """The elements of a parameter that a program never writes.
+
+    Attributes
+    ----------
+    position, name
+        The parameter.
+    mask
+        Bools of its shape.
+    """
+
+    position: int
+    name: str
+    mask: Array
 
 
 def bind(
@@ -53,6 +71,7 @@ def bind(
     for position, ((param, number), argument) in enumerate(zip(compiled.params, arguments, strict=True)):
         if tirx.is_buffer_var(param):
             memory = _tensor(compiled, state, number, param, argument)
+            memory.root.shared = number in compiled.written
             if state.sanitizer is not None and position in unwritten:
                 memory.root.valid = np.zeros(memory.root.units, np.bool_)
             state.memories[number] = memory
@@ -76,6 +95,24 @@ def unbind(compiled: Compiled, state: State, arguments: Sequence[Argument]) -> N
         if memory.shape and memory.shape[-1] % 2:  # the last high nibble of a row is unused
             packed[..., -1] |= array[..., -1] & 0xF0
         array[...] = packed
+
+
+def unwritten_of(compiled: Compiled, state: State, positions: frozenset[int]) -> tuple[Unwritten, ...]:
+    """Return the elements of parameters that held nothing and were not written; of workspaces none."""
+    found = []
+    own = len(compiled.program.params) - len(compiled.program.workspaces)
+    for position, (param, number) in enumerate(compiled.params[:own]):
+        memory: LaneMemory | None = state.memories[number] if tirx.is_buffer_var(param) else None
+        if position not in positions or memory is None or memory.root.valid is None:
+            continue
+        if memory.table is not None:
+            written = memory.root.valid[memory.table].reshape(memory.shape)
+        else:
+            written = memory.block_valid
+            written = written.all(axis=-1) if memory.ratio > 1 else written
+        if not written.all():
+            found.append(Unwritten(position, memory.root.name, ~written))
+    return tuple(found)
 
 
 def workspaces(program: Program, arguments: Sequence[Argument], symbols: Mapping[str, int]) -> list[Array]:

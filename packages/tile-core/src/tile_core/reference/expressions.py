@@ -11,11 +11,13 @@ from collections.abc import Callable
 import numpy as np
 
 from tile_core.compat.types import Array, Call, Expr
+from tile_core.dtypes import DTYPES
 from tile_core.errors.execution import NoReferenceMeaning
 from tile_core.ir import nodes
 from tile_core.ir.warp import REDUCTIONS, SHUFFLES, VOTES
 from tile_core.reference import access, arithmetic, elements, extremes, functions, warps
 from tile_core.reference.lanes import both, without
+from tile_core.reference.rounding import INEXACT, is_rounded
 from tile_core.reference.scope import CompileScope, Expression
 from tile_core.reference.state import State
 
@@ -59,7 +61,10 @@ def compile_expression(e: Expr, scope: CompileScope) -> Expression:
     if hasattr(e, "a") and hasattr(e, "b"):
         function = arithmetic.binary(kind, nodes.dtype_of(e.a))
         if function is not None:
-            return _binary(function, compile_expression(e.a, scope), compile_expression(e.b, scope))
+            a, b, dtype = compile_expression(e.a, scope), compile_expression(e.b, scope), nodes.dtype_of(e.a)
+            if kind in INEXACT and DTYPES[dtype].is_float:
+                return _rounded(kind, function, a, b, dtype)
+            return _binary(function, a, b)
     raise NoReferenceMeaning(what=f"the expression {kind}", where=scope.where)
 
 
@@ -82,6 +87,21 @@ def _constant(e: Expr, kind: str) -> Expression:
 
 def _binary(function: Callable[[Array, Array], Array], a: Expression, b: Expression) -> Expression:
     return lambda state: function(a(state), b(state))
+
+
+def _rounded(
+    kind: str, function: Callable[[Array, Array], Array], a: Expression, b: Expression, dtype: str
+) -> Expression:
+    """Return an operator on floats that a target may round otherwise."""
+
+    def evaluate(state: State) -> Array:
+        x, y = a(state), b(state)
+        result = function(x, y)
+        if state.shaker is None:
+            return result
+        return state.shaker.nudged(result, dtype, 1, is_rounded(kind, x, y, result, dtype))
+
+    return evaluate
 
 
 def _and(e: Expr, scope: CompileScope) -> Expression:
@@ -207,8 +227,18 @@ def _call(e: Call, scope: CompileScope) -> Expression:
     if name in ("ceildiv", "nextafter", "bitwise_not", "reinterpret", *functions.BITS, *functions.PREDICATES):
         return _special(name, values, types, dtype)
     if name in functions.FUNCTIONS:
-        return lambda state: functions.apply(name, [v(state) for v in values], types, dtype)
+        return _function(name, values, types, dtype)
     raise NoReferenceMeaning(what=name, where=scope.where)
+
+
+def _function(name: str, values: list[Expression], types: list[str], dtype: str) -> Expression:
+    exact = name in functions.EXACT or name.startswith("ieee_")
+
+    def evaluate(state: State) -> Array:
+        result = functions.apply(name, [v(state) for v in values], types, dtype)
+        return result if exact or state.shaker is None else state.shaker.nudged(result, dtype, 2)
+
+    return evaluate
 
 
 def _special(name: str, values: list[Expression], types: list[str], dtype: str) -> Expression:

@@ -12,7 +12,7 @@ from tile_core.dtypes import DTYPES
 from tile_core.reference import rounded
 from tile_core.reference.elements import CODED, convert, decode, encode, holder
 
-__all__ = ["BITS", "FUNCTIONS", "PREDICATES", "apply", "reinterpret"]
+__all__ = ["BITS", "EXACT", "FUNCTIONS", "PREDICATES", "apply", "reinterpret"]
 
 
 def apply(name: str, values: list[Array], types: list[str], dtype: str) -> Array:
@@ -84,6 +84,11 @@ FUNCTIONS: dict[str, Callable[..., Array]] = {
     "ldexp": lambda x, n: np.ldexp(x, n.astype(np.int64)), "fma": lambda a, b, c: a * b + c,
 }  # fmt: skip
 FUNCTIONS.update(rounded.FUNCTIONS)
+#: Functions that every target rounds alike.
+EXACT = frozenset({
+    "floor", "ceil", "trunc", "nearbyint", "rint", "round", "roundaway", "fabs", "abs", "copysign", "fmod", "ldexp",
+    "fma",
+})  # fmt: skip
 #: Functions of integers that count bits.
 BITS: dict[str, Callable[[Array], Array]] = {"popcount": _popcount, "clz": _clz}
 #: Functions from floats to bools.

@@ -42,6 +42,8 @@ class Root:
         The buffers that show it.
     touched
         In a private array inside a parallel loop around which it was allocated: which elements were written.
+    shared
+        Whether it is global memory that the program may write.
     track
         Reads and writes since the lanes last synchronized, see ``sanitizer``.
     """
@@ -54,6 +56,7 @@ class Root:
         self.members: list[LaneMemory] = []
         self.touched: Any = None
         self.track: Any = None
+        self.shared = False
 
     @property
     def units(self) -> int:
@@ -122,13 +125,26 @@ class LaneMemory:
     @property
     def block_valid(self) -> Array:
         """As ``block``: whether each element is written (with an axis for its units if it has several), or ``None``."""
-        valid = self.root.valid
-        if valid is None:
-            return None
+        return None if self.root.valid is None else self.shown(self.root.valid)
+
+    def shown(self, units: Array) -> Array:
+        """Return an array with an entry per unit in the buffer's shape, with an axis for the units of an element."""
         if self.dense:
-            whole = valid[: self.size * self.ratio]
+            whole = units[: self.size * self.ratio]
             return whole.reshape(self.shape if self.ratio == 1 else (*self.shape, self.ratio))
-        return np.lib.stride_tricks.as_strided(valid, self.shape, self.strides)
+        size = units.itemsize
+        return np.lib.stride_tricks.as_strided(units, self.shape, [s * size for s in self.strides])
+
+    def coordinates(self, flat: int) -> list[int]:
+        """Return the coordinates of a flat index, where strides do not repeat elements."""
+        if self.table is not None:
+            flat = int(np.flatnonzero(self.table == flat % self.room)[0])
+        at = []
+        rest = flat % self.room if self.dense or self.table is not None else flat
+        for extent, stride in zip(self.shape, self.strides, strict=True):
+            at.append(rest // stride % extent if stride else 0)
+            rest -= at[-1] * stride
+        return at
 
     def locate(self, indices: Sequence[Array], slot: Array) -> tuple[Array, Array | None]:
         """Return flat indices and which of them lie inside: ``None`` for all, ``False`` for none, or bools.

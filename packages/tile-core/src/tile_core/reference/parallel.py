@@ -37,7 +37,7 @@ _NODES = {
     "Add": "sum", "Max": "max", "Min": "min", "BitwiseAnd": "bitand", "BitwiseOr": "bitor", "BitwiseXor": "bitxor",
 }  # fmt: skip
 _CALLS = {"tile.float_max": "max", "tile.float_min": "min"}
-#: The most lanes that run in parallel; further iterations run in later batches, and races between batches are missed.
+#: The most lanes that run in parallel; further iterations run in later batches.
 _MOST = 1 << 20
 
 
@@ -91,10 +91,14 @@ class _ParallelNest:
         if block and mask is not None:
             raise DivergentBarrier(what="an operation of the whole block", where=self.where)
         single = block or outer.count == 1
+        watch, before = _Watch(state, self), 0
         for parents, columns in self.pieces(state, single):
             if len(columns[0]):
                 inner = LaneSet(len(columns[0]), outer, None if single else parents)
+                watch.piece(inner, before)
                 self.piece(state, inner, columns, block)
+                before += inner.count
+        watch.close()
 
     def piece(self, state: State, inner: LaneSet, columns: list[Array], block: bool) -> None:
         """Execute iterations side by side."""
@@ -106,9 +110,7 @@ class _ParallelNest:
             state.values[number] = column
         kept = [] if self.spread else self.expand(state, inner, block)
         state.lanes, state.mask, state.frames = inner, None, []
-        watch = _Watch(state, inner, self)
         self.body(state)
-        watch.close()
         state.lanes, state.mask, state.frames = outer, mask, frames
         for number, value in saved:
             state.values[number] = value
@@ -171,22 +173,33 @@ class _ParallelNest:
 
 
 class _Watch:
-    """Tells the sanitizer that a parallel loop begins and ends."""
+    """Notifies the sanitizer of the begin and end of a parallel loop, and of the lanes that run side by side."""
 
-    def __init__(self, state: State, inner: LaneSet, nest: _ParallelNest) -> None:
+    def __init__(self, state: State, nest: _ParallelNest) -> None:
         self.watch = watch = state.sanitizer
         if watch is None:
             return
-        self.before = (watch.outer, watch.hot, watch.epoch, watch.inner)
-        if watch.outer is None:
-            watch.begin(inner, frozenset() if nest.spread else nest.hot)
+        self.before = (watch.outer, watch.hot, watch.epoch, watch.inner, watch.offset, watch.inner_offset)
+        self.outermost = watch.outer is None
+        if self.outermost:
+            watch.begin(frozenset() if nest.spread else nest.hot)
         else:
             watch.begin_inner()
 
+    def piece(self, inner: LaneSet, offset: int) -> None:
+        """The next lanes run, after ``offset`` others."""
+        if self.watch is None:
+            return
+        if self.outermost:
+            self.watch.outer, self.watch.offset = inner, offset
+        else:
+            self.watch.inner_offset = offset
+
     def close(self) -> None:
         """The loop ends."""
-        if self.watch is not None:
-            self.watch.outer, self.watch.hot, self.watch.epoch, self.watch.inner = self.before
+        watch = self.watch
+        if watch is not None:
+            watch.outer, watch.hot, watch.epoch, watch.inner, watch.offset, watch.inner_offset = self.before
 
 
 def _collapse(

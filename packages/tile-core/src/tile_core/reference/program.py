@@ -9,13 +9,15 @@ from typing import Any
 
 import numpy as np
 
-from tile_core.compat.tvm import tirx
+from tile_core.compat.tvm import ir, tirx
 from tile_core.compat.types import Expr, Stmt, Var
 from tile_core.ir import nodes
 from tile_core.ir.access import accesses
+from tile_core.ir.calls import BARRIER_CALLS
 from tile_core.ir.program import Program, cluster_of
-from tile_core.ir.visit import role
+from tile_core.ir.visit import collect, role
 from tile_core.ops.effects import effects
+from tile_core.reference.blocks import BlockWatch
 from tile_core.reference.cluster import block_state, compile_together, has_sends
 from tile_core.reference.elements import holder
 from tile_core.reference.expressions import compile_expression
@@ -72,12 +74,27 @@ class Compiled:
         self.threads = _threads_of(body)
         several = len(program.launches) > 1
         cluster = cluster_of(program.attrs)
-        self.body = self._launches(program, list(body.seq)) if several else self._grid(body, self.threads, cluster)
+        self.body = self._launches(program, list(body.seq)) if several else self._launch(body, self.threads, cluster)
 
-    def state(self, width: int, sanitizer: Sanitizer | None, shake: int | None) -> State:
-        """Return the state before the launch, without arguments; ``shake`` is the seed of a ``Shaker``."""
+    def state(self, width: int, bounds: bool | None, shake: int | None, printed: list[str] | None) -> State:
+        """Return the state before the launch, without arguments.
+
+        Parameters
+        ----------
+        width
+            Threads of a warp.
+        bounds
+            Of a ``Sanitizer``; ``None`` for memory that is not watched.
+        shake
+            Seed of a ``Shaker``, or ``None``.
+        printed
+            Receives the lines of ``T.print``, or ``None``.
+        """
         shaker = None if shake is None else Shaker(shake)
-        return State(len(self.scope.variables), len(self.scope.buffers), self.threads, width, sanitizer, shaker)
+        sanitizer = None if bounds is None else Sanitizer(bounds, BlockWatch(self.scope.ordered))
+        state = State(len(self.scope.variables), len(self.scope.buffers), self.threads, width, sanitizer, shaker)
+        state.printed = [] if printed is None else printed
+        return state
 
     def run(self, state: State) -> None:
         """Execute all blocks sequentially in the order of their indices, the first axis fastest."""
@@ -102,7 +119,7 @@ class Compiled:
         for body, attrs in zip(bodies, program.launches, strict=True):
             self.scope.threads = uses_threads(body)
             threads = _threads_of(body)
-            made.append((threads, self._fills(attrs), self._grid(body, threads, cluster_of(attrs))))
+            made.append((threads, self._fills(attrs), self._launch(body, threads, cluster_of(attrs))))
 
         def run(state: State) -> None:
             for threads, fills, launch in made:
@@ -112,12 +129,26 @@ class Compiled:
 
         return run
 
+    def _launch(self, s: Stmt, threads: tuple[int, int, int], cluster: tuple[int, int, int]) -> Statement:
+        """Return a launch, which begins with no accesses of blocks to compare."""
+        inner, extents, body = self._grid(s, threads, cluster), [], s
+        while isinstance(body, tirx.For) and role(body) == "grid":
+            extents.append(compile_expression(body.extent, self.scope))
+            body = body.body
+
+        def run(state: State) -> None:
+            if state.sanitizer is not None:
+                state.sanitizer.blocks.launch(math.prod(int(extent(state)) for extent in extents))
+            inner(state)
+
+        return run
+
     def _grid(self, s: Stmt, threads: tuple[int, int, int], cluster: tuple[int, int, int]) -> Statement:
         scope = self.scope
         if has_sends(s):
             return self._clusters(s, threads, cluster)
         if not (isinstance(s, tirx.For) and role(s) == "grid"):
-            return self._block(s, threads)
+            return self._block(s, threads, cluster)
         extent, number = compile_expression(s.extent, scope), scope.define(s.loop_var)
         axis = int(nodes.as_int(s.annotations[nodes.AXIS]))
         kind = holder(nodes.dtype_of(s.loop_var)).type
@@ -143,6 +174,8 @@ class Compiled:
         def run(state: State) -> None:
             steps = [range(0, int(extent(state)), cluster[axis]) for axis, extent, _, _ in axes]
             for first in itertools.product(*steps):
+                if state.sanitizer is not None:
+                    state.sanitizer.blocks.enter(first)
                 states = []
                 for within in itertools.product(*(range(cluster[axis]) for axis, *_ in axes)):
                     mine = block_state(state)
@@ -154,15 +187,23 @@ class Compiled:
 
         return run
 
-    def _block(self, s: Stmt, threads: tuple[int, int, int]) -> Statement:
+    def _block(self, s: Stmt, threads: tuple[int, int, int], cluster: tuple[int, int, int]) -> Statement:
         scope, body = self.scope, compile_statement(s, self.scope)
         lanes = math.prod(threads) if scope.threads else 1
+        # Barriers of a cluster order the accesses of its blocks, which count as one.
+        steps = cluster if _has_barriers(s) else (1, 1, 1)
 
         def run(state: State) -> None:
             state.lanes, state.mask = LaneSet(lanes), None
+            if state.sanitizer is not None:
+                state.sanitizer.blocks.enter(tuple(n // steps[axis] for axis, n in sorted(state.grid.items())))
             body(state)
 
         return run
+
+
+def _has_barriers(s: Stmt) -> bool:
+    return any(nodes.operator_name(c).removeprefix("tile.") in BARRIER_CALLS for c in collect(s, ir.Call))
 
 
 def _threads_of(body: Stmt) -> tuple[int, int, int]:

@@ -17,6 +17,7 @@ from tile_core.compat.types import Array
 from tile_core.errors.base import Where
 from tile_core.errors.execution import DataRace, OutsideScratch, ReadUnwritten
 from tile_core.records import dataclass
+from tile_core.reference.blocks import BlockWatch
 from tile_core.reference.lanes import LaneSet, Mask
 
 if TYPE_CHECKING:
@@ -79,6 +80,8 @@ class Sanitizer:
     ----------
     bounds
         Whether an access outside a scratch buffer is an error; otherwise it reads the fill value, or is dropped.
+    blocks
+        Compares the accesses of blocks to global memory.
 
     Attributes
     ----------
@@ -86,18 +89,21 @@ class Sanitizer:
         Numbers of the buffers that the outermost parallel loop writes.
     outer
         The lanes of the outermost parallel loop, if one is open.
+    offset, inner_offset
+        Iterations of the outermost and of the innermost loop that ran before the lanes.
     """
 
-    def __init__(self, bounds: bool) -> None:
-        self.bounds = bounds
+    def __init__(self, bounds: bool, blocks: BlockWatch) -> None:
+        self.bounds, self.blocks = bounds, blocks
         self.outer: Any = None
         self.hot: frozenset[int] = frozenset()
         self.epoch, self.inner, self._last = 0, 0, 0
+        self.offset, self.inner_offset = 0, 0
 
-    def begin(self, outer: LaneSet, hot: frozenset[int]) -> None:
-        """A parallel loop begins that is in no other; ``outer`` are its lanes."""
+    def begin(self, hot: frozenset[int]) -> None:
+        """A parallel loop begins that is in no other."""
         self._last += 1
-        self.outer, self.hot, self.epoch, self.inner = outer, hot, self._last, 0
+        self.hot, self.epoch, self.inner = hot, self._last, 0
 
     def begin_inner(self) -> None:
         """A parallel loop begins inside another."""
@@ -126,20 +132,30 @@ class Sanitizer:
             )
 
     def read(
-        self, state: LaneState, number: int, memory: LaneMemory, flat: Array, inside: Array | None, where: Where | None
+        self,
+        state: LaneState,
+        number: int,
+        memory: LaneMemory,
+        flat: Array,
+        inside: Array | None,
+        where: Where | None,
+        kind: str = "read",
     ) -> None:
-        """An element a lane is read; ``flat`` and ``inside`` as of ``LaneMemory.locate``."""
+        """An element a lane is read: ``flat``, ``inside`` of ``LaneMemory.locate``, ``kind`` of ``BlockWatch``."""
         root = memory.root
         racing = self.outer is not None and root.home is None and number in self.hot
-        if root.valid is None and not racing:
+        shared = root.shared and self.blocks.several
+        if root.valid is None and not racing and not shared:
             return
         if not isinstance(flat, np.ndarray):
             if state.mask is False:
                 return
-            if not racing and root.valid is not None:
-                at = flat * memory.ratio
-                if not root.valid[at : at + memory.ratio].all():
+            if not racing:
+                at = slice(flat * memory.ratio, (flat + 1) * memory.ratio)
+                if root.valid is not None and not root.valid[at].all():
                     raise _unwritten(memory, int(flat), where)
+                if shared:
+                    self.blocks.access(kind, memory, at, where)
                 return
         active = state.active()
         if inside is not None:
@@ -149,6 +165,8 @@ class Sanitizer:
             good = root.valid[units]
             if not good.all():
                 raise _unwritten(memory, int(units[~good][0]) // memory.ratio, where)
+        if shared:
+            self.blocks.access(kind, memory, units, where)
         if racing and len(units):
             now = self.now(state, active, memory.ratio)
             writes, reads = self.track(root)[:2]
@@ -166,6 +184,7 @@ class Sanitizer:
         active: Array,
         same: Array,
         where: Where | None,
+        kind: str = "write",
     ) -> None:
         """Elements are about to be written.
 
@@ -177,6 +196,8 @@ class Sanitizer:
             The lanes that write.
         same
             Whether each element holds the value already.
+        kind
+            ``"write"``, or ``"update"`` for an atomic store.
         """
         root = memory.root
         if not len(active):
@@ -186,6 +207,8 @@ class Sanitizer:
             units = self.units(memory, np.broadcast_to(flat, len(active)))
         else:
             units = slice(flat * memory.ratio, (flat + 1) * memory.ratio)
+        if root.shared and self.blocks.several:
+            self.blocks.access(kind, memory, units, where, same=lambda: np.repeat(same, memory.ratio))
         if racing:
             now = self.now(state, active, memory.ratio)
             writes, reads, many = self.track(root)
@@ -216,8 +239,8 @@ class Sanitizer:
     def now(self, state: LaneState, active: Array, ratio: int) -> _Now:
         """Return who the active lanes are."""
         who = state.lanes.within(self.outer)
-        who = np.broadcast_to(who, state.count)[active]
-        part = active
+        who = np.broadcast_to(who, state.count)[active] + self.offset
+        part = active + self.inner_offset
         if ratio > 1:
             who, part = np.repeat(who, ratio), np.repeat(part, ratio)
         return _Now(self.epoch, self.inner, who, part)
@@ -249,23 +272,11 @@ class Sanitizer:
         lane, advice = "iteration", "write the result to another buffer, or to an element of each iteration"
         if self.outer is None:
             lane, advice = "thread", "let one thread write it: if T.get_thread_binding(0) == 0"
-        index = _index(memory, unit // memory.ratio)
+        index = memory.coordinates(unit // memory.ratio)
         return DataRace(
             buffer=memory.root.name, index=index, action=action, other=other, lane=lane, advice=advice, where=where
         )
 
 
 def _unwritten(memory: LaneMemory, flat: int, where: Where | None) -> ReadUnwritten:
-    return ReadUnwritten(buffer=memory.root.name, index=_index(memory, flat), where=where)
-
-
-def _index(memory: LaneMemory, flat: int) -> list[int]:
-    """Return the coordinates of a flat index, where strides do not repeat elements."""
-    if memory.table is not None:
-        flat = int(np.flatnonzero(memory.table == flat % memory.room)[0])
-    at = []
-    rest = flat % memory.room if memory.dense or memory.table is not None else flat
-    for extent, stride in zip(memory.shape, memory.strides, strict=True):
-        at.append(rest // stride % extent if stride else 0)
-        rest -= at[-1] * stride
-    return at
+    return ReadUnwritten(buffer=memory.root.name, index=memory.coordinates(flat), where=where)

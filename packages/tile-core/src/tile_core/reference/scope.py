@@ -49,6 +49,8 @@ class CompileScope:
         The user's current line.
     reads
         Numbers of the buffers that loads were made for.
+    ordered
+        Whether atomic accesses order others.
     """
 
     def __init__(
@@ -63,6 +65,7 @@ class CompileScope:
         self.spread, self.loops = False, loops
         self.where: Where | None = program.where
         self.reads: set[int] = set()
+        self.ordered = False
         self.threads = uses_threads(program.func.body)
         self._program = program
         self.symbols = {name: self.define(v) for name, v in program.symbols.items()}

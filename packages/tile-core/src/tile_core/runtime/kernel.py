@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import os
 from collections.abc import Callable, Sequence
@@ -13,15 +12,13 @@ from tile_core.abi.adapter import HOST_DEVICE, AdapterFacts, HostMemory
 from tile_core.abi.signature import Signature
 from tile_core.compat.exits import check_thread, gate_at_exit
 from tile_core.compat.types import Argument, Array
-from tile_core.errors.base import InternalError
-from tile_core.errors.launch import NotProvided, VerifyMismatch
+from tile_core.errors.launch import NotProvided
 from tile_core.records import dataclass
-from tile_core.runtime.arguments import only_catalogue
 from tile_core.runtime.bench import BenchResult, measure
 from tile_core.runtime.binder import Binder
-from tile_core.runtime.form import Bound
+from tile_core.runtime.judge import Request, Verification, allowed, wait
 from tile_core.runtime.settings import count_of, path_of, text_of, tolerance_of
-from tile_core.runtime.verify import Compared, VerifyReport, compare, host_copy, poison, random_arguments
+from tile_core.runtime.verify import VerifyReport, random_arguments
 
 if TYPE_CHECKING:
     from tile_core.ir.program import Program
@@ -49,8 +46,9 @@ class Origin:
     reference
         Executes the same tile program through its plain meaning: called with one NumPy array of storage elements or
         one scalar per parameter, writes the outputs in place. With an attribute ``shakes`` it also takes a seed
-        ``shake``, which changes sums as another order of additions may; with an attribute ``watches`` also the
-        positions of uninitialized arrays, ``unwritten``, to refuse programs that rely on undefined behaviour.
+        ``shake``, which changes results as a target may round them; with an attribute ``watches`` also the positions
+        of uninitialized arrays, ``unwritten``, to refuse programs that rely on undefined behaviour, and it returns the
+        elements of these that are never written.
     export
         Writes the artefact of a kernel to a path.
     runtimes
@@ -173,9 +171,11 @@ class Kernel:
         atol: float | None = None,
         seed: int = 0,
         runtime: str | None = None,
+        reference: Any = None,
+        allow: str | Sequence[str] = (),
         **kwargs: Argument,
     ) -> VerifyReport:
-        """Run the kernel and its reference meaning on the same inputs and compare every output.
+        """Run the kernel and its reference meaning on the same inputs, compare every output, and judge the results.
 
         Parameters
         ----------
@@ -185,38 +185,42 @@ class Kernel:
             the device if the runtime can copy arrays to it.
         rtol, atol
             Tolerances; by default those of each output's element type, exact for integers. The default ones leave room
-            for another order of additions: the reference says how far each element depends on it.
+            for other roundings: another order of additions, fused multiplications, functions. The reference shows how
+            far each element depends on them, also by way of narrower storage and integers.
         seed
             Seed of the random inputs.
         runtime
             Name of another runtime to verify instead of this kernel's own.
+        reference
+            What else the outputs are compared with: arrays (one, several in the order of the written parameters, or a
+            dict by name), or a function of NumPy or torch that returns them, called with all arguments that the kernel
+            does not only write. Tolerances are then those of the coarsest type that the program rounds to, and grow
+            with the length of its reductions.
+        allow
+            ``"unwritten"`` or ``"nonfinite"``, or both: report such elements, and accept them.
 
         Raises
         ------
         VerifyMismatch
             Naming the worst element.
-        ReadUnwritten, DataRace
-            Results differ, and the program itself relies on undefined behaviour: uninitialized memory, or an order of
-            threads.
+        SuspectResults
+            Elements of outputs (that a call allocates, or that the kernel only writes) are never written, or they are
+            NaN or infinite although all inputs are finite, and the program has no such constants.
+        ReadUnwritten, DataRace, BlockRace
+            The program itself relies on undefined behaviour: uninitialized memory, or an order of threads or blocks.
         NotProvided
             The kernel has no reference, or no such runtime, or takes addresses from a table (``tile.pointers``).
         """
-        reference = self._need(self._origin.reference, "verify()", "it was made without a reference meaning")
-        table = next((p.name for p in self.signature.params if p.addresses), None)
-        if table is not None:
-            reason = f"what is at the addresses in {table} cannot be copied and compared"
-            advice = "call it, and compare what it writes with a reference of your own"
-            raise NotProvided(kernel=self.name, action="verify()", target=self.target, reason=reason, advice=advice)
+        meaning = self._origin.reference
+        if reference is None:
+            self._need(meaning, "verify()", "it was made without a reference meaning")
+        self._refuse_tables()
         rtol, atol = tolerance_of("verify", "rtol", rtol), tolerance_of("verify", "atol", atol)
         seed = count_of("verify", "seed", seed, 0)
         binder = self._binder_for(runtime)
-        if not args and not kwargs:
-            from tile_core.ops.held_codes import held_codes
-
-            made = random_arguments(self.signature, seed, held_codes(self.program))
-            args = tuple(there(binder.adapter, value) for value in made)
-        bound = binder.bind(*args, **kwargs)
-        return VerifyReport(self.name, self._verified(binder, bound, reference, rtol, atol))
+        args = args if args or kwargs else self._random(binder, seed)
+        request = Request(rtol, atol, reference, allowed(allow))
+        return Verification(binder, binder.bind(*args, **kwargs), self.program, meaning, request).report()
 
     def bench(self, *args: Argument, warmup: int = 3, repeat: int = 20, **kwargs: Argument) -> BenchResult:
         """Time launches with these arguments; checking and allocating them is not included.
@@ -237,7 +241,7 @@ class Kernel:
         return measure(
             self.name,
             lambda: self._binder.launch_bound(bound),
-            lambda: _wait(self.adapter),
+            lambda: wait(self.adapter),
             warmup=warmup,
             repeat=repeat,
             clock=getattr(self.adapter, "clock", None),
@@ -272,67 +276,20 @@ class Kernel:
     def __repr__(self) -> str:
         return f"<tile.Kernel {self.signature}{f' for {self.target}' if self.target else ''}>"
 
-    def _verified(
-        self, binder: Binder, bound: Bound, reference: Callable[..., object], rtol: float | None, atol: float | None
-    ) -> tuple[Compared, ...]:
-        """Launch, execute the reference on copies of the same arguments, and compare all outputs."""
-        params = self.signature.params
-        for param, value in zip(params, bound.arrays, strict=True):
-            if param.kind == "tensor" and param.access == "write":
-                poison(value, param)
-        before = [host_copy(value, param) for param, value in zip(params, bound.arrays, strict=True)]
-        binder.launch_bound(bound)
-        _wait(binder.adapter)
-        found = [host_copy(value, param) for param, value in zip(params, bound.arrays, strict=True)]
-
-        def meaning(**how: object) -> list[Array]:
-            """Return the arguments after the reference."""
-            copies = [host_copy(value, param) for param, value in zip(params, before, strict=True)]
-            values = [
-                x if param.kind == "tensor" else value
-                for x, param, value in zip(copies, params, bound.values, strict=False)
-            ]
-            with only_catalogue("the reference", self.signature.where):
-                reference(*values, *bound.values[len(params) :], **how)
-            return copies
-
-        # A second execution changes what pointers point to. Shaking costs three more, and watching is slow, so they are
-        # done only where the usual tolerances do not hold.
-        again = not any(p.kind == "pointer" for p in params)
-        shakes = again and getattr(reference, "shakes", False) and rtol is None and atol is None
-        try:
-            return self._compared(found, meaning, rtol, atol, shakes)
-        except VerifyMismatch:
-            if again and getattr(reference, "watches", False):
-                # A program that relies on undefined behaviour has no unique result: then this is the error.
-                with contextlib.suppress(InternalError):
-                    meaning(unwritten=frozenset(self.signature.out_idx))
-            raise
-
-    def _compared(
-        self,
-        found: list[Array],
-        meaning: Callable[..., list[Array]],
-        rtol: float | None,
-        atol: float | None,
-        shakes: bool,
-    ) -> tuple[Compared, ...]:
-        """Compare all outputs; where rounding may explain a difference, with results of other orders of addition."""
-        expected, params = meaning(), self.signature.params
-
-        def every(*shaken: list[Array]) -> tuple[Compared, ...]:
-            return tuple(
-                compare(self.name, param, found[n], expected[n], rtol, atol, [s[n] for s in shaken])
-                for n, param in enumerate(params)
-                if param.writes and param.kind == "tensor"
+    def _refuse_tables(self) -> None:
+        table = next((p.name for p in self.signature.params if p.addresses), None)
+        if table is not None:
+            reason, advice = (
+                f"what is at the addresses in {table} cannot be compared",
+                "call it, and compare the memory",
             )
+            raise NotProvided(kernel=self.name, action="verify()", target=self.target, reason=reason, advice=advice)
 
-        try:
-            return every()
-        except VerifyMismatch:
-            if not shakes:
-                raise
-        return every(*(meaning(shake=seed) for seed in range(3)))
+    def _random(self, binder: Binder, seed: int) -> tuple[Array, ...]:
+        from tile_core.ops.held_codes import held_codes
+
+        made = random_arguments(self.signature, seed, held_codes(self.program))
+        return tuple(there(binder.adapter, value) for value in made)
 
     def _need(self, hook: Provided | None, action: str, reason: str) -> Provided:
         check_thread()
@@ -356,12 +313,6 @@ Kernel.__call__._torchdynamo_disable = True  # type: ignore[attr-defined]
 
 gate_at_exit(Kernel, "__call__")
 gate_at_exit(Binder, "launch_bound")
-
-
-def _wait(adapter: AdapterFacts) -> None:
-    synchronize = getattr(adapter, "synchronize", None)
-    if synchronize is not None:
-        synchronize()
 
 
 def there(adapter: AdapterFacts, value: Array) -> Array:

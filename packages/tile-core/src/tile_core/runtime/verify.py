@@ -6,7 +6,7 @@ import math
 import sys
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tile_core.abi.adapter import HOST_DEVICE
 from tile_core.abi.signature import Param, Signature, evaluate
@@ -28,8 +28,10 @@ _NARROW_TOLERANCE = (0.13, 0.02)  # one unit in the last place of three mantissa
 
 
 _NOTHING: Mapping[str, str] = MappingProxyType({})
-#: How many times the change of a shaken sum another order of additions may make.
-_ORDERS = 4.0
+#: By how much of their range an element may lie outside of the values that other roundings give.
+_BEYOND = 0.5
+#: An error of so many times that range is not rounding.
+_HOPELESS = 32.0
 
 
 @dataclass(frozen=True)
@@ -49,6 +51,10 @@ class Compared:
     rtol, atol
         An element passes when ``|found - expected| <= atol + rtol * |expected|``, when both are NaN, or when both are
         the same infinity.
+    unwritten, first_unwritten
+        How many elements the kernel never writes, and the index of the first one.
+    nonfinite, first_nonfinite
+        How many elements are NaN or infinite although all inputs are finite, and the index of the first one.
     """
 
     name: str
@@ -57,6 +63,26 @@ class Compared:
     worst_error: float
     rtol: float
     atol: float
+    unwritten: int = 0
+    first_unwritten: tuple[int, ...] | None = None
+    nonfinite: int = 0
+    first_nonfinite: tuple[int, ...] | None = None
+
+    @property
+    def findings(self) -> tuple[str, ...]:
+        """What is wrong with the elements, apart from how far they are off."""
+        found = []
+        if self.unwritten:
+            found.append(
+                f"output {self.name!r}: {self.unwritten} of {self.elements} elements are never written, the first at "
+                f"{self.first_unwritten}"
+            )
+        if self.nonfinite:
+            found.append(
+                f"output {self.name!r}: {self.nonfinite} of {self.elements} elements are NaN or infinite though all "
+                f"inputs are finite, the first at {self.first_nonfinite}"
+            )
+        return tuple(found)
 
 
 @dataclass(frozen=True)
@@ -69,31 +95,77 @@ class VerifyReport:
         The kernel's name.
     outputs
         One entry per written parameter.
+    reference
+        What they were compared with.
     """
 
     kernel: str
     outputs: tuple[Compared, ...]
+    reference: str = "its reference"
+
+    @property
+    def findings(self) -> tuple[str, ...]:
+        """Elements that are never written, and unexplained NaN and infinities: empty unless they were allowed."""
+        return tuple(text for output in self.outputs for text in output.findings)
 
     def __str__(self) -> str:
-        lines = [f"{self.kernel}: equal to its reference"]
+        lines = [f"{self.kernel}: equal to {self.reference}"]
         for o in self.outputs:
             lines.append(
                 f"  {o.name}: {o.elements} elements, largest error {o.worst_error:.3g} at {o.worst_index} "
                 f"(rtol {o.rtol:g}, atol {o.atol:g})"
             )
-        return "\n".join(lines)
+        return "\n".join([*lines, *(f"  allowed: {text}" for text in self.findings)])
 
 
-def compare(
-    kernel: str,
-    param: Param,
-    found: Array,
-    expected: Array,
-    rtol: float | None,
-    atol: float | None,
-    shaken: Sequence[Array] = (),
-) -> Compared:
-    """Compare two host arrays of one output.
+class Spread:
+    """The values that an output has when results are changed as a target may round them.
+
+    Attributes
+    ----------
+    low, high
+        The least and the largest value of each element.
+    """
+
+    def __init__(self, expected: Array) -> None:
+        self.low: Array = expected
+        self.high: Array = expected
+        self._all: list[Array] = []
+
+    def add(self, values: Array) -> None:
+        """Another execution gave these."""
+        import numpy as np
+
+        if values.dtype.kind != "f":
+            self.low, self.high = np.minimum(self.low, values), np.maximum(self.high, values)
+            return
+        self.low, self.high = np.fmin(self.low, values), np.fmax(self.high, values)
+        self._all.append(values)
+
+    def has(self, x: Array) -> Array:
+        """Return which elements lie between the values, or a little outside of those of floats."""
+        import numpy as np
+
+        if x.dtype.kind != "f":
+            return (x >= self.low) & (x <= self.high)
+        with np.errstate(invalid="ignore", over="ignore"):
+            more = np.nan_to_num((self.high - self.low) * _BEYOND, nan=0.0, posinf=0.0)
+            inside = (x >= self.low - more) & (x <= self.high + more)
+        for z in self._all:
+            inside |= (x == z) | (np.isnan(x) & np.isnan(z))
+        return inside
+
+    def explains(self, error: Array) -> bool:
+        """Return whether errors of some elements may be of the size of the spread."""
+        import numpy as np
+
+        with np.errstate(invalid="ignore", over="ignore"):
+            width = np.abs(self.high.astype(np.float64) - self.low.astype(np.float64))
+        return bool((error <= _HOPELESS * width).all())
+
+
+class Comparison:
+    """An output of a kernel beside what is expected.
 
     Parameters
     ----------
@@ -102,42 +174,82 @@ def compare(
     param
         The written parameter.
     found, expected
-        NumPy arrays of storage elements (see ``Param.storage``).
-    rtol, atol
-        Tolerances; by default those of the element type, none for integers.
-    shaken
-        What is expected when sums are changed as another order of additions may change them: an element may be off by
-        a few times as much.
-
-    Raises
-    ------
-    VerifyMismatch
-        Naming the worst element.
+        Elements as float64, integers or bools (see ``values_of``).
+    tolerance
+        Relative and absolute.
+    skipped
+        Elements that are not compared, as bools.
     """
-    import numpy as np
 
+    def __init__(
+        self, kernel: str, param: Param, found: Array, expected: Array, tolerance: tuple[float, float],
+        skipped: Array | None = None,
+    ) -> None:  # fmt: skip
+        self.kernel, self.param, self.found, self.expected = kernel, param, found, expected
+        self.tolerance, self.skipped = tolerance, skipped
+
+    def judge(self, spread: Spread | None = None) -> tuple[Array, Array]:
+        """Return which elements are good, and how far each is off."""
+        import numpy as np
+
+        x, y = self.found, self.expected
+        relative, absolute = self.tolerance
+        if x.dtype.kind == "f":
+            with np.errstate(invalid="ignore", over="ignore"):
+                same = (x == y) | (np.isnan(x) & np.isnan(y))
+                error = np.where(same, 0.0, np.abs(x - y))
+                good = same | (np.isfinite(y) & (error <= absolute + relative * np.abs(y)))
+                error = np.where(np.isnan(error), np.inf, error)
+        else:
+            error = _integer_error(x, y)
+            good = (x == y) | (error <= absolute + relative * np.abs(y.astype(np.float64)))
+        if spread is not None:
+            good = good | spread.has(x)
+        if self.skipped is not None:
+            good, error = good | self.skipped, np.where(self.skipped, 0.0, error)
+        return good, error
+
+    def result(self, spread: Spread | None = None, advice: str | None = None) -> Compared:
+        """Return the comparison.
+
+        Raises
+        ------
+        VerifyMismatch
+            Naming the worst element.
+        """
+        import numpy as np
+
+        x, y = self.found, self.expected
+        good, error = self.judge(spread)
+        # A large error that passes (of a large element) must not hide a small one that does not.
+        rank = error if good.all() else np.where(good, -1.0, error)
+        worst = tuple(int(i) for i in np.unravel_index(int(np.argmax(rank)), x.shape)) if x.size else ()
+        if not good.all():
+            facts: dict[str, Any] = {} if advice is None else {"advice": advice}
+            raise VerifyMismatch(
+                kernel=self.kernel, name=self.param.name, wrong=int((~good).sum()), elements=x.size, index=worst,
+                found=x[worst].item(), expected=y[worst].item(), rtol=self.tolerance[0], atol=self.tolerance[1],
+                **facts,
+            )  # fmt: skip
+        return Compared(self.param.name, x.size, worst, float(error[worst]) if x.size else 0.0, *self.tolerance)
+
+
+def tolerance_for(param: Param, rtol: float | None, atol: float | None) -> tuple[float, float]:
+    """Return tolerances; by default those of the element type, none for integers."""
     usual = _TOLERANCES.get(param.dtype, _NARROW_TOLERANCE) if dtype(param.dtype).is_float else (0.0, 0.0)
     usual = (0.0, 0.0) if param.packed else usual
-    relative, absolute = usual[0] if rtol is None else rtol, usual[1] if atol is None else atol
-    x, y = _values(found, param), _values(expected, param)
-    if x.dtype.kind == "f":
-        with np.errstate(invalid="ignore", over="ignore"):
-            same = (x == y) | (np.isnan(x) & np.isnan(y))
-            error = np.where(same, 0.0, np.abs(x - y))
-            slack = np.max([_distance(_values(z, param), y) for z in shaken], axis=0) if shaken else 0.0
-            good = same | (np.isfinite(y) & (error <= absolute + relative * np.abs(y) + _ORDERS * slack))
-            error = np.where(np.isnan(error), np.inf, error)
-    else:
-        good, error = x == y, _integer_error(x, y)
-    # A large error that passes (of a large element) must not hide a small one that does not.
-    rank = error if good.all() else np.where(good, -1.0, error)
-    worst = tuple(int(i) for i in np.unravel_index(int(np.argmax(rank)), x.shape)) if x.size else ()
-    if not good.all():
-        raise VerifyMismatch(
-            kernel=kernel, name=param.name, wrong=int((~good).sum()), elements=x.size, index=worst,
-            found=x[worst].item(), expected=y[worst].item(), rtol=relative, atol=absolute,
-        )  # fmt: skip
-    return Compared(param.name, x.size, worst, float(error[worst]) if x.size else 0.0, relative, absolute)
+    return usual[0] if rtol is None else rtol, usual[1] if atol is None else atol
+
+
+def values_of(array: Array, param: Param) -> Array:
+    """Return elements as float64 or integers that subtract without loss."""
+    import numpy as np
+
+    kind = dtype(param.dtype)
+    if kind.is_packed:
+        return array.view(np.uint8)
+    with np.errstate(invalid="ignore"):  # widening a signalling NaN warns
+        return array.view(kind.numpy()).astype(np.float64) if kind.is_float else array
 
 
 def host_copy(value: Array, param: Param) -> Array:
@@ -246,24 +358,6 @@ def _codes(rng: np.random.Generator, param: Param, shape: Sequence[int], held: s
         numbers = rng.integers(0, 256, size, dtype=np.uint8) if kind.is_packed else rng.standard_normal(size)
         codes = numbers if kind.is_packed else numbers.astype(kind.numpy()).view(np.uint8)
     return np.ascontiguousarray(codes).view(word).reshape(shape)
-
-
-def _values(array: Array, param: Param) -> Array:
-    """Elements as float64 or integers that subtract without loss."""
-    import numpy as np
-
-    kind = dtype(param.dtype)
-    if kind.is_packed:
-        return array.view(np.uint8)
-    with np.errstate(invalid="ignore"):  # widening a signalling NaN warns
-        return array.view(kind.numpy()).astype(np.float64) if kind.is_float else array
-
-
-def _distance(x: Array, y: Array) -> Array:
-    """How far elements are apart; 0 where one is not finite."""
-    import numpy as np
-
-    return np.nan_to_num(np.abs(x - y), nan=0.0, posinf=0.0)
 
 
 def _integer_error(x: Array, y: Array) -> Array:

@@ -162,6 +162,9 @@ class Unit:
         Codes of errors, one of which every target must raise; the parts' references are not used then.
     cluster
         Blocks along the axes of the grid that run together, as a text; empty for a launch without clusters.
+    reported
+        Codes of errors, one of which the reference must report when it executes the program, which targets compile and
+        nothing launches: its blocks race, so it has no results.
     own_launches
         Whether the statements are those of the function, with the launches among them.
     """
@@ -181,6 +184,7 @@ class Unit:
     optional: str = ""
     refusals: tuple[str, ...] = ()
     illegal: tuple[str, ...] = ()
+    reported: tuple[str, ...] = ()
     own_launches: bool = False
     cluster: str = ""
 

@@ -175,6 +175,9 @@ class Session:
             outcome = self._failed(unit, parts[0], error)
             self.outcomes.update({c.id: outcome for c in left})
             return
+        if unit.reported:
+            self.outcomes.update({c.id: _reported(unit, c) for c in left})
+            return
         if not self.launches:
             self.outcomes.update({c.id: Outcome("compiled") for c in left})
             return
@@ -250,6 +253,38 @@ class Session:
         for p in params:
             if p.shape is not None and not p.of:
                 arrays[p.name][...] = adapter.to_host(there[p.name])
+
+
+def referenced(program: Any, params: Sequence[Param], data: Data) -> dict[str, Any]:
+    """Return the arguments of a launch after the reference, which watches memory.
+
+    Raises
+    ------
+    TileError
+        The program has undefined behaviour.
+    """
+    from tile_core.reference import execute
+
+    arrays = {p.name: argument(p, data) for p in params if not p.of}
+    given = with_tables(params, arrays)
+    unwritten = [n for n, p in enumerate(params) if p.out and p.name not in data]
+    symbols = {k: v for k, v in data.items() if k in program.symbols}
+    with np.errstate(all="ignore"):
+        execute(program, {p.name: given[p.name] for p in params}, symbols=symbols, unwritten=unwritten)
+    return arrays
+
+
+def _reported(unit: Unit, case: Case) -> Outcome:
+    """Return whether the reference reports what a program may not do."""
+    text, expected = unit.text([case.part]), " or ".join(unit.reported)
+    data = unit.launches[case.launch].data(np.random.default_rng(0))
+    try:
+        referenced(load(text, unit.op), [*unit.params, *unit.parts[case.part].params], data)
+    except TileError as error:
+        if error.code in unit.reported:
+            return Outcome("refused", error.message)
+        return Outcome("wrong", f"the reference should report {expected}, it has {error.code}:\n{error}\n\n{text}")
+    return Outcome("wrong", f"the reference should report {expected}, it reports nothing\n\n{text}")
 
 
 def differences(unit: Unit, case: Case, inputs: Data, arrays: Mapping[str, Array], data: Data) -> list[str]:

@@ -13,7 +13,7 @@ from tile_core.ir import nodes
 from tile_core.ops.atomic import COMBINED_AS
 from tile_core.ops.base import OpCall, View
 from tile_core.reference import access, extremes
-from tile_core.reference.elements import CODED, convert, decode, holder
+from tile_core.reference.elements import CODED, convert, holder
 from tile_core.reference.expressions import compile_expression
 from tile_core.reference.ops.operands import RegionOperand
 from tile_core.reference.parallel import BITS, combine, ranks
@@ -34,13 +34,16 @@ def compile_atomic(call: OpCall, scope: CompileScope) -> Expression:
     """Return the function of an atomic call; its value is the element's old value."""
     dst = RegionOperand(call.args[0], scope)
     where, types = scope.where, [a.dtype if isinstance(a, View) else nodes.dtype_of(a) for a in call.args]
+    order = str(call.attrs.get("order", "relaxed"))
+    scope.ordered |= order != "relaxed"
     if call.name in ("atomic_load", "atomic_store"):
         if call.name == "atomic_load":
-            return lambda state: access.load(state, dst.number, dst.corner(state), where)
+            return lambda state: access.load(state, dst.number, dst.corner(state), where, order)
         stored = compile_expression(call.args[1], scope)
 
         def store(state: State) -> None:
-            access.store(state, dst.number, dst.corner(state), convert(stored(state), types[1], types[0]), where)
+            value = convert(stored(state), types[1], types[0])
+            access.store(state, dst.number, dst.corner(state), value, where, "update", order)
 
         return store
     shape = tuple(int(e) for e in call.args[0].extents)
@@ -59,7 +62,7 @@ def compile_atomic(call: OpCall, scope: CompileScope) -> Expression:
         else:
             assert value is not None
             x = np.repeat(np.broadcast_to(value(state), state.count)[state.active()], int(np.prod(shape)))
-        return _update(state, dst.number, indices, convert(x, types[1], types[0]), kind, types[0], where)
+        return _update(state, dst.number, indices, convert(x, types[1], types[0]), kind, types[0], order, where)
 
     return update
 
@@ -90,22 +93,21 @@ def _located(state: State, number: int, indices: list[Array], count: int) -> tup
 def _read(state: State, number: int, indices: list[Array], where: Where | None) -> Array:
     count = len(indices[0]) if indices else len(state.active())
     memory, flat, exists = _located(state, number, indices, count)
-    _check(memory, flat[exists], where)
+    _check(state, memory, flat[exists], where)
     return np.where(exists, memory.flat[np.where(exists, flat, 0)], access.fill(state, number))
 
 
 def _update(
-    state: State, number: int, indices: list[Array], x: Array, kind: str, dtype: str, where: Where | None
+    state: State, number: int, indices: list[Array], x: Array, kind: str, dtype: str, order: str, where: Where | None
 ) -> Array:
     memory, flat, exists = _located(state, number, indices, len(x))
     places, values = flat[exists], x[exists]
-    _check(memory, places, where)
+    _check(state, memory, places, where, order)
     previous = np.full(len(x), access.fill(state, number))
     if dtype in ("float16", "bfloat16") or len(x) == state.count or len(x) == len(state.active()):
         previous[exists] = _one_by_one(memory, places, values, kind, dtype)
         if state.shaker is not None and kind == "sum" and DTYPES[dtype].is_float:
-            now = decode(memory.flat[places], dtype)
-            memory.flat[places] = convert(state.shaker.shaken(now, np.abs(now), dtype), now.dtype.name, dtype)
+            memory.flat[places] = state.shaker.nudged(memory.flat[places], dtype, 4)
     else:
         combine(state, kind, memory, places, values, dtype)
     if len(x) != len(state.active()):
@@ -140,11 +142,16 @@ def _combined(kind: str, old: Array, x: Array, dtype: str) -> Array:
     return old + x
 
 
-def _check(memory: LaneMemory, flat: Array, where: Where | None) -> None:
-    """Refuse an update of an uninitialized element."""
-    valid = memory.root.valid
-    if valid is None or not len(flat):
+def _check(state: State, memory: LaneMemory, flat: Array, where: Where | None, order: str | None = None) -> None:
+    """Refuse a read, or an update with a memory order, of an uninitialized element, or one that races."""
+    valid, watch = memory.root.valid, state.sanitizer
+    if watch is None or not len(flat):
         return
-    units = flat if memory.ratio == 1 else (flat[:, None] * memory.ratio + np.arange(memory.ratio)).reshape(-1)
-    if not valid[units].all():
-        raise ReadUnwritten(buffer=memory.root.name, index=[int(units[~valid[units]][0]) // memory.ratio], where=where)
+    units = watch.units(memory, flat)
+    if valid is not None and not valid[units].all():
+        unit = int(units[~valid[units]][0])
+        raise ReadUnwritten(buffer=memory.root.name, index=memory.coordinates(unit // memory.ratio), where=where)
+    if memory.root.shared and watch.blocks.several:
+        if order is not None:
+            watch.blocks.order(memory, units, order, "update")
+        watch.blocks.access("read" if order is None else "update", memory, units, where)

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from tile_core.compat.types import Array
 from tile_core.errors.base import Where
 from tile_core.errors.execution import OutsideScratch, ReadUnwritten
-from tile_core.reference.access import fill
+from tile_core.reference.access import bits, fill
 from tile_core.reference.elements import convert
 
 if TYPE_CHECKING:
+    from tile_core.reference.blocks import BlockWatch
     from tile_core.reference.memory import LaneMemory
     from tile_core.reference.state import State
 
@@ -86,6 +87,7 @@ class MemoryRegion:
         self._check_bounds("read")
         self._check_written(needed)
         memory = self.memory
+        self._compare("read")
         if memory.table is not None:
             values = memory.flat[memory.table.reshape(memory.shape)[self.inside]]
         else:
@@ -107,6 +109,9 @@ class MemoryRegion:
             valid = memory.root.valid
             if valid is not None and not valid[flat[:, None] * memory.ratio + np.arange(memory.ratio)].all():
                 raise ReadUnwritten(buffer=memory.root.name, index=[], where=self.where)
+            blocks = self._watched()
+            if blocks is not None:
+                blocks.access("read", memory, (flat[:, None] * memory.ratio + np.arange(memory.ratio)), self.where)
             result[wanted] = memory.flat[flat]
         return result.reshape(shape)
 
@@ -118,6 +123,7 @@ class MemoryRegion:
         """Write elements of its own type and extents; those outside the buffer are dropped."""
         self._check_bounds("written")
         memory, values = self.memory, np.broadcast_to(values, self.extents)[self.part]
+        self._compare("write", values)
         if memory.table is not None:
             memory.flat[memory.table.reshape(memory.shape)[self.inside]] = values
         else:
@@ -131,6 +137,26 @@ class MemoryRegion:
             memory.block_valid[self.inside] = True
         touched = memory.root.touched
         assert touched is None, "private memory of lanes is written by loops"
+
+    def _watched(self) -> BlockWatch | None:
+        """Return what compares accesses of blocks, if that concerns this memory."""
+        watch = self.state.sanitizer
+        return watch.blocks if watch is not None and self.memory.root.shared and watch.blocks.several else None
+
+    def _compare(self, kind: str, values: Array | None = None) -> None:
+        """Compare an access of the region with those of other blocks; a write is of ``values``."""
+        blocks, memory = self._watched(), self.memory
+        if blocks is None:
+            return
+        table = memory.table
+        shaped = table is None
+        index: Any = self.inside if table is None else table.reshape(memory.shape)[self.inside]
+
+        def same() -> Array:
+            equal = bits(memory.block[index] if shaped else memory.flat[index]) == bits(values)
+            return equal[..., None] if shaped and memory.ratio > 1 else equal
+
+        blocks.access(kind, memory, index, self.where, shaped, None if values is None else same)
 
     def _check_written(self, needed: Array | None) -> None:
         memory = self.memory

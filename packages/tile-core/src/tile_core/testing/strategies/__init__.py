@@ -17,6 +17,7 @@ from tile_core.testing.strategies.bools import bools
 from tile_core.testing.strategies.boxes import boxes, numbered_rows
 from tile_core.testing.strategies.clusters import clusters, exchanges
 from tile_core.testing.strategies.control import control
+from tile_core.testing.strategies.data_races import data_races
 from tile_core.testing.strategies.folding import folding
 from tile_core.testing.strategies.grids import grids, launches
 from tile_core.testing.strategies.illegal import illegal
@@ -63,6 +64,7 @@ STRATEGIES: dict[str, tuple[st.SearchStrategy[Unit], int]] = {
     "views": (views(), 1),
     "layouts": (layouts(), 1),
     "atomics": (atomics(), 1),
+    "data-races": (data_races(), 1),
     "pointers": (pointers(), 1),
     "windows": (windows(), 1),
     "corners": (corners(), 2),
