@@ -5,13 +5,13 @@ import subprocess
 import pytest
 
 import tile_core as tile
-from tile_emulator import build
+from tile_emulator import build, flags
 from tile_emulator.compilers import find_compiler
 
 from .dialects.mini import MINI, floats, run
 
 TEXT = "__global__ void {}(float* out, int n) {{ out[threadIdx.x] = n; }}"
-FLAGS = (*build.FLAGS, *build.KERNEL_FLAGS)
+FLAGS = (*flags.FLAGS, *flags.KERNEL_FLAGS)
 
 
 def value(name, n):

@@ -7,8 +7,9 @@ import pytest
 from tile_cuda.emulation import dialect_of
 from tile_cuda.emulation.opcodes import Arch, model_of
 from tile_cuda.ptx import TABLE, has, prelude
-from tile_emulator.build import ENGINE, FLAGS
+from tile_emulator.build import ENGINE
 from tile_emulator.compilers import find_compiler
+from tile_emulator.flags import FLAGS
 
 TYPES = """typedef unsigned short f16;
 typedef unsigned short bf16;

@@ -24,6 +24,7 @@ from tile_core.runtime import cache
 from tile_core.runtime.libraries import stored
 from tile_emulator.compilers import Compiler
 from tile_emulator.errors import CompilerSlow, EngineFailed, NotModelled
+from tile_emulator.flags import CHECK_FLAGS, CLANG_CHECK_FLAGS, ENGINE_FLAGS, FLAGS, KERNEL_FLAGS
 from tile_emulator.registers import with_undefined
 
 ENGINE = Path(__file__).parent / "engine"
@@ -39,23 +40,6 @@ _read: dict[tuple[Path, str], Path] = {}
 _OPAQUE = re.compile(
     r'("(?:\\.|[^"\\\n])*"|//[^\n]*|/\*.*?\*/|\[\[[^\]]*\]\]|__attribute__\s*\(\([^;{]*?\)\))', re.DOTALL
 )
-
-# No C++ runtime library; frame pointers for stack walks; wrapping integers and uncontracted floats.
-FLAGS = (
-    "-std=c++17", "-g1", "-fPIC", "-fno-exceptions", "-fno-rtti", "-fno-threadsafe-statics",
-    "-fno-omit-frame-pointer", "-fno-optimize-sibling-calls", "-fno-strict-aliasing", "-fwrapv", "-ffp-contract=off",
-)  # fmt: skip
-ENGINE_FLAGS = ("-O2", "-fno-sanitize=all", "-fno-semantic-interposition")
-# Large frames touch the guard page of a stack; registers that nothing has set hold no zeros. What C++ leaves undefined
-# is noticed before the compiler computes with it: constants too.
-KERNEL_FLAGS = (
-    "-O1", "-w", "-fstack-clash-protection", "-ftrivial-auto-var-init=pattern",
-    "-fsanitize=integer-divide-by-zero,shift-exponent,float-cast-overflow", "-fsanitize-recover=all",
-)  # fmt: skip
-# Less is optimised where accesses are checked: such a kernel runs once or twice, most often for less time than that.
-CHECK_FLAGS = ("-Og", "-fsanitize=thread", "-fsanitize=alignment,bounds")
-# Left alone, it does not show reads of what is written right after.
-CLANG_CHECK_FLAGS = ("-mllvm", "-tsan-instrument-read-before-write=1")
 
 
 def engine(compiler: Compiler) -> AbstractContextManager[tuple[Path, bool]]:
@@ -94,7 +78,7 @@ def kernel(
     """
     text, private = renamed(text, facts)
     source, libraries = _source(text, private, dialect), compiler.kernel_libraries
-    flags = (*FLAGS, *KERNEL_FLAGS, *dialect.flags)
+    flags = (*FLAGS, *KERNEL_FLAGS, *compiler.repairs, *dialect.flags)
     if checked:
         flags += CHECK_FLAGS + (CLANG_CHECK_FLAGS if compiler.family == "clang" else ())
     models = Models(compiler, dialect.headers, flags)

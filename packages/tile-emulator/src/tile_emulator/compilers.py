@@ -11,10 +11,12 @@ import shlex
 import shutil
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 from tile_core.records import dataclass
 from tile_emulator.errors import CompilerRefused, HostUnsupported, NoCompiler
+from tile_emulator.sound import flags_for
 
 OLDEST = {"gcc": 12, "clang": 15}
 ON_PATH = ("c++", "clang++", "g++")
@@ -35,12 +37,15 @@ class Compiler:
     is_zig
         Whether it is zig, as a program or as the ziglang wheel. Its first link against the C++ runtime library would
         build that library, so it links as C.
+    repairs
+        Flags without which it miscompiles kernels, see ``sound.py``.
     """
 
     command: tuple[str, ...]
     family: str
     version: str
     is_zig: bool = False
+    repairs: tuple[str, ...] = ()
 
     @property
     def link_command(self) -> tuple[str, ...]:
@@ -74,9 +79,9 @@ def find_compiler() -> Compiler:
     HostUnsupported
         The engine does not run on this system.
     CompilerRefused
-        CXX names one that does not work or is too old.
+        CXX names one that does not work, is too old or miscompiles kernels.
     NoCompiler
-        There is none, or none that is new enough.
+        There is none, or none that is new enough and right.
     """
     system, machine = platform.system(), platform.machine()
     if system != "Linux" or machine not in ("x86_64", "aarch64"):
@@ -132,4 +137,6 @@ def _ask(command: tuple[str, ...], place: str | None) -> Compiler | str:
     if int(numbers[0]) < OLDEST[family]:
         return f"{family} {numbers[0]} is too old, {OLDEST[family]} is the oldest that works"
     is_zig = command[-1] == "c++" and any("zig" in Path(word).name for word in command[:-1])
-    return Compiler(command, family, ".".join(numbers), is_zig)
+    found = Compiler(command, family, ".".join(numbers), is_zig)
+    verdict = flags_for((*command, *found.own_flags), found.link_command, found.identity, family)
+    return f"it miscompiles {verdict}" if isinstance(verdict, str) else replace(found, repairs=verdict)

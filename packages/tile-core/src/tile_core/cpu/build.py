@@ -11,10 +11,11 @@ from typing import Any
 from tile_core.compat.exits import check_thread
 from tile_core.compat.tvm import ir, reason_of, tirx, tvm
 from tile_core.compat.types import Expr, PrimFunc
+from tile_core.cpu.counters import hide_counters
 from tile_core.cpu.flatten import flatten
 from tile_core.cpu.floor_division import lower_floors
 from tile_core.cpu.intrinsics import lower_intrinsics
-from tile_core.cpu.isa import Isa, without_byte_masks
+from tile_core.cpu.isa import Isa, without
 from tile_core.cpu.long_code import cut_long_code
 from tile_core.cpu.products import reveal_products
 from tile_core.cpu.ramps import restore_ramps
@@ -32,9 +33,18 @@ EFFORTS = ((8_000, 0), (2_000, 1))
 #: LLVM 22 ends the process when it selects instructions for comparisons and choices of what this returns. Its passes
 #: make such vectors of single numbers: only the text of the module shows them.
 _FATAL = "@llvm.canonicalize.v2f32("
-#: Masks of bytes' signs, whose instruction LLVM 22 deletes while it is in use: see isa.py.
-_BYTE_SIGNS = re.compile(
-    r"icmp s[lg][te] <\d+ x i8> .*, (zeroinitializer|splat \(i8 -1\))|trunc (nuw |nsw )*<\d+ x i\d+> .* to <\d+ x i1>"
+#: Forms that LLVM 22 compiles wrongly or fails on, and the instructions without which it does not: see isa.py.
+_UNSOUND = (
+    # Masks of bytes' signs, whose instruction LLVM deletes while it is in use.
+    (
+        re.compile(
+            r"icmp s[lg][te] <\d+ x i8> .*, (zeroinitializer|splat \(i8 -1\))"
+            r"|trunc (nuw |nsw )*<\d+ x i\d+> .* to <\d+ x i1>"
+        ),
+        "-avx512bw",
+    ),
+    # Conversions whose lowering for FP16 relies on the instructions of DQ.
+    (re.compile(r"uitofp (nneg )?<\d+ x i64> .* to <\d+ x (float|double)>"), "-avx512fp16"),
 )
 
 
@@ -62,13 +72,20 @@ def build(func: Expr, isa: Isa, steps: list[tuple[str, float]] | None = None) ->
     """
     module = _built(func, isa, isa.fma, steps)
     text = module.inspect_source("ll") if isa.fma or isa.name == "avx512" else ""
-    if isa.name == "avx512" and _BYTE_SIGNS.search(text):
-        isa = without_byte_masks(isa)
+    while off := unsound(text, isa):
+        isa = without(isa, off)
         module = _built(func, isa, isa.fma, steps)
         text = module.inspect_source("ll")
     if isa.fma and _FATAL in text:
         module = _built(func, isa, False, steps)
     return module
+
+
+def unsound(text: str, isa: Isa) -> tuple[str, ...]:
+    """Return the features to switch off for forms in a module's text, apart from those that are off."""
+    if isa.name != "avx512":
+        return ()
+    return tuple(off for form, off in _UNSOUND if off not in isa.mattr and form.search(text))
 
 
 def _built(func: Expr, isa: Isa, canonicalize: bool, steps: list[tuple[str, float]] | None) -> Any:
@@ -128,6 +145,7 @@ def _passes(canonicalize: bool) -> list[Any]:
         t.LowerTVMBuiltin(),
         _own("lower_intrinsics", _lowered),
         _own("reveal", lambda f: f.with_body(spill(wrapping.reveal(products(reveal(f.body)))))),
+        _own("hide_counters", lambda f: f.with_body(hide_counters(f.body))),
         _own("require_defined", _defined),
     ]
 

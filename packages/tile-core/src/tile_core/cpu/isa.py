@@ -86,9 +86,9 @@ class Isa:
         )
 
 
-def without_byte_masks(isa: Isa) -> Isa:
-    """The same CPU without the instructions that make a mask of bytes' signs (AVX-512BW)."""
-    return replace(isa, mattr=(*isa.mattr, "-avx512bw"))
+def without(isa: Isa, features: Iterable[str]) -> Isa:
+    """The same CPU with more features off, such as ``-avx512bw``."""
+    return replace(isa, mattr=(*isa.mattr, *features))
 
 
 @functools.lru_cache(maxsize=1)
@@ -100,7 +100,8 @@ def detect() -> Isa:
 # AVX-512DQ is required and then switched off. LLVM 22's pass x86-compress-evex turns "the sign bits as a mask, and the
 # mask as an integer" into one instruction and deletes the mask although a shift of it follows (llvm-project pull
 # request 198220), or where its source is one of the registers 16 to 31 (issue 191304). Masks of the signs of 32 and 64
-# bits are made by instructions of DQ, those of bytes by BW's: see build.py.
+# bits are made by instructions of DQ, those of bytes by BW's: see build.py. With FP16 on and DQ off LLVM ends the
+# process over conversions of 8 and more uint64 to float32 and float64: there FP16 is off too.
 #
 # Required features, name, vector bits, vector registers; the first row that fits wins.
 _LEVELS: tuple[tuple[frozenset[str], str, int, int], ...] = (

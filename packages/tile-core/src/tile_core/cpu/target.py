@@ -7,6 +7,7 @@ from typing import Any
 
 from tile_core.compat.tvm import tvm
 from tile_core.cpu.isa import Isa, detect
+from tile_core.cpu.processors import is_64_bit, is_swept
 from tile_core.errors.guess import nearest
 from tile_core.errors.lowering import UnknownProcessor
 from tile_core.target import Capabilities, Fact, Target, every_atomic
@@ -25,7 +26,7 @@ def make_target(arch: str) -> Target:
     Raises
     ------
     UnknownProcessor
-        If LLVM does not know the name.
+        If LLVM does not know the name, or only as that of a 32-bit processor.
     """
     isa = detect() if arch in ("", "native") else _isa(arch)
     return Target(
@@ -56,7 +57,7 @@ def _isa(arch: str) -> Isa:
     if arch == host.mcpu:
         return host
     known: list[Any] = [str(n) for n in tvm.target.codegen.llvm_get_cpu_archlist(tvm.target.Target({"kind": "llvm"}))]
-    if arch not in known:
-        near = nearest(arch, known, 3) or [host.mcpu]
+    if arch not in known or not is_64_bit(arch):
+        near = nearest(arch, [name for name in known if name != arch and is_swept(name)], 3) or [host.mcpu]
         raise UnknownProcessor(found=arch, near=", ".join(near))
     return Isa.for_cpu(arch)

@@ -46,10 +46,10 @@ class VariantCrashed(InternalError):
 
 
 class UnknownProcessor(UnsupportedError):
-    """A processor name that the compiler behind a target does not know."""
+    """A name that the compiler behind a target does not have among its 64-bit processors."""
 
     code = "U105"
-    template = "{found!r} is not the name of a processor that LLVM knows"
+    template = "{found!r} is not the name of a 64-bit processor that LLVM knows"
     remedy = "the nearest are: {near}; without a name the target is this machine"
 
 
@@ -166,3 +166,11 @@ class BarrierUnsupported(UnsupportedError):
     code = "U118"
     template = "the barrier {name}: {target} has {found}"
     remedy = "leave barriers out, the compiler places them where threads depend on each other; or choose another target"
+
+
+class CodeGenerationEnded(UnsupportedError):
+    """Machine code of a processor for which the compiler behind a target ended its process."""
+
+    code = "U120"
+    template = "LLVM generates no code of this kernel for {target}: {reason}"
+    remedy = "compile for a similar processor: `cpu:x86-64-v3`, `cpu:x86-64-v4` or `cpu:generic`"

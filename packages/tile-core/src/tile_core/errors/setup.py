@@ -63,3 +63,11 @@ class BadResultsFile(SetupError):
     code = "S207"
     template = "the results of tuning cannot be kept in {file}: {reason}"
     remedy = "name a file that is new or was made by tuning, in a folder that is writable"
+
+
+class ProcessorLacksInstructions(SetupError):
+    """A launch of a kernel for a processor with instructions that this machine may lack."""
+
+    code = "S208"
+    template = "{kernel} was compiled for {target}, and this machine's {host} has no {missing}"
+    remedy = "launch it on such a processor, or compile for this machine: target='cpu'"

@@ -31,8 +31,11 @@ from tile_core.runtime import trust
 KERNELS = "kernels"
 """Folder of compiled kernels."""
 
+TRIALS = "trials"
+"""Folder of what is known of code that was generated in a process of its own."""
+
 SUFFIX = ".tile"
-_SUFFIXES = {KERNELS: SUFFIX, **dict.fromkeys(RUNTIMES, ".so")}
+_SUFFIXES = {KERNELS: SUFFIX, TRIALS: ".ends", **dict.fromkeys(RUNTIMES, ".so")}
 _KEY = re.compile(r"[0-9a-f]{40,64}")
 _TEMPORARY = "making-"
 _ABANDONED = 3600.0  # seconds after which a temporary file is considered abandoned

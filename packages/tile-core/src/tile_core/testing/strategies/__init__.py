@@ -22,6 +22,7 @@ from tile_core.testing.strategies.folding import folding
 from tile_core.testing.strategies.grids import grids, launches
 from tile_core.testing.strategies.illegal import illegal
 from tile_core.testing.strategies.indexing import indices, nibbles
+from tile_core.testing.strategies.lanes import lanes, vector_casts
 from tile_core.testing.strategies.memory import atomics, layouts, views, windows
 from tile_core.testing.strategies.mutants import mutants_of
 from tile_core.testing.strategies.names import names
@@ -42,6 +43,8 @@ STRATEGIES: dict[str, tuple[st.SearchStrategy[Unit], int]] = {
     "tiles": (tile_programs(), 8),
     "indices": (indices(), 2),
     "nibbles": (nibbles(), 1),
+    "lanes": (lanes(), 2),
+    "vector-casts": (vector_casts(), 1),
     "threads": (threads(), 3),
     "grids": (grids(), 2),
     "launches": (launches(), 1),

@@ -1,0 +1,148 @@
+"""Vector code for every processor that LLVM names: computed where this machine can, compiled for all."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import tile_core as tile
+import tile_core.language as T
+from tile_core.compat.tvm import tvm
+from tile_core.cpu import build, processors, trial
+from tile_core.cpu import target as targets
+from tile_core.cpu.isa import Isa, detect
+from tile_core.errors.lowering import CodeGenerationEnded, UnknownProcessor
+from tile_core.errors.setup import ProcessorLacksInstructions
+
+FORMS = Path(__file__).with_name("forms.py")
+TRIPLES = ("x86_64-unknown-linux-gnu", "aarch64-unknown-linux-gnu")
+HOST = str(tvm.target.codegen.llvm_get_system_triple()).split("-")[0]
+#: Processors of one test.
+TOGETHER = 6
+
+
+def _names(triple: str) -> list[str]:
+    """Return LLVM's names of a family's 64-bit processors."""
+    whole = tvm.target.codegen.llvm_get_cpu_archlist(tvm.target.Target({"kind": "llvm", "mtriple": triple}))
+    return [str(name) for name in whole if str(name) in processors._SWEPT]
+
+
+def _shares() -> list[tuple[str, list[str]]]:
+    found = []
+    for triple in TRIPLES:
+        names = _names(triple)
+        shares = -(-len(names) // TOGETHER)
+        found += [("" if triple.startswith(HOST) else triple, names[n::shares]) for n in range(shares)]
+    return found
+
+
+@pytest.mark.sweep(18)
+@pytest.mark.parametrize("group", ["conversions", "quotients", "indices"])
+@pytest.mark.parametrize(("triple", "names"), _shares(), ids=lambda value: value[0] if isinstance(value, list) else "")
+def test_vector_forms_compile_and_compute(group, triple, names):
+    turn = os.environ.get("SWEEP_TURN", "0")
+    command = [sys.executable, str(FORMS), group, triple, turn if turn.isdigit() else "0", *names]
+    done = subprocess.run(command, env={**os.environ, "TVM_NUM_THREADS": "1"}, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert json.loads(done.stdout.splitlines()[-1]) == {}
+
+
+@pytest.mark.parametrize("group", ["conversions", "quotients", "indices"])
+def test_vector_forms_compute_here(group):
+    command = [sys.executable, str(FORMS), group, "", str(np.random.default_rng().integers(99)), detect().mcpu]
+    done = subprocess.run(command, env={**os.environ, "TVM_NUM_THREADS": "1"}, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert json.loads(done.stdout.splitlines()[-1]) == {}
+
+
+def test_every_64_bit_processor_is_swept():
+    for triple in TRIPLES:
+        target = {"kind": "llvm", "mtriple": triple}
+        for name in map(str, tvm.target.codegen.llvm_get_cpu_archlist(tvm.target.Target(target))):
+            described = tvm.target.Target({**target, "mcpu": name})
+            features = {str(f) for f in tvm.target.codegen.llvm_get_cpu_features(described)}
+            assert processors.is_swept(name) == ("64bit-mode" not in features or "64bit" in features), name
+
+
+@pytest.mark.skipif(HOST != "x86_64", reason="LLVM has names of 32-bit processors for x86")
+def test_processors_of_32_bits_are_refused():
+    with pytest.raises(UnknownProcessor, match="'i686' is not the name of a 64-bit processor that LLVM knows"):
+        targets.make_target("i686")
+
+
+@T.prim_func
+def _twice(A: T.Tensor((21,), "float32"), B: T.Tensor((21,), "float32")):
+    with T.Kernel(1):
+        for i in T.Parallel(21):
+            B[i] = A[i] * 2.0
+
+
+def test_launches_without_the_instructions_are_refused(monkeypatch):
+    monkeypatch.setattr(processors, "missing_here", lambda mcpu: ["avx9"])
+    kernel = tile.compile(_twice, "cpu")
+    with pytest.raises(ProcessorLacksInstructions, match=r"has no avx9(.|\n)*target='cpu'"):
+        kernel(np.ones(21, "float32"), np.ones(21, "float32"))
+
+
+def test_tuning_features_are_no_instructions():
+    assert processors.missing_here(detect().mcpu) == []
+    assert processors._INSTRUCTIONS.fullmatch("prefer-256-bit") is None
+    assert processors._INSTRUCTIONS.fullmatch("avx512fp16")
+
+
+def _lowered(monkeypatch):
+    from tile_core.cpu.runtime.host import HostAdapter
+
+    found = []
+    with monkeypatch.context() as patch:
+        patch.setattr(HostAdapter, "load", lambda self, artefact: (found.append(artefact), lambda *values: None)[1])
+        with tile.disable_cache():
+            tile.compile(_twice, "cpu")
+    return found[0]
+
+
+def test_unknown_processors_are_tried_in_another_process(monkeypatch):
+    monkeypatch.setattr(processors, "is_swept", lambda mcpu: False)
+    tried = []
+    whole = trial._ended
+    monkeypatch.setattr(trial, "_ended", lambda job: (tried.append(job), whole(job))[1])
+    a, b = np.arange(21, dtype="float32"), np.zeros(21, "float32")
+    with tile.disable_cache():
+        tile.compile(_twice, "cpu")(a, b)
+    np.testing.assert_array_equal(b, a * 2)
+    assert len(tried) == 1
+
+
+@pytest.mark.skipif(HOST != "x86_64", reason="LLVM ends the process over 32-bit processors of x86")
+def test_a_processor_that_ends_llvm_is_an_error(monkeypatch):
+    isa = Isa("sse2", 128, 16, False, False, "i686")
+    with pytest.raises(CodeGenerationEnded, match=r"for cpu:i686: LLVM ERROR: 64-bit code(.|\n)*similar processor"):
+        trial.try_to_compile(_lowered(monkeypatch), isa, "cpu:i686")
+
+
+def test_a_signal_is_named(monkeypatch):
+    monkeypatch.setattr(trial.sys, "executable", "/bin/sh")
+    monkeypatch.setattr(trial.subprocess, "run", lambda *_, **__: subprocess.CompletedProcess([], -11, "", ""))
+    assert trial._ended("") == "SIGSEGV"
+
+
+@pytest.mark.parametrize(
+    ("text", "off"),
+    [
+        ("%1 = uitofp <8 x i64> %0 to <8 x float>", True),
+        ("%1 = uitofp nneg <16 x i64> %wide to <16 x double>", True),
+        ("%1 = uitofp <8 x i32> %0 to <8 x float>", False),
+        ("%1 = uitofp i64 %0 to float", False),
+        ("%1 = uitofp <8 x i64> %0 to <8 x half>", False),
+    ],
+)
+def test_wide_conversions_are_seen_in_the_text(text, off):
+    isa = Isa.for_cpu("sapphirerapids", TRIPLES[0])
+    assert ("-avx512fp16" in build.unsound(text, isa)) == off
+    assert not build.unsound(text, Isa.for_cpu("haswell", TRIPLES[0]))
