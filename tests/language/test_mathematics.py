@@ -12,10 +12,14 @@ import pytest
 import tile_core as tile
 import tile_core.language as T
 from tile_core.dtypes import DTYPES
+from tile_core.vocabulary import NAMES
 
-from .targets import TARGETS, compiled
+from .targets import TARGETS as COMMON
+from .targets import compiled
 
 pytestmark = pytest.mark.sweep(4)
+
+TARGETS = (*COMMON, "rocm:gfx942")
 
 UNARY: dict[str, Callable[..., Any]] = {
     "atan": np.arctan, "asin": np.arcsin, "acos": np.arccos, "sinh": np.sinh, "cosh": np.cosh, "tan": np.tan,
@@ -27,7 +31,7 @@ BINARY: dict[str, Callable[..., Any]] = {
 }  # fmt: skip
 EXACT = ("rint", "fmod", "copysign", "nextafter")
 #: Units in the last place of float32: our own on the processor, the devices' own functions as their tables say.
-ULPS = {"cpu": 2.0, "cuda:sm_80": 4.0, "metal": 6.0}
+ULPS = {"cpu": 2.0, "cuda:sm_80": 4.0, "metal": 6.0, "rocm:gfx942": 2.0}
 #: Units in the last place of the C libraries' float64; the types of 16 bits are float32 rounded once.
 OTHERS = {"float64": 4.0, "float16": 0.51, "bfloat16": 0.51}
 SPECIAL = [
@@ -132,6 +136,41 @@ def test_two_arguments(target: str, dtype: str) -> None:
     compiled(program(list(BINARY), len(a), dtype, True), target)(a, b, out)
     for name, row in zip(BINARY, out, strict=True):
         check(name, row, (a, b), dtype, limit_of(target, dtype))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "bfloat16"])
+@pytest.mark.parametrize("target", [*TARGETS, "cuda:sm_90a"])
+def test_every_function_has_a_text_on_every_target(target: str, dtype: str) -> None:
+    """No function of the vocabulary is missing anywhere, but for element types that a target lacks."""
+    unary = [*(n for n, (module, _) in NAMES.items() if module == "values.math"), "abs"]
+    unary.remove("fma")
+    binary = [*(n for n, (module, _) in NAMES.items() if module == "language.binary"), "pow", "max", "min"]
+    n = len(unary) + len(binary)
+
+    @T.prim_func
+    def main(A: T.Tensor((8,), dtype), B: T.Tensor((8,), dtype), Q: T.Tensor((n, 8), dtype)):
+        with T.Kernel(1, threads=32):
+            for i in T.Parallel(8):
+                for k, name in enumerate(unary):
+                    Q[k, i] = T.cast(getattr(T, name)(A[i]), dtype)
+                for k, name in enumerate(binary):
+                    Q[len(unary) + k, i] = T.cast(getattr(T, name)(A[i], B[i]), dtype)
+
+    if target == "metal" and dtype == "float64":
+        with pytest.raises(tile.TileError, match="U116"):
+            compiled(main, target)
+        return
+    a = np.linspace(0.1, 0.9, 8).astype(DTYPES[dtype].numpy())
+    kernel, q = compiled(main, target), np.full((n, 8), -7, a.dtype)
+    kernel(a, a, q)
+    expected = np.full((n, 8), -7, a.dtype)
+    compiled(main, "cpu")(a, a, expected)
+    np.testing.assert_allclose(
+        q.astype("float64"),
+        expected.astype("float64"),
+        rtol={"float64": 1e-14, "float32": 1e-5}.get(dtype, 1e-2),
+        atol=1e-6,
+    )
 
 
 def test_python_numbers_and_integers() -> None:

@@ -24,9 +24,11 @@ NAMES = ("clang", *(f"clang-{version}" for version in range(25, 17, -1)))
 #: A loop that is too large to be unrolled as its pragma asks stays a loop, and is no error: clang would take minutes.
 #: Comparisons that are always true, or never, are the kernel's own.
 _FLAGS = (
-    "-x", "hip", "--cuda-device-only", "--no-gpu-bundle-output", "-nogpuinc", "-nogpulib", "-O3", "-Werror",
+    "-x", "hip", "--cuda-device-only", "--no-gpu-bundle-output", "-nogpuinc", "-O3", "-Werror",
     "-Wno-tautological-compare", "-Wno-pass-failed", "-mllvm", "-pragma-unroll-threshold=2048",
 )  # fmt: skip
+#: Begins the functions of AMD's library, which texts with functions of float64 call.
+_LIBRARY = "__ocml_"
 _REMARK = re.compile(r"remark: +([\w \[\]/]+?): (\d+) \[-Rpass-analysis")
 #: What the compiler says of a thread, and the names of these facts for reports.
 _FACTS = {"VGPRs": "registers", "ScratchSize [bytes/lane]": "spill_bytes", "Occupancy [waves/SIMD]": "waves_per_simd"}
@@ -97,19 +99,22 @@ def code_object(text: KernelText, arch: str) -> CodeObject:
     """
     with tempfile.TemporaryDirectory(prefix="tile-rocm-") as folder:
         made = Path(folder, "kernel.hsaco")
-        told = _run(text.text, arch, "-c", "-Rpass-analysis=kernel-resource-usage", "-o", str(made))
+        linked = () if _LIBRARY in text.text else ("-nogpulib",)
+        told = _run(text.text, arch, *linked, "-c", "-Rpass-analysis=kernel-resource-usage", "-o", str(made))
         found = {name: int(value) for name, value in _REMARK.findall(told.stderr)}
         return CodeObject(made.read_bytes(), {name: found[said] for said, name in _FACTS.items() if said in found})
 
 
 def assembly(text: str, arch: str) -> str:
     """Return the instructions of a text, with the same errors."""
-    return _run(text, arch, "-S", "-o", "-").stdout
+    return _run(text, arch, "-nogpulib", "-S", "-o", "-").stdout
 
 
 def _run(text: str, arch: str, *options: str) -> subprocess.CompletedProcess[str]:
     command = [clang(arch), *_FLAGS, f"--offload-arch={arch}", *options, "-"]
     done = subprocess.run(command, input=text, capture_output=True, text=True, check=False)
+    if done.returncode and "ROCm device library" in done.stderr:
+        raise NoCompiler(arch=arch, reason=f"{command[0]} has no device library of ROCm, for functions of float64")
     if done.returncode:
         raise InternalError(stage="compiling HIP text", detail=done.stderr.strip()[:2000])
     return done
@@ -117,7 +122,7 @@ def _run(text: str, arch: str, *options: str) -> subprocess.CompletedProcess[str
 
 def _unfit(command: str, arch: str) -> str:
     """Return why a compiler cannot be used; empty if it can."""
-    syntax = [command, *_FLAGS, f"--offload-arch={arch}", "-fsyntax-only", "-"]
+    syntax = [command, *_FLAGS, "-nogpulib", f"--offload-arch={arch}", "-fsyntax-only", "-"]
     try:
         done = subprocess.run(syntax, input="", capture_output=True, text=True, check=False, timeout=60)
         linker = subprocess.run(

@@ -31,6 +31,13 @@ CPP_WORDS = frozenset(
 )
 """Words of C++ besides C's: reserved where a text is C++, or is executed as such by the emulator."""
 
+_INTEGERS = [
+    *(f"{sign}INT{kind}{bits}" for sign in ("", "U") for kind in ("", "_LEAST", "_FAST") for bits in (8, 16, 32, 64)),
+    *"INTMAX UINTMAX INTPTR UINTPTR PTRDIFF SIG_ATOMIC SIZE WCHAR WINT".split(),
+]
+LIMITS = frozenset(f"{name}_{what}" for name in _INTEGERS for what in ("MAX", "MIN", "WIDTH", "C"))
+"""Macros of integer types, which the emulator's headers and some devices' have."""
+
 
 @dataclass(frozen=True)
 class Emitted:
@@ -79,8 +86,10 @@ class CFamilyEmitter(ExpressionPrinter):
         "M_E M_LOG2E M_LOG10E M_LN2 M_LN10 M_PI M_PI_2 M_PI_4 M_1_PI M_2_PI M_2_SQRTPI M_SQRT2 M_SQRT1_2 "
         "M_E_F M_LOG2E_F M_LOG10E_F M_LN2_F M_LN10_F M_PI_F M_PI_2_F M_PI_4_F M_1_PI_F M_2_PI_F M_2_SQRTPI_F "
         "M_SQRT2_F M_SQRT1_2_F M_E_H M_PI_H M_PI_2_H M_PI_4_H "
-        "int8_t int16_t int32_t int64_t uint8_t uint16_t uint32_t uint64_t size_t ptrdiff_t intptr_t uintptr_t".split()
-    )
+        "int8_t int16_t int32_t int64_t uint8_t uint16_t uint32_t uint64_t size_t ptrdiff_t intptr_t uintptr_t "
+        # Of the emulator.
+        "SIMT_API SIMT_MODEL SIMT_SHARED".split()
+    ).union(LIMITS)
     scopes: ClassVar[dict[str, str]] = {"local": "", "global": ""}
 
     def __init__(self) -> None:

@@ -83,6 +83,25 @@ static __device__ inline unsigned short bf16_of_f32(float x) {
     "{ return __builtin_amdgcn_cvt_f32_fp8((int)x, 0); }",
     "f32_of_bf8": "static __device__ inline float f32_of_bf8(unsigned char x) "
     "{ return __builtin_amdgcn_cvt_f32_bf8((int)x, 0); }",
+    # Exact: the remainder of the mantissas, bit by bit.
+    "fmod_f64": """\
+static __device__ inline double fmod_f64(double x, double y) {
+  const unsigned long one = 1ul << 52, inf = 0x7fful << 52;
+  unsigned long m = __builtin_bit_cast(unsigned long, x), n = __builtin_bit_cast(unsigned long, y) << 1 >> 1;
+  const unsigned long sign = m >> 63 << 63;
+  m ^= sign;
+  if (n == 0 || n > inf || m >= inf) return __builtin_nan("");
+  if (m < n) return x;
+  int a = (int)(m >> 52), b = (int)(n >> 52);
+  m = a ? (m & (one - 1)) | one : m, n = b ? (n & (one - 1)) | one : n;
+  for (a += !a; m < one; --a) m <<= 1;
+  for (b += !b; n < one; --b) n <<= 1;
+  for (; a > b; --a) m = (m >= n ? m - n : m) << 1;
+  if (m >= n) m -= n;
+  if (m == 0) return __builtin_bit_cast(double, sign);
+  for (; m < one; --b) m <<= 1;
+  return __builtin_bit_cast(double, sign | (b > 0 ? (m - one) | (unsigned long)b << 52 : m >> (1 - b)));
+}""",
     # Negative zero is below zero.
     "before": """\
 template <class T>
@@ -92,9 +111,30 @@ static __device__ inline bool before(T a, T b) {
 }  # fmt: skip
 _NEEDS = {f"lane_{mode}": ("lane_id",) for mode in ("idx", "up", "down", "bfly")}
 
+_LIBRARY = frozenset(
+    "acos acosh asin asinh atan atan2 atanh cbrt cos cosh erf exp exp10 exp2 expm1 hypot log log10 log1p log2 pow sin "
+    "sinh tan tanh".split()
+)
+_BINARY = ("atan2", "hypot", "pow")
+
+
+def of_library(name: str) -> str | None:
+    """Return AMD's function of float64 for an operator, if it is one: the compiler of ROCm links its library."""
+    return f"__ocml_{name}_f64" if name in _LIBRARY else None
+
+
+def declaration(function: str) -> tuple[str, tuple[str, ...]] | None:
+    """Return the declaration of a function of AMD's library, and no functions that it needs."""
+    name = function.removeprefix("__ocml_").removesuffix("_f64")
+    if of_library(name) != function:
+        return None
+    given = "double, double" if name in _BINARY else "double"
+    return f'extern "C" __device__ __attribute__((const)) double {function}({given});', ()
+
+
 RESERVED = frozenset({*_TEXTS, *VECTORS}) | frozenset(
     "__global__ __device__ __shared__ __launch_bounds__ threadIdx blockIdx blockDim gridDim warpSize "
-    "smem simt rocm".split()
+    "smem simt rocm ROCM_FNUZ ROCM_OWN_FMA".split()
 )
 """Names that no variable may have, of the text and of the emulator's model."""
 

@@ -13,7 +13,7 @@ from tile_core.emit.kernel_printer import KernelPrinter
 from tile_core.emit.text import UNARY, Text, infix, wrapped
 from tile_core.ir import nodes
 from tile_rocm_stub.emit import atomics
-from tile_rocm_stub.emit.functions import BYTES, RESERVED, prelude
+from tile_rocm_stub.emit.functions import BYTES, RESERVED, declaration, of_library, prelude
 from tile_rocm_stub.instructions import INSTRUCTIONS, Instruction
 
 _INDICES = {"thread_index": "workitem", "block_index": "workgroup"}
@@ -80,7 +80,8 @@ class HipPrinter(KernelPrinter):
 
     def before(self, params: Sequence[Var]) -> list[str]:
         """Return the types and functions that the text uses, and an empty line after them."""
-        more = {name: found for name in self.used_functions if (found := atomics.function(name)) is not None}
+        known = ((name, declaration(name) or atomics.function(name)) for name in self.used_functions)
+        more = {name: found for name, found in known if found is not None}
         return [*prelude(self.used_types, self.used_functions, more), ""]
 
     def head(self, name: str, params: Sequence[Var]) -> str:
@@ -106,6 +107,25 @@ class HipPrinter(KernelPrinter):
         super().write_move(s)
 
     # Expressions
+
+    def print_Call(self, e: Call) -> str:
+        """Print a call of an operator; of float64, functions are those of AMD's library."""
+        name, args = nodes.operator_name(e), list(e.args)
+        if name == "call_pure_extern":
+            name, args = str(args[0].value), args[1:]
+        if name == "fmod":
+            wide = nodes.dtype_of(e) == "float64"
+            text = f"{self.helper('fmod_f64')}({', '.join(self.bare(a) for a in args)})"
+            return text if wide else Text(f"({self.type(nodes.dtype_of(e))}){text}", UNARY)
+        function = of_library(name) if nodes.dtype_of(e) == "float64" else None
+        if function is None:
+            return super().print_Call(e)
+        return f"{self.helper(function)}({', '.join(self.bare(a) for a in args)})"
+
+    def call_sigmoid(self, e: Call) -> str:
+        """Print 1 / (1 + exp(-x)) of float64; others are written out."""
+        power = f"{self.helper('__ocml_exp_f64')}(-{self.at(e.args[0], UNARY)})"
+        return infix("/", "1.0", f"(1.0 + {power})")
 
     def call_tile_instruction(self, e: Call) -> str:
         """Print a matrix instruction, or a call of a function of the text."""

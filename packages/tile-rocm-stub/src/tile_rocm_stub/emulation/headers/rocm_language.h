@@ -29,6 +29,19 @@ inline T __builtin_elementwise_fma(T x, T y, T z) {
 }
 #endif
 
+// AMD's library of functions of float64: the host's, which are as precise.
+#define ROCM_UNARY(name) \
+  extern "C" inline double __ocml_##name##_f64(double x) { return __builtin_##name(x); }
+#define ROCM_BINARY(name) \
+  extern "C" inline double __ocml_##name##_f64(double x, double y) { return __builtin_##name(x, y); }
+ROCM_UNARY(acos) ROCM_UNARY(acosh) ROCM_UNARY(asin) ROCM_UNARY(asinh) ROCM_UNARY(atan) ROCM_UNARY(atanh)
+ROCM_UNARY(cbrt) ROCM_UNARY(cos) ROCM_UNARY(cosh) ROCM_UNARY(erf) ROCM_UNARY(exp) ROCM_UNARY(exp2) ROCM_UNARY(expm1)
+ROCM_UNARY(log) ROCM_UNARY(log10) ROCM_UNARY(log1p) ROCM_UNARY(log2) ROCM_UNARY(sin) ROCM_UNARY(sinh) ROCM_UNARY(tan)
+ROCM_UNARY(tanh) ROCM_BINARY(atan2) ROCM_BINARY(hypot) ROCM_BINARY(pow)
+extern "C" inline double __ocml_exp10_f64(double x) { return __builtin_pow(10.0, x); }
+#undef ROCM_UNARY
+#undef ROCM_BINARY
+
 #define ROCM_INDEX(name, place)                                                                       \
   SIMT_MODEL inline unsigned __builtin_amdgcn_##name##_id_x() { return simt::place->index.x; }        \
   SIMT_MODEL inline unsigned __builtin_amdgcn_##name##_id_y() { return simt::place->index.y; }        \
