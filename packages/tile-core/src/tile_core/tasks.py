@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import hashlib
-from collections.abc import Callable, Mapping
-from concurrent.futures import Executor, ProcessPoolExecutor, as_completed
+import itertools
+import statistics
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, Executor, Future, ProcessPoolExecutor, wait
 from multiprocessing import get_context
 from typing import TYPE_CHECKING, Any
 
 from tile_core.compat.types import Argument
 from tile_core.errors.base import TileError
-from tile_core.errors.setup import WorkerEnded
+from tile_core.errors.setup import WorkerEnded, WorkerSlow
 from tile_core.records import dataclass
 from tile_core.runtime.results import Measured
 
@@ -19,6 +23,15 @@ if TYPE_CHECKING:
     from tile_core.abi.signature import Signature
     from tile_core.context import Context
     from tile_core.ir.program import Program
+    from tile_core.runtime.kernel import Kernel
+
+
+PATIENCE = 600.0
+"""Seconds within which an executor must finish something."""
+
+_SECONDS_OF_A_WAIT = 0.2
+_ROUNDS = 4  # of measuring a configuration whose times vary
+_STEADY = 1.05  # how far medians of two rounds may be apart
 
 
 @dataclass(frozen=True)
@@ -36,8 +49,8 @@ class Task:
 
     Attributes
     ----------
-    program, target, out_idx, options
-        What ``tile.compile`` takes.
+    program, signature, target, out_idx, options
+        What ``tile.compile`` takes, and the kernel's parameters.
     values
         Arguments of the kernel; random ones of its signature if there are none.
     how
@@ -48,9 +61,14 @@ class Task:
         Name of this process's device; empty if it is not known.
     timed_by_device
         Whether the device times its own work: what processors do then disturbs nothing.
+    expected
+        Arrays that the outputs must equal besides, by parameter: results of another configuration or of a reference.
+    baseline
+        Key of the configuration that these are of.
     """
 
     program: Program
+    signature: Signature
     target: str
     out_idx: Any
     options: Any
@@ -59,6 +77,20 @@ class Task:
     key: str
     device: str
     timed_by_device: bool = False
+    expected: Any = None
+    baseline: str = ""
+
+    @property
+    def interface(self) -> tuple[object, ...]:
+        """What must be equal for results to be comparable: parameters, and shapes of arguments."""
+        params = tuple((p.name, p.kind, p.dtype, p.shape, p.strides, p.writes) for p in self.signature.params)
+        return params, tuple(str(getattr(v, "shape", "")) for v in self.values)
+
+    @property
+    def comparable(self) -> bool:
+        """Whether its results are a function of its arguments that another configuration has, too."""
+        params = self.signature.params
+        return not self.signature.workspaces and all(p.kind != "pointer" and not p.addresses for p in params)
 
 
 def task_of(
@@ -76,7 +108,7 @@ def task_of(
         shapes = [(getattr(v, "shape", None), str(getattr(v, "dtype", repr(v)))) for v in values]
         key = hashlib.sha256(repr((key, shapes, how.check)).encode()).hexdigest()
     facts = (key or "", adapter.device_name(), getattr(adapter, "clock", None) is not None)
-    return Task(program, ctx.target.text, out_idx, ctx.options, values, how, *facts)
+    return Task(program, signature, ctx.target.text, out_idx, ctx.options, values, how, *facts)
 
 
 def measure(task: Task) -> Measured:
@@ -94,19 +126,84 @@ def measure(task: Task) -> Measured:
             kernel = compile_program(task.program, task.target, task.out_idx, task.options)
             device = getattr(kernel.adapter, "device_name", str)()
             given = task.values or random_arguments(kernel.signature, 0, held_codes(task.program))
-            values = [there(kernel.adapter, v) if hasattr(v, "shape") else v for v in given]
+            values = [there(kernel.adapter, v) if hasattr(v, "shape") else v for v in _own(task, given)]
             if task.how.check:
                 # Arrays that a kernel is given may be meant to be written in part.
                 kernel.verify(*values, allow=ALLOWED[1:] if kernel.signature.out_idx else ALLOWED)
         with alone(task.device):
-            seconds = kernel.bench(*values, warmup=task.how.warmup, repeat=task.how.repeat).median
+            samples = _samples(kernel, values, task.how)
     except TileError as error:
-        return Measured(None, f"[{error.code}] {error.message}", device)
-    return Measured(seconds, "", device)
+        return dataclasses.replace(_failed(error, device), baseline=task.baseline)
+    high = samples[-1 - (len(samples) - 1) // 4]
+    return Measured(statistics.median(samples), "", device, samples[0], high, task.baseline)
+
+
+def _own(task: Task, values: Sequence[Argument]) -> list[Argument]:
+    """Return arguments of which those that the kernel reads and writes are copies: other configurations get them too."""
+    params = [task.signature.params[n] for n in task.signature.inputs]
+    made = []
+    for param, value in zip(params, values, strict=True):
+        copies = param.access == "readwrite" and param.strides is None and param.kind == "tensor"
+        duplicate = getattr(value, "clone", None) or getattr(value, "copy", None)
+        made.append(duplicate() if copies and duplicate is not None else value)
+    return made
+
+
+def _samples(kernel: Kernel, values: Sequence[Argument], how: How) -> list[float]:
+    """Return sorted times of launches: of two rounds, and of more while their medians differ."""
+    rounds: list[tuple[float, ...]] = []
+    for _ in range(_ROUNDS):
+        rounds.append(kernel.bench(*values, warmup=how.warmup, repeat=how.repeat).samples)
+        medians = sorted(map(statistics.median, rounds[-2:]))
+        if len(rounds) > 1 and medians[1] <= _STEADY * medians[0]:
+            break
+    return sorted(itertools.chain.from_iterable(rounds))
+
+
+def expected_of(task: Task, reference: Any = None) -> Any:
+    """Return the outputs that a configuration must compute, by parameter.
+
+    Parameters
+    ----------
+    task
+        A configuration, whose program's plain meaning is executed.
+    reference
+        A user's function, which is called instead with the arguments that the kernel does not only write.
+
+    Raises
+    ------
+    TileError
+        The program has no meaning for these arguments.
+    """
+    from tile_core.abi.adapter import HostMemory
+    from tile_core.ops.held_codes import held_codes
+    from tile_core.reference import execute
+    from tile_core.runtime.arguments import only_catalogue
+    from tile_core.runtime.kernel import Kernel
+    from tile_core.runtime.own_reference import inputs_of
+    from tile_core.runtime.verify import host_copy, random_arguments, values_of
+
+    program, signature = task.program, task.signature
+    params = signature.params
+    given = task.values or random_arguments(signature, 0, held_codes(program))
+    arrays = dict(zip(signature.inputs, given, strict=True))
+    copies = {n: host_copy(value, params[n]) for n, value in arrays.items()}
+    if reference is not None:
+        every = [arrays.get(n) for n in range(len(params))]
+        with only_catalogue("the reference of a search", signature.where):
+            return reference(*inputs_of(signature, every, [copies.get(n) for n in range(len(params))]))
+    meaning = Kernel(signature, lambda *launched: execute(program, launched, check=False), adapter=HostMemory())
+    results = meaning(*copies.values())
+    made = dict(zip(signature.out_idx, results if isinstance(results, tuple) else (results,), strict=False))
+    written = {n: {**copies, **made}[n] for n, p in enumerate(params) if p.writes and p.kind == "tensor"}
+    return {params[n].name: values_of(array, params[n]) for n, array in written.items()}
 
 
 def run_tasks(
-    tasks: Mapping[int, Task], executor: Executor | int | None, done: Callable[[int, Measured], None]
+    tasks: Mapping[int, Task],
+    executor: Executor | int | None,
+    done: Callable[[int, Measured], None],
+    timeout: float = PATIENCE,
 ) -> None:
     """Run tasks and hand over each outcome when it is there, in any order.
 
@@ -114,7 +211,7 @@ def run_tasks(
     ----------
     tasks
         By number.
-    executor
+    executor, timeout
         See ``tile.autotune``.
     done
         Called in this thread.
@@ -123,38 +220,70 @@ def run_tasks(
         for n, task in tasks.items():
             done(n, measure(task))
         return
-    lost = _together(tasks, executor, done)
+    lost = _together(tasks, executor, done, timeout)
     for n in lost:  # alone: one that ends its process takes those beside it along
-        for n_again in _together({n: tasks[n]}, executor, done):
-            error = WorkerEnded(reason=lost[n])
-            done(n_again, Measured(None, f"[{error.code}] {error.message}", ""))
+        for n_again, reason in _together({n: tasks[n]}, executor, done, timeout).items():
+            done(n_again, _failed(WorkerEnded(reason=reason or lost[n])))
+
+
+def _failed(error: TileError, device: str = "") -> Measured:
+    return Measured(None, f"[{error.code}] {error.message}", device)
 
 
 def _together(
-    tasks: Mapping[int, Task], executor: Executor | int, done: Callable[[int, Measured], None]
+    tasks: Mapping[int, Task], executor: Executor | int, done: Callable[[int, Measured], None], timeout: float
 ) -> dict[int, str]:
     """Run tasks side by side and return those whose process was lost, with the reason."""
     own = ProcessPoolExecutor(executor, get_context("spawn")) if isinstance(executor, int) else None
     pool: Any = own or executor
     lost: dict[int, str] = {}
+    futures: dict[Any, int] = {}
     try:
-        futures = {}
         for n, task in tasks.items():
             try:
-                futures[pool.submit(measure, task)] = n
-            except RuntimeError as error:  # the pool is broken already
+                future = pool.submit(measure, task)
+            except Exception as error:  # the pool is broken already
                 lost[n] = _text(error)
-        for future in as_completed(futures):
-            try:
-                found = future.result()
-            except Exception as error:
-                lost[futures[future]] = _text(error)
             else:
-                done(futures[future], found)
+                if not isinstance(future, Future):
+                    lost[n] = f"its submit() returned {type(future).__name__}"
+                else:
+                    futures[future] = n
+        for future in _ended(set(futures), timeout):
+            _take(future, futures.pop(future), done, lost)
+        for future, n in futures.items():
+            future.cancel()
+            done(n, _failed(WorkerSlow(seconds=timeout)))
     finally:
         if own is not None:
+            for process in list((own._processes or {}).values()) if futures else ():
+                process.kill()
             own.shutdown(cancel_futures=True)
     return lost
+
+
+def _ended(pending: set[Future[Any]], timeout: float) -> Iterator[Future[Any]]:
+    """Yield futures when they end, cancelled ones too, until none has for ``timeout`` seconds."""
+    last = time.monotonic()
+    while pending and time.monotonic() - last < timeout:
+        over = wait(pending, _SECONDS_OF_A_WAIT, FIRST_COMPLETED).done
+        over |= {future for future in pending if future.cancelled()}  # nothing reports those that never ran
+        if over:
+            last = time.monotonic()
+        pending -= over
+        yield from over
+
+
+def _take(future: Future[Any], n: int, done: Callable[[int, Measured], None], lost: dict[int, str]) -> None:
+    """Hand over the outcome of a future, or note why there is none."""
+    try:
+        found = "it was cancelled" if future.cancelled() else future.result()
+    except Exception as error:
+        found = _text(error)
+    if isinstance(found, Measured):
+        done(n, found)
+    else:
+        lost[n] = found if isinstance(found, str) else f"the executor returned {type(found).__name__}"
 
 
 def _text(error: BaseException) -> str:

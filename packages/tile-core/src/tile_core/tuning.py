@@ -6,6 +6,8 @@ result differs from the program's reference meaning is never chosen, and measure
 
 from __future__ import annotations
 
+import contextlib
+import dataclasses
 import functools
 import os
 from collections.abc import Callable, Mapping, Sequence
@@ -19,7 +21,7 @@ from tile_core.errors.launch import CannotFreeze, NoWorkingConfig
 from tile_core.records import dataclass
 from tile_core.runtime.results import Measured, Measurements
 from tile_core.runtime.settings import count_of, path_of
-from tile_core.tasks import How, Task, run_tasks, task_of
+from tile_core.tasks import PATIENCE, How, Task, expected_of, run_tasks, task_of
 from tile_core.trace.by_name import ByName
 
 if TYPE_CHECKING:
@@ -49,16 +51,40 @@ class Trial:
         What refused or disproved it: ``"[K219] …"``; empty if it worked.
     known
         Whether this was measured before, and found in the database of results.
+    low, high
+        The fastest launch and the third quartile of all.
     """
 
     config: Config
     seconds: float | None = None
     error: str = ""
     known: bool = False
+    low: float | None = None
+    high: float | None = None
+
+    @staticmethod
+    def of(config: Config, found: Measured, known: bool = False) -> Trial:
+        """Return the outcome of a measurement."""
+        return Trial(config, found.seconds, found.error, known, found.low, found.high)
+
+    @property
+    def fastest(self) -> float:
+        """The time by which configurations are compared: noise only makes launches longer."""
+        return self.low if self.low is not None else self.seconds or 0.0
+
+    def ties(self, other: Trial) -> bool:
+        """Whether the times of two configurations overlap, so that which one is faster is not known."""
+        mine, others = (t.high if t.high is not None else t.seconds or 0.0 for t in (self, other))
+        return self.fastest <= others and other.fastest <= mine
 
     def __str__(self) -> str:
         shown = ", ".join(f"{k}={v!r}" for k, v in self.config.items())
-        return f"{shown}: {self.error}" if self.seconds is None else f"{shown}: {self.seconds * 1e6:.1f} us"
+        if self.seconds is None:
+            return f"{shown}: {self.error}"
+        spread = (
+            "" if self.low is None or self.high is None else f"{self.low * 1e6:.1f} to {self.high * 1e6:.1f}, median "
+        )
+        return f"{shown}: {spread}{self.seconds * 1e6:.1f} us"
 
 
 #: What a search calls with every outcome and the number of configurations.
@@ -83,10 +109,22 @@ class Tuned:
     config: Config
     trials: tuple[Trial, ...]
 
+    @property
+    def won(self) -> Trial:
+        """The outcome of the fastest kernel."""
+        return next(t for t in self.trials if t.config is self.config)
+
+    @property
+    def ties(self) -> tuple[Trial, ...]:
+        """The other outcomes whose times overlap with those of the fastest kernel."""
+        return tuple(t for t in self.trials if t.seconds is not None and t is not self.won and t.ties(self.won))
+
     def __str__(self) -> str:
-        won = next(t for t in self.trials if t.config is self.config)
-        others = [f"  {t}" for t in self.trials if t is not won]
-        return "\n".join([f"{self.kernel.name}: the fastest of {len(self.trials)} is {won}", *others])
+        ties = [id(t) for t in self.ties]
+        others = [
+            f"  {t}{' (as fast, as far as measured)' * (id(t) in ties)}" for t in self.trials if t is not self.won
+        ]
+        return "\n".join([f"{self.kernel.name}: the fastest of {len(self.trials)} is {self.won}", *others])
 
 
 def autotune(
@@ -99,6 +137,8 @@ def autotune(
     executor: Executor | int | None = None,
     results: str | os.PathLike[str] | None = None,
     watch: Watch | None = None,
+    reference: Callable[..., Any] | None = None,
+    timeout: float = PATIENCE,
 ) -> Callable[[JitFunction], AutotunedFunction]:
     """Choose the fastest configuration of a factory or an eager kernel when it is first called.
 
@@ -109,7 +149,8 @@ def autotune(
     inputs
         From the factory's arguments to the kernel's; random arrays if not given, where all shapes are constant.
     check
-        Compare each configuration with the program's plain meaning before it is timed.
+        Compare each configuration before it is timed: with its program's plain meaning, and with that of the first
+        configuration (or ``reference``), so that one which changes the results never wins.
     warmup, repeat
         As of ``Kernel.bench``.
     executor
@@ -118,6 +159,11 @@ def autotune(
         A file that keeps what was measured, by program, shapes, options, versions and device, for later searches.
     watch
         Called with every outcome when it is there, and the number of configurations.
+    reference
+        A function of the arrays and scalars that the kernel does not only write, as NumPy arrays, that returns what it
+        must compute; as of ``Kernel.verify``.
+    timeout
+        Seconds within which ``executor`` must finish something; the configurations that are left are then given up.
 
     Returns
     -------
@@ -146,9 +192,48 @@ def autotune(
             _refuse_function(function)
         how = How(check, count_of("autotune", "warmup", warmup, 0), count_of("autotune", "repeat", repeat, 1))
         kept = None if results is None else Measurements(path_of("autotune", "results", results))
-        return AutotunedFunction(function, configs, inputs, how, executor, kept, watch)
+        search = AutotunedFunction(function, configs, inputs, how, executor, kept, watch)
+        search.reference, search.timeout = reference, timeout
+        return search
 
     return decorate
+
+
+class _Baseline:
+    """The configuration that a search compares the others with: the first one that can be traced.
+
+    Attributes
+    ----------
+    first
+        Its number.
+    group
+        Key of the configuration, or reference, that it was itself compared with: results of one group are equal.
+    """
+
+    def __init__(self, check: bool, reference: Callable[..., Any] | None) -> None:
+        from tile_core.runtime.freeze import fingerprint
+
+        self.check = check
+        self.first: int | None = None
+        self.group: str | None = None
+        if reference is not None:
+            with contextlib.suppress(CannotFreeze):
+                self.group = f"reference {fingerprint(reference)}"
+
+    def accepted(self, found: Measured | None) -> Measured | None:
+        """Return a known outcome if it is one of this search's; that of the first configuration says which these are."""
+        if found is None or not self.check:
+            return found
+        if self.first is None and self.group is None:
+            self.group = found.baseline or None
+        return found if found.baseline and found.baseline == self.group else None
+
+    def begin(self, number: int, found: Measured | Task) -> None:
+        """Note the outcome or the work of a configuration."""
+        if self.first is None:
+            self.first = number
+            if self.group is None and isinstance(found, Task):
+                self.group = found.key
 
 
 def _raise_of_command(refused: Sequence[TileError], count: int) -> None:
@@ -192,6 +277,9 @@ class AutotunedFunction(ByName):
         self.executor, self.results, self.watch = executor, results, watch
         #: Makes up inputs that nobody gives; by default random ones are made where all shapes are constant.
         self.supply: Callable[[Signature, Program], tuple[Any, ...]] | None = None
+        #: See ``tile.autotune``.
+        self.reference: Callable[..., Any] | None = None
+        self.timeout = PATIENCE
         self._memo: Memo[Tuned] = Memo()
 
     def __call__(self, *args: object, **keywords: object) -> Any:
@@ -255,29 +343,32 @@ class AutotunedFunction(ByName):
                 self.watch(trial, len(configs))
 
         refused: list[TileError] = []
+        baseline = _Baseline(self.how.check, self.reference)
         for n, config in enumerate(configs):
             try:
-                found = self._known_or_task(args, keywords, config)
+                found = self._known_or_task(args, keywords, config, baseline)
             except InternalError:
                 raise
             except TileError as error:
                 refused.append(error)
                 ended(n, Trial(config, error=f"[{error.code}] {error.message}"))
                 continue
+            baseline.begin(n, found)
             if isinstance(found, Task):
                 tasks[n] = found
             else:
-                ended(n, Trial(config, found.seconds, found.error, known=True))
+                ended(n, Trial.of(config, found, known=True))
 
         _raise_of_command(refused, len(configs))
+        self._expect(tasks, baseline, configs, args, keywords)
 
         def done(n: int, found: Measured) -> None:
             if self.results is not None and tasks[n].key and (found.device or found.error.startswith("[K")):
                 facts = {"config": repr(dict(configs[n])), "kernel": tasks[n].program.name, "target": tasks[n].target}
                 self.results.store(tasks[n].key, found, **facts)
-            ended(n, Trial(configs[n], found.seconds, found.error))
+            ended(n, Trial.of(configs[n], found))
 
-        run_tasks(tasks, self.executor, done)
+        run_tasks(tasks, self.executor, done, self.timeout)
         return self._best([t for t in trials if t is not None], args, keywords)
 
     def _best(self, trials: list[Trial], args: tuple[object, ...], keywords: Mapping[str, object]) -> Tuned:
@@ -286,10 +377,26 @@ class AutotunedFunction(ByName):
             reasons = "\n".join(f"  {t}" for t in trials)
             name = self.function.function.__name__
             raise NoWorkingConfig(function=name, count=len(trials), reasons=reasons)
-        won = min(working, key=lambda t: t.seconds or 0.0)
+        won = min(working, key=lambda t: t.fastest)
         return Tuned(self.function.compile(*args, **{**keywords, **won.config}), won.config, tuple(trials))
 
-    def _known_or_task(self, args: tuple[object, ...], keywords: Mapping[str, Any], config: Config) -> Measured | Task:
+    def _expect(
+        self, tasks: dict[int, Task], baseline: _Baseline, configs: Sequence[Config], args: tuple[object, ...],
+        keywords: Mapping[str, object],
+    ) -> None:  # fmt: skip
+        """Give tasks the results of the first configuration, or of the user's reference."""
+        if not self.how.check or not tasks or baseline.first is None:
+            return
+        first = tasks.get(baseline.first) or self._task(args, keywords, configs[baseline.first])
+        expected = expected_of(first, self.reference) if first.comparable else None
+        for n, task in tasks.items():
+            # Other parameters may be packed for a configuration: then its results are its own.
+            same = task.interface == first.interface and task.comparable
+            tasks[n] = dataclasses.replace(task, expected=expected if same else None, baseline=baseline.group or "")
+
+    def _known_or_task(
+        self, args: tuple[object, ...], keywords: Mapping[str, Any], config: Config, baseline: _Baseline
+    ) -> Measured | Task:
         """Return what was measured of a configuration, or else its work.
 
         What this process traced before is not traced again for its key.
@@ -299,7 +406,7 @@ class AutotunedFunction(ByName):
         identity, device = self._identity(args, keywords, config)
         if identity is None:
             task = self._task(args, keywords, config)
-            return (self.results.find(task.key, task.device) if task.key else None) or task
+            return (baseline.accepted(self.results.find(task.key, task.device)) if task.key else None) or task
         tasks: list[Task] = []
 
         def key() -> str:
@@ -307,7 +414,7 @@ class AutotunedFunction(ByName):
             return tasks[0].key
 
         found = self.function.traced_keys.get(identity, key, lambda: self._reads(args, keywords, [config]))
-        known = self.results.find(found, tasks[0].device if tasks else device) if found else None
+        known = baseline.accepted(self.results.find(found, tasks[0].device if tasks else device)) if found else None
         return known or (tasks or [self._task(args, keywords, config)])[0]
 
     def _identity(

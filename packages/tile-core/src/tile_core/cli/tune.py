@@ -236,7 +236,7 @@ def _configured(search: AutotunedFunction, how: Mapping[str, Any], results: Path
         folder = cache.root()
         with contextlib.suppress(OSError):  # the database says what is wrong with the folder
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        search.results = Measurements(folder / "tuning.sqlite")
+        search.results = Measurements(folder / "tuning.sqlite", own=True)
     return search
 
 

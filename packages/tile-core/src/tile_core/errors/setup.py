@@ -57,6 +57,14 @@ class WorkerEnded(SetupError):
     remedy = "run this configuration alone, in a process of its own, to see why"
 
 
+class WorkerSlow(SetupError):
+    """An executor that finishes nothing for a long time."""
+
+    code = "S210"
+    template = "it was given up: the executor has finished nothing for {seconds} s"
+    remedy = "run this configuration alone to see what takes so long, or allow more with `timeout`"
+
+
 class BadResultsFile(SetupError):
     """A file that cannot hold the results of tuning."""
 
