@@ -129,7 +129,8 @@ def measure(task: Task) -> Measured:
             values = [there(kernel.adapter, v) if hasattr(v, "shape") else v for v in _own(task, given)]
             if task.how.check:
                 # Arrays that a kernel is given may be meant to be written in part.
-                kernel.verify(*values, allow=ALLOWED[1:] if kernel.signature.out_idx else ALLOWED)
+                allow = ALLOWED[1:] if kernel.signature.out_idx else ALLOWED
+                kernel.verify(*values, reference=task.expected, allow=allow)
         with alone(task.device):
             samples = _samples(kernel, values, task.how)
     except TileError as error:
@@ -139,7 +140,7 @@ def measure(task: Task) -> Measured:
 
 
 def _own(task: Task, values: Sequence[Argument]) -> list[Argument]:
-    """Return arguments of which those that the kernel reads and writes are copies: other configurations get them too."""
+    """Return arguments, with copies of those that the kernel reads and writes: other configurations get them too."""
     params = [task.signature.params[n] for n in task.signature.inputs]
     made = []
     for param, value in zip(params, values, strict=True):

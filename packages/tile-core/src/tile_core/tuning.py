@@ -149,8 +149,7 @@ def autotune(
     inputs
         From the factory's arguments to the kernel's; random arrays if not given, where all shapes are constant.
     check
-        Compare each configuration before it is timed: with its program's plain meaning, and with that of the first
-        configuration (or ``reference``), so that one which changes the results never wins.
+        Compare each configuration with its plain meaning, and that of the first one or ``reference``, before timing.
     warmup, repeat
         As of ``Kernel.bench``.
     executor
@@ -160,16 +159,15 @@ def autotune(
     watch
         Called with every outcome when it is there, and the number of configurations.
     reference
-        A function of the arrays and scalars that the kernel does not only write, as NumPy arrays, that returns what it
-        must compute; as of ``Kernel.verify``.
+        A function that returns the outputs, of the arguments that the kernel does not only write.
     timeout
-        Seconds within which ``executor`` must finish something; the configurations that are left are then given up.
+        Seconds within which ``executor`` must finish something, or the rest is given up.
 
     Returns
     -------
     Callable
-        A decorator for what ``tile.jit`` made. Of a factory, the result is called like it and returns the fastest
-        kernel; of an eager kernel, it is called with arrays, and runs the fastest kernel for their shapes.
+        A decorator for what ``tile.jit`` made; the result is called like it. That of a factory returns the fastest
+        kernel, that of an eager kernel runs it.
 
     Raises
     ------
@@ -177,12 +175,6 @@ def autotune(
         If there are no configurations, or the decorated object was not made by ``tile.jit``.
     NoWorkingConfig
         When called, if no configuration works; with the reason of each.
-
-    Examples
-    --------
-    >>> @tile.autotune(configs=[{"block": 32}, {"block": 64}])     # doctest: +SKIP
-    ... @tile.jit(out_idx=[-1])
-    ... def scale(n, block=64): ...
     """
 
     def decorate(function: JitFunction) -> AutotunedFunction:
@@ -220,11 +212,13 @@ class _Baseline:
             with contextlib.suppress(CannotFreeze):
                 self.group = f"reference {fingerprint(reference)}"
 
-    def accepted(self, found: Measured | None) -> Measured | None:
-        """Return a known outcome if it is one of this search's; that of the first configuration says which these are."""
+    def accepted(self, found: Measured | None, key: str) -> Measured | None:
+        """Return a known outcome if it is one of this search's, whose group that of the first configuration is."""
         if found is None or not self.check:
             return found
         if self.first is None and self.group is None:
+            if found.error and found.baseline != key:  # it differs from another configuration
+                return None
             self.group = found.baseline or None
         return found if found.baseline and found.baseline == self.group else None
 
@@ -406,7 +400,8 @@ class AutotunedFunction(ByName):
         identity, device = self._identity(args, keywords, config)
         if identity is None:
             task = self._task(args, keywords, config)
-            return (baseline.accepted(self.results.find(task.key, task.device)) if task.key else None) or task
+            known = self.results.find(task.key, task.device) if task.key else None
+            return baseline.accepted(known, task.key) or task
         tasks: list[Task] = []
 
         def key() -> str:
@@ -414,7 +409,8 @@ class AutotunedFunction(ByName):
             return tasks[0].key
 
         found = self.function.traced_keys.get(identity, key, lambda: self._reads(args, keywords, [config]))
-        known = baseline.accepted(self.results.find(found, tasks[0].device if tasks else device)) if found else None
+        known = self.results.find(found, tasks[0].device if tasks else device) if found else None
+        known = baseline.accepted(known, found)
         return known or (tasks or [self._task(args, keywords, config)])[0]
 
     def _identity(

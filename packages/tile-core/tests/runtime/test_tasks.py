@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sqlite3
+import warnings
 from concurrent.futures import BrokenExecutor, Executor, Future, ThreadPoolExecutor
 from typing import Any
 
@@ -12,6 +14,8 @@ import tile_core as tile
 import tile_core.language as T
 from tile_core import tasks
 from tile_core.abi.adapter import RuntimeAdapter
+from tile_core.runtime.results import Measured, Measurements, ResultsWarning
+from tile_core.tuning import Trial, Tuned
 
 CONFIGS = [{"block": 16}, {"block": -1}, {"block": 32}, {"block": 64}]
 
@@ -198,3 +202,181 @@ def _fields(error: Any) -> list[str]:
     import string
 
     return [f for _, f, _, _ in string.Formatter().parse(error.template + error.remedy) if f]
+
+
+def odd(n: int, block: int = 32, factor: float = 2.0) -> Any:
+    @T.prim_func
+    def scale(A: T.Tensor((n,), "float32"), B: T.Tensor((n,), "float32")):
+        with T.Kernel(T.ceildiv(n, block), threads=32) as bx:
+            for i in T.Parallel(block):
+                if bx * block + i < n:
+                    B[bx * block + i] = A[bx * block + i] * factor
+
+    return scale
+
+
+def inplace(n: int, block: int = 32) -> Any:
+    @T.prim_func
+    def add(A: T.Tensor((n,), "float32")):
+        with T.Kernel(T.ceildiv(n, block), threads=32) as bx:
+            for i in T.Parallel(block):
+                if bx * block + i < n:
+                    A[bx * block + i] = A[bx * block + i] + 1
+
+    return add
+
+
+class TestResultsOfConfigurations:
+    CONFIGS = ({"block": 16}, {"block": 16, "factor": 3.0}, {"block": 32})
+
+    def search(self, configs: Any = CONFIGS, **how: Any) -> Any:
+        factory = tile.jit(out_idx=[-1], target="cpu")(odd)
+        return tile.autotune(list(configs), warmup=0, repeat=1, **how)(factory).tune(70)
+
+    def test_one_that_changes_the_results_does_not_win(self, tmp_path):
+        for _ in range(2):  # measured, and known
+            found = self.search(results=tmp_path / "r")
+            assert [t.error[:6] for t in found.trials] == ["", "[K430]", ""]
+        assert [t.known for t in found.trials] == [True, True, True]
+
+    def test_what_was_compared_with_another_is_compared_again(self, tmp_path):
+        self.search(results=tmp_path / "r")
+        found = self.search(self.CONFIGS[1:], results=tmp_path / "r")
+        assert [t.error[:6] for t in found.trials] == ["", "[K430]"]
+        assert found.config == self.CONFIGS[1]
+
+    def test_a_reference_decides(self):
+        found = self.search(reference=lambda a: a * 3)
+        assert found.config == self.CONFIGS[1]
+        assert [t.error[:6] for t in found.trials] == ["[K430]", "", "[K430]"]
+
+    def test_without_checks_nothing_is_compared(self):
+        assert not any(t.error for t in self.search(check=False).trials)
+
+    def test_kernels_that_update_their_arguments(self):
+        factory, a = tile.jit(target="cpu")(inplace), np.arange(70, dtype="float32")
+        configs = [{"block": 16}, {"block": 32}, {"block": 64}]
+        how = {"inputs": lambda n: [a], "warmup": 0, "repeat": 1}
+        found = tile.autotune(configs, **how)(factory).tune(70)
+        assert not any(t.error for t in found.trials)
+        assert np.array_equal(a, np.arange(70))
+
+
+class TestDamagedDatabases:
+    @pytest.mark.parametrize("seed", range(6))
+    def test_scribbled_pages(self, tmp_path, seed):
+        file = tmp_path / "r.sqlite"
+        tuned(results=file).tune(100)
+        rng, content = np.random.default_rng(seed), bytearray(file.read_bytes())
+        start = int(rng.integers(16, len(content) - 600))
+        content[start : start + 600] = rng.bytes(600)
+        file.write_bytes(content)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            found = tuned(results=file).tune(100)
+        assert [t.seconds is None for t in found.trials] == [False, True, False, False]
+        assert all(t.known for t in tuned(results=file).tune(100).trials if t.seconds is not None)
+
+    def test_a_truncated_file_is_set_aside_with_a_warning(self, tmp_path):
+        file = tmp_path / "r.sqlite"
+        tuned(results=file).tune(100)
+        file.write_bytes(file.read_bytes()[:5000])
+        with pytest.warns(ResultsWarning, match="was damaged"):
+            tuned(results=file).tune(100)
+        assert file.with_name("r.sqlite.damaged").exists()
+
+    def test_only_its_own_file_is_set_aside_without_its_header(self, tmp_path):
+        file = tmp_path / "r.sqlite"
+        file.write_text("a text of the user's" * 200)
+        with pytest.raises(tile.TileError, match="S207"):
+            Measurements(file).prepare()
+        assert file.read_text().startswith("a text")
+        with pytest.warns(ResultsWarning):
+            Measurements(file, own=True).prepare()
+
+    def test_rows_that_hold_something_else_are_unknown(self, tmp_path):
+        file = tmp_path / "r.sqlite"
+        tuned(results=file).tune(100)
+        with sqlite3.connect(file) as db:
+            db.execute("update results set seconds = 'fast'")
+        assert not any(t.known for t in tuned(results=file).tune(100).trials)
+
+    def test_databases_of_before_get_the_new_columns(self, tmp_path):
+        file = tmp_path / "r.sqlite"
+        with sqlite3.connect(file) as db:
+            db.execute(
+                "create table results (key text not null, device text not null, seconds real, error text not null, "
+                "config text not null, kernel text not null, target text not null, at real not null, "
+                "primary key (key, device))"
+            )
+        tuned(results=file).tune(100)
+        assert any(t.known for t in tuned(results=file).tune(100).trials)
+
+    def test_concurrent_writers_lose_nothing(self, tmp_path):
+        file = tmp_path / "r.sqlite"
+
+        def write(worker: int) -> None:
+            kept = Measurements(file)
+            for n in range(20):
+                kept.store(f"{worker} {n}", Measured(1.0, "", "d"), config="", kernel="", target="")
+
+        with ThreadPoolExecutor(6) as pool:
+            list(pool.map(write, range(6)))
+        kept = Measurements(file)
+        assert all(kept.find(f"{w} {n}", "d") for w in range(6) for n in range(20))
+
+
+def _future(result: Any = None, error: BaseException | None = None, cancelled: bool = False) -> Future[Any]:
+    future: Future[Any] = Future()
+    if cancelled:
+        future.cancel()
+    elif error is not None:
+        future.set_exception(error)
+    else:
+        future.set_result(result)
+    return future
+
+
+class Odd(Executor):
+    """One that does something else with the second configuration that it gets."""
+
+    def __init__(self, does: Any) -> None:
+        self.does, self.seen = does, []
+
+    def submit(self, fn: Any, *args: Any, **keywords: Any) -> Any:
+        (task,) = args
+        if task.key not in self.seen:
+            self.seen.append(task.key)
+        return self.does() if self.seen.index(task.key) == 1 else _future(fn(*args))
+
+
+def _raise() -> None:
+    raise ValueError("no")
+
+
+@pytest.mark.parametrize(("does", "error"), [
+    (lambda: None, "[S206]"), (_raise, "[S206]"), (lambda: _future(None), "[S206]"), (lambda: _future("x"), "[S206]"),
+    (lambda: _future(error=ValueError("no")), "[S206]"), (lambda: _future(cancelled=True), "[S206]"),
+    (Future, "[S210]"),
+], ids=["nothing", "raises", "none", "text", "error", "cancelled", "never"])  # fmt: skip
+def test_odd_executors_lose_one_configuration(does: Any, error: str) -> None:
+    found = tuned(executor=Odd(does), timeout=1.0).tune(100)
+    assert [t.error[:6] for t in found.trials if t.config["block"] != -1] == ["", error, ""]
+
+
+def test_times_that_overlap_are_no_ranking() -> None:
+    slow, fast = Trial({"a": 1}, 8.1e-3, low=1e-3, high=9e-3), Trial({"a": 2}, 2.3e-3, low=1e-3, high=3e-3)
+    other = Trial({"a": 3}, 7e-3, low=6e-3, high=8e-3)
+    assert slow.ties(fast)
+    assert fast.ties(slow)
+    assert not fast.ties(other)
+    tuned_ = Tuned(None, fast.config, (slow, fast, other))
+    assert tuned_.ties == (slow,)
+
+
+def test_spread_is_kept(tmp_path) -> None:
+    first = tuned(results=tmp_path / "r").tune(100)
+    again = tuned(results=tmp_path / "r").tune(100)
+    for trial, known in zip(first.trials, again.trials, strict=True):
+        assert (trial.low, trial.seconds, trial.high) == (known.low, known.seconds, known.high)
+        assert trial.seconds is None or trial.low <= trial.seconds <= trial.high

@@ -17,8 +17,8 @@ from tile_core.runtime.files import require_file
 _TABLE = """
 create table if not exists results (
     key text not null, device text not null, seconds real, error text not null, config text not null,
-    kernel text not null, target text not null, at real not null, low real, high real, baseline text not null default '',
-    primary key (key, device)
+    kernel text not null, target text not null, at real not null, low real, high real,
+    baseline text not null default '', primary key (key, device)
 )
 """
 #: Columns of later versions.
@@ -105,9 +105,9 @@ class Measurements:
             return None
         try:
             with self._open() as db:
+                columns = "seconds, error, device, low, high, baseline"
                 row = db.execute(
-                    "select seconds, error, device, low, high, baseline from results where key = ? and device in (?, '')",
-                    (key, device),
+                    f"select {columns} from results where key = ? and device in (?, '')", (key, device)
                 ).fetchone()
         except _Damaged as error:
             self._set_aside(error)
