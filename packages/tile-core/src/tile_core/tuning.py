@@ -153,7 +153,7 @@ def autotune(
     warmup, repeat
         As of ``Kernel.bench``.
     executor
-        Any ``concurrent.futures.Executor``, or a number of processes; tasks of one device disturb each other's times.
+        Any ``concurrent.futures.Executor``, or a number of processes.
     results
         A file that keeps what was measured, by program, shapes, options, versions and device, for later searches.
     watch
@@ -184,9 +184,7 @@ def autotune(
             _refuse_function(function)
         how = How(check, count_of("autotune", "warmup", warmup, 0), count_of("autotune", "repeat", repeat, 1))
         kept = None if results is None else Measurements(path_of("autotune", "results", results))
-        search = AutotunedFunction(function, configs, inputs, how, executor, kept, watch)
-        search.reference, search.timeout = reference, timeout
-        return search
+        return AutotunedFunction(function, configs, inputs, how, executor, kept, watch, reference, timeout)
 
     return decorate
 
@@ -249,7 +247,7 @@ class AutotunedFunction(ByName):
     ----------
     function
         What is tuned.
-    configs, inputs, how, executor, results, watch
+    configs, inputs, how, executor, results, watch, reference, timeout
         See ``tile.autotune``.
     """
 
@@ -262,6 +260,8 @@ class AutotunedFunction(ByName):
         executor: Executor | int | None,
         results: Measurements | None,
         watch: Watch | None = None,
+        reference: Callable[..., Any] | None = None,
+        timeout: float = PATIENCE,
     ) -> None:
         from tile_core.runtime.memo import Memo
 
@@ -271,9 +271,7 @@ class AutotunedFunction(ByName):
         self.executor, self.results, self.watch = executor, results, watch
         #: Makes up inputs that nobody gives; by default random ones are made where all shapes are constant.
         self.supply: Callable[[Signature, Program], tuple[Any, ...]] | None = None
-        #: See ``tile.autotune``.
-        self.reference: Callable[..., Any] | None = None
-        self.timeout = PATIENCE
+        self.reference, self.timeout = reference, timeout
         self._memo: Memo[Tuned] = Memo()
 
     def __call__(self, *args: object, **keywords: object) -> Any:

@@ -144,8 +144,8 @@ def _search(
     if tuned is None:
         search = autotune(configs or [])(function)
     else:
-        how = tuned.how
-        search = AutotunedFunction(function, configs or [], tuned.inputs, how, tuned.executor, tuned.results)
+        kept = (tuned.inputs, tuned.how, tuned.executor, tuned.results, None, tuned.reference, tuned.timeout)
+        search = AutotunedFunction(function, configs or [], *kept)
     search.supply = Supply(rest)
     return name, search, own
 
