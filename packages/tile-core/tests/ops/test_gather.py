@@ -9,7 +9,7 @@ import pytest
 
 import tile_core as tile
 import tile_core.language as T
-from tile_core.errors.ops import DuplicateRows, RowsOperand, ShapesDiffer
+from tile_core.errors.ops import DuplicateRows, RowsOperand, RuntimeExtent, ShapesDiffer
 
 pytestmark = pytest.mark.sweep(5)
 
@@ -173,3 +173,25 @@ def test_shapes_that_do_not_fit_are_refused() -> None:
             with T.Kernel(1, threads=32):
                 s = T.alloc_shared((4, 4), "float32")
                 T.gather(A, R, s)
+
+
+@pytest.mark.parametrize("op", ["gather", "scatter"])
+def test_tables_may_have_symbolic_rows_but_not_columns(op: str) -> None:
+    n = T.dynamic("n", "int64")
+
+    def traced(columns: Any, part: slice) -> None:
+        m = T.dynamic("m")
+
+        @T.prim_func
+        def main(A: T.Tensor((m, columns), "float32"), R: T.Tensor((4,), "int32")):
+            with T.Kernel(1, threads=32):
+                s = T.alloc_shared((4, 24), "float32")
+                if op == "gather":
+                    T.gather(A[:, part], R, s)
+                else:
+                    T.scatter(s, A[:, part], R)
+
+    traced(24, slice(None))
+    traced(n, slice(0, 24))
+    with pytest.raises(RuntimeExtent, match=r"\[K202\].* dimension 1 of .* has the runtime extent n"):
+        traced(n, slice(None))

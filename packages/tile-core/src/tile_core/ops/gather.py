@@ -102,7 +102,8 @@ def _rows(op: str, rows: Tile | Sequence[int]) -> Region:
 def _check(op: str, role: str, tile: Region, table: Region, rows: Region) -> None:
     static = operands.static_shape(op, role, tile)
     count = operands.static_shape(op, "rows", rows)[0]
-    columns = tuple(e for e in table.extents[1:] if e != 1)
+    row = Region(table.buffer, table.mins, [1, *table.extents[1:]])
+    columns = operands.static_shape(op, "dst" if role == "src" else "src", row)
     want = tuple(e for e in (count, *columns) if e != 1) or (1,)
     if static != want:
         raise ShapesDiffer(op=op, a=role, b="rows and columns", shape_a=static, shape_b=want)

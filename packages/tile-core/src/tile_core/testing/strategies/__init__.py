@@ -70,7 +70,7 @@ STRATEGIES: dict[str, tuple[st.SearchStrategy[Unit], int]] = {
     "data-races": (data_races(), 1),
     "pointers": (pointers(), 1),
     "windows": (windows(), 1),
-    "corners": (corners(), 2),
+    "corners": (corners(), 4),
     "boxes": (boxes(), 1),
     "numbered-rows": (numbered_rows(), 1),
     "rare": (rare_ops(), 1),
