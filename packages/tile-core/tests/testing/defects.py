@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 
 from tile_core.compat.tvm import tirx
+from tile_core.ir import nodes
+from tile_core.ir.visit import substitute
 
 Patch = Callable[[Any], None]
 
@@ -218,3 +220,23 @@ def counters_are_seen(patch: Any) -> None:
     from tile_core.cpu import build
 
     patch.setattr(build, "hide_counters", lambda body: body)
+
+
+def reads_are_shared(patch: Any) -> None:
+    """An operation on memory gets the name of an equal one before the memory was written."""
+    from tile_core.passes import share
+
+    patch.setattr(share, "_is_pure", lambda e: nodes.dtype_of(e).startswith("int"))
+
+
+def names_leave_changing_loops(patch: Any) -> None:
+    """A named value is computed with the least counter of the loop around it."""
+    from tile_core.trace import assign
+
+    made = assign._bound
+
+    def bound(name: str, expr: Any, hoisted: bool = False) -> Any:
+        counters = {v: tirx.IntImm(v.ty, 0) for v in assign.current().scope.counters} if hoisted else {}
+        return made(name, substitute(expr, counters), hoisted)
+
+    patch.setattr(assign, "_bound", bound)

@@ -55,6 +55,12 @@ FINDS = {
         Chunk("programs", 0, 10, "folding"),
     ),
     "choices inside of choices": ("choices_of_divisors_are_dropped", "cuda:sm_80", Chunk("programs", 1, 20, "folding")),
+    "operations that read memory and share a name": ("reads_are_shared", "cpu", Chunk("programs", 0, 30, "names")),
+    "names outside of loops that change them": (
+        "names_leave_changing_loops",
+        "cpu",
+        Chunk("programs", 0, 10, "names"),
+    ),
     "arrays of threads": ("arrays_of_the_block", "cpu", Chunk("programs", 0, 10, "threads")),
 }
 

@@ -25,7 +25,7 @@ USES = {
     "value": "B[{r}, p] = T.cast({t} * {k} + 1, 'int32')",
     "guard": "if {t} < {k}:\n    B[{r}, p] = A[{k}]",
     "choice": "B[{r}, p] = T.if_then_else({t} > {k}, A[{t} - {k}], {k})",
-    "update": "B[{r}, p] = B[{r}, p] * v + T.cast({t}, 'int32')",
+    "updates": "\n".join(["B[{r}, p] = B[{r}, p] * v + T.cast({t}, 'int32')"] * 2),
     "bound": "for k{k} in T.serial({t} % 3):\n    B[{r}, p] = A[{t} + k{k} + {k}]",
     "unrolled": "s{k} = 0\nfor k in T.static_range(3):\n    s{k} = s{k} + A[{t} + k * {k}]\nB[{r}, p] = s{k}",
 }  # fmt: skip
