@@ -59,7 +59,7 @@ def test_four_rows_go_there_and_back(dtype, width, column, known):
     kernel = tile.compile(program, TARGET, runtime="emulator")
     kernel(a, np.array(rows, "int32"), c)
     np.testing.assert_array_equal(c, expected)
-    kernel.verify(a, np.array(rows, "int32"), values((37, columns), dtype, 1))
+    kernel.verify(a, np.array(rows, "int32"), values((37, columns), dtype, 1), allow="unwritten")
     assert GATHERS in at(kernel.source)
     assert SCATTERS in at(kernel.source)
 
