@@ -14,7 +14,7 @@ from tile_core.testing.strategies.draws import Draw
 _FORMS: tuple[tuple[str, bool, str], ...] = (
     ("B[R[bx]] = A[bx]", True, "store"),
     ("r = R[bx]\nB[r] = A[bx]", True, "store"),
-    ("v = T.alloc_var('int32')\nv = R[bx]\nif A[bx] > -1000:\n    B[v] = A[bx]", True, "store"),
+    ("v = T.alloc_var('int32')\nv = R[bx]\nif A[bx] > -100:\n    B[v] = A[bx]", True, "store"),
     ("T.copy(A[bx:bx + 1], B[R[bx]:R[bx] + 1])", True, "store"),
     ("s = T.alloc_shared((1,), '{dtype}')\ns[0] = A[bx]\nT.copy(s, B[R[bx]])", True, "store"),
     ("for i in T.Parallel(1):\n    B[R[bx] + i] = A[bx]", True, "store"),
