@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import os
 import subprocess
@@ -20,7 +21,10 @@ from tile_core.cpu.isa import Isa, detect
 from tile_core.errors.lowering import CodeGenerationEnded, UnknownProcessor
 from tile_core.errors.setup import ProcessorLacksInstructions
 
-FORMS = Path(__file__).with_name("forms.py")
+_spec = importlib.util.spec_from_file_location("forms", Path(__file__).with_name("forms.py"))
+forms = importlib.util.module_from_spec(_spec)
+_spec.loader.exec_module(forms)
+
 TRIPLES = ("x86_64-unknown-linux-gnu", "aarch64-unknown-linux-gnu")
 HOST = str(tvm.target.codegen.llvm_get_system_triple()).split("-")[0]
 #: Processors of one test.
@@ -42,23 +46,31 @@ def _shares() -> list[tuple[str, list[str]]]:
     return found
 
 
+def _failed(group: str, triple: str, turn: int, names: list[str]) -> dict[str, str]:
+    """Return the failures of processors by name."""
+    command = [sys.executable, forms.__file__, group, triple, str(turn), *names]
+    done = subprocess.run(command, env={**os.environ, "TVM_NUM_THREADS": "1"}, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr[-2000:]
+    return json.loads(done.stdout.splitlines()[-1])
+
+
 @pytest.mark.sweep(18)
 @pytest.mark.parametrize("group", ["conversions", "quotients", "indices"])
 @pytest.mark.parametrize(("triple", "names"), _shares(), ids=lambda value: value[0] if isinstance(value, list) else "")
 def test_vector_forms_compile_and_compute(group, triple, names):
     turn = os.environ.get("SWEEP_TURN", "0")
-    command = [sys.executable, str(FORMS), group, triple, turn if turn.isdigit() else "0", *names]
-    done = subprocess.run(command, env={**os.environ, "TVM_NUM_THREADS": "1"}, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr[-2000:]
-    assert json.loads(done.stdout.splitlines()[-1]) == {}
+    assert _failed(group, triple, int(turn) if turn.isdigit() else 0, names) == {}
 
 
 @pytest.mark.parametrize("group", ["conversions", "quotients", "indices"])
 def test_vector_forms_compute_here(group):
-    command = [sys.executable, str(FORMS), group, "", str(np.random.default_rng().integers(99)), detect().mcpu]
-    done = subprocess.run(command, env={**os.environ, "TVM_NUM_THREADS": "1"}, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr[-2000:]
-    assert json.loads(done.stdout.splitlines()[-1]) == {}
+    assert _failed(group, "", np.random.default_rng().integers(99), [detect().mcpu]) == {}
+
+
+@pytest.mark.parametrize(("triple", "name"), [(TRIPLES[0], "sapphirerapids"), (TRIPLES[1], "neoverse-v2")])
+def test_conversions_of_uint64_compile_for_wide_vectors(triple, name):
+    number = (*forms.INTEGERS, *forms.FLOATS).index("uint64")
+    assert _failed("conversions", "" if triple.startswith(HOST) else triple, number, [name]) == {}
 
 
 def test_every_64_bit_processor_is_swept():

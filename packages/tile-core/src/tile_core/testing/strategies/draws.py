@@ -14,7 +14,7 @@ from tile_core.testing.sketch import Env, Sketch, Tile, limit
 
 Draw = Callable[[Any], Any]
 
-TYPES = ("float32", "float16", "int32", "bfloat16", "int8", "uint8", "int16", "float64", "uint32", "int64")
+TYPES = ("float32", "float16", "int32", "bfloat16", "int8", "uint8", "int16", "float64", "uint32", "int64", "uint64")
 EXTENTS = (1, 2, 3, 7, 8, 16, 17, 24, 33, 48)
 SCOPES = ("shared", "fragment")
 THREADS = (1, 31, 32, 64, 96, 128, 384)
