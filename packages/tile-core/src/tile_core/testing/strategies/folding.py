@@ -53,6 +53,8 @@ _FLOATS = (
     "T.sqrt(F[i + {n}] - 4.0)", "T.cast(T.infinity('float32'), 'float32')", "T.cast({x}, 'float64')",
 )  # fmt: skip
 _SIZES = (0.0, -0.0, 0.5, -0.5, -1.0, 127.5, 128.0, 255.0, 256.0, 65536.0, 3e9, -3e9, 2.0**31, 1e10, 1.5e19, -1e30)
+#: The number of the first ones, where a divisor divides twice.
+_NESTED = 4
 #: Uses of 32-bit zeros and ones in indices and in bounds of loops.
 _PLACED = (
     "B[{r}, i] = A[((i * 3) // {p} + 1) // {p}]", "B[{r}, i] = A[(i // {p} + 2) % {p} + i]",
@@ -127,8 +129,9 @@ class _Late:
 
     def statement(self, row: int) -> str:
         """Draw a statement about integers."""
-        if self.dtype == "int32" and self.choose.integer(0, 2) == 0:
-            return self.filled(self.choose.pick(_PLACED).replace("{r}", str(row)))
+        if self.dtype == "int32" and self.choose.integer(0, 1) == 0:
+            forms = _PLACED if self.choose.integer(0, 1) else _PLACED[:_NESTED]
+            return self.filled(self.choose.pick(forms).replace("{r}", str(row)))
         forms = self.choose.pick((_QUOTIENTS, _QUOTIENTS, _QUOTIENTS, _SHIFTS, _OTHERS, _CONVERSIONS))
         return f"B[{row}, i] = T.cast({self.filled(self.choose.pick(forms))}, {self.dtype!r})"
 
