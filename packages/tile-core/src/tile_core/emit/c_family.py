@@ -88,7 +88,7 @@ class CFamilyEmitter(ExpressionPrinter):
         "M_SQRT2_F M_SQRT1_2_F M_E_H M_PI_H M_PI_2_H M_PI_4_H "
         "int8_t int16_t int32_t int64_t uint8_t uint16_t uint32_t uint64_t size_t ptrdiff_t intptr_t uintptr_t "
         # Of the emulator.
-        "SIMT_API SIMT_MODEL SIMT_SHARED".split()
+        "SIMT_API SIMT_MODEL SIMT_SHARED FE_DOWNWARD FE_TONEAREST FE_TOWARDZERO FE_UPWARD".split()
     ).union(LIMITS)
     scopes: ClassVar[dict[str, str]] = {"local": "", "global": ""}
 

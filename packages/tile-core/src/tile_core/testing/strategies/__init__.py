@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from tile_core.plugins.manager import installed
 from tile_core.target import Target
 from tile_core.testing.case import Unit
+from tile_core.testing.strategies.awkward_names import awkward_names
 from tile_core.testing.strategies.barriers import barriers
 from tile_core.testing.strategies.block_races import block_races
 from tile_core.testing.strategies.bools import bools
@@ -69,6 +70,7 @@ STRATEGIES: dict[str, tuple[st.SearchStrategy[Unit], int]] = {
     "atomics": (atomics(), 1),
     "data-races": (data_races(), 1),
     "pointers": (pointers(), 1),
+    "awkward-names": (awkward_names(), 1),
     "windows": (windows(), 1),
     "corners": (corners(), 4),
     "boxes": (boxes(), 1),
