@@ -13,8 +13,8 @@ _OTHERS = """
     abs aligned alloc args atan2 barrier bfloat block buffer char4 clamp clock cos cross device dim3 dot double2
     entry erf exp expf extent fabs float4 floor fma fmax fmin fmod grid half half2 image index int4 kernel lane
     length local log main malloc max memcpy memset min mix mod naked norm out packed pipe pow printf ptr quad rand
-    read rint round rsqrt sampler select self shared shuffle sign simd simdgroup simt sin sqrt step swap sync tan
-    texture thread threadgroup trunc uint uint4 unused vec vote warp weak write y0 y1 yn
+    read rint round rsqrt sampler select self shared shuffle sign simd simt sin sqrt step swap sync tan
+    texture thread trunc uint uint4 unused vec vote warp weak write y0 y1 yn
 """.split()
 #: Names that are no words of Python, and none that the programs below have.
 AWKWARD = sorted(
