@@ -211,7 +211,7 @@ LEGAL: dict[str, Entry] = {
     "a read by data of another tensor": ("8", "A[bx] = B[R[bx]]", {"data": _TWICE}),
     "a ticket": (
         "8",
-        "t = T.atomic_add(Q[0], 1, memory_order='acq_rel', return_prev=True)\nA[t] = 1.0 * bx",
+        "t = T.atomic_add(Q[0], 1, return_prev=True)\nA[t] = 1.0 * bx",
         {"data": _ZEROS},
     ),
 }

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 import tile_core as tile
+from tile_core.errors import TileError
 from tile_core.errors.execution import BlockRace
 from tile_core.errors.ops import ParallelRace
 from tile_core.reference import execute
@@ -12,6 +13,14 @@ from tile_core.reference import execute
 from .block_races import BY_DATA, LEGAL, PROVABLE, arguments, program
 
 COMPILED = ("cpu", "cuda:sm_80")
+#: Targets whose launches report races, and how they are asked to.
+CHECKED = {
+    "cpu": {"options": {"races": True}},
+    "cuda:sm_80": {"runtime": "emulator"},
+    "metal": {"runtime": "emulator"},
+    "rocm:gfx942": {"runtime": "emulator"},
+}
+RUNS = [(target, name) for target in CHECKED for name in (*BY_DATA, *LEGAL)]
 
 
 @pytest.mark.parametrize("name", PROVABLE)
@@ -22,9 +31,21 @@ def test_a_race_that_indices_prove_is_refused(name):
         assert PROVABLE[name][2] in str(caught.value), caught.value
 
 
-@pytest.mark.parametrize("name", [*BY_DATA, *LEGAL])
-def test_nothing_else_is_refused(name):
-    tile.compile(program({**BY_DATA, **LEGAL}[name]), "cuda:sm_80")
+@pytest.mark.sweep(8)
+@pytest.mark.parametrize(("target", "name"), RUNS)
+def test_launches_report_races_by_data_and_nothing_else(target, name):
+    kernel = tile.compile(program({**BY_DATA, **LEGAL}[name]), target, **CHECKED[target])
+    given = arguments({**BY_DATA, **LEGAL}[name])
+    if name in LEGAL:
+        kernel(*given)
+        return
+    with pytest.raises(TileError) as caught:
+        kernel(*given)
+    if target == "cpu":
+        assert isinstance(caught.value, BlockRace)
+    else:
+        assert "data race" in str(caught.value)
+        assert "by another block" in str(caught.value)
 
 
 @pytest.mark.parametrize("name", BY_DATA)

@@ -17,7 +17,6 @@ from tile_core.compat.tvm import ir, tirx, tvm_ffi
 from tile_core.compat.types import Array, BufferVar, Expr, Node, Var
 from tile_core.ir import nodes
 from tile_core.ir.visit import collect
-from tile_core.ops.base import OpCall
 
 #: Of a value that may differ between any two blocks.
 _ANY = None
@@ -133,8 +132,8 @@ class BlockValues:
 
 def _stored(access: Access) -> Expr:
     """Return what a store or fill writes; nothing for other statements."""
-    s = access.statement
-    return OpCall.decode(s).args[1] if nodes.is_tile_call(getattr(s, "value", None), "fill") else access.value
+    call = access.call
+    return access.value if call is None or not nodes.is_tile_call(call, "fill") else call.args[1]
 
 
 def _union(a: _Needs, b: _Needs) -> _Needs:

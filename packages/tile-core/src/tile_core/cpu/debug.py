@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from typing import NoReturn
 
 from tile_core.compat.tvm import ir, tirx, tvm_ffi
 from tile_core.compat.types import Argument, Call, Expr, Stmt
-from tile_core.errors.base import Where
+from tile_core.errors.base import TileError, Where
 from tile_core.errors.launch import DeviceAssertFailed
 from tile_core.ir import nodes
 from tile_core.ir.visit import StmtRewriter, collect
@@ -36,7 +37,7 @@ class _LowerDebug(StmtRewriter):
         if nodes.is_tile_call(s.value, "device_assert"):
             call = OpCall.decode(s)
             where = call.where or Where("", 0)
-            fail = _packed(_FAIL, str(call.attrs["message"]), where.file, nodes.int_const(where.line))
+            fail = packed(_FAIL, str(call.attrs["message"]), where.file, nodes.int_const(where.line))
             return tirx.IfThenElse(tirx.Not(call.args[0]), tirx.Evaluate(fail), None, s.span)
         return s
 
@@ -49,22 +50,26 @@ class _LowerDebug(StmtRewriter):
             else:
                 parts.append(_put(arg))
                 shapes.append("")
-        parts.append(tirx.Evaluate(_packed(_SHOW, str(call.attrs["format"]), ",".join(shapes))))
+        parts.append(tirx.Evaluate(packed(_SHOW, str(call.attrs["format"]), ",".join(shapes))))
         return nodes.seq(parts)
 
 
 def _put(value: Expr) -> Stmt:
+    return tirx.Evaluate(packed(_PUT, wide(value)))
+
+
+def wide(value: Expr) -> Expr:
+    """Return a value in a type that functions of this process take."""
     dtype = nodes.dtype_of(value)
     if dtype == "bool":
-        value = nodes.cast(value, "int32")
-    elif dtype.startswith(("float", "bfloat")):
-        value = nodes.cast(nodes.cast(value, "float32") if dtype not in ("float32", "float64") else value, "float64")
-    else:
-        value = nodes.cast(value, "int64")
-    return tirx.Evaluate(_packed(_PUT, value))
+        return nodes.cast(value, "int32")
+    if dtype.startswith(("float", "bfloat")):
+        return nodes.cast(nodes.cast(value, "float32") if dtype not in ("float32", "float64") else value, "float64")
+    return nodes.cast(value, "int64")
 
 
-def _packed(name: str, *args: Expr) -> Call:
+def packed(name: str, *args: Expr) -> Call:
+    """Return a call of a function of this process."""
     return tirx.call_packed(name, *[ir.StringImm(a) if isinstance(a, str) else a for a in args])
 
 
@@ -93,8 +98,13 @@ def _show_items(text: str, shapes: str) -> None:
 
 def _fail(message: str, file: str, line: int) -> None:
     where = Where(str(file), int(line))
-    _items.failure = DeviceAssertFailed(message=str(message) or "the condition is false", where=where)
-    raise _items.failure
+    failed(DeviceAssertFailed(message=str(message) or "the condition is false", where=where))
+
+
+def failed(error: TileError) -> NoReturn:
+    """Raise an error of a launch in a function that it calls; the launch raises the error itself."""
+    _items.failure = error
+    raise error
 
 
 def with_failures(entry: Callable[..., object]) -> Callable[..., object]:

@@ -18,6 +18,9 @@ class CpuOptions:
     poison
         Fill scratch memory with NaN and large integers where it is allocated, to expose results that depend on
         uninitialized memory.
+    races
+        Report blocks that race where data decide (K445). Implies ``generic``, and calls Python for each access of a
+        tensor that the kernel writes: slow, for tests.
     fmad
         Allow contraction of a float product and sum into one operation that rounds once.
     """
@@ -26,8 +29,11 @@ class CpuOptions:
     generic: bool = False
     poison: bool = False
     fmad: bool = False
+    races: bool = False
 
     def __post_init__(self) -> None:
-        for name in ("parallel", "generic", "poison", "fmad"):
+        for name in ("parallel", "generic", "poison", "fmad", "races"):
             if not isinstance(getattr(self, name), bool):
                 raise TypeError(f"{name} is True or False")
+        if self.races:
+            object.__setattr__(self, "generic", True)

@@ -17,6 +17,7 @@ from tile_core.cpu.scratch import place
 from tile_core.cpu.target import isa_of
 from tile_core.cpu.threads import run_threads
 from tile_core.cpu.vectorize import vectorize
+from tile_core.cpu.watch import watch
 from tile_core.dtypes import DTYPES
 from tile_core.ir import nodes
 from tile_core.ir.visit import collect, substitute
@@ -49,6 +50,7 @@ def pipeline(target: Target, spine: Spine) -> Spine:
     poisoned = Pass("poison", _poison, "first: what the program does not fill itself is left as it is")
     products = Pass("products", _products, "before lowering: ops may contract what they compute, the program may not")
     return spine.before("lower_ops", roles, products, poisoned, through).then(
+        Pass("watch", _watch, "while the accesses of a tensor are those of the program's blocks and atomics"),
         Pass("threads", _threads, "before guards: thread numbers become loop variables with known ranges"),
         Pass("debug", _debug, "before guards: what is printed is read like anything else"),
         Pass("wrap_unproven", _wrap_unproven, "before guards, which rely on plain arithmetic"),
@@ -90,12 +92,16 @@ def _poison(plan: Plan, ctx: Context) -> Plan:
     return plan.replace(body=poison(plan.body)) if ctx.options.poison else plan
 
 
+def _watch(plan: Plan, ctx: Context) -> Plan:
+    return plan.replace(body=watch(plan.body)) if ctx.options.races else plan
+
+
 def _threads(plan: Plan, ctx: Context) -> Plan:
     return plan.replace(body=run_threads(plan.body))
 
 
 def _debug(plan: Plan, ctx: Context) -> Plan:
-    return plan.note(CALLS_BACK, calls_back(plan.body)).replace(body=lower_debug(plan.body))
+    return plan.note(CALLS_BACK, ctx.options.races or calls_back(plan.body)).replace(body=lower_debug(plan.body))
 
 
 def _wrap_unproven(plan: Plan, ctx: Context) -> Plan:

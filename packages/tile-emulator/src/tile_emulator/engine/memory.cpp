@@ -10,13 +10,14 @@
 namespace simt {
 
 // READ: by a plain read, READ_ATOMICALLY: by an atomic one, which no atomic write races with. ATOMIC: the last write was.
+// FOREIGN: earlier blocks have written it; BEFORE: they have read it, and no block has written it.
 enum CellFlag : unsigned short {
-  WRITTEN = 1, READ = 2, INITIALISED = 4, ATOMIC = 8, FOREIGN = 16, BY_OTHER_PROXY = 32, READ_ATOMICALLY = 64
+  WRITTEN = 1, READ = 2, INITIALISED = 4, ATOMIC = 8, FOREIGN = 16, BY_OTHER_PROXY = 32, READ_ATOMICALLY = 64, BEFORE = 128
 };
 enum : unsigned short { NOBODY = 0xffff };
 
 struct Cell {
-  Clk write_clock;  // FOREIGN: which of `origins`
+  Clk write_clock;  // FOREIGN, BEFORE: which of `origins`
   unsigned write_site;
   unsigned readers, async_readers;  // sets, see below
   unsigned epoch;                   // of the last access
@@ -84,7 +85,10 @@ void map_memory() {
   }
 }
 
+static void settle();
+
 void memory_block_start() {
+  settle();
   for (Region& r : regions)
     if (r.buffer == SHARED_SLAB || r.buffer == SHARED_STATIC)
       memset(r.low, 0xff, (size_t)(r.high - r.low));  // NaN in every format of floats
@@ -243,6 +247,29 @@ static void report_race(const Accessor& a, unsigned component, bool other_write,
          reason);
 }
 
+// Stores of one block to bytes that another one wrote: they race unless they leave the bytes as they are.
+static const char* const BY_ANOTHER = " by another block are not ordered";
+struct Overwrite {
+  Accessor by;
+  unsigned component, site, old, n;  // n bytes of `old_bytes` from `old` on
+  const char* reason;
+};
+static Vec<Overwrite> overwrites;
+static Vec<char> old_bytes;
+
+static void report_overwrite(const Accessor& a, unsigned component, unsigned site, const char* reason) {
+  if (!a.write || a.atomic) return report_race(a, component, true, site, reason);
+  overwrites.push(Overwrite{a, component, site, (unsigned)old_bytes.size, 1, reason});
+  old_bytes.push(*a.at);
+}
+
+// Reports the overwrites that changed something; each store has happened by the next access.
+static void settle() {
+  for (const Overwrite& o : overwrites)
+    if (memcmp(o.by.at, &old_bytes[o.old], o.n)) report_race(o.by, o.component, true, o.site, o.reason);
+  overwrites.size = old_bytes.size = 0;
+}
+
 static void check_readers(const Accessor& a, Sets& sets, unsigned set) {
   for (const Reader *r = sets.begin_of(set), *end = sets.end_of(set); r < end; r++)
     if (!(a.atomic && r->atomic) && !ordered(a, r->component, r->clock)) return report_race(a, r->component, false, r->site, " are not ordered");
@@ -265,19 +292,28 @@ static bool after_origin(const Accessor& a, const Origin& o) {
   return order_known(*a.seen, a.slot, o.epoch, o.writer, o.clock, false);
 }
 
+static bool after_readers(const Accessor& a, const Cell& c) {
+  return order_known(*a.seen, a.slot, origins[c.write_clock].epoch, NOBODY, 0, true);
+}
+
 // The first access by this block to a byte that earlier ones accessed.
 static void enter_block(const Accessor& a, Cell& c) {
   bool arrays = a.region->buffer >= 0, together = a.atomic && c.flags & ATOMIC;
   unsigned short read = a.atomic ? READ : READ | READ_ATOMICALLY;
-  bool written = c.flags & (WRITTEN | FOREIGN), conflict = written || (a.write && c.flags & read);
+  bool written = c.flags & (WRITTEN | FOREIGN), conflict = written || (a.write && c.flags & (read | BEFORE));
   Cell fresh{};
   fresh.writer = NOBODY, fresh.flags = arrays ? c.flags & INITIALISED : 0;
   if (arrays && conflict && option(RACE) && !together) {
     Origin own{c.epoch, c.writer, c.write_clock};
     const Origin& o = c.flags & FOREIGN ? origins[c.write_clock] : own;
-    bool ordered = (!written || after_origin(a, o) || (c.flags & ATOMIC && order_observed(*a.seen, a.slot, a.at))) &&
-                   (!a.write || !(c.flags & read) || order_known(*a.seen, a.slot, c.epoch, NOBODY, 0, true));
-    if (!ordered) report_race(a, NOBODY, written, 0, " by another block are not ordered");
+    bool writes = !written || after_origin(a, o) || (c.flags & ATOMIC && order_observed(*a.seen, a.slot, a.at));
+    bool reads = !a.write || ((!(c.flags & read) || order_known(*a.seen, a.slot, c.epoch, NOBODY, 0, true)) &&
+                              (!(c.flags & BEFORE) || after_readers(a, c)));
+    bool ordered = writes && reads;
+    if (!reads || (!writes && c.flags & ATOMIC))
+      report_race(a, NOBODY, reads, 0, BY_ANOTHER);
+    else if (!writes)
+      report_overwrite(a, NOBODY, 0, BY_ANOTHER);
     // Other readers of this block are checked, too.
     if (ordered && !a.write && !(c.flags & ATOMIC)) {
       fresh.write_clock = c.flags & FOREIGN ? c.write_clock : origin_of(c);
@@ -287,6 +323,9 @@ static void enter_block(const Accessor& a, Cell& c) {
   if (arrays && together && !a.write && option(RACE)) {  // plain reads of this block are checked
     fresh.write_clock = c.flags & FOREIGN ? c.write_clock : origin_of(c);
     fresh.flags |= FOREIGN | ATOMIC;
+  } else if (arrays && option(RACE) && !a.write && !written && c.flags & (READ | BEFORE)) {
+    fresh.write_clock = c.flags & BEFORE ? c.write_clock : origin_of(c);
+    fresh.flags |= BEFORE;
   }
   c = fresh;
 }
@@ -308,7 +347,11 @@ static void check_cell(const Accessor& a, Cell& c) {
   if (option(RACE)) {
     if (c.writer != NOBODY && c.flags & WRITTEN && !(a.atomic && c.flags & ATOMIC)) {
       if (!ordered(a, c.writer, c.write_clock)) {
-        if (!(c.flags & ATOMIC && order_observed(*a.seen, a.slot, a.at)))
+        const Fiber* other = owner(c.writer);
+        bool elsewhere = other && other->cta != a.thread->cta && a.region->buffer >= 0 && !(c.flags & ATOMIC);
+        if (elsewhere)
+          report_overwrite(a, c.writer, c.write_site, " are not ordered");
+        else if (!(c.flags & ATOMIC && order_observed(*a.seen, a.slot, a.at)))
           report_race(a, c.writer, true, c.write_site, " are not ordered");
       } else if (a.published && !(c.flags & BY_OTHER_PROXY) && clock_seen(*a.published, a.slot, c.writer) < c.write_clock)
         report_race(a, c.writer, true, c.write_site, " need a fence between the proxies");
@@ -316,10 +359,11 @@ static void check_cell(const Accessor& a, Cell& c) {
     bool apart = c.flags & FOREIGN && !(a.atomic && c.flags & ATOMIC);
     if (apart && !after_origin(a, origins[c.write_clock]) &&
         !(c.flags & ATOMIC && order_observed(*a.seen, a.slot, a.at))) {
-      report_race(a, NOBODY, true, 0, " by another block are not ordered");
+      report_race(a, NOBODY, true, 0, BY_ANOTHER);
       c.flags &= (unsigned short)~(FOREIGN | ATOMIC);
     }
     if (a.write) {
+      if (c.flags & BEFORE && !after_readers(a, c)) report_race(a, NOBODY, false, 0, BY_ANOTHER);
       check_readers(a, generic_sets, c.readers);
       check_readers(a, async_sets, c.async_readers);
     }
@@ -362,6 +406,7 @@ static Accessor accessor(Region* r, const void* p, unsigned bytes, bool write, b
 
 void check(const void* p, unsigned bytes, bool write, bool atomic, const Fiber* thread, void* frame, void* pc) {
   counters.accesses++;
+  if (overwrites.size) settle();
   Region* r = find(p);
   bool whole = r && (const char*)p + bytes <= r->high;
   if (!whole && atomic && bytes == 2) {
@@ -392,19 +437,24 @@ void check(const void* p, unsigned bytes, bool write, bool atomic, const Fiber* 
   Cell* cells = r->cells + ((const char*)p - r->low);
   // A run of bytes in one state takes one comparison.
   Cell before{}, after{};
+  bool overwrites_run = false;
   for (unsigned i = 0; i < bytes; i++) {
     if (i && !memcmp((void*)&cells[i], (void*)&before, sizeof before)) {
       cells[i] = after;
+      if (overwrites_run) overwrites.last().n++, old_bytes.push(((const char*)p)[i]);
       continue;
     }
     before = cells[i];
     a.at = (const char*)p + i;
+    size_t known = overwrites.size;
     check_cell(a, cells[i]);
+    overwrites_run = overwrites.size > known;
     after = cells[i];
   }
 }
 
 void report_watches() {
+  settle();
   for (unsigned i = 0; i < launch->watches_n; i++) {
     const Watch& w = launch->watches[i];
     const char* at = (const char*)launch->buffers[w.buffer].address + w.offset;
