@@ -404,7 +404,7 @@ __global__ void k(int* flag, float* out) {
 
     #: Accesses of `x`, and whether they are atomic and write.
     ACCESSES: ClassVar[dict[str, tuple[str, bool, bool]]] = {
-        "read": ("out[t] = *x;", False, False), "write": ("*x = 1;", False, True),
+        "read": ("out[t] = *x;", False, False), "write": ("*x = 1 + t;", False, True),
         "atomic read": ("out[t] = atomic_read(x);", True, False), "atomic write": ("atomic_write(x, 1);", True, True),
         "update": ("atomicAdd(x, 1);", True, True),
     }  # fmt: skip
@@ -426,6 +426,17 @@ __global__ void k(int* flag, float* out) {
         races = between != "a barrier" and (writes_1 or writes_2) and not (atomic_1 and atomic_2)
         for order in ("forward", "reverse"):
             assert kinds(run(text, args, grid=grid, block=block, order=order)) == (["race"] if races else [])
+
+    @pytest.mark.parametrize("value", ["7", "blockIdx.x", "blockIdx.x << 8"])
+    def test_blocks_may_store_the_same_value(self, value):
+        text = f"__global__ void k(int* n) {{ n[1] = {value}; }}"
+        found = kinds(run(text, [np.zeros(2, "int32")], grid=(3, 1, 1), block=(1, 1, 1)))
+        assert found == ([] if value == "7" else ["race"])
+
+    def test_a_write_races_with_reads_of_two_earlier_blocks(self):
+        text = "__global__ void k(int* n, int* out) { out[blockIdx.x] = n[0]; if (blockIdx.x == 2) n[0] = 1; }"
+        args = [np.zeros(1, "int32"), np.zeros(3, "int32")]
+        assert kinds(run(text, args, grid=(3, 1, 1), block=(1, 1, 1))) == ["race"]
 
     def test_a_plain_read_races_with_an_earlier_block_although_another_thread_reads_atomically(self):
         text = (

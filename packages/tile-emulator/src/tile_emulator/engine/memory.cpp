@@ -487,15 +487,6 @@ void access_atomic(void* p, unsigned bytes, unsigned how) {
   if (option(RACE) && current && !running) order_access(p, how);
 }
 
-void require_aligned(const void* p, unsigned alignment) {
-  if (!option(ALIGN) || !((uintptr_t)p & (alignment - 1))) return;
-  void* frames[FRAMES];
-  collect_frames(frames, __builtin_frame_address(0), nullptr);
-  report(Finding{"misaligned", false, running ? running->thread : current, p, 0, false, running ? running->frames : frames,
-                 0, nullptr, false, nullptr},
-         "an access that needs an address that is a multiple of %u", alignment);
-}
-
 unsigned shared_offset(const void* p) { return (unsigned)((const unsigned char*)p - block->shared); }
 
 Block* block_of(unsigned rank) {
