@@ -42,6 +42,15 @@ static __attribute__((noinline)) void undefined(void* pc, void* frame, const cha
   report(Finding{"arithmetic", true, current, nullptr, 0, false, frames, 0, nullptr, false, nullptr}, "%s", what);
 }
 
+void require_aligned(const void* p, unsigned alignment) {
+  if (!option(ALIGN) || !((uintptr_t)p & (alignment - 1))) return;
+  void* frames[FRAMES];
+  collect_frames(frames, __builtin_frame_address(0), nullptr);
+  report(Finding{"misaligned", false, running ? running->thread : current, p, 0, false, running ? running->frames : frames,
+                 0, nullptr, false, nullptr},
+         "an access that needs an address that is a multiple of %u", alignment);
+}
+
 }  // namespace simt
 
 using namespace simt;

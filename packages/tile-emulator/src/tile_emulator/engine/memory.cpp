@@ -263,8 +263,7 @@ static void report_overwrite(const Accessor& a, unsigned component, unsigned sit
   old_bytes.push(*a.at);
 }
 
-// Reports the overwrites that changed something; each store has happened by the next access.
-static void settle() {
+static void settle() {  // each store has happened by the next access
   for (const Overwrite& o : overwrites)
     if (memcmp(o.by.at, &old_bytes[o.old], o.n)) report_race(o.by, o.component, true, o.site, o.reason);
   overwrites.size = old_bytes.size = 0;
@@ -310,9 +309,10 @@ static void enter_block(const Accessor& a, Cell& c) {
     bool reads = !a.write || ((!(c.flags & read) || order_known(*a.seen, a.slot, c.epoch, NOBODY, 0, true)) &&
                               (!(c.flags & BEFORE) || after_readers(a, c)));
     bool ordered = writes && reads;
-    if (!reads || (!writes && c.flags & ATOMIC))
+    // What a block wrote and read itself may be stored again.
+    if (!ordered && (c.flags & ATOMIC || (!reads && !(c.flags & WRITTEN))))
       report_race(a, NOBODY, reads, 0, BY_ANOTHER);
-    else if (!writes)
+    else if (!ordered)
       report_overwrite(a, NOBODY, 0, BY_ANOTHER);
     // Other readers of this block are checked, too.
     if (ordered && !a.write && !(c.flags & ATOMIC)) {
