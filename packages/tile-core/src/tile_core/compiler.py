@@ -19,6 +19,7 @@ from tile_core.compat.types import Array, Expr, Var
 from tile_core.context import Context
 from tile_core.errors import InternalError, TileError
 from tile_core.errors.cli import CannotWrite
+from tile_core.errors.interrupts import passed_on, watched
 from tile_core.plugins.contexts import make_context
 from tile_core.plugins.runtimes import ask_adapter, find_runtime
 from tile_core.reports.slow import warn_of_slow, warn_of_slow_code
@@ -81,8 +82,9 @@ def compile(
 
     program, plugins = program_of("tile.compile", program), installed()
     dump = None if dump is None else path_of("tile.compile", "dump", dump)
-    ctx = make_context(target, options, plugins=plugins)
-    return _kernel(program, signature_of(program, out_idx), ctx, plugins, runtime, dump)
+    with watched():
+        ctx = make_context(target, options, plugins=plugins)
+        return _kernel(program, signature_of(program, out_idx), ctx, plugins, runtime, dump)
 
 
 def lower(program: Program, ctx: Context, plugins: Plugins, dump: str | Path | None = None) -> Plan:
@@ -293,6 +295,7 @@ def _guarded(stage: str, program: Program, run: Callable[[], Any]) -> Any:
     except TileError as error:
         raise error.at(program.where) from error.__cause__
     except Exception as error:
+        passed_on(error)
         from tile_core.compat.tvm import reason_of
 
         raise InternalError(stage=stage, detail=reason_of(error), where=program.where) from error

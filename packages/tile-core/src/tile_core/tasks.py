@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from tile_core.compat.types import Argument
 from tile_core.errors.base import TileError
+from tile_core.errors.interrupts import passed_on
 from tile_core.errors.setup import WorkerEnded, WorkerSlow
 from tile_core.records import dataclass
 from tile_core.runtime.results import Measured
@@ -244,6 +245,7 @@ def _together(
             try:
                 future = pool.submit(measure, task)
             except Exception as error:  # the pool is broken already
+                passed_on(error)
                 lost[n] = _text(error)
             else:
                 if not isinstance(future, Future):
@@ -280,6 +282,7 @@ def _take(future: Future[Any], n: int, done: Callable[[int, Measured], None], lo
     try:
         found = "it was cancelled" if future.cancelled() else future.result()
     except Exception as error:
+        passed_on(error)
         found = _text(error)
     if isinstance(found, Measured):
         done(n, found)

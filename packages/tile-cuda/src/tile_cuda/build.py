@@ -19,6 +19,7 @@ from typing import Any
 
 from tile_core.abi.kernel_text import KernelText, LaunchFacts
 from tile_core.errors.base import Where
+from tile_core.errors.interrupts import passed_on
 from tile_core.errors.launch import TextRefused
 from tile_core.records import dataclass
 from tile_cuda.errors import NVRTC, NoNvrtc
@@ -198,6 +199,7 @@ def nvrtc(target: str = "cuda") -> Any:
     try:
         bound.nvrtcVersion()
     except Exception as error:  # whatever the search for a library ends with
+        passed_on(error)
         reason = f"the library NVRTC is not found ({str(error).splitlines()[0]})"
         raise NoNvrtc(target=target, reason=reason, advice=NVRTC) from error
     return bound

@@ -22,6 +22,7 @@ from tile_core.cpu.ramps import restore_ramps
 from tile_core.cpu.spill import spill, spill_bindings
 from tile_core.cpu.unroll import bound_unrolling, statements_of
 from tile_core.errors import InternalError, TileError
+from tile_core.errors.interrupts import passed_on
 from tile_core.ir.visit import collect
 from tile_core.passes import wrapping
 from tile_core.passes.float_rules import reveal
@@ -108,6 +109,7 @@ def _built(func: Expr, isa: Isa, canonicalize: bool, steps: list[tuple[str, floa
     except TileError:
         raise
     except Exception as error:
+        passed_on(error)
         raise InternalError(stage="code generation", detail=reason_of(error)) from error
 
 

@@ -9,6 +9,7 @@ from typing import NoReturn
 from tile_core.compat.tvm import ir, tirx, tvm_ffi
 from tile_core.compat.types import Argument, Call, Expr, Stmt
 from tile_core.errors.base import TileError, Where
+from tile_core.errors.interrupts import passed_on
 from tile_core.errors.launch import DeviceAssertFailed
 from tile_core.ir import nodes
 from tile_core.ir.visit import StmtRewriter, collect
@@ -114,7 +115,8 @@ def with_failures(entry: Callable[..., object]) -> Callable[..., object]:
         _items.failure, _items.values = None, []
         try:
             entry(*values)
-        except Exception:
+        except Exception as error:
+            passed_on(error)
             if _items.failure is not None:
                 raise _items.failure from None
             raise

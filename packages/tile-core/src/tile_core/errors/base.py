@@ -19,6 +19,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, ClassVar
 
+from tile_core.errors.interrupts import passed_on
 from tile_core.records import dataclass
 
 
@@ -212,6 +213,7 @@ def _data(value: Any, depth: int) -> Any:
 def _text(value: object) -> FactText:
     try:
         return FactText(str(value), repr(value))
-    except Exception:  # an object of the user's that cannot even be shown
+    except Exception as error:  # an object of the user's that cannot even be shown
+        passed_on(error)
         shown = object.__repr__(value)
         return FactText(shown, shown)

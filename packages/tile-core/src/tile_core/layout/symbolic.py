@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 from math import prod
 from typing import Any
 
+from tile_core.errors.interrupts import passed_on
 from tile_core.errors.layout import BadLayoutFunction
 from tile_core.layout.digits import Digit, row_major_strides, unravel
 from tile_core.layout.layout import DigitLayout
@@ -41,7 +42,8 @@ def symbolic_layout(shape: Sequence[int], function: Callable[..., object]) -> Di
             d, k = cut.digit
             extents[d][k : k + 1] = [extents[d][k] // cut.inner, cut.inner]
             continue
-        except Exception:  # the function is the user's: it may need numbers
+        except Exception as error:  # the function is the user's: it may need numbers
+            passed_on(error)
             return None
         values = list(found) if isinstance(found, (tuple, list)) else [found]
         results = [v if isinstance(v, _Sum) else _Sum(extents, {}, v) for v in values if _is_index(v)]

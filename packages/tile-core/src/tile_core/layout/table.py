@@ -8,6 +8,7 @@ from itertools import product
 from typing import Any
 
 from tile_core.compat.types import Coordinate
+from tile_core.errors.interrupts import passed_on
 from tile_core.errors.layout import BadDigits, BadLayoutFunction, LayoutTooLarge, TableNotSymbolic
 from tile_core.layout.base import MAX_ENUMERATION, LayoutMap, coordinate_of, linear
 from tile_core.layout.digits import AXES, as_shape, row_major_strides, unravel
@@ -132,6 +133,7 @@ class CallableLayout(LayoutMap):
         try:
             found = self.function(*arguments)
         except Exception as error:
+            passed_on(error)
             known = all(isinstance(x, int) for x in coordinate)
             reason = f"{type(error).__name__}: {error}" if known else _NEEDS_NUMBERS
             raise TableNotSymbolic(shape=self.shape, reason=reason) from error
@@ -200,6 +202,7 @@ def _call(function: Callable[..., object], coordinate: tuple[int, ...], width: i
     try:
         found = function(*coordinate)
     except Exception as error:
+        passed_on(error)
         reason = f"it raised {type(error).__name__}: {error}"
         raise BadLayoutFunction(coordinate=coordinate, reason=reason) from error
     values = tuple(found) if isinstance(found, (tuple, list)) else (found,)
@@ -220,7 +223,8 @@ def _evaluate_arrays(shape: Sequence[int], function: Callable[..., object], widt
             found = function(*grids)
         values = tuple(found) if isinstance(found, (tuple, list)) else (found,)
         arrays = [np.broadcast_to(np.asarray(v), grids[0].shape) for v in values]
-    except Exception:  # the function is the user's: whatever it raises on arrays, integers decide
+    except Exception as error:  # the function is the user's: whatever it raises on arrays, integers decide
+        passed_on(error)
         return None
     if len(arrays) != width or any(a.dtype != np.int64 for a in arrays):
         return None

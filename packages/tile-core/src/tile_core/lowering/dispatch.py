@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from tile_core.compat.types import Stmt
 from tile_core.errors.base import TileError, Where
 from tile_core.errors.guess import hint
+from tile_core.errors.interrupts import passed_on
 from tile_core.errors.lowering import NoVariant, OpUnavailable, VariantCrashed, VariantMissing, VariantRefused
 from tile_core.errors.plugins import AmbiguousPriority, DuplicateVariant
 from tile_core.lowering.variant import Accept, DecodedCall, Reject, Variant, Withdrawn
@@ -132,6 +133,7 @@ def guarded(variant: Variant, method: str, call: DecodedCall, ctx: Context) -> A
     except (KeyboardInterrupt, Withdrawn):
         raise
     except BaseException as error:
+        passed_on(error)
         # Passing over a crash would hide a defect behind a slower variant.
         detail = f"raised {type(error).__name__}: {error}"
         raise VariantCrashed(where=call.where, variant=variant.name, detail=detail) from error

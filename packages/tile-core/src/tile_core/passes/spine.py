@@ -15,6 +15,7 @@ from tile_core.compat.exits import check_thread
 from tile_core.compat.tvm import reason_of
 from tile_core.compat.types import Stmt, Var
 from tile_core.errors import InternalError, TileError
+from tile_core.errors.interrupts import passed_on
 from tile_core.errors.plugins import HookFailed, HookReturned
 from tile_core.ir.program import cluster_of
 from tile_core.ir.warp import WARP
@@ -179,6 +180,7 @@ class Pass:
         except (TileError, KeyboardInterrupt):
             raise
         except BaseException as error:
+            passed_on(error)
             if getattr(self.run, "__module__", "").startswith("tile_core."):
                 raise
             raise HookFailed(backend=ctx.target.backend, hook=hook, reason=reason_of(error)) from error

@@ -20,6 +20,7 @@ from tile_core.compat.distributions import load_entry
 from tile_core.compat.exits import check_thread
 from tile_core.errors.base import TileError
 from tile_core.errors.guess import hint
+from tile_core.errors.interrupts import passed_on
 from tile_core.errors.plugins import (
     BackendBroken,
     DuplicateBackend,
@@ -81,6 +82,7 @@ class Registry:
                     raise
                 # The plugin boundary: any failure of a backend is kept until that backend is requested.
                 except BaseException as error:
+                    passed_on(error)
                     self.failures[name], self._tracebacks[name] = error, error.__traceback__
             if name in self.manifests:
                 return self.manifests[name]
@@ -263,6 +265,7 @@ def _checked(name: str, hook: str, function: Callable[[], Any]) -> Any:
     except (TileError, KeyboardInterrupt):
         raise
     except BaseException as error:  # even a plugin that exits the process only fails its own call
+        passed_on(error)
         reason = f"{type(error).__name__}: {_cut(str(error), 500)}"
         raise HookFailed(backend=name, hook=hook, reason=reason) from error
     expected, holds = _ANSWERS[hook]

@@ -17,6 +17,7 @@ from tile_core import knobs
 from tile_core.compat import known_packages
 from tile_core.errors.base import TileError
 from tile_core.errors.guess import nearest
+from tile_core.errors.interrupts import passed_on
 from tile_core.errors.naming import alias
 from tile_core.errors.plugins import (
     AmbiguousTarget,
@@ -452,6 +453,7 @@ def _called(backend: str, hook: str, reference: str, *args: object) -> tuple[Any
     except (TileError, KeyboardInterrupt):
         raise
     except BaseException as error:
+        passed_on(error)
         reason = f"{type(error).__name__} in {reference!r}: {error}"
         raise HookFailed(backend=backend, hook=hook, reason=reason) from error
 
@@ -463,5 +465,6 @@ def _import_reference(backend: str, reference: str, hook: str = "tile_language")
     except (TileError, KeyboardInterrupt):
         raise
     except BaseException as error:
+        passed_on(error)
         reason = f"{type(error).__name__} for {reference!r}: {error}"
         raise HookFailed(backend=backend, hook=hook, reason=reason) from error

@@ -24,6 +24,7 @@ from tile_core.compat import distributions
 from tile_core.compat.known_packages import RUNTIMES
 from tile_core.compat.types import Expr
 from tile_core.errors.base import TileError
+from tile_core.errors.interrupts import passed_on
 from tile_core.errors.plugins import DuplicateBackend
 from tile_core.errors.setup import NoRuntime, RuntimeBroken, UnknownRuntime
 from tile_core.plugins.versions import check_in_step
@@ -70,6 +71,7 @@ def ask_adapter(adapter: RuntimeAdapter, method: str, *arguments: Expr) -> Any:
     except (TileError, KeyboardInterrupt):
         raise
     except BaseException as error:
+        passed_on(error)
         if type(adapter).__module__.startswith("tile_core."):
             raise
         reason = f"{method} raised {type(error).__name__}: {error}"
@@ -147,6 +149,7 @@ def make_runtime(entries: Sequence[EntryPoint], target: Target, plugins: Plugins
     except (TileError, KeyboardInterrupt):
         raise
     except BaseException as error:
+        passed_on(error)
         raise RuntimeBroken(name=entry.name, reason=f"{type(error).__name__}: {error}") from error
     if not isinstance(adapter, RuntimeAdapter):
         raise RuntimeBroken(name=entry.name, reason=f"{entry.value} returned {type(adapter).__name__}, no runtime")

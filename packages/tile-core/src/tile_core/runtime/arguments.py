@@ -11,6 +11,7 @@ from tile_core.compat.types import Argument
 from tile_core.dtypes import dtype
 from tile_core.errors import launch as errors
 from tile_core.errors.base import InternalError, TileError, Where
+from tile_core.errors.interrupts import passed_on
 from tile_core.errors.setup import OutOfMemory
 
 
@@ -22,6 +23,7 @@ def only_catalogue(stage: str, where: Where | None) -> Iterator[None]:
     except TileError as error:
         raise error.at(where) from error.__cause__
     except Exception as error:
+        passed_on(error)
         raise defect(stage, error, where, "the kernel") from error
 
 

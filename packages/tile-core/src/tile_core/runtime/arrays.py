@@ -14,6 +14,7 @@ from typing import Any
 from tile_core.abi.adapter import HOST_DEVICE
 from tile_core.compat.devices import device_name
 from tile_core.compat.types import Argument, Array, TorchTensor
+from tile_core.errors.interrupts import passed_on
 from tile_core.records import dataclass
 from tile_core.runtime.dlpack import (
     CODES,
@@ -350,6 +351,7 @@ def _dlpack_facts(value: Argument) -> ArrayFacts:
         except TypeError:  # older than DLPack 1.0
             capsule = value.__dlpack__()
     except Exception as error:
+        passed_on(error)
         raise Unreadable(f"{library_of(value)} does not export it: {error}") from error
     tensor, read_only = _open_capsule(capsule)
     library = library_of(value)

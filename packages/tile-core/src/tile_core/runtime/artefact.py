@@ -33,6 +33,7 @@ from tile_core.abi.kernel_text import KernelText, LaunchFacts, LineMap
 from tile_core.abi.signature import Signature
 from tile_core.errors.artefacts import DamagedArtefact, NewerArtefact, NotAnArtefact
 from tile_core.errors.base import TileError, Where
+from tile_core.errors.interrupts import passed_on
 from tile_core.records import dataclass
 from tile_core.runtime import schema
 
@@ -258,5 +259,6 @@ def _damage(file: object) -> Iterator[None]:
     except TileError as error:
         raise DamagedArtefact(file=file, reason=error.message) from error
     except Exception as error:
+        passed_on(error)
         # zipfile alone raises a dozen types on damaged input: struct.error, zlib.error, NotImplementedError, ...
         raise DamagedArtefact(file=file, reason=f"{type(error).__name__}: {error}") from error

@@ -13,6 +13,7 @@ from tile_core.abi.adapter import AdapterFacts, HostMemory
 from tile_core.abi.signature import Signature
 from tile_core.compat.types import Argument
 from tile_core.errors.base import InternalError, TileError
+from tile_core.errors.interrupts import passed_on
 from tile_core.errors.setup import RuntimeBroken
 from tile_core.runtime import checks
 from tile_core.runtime.arguments import arrange, check_signature, defect, only_catalogue
@@ -184,6 +185,7 @@ class Binder:
 
     def _wrong(self, error: Exception) -> TileError:
         """Return the error for an exception of a launch: invalid arguments have already been refused."""
+        passed_on(error)
         found = defect("launch", error, self.signature.where, self.signature.name)
         if isinstance(found, InternalError) and not type(self.adapter).__module__.startswith("tile_core."):
             reason = f"a launch raised {type(error).__name__}: {error}"

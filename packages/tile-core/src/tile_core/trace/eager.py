@@ -15,6 +15,7 @@ from tile_core.compat.types import Array, BufferVar, DTypeLike, Expr
 from tile_core.dtypes import DType
 from tile_core.dtypes import dtype as to_dtype
 from tile_core.errors import TileError
+from tile_core.errors.interrupts import watched
 from tile_core.errors.language import (
     BadArgument,
     BadParameter,
@@ -74,7 +75,7 @@ def trace_eager(
     notes = {n: p.annotation for n, p in inspect.signature(fn).parameters.items()}
     notes = {n: None if a is inspect.Parameter.empty else evaluate(a, fn, scope) for n, a in notes.items()}
     code = rewritten(fn, scope)
-    with located(where):
+    with watched(), located(where):
         state = _State(arguments, notes, dict(sizes or {}), probing=True)
         has_const = state.names_of_const(fn)
         state.check_later(fn)

@@ -15,6 +15,7 @@ from tile_core.compat.exits import check_thread
 from tile_core.compat.tvm import reason_of, tirx, tvm
 from tile_core.compat.types import Expr, Stmt, Var
 from tile_core.errors import InternalError, TileError, Where
+from tile_core.errors.interrupts import passed_on, watched
 from tile_core.errors.language import (
     BadParameter,
     BadReturn,
@@ -52,7 +53,7 @@ def trace(fn: Callable[..., object], scope: Mapping[str, object] | None = None) 
     """
     where = definition(fn).where
     builder = Builder(fn.__name__)
-    with located(where), builder.active():
+    with watched(), located(where), builder.active():
         declared = [declare(builder, n, a) for n, a in _annotations(fn, builder, scope).items()]
         result = run(rewritten(fn, scope), [d[1] for d in declared])
         if result is not None:
@@ -77,6 +78,7 @@ def run(
     except TileError as error:
         raise error.at(_place(error)) from error.__cause__
     except Exception as error:
+        passed_on(error)
         raise _translated(error) from error
 
 
@@ -135,6 +137,7 @@ class located:
         if isinstance(error, TileError):
             error.at(self.where)
         elif isinstance(error, Exception):
+            passed_on(error)
             raise _translated(error).at(self.where) from error
 
 
@@ -168,6 +171,7 @@ def evaluate(annotation: object, fn: Callable[..., object], scope: Mapping[str, 
     except TileError:
         raise
     except Exception as error:
+        passed_on(error)
         text = " in an annotation that `from __future__ import annotations` keeps as text: it sees the module, and what"
         seen = f"{text} the function around the kernel binds or uses" if isinstance(error, NameError) else ""
         raise PythonError(kind=type(error).__name__, detail=f"{error}{seen}") from error
@@ -199,6 +203,7 @@ def _check_scopes(builder: Builder, func: Expr) -> None:
     try:
         tirx.analysis.verify_well_formed(func, True)
     except Exception as error:
+        passed_on(error)
         found = re.search(r"undefined variable (\S+) at", str(error))
         if found is None:
             raise InternalError(stage="the frontend", detail=reason_of(error)) from error

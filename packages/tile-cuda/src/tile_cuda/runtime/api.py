@@ -13,6 +13,7 @@ import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from tile_core.errors.interrupts import passed_on
 from tile_core.records import dataclass
 from tile_cuda.tensor_map import BYTES, SWIZZLES, TensorMap
 
@@ -346,6 +347,7 @@ def open_driver() -> Driver:
     try:
         (code,) = bound.cuInit(0)
     except Exception as error:  # whatever the search for a library ends with
+        passed_on(error)
         raise DriverUnusable(f"the driver's library is not found ({str(error).splitlines()[0]})") from error
     driver = Driver(bound)
     if int(code) != SUCCESS:
