@@ -107,10 +107,12 @@ def _warn_of_axes(buffer: Buffer, corner: Sequence[Index], extents: Sequence[Ind
             f"{_sliced(buffer, extents, axis, longer)}"
         )
         where = current("a tile op").where()
-        warnings.warn_explicit(message, SuspectCorner, where.file, where.line, registry=_WARNED)
+        if where is not None:
+            warnings.warn_explicit(message, SuspectCorner, where.file, where.line, registry=_WARNED)
 
 
-_WARNED: dict[object, object] = {}
+#: Lines that were warned of.
+_WARNED: dict[str | tuple[str, type[Warning], int], int] = {}
 
 
 def _is_shorter(size: Index, extent: int) -> bool:
