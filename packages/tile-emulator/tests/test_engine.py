@@ -430,14 +430,8 @@ __global__ void k(int* flag, float* out) {
     @pytest.mark.parametrize("value", ["7", "blockIdx.x", "blockIdx.x << 8"])
     def test_blocks_may_store_the_same_value(self, value):
         text = f"__global__ void k(int* n) {{ n[1] = {value}; }}"
-        args = [np.zeros(2, "int32")]
-        assert kinds(run(text, args, grid=(3, 1, 1), block=(1, 1, 1))) == ([] if value == "7" else ["race"])
-
-    def test_a_write_races_with_reads_of_two_earlier_blocks(self):
-        text = "__global__ void k(int* n, int* out) { out[blockIdx.x] = n[0]; if (blockIdx.x == 2) n[0] = 1; }"
-        assert kinds(run(text, [np.zeros(1, "int32"), np.zeros(3, "int32")], grid=(3, 1, 1), block=(1, 1, 1))) == [
-            "race"
-        ]
+        found = kinds(run(text, [np.zeros(2, "int32")], grid=(3, 1, 1), block=(1, 1, 1)))
+        assert found == ([] if value == "7" else ["race"])
 
     def test_a_plain_read_races_with_an_earlier_block_although_another_thread_reads_atomically(self):
         text = (
