@@ -48,13 +48,13 @@ FINDS = {
         Chunk("programs", 2, 20, "casts"),
     ),
     "products of scales": ("scales_are_multiplied", "cpu", Chunk("programs", 3, 10, "scaled-products")),
-    "divisors that become zero": ("zero_divisors_are_divided_by", "cpu", Chunk("programs", 0, 40, "folding")),
+    "divisors that become zero": ("zero_divisors_are_divided_by", "cpu", Chunk("programs", 1, 10, "folding")),
     "divisors that become zero in texts": (
         "zero_divisors_are_divided_by",
         "cuda:sm_80",
-        Chunk("programs", 0, 40, "folding"),
+        Chunk("programs", 1, 10, "folding"),
     ),
-    "choices inside of choices": ("choices_of_divisors_are_dropped", "cuda:sm_80", Chunk("programs", 1, 40, "folding")),
+    "choices inside of choices": ("choices_of_divisors_are_dropped", "cuda:sm_80", Chunk("programs", 1, 10, "folding")),
     "operations that read memory and share a name": ("reads_are_shared", "cpu", Chunk("programs", 0, 30, "names")),
     "names outside of loops that change them": (
         "names_leave_changing_loops",
