@@ -63,7 +63,7 @@ def test_programs_of_all_strategies_have_symbols() -> None:
 @pytest.mark.parametrize("extents", EXTENTS)
 @pytest.mark.parametrize("corner", CORNERS)
 def test_twins_compute_the_same(extents: str, corner: str) -> None:
-    body = 's = T.alloc_shared((3, 4), "int32")\nT.copy(A, s)\nT.copy(s, B[v, 0])\nfor i in T.Parallel(3):\n    C[i] = A[i, 3]'
+    body = 'T.annotate_safe_value({A: 7})\ns = T.alloc_shared((3, 4), "int32")\nT.copy(A, s)\nT.copy(s, B[v, 0])\nfor i in T.Parallel(3):\n    C[i] = A[i, 3]'
     params = [tensor("A", "int32", 3, 4), scalar("v"), output("B", "int32", "m", 4), output("C", "int32", 3)]
 
     def data(rng: Any) -> Data:

@@ -32,6 +32,8 @@ CORNERS: Mapping[str, tuple[str, str]] = {
 
 #: Tiles have constant extents (K202), those of expressions equal ones (K144); views are of whole tensors (K216).
 _REFUSALS = ("K202", "K144", "K216")
+#: Functions that take tensors and no parts of them.
+_WHOLE = ("T.annotate_", "T.view", "T.reshape", "T.address_of")
 _GIVEN = (scalar("zero_"), tensor("zeros_", "int32", 2))
 
 
@@ -100,6 +102,10 @@ class _Moved(ast.NodeTransformer):
     def text(self, body: str) -> str:
         """Return statements rewritten."""
         return ast.unparse(ast.fix_missing_locations(self.visit(ast.parse(textwrap.dedent(body).strip("\n")))))
+
+    def visit_Call(self, node: ast.Call) -> ast.AST:
+        """Keep calls that name whole tensors: annotations and views."""
+        return node if ast.unparse(node.func).startswith(_WHOLE) else self.generic_visit(node)
 
     def visit_Attribute(self, node: ast.Attribute) -> ast.AST:
         return node if isinstance(node.value, ast.Name) else self.generic_visit(node)
