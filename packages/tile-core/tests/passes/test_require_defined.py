@@ -32,13 +32,13 @@ DEFINED = (
 )  # fmt: skip
 
 
-@pytest.mark.parametrize("e", UNDEFINED, ids=str)
+@pytest.mark.parametrize("e", UNDEFINED, ids=lambda e: type(e).__name__)
 def test_an_undefined_result_is_refused(e: Any) -> None:
     with pytest.raises(InternalError, match=r"I000.*has no result"):
         require_defined(e)
 
 
-@pytest.mark.parametrize("e", DEFINED, ids=str)
+@pytest.mark.parametrize("e", DEFINED, ids=lambda e: type(e).__name__)
 def test_a_defined_result_passes(e: Any) -> None:
     require_defined(e)
 

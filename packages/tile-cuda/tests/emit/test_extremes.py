@@ -41,5 +41,5 @@ def test_numbers(dtype: str) -> None:
 def test_each_is_one_call() -> None:
     text = elementwise(outputs("float32"), ["float32", "float32"], 32).text
     assert 'asm("max.NaN.f32 %0, %1, %2;"' in text
-    for name in ("fmaxf", "fminf", "max_NaN_f32", "min_NaN_f32"):
+    for name in ("max_f32", "min_f32", "max_NaN_f32", "min_NaN_f32"):
         assert f"= {name}(" in text

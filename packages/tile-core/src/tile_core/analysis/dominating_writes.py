@@ -109,12 +109,13 @@ def _fills(flow: Flow, w: Access, over: Sequence[Stmt]) -> bool:
         parts = linear_parts(index, [x.loop_var for x in loops]) if loops else [index]
         if not parts or any(not isinstance(nodes.as_int(c), int) for c in parts[:-1]):
             return False
-        first, covered = parts[-1], extent
+        first, covered, size = (nodes.cast(nodes.int_const(0) + e, "int64") for e in (parts[-1], extent, size))
         for c, loop in sorted(zip(map(nodes.as_int, parts[:-1]), loops, strict=True), key=lambda x: x[0]):
             if c <= 0 or not analyzer.can_prove(covered >= c):
                 return False
-            first, covered = first + c * loop.min, c * (loop.extent - 1) + covered
-        if not analyzer.can_prove(tirx.And(tirx.EQ(first, 0), covered >= size)):
+            start, count = (nodes.cast(nodes.int_const(0) + e, "int64") for e in (loop.min, loop.extent))
+            first, covered = first + c * start, c * (count - 1) + covered
+        if not analyzer.can_prove(tirx.And(tirx.EQ(first, nodes.const(0, "int64")), covered >= size)):
             return False
         left = [x for x in left if x not in loops]
     return not left

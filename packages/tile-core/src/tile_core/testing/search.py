@@ -226,6 +226,10 @@ def _second(unit: Unit) -> None:
         program = load(unit.text(), "reference")
     except ProvidedElsewhere:  # a name of a package that is not installed: the program was skipped
         return
+    except TileError as error:
+        if error.code not in unit.refusals:
+            raise WrongProgram(f"the reference: {error}\n\n{unit.text()}") from None
+        return
     for name, launch in unit.launches.items():
         data = launch.data(np.random.default_rng(0))
         for part in unit.parts.values():

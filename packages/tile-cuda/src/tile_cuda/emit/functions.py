@@ -88,10 +88,10 @@ def rounded(name: str) -> str:
     return f"__{names.get(op, letter + op)}_{mode}"
 
 
-#: Names of ``max`` and ``min`` of floats, which order the zeros on the device; the first two leave NaN out.
+#: Names of ``max`` and ``min`` of floats, which order the zeros; the first two leave NaN out (PTX ISA, "max").
 EXTREMES: Mapping[tuple[str, str], str] = {
-    **{("float32", kind): f"f{kind}f" for kind in ("max", "min")},
-    **{("float64", kind): f"f{kind}" for kind in ("max", "min")},
+    **{("float32", kind): f"{kind}_f32" for kind in ("max", "min")},
+    **{("float64", kind): f"{kind}_f64" for kind in ("max", "min")},
     **{("float32", f"{kind}_nan"): f"{kind}_NaN_f32" for kind in ("max", "min")},
     **{("float64", f"{kind}_nan"): f"{kind}_nan_f64" for kind in ("max", "min")},
 }

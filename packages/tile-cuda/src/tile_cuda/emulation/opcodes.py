@@ -215,8 +215,7 @@ def _integers() -> Iterator[tuple[str, Arch]]:
         yield f"setp.{relation}.{kind}", SM80
     for relation, kind in product(("lt", "le", "gt", "ge"), ("u32", "s32", "u64", "s64")):
         yield f"setp.{relation}.{kind}", SM80
-    yield from ((f"{kind}.NaN.f32", SM80) for kind in ("max", "min"))
-    yield from ((f"{kind}.u32", SM80) for kind in ("max", "min"))
+    yield from ((f"{kind}.{of}", SM80) for kind in ("max", "min") for of in ("NaN.f32", "f32", "f64", "u32"))
     yield "pmevent", SM80
     yield "trap", SM80
 

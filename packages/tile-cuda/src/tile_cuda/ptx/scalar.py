@@ -80,12 +80,17 @@ def _double_to_bf16() -> Instruction:
 
 
 def _extremes() -> Iterator[Instruction]:
-    """Yield ``max`` and ``min`` that propagate NaN; float64 has none."""
+    """Yield ``max`` and ``min``, also those that propagate NaN, which float64 lacks.
+
+    NVRTC folds ``fmaxf`` of two constants without regard to the signs of zeros; an instruction is opaque to it.
+    """
     for kind in ("max", "min"):
+        for dtype in ("f32", "f64"):
+            yield _pure(f"{kind}.{dtype}", dtype, ("a", dtype), ("b", dtype))
         yield _pure(f"{kind}.NaN.f32", "f32", ("a", "f32"), ("b", "f32"))
         operands = (PtxOperand("d", "d", role="result"), PtxOperand("a", "d"), PtxOperand("b", "d"))
-        body = (f"return a != a ? a : b != b ? b : f{kind}(a, b);",)
-        yield Instruction(f"{kind}_nan_f64", operands=operands, body=body)
+        body = (f"return a != a ? a : b != b ? b : {kind}_f64(a, b);",)
+        yield Instruction(f"{kind}_nan_f64", operands=operands, body=body, needs=(f"{kind}_f64",))
 
 
 def _integers() -> Iterator[Instruction]:

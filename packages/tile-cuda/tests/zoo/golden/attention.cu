@@ -1,6 +1,7 @@
 typedef unsigned short f16;
 __device__ __forceinline__ unsigned shared_address(const void* p) { return (unsigned)__cvta_generic_to_shared(p); }
 __device__ __forceinline__ f16 cvt_rn_f16_f32(float x) { f16 d; asm("cvt.rn.f16.f32 %0, %1;" : "=h"(d) : "f"(x)); return d; }
+__device__ __forceinline__ float max_f32(float a, float b) { float d; asm("max.f32 %0, %1, %2;" : "=f"(d) : "f"(a), "f"(b)); return d; }
 __device__ __forceinline__ unsigned shfl_sync_bfly_b32(unsigned x, int lane, int clamp, unsigned mask) {
   unsigned d;
   asm volatile("shfl.sync.bfly.b32 %0, %1, %2, %3, %4;"
@@ -175,7 +176,7 @@ extern "C" __global__ void __launch_bounds__(128) main_1(
       for (int r_9 = 0; r_9 < 8; ++r_9) {
         #pragma unroll
         for (int r_10 = 0; r_10 < 2; ++r_10) {
-          acc[r_8] = fmaxf(acc[r_8], scores[r_9 * 4 + r_8 * 2 + r_10]);
+          acc[r_8] = max_f32(acc[r_8], scores[r_9 * 4 + r_8 * 2 + r_10]);
         }
       }
     }
@@ -183,17 +184,17 @@ extern "C" __global__ void __launch_bounds__(128) main_1(
     for (int r_11 = 0; r_11 < 2; ++r_11) {
       const float mine = acc[r_11];
       const float other = __uint_as_float(shfl_sync_bfly_u32(__float_as_uint(mine), 1, 31, 0xffffffffu));
-      acc[r_11] = fmaxf(acc[r_11], other);
+      acc[r_11] = max_f32(acc[r_11], other);
     }
     #pragma unroll
     for (int r_12 = 0; r_12 < 2; ++r_12) {
       const float mine_1 = acc[r_12];
       const float other_1 = __uint_as_float(shfl_sync_bfly_u32(__float_as_uint(mine_1), 2, 31, 0xffffffffu));
-      acc[r_12] = fmaxf(acc[r_12], other_1);
+      acc[r_12] = max_f32(acc[r_12], other_1);
     }
     #pragma unroll
     for (int r_13 = 0; r_13 < 2; ++r_13) {
-      top[r_13] = fmaxf(top[r_13], acc[r_13]);
+      top[r_13] = max_f32(top[r_13], acc[r_13]);
     }
     #pragma unroll
     for (int r_14 = 0; r_14 < 2; ++r_14) {

@@ -2,6 +2,7 @@ typedef unsigned short f16;
 struct __align__(64) CUtensorMap { unsigned long long opaque[16]; };
 __device__ __forceinline__ unsigned shared_address(const void* p) { return (unsigned)__cvta_generic_to_shared(p); }
 __device__ __forceinline__ f16 cvt_rn_f16_f32(float x) { f16 d; asm("cvt.rn.f16.f32 %0, %1;" : "=h"(d) : "f"(x)); return d; }
+__device__ __forceinline__ float max_f32(float a, float b) { float d; asm("max.f32 %0, %1, %2;" : "=f"(d) : "f"(a), "f"(b)); return d; }
 __device__ __forceinline__ unsigned shfl_sync_idx_b32(unsigned x, int lane, int clamp, unsigned mask) {
   unsigned d;
   asm volatile("shfl.sync.idx.b32 %0, %1, %2, %3, %4;"
@@ -223,7 +224,7 @@ extern "C" __global__ void __launch_bounds__(128) main_1(
       for (int r_8 = 0; r_8 < 8; ++r_8) {
         #pragma unroll
         for (int r_9 = 0; r_9 < 2; ++r_9) {
-          acc[r_7] = fmaxf(acc[r_7], scores[r_8 * 4 + r_7 * 2 + r_9]);
+          acc[r_7] = max_f32(acc[r_7], scores[r_8 * 4 + r_7 * 2 + r_9]);
         }
       }
     }
@@ -231,17 +232,17 @@ extern "C" __global__ void __launch_bounds__(128) main_1(
     for (int r_10 = 0; r_10 < 2; ++r_10) {
       const float mine = acc[r_10];
       const float other = __uint_as_float(shfl_sync_bfly_u32(__float_as_uint(mine), 1, 31, 0xffffffffu));
-      acc[r_10] = fmaxf(acc[r_10], other);
+      acc[r_10] = max_f32(acc[r_10], other);
     }
     #pragma unroll
     for (int r_11 = 0; r_11 < 2; ++r_11) {
       const float mine_1 = acc[r_11];
       const float other_1 = __uint_as_float(shfl_sync_bfly_u32(__float_as_uint(mine_1), 2, 31, 0xffffffffu));
-      acc[r_11] = fmaxf(acc[r_11], other_1);
+      acc[r_11] = max_f32(acc[r_11], other_1);
     }
     #pragma unroll
     for (int r_12 = 0; r_12 < 2; ++r_12) {
-      top[r_12] = fmaxf(top[r_12], acc[r_12]);
+      top[r_12] = max_f32(top[r_12], acc[r_12]);
     }
     #pragma unroll
     for (int r_13 = 0; r_13 < 2; ++r_13) {

@@ -14,6 +14,7 @@ from tile_core.testing.strategies.draws import EXTENTS, SCOPES, Draw, is_matrix,
 _ACCUMULATORS = {
     "float32": "float32", "float16": "float32", "bfloat16": "float32", "float64": "float64", "int8": "int32",
     "uint8": "int32", "int16": "int32", "int32": "int32", "uint32": "uint32", "int64": "int64",
+    "uint64": "uint64",
 }  # fmt: skip
 
 

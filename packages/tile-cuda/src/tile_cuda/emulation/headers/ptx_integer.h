@@ -29,7 +29,11 @@ inline reg_r permute_bytes(reg_r a, reg_r b, reg_r c) {
 }
 inline void prmt_b32(int, reg_r& d, reg_r a, reg_r b, reg_r c) { d = permute_bytes(a, b, c); }
 
-// What is not NaN is ordered as by fmaxf and fminf, with -0 below +0.
+// A number before NaN, or NaN before numbers, and -0 below +0.
+inline void max_f32(int, reg_f& d, reg_f a, reg_f b) { d = fmaxf(a, b); }
+inline void min_f32(int, reg_f& d, reg_f a, reg_f b) { d = fminf(a, b); }
+inline void max_f64(int, reg_d& d, reg_d a, reg_d b) { d = fmax(a, b); }
+inline void min_f64(int, reg_d& d, reg_d a, reg_d b) { d = fmin(a, b); }
 inline void max_NaN_f32(int, reg_f& d, reg_f a, reg_f b) { d = a == a && b == b ? fmaxf(a, b) : bits_f(0x7fffffffu); }
 inline void min_NaN_f32(int, reg_f& d, reg_f a, reg_f b) { d = a == a && b == b ? fminf(a, b) : bits_f(0x7fffffffu); }
 
