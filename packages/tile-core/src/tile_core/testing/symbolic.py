@@ -30,8 +30,9 @@ CORNERS: Mapping[str, tuple[str, str]] = {
 }
 """By name: statements of the kernel, and the summand of every index."""
 
-#: Tiles have constant extents (K202), those of expressions equal ones (K144); views are of whole tensors (K216).
-_REFUSALS = ("K202", "K144", "K216")
+#: Tiles have constant extents (K202), those of expressions equal ones (K144); views are of whole tensors (K216), and of
+#: as many bits (K215).
+_REFUSALS = ("K202", "K144", "K215", "K216")
 #: Functions that take tensors and no parts of them.
 _WHOLE = ("T.annotate_", "T.view", "T.reshape", "T.address_of")
 _GIVEN = (scalar("zero_"), tensor("zeros_", "int32", 2))

@@ -131,9 +131,7 @@ class _GridToBlock(StmtRewriter):
 
     def coordinates(self, axes: Mapping[int, Stmt]) -> list[Stmt]:
         """Bind the loops' variables to the block's coordinates."""
-        where = {
-            axis: nodes.cast(calls.block_index(axis), nodes.dtype_of(loop.loop_var)) for axis, loop in axes.items()
-        }
+        where = {axis: calls.block_index(axis) for axis in axes}
         before: list[Stmt] = []
         empty = any(e == 0 for e in self.extents.values() if isinstance(e, int))  # no block asks for its coordinates
         if self.swizzle and 0 in axes and 1 in axes and not empty:
@@ -141,6 +139,7 @@ class _GridToBlock(StmtRewriter):
         binds = []
         for axis, loop in sorted(axes.items()):
             value = where[axis]
+            value = nodes.cast(value, nodes.dtype_of(loop.loop_var))
             binds.append(tirx.Bind(loop.loop_var, value if nodes.as_int(loop.min) == 0 else value + loop.min))
         return [*before, *binds]
 
@@ -149,16 +148,19 @@ class _GridToBlock(StmtRewriter):
         panel, by_rows = int(nodes.as_int(self.swizzle["panel"])), str(self.swizzle["order"]) == "row"
         wide, high = (0, 1) if by_rows else (1, 0)
         # What is numbered are clusters, which are blocks if they have one.
-        width, height = (_clusters(nodes.int_const(0) + axes[a].extent, self.cluster[a]) for a in (wide, high))
-        number = nodes.fresh("block")
-        x, y = (_clusters(calls.block_index(a), self.cluster[a]) for a in (0, 1))
+        extents = [nodes.int_const(0) + axes[a].extent for a in (wide, high)]
+        kind = "int64" if any(nodes.dtype_of(e) == "int64" for e in extents) else "int32"
+        width, height = (
+            _clusters(nodes.cast(e, kind), self.cluster[a]) for e, a in zip(extents, (wide, high), strict=True)
+        )
+        x, y = (_clusters(nodes.cast(calls.block_index(a), kind), self.cluster[a]) for a in (0, 1))
         flat = y * (width if by_rows else height) + x
-        group, inside, rows = (nodes.fresh(n) for n in ("panel", "inside", "rows"))
+        number, group, inside, rows = (nodes.fresh(n, kind) for n in ("block", "panel", "inside", "rows"))
         binds = [
             tirx.Bind(number, flat),
             tirx.Bind(group, tirx.floordiv(number, width * panel)),
             tirx.Bind(inside, number - group * (width * panel)),
-            tirx.Bind(rows, tirx.Min(nodes.int_const(panel), height - group * panel)),
+            tirx.Bind(rows, tirx.Min(nodes.int_const(panel, kind), height - group * panel)),
         ]
         across, down = tirx.floordiv(inside, rows), group * panel + tirx.floormod(inside, rows)
         first, second = (across, down) if by_rows else (down, across)
@@ -169,11 +171,12 @@ class _GridToBlock(StmtRewriter):
         size = self.cluster[axis]
         if size == 1:
             return number
-        return number * size + tirx.floormod(calls.block_index(axis), nodes.int_const(size))
+        own = tirx.floormod(calls.block_index(axis), nodes.int_const(size))
+        return number * size + nodes.cast(own, nodes.dtype_of(number))
 
 
 def _clusters(blocks: Expr, size: int) -> Expr:
-    return blocks if size == 1 else tirx.floordiv(blocks, nodes.int_const(size))
+    return blocks if size == 1 else tirx.floordiv(blocks, nodes.int_const(size, nodes.dtype_of(blocks)))
 
 
 class _Indices(StmtRewriter):

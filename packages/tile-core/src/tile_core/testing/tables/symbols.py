@@ -17,7 +17,7 @@ KINDS = ("", "int32", "int64")
 
 def units() -> list[Unit]:
     """Return the units of this table."""
-    return [*_atomic_tiles(), *_rows(), *_bounds(), *_strides(), *_copies()]
+    return [*_atomic_tiles(), *_rows(), *_bounds(), *_strides(), *_copies(), *_grids()]
 
 
 def _declared(**kinds: str) -> str:
@@ -184,4 +184,22 @@ def _copies() -> list[Unit]:
         params = [tensor("A", "float32", "m", "n"), tensor("z", "int32", 3), output("B", "float32", 12, 8)]
         rest = {"grid": "3", "before": _declared(m=kind, n="int64")}
         found.append(one("copy", f"corner-{kind}", params, body, want, {"": data}, VALUE, **rest))
+    return found
+
+
+def _grids() -> list[Unit]:
+    """Blocks of grids of each type along each axis, in swizzled order."""
+    found: list[Unit] = []
+    for (m, n), order in itertools.product(itertools.product(KINDS, KINDS), ("row", "column")):
+        shape = ("m" if m else 5, "n" if n else 3)
+        body = f"T.use_swizzle(2, order={order!r})\nT.atomic_add(B[bx, by], A[bx, by])"
+
+        def data(rng: np.random.Generator) -> Data:
+            return {"m": 5, "n": 3, "A": numbers(rng, (5, 3), "int32"), "B": np.ones((5, 3), np.int32)}
+
+        params = [tensor("A", "int32", *shape), output("B", "int32", *shape)]
+        rest: Any = {"grid": f"{shape[0]}, {shape[1]}", "axes": "(bx, by)", "before": _declared(m=m, n=n)}
+        rest |= {"threads": 32, "needs": frozenset({"atomic:add:int32"})}
+        name = f"swizzled-{m or 'fixed'}-{n or 'fixed'}-{order}"
+        found.append(one("launches", name, params, body, lambda d: d["A"] + 1, {"": data}, **rest))
     return found
