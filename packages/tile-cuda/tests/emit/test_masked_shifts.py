@@ -93,3 +93,32 @@ def _run(program: Any, a: Any, b: Any) -> Any:
 
 def _halves(data: Any) -> Any:
     return np.stack([data & 15, data >> 4], -1).reshape(-1)
+
+
+@pytest.mark.parametrize("form", ["-2 - (v + i)", "i * 3 + v", "v - i"])
+def test_an_index_that_wraps_is_not_widened_before(form: str) -> None:
+    """Without the moves a guard of the wrapped sum passes, and the address is that of a sum that did not wrap."""
+    lines = [
+        "for i in range(-2147483648, 2147483647, 536870912):",
+        "    p = T.cast((T.cast(i, 'int64') + 2147483648) // 536870912, 'int32')",
+        "    B[p] = A[z[0]]",
+        f"    B[8 + p] = A[{form} + z[0]]",
+    ]
+    text = _text(lines)
+    assert "A[(long long)mov_b32_opaque(" in text
+    assert "(long long)(int)((unsigned)" not in text
+
+
+def _text(lines: list[str]) -> str:
+    source = "\n".join([
+        'n = T.dynamic("n", "int64")',
+        "@T.prim_func",
+        'def k(A: T.Tensor((n,), "int32"), B: T.Tensor((16,), "int32"), z: T.Tensor((2,), "int32"), v: T.int32):',
+        "    with T.Kernel(1, threads=32):",
+        *(f"        {line}" for line in lines),
+    ])  # fmt: skip
+    name = f"<widened {abs(hash(source))}>"
+    linecache.cache[name] = (len(source), None, source.splitlines(keepends=True), name)
+    scope: dict[str, Any] = {"T": T}
+    exec(compile(source, name, "exec"), scope)
+    return tile.compile(scope["k"], "cuda:sm_90a", runtime="emulator").source

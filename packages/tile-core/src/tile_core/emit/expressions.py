@@ -37,7 +37,7 @@ _HIDDEN = {
         ("gt", ">"), ("ge", ">="),
     )},
 }  # fmt: skip
-_WRAPPING = {f"{wrapping.PREFIX}add": "+", f"{wrapping.PREFIX}sub": "-", f"{wrapping.PREFIX}mul": "*"}
+WRAPPING = {f"{wrapping.PREFIX}add": "+", f"{wrapping.PREFIX}sub": "-", f"{wrapping.PREFIX}mul": "*"}
 _COMPARISONS = ("<", "<=", ">", ">=", "==", "!=")
 _ROUNDED = {"add": "+", "sub": "-", "mul": "*", "fdiv": "/"}
 _PARTIAL = frozenset(PARTIAL)
@@ -149,7 +149,7 @@ class ExpressionPrinter:
         if isinstance(e, tirx.IntImm) and int(e.value) >= 0:
             return self.bare(tirx.IntImm(f"u{kind}", int(e.value)))
         text = self.bare(e)
-        if nodes.operator_name(e) in _WRAPPING and isinstance(text, Text) and text.inner is not None:
+        if nodes.operator_name(e) in WRAPPING and isinstance(text, Text) and text.inner is not None:
             return text.inner
         return Text(f"({self.type('u' + kind)}){wrapped(text, UNARY)}", UNARY)
 
@@ -301,7 +301,7 @@ class ExpressionPrinter:
         """Print a conversion."""
         source, target = nodes.dtype_of(e.value), nodes.dtype_of(e)
         if isinstance(e.value, tirx.IntImm) and target in ("int64", "uint64", "uint32") and int(e.value.value) >= 0:
-            return self.bare(tirx.IntImm(target, int(e.value.value)))
+            return self.bare(tirx.IntImm(target, int(e.value.value) % 2 ** int(target.lstrip("uint"))))
         return self.bare(e.value) if source == target else self.convert(self.bare(e.value), source, target)
 
     def convert(self, text: str, source: str, target: str) -> str:
@@ -363,8 +363,8 @@ class ExpressionPrinter:
             return self.operation(_BITWISE[name], *e.args)
         if name in _HIDDEN:
             return infix(_HIDDEN[name], self.bare(e.args[0]), self.bare(e.args[1]))
-        if name in _WRAPPING:
-            return self.wraps(_WRAPPING[name], *e.args)
+        if name in WRAPPING:
+            return self.wraps(WRAPPING[name], *e.args)
         method: Callable[[Any], str] | None = getattr(self, "call_" + name.replace(".", "_"), None)
         if method is not None:
             return method(e)

@@ -1,4 +1,4 @@
-"""Divisions and right shifts of masked values, hidden from NVRTC, which gets some of them wrong.
+"""Divisions and right shifts of masked values, and widened sums that wrap, hidden from NVRTC, which errs in some.
 
 In a loop that its compiler unrolls by itself or not at all, ``A[((i + 3) % 64) / 2]`` becomes ``A[i + 3]`` in the turns
 whose ``i`` it knows to be a multiple of 4: mask and shift are both lost, and what is read or written may lie outside of
@@ -7,7 +7,10 @@ and narrowing conversions as the mask, and with ``/`` and ``>>`` as the shift, i
 that form; the PTX is wrong already. Loops that a pragma unrolls whole are right, and so are thread numbers in place
 of ``i``.
 
-The masked value of such an expression is printed through a register move that the compiler does not look into (PTX
+A 32-bit sum that wraps in a loop and is then extended to 64 bits becomes a 64-bit sum that does not wrap (PTX of NVRTC
+and nvcc 13.0): a guard of its lower half passes, and the address lies outside of the array.
+
+The value of such an expression is printed through a register move that the compiler does not look into (PTX
 ISA, "mov"); the assembler removes it. 4,800 random expressions printed so were right.
 """
 
@@ -18,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 from tile_core.compat.tvm import ir, tirx
 from tile_core.compat.types import Expr, Stmt
 from tile_core.emit.c_family import CFamilyEmitter
+from tile_core.emit.expressions import WRAPPING
 from tile_core.emit.text import UNARY, Text, infix, wrapped
 from tile_core.ir import nodes
 from tile_core.ir.visit import annotation
@@ -41,6 +45,8 @@ class MaskedShifts(CFamilyEmitter):
         super().__init__(*args, **options)
         #: Variables of loops that are not fully unrolled, and values computed from them.
         self._turning: set[Any] = set()
+        #: Names of values that vary with a loop and wrap.
+        self._wrapping: set[Any] = set()
 
     def operation(self, sign: str, a: Expr, b: Expr) -> str:
         """Print an operation of two operands of one type."""
@@ -66,15 +72,30 @@ class MaskedShifts(CFamilyEmitter):
 
     def write_Bind(self, s: Stmt) -> None:
         """Write a constant."""
-        if self._turns(s.value):
-            self._turning.add(s.var)
+        self._named(s.var, s.value)
         super().write_Bind(s)
 
     def print_Let(self, e: Expr) -> str:
         """Write the bound value to a variable, and print the body."""
-        if self._turns(e.value):
-            self._turning.add(e.var)
+        self._named(e.var, e.value)
         return super().print_Let(e)
+
+    def print_Cast(self, e: Expr) -> str:
+        """Print a conversion."""
+        source, target = nodes.dtype_of(e.value), nodes.dtype_of(e)
+        if _BITS.get(source) == 32 and _BITS.get(target) == 64 and self._turns(e.value) and self._wraps_itself(e.value):
+            return self.convert(self._opaque(e.value), source, target)
+        return super().print_Cast(e)
+
+    def _named(self, var: Expr, value: Expr) -> None:
+        """Remember a name for a value that varies with a loop."""
+        if self._turns(value):
+            self._turning.add(var)
+            if self._wraps_itself(value):
+                self._wrapping.add(var)
+
+    def _wraps_itself(self, e: Expr) -> bool:
+        return any(nodes.operator_name(x) in WRAPPING or x in self._wrapping for x in _parts(e))
 
     def _is_risky(self, numerator: Expr) -> bool:
         if nodes.dtype_of(numerator) not in _BITS:
