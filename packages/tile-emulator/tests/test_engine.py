@@ -442,9 +442,10 @@ __global__ void k(int* flag, float* out) {
             args = [np.zeros(1, "int32"), np.zeros(2, "int32")]
             assert kinds(run(text % read, args, grid=(2, 1, 1), block=(2, 1, 1))) == found
 
-    def test_an_atomic_read_of_memory_that_nobody_has_written(self):
-        text = "__global__ void k(int* out) { __shared__ int s[1]; out[0] = atomic_read(s); }"
-        assert kinds(run(text, [np.zeros(1, "int32")], block=(1, 1, 1))) == ["uninitialised"]
+    def test_an_atomic_read_of_unwritten_memory_is_no_fault(self):
+        """Loops of compare and exchange read the word around a small element, of which nothing may be written yet."""
+        text = "__global__ void k(int* out) { __shared__ int s[1]; if (atomic_read(s) == 7) s[0] = 7; out[0] = 1; }"
+        assert "uninitialised" not in kinds(run(text, [np.zeros(1, "int32")], block=(1, 1, 1)))
 
     def test_an_overrun_of_an_own_array_is_found(self):
         body = "int own[4]; for (int i = 0; i < n; i++) own[i] = i; out[0] = own[n - 1];"

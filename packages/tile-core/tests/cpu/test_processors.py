@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import importlib.util
 import json
 import os
@@ -15,7 +16,7 @@ import pytest
 import tile_core as tile
 import tile_core.language as T
 from tile_core.compat.tvm import tvm
-from tile_core.cpu import build, processors, trial
+from tile_core.cpu import processors, trial
 from tile_core.cpu import target as targets
 from tile_core.cpu.isa import Isa, detect
 from tile_core.errors.lowering import CodeGenerationEnded, UnknownProcessor
@@ -144,17 +145,26 @@ def test_a_signal_is_named(monkeypatch):
     assert trial._ended("") == "SIGSEGV"
 
 
-@pytest.mark.parametrize(
-    ("text", "off"),
-    [
-        ("%1 = uitofp <8 x i64> %0 to <8 x float>", True),
-        ("%1 = uitofp nneg <16 x i64> %wide to <16 x double>", True),
-        ("%1 = uitofp <8 x i32> %0 to <8 x float>", False),
-        ("%1 = uitofp i64 %0 to float", False),
-        ("%1 = uitofp <8 x i64> %0 to <8 x half>", False),
-    ],
-)
-def test_wide_conversions_are_seen_in_the_text(text, off):
-    isa = Isa.for_cpu("sapphirerapids", TRIPLES[0])
-    assert ("-avx512fp16" in build.unsound(text, isa)) == off
-    assert not build.unsound(text, Isa.for_cpu("haswell", TRIPLES[0]))
+@T.prim_func
+def _counted(B: T.Tensor((16, 24), "bfloat16")):
+    with T.Kernel(1, threads=32):
+        t = T.alloc_fragment((16, 24), "bfloat16")
+        T.clear(t)
+        for i, j in T.Parallel(16, 24):
+            if t[i, j] > 1:
+                t[i, j] = T.min(t[i, j], T.cast(i + j, "bfloat16"))
+        T.copy(t, B)
+
+
+@pytest.mark.skipif(HOST != "x86_64", reason="the processors are of x86")
+@pytest.mark.parametrize("name", ["sapphirerapids", "graniterapids"])
+def test_conversions_that_code_generation_widens(name):
+    """With FP16 on and DQ off they end the process, also where the text of the module has none of 64 bits."""
+    isa = Isa.for_cpu(name, TRIPLES[0])
+    assert {"-avx512dq", "-avx512fp16"} <= set(isa.mattr)
+    func = forms.lowered(_counted, dataclasses.replace(isa, mcpu="", mattr=()))
+    with tile.disable_cache():
+        trial.try_to_compile(func, isa, f"cpu:{name}")
+        on = dataclasses.replace(isa, mattr=tuple(x for x in isa.mattr if x != "-avx512fp16"))
+        with pytest.raises(CodeGenerationEnded, match="SIGSEGV"):
+            trial.try_to_compile(func, on, f"cpu:{name}")

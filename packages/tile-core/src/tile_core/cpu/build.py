@@ -44,8 +44,6 @@ _UNSOUND = (
         ),
         "-avx512bw",
     ),
-    # Conversions whose lowering for FP16 relies on the instructions of DQ.
-    (re.compile(r"uitofp (nneg )?<\d+ x i64> .* to <\d+ x (float|double)>"), "-avx512fp16"),
 )
 
 

@@ -74,7 +74,7 @@ class Isa:
         is_arm = name == "neon"
         # With this tuning LLVM splits every 512-bit vector in two, and a tile planned for 512 bits would spill.
         widen = ("-prefer-256-bit",) if name == "avx512" and "prefer-256-bit" in have else ()
-        unsound = ("-avx512dq",) if name == "avx512" else ()
+        unsound = ("-avx512dq", *(["-avx512fp16"] if "avx512fp16" in have else [])) if name == "avx512" else ()
         return cls(
             name=name,
             vector_bits=bits,
@@ -101,7 +101,8 @@ def detect() -> Isa:
 # mask as an integer" into one instruction and deletes the mask although a shift of it follows (llvm-project pull
 # request 198220), or where its source is one of the registers 16 to 31 (issue 191304). Masks of the signs of 32 and 64
 # bits are made by instructions of DQ, those of bytes by BW's: see build.py. With FP16 on and DQ off LLVM ends the
-# process over conversions of 8 and more uint64 to float32 and float64: there FP16 is off too.
+# process over conversions of 8 and more integers of 64 bits to floats, which code generation also makes of narrower
+# ones by itself: FP16 is off too, which costs nothing, since float16 is computed as float32.
 #
 # Required features, name, vector bits, vector registers; the first row that fits wins.
 _LEVELS: tuple[tuple[frozenset[str], str, int, int], ...] = (

@@ -144,6 +144,9 @@ class Fragment(_UserLayout):
         threads: int | None = None,
     ) -> None:
         self.shape, self.width = as_shape(shape), width
+        if not isinstance(replicate, int) or isinstance(replicate, bool) or replicate < 1:
+            found = f"replicate={replicate!r}"
+            raise LayoutMismatch(operation="Fragment", found=found, expected="replicate as an int of at least 1")
         inner = _fragment_map(self.shape, forward_fn, forward_thread_fn, forward_index_fn, replicate)
         proof = prove(inner)
         if proof.collision is not None:

@@ -81,12 +81,13 @@ def reduce(kind: str, x: Array, dim: int = -1, *, before: Array | None = None, n
         Whether a NaN makes max, min and absmax NaN; otherwise it is skipped. Of NaN alone, the maximum is then
         -infinity, the minimum infinity and absmax 0: a reduction starts from its neutral element.
     """
-    data = np.abs(_wide(x)) if kind.startswith("abs") else _wide(x)
+    wide = _ordered if before is None or np.asarray(before).dtype == np.asarray(x).dtype else _wide
+    data = np.abs(wide(x)) if kind.startswith("abs") else wide(x)
     if kind in ("any", "all"):
-        truths = data != 0 if before is None else np.concatenate([data, np.expand_dims(_wide(before), dim)], dim) != 0
+        truths = data != 0 if before is None else np.concatenate([data, np.expand_dims(wide(before), dim)], dim) != 0
         return np.asarray(truths.any(axis=dim) if kind == "any" else truths.all(axis=dim)).astype(np.int64)
     if before is not None:
-        data = np.concatenate([data, np.expand_dims(_wide(before), dim)], axis=dim)
+        data = np.concatenate([data, np.expand_dims(wide(before), dim)], axis=dim)
     pick = {
         "sum": np.add, "abssum": np.add, "prod": np.multiply, "bitand": np.bitwise_and,
         "bitor": np.bitwise_or, "bitxor": np.bitwise_xor,
@@ -182,6 +183,12 @@ def _wide(x: npt.ArrayLike) -> Array:
     return data.astype(np.int64) if data.dtype.kind in "iub" else data.astype(np.float64)
 
 
+def _ordered(x: npt.ArrayLike) -> Array:
+    """Return values in a wide type that keeps their order: uint64 has no wider one."""
+    data = np.asarray(x)
+    return data if data.dtype == np.uint64 else _wide(data)
+
+
 def _exact(x: Array) -> Array:
     """``x`` as the float64 from which one rounding gives the right result (integers of 2^53 and more: sticky bit)."""
     if x.dtype.kind not in "iu" or x.dtype.itemsize < 8:
@@ -193,7 +200,9 @@ def _exact(x: Array) -> Array:
 
 
 def _scan(step: np.ufunc, x: Array, dim: int, reverse: bool) -> Array:
-    data = np.flip(_wide(x), dim) if reverse else _wide(x)
+    data = _ordered(x)
+    if reverse:
+        data = np.flip(data, dim)
     result = step.accumulate(data, axis=dim)
     return np.asarray(np.flip(result, dim) if reverse else result)
 

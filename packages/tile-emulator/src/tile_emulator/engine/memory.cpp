@@ -369,7 +369,8 @@ static void check_cell(const Accessor& a, Cell& c) {
     }
   }
   bool must_be_written = a.region->buffer < 0 || a.region->flags & UNWRITTEN;
-  if (option(UNINIT) && !a.write && must_be_written && !(c.flags & INITIALISED)) {
+  // A loop of compare and exchange reads the bytes around a small element, too.
+  if (option(UNINIT) && !a.write && !a.atomic && must_be_written && !(c.flags & INITIALISED)) {
     report(finding(a, "uninitialised", false), "read of %u byte(s) that nobody has written", a.bytes);
     c.flags |= INITIALISED;
   }

@@ -300,8 +300,8 @@ def values_of(x: Any) -> Any:
     """Return a tile as float64 or int64, without extents of 1 beyond two dimensions."""
     region = as_region(x)
     numbers = region.read()
-    exact = np.float64 if is_float(region.buffer.dtype) else np.int64
-    flat = np.array([n.value for n in numbers.reshape(-1)]).astype(exact)
+    exact = np.float64 if is_float(region.buffer.dtype) else np.uint64 if region.buffer.dtype == "uint64" else np.int64
+    flat = np.array([n.value for n in numbers.reshape(-1)], object).astype(exact)
     kept = [e for e in numbers.shape if e != 1 or len(numbers.shape) <= 2]
     return flat.reshape(kept if len(kept) else (1,))
 
