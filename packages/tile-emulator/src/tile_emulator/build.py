@@ -10,7 +10,6 @@ import hashlib
 import os
 import re
 import shutil
-import signal
 import subprocess
 from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager
@@ -22,6 +21,7 @@ from tile_core.emit.dialect import Dialect
 from tile_core.errors.artefacts import NoScratchFolder
 from tile_core.runtime import cache
 from tile_core.runtime.libraries import stored
+from tile_emulator.calls import called
 from tile_emulator.compilers import Compiler
 from tile_emulator.errors import CompilerSlow, EngineFailed, NotModelled
 from tile_emulator.flags import CHECK_FLAGS, CLANG_CHECK_FLAGS, ENGINE_FLAGS, FLAGS, KERNEL_FLAGS
@@ -221,23 +221,14 @@ def _called(compiler: Compiler, command: Sequence[str], folder: Path) -> subproc
     NoScratchFolder
         The folder's disk is full.
     """
-    seconds, pipe = knobs.current().build_seconds, subprocess.PIPE
-    process = subprocess.Popen(
-        command, stdin=subprocess.DEVNULL, stdout=pipe, stderr=pipe, text=True, errors="replace",
-        env={**os.environ, "LC_ALL": "C"}, start_new_session=True,
-    )  # fmt: skip
+    seconds = knobs.current().build_seconds
     try:
-        output, said = process.communicate(timeout=seconds)
+        done = called(command, seconds, {**os.environ, "LC_ALL": "C"})
     except subprocess.TimeoutExpired:
         raise CompilerSlow(compiler=compiler, seconds=seconds) from None
-    finally:
-        if process.poll() is None:  # the limit, or an interrupt
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)
-            process.communicate()
-    if process.returncode and (FULL in said or not shutil.disk_usage(folder).free):
+    if done.returncode and (FULL in done.stderr or not shutil.disk_usage(folder).free):
         raise NoScratchFolder(reason=f"{folder}: {FULL}")
-    return subprocess.CompletedProcess(command, process.returncode, output, said)
+    return done
 
 
 def _first_error(output: str) -> tuple[int, str]:

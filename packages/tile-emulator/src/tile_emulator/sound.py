@@ -10,6 +10,7 @@ import ctypes
 import hashlib
 import json
 import math
+import shlex
 import struct
 import subprocess
 import sys
@@ -17,7 +18,10 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
+from tile_core import knobs
 from tile_core.runtime.libraries import stored
+from tile_emulator.calls import called
+from tile_emulator.errors import CompilerSlow
 from tile_emulator.flags import FLAGS, LEVELS
 
 __all__ = ["expected", "flags_for", "wrong_forms"]
@@ -72,21 +76,32 @@ def wrong_forms(compiler: Sequence[str], link: Sequence[str], flags: Sequence[st
     """Compile the forms and compute them in a process of its own; return the wrong ones.
 
     A compiler that makes no library of them is not judged here: the engine names its error.
+
+    Raises
+    ------
+    CompilerSlow
+        It does not end in time.
     """
     with tempfile.TemporaryDirectory(prefix="tile-") as folder:
         made, library = Path(folder, "forms.o"), Path(folder, "forms.so")
         compiling = [*compiler, *FLAGS, *flags, "-w", "-c", str(SOURCE), "-o", str(made)]
         for command in (compiling, [*link, "-o", str(library), str(made)]):
+            seconds = knobs.current().build_seconds
             try:
-                done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, timeout=LONGEST)
-            except (OSError, subprocess.TimeoutExpired):
+                done = called(command, seconds)
+            except subprocess.TimeoutExpired:
+                raise CompilerSlow(compiler=shlex.join(compiler), seconds=seconds) from None
+            except OSError:
                 return []
             if done.returncode:
                 return []
         if not library.exists():
             return []
         command = [sys.executable, "-m", "tile_emulator.sound", str(library)]
-        judged = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=LONGEST)
+        try:
+            judged = called(command, LONGEST)
+        except subprocess.TimeoutExpired:
+            return [f"the process takes more than {LONGEST} s"]
         if judged.returncode:
             return [f"the process ends with status {judged.returncode}"]
         return [str(name) for name in json.loads(judged.stdout)]
