@@ -43,7 +43,7 @@ GROUPS = {
 }
 
 #: Names that not every target has; a test compiles the examples of all others for all targets.
-OPTIONAL = ("ptr", "make_tensor", "print", "device_assert", "float64", "double", "fmod", "ieee_frsqrt", "ws")
+OPTIONAL = ("ptr", "make_tensor", "print", "device_assert", "float64", "double", "ieee_frsqrt", "ws")
 
 #: Modules of ``tile`` whose public names are listed with them.
 MODULES = ("layout", "sparse")

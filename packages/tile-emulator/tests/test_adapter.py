@@ -100,10 +100,10 @@ def test_a_fault_names_the_line_of_the_kernel(install):
 
 
 def test_a_race_between_blocks_says_what_to_do(install):
-    install(TEXT.replace("out[i]", "out[i % 4]"))
+    install(TEXT.replace("out[i]", "out[threadIdx.x]"))
     kernel = tile.compile(twice, "toy", out_idx=-1, runtime="emulator")
     with pytest.raises(FaultFound, match=r"another block(.|\n)*help: let each block write elements of its own"):
-        kernel(np.ones(100, "float32"))
+        kernel(np.arange(100, dtype="float32"))
 
 
 def test_wrong_numbers_are_found_by_verify(install):

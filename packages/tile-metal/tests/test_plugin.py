@@ -228,7 +228,7 @@ class TestRefusals:
         @T.prim_func
         def look(X: T.Tensor((1,), "int32"), Y: T.Tensor((1,), "int32")):
             with T.Kernel(1, threads=64):
-                Y[0] = T.atomic_load(X[0])
+                Y[0] = T.atomic_load(X[0], memory_order="seq_cst")
 
         assert "'relaxed'" in self.refused(look, "U101")
 

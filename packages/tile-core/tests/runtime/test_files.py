@@ -17,7 +17,7 @@ from tile_core.errors import TileError
 from tile_core.errors.launch import BadSetting
 from tile_core.runtime import cache
 from tile_core.runtime.files import write_named
-from tile_core.runtime.results import Measured, Measurements
+from tile_core.runtime.results import Measured, Measurements, ResultsWarning
 
 KERNEL = """
 import tile_core.language as T
@@ -100,7 +100,7 @@ def test_other_things_than_files_stay(how, kind, tmp_path, kernel):
     path = tmp_path / "name"
     make(kind, path)
     before = identity(path)
-    with pytest.raises((TileError, OSError, SystemExit)):
+    with pytest.raises((TileError, OSError, SystemExit, ResultsWarning)):
         write(how, path, tmp_path, kernel)
     assert identity(path) == before
     assert {p.name for p in tmp_path.iterdir()} <= {"name", "below", "kernel.py", "__pycache__"}

@@ -37,8 +37,9 @@ def test_every_opcode_has_a_vector_or_stands_in_one():
     everything = "".join(v.body for v in groups.vectors())
     helpers = {"bar", "barrier", "membar", "fence", "activemask", "setp", "selp", "mov", "trap"}  # in test_language.py
     helpers.add("pmevent")  # in tests/ops/test_gemm_sp_wgmma.py: it does nothing
+    timed = {f"{kind}.{of}" for kind in ("max", "min") for of in ("f32", "f64")}  # in tests/emit/test_extremes.py
     # In test_tensor_copies.py, test_clusters.py and test_four_rows.py.
-    timed = {opcode for opcode, *_ in tensor_opcodes.rows(TENSOR_MEMORY)}  # in tests/ops/test_gemm_tensor.py
+    timed |= {opcode for opcode, *_ in tensor_opcodes.rows(TENSOR_MEMORY)}  # in tests/ops/test_gemm_tensor.py
     timed |= {o for o in opcodes() if ".block_scale." in o}  # in tests/ops/test_gemm_scaled_mma.py
     timed |= {opcode for opcode, _ in (*rows(), *sm_80_rows(), *sm_100_rows(), *four_rows())}
     missing = [o for o in opcodes() if o + " " not in everything and o + ";" not in everything

@@ -30,18 +30,20 @@ def moved(shape, tile_shape, dtype="float16", times=4, load=True, store=True, be
     rest = [slice(0, n) for n in tile_shape[1:]]
 
     @T.prim_func
-    def main(A: T.Tensor(shape, dtype), B: T.Tensor(shape, dtype)):
+    def main(A: T.Tensor(shape, dtype), B: T.Tensor((max(shape[0], times * tile_shape[0]), *shape[1:]), dtype)):
         with T.Kernel(times, threads=64) as bx:
             S = T.alloc_shared(tile_shape, dtype)
             part = (slice(begin + bx * step, begin + bx * step + tile_shape[0]), *rest)
+            # Blocks that read overlapping parts write parts of their own.
+            own = part if step == tile_shape[0] else (slice(bx * tile_shape[0], (bx + 1) * tile_shape[0]), *rest)
             if load:
                 T.tma_copy(A[part], S)
             else:
                 T.copy(A[part], S)
             if store:
-                T.tma_copy(S, B[part])
+                T.tma_copy(S, B[own])
             else:
-                T.copy(S, B[part])
+                T.copy(S, B[own])
 
     return main
 

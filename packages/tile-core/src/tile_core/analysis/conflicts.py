@@ -24,7 +24,7 @@ _ROUNDS = 5
 
 
 @dataclass(frozen=True)
-class Rows:
+class AccessRows:
     """The elements that one access touches.
 
     Attributes
@@ -65,7 +65,7 @@ class Conflict:
     at: int
 
 
-def unit_of(rows: Sequence[Rows]) -> int:
+def unit_of(rows: Sequence[AccessRows]) -> int:
     """Return the bits of the smallest element among accesses of one buffer, which views may see in other types."""
     return min(bits_of(r.access.buffer) for r in rows)
 
@@ -77,7 +77,7 @@ def bits_of(buffer: BufferVar) -> int:
     return int(DTYPES[nodes.element_type(buffer)].bits)
 
 
-def written_twice(stores: Sequence[Rows], unit: int) -> Conflict | None:
+def written_twice(stores: Sequence[AccessRows], unit: int) -> Conflict | None:
     """Return two executions that write different values to one element, if there are any."""
     known = [r for r in stores if r.value is not None and len(r.touched.element)]
     if not known:
@@ -97,7 +97,7 @@ def written_twice(stores: Sequence[Rows], unit: int) -> Conflict | None:
     return Conflict(known[int(which[b])].access, int(who[b]), int(who[a]), int(at[a]))
 
 
-def read_elsewhere(stores: Sequence[Rows], loads: Sequence[Rows], unit: int, count: int) -> Conflict | None:
+def read_elsewhere(stores: Sequence[AccessRows], loads: Sequence[AccessRows], unit: int, count: int) -> Conflict | None:
     """Return an execution that reads an element which another one writes, if there is any.
 
     Reads after a plain store of the same execution are left to ``written_twice``.
@@ -165,7 +165,7 @@ def assignments(free: list[Var]) -> Iterator[dict[Var, int]]:
             yield {v: large if v is one else max(small, 2) for v in free}
 
 
-def _columns(rows: Rows, unit: int, number: int) -> tuple[Array, ...]:
+def _columns(rows: AccessRows, unit: int, number: int) -> tuple[Array, ...]:
     """Return (unit of storage, execution, value, index of the access); wide elements take several units."""
     parts = bits_of(rows.access.buffer) // unit
     touched, count = rows.touched, len(rows.touched.element)
@@ -176,7 +176,7 @@ def _columns(rows: Rows, unit: int, number: int) -> tuple[Array, ...]:
     return at, np.repeat(touched.iteration, parts), np.repeat(value, parts), np.full(count * parts, number)
 
 
-def _stacked(rows: Sequence[Rows], unit: int) -> list[Array]:
+def _stacked(rows: Sequence[AccessRows], unit: int) -> list[Array]:
     """Return the columns of several accesses, concatenated."""
     return [np.concatenate(c) for c in zip(*(_columns(r, unit, k) for k, r in enumerate(rows)), strict=True)]
 

@@ -123,7 +123,8 @@ class Flow:
         found: dict[BufferVar, BufferVar] = {}
         for view in collect(self.body, tirx.DeclBuffer):
             for var in collect(view.data, tirx.Var):
-                found[view.buffer] = found.get(var, var)
+                if tirx.is_buffer_var(var):
+                    found[view.buffer] = found.get(var, var)
         return found
 
     def root(self, buffer: BufferVar) -> BufferVar:

@@ -19,21 +19,21 @@ _Digit = tuple[Var, str, int]
 
 
 @dataclass
-class _Sum:
+class _DigitSum:
     """An index as a sum of digits of block indices, of values that all accesses share, and of a rest within bounds."""
 
     digits: dict[_Digit, int]
     shared: dict[Var, int]
     rest: Interval
 
-    def plus(self, other: _Sum, factor: int) -> _Sum:
+    def plus(self, other: _DigitSum, factor: int) -> _DigitSum:
         digits, shared = dict(self.digits), dict(self.shared)
         for mine, theirs in ((digits, other.digits), (shared, other.shared)):
             for key, c in theirs.items():
                 mine[key] = mine.get(key, 0) + c * factor
         ends = sorted(x * factor for x in other.rest)
         rest = self.rest[0] + ends[0], self.rest[1] + ends[1]
-        return _Sum({k: c for k, c in digits.items() if c}, {k: c for k, c in shared.items() if c}, rest)
+        return _DigitSum({k: c for k, c in digits.items() if c}, {k: c for k, c in shared.items() if c}, rest)
 
 
 class BlockDigits:
@@ -127,11 +127,11 @@ class BlockDigits:
             return True
         return any((v, "//", by) in found and (v, "%", by) in found for _, _, by in found)
 
-    def _sum(self, e: Expr) -> _Sum:
+    def _sum(self, e: Expr) -> _DigitSum:
         kind = type(e)
         if kind is tirx.IntImm or isinstance(e, int):
             value = int(nodes.as_int(e))
-            return _Sum({}, {}, (value, value))
+            return _DigitSum({}, {}, (value, value))
         if kind is tirx.Var:
             return self._name(e)
         if kind is tirx.Add or kind is tirx.Sub:
@@ -140,7 +140,7 @@ class BlockDigits:
             for a, b in ((e.a, e.b), (e.b, e.a)):
                 factor = nodes.as_int(b)
                 if isinstance(factor, int):
-                    return _Sum({}, {}, (0, 0)).plus(self._sum(a), factor)
+                    return _DigitSum({}, {}, (0, 0)).plus(self._sum(a), factor)
         if kind is tirx.Cast and type_name(e.value).startswith("int"):
             return self._sum(e.value)
         if kind in (tirx.FloorDiv, tirx.FloorMod):
@@ -154,16 +154,16 @@ class BlockDigits:
             ):
                 ((var, how, _),) = of.digits
                 if how == "":
-                    return _Sum({(var, "//" if kind is tirx.FloorDiv else "%", by): 1}, {}, (0, 0))
-        return _Sum({}, {}, self.ranges.of(e))
+                    return _DigitSum({(var, "//" if kind is tirx.FloorDiv else "%", by): 1}, {}, (0, 0))
+        return _DigitSum({}, {}, self.ranges.of(e))
 
-    def _name(self, v: Var) -> _Sum:
+    def _name(self, v: Var) -> _DigitSum:
         if v in self.extents:
             # An index of one block is 0, and counts nowhere.
-            return _Sum({(v, "", 1): 1} if self.extents[v] != 1 else {}, {}, (0, 0))
+            return _DigitSum({(v, "", 1): 1} if self.extents[v] != 1 else {}, {}, (0, 0))
         value = self.binds.get(v)
         if value is not None and not collect(value, (ir.TensorLoad, ir.Call)):
             return self._sum(value)
         if value is None and v not in self.inner:
-            return _Sum({}, {v: 1}, (0, 0))
-        return _Sum({}, {}, self.ranges.of(v))
+            return _DigitSum({}, {v: 1}, (0, 0))
+        return _DigitSum({}, {}, self.ranges.of(v))

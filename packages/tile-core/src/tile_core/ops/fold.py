@@ -201,7 +201,7 @@ def _trace(op: str, function: Callable[..., object], dtypes: Sequence[DType], is
     a, b = (tuple(Value(v, d) for v, d in zip(side, dtypes, strict=True)) for side in (lhs, rhs))
     scope = builder.push("parallel")
     answer: Any = function(a, b) if is_tuple else function(a[0], b[0])
-    names = _Names(op, builder.pop(scope))
+    names = _FoldNames(op, builder.pop(scope))
     found = list(answer) if isinstance(answer, (tuple, list)) else [answer]
     if len(found) != len(dtypes) or is_tuple != isinstance(answer, (tuple, list)):
         wanted = f"a tuple of {len(dtypes)} values" if is_tuple else "one value"
@@ -210,7 +210,7 @@ def _trace(op: str, function: Callable[..., object], dtypes: Sequence[DType], is
     return _closed(op, lhs, rhs, results)
 
 
-class _Names:
+class _FoldNames:
     """The names that a function gives to values, in order: its scalar variables have one for each assignment."""
 
     def __init__(self, op: str, body: Stmt) -> None:

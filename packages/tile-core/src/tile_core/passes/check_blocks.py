@@ -22,8 +22,8 @@ import numpy as np
 from tile_core.analysis.accesses import Access
 from tile_core.analysis.block_values import BlockValues
 from tile_core.analysis.conflicts import (
+    AccessRows,
     Conflict,
-    Rows,
     assignments,
     element_name,
     read_elsewhere,
@@ -150,10 +150,10 @@ class _Launch:
     def _values(self) -> BlockValues:
         return BlockValues(self.flow, [a.loop_var for a in self.axes], frozenset(self.tensors))
 
-    def _rows(self, accesses: list[Access], space: Space) -> tuple[list[Rows], list[Rows]]:
+    def _rows(self, accesses: list[Access], space: Space) -> tuple[list[AccessRows], list[AccessRows]]:
         """Return the elements that are stored and loaded, where known; blocks store values of their own."""
-        stores: list[Rows] = []
-        loads: list[Rows] = []
+        stores: list[AccessRows] = []
+        loads: list[AccessRows] = []
         for a in accesses:
             atomic = _atomic(a.point)
             if not a.write and atomic:
@@ -166,13 +166,13 @@ class _Launch:
                 continue
             if a.write:
                 value = np.zeros(len(touched.element), np.uint64) if atomic else 1 + touched.iteration.astype(np.uint64)
-                stores.append(Rows(a, touched, value, atomic))
+                stores.append(AccessRows(a, touched, value, atomic))
             else:
-                loads.append(Rows(a, touched, None))
+                loads.append(AccessRows(a, touched, None))
         return stores, loads
 
     def _race(
-        self, space: Space, stores: list[Rows], loads: list[Rows], sizes: Mapping[str, int]
+        self, space: Space, stores: list[AccessRows], loads: list[AccessRows], sizes: Mapping[str, int]
     ) -> ParallelRace | None:
         if not stores:
             return None
@@ -239,7 +239,7 @@ class _Launch:
         return sorted(found, key=lambda v: str(v.name))
 
 
-def _of_clusters(rows: Rows, first: Array | None) -> Rows:
+def _of_clusters(rows: AccessRows, first: Array | None) -> AccessRows:
     if first is None:
         return rows
     touched = rows.touched
@@ -254,7 +254,8 @@ def _written(body: Stmt) -> set[BufferVar]:
     stores |= {v.buffer for s in calls if OpCall.decode(s).name in OPS for v in effects(s)[1]}
     views = {d.buffer: d for d in collect(body, tirx.DeclBuffer)}
     roots = {v for b in stores for v in (collect(views[b].data, tirx.Var) if b in views else [b])}
-    return {b for b in roots if nodes.scope_of(b) == "global"}
+    # The address of a view may depend on sizes, which are variables, too.
+    return {b for b in roots if tirx.is_buffer_var(b) and nodes.scope_of(b) == "global"}
 
 
 def _plain_write(accesses: Iterable[Access]) -> bool:

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from tile_core.analysis.accesses import Access
-from tile_core.analysis.conflicts import Rows, assignments, element_name, read_elsewhere, unit_of, written_twice
+from tile_core.analysis.conflicts import AccessRows, assignments, element_name, read_elsewhere, unit_of, written_twice
 from tile_core.analysis.flow import Flow
 from tile_core.analysis.index_evaluation import Unknown, evaluate
 from tile_core.analysis.iteration_space import Body, Space, Touched, body_of
@@ -195,8 +195,8 @@ class _Table:
 
     def __init__(self, nest: _IndependentNest, accesses: list[Access], outer: Mapping[Var, int]) -> None:
         self.nest = nest
-        self.stores: list[Rows] = []
-        self.loads: list[Rows] = []
+        self.stores: list[AccessRows] = []
+        self.loads: list[AccessRows] = []
         self.space: Space | None = None
         try:
             self.space = Space(nest.nest, outer, nest.body.binds)
@@ -208,7 +208,7 @@ class _Table:
             except Unknown:
                 continue
             (self.loads if access.value is None else self.stores).append(
-                Rows(access, touched, None if access.value is None else self._value(access, touched))
+                AccessRows(access, touched, None if access.value is None else self._value(access, touched))
             )
 
     def vacuous(self) -> bool:

@@ -41,7 +41,7 @@ _SEVERAL = -1
 _MOST = 64
 
 
-class _Accesses:
+class _Visits:
     """The accesses of one kind to one piece of memory.
 
     Attributes
@@ -62,13 +62,13 @@ class _Track:
 
     def __init__(self, units: int) -> None:
         self.units = units
-        self.kinds: dict[str, _Accesses] = {}
+        self.kinds: dict[str, _Visits] = {}
 
-    def of(self, kind: str) -> _Accesses:
+    def of(self, kind: str) -> _Visits:
         """Return the accesses of a kind."""
         found = self.kinds.get(kind)
         if found is None:
-            found = self.kinds[kind] = _Accesses(self.units)
+            found = self.kinds[kind] = _Visits(self.units)
         return found
 
 
@@ -211,7 +211,7 @@ class BlockWatch:
             track = self._tracks[origin] = _Track(root.units)
         return track
 
-    def _unordered(self, before: _Accesses, units: int, index: Any, of: LaneMemory | None) -> Array:
+    def _unordered(self, before: _Visits, units: int, index: Any, of: LaneMemory | None) -> Array:
         """Return which of the units another block accessed without a release that this one has acquired."""
         found, seen = np.zeros(units, np.bool_), self._seen.get(self.current, {})
         for block, time, at, shape in before.history:
@@ -224,7 +224,7 @@ class BlockWatch:
         memory: LaneMemory,
         kinds: tuple[str, str],
         index: tuple[Any, LaneMemory | None],
-        found: tuple[_Accesses, Array],
+        found: tuple[_Visits, Array],
         where: Where | None,
     ) -> BlockRace:
         """Return the error about the first element."""

@@ -17,7 +17,7 @@ from tile_core.runtime.own_reference import inputs_of, outputs_of, tolerances
 from tile_core.runtime.verify import (
     Compared,
     Comparison,
-    Spread,
+    RoundingSpread,
     VerifyReport,
     host_copy,
     poison,
@@ -198,7 +198,7 @@ class Verification:
         for param, value in zip(self.params, self.before, strict=True):
             if param.kind == "pointer" or not dtype(param.dtype).is_float or param.access == "write":
                 continue
-            x = values_of(value, param) if param.kind == "tensor" else value
+            x = values_of(value, param) if param.kind == "tensor" else np.float64(value)
             if not np.isfinite(x).all():
                 return False
         return not any(map(math.isnan, self._constants))
@@ -254,9 +254,9 @@ class Verification:
         }
         # A second execution changes what pointers point to.
         again = not any(p.kind == "pointer" for p in self.params) and getattr(self.meaning, "shakes", False)
-        spreads: dict[int, Spread] = {}
+        spreads: dict[int, RoundingSpread] = {}
         if again and rtol is None and atol is None:
-            spreads = {n: Spread(c.expected) for n, c in comparisons.items() if not c.judge()[0].all()}
+            spreads = {n: RoundingSpread(c.expected) for n, c in comparisons.items() if not c.judge()[0].all()}
         for seed in range(_SHAKES if spreads else 0):
             shaken, _ = self._executed(shake=seed)
             bad = {}

@@ -208,8 +208,8 @@ def _number(e: Expr, sizes: Mapping[str, int]) -> int:
     from tile_core.ir import nodes
 
     known = nodes.as_int(e) if not isinstance(e, int) else e
-    if known is not None:
-        return int(known)
+    if isinstance(known, int):
+        return known
     if isinstance(e, tirx.Var):
         return sizes.get(str(e.name), 1)
     sides = [_number(x, sizes) for x in (getattr(e, "a", None), getattr(e, "b", None)) if x is not None]

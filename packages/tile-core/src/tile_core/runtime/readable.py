@@ -55,14 +55,14 @@ def readable(function: Callable[..., object], scope: Mapping[str, object], argum
     arguments
         Those of its arguments that are part of the trace.
     """
-    search = _Search()
+    search = _ReadSearch()
     search.kernel(function, scope)
     search.queue.extend(arguments)
     search.run()
     return search.reads
 
 
-class _Search:
+class _ReadSearch:
     """The state of a search.
 
     Attributes
@@ -290,7 +290,7 @@ class _Search:
             self.reads.value(bytes, value, "bytes")
         elif numpy is not None and isinstance(value, numpy.ndarray):
             if value.dtype.hasobject:
-                self._content(_Elements(value), value, "elements")
+                self._content(_ElementReads(value), value, "elements")
             else:
                 self.reads.value(_array, value, "elements")
         elif module_of(type(value)).startswith("torch"):  # tensors count their changes
@@ -382,7 +382,7 @@ def _read_slot(descriptor: Any, value: object) -> object:
     return found
 
 
-class _Elements:
+class _ElementReads:
     """The elements of an array of objects."""
 
     def __init__(self, array: Any) -> None:

@@ -118,7 +118,7 @@ class VerifyReport:
         return "\n".join([*lines, *(f"  allowed: {text}" for text in self.findings)])
 
 
-class Spread:
+class RoundingSpread:
     """The values that an output has when results are changed as a target may round them.
 
     Attributes
@@ -188,7 +188,7 @@ class Comparison:
         self.kernel, self.param, self.found, self.expected = kernel, param, found, expected
         self.tolerance, self.skipped = tolerance, skipped
 
-    def judge(self, spread: Spread | None = None) -> tuple[Array, Array]:
+    def judge(self, spread: RoundingSpread | None = None) -> tuple[Array, Array]:
         """Return which elements are good, and how far each is off."""
         import numpy as np
 
@@ -209,7 +209,7 @@ class Comparison:
             good, error = good | self.skipped, np.where(self.skipped, 0.0, error)
         return good, error
 
-    def result(self, spread: Spread | None = None, advice: str | None = None) -> Compared:
+    def result(self, spread: RoundingSpread | None = None, advice: str | None = None) -> Compared:
         """Return the comparison.
 
         Raises
