@@ -86,7 +86,6 @@ void map_memory() {
 }
 
 static void settle();
-
 void memory_block_start() {
   settle();
   for (Region& r : regions)
@@ -368,9 +367,9 @@ static void check_cell(const Accessor& a, Cell& c) {
       check_readers(a, async_sets, c.async_readers);
     }
   }
-  bool must_be_written = a.region->buffer < 0 || a.region->flags & UNWRITTEN;
-  // A loop of compare and exchange reads the bytes around a small element, too.
-  if (option(UNINIT) && !a.write && !a.atomic && must_be_written && !(c.flags & INITIALISED)) {
+  // Not by atomics: a loop of compare and exchange reads the bytes around a small element, too.
+  bool must_be_written = !a.atomic && (a.region->buffer < 0 || a.region->flags & UNWRITTEN);
+  if (option(UNINIT) && !a.write && must_be_written && !(c.flags & INITIALISED)) {
     report(finding(a, "uninitialised", false), "read of %u byte(s) that nobody has written", a.bytes);
     c.flags |= INITIALISED;
   }
