@@ -65,11 +65,11 @@ class BlockDigits:
             return False
         found = self._pinned(accesses)
         for d in range(len(first.indices)):
-            sums = [self._sum(a.indices[d]) for a in accesses]
-            if any(s.digits != sums[0].digits or s.shared != sums[0].shared for s in sums):
+            found_digits = [self._sum(a.indices[d]) for a in accesses]
+            if any(s.digits != found_digits[0].digits or s.shared != found_digits[0].shared for s in found_digits):
                 continue
-            low, high = min(s.rest[0] for s in sums), max(s.rest[1] for s in sums)
-            found |= self._separated(sums[0].digits, high - low + 1)
+            low, high = min(s.rest[0] for s in found_digits), max(s.rest[1] for s in found_digits)
+            found |= self._separated(found_digits[0].digits, high - low + 1)
         return all(self._determined(v, found) for v, e in self.extents.items() if e != 1)
 
     def _pinned(self, accesses: Sequence[Access]) -> set[_Digit]:

@@ -107,7 +107,7 @@ def find_value(place: str, kind: type | None = None) -> tuple[Path, str, Any]:
 
 
 def named_value(place: str) -> Any:
-    """Import a file and return the function or array of ``FILE:NAME``, which is no kernel.
+    """Import a file and return the function or array of ``FILE:NAME``.
 
     Raises
     ------

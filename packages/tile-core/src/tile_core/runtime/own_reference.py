@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 __all__ = ["inputs_of", "outputs_of", "tolerances"]
 
-#: An order of additions changes a sum of n random terms by about n units of the root mean square of such sums.
+#: An order of additions changes a sum of n random terms by about n units of the root mean square of such results.
 _ORDERS = 4.0
 
 

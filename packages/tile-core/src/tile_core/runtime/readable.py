@@ -356,7 +356,7 @@ class _ReadSearch:
 
 
 def _is_of_tile(value: Any) -> bool:
-    """Whether something belongs to this package or to TVM, whose state is none of a kernel's."""
+    """Whether something belongs to this package or to TVM, whose state does not decide kernels."""
     if isinstance(value, Program):
         return True
     module = value.__name__ if isinstance(value, types.ModuleType) else getattr(value, "__module__", None)

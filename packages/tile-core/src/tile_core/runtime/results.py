@@ -176,7 +176,7 @@ class Measurements:
 
 
 class _Damaged(BadResultsFile):
-    """The content of the file is no database, or not any more."""
+    """The file does not hold a database, or holds a damaged one."""
 
 
 def _is_measurement(

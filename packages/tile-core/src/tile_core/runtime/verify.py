@@ -30,7 +30,7 @@ _NARROW_TOLERANCE = (0.13, 0.02)  # one unit in the last place of three mantissa
 _NOTHING: Mapping[str, str] = MappingProxyType({})
 #: By how much of their range an element may lie outside of the values that other roundings give.
 _BEYOND = 0.5
-#: An error of so many times that range is not rounding.
+#: Times that range from which on an error is not rounding.
 _HOPELESS = 32.0
 
 
