@@ -133,14 +133,14 @@ def test_texts_count_in_64_bits_where_32_may_not_do(target: str) -> None:
     def main(a: T.int32, b: T.int32, B: T.Tensor((m,), "int32")):
         with T.Kernel(4, threads=1) as bx:
             for i in range(-TOP, TOP):
-                if B[0] < 2:
-                    B[1] = i
+                if bx == 0 and i > b:
+                    T.atomic_add(B[1], i)
             for i in range(a, b):
-                B[i] = 1
+                T.atomic_add(B[i], 1)
             for i in range(bx, m):
-                B[i] = 2
+                T.atomic_add(B[i], 2)
             for i in range(bx * 8, b, 2):
-                B[i] = 3
+                T.atomic_add(B[i], 3)
 
     text = lower(main, make_context(target), installed()).lowered.text
     loops = [line.strip() for line in text.splitlines() if line.strip().startswith("for (")]

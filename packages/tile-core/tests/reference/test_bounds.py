@@ -80,7 +80,7 @@ def beside_ties(rng, dtype):
 def differing(kernel, change):
     """Return a kernel whose output is changed after its launch."""
 
-    def launch(a, v, c, b):
+    def launch(a, v, c, b, *workspaces):
         b[...] = kernel(a, v, c)
         change(b)
 
