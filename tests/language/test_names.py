@@ -116,7 +116,7 @@ def launched(made: Any, names: list[str], role: str, target: str, a: Any) -> Any
     return b
 
 
-@pytest.mark.sweep(40)
+@pytest.mark.sweep(80)
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("role", ROLES)
 @pytest.mark.parametrize("begin", range(0, len(NAMES), BATCH))
@@ -127,7 +127,7 @@ def test_a_name_changes_nothing(begin: int, role: str, target: str) -> None:
     np.testing.assert_allclose(found, expected(names, role, a), rtol=1e-3)
 
 
-@pytest.mark.sweep(60)
+@pytest.mark.sweep(150)
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("name", NAMES)
 def test_a_kernel_s_name_changes_nothing(name: str, target: str) -> None:
@@ -136,6 +136,7 @@ def test_a_kernel_s_name_changes_nothing(name: str, target: str) -> None:
     np.testing.assert_allclose(found, expected([], "scalar", a), rtol=1e-3)
 
 
+@pytest.mark.sweep(1)
 @pytest.mark.parametrize("target", TARGETS[1:])
 @pytest.mark.parametrize("name", ["buffer", "aligned", "max", "exp", "kernel", "memset"])
 def test_kernels_with_names_of_attributes_and_functions(name: str, target: str) -> None:

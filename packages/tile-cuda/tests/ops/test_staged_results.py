@@ -320,7 +320,7 @@ def _drawn(count):
     return units
 
 
-@pytest.mark.sweep(3)
+@pytest.mark.sweep(6)
 def test_the_fuzzer_reaches_them():
     units = _drawn(60)
     found = list(_texts(units, {"wgmma": "always", "staged_results": "always", "block_order": "always"}))
@@ -330,7 +330,7 @@ def test_the_fuzzer_reaches_them():
     assert len(shared) >= 3
 
 
-@pytest.mark.sweep(1)
+@pytest.mark.sweep(6)
 def test_the_fuzzer_reaches_every_exchange():
     left = {TURN_FLOATS, TURN_PAIRS, TURN_HALVES, TURN_BYTES}
     units = {u.text(): u for u in _drawn(450)}.values()

@@ -196,6 +196,7 @@ def drawn(strategy, examples):
     return [text for text in found if "L[by]" in text and "T.clear(c)" in text]
 
 
+@pytest.mark.sweep(2)
 def test_the_fuzzer_draws_them():
     assert drawn(STRATEGIES["tall-products"][0], 200)
     texts = drawn(dense_products(counted=True), 60)
