@@ -1,4 +1,4 @@
-"""Places of extremes, sorting and random numbers on the CPU against NumPy, both sides in one run.
+"""Indices of extremes, sorting and random numbers on the CPU against NumPy, both sides in one run.
 
     python benchmarks/cpu_order.py [NAME ...] [--size 4096] [--json FILE]
 
@@ -24,7 +24,7 @@ _BEST, _ROWS = 8, 16
 
 
 def argmax(size: int) -> tuple[Side, Side]:
-    """Places of the largest elements of rows."""
+    """Indices of the largest elements of rows."""
 
     @T.prim_func
     def main(X: T.Tensor((size, size), "float32"), Y: T.Tensor((size,), "int32")) -> None:

@@ -4,7 +4,7 @@
 
 Ten shapes of three multiples of 8 between 256 and 12,000, drawn anew each time (kernels from files need the ``--seed``
 that they were exported with), and M of 1, 8, 16 and 64 with N = K = 8192. The kernel is an ordinary one; its blocks are
-what `tile_cuda.tiling` ranks first, or with ``--most`` the first few, beside their estimated times.
+what `tile_cuda.cost.tiling` ranks first, or with ``--most`` the first few, beside their estimated times.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from cuda_sides import Candidate, Side, compare, device_of, export, fault, kerne
 from sides import Row, run
 
 import tile_core.language as T
-from tile_cuda.tiling import Tiling, tilings
+from tile_cuda.cost.tiling import Tiling, tilings
 
 Shape = tuple[int, int, int]
 

@@ -23,7 +23,7 @@ from sides import Row, at_most, run
 
 import tile_core as tile
 import tile_core.language as T
-from tile_core.abi.adapter import Place
+from tile_core.abi.adapter import Location
 from tile_core.abi.kernel_text import KernelText, LaunchFacts, ParamFact
 from tile_core.abi.signature import Param, Signature
 from tile_core.runtime.artefact import from_bytes
@@ -76,13 +76,13 @@ class OnHost:
     def __init__(self, launch: Any) -> None:
         self._launch = launch
 
-    def __call__(self, values: Any, place: Place) -> None:
+    def __call__(self, values: Any, place: Location) -> None:
         """Launch."""
-        self._launch(values, Place((2, 0), place.library))
+        self._launch(values, Location((2, 0), place.library))
 
-    def repeat(self, values: Any, place: Place, moving: Any) -> Any:
+    def repeat(self, values: Any, place: Location, moving: Any) -> Any:
         """Return the short way."""
-        return self._launch.repeat(values, Place((2, 0), place.library), moving)
+        return self._launch.repeat(values, Location((2, 0), place.library), moving)
 
     def allocate(self, *of_an_output: Any) -> None:
         """Leave it to torch."""
@@ -91,10 +91,10 @@ class OnHost:
 class Nothing:
     """A launch that ends where an adapter begins."""
 
-    def __call__(self, values: Any, place: Place) -> None:
+    def __call__(self, values: Any, place: Location) -> None:
         """Do nothing."""
 
-    def repeat(self, values: Any, place: Place, moving: Any) -> Any:
+    def repeat(self, values: Any, place: Location, moving: Any) -> Any:
         """Return nothing, as a function."""
         from tile_core.runtime.repeat import Repeat
 
@@ -235,7 +235,7 @@ def measure(arguments: argparse.Namespace) -> list[Row]:
     budget = arguments.seconds
     launcher = stand_in()
     binder = seconds(kernel(Nothing()), tensors, budget)
-    place = Place((2, 0), "torch")
+    place = Location((2, 0), "torch")
     short = launcher.repeat(addresses, place, (0, 1, 2))
     assert short is not None
     adapter = seconds(short.launch, addresses, budget)

@@ -15,8 +15,8 @@ from tile_core.plugins.contexts import make_context
 from tile_core.plugins.manager import installed
 from tile_core.reports import report_json
 from tile_core.reports.slow import SlowPath
-from tile_cuda import chain_cost
-from tile_cuda.slow_tiles import sentences
+from tile_cuda.cost import chains
+from tile_cuda.cost.slow_tiles import sentences
 
 from .attention import attention
 
@@ -26,11 +26,11 @@ RECORDS = (Path(__file__).parent / "records" / "attention_h100.csv").read_text()
 
 def chain(*how, **more):
     options = {"fast_math": True}
-    return chain_cost.chain_of(lower(attention(*how, **more), make_context(TARGET, options), installed()))
+    return chains.chain_of(lower(attention(*how, **more), make_context(TARGET, options), installed()))
 
 
 def said_of(found):
-    return sentences(found, chain_cost.better(found, ROOM), chain_cost.FAR)
+    return sentences(found, chains.better(found, ROOM), chains.FAR)
 
 
 def numbers(row):
@@ -84,12 +84,12 @@ def test_scores_of_16_bits_are_converted():
 
 
 def test_weights_that_go_through_shared_memory():
-    spread = chain_cost.Spread(False, 4, 1, 2, 4), chain_cost.Spread(True, 1, 1, 2, 8)
-    moved = chain_cost.Chain(128, 32, 64, 64, 128, 2, 16, "", 50_200, *spread)
+    spread = chains.Spread(False, 4, 1, 2, 4), chains.Spread(True, 1, 1, 2, 8)
+    moved = chains.Chain(128, 32, 64, 64, 128, 2, 16, "", 50_200, *spread)
     (said,) = said_of(moved)
     assert "the threads that hold its weights are not those that multiply them" in said
-    kept = chain_cost.Spread(False, 4, 1, 1, 4), chain_cost.Spread(True, 1, 1, 1, 8)
-    assert "short beside" in said_of(chain_cost.Chain(64, 32, 64, 64, 128, 3, 16, "", 32_808, *kept))[0]
+    kept = chains.Spread(False, 4, 1, 1, 4), chains.Spread(True, 1, 1, 1, 8)
+    assert "short beside" in said_of(chains.Chain(64, 32, 64, 64, 128, 3, 16, "", 32_808, *kept))[0]
 
 
 def test_it_is_a_warning_and_a_line_of_the_report():
@@ -134,5 +134,5 @@ def test_two_products_that_are_not_chained_are_no_chain():
             T.copy(one, C[by * 128, bx * 128])
 
     plan = lower(main, make_context(TARGET, {}), installed())
-    assert chain_cost.chain_of(plan) is None
+    assert chains.chain_of(plan) is None
     assert not plan.slow

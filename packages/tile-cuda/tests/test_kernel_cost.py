@@ -15,7 +15,7 @@ from tile_core.plugins.contexts import make_context
 from tile_core.reports import report_json
 from tile_core.reports.slow import SlowPath
 from tile_cuda import kernel_cost
-from tile_cuda.slow_tiles import sentences
+from tile_cuda.cost.slow_tiles import sentences
 
 TARGET, ROOM = "cuda:sm_90a", 232_448
 

@@ -11,8 +11,8 @@ import pytest
 
 import tile_core as tile
 import tile_core.language as T
+from tile_cuda.cost.tiling import Tiling, tilings
 from tile_cuda.errors import UnknownArchitecture
-from tile_cuda.tiling import Tiling, tilings
 
 RECORDS = Path(__file__).parent / "records"
 FIELDS = ("block_M", "block_N", "block_K", "threads", "num_stages", "splits")

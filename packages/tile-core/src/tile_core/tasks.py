@@ -116,9 +116,9 @@ def measure(task: Task) -> Measured:
     """Compile a configuration, compare its results with the program's meaning, and time it while nothing else is."""
     from tile_core.compiler import compile as compile_program
     from tile_core.ops.held_codes import held_codes
+    from tile_core.runtime.device_lock import alone, among_others
     from tile_core.runtime.judge import ALLOWED
     from tile_core.runtime.kernel import there
-    from tile_core.runtime.turns import alone, among_others
     from tile_core.runtime.verify import random_arguments
 
     device = ""  # a refusal of the compiler is the same for all

@@ -34,7 +34,7 @@ PASSES = {str(p.info.name): p for p in build.index_passes()}
 ROWS, COLUMNS = 5, 8
 
 
-class Places(dict[Any, Any]):
+class Placement(dict[Any, Any]):
     """The contents of a matrix whose elements are their own offsets."""
 
     def __missing__(self, at: tuple[int, ...]) -> int:
@@ -71,7 +71,7 @@ class Program:
 
     def results(self, func: Any) -> list[int]:
         """Return what a form of the function stores."""
-        memory: dict[Any, Any] = {self.table: Places(), self.out: {}, self.sized: {}}
+        memory: dict[Any, Any] = {self.table: Placement(), self.out: {}, self.sized: {}}
         run(func.body, memory, dict(self.scalars))
         stored = {at[0] if len(at) == 1 else at[0] * COLUMNS + at[1]: v for at, v in memory[self.out].items()}
         return [stored[k] for k in range(ROWS * COLUMNS)]

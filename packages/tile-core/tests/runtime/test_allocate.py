@@ -6,7 +6,7 @@ import types
 
 import pytest
 
-from tile_core.abi.adapter import HostMemory, Place
+from tile_core.abi.adapter import HostMemory, Location
 from tile_core.abi.signature import Param, Signature
 from tile_core.runtime import allocate
 
@@ -15,7 +15,7 @@ def made(torch, dtype="float32", shape=(3, 5), device="cpu"):
     param = Param("C", "tensor", dtype, shape, access="write")
     signature = Signature("f", (param,), out_idx=(0,))
     like = torch.empty(1, device=device)
-    return allocate.allocator(signature, param, shape, Place((1, 0), "torch"), like, HostMemory())()
+    return allocate.allocator(signature, param, shape, Location((1, 0), "torch"), like, HostMemory())()
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16", "int8", "float8_e4m3fn", "bool"])

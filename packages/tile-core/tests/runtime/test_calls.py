@@ -8,7 +8,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from tile_core.abi.adapter import HostMemory, Place, RuntimeAdapter
+from tile_core.abi.adapter import HostMemory, Location, RuntimeAdapter
 from tile_core.abi.signature import Param, Signature
 from tile_core.dtypes import DTYPES
 from tile_core.errors.launch import CannotAllocate
@@ -218,11 +218,11 @@ def test_pointer_convention():
     binder = Binder(Signature("f", params, (2,)), lambda values, place: calls.append((values, place)), Pointers())
     a = np.zeros((2, 3), "f4")
     c = often(binder, a, 2)
-    assert calls[3] == ((address(a), 2.0, address(c), 2, 3), Place((1, 0), "numpy"))
+    assert calls[3] == ((address(a), 2.0, address(c), 2, 3), Location((1, 0), "numpy"))
 
     binder = Binder(binder.signature, binder.launch, Pointers(), ("k",))
     c = often(binder, a, 2)
-    assert calls[7] == ((address(a), 2.0, address(c), 3), Place((1, 0), "numpy"))
+    assert calls[7] == ((address(a), 2.0, address(c), 3), Location((1, 0), "numpy"))
 
 
 def test_adapter_that_allocates(gemm, launch):

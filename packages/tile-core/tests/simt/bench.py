@@ -15,7 +15,7 @@ from tile_core.layout.fragment import FragmentLayout
 from tile_core.lowering.variant import Accept
 from tile_core.ops.base import View
 from tile_core.simt.threads.warp_calls import lower_warp_calls
-from tile_core.simt.variant import Block, Places, SimtCall
+from tile_core.simt.variant import Block, Placement, SimtCall
 from tile_core.target import Capabilities
 from tile_core.testing.machine import Machine, numpy_type
 
@@ -45,7 +45,7 @@ class Bench:
     def __init__(self, threads: int) -> None:
         self.thread = nodes.fresh("tid")
         self.block = Block((threads, 1, 1), self.thread)
-        self.places = Places()
+        self.places = Placement()
         self.machine = Machine(threads, self.thread, races=True)
 
     def tile(self, data: Any, dtype: str, name: str, scope: str, dist: FragmentLayout | None = None) -> Any:

@@ -7,7 +7,7 @@ import numpy as np
 from tile_core.compat.tvm import ir, tirx
 from tile_core.ir import nodes
 from tile_core.ir.visit import collect
-from tile_core.simt.barriers.insertion import place_barriers
+from tile_core.simt.barriers.insertion import insert_barriers
 from tile_core.simt.variant import Block
 from tile_core.testing.machine import Machine
 
@@ -48,11 +48,11 @@ class Case:
         return Machine(self.block.extents, self.tid, arrays, instructions={"atom_add": _atom_add, "sum": _sum})
 
     def place(self, *body):
-        new, report = place_barriers(nodes.seq(body), self.block)
+        new, report = insert_barriers(nodes.seq(body), self.block)
         return new, report
 
     def check(self, *body, count=None, extra=()):
-        """Place barriers, compare random orders with lock step, and return the new body."""
+        """Insert barriers, compare random orders with lock step, and return the new body."""
         new, report = self.place(*body)
         if count is not None:
             assert barriers(new) == count, str(new)

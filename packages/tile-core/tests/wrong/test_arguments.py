@@ -10,7 +10,7 @@ import re
 import pytest
 
 #: What may stand in a call, by name.
-PLACES = {
+PLACEMENT = {
     "X": 'X: T.Tensor((32, 32), "float32")', "I": 'I: T.Tensor((32,), "int32")', "m": "m: T.int32", "x": "x: T.float32",
     "c": "c: T.bool", "P": "P: T.ptr",
 }  # fmt: skip
@@ -126,7 +126,7 @@ def program(line):
     words = set(re.findall(r"\b[A-Za-z]\b", line))
     used = {name for name in SCRATCH if name in words}
     words |= {"P"} if "M" in used else set()
-    params = ", ".join(text for name, text in PLACES.items() if name in words) or PLACES["m"]
+    params = ", ".join(text for name, text in PLACEMENT.items() if name in words) or PLACEMENT["m"]
     made = "".join(f"        {name} = {SCRATCH[name]}\n" for name in SCRATCH if name in used)
     return f"@T.prim_func\ndef k({params}):\n    with T.Kernel(2, threads=32) as bx:\n{made}        {line}\n"
 

@@ -86,13 +86,13 @@ def build(kernel: KernelText, arch: str) -> Cubin:
     options = _options(kernel.facts)
     made = _cubin(kernel.text, arch, options)
     if isinstance(made, Cubin):
-        return _with_room(made, kernel, options)
+        return _with_more_registers(made, kernel, options)
     where, place = _place(kernel, made.line)
     compiler = f"the compiler for {arch}"
     raise TextRefused(kernel=kernel.facts.kernel, compiler=compiler, place=place, reason=made.reason, where=where)
 
 
-def _with_room(made: Cubin, kernel: KernelText, options: CudaOptions) -> Cubin:
+def _with_more_registers(made: Cubin, kernel: KernelText, options: CudaOptions) -> Cubin:
     """Return the code that spills least: where registers are left, that of a text which asks for one block at a time.
 
     Seen with NVRTC 13.5: blocks of 512 threads that need more than the 128 registers that each can have got 32, and

@@ -73,33 +73,35 @@ class CudaOptions:
         ``"always"``: copies between global and shared memory, and updates of global memory by tiles in shared memory,
         are bulk copies of boxes, which one thread issues, where the target has them and the copy is legal as one;
         ``explain`` says why one is not. ``"auto"``: those of kernels with products of warpgroups, where boxes were
-        faster (`tile_cuda.bulk_copies`), which is the default. ``"never"``: only those that ask for it.
+        faster (`tile_cuda.copies.bulk`), which is the default. ``"never"``: only those that ask for it.
     block_order
         ``"auto"``: the blocks of a kernel with a product of warpgroups are numbered along panels of the result where
-        those that run at a time then read less of the operands (`tile_cuda.block_order`), which is the default, unless
-        the program says ``T.use_swizzle``. ``"always"``: wherever the panels are known. ``"never"``: as the grid says.
+        those that run at a time then read less of the operands (`tile_cuda.grid.rasterization`), which is the default,
+        unless the program says ``T.use_swizzle``. ``"always"``: wherever the panels are known. ``"never"``: as the grid
+        says.
     wgmma
         ``"always"``: products run on the matrix instructions of warpgroups where the target has them and the product is
         legal on them; ``explain`` says why one is not. ``"auto"``: where they are estimated to be faster too
         (`tile_cuda.ops.warpgroup_cost`), which is the default. ``"never"``: only those that ask for it.
     workers
         ``"always"``: the blocks of a product of warpgroups stay and share the tiles of its result, with a warp that
-        copies for the others, wherever they can (`tile_cuda.workers`); blocks that cannot stay have such a warp too,
-        where that is possible; ``explain`` says why it is not. ``"auto"``:
-        where there are more tiles than blocks at a time, and such kernels were faster, which is the default. A number:
-        wherever they can, so many blocks. ``"never"``: each tile has a block of its own. On targets with tensor memory
-        ``"auto"`` splits blocks into roles wherever one thread can issue their products.
+        copies for the others, wherever they can (`tile_cuda.grid.persistent`); blocks that cannot stay have such a warp
+        too, where that is possible; ``explain`` says why it is not. ``"auto"``: where there are more tiles than blocks
+        at a time, and such kernels were faster, which is the default. A number: wherever they can, so many blocks.
+        ``"never"``: each tile has a block of its own. On targets with tensor memory ``"auto"`` splits blocks into roles
+        wherever one thread can issue their products.
     clusters
         ``"always"``: blocks of a pipelined product that read the same tile of an operand are clusters of two, each of
-        which loads a half of it for both (`tile_cuda.multicast`), wherever they can; ``explain`` says why they cannot.
-        Blocks that stay (``workers``) are clusters, too: then the number of blocks is a multiple of a cluster's.
-        ``"auto"``: with ``tcgen05`` where the product would wait for its loads, and on ``wgmma`` where blocks stay and
-        rows of operands begin inside of lines of the cache; which is the default. 2 or 4: wherever they can, so many
-        blocks. ``"pairs"``: two blocks that read the same tile of B compute one product on ``tcgen05`` together
-        (``cta_group::2``), each loads half of its columns; blocks have no roles. ``"never"``: each loads for itself.
+        which loads a half of it for both (`tile_cuda.copies.multicast`), wherever they can; ``explain`` says why they
+        cannot. Blocks that stay (``workers``) are clusters, too: then the number of blocks is a multiple of a
+        cluster's. ``"auto"``: with ``tcgen05`` where the product would wait for its loads, and on ``wgmma`` where
+        blocks stay and rows of operands begin inside of lines of the cache; which is the default. 2 or 4: wherever they
+        can, so many blocks. ``"pairs"``: two blocks that read the same tile of B compute one product on ``tcgen05``
+        together (``cta_group::2``), each loads half of its columns; blocks have no roles. ``"never"``: each loads for
+        itself.
     staged_results
         ``"auto"``: the sums of products of warpgroups are copied to global memory through a tile in shared memory where
-        there is room and that is estimated to be faster (`tile_cuda.ops.result_cost`), which is the default;
+        there is room and that is estimated to be faster (`tile_cuda.ops.epilogue_cost`), which is the default;
         ``explain`` shows both numbers; where there is no room, or in loops, lanes exchange results of up to 32 bits
         instead. ``"lanes"``: those of all products are exchanged. ``"always"``: all that have room go through shared
         memory. ``"never"``: threads store what they have.
@@ -117,8 +119,8 @@ class CudaOptions:
         which is the default as long as no device has run them.
     divided_sums
         ``"auto"``: sums in tensor memory that registers cannot hold as a whole (over 208 columns for each 128 rows) are
-        read and written in pieces of 64 columns (`tile_cuda.divided_sums`), which is the default. ``"always"``: all
-        whose uses can be divided. ``"never"``: none; wider tiles are refused.
+        read and written in pieces of 64 columns (`tile_cuda.accumulators.subtiling`), which is the default.
+        ``"always"``: all whose uses can be divided. ``"never"``: none; wider tiles are refused.
     fast_accum
         Let sums of products of 8-bit floats keep 14 significant bits, as `wgmma` has them (recorded on an H200), and
         not those of the accumulator: `wgmma` multiplies 8-bit floats only with it or with ``promote``, unless the call

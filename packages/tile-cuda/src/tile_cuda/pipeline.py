@@ -13,46 +13,46 @@ from tile_core.lowering.variant import Accept, Reject
 from tile_core.ops.base import COMPLETES, OpCall, is_op
 from tile_core.passes.spine import Pass, Spine
 from tile_core.simt.notes import BLOCK
-from tile_core.simt.pipelining.lasting import sums_of
+from tile_core.simt.pipelining.async_products import accumulator_of
 from tile_core.simt.pipelining.operands import Operand
 from tile_core.simt.pipelining.overlap import TURN, Candidates
-from tile_core.simt.roles import block_in
+from tile_core.simt.role_threads import block_in
 from tile_core.simt.spine import SimtHooks, simt_spine
 from tile_core.simt.variant import Block, SimtCall
-from tile_cuda.block_order import choose_order
-from tile_cuda.bulk_copies import choose_bulk_copies, is_wanted, may_be_bytes, prefer_bulk_copies
+from tile_cuda.accumulators.in_flight import begin_products
+from tile_cuda.accumulators.initialization import fold_initialization
+from tile_cuda.accumulators.promotion import promote_accumulators
+from tile_cuda.accumulators.resident import keep_accumulators
+from tile_cuda.accumulators.subtiling import subtile_accumulators
+from tile_cuda.accumulators.tensor_memory import reserve_columns, use_tensor_memory
 from tile_cuda.conversions import FP8, PLAIN, TRUNCATIONS
-from tile_cuda.divided_sums import divide_sums
-from tile_cuda.elected import elect_issuers
-from tile_cuda.explicit_copies import begin_explicit_copies
-from tile_cuda.kernel_cost import tell_slow
-from tile_cuda.lines_ahead import read_lines_ahead
-from tile_cuda.matrix_stores import store_matrices
-from tile_cuda.metadata_rows import permute_metadata
-from tile_cuda.multicast import choose_cluster, explain_pairs
-from tile_cuda.operand_rows import tell_readable_rows
+from tile_cuda.copies.bulk import choose_tma, is_wanted, may_be_bytes, prefer_tma
+from tile_cuda.copies.elected import elect_issuers
+from tile_cuda.copies.explicit import begin_explicit_copies
+from tile_cuda.copies.metadata_rows import permute_metadata
+from tile_cuda.copies.multicast import choose_cluster, explain_pairs
+from tile_cuda.copies.operand_rows import require_readable_rows
+from tile_cuda.cost.kernels import note_slow
+from tile_cuda.epilogue.matrix_stores import store_matrices
+from tile_cuda.epilogue.operand_prefetch import prefetch_epilogue_operands
+from tile_cuda.epilogue.staged import layouts_of_staged, stage_results
+from tile_cuda.grid.persistent import choose_persistent, may_persist
+from tile_cuda.grid.rasterization import choose_order
 from tile_cuda.ops.contiguous import can_copy_bytes
 from tile_cuda.ops.copy_async import can_copy as can_copy_chunks
 from tile_cuda.ops.copy_bulk import Blocks, can_copy_bulk
 from tile_cuda.ops.gemm_sp_wgmma import WarpgroupGemmSp
 from tile_cuda.ops.gemm_tensor import FORCED, asks
 from tile_cuda.ops.gemm_wgmma import WarpgroupGemm
-from tile_cuda.ops.metadata_ahead import loads_ahead
+from tile_cuda.ops.metadata_prefetch import prefetches_metadata
 from tile_cuda.ops.registers import check_registers
 from tile_cuda.ops.tensor_plan import TensorPlan
 from tile_cuda.ops.tensor_products import variant_of
 from tile_cuda.ops.warpgroup_cost import not_faster
 from tile_cuda.ops.warpgroup_plan import WARPGROUP, WarpgroupPlan
-from tile_cuda.products_in_flight import begin_products
-from tile_cuda.promotion import promote_sums
-from tile_cuda.resident_sums import keep_sums
-from tile_cuda.staged_results import layouts_of_staged, stage_results
 from tile_cuda.target import FP8_MMA, TCGEN05, WGMMA
-from tile_cuda.tensor_memory import reserve_columns, use_tensor_memory
 from tile_cuda.text import emit_plan
 from tile_cuda.uniform import share_numbers
-from tile_cuda.workers import choose_workers, may_share
-from tile_cuda.zero_sums import start_sums
 
 if TYPE_CHECKING:
     from tile_core.compat.types import Stmt
@@ -95,12 +95,12 @@ def can_last(call: OpCall, ctx: Context, threads: int) -> bool:
     return isinstance(variant.accepts(_given(call, threads), ctx), Accept)
 
 
-def reads_in_place(operand: Operand, threads: int, ctx: Context, aligned: Aligned) -> bool:
+def reads_directly(operand: Operand, threads: int, ctx: Context, aligned: Aligned) -> bool:
     """Whether threads read an operand that a loop copies as well themselves: metadata of products of warpgroups."""
     call = operand.call
     if call.name != "gemm_sp" or operand.position != 1 or not ctx.capabilities.fact(WGMMA):
         return False
-    return can_last(call, ctx, threads) and loads_ahead(_given(call, threads), operand, aligned)
+    return can_last(call, ctx, threads) and prefetches_metadata(_given(call, threads), operand, aligned)
 
 
 def _given(call: OpCall, threads: int) -> SimtCall:
@@ -119,27 +119,27 @@ def _stays(call: SimtCall, ctx: Context) -> bool:
 def _results(plan: Plan, ctx: Context) -> Plan:
     """Decide what follows from products of warpgroups: the way of their results, of copies, and the order of blocks."""
     products = warpgroup_products(plan.body, ctx, plan[BLOCK])
-    sums = [call.args[sums_of(call)].buffer for call in products]
+    sums = [call.args[accumulator_of(call)].buffer for call in products]
     readers = [WarpgroupPlan.of(call, call.name == "gemm_sp") for call in products]
-    plan = tell_readable_rows(choose_order(plan, ctx, sums), [r for r in readers if not isinstance(r, Reject)])
+    plan = require_readable_rows(choose_order(plan, ctx, sums), [r for r in readers if not isinstance(r, Reject)])
     plan = permute_metadata(plan, products)
     # Blocks that stay have little room for a tile of results: their slots are never free.
-    dense = [call.args[sums_of(call)].buffer for call in products if call.name == "gemm"]
+    dense = [call.args[accumulator_of(call)].buffer for call in products if call.name == "gemm"]
     rows = [b for b, of in zip(sums, readers, strict=True) if _has_rows(of) and b in dense]
-    plan = stage_results(plan, ctx, sums, stays=bool(sums) and may_share(plan, ctx), rows=rows)
+    plan = stage_results(plan, ctx, sums, stays=bool(sums) and may_persist(plan, ctx), rows=rows)
     plan = store_matrices(plan, ctx, sums)
-    return prefer_bulk_copies(plan, ctx) if sums else plan
+    return prefer_tma(plan, ctx) if sums else plan
 
 
 def _lines(plan: Plan, ctx: Context) -> Plan:
-    return read_lines_ahead(plan, ctx, warpgroup_products(plan.body, ctx, plan[BLOCK]))
+    return prefetch_epilogue_operands(plan, ctx, warpgroup_products(plan.body, ctx, plan[BLOCK]))
 
 
 def _divided(plan: Plan, ctx: Context) -> Plan:
     """Divide sums in tensor memory; where a thread of its own may issue their products, another one copies by boxes."""
-    new = divide_sums(plan, ctx)
-    new = prefer_bulk_copies(new, ctx) if new is not plan and may_share(new, ctx) else new
-    return tell_readable_rows(new, _tensor_products(new.body, ctx))
+    new = subtile_accumulators(plan, ctx)
+    new = prefer_tma(new, ctx) if new is not plan and may_persist(new, ctx) else new
+    return require_readable_rows(new, _tensor_products(new.body, ctx))
 
 
 def _tensor_products(body: Stmt, ctx: Context) -> list[TensorPlan]:
@@ -153,7 +153,7 @@ def _tensor_products(body: Stmt, ctx: Context) -> list[TensorPlan]:
 
 
 def _bulk_copies(plan: Plan, ctx: Context) -> Plan:
-    return layouts_of_staged(choose_bulk_copies(plan, ctx), ctx)
+    return layouts_of_staged(choose_tma(plan, ctx), ctx)
 
 
 def warpgroup_products(body: Stmt, ctx: Context, block: Block) -> list[SimtCall]:
@@ -198,8 +198,8 @@ def pipeline(target: Target, spine: Spine) -> Spine:
     """Return the passes for a target."""
     conversions = FP8 if target.capabilities.fact(FP8_MMA) else PLAIN
     hooks = SimtHooks(
-        can_copy=can_copy, can_last=can_last, can_overlap=can_overlap, share=choose_workers, cluster=choose_cluster,
-        reads_in_place=reads_in_place,
+        can_copy=can_copy, can_last=can_last, can_overlap=can_overlap, share=choose_persistent, cluster=choose_cluster,
+        reads_directly=reads_directly,
     )  # fmt: skip
     passes = simt_spine(spine, hooks)
     why = "after roles, whose first statement it is"
@@ -207,7 +207,7 @@ def pipeline(target: Target, spine: Spine) -> Spine:
         "roles", Pass("registers", lambda plan, ctx: check_registers(plan, ctx, plan[BLOCK].count), why)
     )
     why = "before all that ask what instructions a product runs on"
-    passes = passes.before("pipeline", Pass("promotion", promote_sums, why))
+    passes = passes.before("pipeline", Pass("promotion", promote_accumulators, why))
     why = "before the pipeline, which sees what the tiles of results are used for; after roles, which say who executes"
     passes = passes.before("pipeline", Pass("results", _results, why))
     why = "after results, whose tiles take the room first; before the pipeline, whose blocks may stay all the same"
@@ -219,17 +219,17 @@ def pipeline(target: Target, spine: Spine) -> Spine:
     why = "after the pipeline, whose products last beyond trips; before places"
     passes = passes.after("pipeline", Pass("products", begin_products, why))
     why = "after products, which says which of them last"
-    passes = passes.after("products", Pass("zero_sums", start_sums, why))
+    passes = passes.after("products", Pass("zero_accumulators", fold_initialization, why))
     why = "after the pipeline, which says in its report why blocks do not compute a product together"
     passes = passes.after("pipeline", Pass("pairs", explain_pairs, why))
     why = "after the pipeline, whose slots products read; before places"
     passes = passes.after("pipeline", Pass("tensor_memory", use_tensor_memory, why))
     why = "on registers, whose accesses are all to be seen; before barriers"
-    passes = passes.after("distribute", Pass("resident_sums", keep_sums, why))
+    passes = passes.after("distribute", Pass("resident_sums", keep_accumulators, why))
     why = "after the pipeline, which has taken its copies; before places, which follow their layouts"
     passes = passes.after("pipeline", Pass("bulk_copies", _bulk_copies, why))
     why = "after the arena, whose size decides how many blocks run at a time"
-    passes = passes.after("arena", Pass("cost", tell_slow, why))
+    passes = passes.after("arena", Pass("cost", note_slow, why))
     why = "after the arena, whose size it may raise"
     passes = passes.after("arena", Pass("reserved_columns", reserve_columns, why))
     why = "after all passes that look for conditions on one thread"

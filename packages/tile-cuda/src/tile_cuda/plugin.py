@@ -58,10 +58,10 @@ _OPS = (
 
 def tile_language() -> Mapping[str, str]:
     """Add the ops that guarantee an instruction, and barriers of a program's own."""
-    ops = {name: f"tile_cuda.language:{name}" for name in _OPS}
+    ops = {name: f"tile_cuda.vocabulary.products:{name}" for name in _OPS}
     rows = ("tma_gather4", "tma_gather4_bytes", "tma_scatter4")
     steps = ("warpgroup_arrive", "warpgroup_commit_batch", "warpgroup_fence_operand", "warpgroup_wait")
-    ops |= {name: f"tile_cuda.warpgroup_names:{name}" for name in steps}
+    ops |= {name: f"tile_cuda.vocabulary.wgmma_steps:{name}" for name in steps}
     barriers = (
         "alloc_barrier", "alloc_cluster_barrier", "barrier_arrive", "barrier_wait", "fence_barrier_init",
         "fence_proxy_async", "mbarrier_arrive", "mbarrier_expect_tx", "mbarrier_wait_parity",
@@ -70,12 +70,12 @@ def tile_language() -> Mapping[str, str]:
         "ClusterKernel", "block_rank_in_cluster", "cluster_arrive", "cluster_arrive_relaxed", "cluster_size",
         "cluster_sync", "cluster_wait",
     )  # fmt: skip
-    ops |= {name: f"tile_cuda.explicit_copies:{name}" for name in ("async_copy", "ptx_commit_group", "ptx_wait_group")}
-    ops["copy_cluster"] = "tile_cuda.block_copies:copy_cluster"
-    ops |= {name: f"tile_cuda.launches:{name}" for name in ("pdl_sync", "pdl_trigger")}
-    ops |= {name: f"tile_cuda.four_rows:{name}" for name in rows}
-    ops |= {name: f"tile_cuda.clusters:{name}" for name in clusters}
-    return ops | {name: f"tile_cuda.barriers:{name}" for name in barriers}
+    ops |= {name: f"tile_cuda.copies.explicit:{name}" for name in ("async_copy", "ptx_commit_group", "ptx_wait_group")}
+    ops["copy_cluster"] = "tile_cuda.vocabulary.block_copies:copy_cluster"
+    ops |= {name: f"tile_cuda.vocabulary.launches:{name}" for name in ("pdl_sync", "pdl_trigger")}
+    ops |= {name: f"tile_cuda.vocabulary.four_rows:{name}" for name in rows}
+    ops |= {name: f"tile_cuda.vocabulary.clusters:{name}" for name in clusters}
+    return ops | {name: f"tile_cuda.vocabulary.barriers:{name}" for name in barriers}
 
 
 def tile_lowerings(target: Target) -> Sequence[Variant]:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from tile_core.analysis.uniformity import Varying
 from tile_core.compat.types import Stmt
 from tile_core.ir.visit import StmtRewriter, role
-from tile_core.simt.roles import is_shared, role_of
+from tile_core.simt.role_threads import is_shared, role_of
 from tile_cuda.ops.warpgroup_plan import WARPGROUP
 
 

@@ -19,7 +19,7 @@ BYTES, ALIGN = 128, 64
 SWIZZLES = {0: 0, 32: 1, 64: 2, 128: 3}
 #: Elements along a dimension, at most, and bytes between rows that are too many.
 MOST_EXTENT, LEAST_STRIDE_BEYOND = 1 << 32, 1 << 40
-_LINE, _PIECES_OF_A_LINE, _WIDE_PIECES = 128, 2, 3
+_LINE, _SECTORS_OF_A_LINE, _WIDE_SECTORS = 128, 2, 3
 _CODES = {
     "uint8": 0, "uint16": 1, "uint32": 2, "int32": 3, "uint64": 4, "int64": 5, "float16": 6, "float32": 7,
     "float64": 8, "bfloat16": 9,
@@ -85,7 +85,7 @@ class TensorMap:
         two more: products of such tensors took 1.1 to 1.25 times as long on an H100. Other rows do not care.
         """
         aligned = all(n % _LINE == 0 for n in (self.address, *self.strides))
-        return _WIDE_PIECES if aligned else _PIECES_OF_A_LINE
+        return _WIDE_SECTORS if aligned else _SECTORS_OF_A_LINE
 
     @property
     def is_empty(self) -> bool:

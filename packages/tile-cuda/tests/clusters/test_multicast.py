@@ -47,7 +47,7 @@ def test_the_blocks_of_a_mask_take_one_copy(dims, mask, dtype):
 @pytest.mark.parametrize("shares", [1, 2])
 def test_shares_of_a_copy_are_issued_by_all(shares):
     """What the compiler may choose: each block of the mask copies a share of the tile to all of them."""
-    from tile_cuda.barriers import mark_last
+    from tile_cuda.vocabulary.barriers import mark_last
 
     @T.prim_func
     def main(A: T.Tensor((16, 64), "float16"), C: T.Tensor((4, 16, 64), "float16")):

@@ -11,7 +11,7 @@ from tile_core.errors.lowering import VariantRefused
 from tile_core.errors.ops import BadAttribute
 from tile_core.reports import report_json
 
-from .test_together import gemm
+from .test_multicast_loops import gemm
 
 TARGET = "cuda:sm_100a"
 PAIRS = {"tcgen05": "always", "bulk_copies": "always", "clusters": "pairs"}

@@ -13,8 +13,8 @@ from tile_core.plugins.manager import installed
 from tile_cuda.occupancy import blocks_that_fit, bytes_of_share
 from tile_cuda.target import RECORDS
 
+from .test_multicast_loops import gemm
 from .test_pairs import asked
-from .test_together import gemm
 
 TARGET = "cuda:sm_100a"
 MULTICAST = {"tcgen05": "always", "bulk_copies": "always", "clusters": "always"}

@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import torch
 
-from tile_core.abi.adapter import Place
+from tile_core.abi.adapter import Location
 from tile_core.abi.kernel_text import KernelText, LaunchFacts, ParamFact
 from tile_core.abi.signature import Param, Signature
 from tile_core.runtime.kernel import Kernel
@@ -33,7 +33,7 @@ def main() -> None:
     given = Kernel(Signature("f", tuple(tensors)), launch, adapter=adapter, hidden=("n",))
     made = Kernel(Signature("f", tuple(tensors), (2,)), launch, adapter=adapter, hidden=("n",))
     a, b, c = (torch.zeros(1024, device="cuda") for _ in names)
-    values, place = (a.data_ptr(), b.data_ptr(), c.data_ptr(), 1024), Place((2, 0), "torch")
+    values, place = (a.data_ptr(), b.data_ptr(), c.data_ptr(), 1024), Location((2, 0), "torch")
     adapter_calls = {
         "launch alone": lambda: launch(values, place),
         "call with three tensors": lambda: given(a, b, c),

@@ -8,7 +8,7 @@ import pytest
 
 import tile_core as tile
 from tile_core import sparse
-from tile_core.abi.adapter import Place
+from tile_core.abi.adapter import Location
 from tile_core.abi.kernel_text import KernelText, LaunchFacts, ParamFact
 from tile_core.abi.signature import Param, Signature
 from tile_core.dtypes import DTYPES
@@ -91,7 +91,7 @@ class TestCopies:
     def test_a_write_behind_the_end(self):
         runtime = adapter()
         x, y = (runtime.from_host(np.ones(n, "float32")) for n in (300, 299))
-        runtime.load(scale())((x.pointer, y.pointer, 2.0, 300), Place((2, 0), "tile_cuda"))
+        runtime.load(scale())((x.pointer, y.pointer, 2.0, 300), Location((2, 0), "tile_cuda"))
         with pytest.raises(MemoryDamaged, match="4 bytes, first 0 bytes behind the end"):
             runtime.to_host(y)
 
@@ -102,7 +102,7 @@ class TestDriverMemory:
         x = np.random.default_rng(n).standard_normal(n, dtype="float32")
         a, b = Memory(driver, x), Memory(driver, np.full(n, np.nan, "float32"))
         runtime = adapter()
-        runtime.load(scale())((a.address, b.address, -0.5, n), Place((2, 0), "numpy"))
+        runtime.load(scale())((a.address, b.address, -0.5, n), Location((2, 0), "numpy"))
         runtime.synchronize()
         np.testing.assert_array_equal(b.get(), x * np.float32(-0.5))
 
@@ -111,7 +111,7 @@ class TestDriverMemory:
         x = np.random.default_rng(n).standard_normal(n + 1, dtype="float32")
         a, b = Memory(driver, x), Memory(driver, np.full(n + 1, np.nan, "float32"))
         runtime = adapter()
-        runtime.load(scale4())((a.address + offset, b.address + offset, 3.0, n), Place((2, 0), "numpy"))
+        runtime.load(scale4())((a.address + offset, b.address + offset, 3.0, n), Location((2, 0), "numpy"))
         runtime.synchronize()
         i = offset // 4
         np.testing.assert_array_equal(b.get()[i : i + n], x[i : i + n] * np.float32(3))
@@ -123,7 +123,7 @@ class TestDriverMemory:
         for size in (48 << 10, (48 << 10) + 4, limit):
             out.put(np.zeros(3, "int32"))
             runtime = adapter()
-            runtime.load(last(size))((out.address, size // 4), Place((2, 0), "numpy"))
+            runtime.load(last(size))((out.address, size // 4), Location((2, 0), "numpy"))
             runtime.synchronize()
             assert out.get().tolist() == [42, 43, 44]
 
@@ -146,7 +146,7 @@ class TestDriverMemory:
         runtime = adapter()
         values = (True, False) if c == "bool" else (1, 0) if c else (1.5, -2.0)
         launch = runtime.load(KernelText(text, LaunchFacts("f", params, (1, 1, 1), (1, 1, 1))))
-        launch((out.address, *values), Place((2, 0), "numpy"))
+        launch((out.address, *values), Location((2, 0), "numpy"))
         runtime.synchronize()
         assert out.get().tobytes() == np.array(values).astype(DTYPES[dtype].numpy()).tobytes()
 
@@ -154,7 +154,7 @@ class TestDriverMemory:
         x = np.ones(8, "float32")
         a, b = Memory(driver, x), Memory(driver, x * 0)
         runtime = adapter(make_target("sm_80"))
-        runtime.load(scale())((a.address, b.address, 2.0, 8), Place((2, 0), "numpy"))
+        runtime.load(scale())((a.address, b.address, 2.0, 8), Location((2, 0), "numpy"))
         runtime.synchronize()
         assert b.get().tolist() == [2.0] * 8
 
@@ -293,14 +293,14 @@ def test_arrays_of_jax_are_read():
 FAULT = """
 import tile_core as tile
 from tile_core import sparse
-from tile_core.abi.adapter import Place
+from tile_core.abi.adapter import Location
 from tile_cuda.runtime.driver import CudaAdapter
 from tile_cuda.resolve import detect
 from tile_core.abi.kernel_text import KernelText, LaunchFacts, ParamFact
 text = 'extern "C" __global__ void f(float* y) { y[1] = 1.0f; }'
 facts = LaunchFacts("f", (ParamFact("y", "pointer", "float32", "write"),), (1, 1, 1), (1, 1, 1))
 adapter = CudaAdapter(detect())
-adapter.load(KernelText(text, facts))((4096,), Place((2, 0), "numpy"))
+adapter.load(KernelText(text, facts))((4096,), Location((2, 0), "numpy"))
 try:
     adapter.synchronize()
 except Exception as error:

@@ -13,7 +13,7 @@ from tile_core.ir import nodes
 from tile_core.layout.fragment import FragmentLayout
 from tile_core.lowering.variant import Reject
 from tile_core.ops.base import View
-from tile_core.simt.variant import Block, Places, SimtCall
+from tile_core.simt.variant import Block, Placement, SimtCall
 from tile_core.testing.machine import Machine, numpy_type
 from tile_cuda.ops.gemm_mma import MmaGemm
 from tile_cuda.ops.gemm_sp_mma import MmaGemmSp
@@ -59,7 +59,7 @@ class Run:
         self.offset = nodes.fresh("offset")
         values = {} if case.runtime is None else {self.offset: case.runtime}
         self.machine = Machine(case.threads, self.thread, values=values, instructions=instructions())
-        self.places = Places()
+        self.places = Placement()
         self.data: dict[str, Any] = {}
         self.views: dict[str, View] = {}
         self.make()

@@ -20,7 +20,7 @@ from tile_cuda.emulation.opcodes import Arch
 
 from ..emit.nvrtc import assemble
 from . import test_issuers as issuers
-from . import test_workers as workers
+from . import test_persistent as persistent
 
 HOPPER, BLACKWELL = "cuda:sm_90a", "cuda:sm_100a"
 STAYS = {"wgmma": "always", "workers": 4, "clusters": 2, "fast_accum": True}
@@ -28,7 +28,7 @@ ISSUES = {"tcgen05": "always", "workers": 4, "clusters": 2}
 
 
 def is_both(kernel):
-    return workers.shares(kernel) and "multicast_cluster(&" in kernel.source
+    return persistent.shares(kernel) and "multicast_cluster(&" in kernel.source
 
 
 CASES = {
@@ -62,7 +62,7 @@ CASES = {
 @pytest.mark.parametrize("name", CASES)
 @pytest.mark.sweep(8)
 def test_blocks_that_compute_are_right(name):
-    kernel = workers.check(**{"options": STAYS, "sizes": (250, 128, 160), **CASES[name]})
+    kernel = persistent.check(**{"options": STAYS, "sizes": (250, 128, 160), **CASES[name]})
     assert is_both(kernel), kernel.explain()
 
 
@@ -100,7 +100,7 @@ def said(program, target, options):
 
 
 def test_the_report_says_what_a_block_loads():
-    text = said(workers.gemm((256, 128, 160)), HOPPER, STAYS)
+    text = said(persistent.gemm((256, 128, 160)), HOPPER, STAYS)
     assert "4 blocks share 8 tiles" in text
     assert "clusters of 2 x 1 blocks, each of which loads 6,144 of 8,192 bytes a trip" in text
     assert "A_s_stages: blocks 0, 1 of a cluster bring it together" in text
@@ -127,7 +127,7 @@ ALONE = {
 @pytest.mark.parametrize("name", ALONE)
 def test_what_is_not_shared_is_said(name):
     sizes, options, reason = ALONE[name]
-    text = said(workers.gemm(sizes), HOPPER, {**STAYS, **options})
+    text = said(persistent.gemm(sizes), HOPPER, {**STAYS, **options})
     assert "blocks share" in text
     assert "each block loads for itself" in text
     assert reason in text
@@ -176,7 +176,7 @@ def test_sparse_products(k):
 
 def lowered_of(target):
     if target == HOPPER:
-        program, options = workers.gemm((192, 128, 128), types=("float16", "float32")), STAYS
+        program, options = persistent.gemm((192, 128, 128), types=("float16", "float32")), STAYS
     else:
         program, options = issuers.gemm((384, 128, 128), types=("float16", "float32")), ISSUES
     return lower(program, make_context(target, options), installed()).lowered

@@ -19,7 +19,7 @@ from tile_core.ops.base import View
 from tile_core.simt.memory.alignment import Aligned
 from tile_core.simt.memory.launch_assumptions import assume
 from tile_core.simt.memory.shared_layouts import apply_shared_layouts
-from tile_core.simt.variant import Block, Places, SimtCall
+from tile_core.simt.variant import Block, Placement, SimtCall
 from tile_core.target import Capabilities
 from tile_core.testing.machine import Machine
 from tile_cuda.ops.copy_async import AsyncCopy, can_copy
@@ -74,7 +74,7 @@ class Copy:
     def lower(self, slot=0):
         thread = nodes.fresh("tid")
         dst = View(self.to, (slot, *self.dst.mins[1:]), self.dst.extents) if self.slots else self.dst
-        places = Places(layouts={} if self.layout is None else {self.to: self.layout})
+        places = Placement(layouts={} if self.layout is None else {self.to: self.layout})
         ranges = tvm.sym.Analyzer()
         ranges.bind(thread, ir.Range.from_min_extent(0, self.threads))
         attrs = {"async": 1, **self.answer.facts}

@@ -14,7 +14,7 @@ from tile_cuda.build import build
 from tile_cuda.ops.copy_lanes import EXCHANGES, exchanged
 from tile_cuda.ptx.table import TABLE
 
-from .test_staged_results import LANES, TARGET, TURNS, gemm
+from .test_staged_epilogue import LANES, TARGET, TURNS, gemm
 
 TILE = Digit(4, 1, "thread"), Digit(2, 1, "register")
 ROWS = Digit(2, 2, "register"), Digit(8, 4, "thread")

@@ -28,7 +28,7 @@ from tile_cuda.emulation.opcodes import Arch
 from tile_cuda.options import CudaOptions
 
 from ..emit.nvrtc import assemble
-from .test_workers import TARGET, check, gemm
+from .test_persistent import TARGET, check, gemm
 
 pytestmark = pytest.mark.sweep(6)
 

@@ -169,7 +169,7 @@ def double(B, t, S):
         B[t, i, j] = S[i, j] * 2
 
 
-def _two_ahead(A, B, S, R):
+def _two_prefetched(A, B, S, R):
     T.async_copy(A[0, :, :], S)
     T.async_copy(A[1, :, :], R)
     for t in range(2):
@@ -214,11 +214,11 @@ def _one_side(A, B, S, R):
 
 
 @pytest.mark.sweep(1)
-@pytest.mark.parametrize("body", [_two_ahead, _groups_of_two, _an_empty_group, _one_side])
+@pytest.mark.parametrize("body", [_two_prefetched, _groups_of_two, _an_empty_group, _one_side])
 @pytest.mark.parametrize("target", TARGETS)
 def test_the_latest_groups_stay_in_flight(body, target):
     kernel = tile.compile(turns(body), target, runtime="emulator")
-    if body in (_two_ahead, _an_empty_group):
+    if body in (_two_prefetched, _an_empty_group):
         assert "  cp_async_wait_group_1()" in kernel.source
     if body is _groups_of_two:
         assert kernel.source.count("  cp_async_commit_group();") == 1

@@ -9,7 +9,7 @@ import tile_core as tile
 from tile_cuda.ops.boxes import LINE, Panel
 
 from .test_gemm_wgmma import TARGET
-from .test_metadata_ahead import F16, check, program
+from .test_metadata_prefetch import F16, check, program
 
 pytestmark = pytest.mark.sweep(6)
 

@@ -8,7 +8,7 @@ import pytest
 import tile_core as tile
 from tile_cuda.options import CudaOptions
 
-from .test_staged_results import gemm, operands
+from .test_staged_epilogue import gemm, operands
 
 TARGET = "cuda:sm_90a"
 

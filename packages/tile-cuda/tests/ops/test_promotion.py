@@ -27,7 +27,7 @@ from tile_core.testing.tables import sparse as sparse_units
 from ..emit.nvrtc import assemble
 from . import test_gemm_sp_wgmma as of_sparse
 from . import test_gemm_wgmma as of_dense
-from .test_workers import gemm, shares
+from .test_persistent import gemm, shares
 
 pytestmark = pytest.mark.sweep(6)
 

@@ -7,7 +7,7 @@ import pytest
 
 import tile_core as tile
 import tile_core.language as T
-from tile_core.abi.adapter import Place
+from tile_core.abi.adapter import Location
 from tile_core.errors import TileError
 from tile_core.runtime import cache
 from tile_core.runtime.artefact import from_bytes
@@ -17,7 +17,7 @@ from tile_cuda.target import make_target
 from .fake import FakeDriver
 
 TARGET = "cuda:sm_90a"
-HERE = Place((2, 0), "some")
+HERE = Location((2, 0), "some")
 
 
 @T.prim_func

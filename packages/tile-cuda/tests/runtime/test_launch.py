@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import tile_core.language as T
-from tile_core.abi.adapter import Built, Place
+from tile_core.abi.adapter import Built, Location
 from tile_core.abi.kernel_text import KernelText, LaunchFacts, ParamFact
 from tile_core.compiler import lower
 from tile_core.errors import InternalError
@@ -33,7 +33,7 @@ from tile_cuda.target import make_target
 from ..texts import SCALE, facts, kernel, last, scale, scale4
 from .fake import H100, FakeDriver
 
-HERE = Place((2, 0), "some")
+HERE = Location((2, 0), "some")
 VALUES = (4096, 8192, 0.5, 1000)
 
 
@@ -88,7 +88,7 @@ class TestArguments:
     def test_a_kernel_without_parameters(self):
         driver = FakeDriver(parameters=0)
         text = KernelText('extern "C" __global__ void f() {}', LaunchFacts("f", (), (7, 1, 1), (32, 1, 1)))
-        adapter(driver).load(text)((), Place((2, 0), "numpy"))
+        adapter(driver).load(text)((), Location((2, 0), "numpy"))
         assert driver.launches[0].grid == (7, 1, 1)
 
     @pytest.mark.parametrize(
@@ -211,7 +211,7 @@ class TestStreams:
 
     def stream(self, library):
         driver = FakeDriver()
-        adapter(driver).load(scale())(VALUES, Place((2, 0), library))
+        adapter(driver).load(scale())(VALUES, Location((2, 0), library))
         return driver.launches[0].stream
 
     def test_of_torch_is_its_current_one(self, torch):
@@ -261,12 +261,12 @@ class TestDevices:
     def test_another_one_is_entered_for_the_launch(self, context):
         driver = FakeDriver(list(self.TWO), context)
         launch = adapter(driver).load(scale())
-        launch(VALUES, Place((2, 1), "some"))
+        launch(VALUES, Location((2, 1), "some"))
         assert driver.launches[0].device == 1
         assert driver.context == context
         assert ("prepare", driver.launches[0].function, 1, 0) in driver.calls
 
-    @pytest.mark.parametrize("place", [Place((13, 0), "some"), Place((3, 0), "some"), Place((2, 0), "numpy")])
+    @pytest.mark.parametrize("place", [Location((13, 0), "some"), Location((3, 0), "some"), Location((2, 0), "numpy")])
     def test_memory_of_no_device_goes_to_the_current_one(self, place):
         driver = FakeDriver(list(self.TWO), 1)
         adapter(driver).load(scale())(VALUES, place)
@@ -276,7 +276,7 @@ class TestDevices:
         driver = FakeDriver([*self.TWO, Device(2, "Fake 80", (8, 0), 163 << 10)])
         launch = adapter(driver).load(scale())
         for ordinal in (0, 1, 2, 1, 0):
-            launch(VALUES, Place((2, ordinal), "some"))
+            launch(VALUES, Location((2, ordinal), "some"))
         assert len([c for c in driver.calls if c[0] == "load"]) == 2
         assert len([c for c in driver.calls if c[0] == "prepare"]) == 3
 
@@ -308,7 +308,7 @@ class TestDevices:
     def test_a_number_that_does_not_exist(self):
         driver = FakeDriver()
         with pytest.raises(NoDevice, match=r"\[S703\] scale: there is no CUDA device 3; the driver sees 1"):
-            adapter(driver).load(scale())(VALUES, Place((2, 3), "some"))
+            adapter(driver).load(scale())(VALUES, Location((2, 3), "some"))
 
     def test_which_bytes_a_machine_can_run(self):
         built = Built("cuda", "cubin", b"", "sm_90a")

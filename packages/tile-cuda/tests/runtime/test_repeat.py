@@ -7,7 +7,7 @@ import types
 
 import pytest
 
-from tile_core.abi.adapter import Place
+from tile_core.abi.adapter import Location
 from tile_core.abi.kernel_text import KernelText, LaunchFacts, ParamFact
 from tile_core.errors.launch import DeviceFault
 from tile_cuda.runtime.api import Device
@@ -17,7 +17,7 @@ from tile_cuda.target import make_target
 from ..texts import SCALE, last, scale, scale4
 from .fake import H100, FakeDriver
 
-PLACE = Place((2, 0), "torch")
+PLACE = Location((2, 0), "torch")
 VALUES = (4096, 8192, 0.5, 1000)
 
 
@@ -87,8 +87,8 @@ def test_a_launch_that_may_begin_early(streams):
 def test_where_there_is_none(streams):
     assert ready(FakeDriver(), moving=(0, 3))[2] is None  # the grid follows from n
     assert ready(FakeDriver(), values=(0, 0, 1.0, 0))[2] is None  # no blocks
-    assert ready(FakeDriver(), place=Place((13, 0), "torch"))[2] is None
-    assert ready(FakeDriver(), place=Place((2, 0), "numpy"))[2] is None
+    assert ready(FakeDriver(), place=Location((13, 0), "torch"))[2] is None
+    assert ready(FakeDriver(), place=Location((2, 0), "numpy"))[2] is None
     old = FakeDriver()
     old.launch_config = None
     assert ready(old)[2] is None
@@ -129,7 +129,7 @@ class TestDevices:
     def test_a_default_stream_of_another_one(self, streams, stream):
         streams[1] = stream
         driver = FakeDriver(list(self.TWO))
-        _, _, repeat = ready(driver, place=Place((2, 1), "torch"))
+        _, _, repeat = ready(driver, place=Location((2, 1), "torch"))
         repeat.launch(*VALUES[:3])
         assert [found.device for found in driver.launches] == [1, 1]
         assert driver.short == 0
@@ -139,7 +139,7 @@ class TestDevices:
 
     def test_a_stream_knows_its_own(self, streams):
         driver = FakeDriver(list(self.TWO))
-        _, _, repeat = ready(driver, place=Place((2, 1), "torch"))
+        _, _, repeat = ready(driver, place=Location((2, 1), "torch"))
         repeat.launch(*VALUES[:3])
         assert (driver.short, driver.launches[-1].stream) == (1, 501)
 
@@ -215,7 +215,7 @@ class TestPrepared:
     def test_another_device(self, streams):
         streams[1] = 0
         driver = FakeDriver(list(TestDevices.TWO))
-        _, _, repeat = ready(driver, place=Place((2, 1), "torch"))
+        _, _, repeat = ready(driver, place=Location((2, 1), "torch"))
         prepared = repeat.prepare(VALUES[:3])
         repeat.again(prepared, VALUES[:3])
         assert (driver.short, driver.launches[-1].device) == (0, 1)

@@ -6,7 +6,7 @@ import types
 
 import pytest
 
-from tile_core.abi.adapter import Place
+from tile_core.abi.adapter import Location
 from tile_core.abi.descriptor import TensorDescriptor
 from tile_core.abi.kernel_text import KernelText, LaunchFacts, ParamFact
 from tile_cuda.errors import TensorMapRefused
@@ -16,7 +16,7 @@ from tile_cuda.tensor_map import RULES, TensorMap, broken_rules
 
 from .fake import FakeDriver
 
-HERE = Place((2, 0), "some")
+HERE = Location((2, 0), "some")
 TEXT = """struct __align__(64) CUtensorMap { unsigned long long opaque[16]; };
 extern "C" __global__ void f(const float* A, int n, const __grid_constant__ CUtensorMap map) { }
 """
@@ -62,7 +62,7 @@ def test_the_short_form_makes_maps_of_what_moves(monkeypatch):
     monkeypatch.setitem(sys.modules, "torch", module)
     driver = FakeDriver(parameters=2, maps=1)
     launch = load(driver)
-    place = Place((2, 0), "torch")
+    place = Location((2, 0), "torch")
     launch((4096, 7), place)
     repeat = launch.repeat((4096, 7), place, (0,))
     for address in (4096, 8192, 12288, 8192):

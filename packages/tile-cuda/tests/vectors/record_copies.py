@@ -145,13 +145,13 @@ def launched(copy: copies.Copy) -> np.ndarray:
     """Return what a kernel leaves on the current device."""
     import torch
 
-    from tile_core.abi.adapter import Place
+    from tile_core.abi.adapter import Location
     from tile_cuda.runtime.driver import CudaAdapter
     from tile_cuda.target import make_target
 
     arrays = {n: torch.from_numpy(np.ascontiguousarray(a).view(np.uint8)).cuda() for n, a in copy.arrays.items()}
     launch = CudaAdapter(make_target("sm_90a")).load(copy.kernel())
-    launch(tuple(a.data_ptr() for a in arrays.values()), Place((2, 0), "torch"))
+    launch(tuple(a.data_ptr() for a in arrays.values()), Location((2, 0), "torch"))
     torch.cuda.synchronize()
     return arrays["out"].cpu().numpy().view(copy.arrays["out"].dtype).reshape(copy.arrays["out"].shape)
 

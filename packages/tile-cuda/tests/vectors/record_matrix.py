@@ -5,8 +5,8 @@
     python record_matrix.py RESULTS [PART...]   # with a GPU: needs this package and the driver
 
 Inputs follow from seeds. A case whose expected bytes are known is compared with them on the device already. Cases run
-in child processes (``apart.py``); those that fail are named at the end, and the file has the others. If parts of names
-are given, only the cases whose names have one of them are run, and nothing is written.
+in child processes (``isolated.py``); those that fail are named at the end, and the file has the others. If parts of
+names are given, only the cases whose names have one of them are run, and nothing is written.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ import numpy as np
 
 if not __package__:
     sys.path.insert(0, str(Path(__file__).parent.parent))
-    from vectors import apart, matrix
+    from vectors import isolated, matrix
 else:
-    from . import apart, matrix
+    from . import isolated, matrix
 
 FILE = "matrix_sm_90a.npz"
 CHILD = "--child"
@@ -36,7 +36,7 @@ def named() -> dict[str, matrix.Case]:
     return {case.name: case for case in matrix.cases()}
 
 
-def record(results: Path, parts: Sequence[str] = (), command: Sequence[str] = (), **how: Any) -> apart.Outcome:
+def record(results: Path, parts: Sequence[str] = (), command: Sequence[str] = (), **how: Any) -> isolated.Outcome:
     """Run cases on the current device, and write what came of them.
 
     Parameters
@@ -48,10 +48,10 @@ def record(results: Path, parts: Sequence[str] = (), command: Sequence[str] = ()
     command
         Starts a child; replaced in tests.
     how
-        Of `apart.run_apart`.
+        Of `isolated.run_isolated`.
     """
     names = [name for name in named() if not parts or any(part in name for part in parts)]
-    found = apart.run_apart(command or [sys.executable, __file__, CHILD], names, **how)
+    found = isolated.run_isolated(command or [sys.executable, __file__, CHILD], names, **how)
     kept = found.results
     if kept and not parts:
         results.mkdir(parents=True, exist_ok=True)
@@ -74,7 +74,7 @@ def told(case: matrix.Case, out: np.ndarray) -> dict[str, Any]:
 
 def on_device() -> Callable[[str], dict[str, Any]]:
     """Return what runs a case on the current device."""
-    from tile_core.abi.adapter import Place
+    from tile_core.abi.adapter import Location
     from tile_cuda.runtime.driver import CudaAdapter
     from tile_cuda.target import make_target
 
@@ -85,7 +85,7 @@ def on_device() -> Callable[[str], dict[str, Any]]:
         kernel = case.copy.kernel()
         arrays = {n: adapter.from_host(a) for n, a in case.copy.arrays.items()}
         launch = adapter.load(dataclasses.replace(kernel, built=adapter.build(kernel)))
-        launch(tuple(a.pointer for a in arrays.values()), Place((2, 0), adapter.library))
+        launch(tuple(a.pointer for a in arrays.values()), Location((2, 0), adapter.library))
         return told(case, arrays["out"].get())
 
     return run
@@ -93,6 +93,6 @@ def on_device() -> Callable[[str], dict[str, Any]]:
 
 if __name__ == "__main__":
     if sys.argv[1:] == [CHILD]:
-        apart.answer(on_device())
+        isolated.answer(on_device())
     else:
         record(Path(sys.argv[1]), sys.argv[2:])

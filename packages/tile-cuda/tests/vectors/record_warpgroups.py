@@ -85,14 +85,14 @@ def launched(one: Product) -> Any:
     """Return what a kernel leaves on the current device."""
     import torch
 
-    from tile_core.abi.adapter import Place
+    from tile_core.abi.adapter import Location
     from tile_cuda.runtime.driver import CudaAdapter
     from tile_cuda.target import make_target
 
     text, given = one.kernel()
     arrays = {n: torch.from_numpy(np.ascontiguousarray(a).view(np.uint8)).cuda() for n, a in given.items()}
     launch = CudaAdapter(make_target("sm_90a")).load(text)
-    launch(tuple(a.data_ptr() for a in arrays.values()), Place((2, 0), "torch"))
+    launch(tuple(a.data_ptr() for a in arrays.values()), Location((2, 0), "torch"))
     torch.cuda.synchronize()
     return arrays["out"].cpu().numpy().view(given["out"].dtype).reshape(given["out"].shape)
 

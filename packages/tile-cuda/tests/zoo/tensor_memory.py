@@ -115,7 +115,7 @@ ISSUED = Zoo(
     ),
     barrier=TENSOR.barrier,
     needless={},
-    golden=Path(__file__).parent / "golden_issued",
+    golden=Path(__file__).parent / "golden_mma_warp",
     suffix=".cu",
     kept=(_ROLES, "gemm_wide"),
     options={"tcgen05": "always", "workers": 2},

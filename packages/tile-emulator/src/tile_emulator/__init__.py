@@ -13,8 +13,8 @@ early or as late as the device allows.
 
 from tile_emulator.api import CHECKS, RunResult, Stats, run
 from tile_emulator.limits import RunLimits
-from tile_emulator.reports import FaultAccess, FaultPlace, Report, Waiting
+from tile_emulator.reports import FaultAccess, FaultLocation, Report, Waiting
 
 __version__ = "0.1.0"
 
-__all__ = ["CHECKS", "FaultAccess", "FaultPlace", "Report", "RunLimits", "RunResult", "Stats", "Waiting", "run"]
+__all__ = ["CHECKS", "FaultAccess", "FaultLocation", "Report", "RunLimits", "RunResult", "Stats", "Waiting", "run"]

@@ -115,7 +115,7 @@ class Image:
     def add(
         self, param: ParamFact | None, source: Array, alignment: int, flags: int, shown: np.dtype[Any] | None = None
     ) -> int:
-        """Place an array and return its number."""
+        """Store an array and return its number."""
         footprint = Footprint.of(source)
         size = footprint.bytes
         mapped = -(-(size + 2 * alignment) // PAGE) * PAGE
@@ -127,7 +127,7 @@ class Image:
         return len(self.placed) - 1
 
     def put_behind(self, table: int, name: str, n: int, array: Array) -> None:
-        """Place the array whose address is element ``n`` of a table, which gets the address in the process."""
+        """Store the array whose address is element ``n`` of a table, which gets the address in the process."""
         kind = np.dtype(f"u{array.itemsize}")
         param = ParamFact(behind(name, n), "pointer", kind.name, "readwrite")
         address = int(array.__array_interface__["data"][0])

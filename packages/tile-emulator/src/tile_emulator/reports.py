@@ -43,7 +43,7 @@ KINDS = {
 
 
 @dataclass(frozen=True)
-class FaultPlace:
+class FaultLocation:
     """A place in the kernel.
 
     Attributes
@@ -76,7 +76,7 @@ class FaultAccess:
     block: Position
     thread: Position
     write: bool
-    place: FaultPlace
+    place: FaultLocation
 
 
 @dataclass(frozen=True)
@@ -86,7 +86,7 @@ class Waiting:
     block: Position
     threads: tuple[tuple[int, int], ...]
     what: str
-    place: FaultPlace
+    place: FaultLocation
 
     def __str__(self) -> str:
         who = ", ".join(str(a) if a == b else f"{a}-{b}" for a, b in self.threads)
@@ -122,7 +122,7 @@ class Report:
 
     kind: str
     detail: str
-    place: FaultPlace = FaultPlace()
+    place: FaultLocation = FaultLocation()
     block: Position | None = None
     thread: Position | None = None
     array: str | None = None
@@ -192,7 +192,7 @@ class ReportReader:
             waiting=tuple(self._waiting(w) for w in record.get("waiting", ())),
         )
 
-    def place(self, frames: Sequence[int], line: int) -> FaultPlace:
+    def place(self, frames: Sequence[int], line: int) -> FaultLocation:
         """Find the place of a chain of addresses, innermost first: the user's own line, if there is one."""
         found = [number for address in frames for name, number in self._symbols.lines(address) if name == TEXT]
         if line:
@@ -202,11 +202,11 @@ class ReportReader:
                 number for address in frames for name, number in self._symbols.lines(address, True) if name == TEXT
             ]
         if not found:
-            return FaultPlace()
+            return FaultLocation()
         mapped = [number for number in found if self._facts.line_map.where(number) is not None]
         number = (mapped or found)[0]
         text = self._lines[number - 1].strip() if number <= len(self._lines) else ""
-        return FaultPlace(number, text, self._facts.line_map.where(number))
+        return FaultLocation(number, text, self._facts.line_map.where(number))
 
     def _access(self, record: dict[str, Any]) -> FaultAccess:
         place = self.place(record["frames"], 0)

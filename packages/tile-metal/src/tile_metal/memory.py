@@ -13,7 +13,7 @@ from tile_core.dtypes import DTYPES
 from tile_core.ir import nodes
 from tile_core.ir.visit import collect
 from tile_core.passes.spine import Plan
-from tile_core.simt.notes import PLACES
+from tile_core.simt.notes import PLACEMENT
 from tile_core.simt.pipelining.stage_limit import shared_bytes
 from tile_metal.ops.plan import PADDED
 
@@ -27,7 +27,7 @@ def drop_padding(plan: Plan, ctx: Context) -> Plan:
 
     Buffers that share bytes are counted each: the arena is planned later.
     """
-    layouts = plan[PLACES].places.layouts
+    layouts = plan[PLACEMENT].places.layouts
     buffers = [a.buffer for a in collect(plan.body, tirx.AllocBuffer) if nodes.scope_of(a.buffer) == "shared"]
     if sum(_held(b, layouts.get(b)) for b in buffers) > ctx.capabilities.shared_bytes:
         for buffer in [b for b, layout in layouts.items() if getattr(layout, "note", "") == PADDED]:

@@ -30,7 +30,7 @@ def pipeline(target: Target, spine: Spine) -> Spine:
         spine,
         SimtHooks(
             can_copy=lambda call, ctx, aligned: _THROUGH_REGISTERS,
-            reads_in_place=reads_rows if tensors else None,
+            reads_directly=reads_rows if tensors else None,
         ),
     )
     passes = passes.before("lower", Pass("padding", drop_padding, "layouts are known, and nobody has used them"))

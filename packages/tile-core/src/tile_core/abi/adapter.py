@@ -30,7 +30,7 @@ HOST_DEVICE = 1
 
 
 @dataclass(frozen=True)
-class Place:
+class Location:
     """The location of the arrays of one call.
 
     Attributes

@@ -156,7 +156,7 @@ class LaunchFacts:
     line_map
         The source locations of the text's lines.
     where
-        Place of the kernel's definition, for messages.
+        Location of the kernel's definition, for messages.
     divides
         For names of integer parameters a number that the text assumes to divide their values, for example
         ``{"n": 8}`` where rows of ``n`` elements are read in vectors of 8. `emit.choose` ensures that a launch

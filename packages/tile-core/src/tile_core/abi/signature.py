@@ -118,7 +118,7 @@ class Signature:
     offset_bits
         The same for tensors of constant shape; at least ``index_bits``.
     where
-        Place of the kernel's definition, for messages.
+        Location of the kernel's definition, for messages.
     workspaces
         The number of the last positions in ``out_idx`` that a call does not return.
     """

@@ -25,11 +25,11 @@ MOST_BYTES = 2**20 - 1
 OF_CLUSTER = "of the cluster"
 """The barrier of all threads of a cluster, as messages call it."""
 
-Place = tuple[tuple[int, int] | None, ...]
+Location = tuple[tuple[int, int] | None, ...]
 """A part of a buffer: first element and extent in each dimension; ``None`` for all of it."""
 
 
-Part = tuple[str, Place]
+Part = tuple[str, Location]
 """The name of a buffer, and a part of it."""
 
 
@@ -151,7 +151,7 @@ class Phases:
         ]
         self.unordered: set[str] = set()
         #: By buffer, part, whether it writes, and who: the time of the latest such access.
-        self.accesses: dict[str, dict[tuple[Place, bool, int], int]] = {}
+        self.accesses: dict[str, dict[tuple[Location, bool, int], int]] = {}
         self.copies: list[tuple[PhaseObject, int]] = []
         #: By sums: the latest product that arrives.
         self.sums: dict[str, Adding] = {}
@@ -182,7 +182,7 @@ class Phases:
             raise PhaseError(barrier.name, reason)
         self._end(barrier)
 
-    def copy(self, team: int, barrier: PhaseObject, size: int, buffer: str, place: Place) -> bool:
+    def copy(self, team: int, barrier: PhaseObject, size: int, buffer: str, place: Location) -> bool:
         """Issue a copy that delivers bytes to the current phase, by one thread of a team.
 
         Returns
@@ -201,7 +201,7 @@ class Phases:
         return free
 
     def complete(
-        self, teams: Sequence[int], barrier: PhaseObject, read: Iterable[tuple[str, Place]], sums: Iterable[str],
+        self, teams: Sequence[int], barrier: PhaseObject, read: Iterable[tuple[str, Location]], sums: Iterable[str],
         kind: Hashable,
     ) -> None:  # fmt: skip
         """Issue a product by the first thread of some teams, which meet before; it arrives when it is complete.
@@ -311,7 +311,7 @@ class Phases:
             _join(self.clocks[team], clock)
         self._event(team)
 
-    def access(self, teams: Iterable[int], buffer: str, place: Place, write: bool) -> None:
+    def access(self, teams: Iterable[int], buffer: str, place: Location, write: bool) -> None:
         """Note an access, of which each thread of some teams makes a part; these parts are disjoint."""
         teams = list(teams)
         for t in teams:
@@ -396,7 +396,7 @@ class Phases:
         barrier.pending, barrier.announced, barrier.delivered = barrier.arrivals, 0, 0
         barrier.waits, barrier.announcements = [], []
 
-    def _conflicts(self, team: int, buffer: str, place: Place, write: bool) -> bool:
+    def _conflicts(self, team: int, buffer: str, place: Location, write: bool) -> bool:
         """Note, and return, whether a team may access what another thread has accessed without knowing of that."""
         clock, found = self.clocks[team], False
         for (other, wrote, who), time in self.accesses.get(buffer, {}).items():
@@ -427,7 +427,7 @@ def _join(clock: list[int], other: Sequence[int]) -> None:
             clock[n] = time
 
 
-def _overlap(a: Place, b: Place) -> bool:
+def _overlap(a: Location, b: Location) -> bool:
     if len(a) != len(b):
         return True
     return all(x is None or y is None or (x[0] < y[0] + y[1] and y[0] < x[0] + x[1]) for x, y in zip(a, b, strict=True))

@@ -15,7 +15,7 @@ from tile_core.analysis.ranges import Interval, Ranges, whole
 from tile_core.compat.tvm import ir, tirx, tvm, tvm_ffi
 from tile_core.compat.types import Expr, Stmt, Var
 from tile_core.ir import nodes
-from tile_core.ir.grammar import SYMBOL_ROOM
+from tile_core.ir.grammar import SYMBOL_HEADROOM
 from tile_core.ir.visit import collect
 from tile_core.numerics.build import type_name
 
@@ -46,7 +46,7 @@ class Proofs:
         """Record a variable that is not negative."""
         kind = type_name(var)
         # Launches leave headroom above symbolic sizes, so that kernels can round them up (K422).
-        self.ranges.set(var, (0, whole(kind)[1] - SYMBOL_ROOM))
+        self.ranges.set(var, (0, whole(kind)[1] - SYMBOL_HEADROOM))
         self.analyzer.bind(var, ir.Range.from_min_extent(nodes.int_const(0, kind), tirx.max_value(kind)))
 
     def loop(self, s: Stmt) -> None:

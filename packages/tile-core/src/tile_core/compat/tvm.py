@@ -40,7 +40,7 @@ def _without(names: tuple[str, ...]) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _relax_later() -> Iterator[None]:
+def _defer_relax() -> Iterator[None]:
     """Import TVM without ``tvm.relax``, its language of models: half of its modules, of which tile uses none.
 
     Whoever asks for ``tvm.relax`` imports it then, as if TVM had done so.
@@ -75,7 +75,7 @@ def _without_side_effects() -> Iterator[None]:
     collects = gc.isenabled()
     gc.disable()
     try:
-        with _without(_OPTIONAL), _relax_later():
+        with _without(_OPTIONAL), _defer_relax():
             yield
     finally:
         if collects:

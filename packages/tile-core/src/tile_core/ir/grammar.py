@@ -32,7 +32,7 @@ from tile_core.records import dataclass
 ROLES = frozenset({"grid", "parallel", "pipelined", "serial", "unroll", "vectorized", "threads"})
 SCOPES = frozenset({"global", "shared", "local.fragment", "local", "local.var", "matrix"})
 #: Headroom of symbolic sizes below the greatest index, so that kernels can round them up to whole tiles (K422).
-SYMBOL_ROOM = 2**16
+SYMBOL_HEADROOM = 2**16
 #: Threads of a block along one axis, at most.
 MOST_THREADS = 65536
 #: Scopes of thread-private memory.

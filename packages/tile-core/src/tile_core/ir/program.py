@@ -13,7 +13,7 @@ from tile_core.compat.tvm import tirx
 from tile_core.compat.types import Expr, PrimFunc, Stmt, Var
 from tile_core.errors import InternalError, Where
 from tile_core.errors.language import NotCompiled
-from tile_core.errors.places import placed
+from tile_core.errors.locations import placed
 from tile_core.ir import nodes
 from tile_core.records import dataclass
 
@@ -70,7 +70,7 @@ class Program:
     outputs
         Positions of parameters that the kernel returns (eager style); otherwise empty.
     where
-        Place of the definition.
+        Location of the definition.
     layouts
         Layouts that ``T.annotate_layout`` gave to buffers, by the name of the buffer in the IR.
     reducers

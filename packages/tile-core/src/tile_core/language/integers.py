@@ -26,7 +26,7 @@ def ceildiv(a: Index, b: Index) -> Index:
         return -(-a // _nonzero("ceildiv", b))
     x, y = _integers("ceildiv", a, b)
     divisor = scalar.constant_of(y)
-    if divisor is not None and divisor > 0 and _leaves_room(x, divisor):
+    if divisor is not None and divisor > 0 and _has_headroom(x, divisor):
         return derive(tirx.ceildiv(x.expr, y.expr), x.dtype, x, y)
     # The sum of dividend and divisor may overflow.
     quotient, rest = scalar.floordiv(x, y), scalar.floormod(x, y)
@@ -91,7 +91,7 @@ def _runtime(a: Scalar, b: Scalar) -> bool:
     return any(not getattr(x, "is_unknown_size", False) for x in unknown)
 
 
-def _leaves_room(x: Value, divisor: int) -> bool:
+def _has_headroom(x: Value, divisor: int) -> bool:
     """Whether the sum of a dividend and a divisor fits: symbolic sizes leave headroom for a tile (K422)."""
     if x.reads or x.dtype.kind != "int" or x.dtype.bits < 32:
         return False

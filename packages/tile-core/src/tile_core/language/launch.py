@@ -159,7 +159,7 @@ class KernelLaunch:
             if axis == last:
                 notes[nodes.THREADS] = list(self.threads)
             body = nodes.for_loop(var, extent, body, "grid", annotations=notes, span=self.span)
-        from tile_core.passes.role_turns import in_turns
+        from tile_core.passes.role_loops import in_turns
 
         body, shared = in_turns(body, self.cluster)
         if shared:

@@ -69,8 +69,8 @@ class Layout(_UserLayout):
         A function from one index per dimension to a memory index, or to a tuple of them that is read row-major (its
         extents are those reached); or digits (text or tuples); or any layout onto memory.
     span
-        Room for that many elements. By default the layout has to fill its room without gaps; with ``span`` it may
-        leave some, as a padded layout does.
+        Space for that many elements. By default the layout has to fill its room without gaps; with
+        ``span`` it may leave some, as a padded layout does.
     note
         Why this layout was chosen, for reports.
 

@@ -199,14 +199,14 @@ def erf(x: Var) -> Expr:
 
 
 def sin(x: Var) -> Expr:
-    """Sine, for every float32 argument (see ``_quarter_turns``)."""
+    """Sine, for every float32 argument (see ``_quarter_periods``)."""
 
     def joined(v: Var, y: Var, turns: Var) -> Expr:
         odd, half = _bit(turns, 0), _bit(turns, 1)
         value = cast("float32", negate_if(half, bind(y * y, lambda z: select(odd, _cosine(z), _sine(y, z)), "z")))
         return select(magnitude(v) < constant(2.0**-12, "float32", v), v, value)  # keeps the sign of a zero
 
-    return bind(x, lambda v: _quarter_turns(v, lambda y, turns: joined(v, y, turns)))
+    return bind(x, lambda v: _quarter_periods(v, lambda y, turns: joined(v, y, turns)))
 
 
 def cos(x: Var) -> Expr:
@@ -217,7 +217,7 @@ def cos(x: Var) -> Expr:
         flip = _bit(turns + constant(1, "int64", turns), 1)
         return cast("float32", negate_if(flip, bind(y * y, lambda z: select(odd, _sine(y, z), _cosine(z)), "z")))
 
-    return bind(x, lambda v: _quarter_turns(v, joined))
+    return bind(x, lambda v: _quarter_periods(v, joined))
 
 
 def tan(x: Expr) -> Expr:
@@ -234,7 +234,7 @@ def tan(x: Expr) -> Expr:
 
         return bind(y * y, parts, "z")
 
-    return bind(x, lambda v: _quarter_turns(v, lambda y, turns: joined(v, y, turns)))
+    return bind(x, lambda v: _quarter_periods(v, lambda y, turns: joined(v, y, turns)))
 
 
 def sqrt(x: Expr) -> Expr:
@@ -406,7 +406,7 @@ def _bit(n: Expr, index: int) -> Expr:
     return equal((n >> constant(index, "int64", n)) & constant(1, "int64", n), constant(1, "int64", n))
 
 
-def _quarter_turns(x: Var, body: BinaryNode) -> Expr:
+def _quarter_periods(x: Var, body: BinaryNode) -> Expr:
     """``body(y, n)`` with x = n pi/2 + y, abs(y) <= pi/4 (float64), n modulo 4 in the low bits of an int64.
 
     Payne and Hanek's idea in float64: 2/pi is cut into chunks of 28 bits. The product of x with a chunk is exact, and

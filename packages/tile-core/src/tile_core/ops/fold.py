@@ -15,7 +15,7 @@ from tile_core.dtypes import DTYPES, DType
 from tile_core.errors.ops import BadAttribute, BadDestination, BadElementType, BadFunction
 from tile_core.ir import nodes
 from tile_core.ir.visit import collect, loads_of, map_expr, renamed_lets, statements, substitute
-from tile_core.numerics.places import key_of, key_type, wide_type
+from tile_core.numerics.order_keys import key_of, key_type, wide_type
 from tile_core.ops import operands
 from tile_core.ops.base import OpCall, TileOp, View
 from tile_core.ops.copy import convert

@@ -14,7 +14,7 @@ from tile_core.ops import (
     gemm_scaled,
     gemm_sp,
     im2col,
-    place_sums,
+    pin_accumulator,
     reduce,
     request_registers,
     scan,
@@ -52,7 +52,7 @@ OPS: dict[str, TileOp] = {
         im2col.OP,
         dp4a.OP,
         wait_uses.OP,
-        place_sums.OP,
+        pin_accumulator.OP,
         request_registers.OP,
     )
 }

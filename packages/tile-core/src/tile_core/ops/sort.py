@@ -10,7 +10,7 @@ from tile_core.compat.types import BufferVar, Expr, Stmt
 from tile_core.dtypes import DTYPES
 from tile_core.errors.ops import BadElementType, ScopeNotAllowed
 from tile_core.ir import nodes
-from tile_core.numerics.places import key_type, sort_key, sorted_value, wide_type
+from tile_core.numerics.order_keys import key_type, sort_key, sorted_value, wide_type
 from tile_core.ops import operands
 from tile_core.ops.base import OpCall, TileOp
 from tile_core.ops.copy import convert

@@ -9,7 +9,7 @@ from tile_core.compat.types import BufferVar, Expr, Stmt
 from tile_core.dtypes import DTYPES
 from tile_core.errors.ops import BadAttribute, BadElementType, ShapesDiffer
 from tile_core.ir import nodes
-from tile_core.numerics.places import key_of, key_type, wide_type
+from tile_core.numerics.order_keys import key_of, key_type, wide_type
 from tile_core.ops import operands
 from tile_core.ops.base import OpCall, TileOp, View
 from tile_core.ops.copy import convert

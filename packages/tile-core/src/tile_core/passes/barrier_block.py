@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field
 from math import prod
 
-from tile_core.analysis.clusters import InCluster
+from tile_core.analysis.cluster_uniform import InCluster
 from tile_core.analysis.flow import Flow
 from tile_core.analysis.periodicity import Advance, advance_of, common
 from tile_core.analysis.point import Point

@@ -12,7 +12,7 @@ from math import prod
 from tile_core.analysis.accesses import Access
 from tile_core.analysis.index_evaluation import Unknown, evaluate
 from tile_core.analysis.periodicity import Advance
-from tile_core.analysis.phases import PhaseError, PhaseObject, Phases, Place
+from tile_core.analysis.phases import Location, PhaseError, PhaseObject, Phases
 from tile_core.analysis.point import Point
 from tile_core.compat.tvm import tirx
 from tile_core.compat.types import BufferVar, Expr, Var
@@ -69,7 +69,7 @@ class Execution:
         self.arrived: list[list[int]] = []
         #: What products read that the program has not waited for, and those of the latest ones.
         self.reads: list[set[str]] = [set() for _ in self.ranks]
-        self.latest: list[list[tuple[Sequence[int], tuple[tuple[str, Place], ...]]]] = [[] for _ in self.ranks]
+        self.latest: list[list[tuple[Sequence[int], tuple[tuple[str, Location], ...]]]] = [[] for _ in self.ranks]
         self.at: Point | None = None
         self.trips: dict[Point, tuple[int, int]] = {}
         self.settled: dict[Point, int] = {}
@@ -372,7 +372,7 @@ class Execution:
         """Return the buffer whose memory is accessed."""
         return self.block.flow.root(a.buffer)
 
-    def place(self, a: Access) -> Place:
+    def place(self, a: Access) -> Location:
         """Return which part of a buffer is accessed, where that is known in each trip."""
         if a.buffer is not self.buffer(a) and not a.buffer.same_as(self.buffer(a)):
             return ()

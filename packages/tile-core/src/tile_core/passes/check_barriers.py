@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
 from math import prod
 
-from tile_core.analysis.clusters import InCluster
+from tile_core.analysis.cluster_uniform import InCluster
 from tile_core.analysis.flow import Flow
 from tile_core.analysis.phases import PhaseError
 from tile_core.analysis.point import Point, is_grid
@@ -63,7 +63,7 @@ def check_barriers(body: Stmt, cluster: Sequence[int] = (1, 1, 1)) -> frozenset[
     if not made and not any(map(is_send, collect(body, tirx.Evaluate))):
         return frozenset()
     flow = Flow(body, effects)
-    _check_places(flow, Varying(body))
+    _check_arrivals(flow, Varying(body))
     ordered: set[str] = set()
     for launch, points in _blocks(flow):
         mine = {b: n for b, n in made.items() if any(_allocates(q.stmt, b) for q in flow.inside(launch))}
@@ -143,7 +143,7 @@ def _is_known(block: BlockSteps, loop: Point) -> bool:
     return set(collect(extent, tirx.Var)) <= known | set(block.variables.values())
 
 
-def _check_places(flow: Flow, varying: Varying) -> None:
+def _check_arrivals(flow: Flow, varying: Varying) -> None:
     """Refuse barriers where not all threads of a block or a role come, or come in another order than the program's."""
     apart = {p.stmt for p in varying.flow.points if _is_apart(p, varying)}
     for p in flow.points:

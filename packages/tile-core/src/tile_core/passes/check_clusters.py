@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import prod
 
-from tile_core.analysis.clusters import InCluster
+from tile_core.analysis.cluster_uniform import InCluster
 from tile_core.analysis.flow import Flow
 from tile_core.analysis.point import Point, is_grid
 from tile_core.analysis.uniformity import Varying
@@ -42,10 +42,10 @@ def check_clusters(body: Stmt, cluster: Sequence[int]) -> None:
                 raise _bad(p, f"T.{name} stands where {reason}", "write it where all threads of all blocks come")
     for p in flow.points:
         for part in p.parts:
-            _check_turns(part)
+            _check_alternation(part)
 
 
-def _check_turns(points: Sequence[Point]) -> None:
+def _check_alternation(points: Sequence[Point]) -> None:
     """Refuse a list of statements in which an arrival has no wait behind it, or a wait no arrival before it."""
     open_: Point | None = None
     for p in points:

@@ -33,7 +33,7 @@ from tile_core.passes.check_warps import check_warps
 from tile_core.passes.check_written import check_written
 from tile_core.passes.lower_ops import OpChoice, lower_ops
 from tile_core.passes.private_ops import private_ops
-from tile_core.passes.role_turns import check_turns
+from tile_core.passes.role_loops import check_role_loops
 from tile_core.passes.roles import check_roles
 from tile_core.records import dataclass
 
@@ -281,7 +281,7 @@ def _check(plan: Plan, ctx: Context) -> Plan:
     cluster = cluster_of(plan.program.attrs)
     check_clusters(plan.body, cluster)
     ordered = check_barriers(plan.body, cluster)
-    check_turns([str(name) for name in plan.program.attrs.get("turns", ())], ordered, plan.program.where)
+    check_role_loops([str(name) for name in plan.program.attrs.get("turns", ())], ordered, plan.program.where)
     return plan.note(ORDERED, ordered)
 
 

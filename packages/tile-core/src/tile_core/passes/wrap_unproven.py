@@ -17,7 +17,7 @@ from tile_core.compat import structural
 from tile_core.compat.tvm import ir, tirx
 from tile_core.compat.types import BufferVar, Expr, Mutator, Stmt, Var
 from tile_core.ir import nodes
-from tile_core.ir.grammar import MOST_THREADS, SYMBOL_ROOM
+from tile_core.ir.grammar import MOST_THREADS, SYMBOL_HEADROOM
 from tile_core.ir.visit import collect, role
 from tile_core.numerics.build import type_name
 from tile_core.passes import wrapping
@@ -49,7 +49,7 @@ class _Wrap(RangedRewriter):
     def __init__(self, sizes: Iterable[Var], data: set[Var]) -> None:
         super().__init__(sizes)
         for var in sizes:
-            self.ranges.set(var, (0, whole(type_name(var))[1] - SYMBOL_ROOM))
+            self.ranges.set(var, (0, whole(type_name(var))[1] - SYMBOL_HEADROOM))
         for name in ("thread_index", "lane_index", "warp_index"):
             self.ranges.calls[f"tile.{name}"] = (0, MOST_THREADS - 1)
         self.data = data

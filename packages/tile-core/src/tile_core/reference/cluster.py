@@ -25,7 +25,7 @@ from tile_core.reference.ops.regions import MemoryRegion
 from tile_core.reference.scope import CompileScope, Statement
 from tile_core.reference.state import State
 
-__all__ = ["Together", "block_state", "compile_together", "has_sends"]
+__all__ = ["Together", "block_state", "compile_side_by_side", "has_sends"]
 
 #: Executes a statement in some blocks, given the states of all blocks of the cluster.
 Together = Callable[[Sequence[State], Sequence[int]], None]
@@ -44,7 +44,7 @@ def block_state(state: State) -> State:
     return mine
 
 
-def compile_together(s: Stmt, scope: CompileScope) -> Together:
+def compile_side_by_side(s: Stmt, scope: CompileScope) -> Together:
     """Return the function that executes a statement in blocks side by side.
 
     Raises
@@ -55,7 +55,7 @@ def compile_together(s: Stmt, scope: CompileScope) -> Together:
     if not has_sends(s):
         return _alone(scope.statement(s))
     if isinstance(s, tirx.SeqStmt):
-        parts = [compile_together(x, scope) for x in statements(s)]
+        parts = [compile_side_by_side(x, scope) for x in statements(s)]
 
         def sequence(states: Sequence[State], ranks: Sequence[int]) -> None:
             for part in parts:
@@ -67,7 +67,7 @@ def compile_together(s: Stmt, scope: CompileScope) -> Together:
     if isinstance(s, tirx.IfThenElse):
         return _if(s, scope)
     if isinstance(s, tirx.AttrStmt):
-        return compile_together(s.body, scope)
+        return compile_side_by_side(s.body, scope)
     if isinstance(s, tirx.Evaluate):
         return _send(s, scope)
     raise NoReferenceMeaning(what="a copy between blocks in this statement", where=nodes.where_of(s) or scope.where)
@@ -84,7 +84,7 @@ def _alone(one: Statement) -> Together:
 def _for(s: Stmt, scope: CompileScope) -> Together:
     start, extent = compile_expression(s.min, scope), compile_expression(s.extent, scope)
     number, kind = scope.define(s.loop_var), holder(nodes.dtype_of(s.loop_var)).type
-    body = compile_together(s.body, scope)
+    body = compile_side_by_side(s.body, scope)
 
     def run(states: Sequence[State], ranks: Sequence[int]) -> None:
         bounds = {r: (int(start(states[r])), int(extent(states[r]))) for r in ranks}
@@ -98,8 +98,8 @@ def _for(s: Stmt, scope: CompileScope) -> Together:
 
 
 def _if(s: Stmt, scope: CompileScope) -> Together:
-    condition, then = compile_expression(s.condition, scope), compile_together(s.then_case, scope)
-    other = None if s.else_case is None else compile_together(s.else_case, scope)
+    condition, then = compile_expression(s.condition, scope), compile_side_by_side(s.then_case, scope)
+    other = None if s.else_case is None else compile_side_by_side(s.else_case, scope)
 
     def run(states: Sequence[State], ranks: Sequence[int]) -> None:
         holds = [r for r in ranks if bool(condition(states[r]))]

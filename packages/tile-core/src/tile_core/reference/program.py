@@ -18,7 +18,7 @@ from tile_core.ir.program import Program, cluster_of
 from tile_core.ir.visit import collect, role
 from tile_core.ops.effects import effects
 from tile_core.reference.blocks import BlockWatch
-from tile_core.reference.cluster import block_state, compile_together, has_sends
+from tile_core.reference.cluster import block_state, compile_side_by_side, has_sends
 from tile_core.reference.elements import holder
 from tile_core.reference.expressions import compile_expression
 from tile_core.reference.lanes import LaneSet
@@ -168,7 +168,7 @@ class Compiled:
             axis, kind = int(nodes.as_int(s.annotations[nodes.AXIS])), holder(nodes.dtype_of(s.loop_var)).type
             axes.append((axis, compile_expression(s.extent, scope), scope.define(s.loop_var), kind))
             s = s.body
-        together = compile_together(s, scope)
+        together = compile_side_by_side(s, scope)
         lanes = math.prod(threads) if scope.threads else 1
 
         def run(state: State) -> None:

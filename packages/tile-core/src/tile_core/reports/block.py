@@ -13,7 +13,7 @@ from tile_core.ir.visit import collect
 from tile_core.layout import bank_conflicts, row_major
 from tile_core.passes.spine import ORDERED
 from tile_core.records import dataclass
-from tile_core.simt.notes import ARENA, ARRAYS, BARRIERS, CODE_SIZE, DEMOTED, PIPELINE, PLACES, RELIED
+from tile_core.simt.notes import ARENA, ARRAYS, BARRIERS, CODE_SIZE, DEMOTED, PIPELINE, PLACEMENT, RELIED
 
 if TYPE_CHECKING:
     from tile_core.passes.spine import Plan
@@ -198,10 +198,10 @@ class BlockFacts:
 
 def block_facts(plan: Plan) -> BlockFacts | None:
     """Gather the facts of a plan; ``None`` if it did not go through the passes for threads."""
-    if PLACES not in plan or ARENA not in plan:
+    if PLACEMENT not in plan or ARENA not in plan:
         return None
     return BlockFacts(
-        fragments=tuple(_fragment(b, d) for b, d in plan[PLACES].places.fragments.items()),
+        fragments=tuple(_fragment(b, d) for b, d in plan[PLACEMENT].places.fragments.items()),
         shared=_shared(plan),
         shared_bytes=plan[ARENA].bytes,
         loops=tuple(
@@ -236,7 +236,7 @@ def _fragment(buffer: BufferVar, d: Var) -> FragmentFacts:
 
 
 def _shared(plan: Plan) -> tuple[SharedFacts, ...]:
-    layouts = {str(b.name): layout for b, layout in plan[PLACES].places.layouts.items()}
+    layouts = {str(b.name): layout for b, layout in plan[PLACEMENT].places.layouts.items()}
     versions = {str(new.name): str(old.name) for new, old in plan[PIPELINE].versions.items()}
     declared = {str(a.buffer.name): nodes.scope_of(a.buffer) for a in collect(plan.program.func.body, tirx.AllocBuffer)}
     found = []

@@ -13,7 +13,7 @@ import operator
 import sys
 from collections.abc import Callable
 
-from tile_core.abi.adapter import HOST_DEVICE, AdapterFacts, NewArray, Place
+from tile_core.abi.adapter import HOST_DEVICE, AdapterFacts, Location, NewArray
 from tile_core.abi.signature import Param, Signature
 from tile_core.compat.types import Argument, Array, Torch
 from tile_core.dtypes import dtype
@@ -46,7 +46,7 @@ class Alone:
 
 
 def allocator(
-    signature: Signature, param: Param, shape: tuple[int, ...], place: Place, like: Array, adapter: AdapterFacts
+    signature: Signature, param: Param, shape: tuple[int, ...], place: Location, like: Array, adapter: AdapterFacts
 ) -> Make:
     """A function that allocates ``param`` with the logical extents ``shape`` at each call."""
     if param.packed:
@@ -140,7 +140,7 @@ def _adopted(shape: tuple[int, ...], name: str, library: str, refuse: Callable[[
     return make
 
 
-def _foreign(shape: tuple[int, ...], name: str, place: Place, refuse: Callable[[str], CannotAllocate]) -> Make:
+def _foreign(shape: tuple[int, ...], name: str, place: Location, refuse: Callable[[str], CannotAllocate]) -> Make:
     empty = getattr(sys.modules.get(place.library), "empty", None)
     if empty is None or place.library in IMMUTABLE_LIBRARIES or place.library == "numpy":
         raise refuse("it has no writable arrays on this device")

@@ -17,7 +17,7 @@ from tile_core.errors.setup import OutOfMemory
 
 @contextlib.contextmanager
 def only_catalogue(stage: str, where: Where | None) -> Iterator[None]:
-    """Turn errors outside the catalogue into an ``InternalError``: the arguments have been checked by then."""
+    """Convert errors outside the catalogue into an ``InternalError``: the arguments have been checked by then."""
     try:
         yield
     except TileError as error:

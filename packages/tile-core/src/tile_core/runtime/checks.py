@@ -26,7 +26,7 @@ from tile_core.compat.devices import device_name
 from tile_core.compat.types import Argument, Array
 from tile_core.dtypes import DTYPES, dtype
 from tile_core.errors import launch as errors
-from tile_core.ir.grammar import SYMBOL_ROOM
+from tile_core.ir.grammar import SYMBOL_HEADROOM
 from tile_core.runtime.arrays import (
     IMMUTABLE_LIBRARIES,
     ArrayFacts,
@@ -157,7 +157,7 @@ def check_size(signature: Signature, param: Param, elements: int) -> None:
     bits = max(signature.index_bits, signature.offset_bits) if constant else signature.index_bits
     limit = (1 << (bits - 1)) - 1
     if any(not isinstance(d, int) for d in param.shape):
-        limit -= SYMBOL_ROOM
+        limit -= SYMBOL_HEADROOM
     if elements > limit:
         raise errors.TooManyElements(
             kernel=signature.name, name=param.name, found=elements, expected=limit, bits=signature.index_bits
@@ -166,7 +166,7 @@ def check_size(signature: Signature, param: Param, elements: int) -> None:
 
 def check_narrow(signature: Signature, param: Param, values: Mapping[str, int]) -> None:
     """Refuse extents beyond the reach of the 32-bit arithmetic that indexes them."""
-    limit = (1 << 31) - 1 - SYMBOL_ROOM
+    limit = (1 << 31) - 1 - SYMBOL_HEADROOM
     for dim, index in param.narrow:
         extent = evaluate(dim, values)
         if extent is not None and extent > limit:

@@ -8,7 +8,7 @@ import operator
 import sys
 from collections.abc import Callable, Mapping
 
-from tile_core.abi.adapter import HOST_DEVICE, Place
+from tile_core.abi.adapter import HOST_DEVICE, Location
 from tile_core.abi.signature import Param, Signature, evaluate
 from tile_core.compat.types import Argument
 from tile_core.dtypes import dtype
@@ -45,7 +45,7 @@ def converts(
     return tuple(found)
 
 
-def output_convert(param: Param, place: Place, shape: tuple[int, ...], *, packed: bool) -> Convert | None:
+def output_convert(param: Param, place: Location, shape: tuple[int, ...], *, packed: bool) -> Convert | None:
     """Return the conversion of an output that a call allocates; ``None`` if a launch takes it unchanged."""
     if not packed:
         return address_of

@@ -11,7 +11,7 @@ import operator
 import sys
 from collections.abc import Callable, Mapping
 
-from tile_core.abi.adapter import HOST_DEVICE, AdapterFacts, Place
+from tile_core.abi.adapter import HOST_DEVICE, AdapterFacts, Location
 from tile_core.abi.signature import Signature
 from tile_core.compat.types import Argument, Array, Torch, TorchTensor
 from tile_core.dtypes import dtype
@@ -44,7 +44,7 @@ class Bound:
     values: tuple[Argument, ...]
     arrays: tuple[Argument, ...]
     result: Argument
-    place: Place
+    place: Location
 
 
 @dataclass(frozen=True)
@@ -142,7 +142,7 @@ class Form:
     converts: tuple[tuple[int, Convert], ...]
     outputs: tuple[Output, ...]
     symbols: tuple[int, ...]
-    place: Place
+    place: Location
     strided: bool
     repeatable: bool
     returned: int
@@ -271,15 +271,15 @@ def _torch_strided_form(tensor: TorchTensor) -> object:
     return _torch_form(tensor), tensor.stride()
 
 
-def _place(adapter: AdapterFacts, arrays: Mapping[int, ArrayFacts]) -> Place:
+def _place(adapter: AdapterFacts, arrays: Mapping[int, ArrayFacts]) -> Location:
     first = next(iter(arrays.values()), None)
     if first is not None:
-        return Place(first.device, first.library)
-    return Place() if HOST_DEVICE in adapter.devices else Place((min(adapter.devices), 0))
+        return Location(first.device, first.library)
+    return Location() if HOST_DEVICE in adapter.devices else Location((min(adapter.devices), 0))
 
 
 def _outputs(
-    signature: Signature, adapter: AdapterFacts, place: Place, like: Array, symbols: Mapping[str, int]
+    signature: Signature, adapter: AdapterFacts, place: Location, like: Array, symbols: Mapping[str, int]
 ) -> tuple[Output, ...]:
     found: list[Output] = []
     for position, number in sorted((p, k) for k, p in enumerate(signature.out_idx)):

@@ -10,7 +10,7 @@ from tile_core.abi.adapter import NewArray
 from tile_core.compat.types import Argument
 
 if TYPE_CHECKING:
-    from tile_core.abi.adapter import Convention, Place
+    from tile_core.abi.adapter import Convention, Location
     from tile_core.abi.signature import Signature
     from tile_core.ir.program import Program
 
@@ -83,7 +83,7 @@ def in_order(
 
         return packed
 
-    def pointers(values: Sequence[Argument], place: Place) -> None:
+    def pointers(values: Sequence[Argument], place: Location) -> None:
         for launch, places in parts:
             launch(tuple([values[n] for n in places]), place)
 

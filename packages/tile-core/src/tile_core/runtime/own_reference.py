@@ -144,13 +144,13 @@ def _sums(s: Stmt, around: list[Any], sizes: Mapping[str, int]) -> Iterator[int]
             yield _times(s.buffer, around, sizes)
         return
     if isinstance(s, tirx.Evaluate) and nodes.is_tile_call(s.value):
-        yield from _call_sums(s, around, sizes)
+        yield from _call_reductions(s, around, sizes)
         return
     for body in bodies_of(s):
         yield from _sums(body, around, sizes)
 
 
-def _call_sums(s: Stmt, around: list[Any], sizes: Mapping[str, int]) -> Iterator[int]:
+def _call_reductions(s: Stmt, around: list[Any], sizes: Mapping[str, int]) -> Iterator[int]:
     from tile_core.ops.base import OpCall, View
 
     call = OpCall.decode(s)

@@ -24,7 +24,7 @@ from tile_core.runtime.reads import MISSING, Reads, attribute, is_scalar
 from tile_core.trace.by_name import ByName
 from tile_core.trace.code_names import annotated_names, names_of
 
-_MOST_PLACES = 5000
+_MOST_READS = 5000
 #: A larger installed package is taken as unchanging, like the standard library.
 _MOST_FUNCTIONS = 256
 #: Modules whose objects change while a kernel is traced, without an effect on it.
@@ -99,7 +99,7 @@ class _ReadSearch:
     def _drained(self) -> object:
         """Follow what was found; return the extent of the search, by which its end is seen."""
         while self.queue:
-            if len(self.reads) > _MOST_PLACES:
+            if len(self.reads) > _MOST_READS:
                 self.reads.complete = False
                 self.queue.clear()
                 break

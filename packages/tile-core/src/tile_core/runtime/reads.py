@@ -24,7 +24,7 @@ _Absent = tuple[Mapping[str, object], frozenset[str]]
 
 
 class Reads:
-    """Places and the objects in them.
+    """Placement and the objects in them.
 
     Attributes
     ----------

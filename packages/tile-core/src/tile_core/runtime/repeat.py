@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
-from tile_core.abi.adapter import Place
+from tile_core.abi.adapter import Location
 from tile_core.compat.types import Argument
 from tile_core.records import dataclass
 
@@ -73,10 +73,10 @@ class PreparedLaunches:
 class Repeatable(Protocol):
     """A launch callable of the convention ``"pointers"`` with a fast path for similar launches."""
 
-    def __call__(self, values: Sequence[Argument], place: Place) -> None:
+    def __call__(self, values: Sequence[Argument], place: Location) -> None:
         """Launch, see ``RuntimeAdapter.load``."""
 
-    def repeat(self, values: Sequence[Argument], place: Place, moving: Sequence[int]) -> Repeat | None:
+    def repeat(self, values: Sequence[Argument], place: Location, moving: Sequence[int]) -> Repeat | None:
         """Return the fast path.
 
         Parameters

@@ -155,8 +155,8 @@ class _FunctionText:
         if form.overlaps.bounds:
             import numpy
 
-            may_share = self.constant(numpy.may_share_memory)
-            tests += [f"{may_share}(x{i}, x{j})" for i, j in form.overlaps.bounds]
+            may_persist = self.constant(numpy.may_share_memory)
+            tests += [f"{may_persist}(x{i}, x{j})" for i, j in form.overlaps.bounds]
         self.addresses = [i for i, _ in form.aligned]
         if form.aligned:
             # A tensor whose memory was freed has no address.

@@ -27,7 +27,7 @@ BLOCK: Note[Block] = Note("block")
 """The threads of a block."""
 PIPELINE: Note[PipelineReport] = Note("pipeline")
 """The outcome of pipelining, by loop."""
-PLACES: Note[Inferred] = Note("places")
+PLACEMENT: Note[Inferred] = Note("places")
 """The placement of tiles."""
 SELECTED: Note[Selected] = Note("selected")
 """The variant of each op."""

@@ -30,11 +30,11 @@ from tile_core.passes.private_ops import private_ops
 from tile_core.passes.spine import ORDERED, Pass, Plan, Spine
 from tile_core.passes.wrap_unproven import wrap_unproven
 from tile_core.records import dataclass
-from tile_core.simt.barriers.insertion import place_barriers
+from tile_core.simt.barriers.insertion import insert_barriers
 from tile_core.simt.barriers.managed_fences import fence_managed
 from tile_core.simt.barriers.program_barriers import enter_barriers
 from tile_core.simt.barriers.redundant_barriers import drop_redundant_barriers
-from tile_core.simt.clusters import require_clusters
+from tile_core.simt.cluster_ranks import require_clusters
 from tile_core.simt.code_size import bounded
 from tile_core.simt.launch.grid import block_of, check_grid, launch
 from tile_core.simt.launch.known_tests import drop_known_tests
@@ -57,25 +57,25 @@ from tile_core.simt.notes import (
     GRID,
     ORDER,
     PIPELINE,
-    PLACES,
+    PLACEMENT,
     RELIED,
     SELECTED,
     UNPLACED,
 )
 from tile_core.simt.ops.reducer import may_be_partial
-from tile_core.simt.pipelining.clusters import ChosenCluster, Clustering, Shared
-from tile_core.simt.pipelining.operands import Operand, read_operands_in_place
+from tile_core.simt.pipelining.multicast import ChosenCluster, Clustering, Shared
+from tile_core.simt.pipelining.operands import Operand, read_operands_directly
+from tile_core.simt.pipelining.persistent import PersistentGrid, Sharing
+from tile_core.simt.pipelining.ping_pong import require_no_shared_barrier
 from tile_core.simt.pipelining.plan import ASKED_LAYOUT, COMPLETION, PLACE
-from tile_core.simt.pipelining.register_sets import use_in_turns
+from tile_core.simt.pipelining.register_buffering import double_buffer_registers
 from tile_core.simt.pipelining.software_pipeline import plan_pipeline
-from tile_core.simt.pipelining.turns import require_turns_apart
-from tile_core.simt.pipelining.workers import Sharing, Workers
 from tile_core.simt.placement.layout_inference import Inferred, infer
 from tile_core.simt.placement.requested_layouts import not_kept, requested_fragments, requested_layouts
 from tile_core.simt.placement.rescope import rescope
 from tile_core.simt.placement.tile_uses import number_nests
 from tile_core.simt.placement.variant_selection import Selected, Withdrawals, select_ops
-from tile_core.simt.roles import enter_roles
+from tile_core.simt.role_threads import enter_roles
 from tile_core.simt.threads.distribute import distribute
 from tile_core.simt.threads.lower_selected import lower_selected
 from tile_core.simt.threads.operand_prefetch import prefetch_operands
@@ -103,7 +103,7 @@ class SimtHooks:
         ``pipelining.plan.COMPLETION`` says how it completes; ``LAYOUT`` and ``ALIGN`` say what it needs of its buffer,
         and the call's attribute ``ASKED_LAYOUT`` what the user asked for. By default all can, and complete in place: an
         iteration begins its loads before it computes, and needs one barrier, not two.
-    reads_in_place
+    reads_directly
         Whether a product of a block of so many threads reads an ``Operand`` of ``pipelining/operands.py`` as well from
         global memory, given what a launch promises: then a pipelined loop does not copy it. By default none does.
     can_last
@@ -121,10 +121,10 @@ class SimtHooks:
     """
 
     can_copy: Callable[[Any, Context, Aligned], Accept | Reject] = lambda call, ctx, aligned: _IN_PLACE
-    reads_in_place: Callable[[Operand, int, Context, Aligned], bool] | None = None
+    reads_directly: Callable[[Operand, int, Context, Aligned], bool] | None = None
     can_last: Callable[[Any, Context, int], bool] = lambda call, ctx, threads: False
     can_overlap: Callable[[Any, Context], Accept | Reject] = lambda candidates, ctx: Accept()
-    share: Callable[..., Workers | Reject] | None = None
+    share: Callable[..., PersistentGrid | Reject] | None = None
     cluster: Callable[[Shared, Context], ChosenCluster | Reject] | None = None
 
 
@@ -193,9 +193,9 @@ def _pipeline(hooks: SimtHooks) -> Callable[[Plan, Context], Plan]:
         safe_values = plan.program.attrs.get("safe_values")
         threads = plan[BLOCK].count
         kept = annotated | frozenset(map(str, safe_values or ()))
-        body, reads = plan.body, hooks.reads_in_place
+        body, reads = plan.body, hooks.reads_directly
         if reads is not None:
-            body = read_operands_in_place(body, lambda operand: reads(operand, threads, ctx, aligned), kept)
+            body = read_operands_directly(body, lambda operand: reads(operand, threads, ctx, aligned), kept)
         sharing = None
         # The layout of a fragment says which of the block's threads hold it, and these are all that it has.
         placed = any(str(a.buffer.name) in annotated for a in _fragments(body))
@@ -254,7 +254,7 @@ def _placed(plan: Plan, ctx: Context, withdrawn: Withdrawals) -> Plan:
             [layout.registers], nodes.element_type(buffer), buffer.name, scope="local", layout=None
         )
     plan = plan.replace(defined=(*plan.defined, *inferred.places.arrays.values()))
-    plan = plan.note(PLACES, inferred).note(SELECTED, selected).note(DEMOTED, moved)
+    plan = plan.note(PLACEMENT, inferred).note(SELECTED, selected).note(DEMOTED, moved)
     return plan.replace(body=guarded, choices=selected.choices)
 
 
@@ -290,7 +290,7 @@ def _lower(plan: Plan, ctx: Context) -> Plan:
     while True:
         selected = plan[SELECTED]
         try:
-            body = lower_selected(plan.body, selected.selections, plan[BLOCK], plan[PLACES].places, ctx, sizes)
+            body = lower_selected(plan.body, selected.selections, plan[BLOCK], plan[PLACEMENT].places, ctx, sizes)
             return plan.replace(body=body)
         except Withdrawn as gone:
             # What it needs of other operands' places may be different without it.
@@ -305,7 +305,7 @@ def _prefetch(plan: Plan, ctx: Context) -> Plan:
 
 def _distribute(plan: Plan, ctx: Context) -> Plan:
     width = ctx.capabilities.execution_width or WARP
-    inferred = plan[PLACES]
+    inferred = plan[PLACEMENT]
     names = uses_threads(plan.program.func.body)
     body, slow = distribute(plan.body, plan[BLOCK], inferred.places, inferred.nests, names, width)
     warnings = dict.fromkeys(loop.warning(plan[BLOCK].count) for loop in slow)
@@ -313,7 +313,7 @@ def _distribute(plan: Plan, ctx: Context) -> Plan:
 
 
 def _register_sets(plan: Plan, ctx: Context) -> Plan:
-    return plan.replace(body=use_in_turns(plan.body, plan[PLACES].places.in_flight))
+    return plan.replace(body=double_buffer_registers(plan.body, plan[PLACEMENT].places.in_flight))
 
 
 def _warps(plan: Plan, ctx: Context) -> Plan:
@@ -326,20 +326,20 @@ def _parameters(plan: Plan, ctx: Context) -> Plan:
 
 
 def _vectorize(plan: Plan, ctx: Context) -> Plan:
-    layouts = plan[PLACES].places.layouts
+    layouts = plan[PLACEMENT].places.layouts
     body = vectorize(plan.body, ctx.capabilities, plan[ALIGNED], layouts)
     return plan.replace(body=body).note(RELIED, relied(body, plan[ALIGNED]))
 
 
 def _banks(plan: Plan, ctx: Context) -> Plan:
-    layouts, banks = plan[PLACES].places.layouts, ctx.capabilities.shared_banks
+    layouts, banks = plan[PLACEMENT].places.layouts, ctx.capabilities.shared_banks
     if banks:
         layouts.update(spread_over_banks(plan.body, plan[BLOCK], layouts, banks))
     return plan
 
 
 def _layouts(plan: Plan, ctx: Context) -> Plan:
-    return plan.replace(body=apply_shared_layouts(plan.body, plan[PLACES].places.layouts, plan[BLOCK]))
+    return plan.replace(body=apply_shared_layouts(plan.body, plan[PLACEMENT].places.layouts, plan[BLOCK]))
 
 
 def _arena(plan: Plan, ctx: Context) -> Plan:
@@ -348,8 +348,8 @@ def _arena(plan: Plan, ctx: Context) -> Plan:
 
 
 def _barriers(plan: Plan, ctx: Context) -> Plan:
-    body, report = place_barriers(plan.body, plan[BLOCK])
-    require_turns_apart(body, [x.schedule for x in plan[PIPELINE].loops if x.schedule is not None])
+    body, report = insert_barriers(plan.body, plan[BLOCK])
+    require_no_shared_barrier(body, [x.schedule for x in plan[PIPELINE].loops if x.schedule is not None])
     return plan.replace(body=fence_managed(drop_redundant_barriers(body))).note(BARRIERS, report)
 
 
@@ -378,6 +378,6 @@ def _unused(plan: Plan, ctx: Context) -> Plan:
 
 
 def _arrays(plan: Plan, ctx: Context) -> Plan:
-    found = private_arrays(plan.body, ctx.capabilities, plan[PLACES].places.arrays)
+    found = private_arrays(plan.body, ctx.capabilities, plan[PLACEMENT].places.arrays)
     said = found.warning(plan[BLOCK].count, ctx.capabilities.shared_bytes)
     return plan.replace(slow=(*plan.slow, said) if said else plan.slow).note(ARRAYS, found)

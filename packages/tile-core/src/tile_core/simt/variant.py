@@ -62,7 +62,7 @@ class Block:
 
 
 @dataclass(frozen=True)
-class Ahead:
+class RegisterPrefetch:
     """How registers in flight are filled that one load fills for several iterations of a loop.
 
     Statements name the loop's variable. They bind what else they need, since those of ``load`` also stand before it.
@@ -114,11 +114,11 @@ class InFlight:
     reads: tuple[Stmt, ...]
     first: Expr
     beyond: bool = True
-    ahead: Ahead | None = None
+    ahead: RegisterPrefetch | None = None
 
 
 @dataclass
-class Places:
+class Placement:
     """The placement of the block's tiles, as far as it is decided.
 
     Attributes
@@ -161,7 +161,7 @@ class SimtCall(OpCall):
     """
 
     block: Block = field(default_factory=lambda: Block((1, 1, 1), None))
-    places: Places = field(default_factory=Places)
+    places: Placement = field(default_factory=Placement)
     divergent: bool = False
     ranges: Analyzer = field(default_factory=Analyzer)
 

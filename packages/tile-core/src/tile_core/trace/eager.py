@@ -78,7 +78,7 @@ def trace_eager(
     with watched(), located(where):
         state = _State(arguments, notes, dict(sizes or {}), probing=True)
         has_const = state.names_of_const(fn)
-        state.check_later(fn)
+        state.check_deferred(fn)
         if has_const:
             state.probe(fn, code)
         if sizes and (unknown := sizes.keys() - state.asked):
@@ -87,14 +87,14 @@ def trace_eager(
         return state.trace(fn, code, where)
 
 
-class _Later:
+class _Deferred:
     """An argument that the calls of a kernel give, which is compiled before."""
 
     def __repr__(self) -> str:
         return "an argument of a later call"
 
 
-LATER = _Later()
+LATER = _Deferred()
 
 
 class _DeclarationsEnd(BaseException):
@@ -141,7 +141,7 @@ class _State:
                 self.waiting.update({statement.target.id} & params)
         return any(_calls(s, ("const",)) for s in _own(node))
 
-    def check_later(self, fn: Callable[..., object]) -> None:
+    def check_deferred(self, fn: Callable[..., object]) -> None:
         """Refuse a missing argument that is no array or runtime scalar by its declaration.
 
         Raises

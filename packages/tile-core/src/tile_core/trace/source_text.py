@@ -90,7 +90,7 @@ def is_text_of(node: ast.FunctionDef, fn: types.FunctionType, lines: list[str]) 
     if alone is not None and _facts(alone) == _facts(code):
         return True
     # Only the whole source shows how an enclosing class or type parameter changes the function's names.
-    return any(_facts(other) == _facts(code) for other in _same_place("".join(lines), code))
+    return any(_facts(other) == _facts(code) for other in _same_location("".join(lines), code))
 
 
 def _lines(fn: types.FunctionType) -> list[str]:
@@ -120,7 +120,7 @@ def _compiled(node: ast.FunctionDef, code: types.CodeType) -> types.CodeType | N
     return next((c for c in _tree(outer) if c.co_name == _FUNCTION), None)
 
 
-def _same_place(text: str, code: types.CodeType) -> list[types.CodeType]:
+def _same_location(text: str, code: types.CodeType) -> list[types.CodeType]:
     """Functions in the source with the name and line of a given one."""
     try:
         whole = compile(text, code.co_filename, "exec", flags=code.co_flags & _FUTURE, dont_inherit=True)

@@ -6,7 +6,7 @@ from tile_core.analysis.ranges import Interval, Ranges, whole
 from tile_core.compat.tvm import tirx
 from tile_core.compat.types import Expr
 from tile_core.ir import nodes
-from tile_core.ir.grammar import SYMBOL_ROOM
+from tile_core.ir.grammar import SYMBOL_HEADROOM
 from tile_core.ir.visit import collect
 from tile_core.values.builder import tracing
 from tile_core.values.types import is_symbol
@@ -22,7 +22,7 @@ def interval(e: Expr) -> Interval:
     ranges, active = Ranges(), tracing()
     for var in set(collect(e, tirx.Var)):
         if is_symbol(var):
-            ranges.set(var, (0, whole(nodes.dtype_of(var))[1] - SYMBOL_ROOM))
+            ranges.set(var, (0, whole(nodes.dtype_of(var))[1] - SYMBOL_HEADROOM))
         elif active is not None and var in active.ranges:
             ranges.set(var, active.ranges[var])
     return ranges.of(e)

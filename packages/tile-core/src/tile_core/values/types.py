@@ -10,8 +10,8 @@ from tile_core.compat.types import DTypeLike, Var
 from tile_core.dtypes import DType
 from tile_core.dtypes import dtype as to_dtype
 from tile_core.errors.language import BadArgument
+from tile_core.errors.locations import placed
 from tile_core.errors.naming import naming
-from tile_core.errors.places import placed
 from tile_core.records import dataclass
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ import pytest
 from tile_core.compat.tvm import ir, tirx
 from tile_core.ir import calls, nodes
 from tile_core.ir.visit import collect
-from tile_core.simt.barriers.insertion import place_barriers
+from tile_core.simt.barriers.insertion import insert_barriers
 from tile_core.simt.memory.arena import plan_arena
 from tile_core.simt.variant import Block
 
@@ -127,7 +127,7 @@ def test_a_barrier_of_the_program_counts():
     t = c.tid
     put, get = nodes.store(s, nodes.load(c.A, [t]), [t]), nodes.store(c.B, nodes.load(s, [N - 1 - t]), [t])
     body = nodes.seq([alloc, put, calls.sync_threads(), get])
-    new, report = place_barriers(body, c.block)
+    new, report = insert_barriers(body, c.block)
     assert new.same_as(body)
     assert report == ()
 

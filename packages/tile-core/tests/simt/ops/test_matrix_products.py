@@ -69,7 +69,7 @@ class Plan(ProductPlan):
 class Loops(RegisterProduct[Plan]):
     lane_names = ("lane", "lane_row", "lane_column")
 
-    def lane_place(self, number: Any) -> tuple[Any, Any]:
+    def lane_coordinates(self, number: Any) -> tuple[Any, Any]:
         return tirx.floordiv(number, self.plan.each), tirx.floormod(number, self.plan.each) * self.plan.own
 
     def tile_loops(self) -> tuple[tuple[str, int], ...]:

@@ -12,7 +12,7 @@ from tile_core.simt.pipelining.schedule import (
     CopyGroup,
     CountedGroups,
     Expect,
-    InPlace,
+    Immediate,
     Issue,
     PhaseBarrier,
     Ring,
@@ -49,7 +49,7 @@ def counted(stages=3, trips=None):
 def placed(stages=3, trips=None):
     """Copies that are complete when they have been executed."""
     before = tuple(Issue("copies", t) for t in range(stages - 1))
-    group = CopyGroup("copies", COPIES, BLOCK, InPlace())
+    group = CopyGroup("copies", COPIES, BLOCK, Immediate())
     return schedule(
         stages, trips, (group,), (RoleProgram(BLOCK, before, (Sync(), Issue("copies", stages - 1), Use()), (Sync(),)),)
     )
@@ -97,7 +97,7 @@ def lasting(stages=3, trips=None):
     return edited(made, before=(*program.before, WaitUses(0)), trip=trip, after=(WaitUses(0), *program.after))
 
 
-def lasting_transacted(stages=3, trips=None):
+def async_transacted(stages=3, trips=None):
     """The same of bytes that a barrier counts: the wait for the phase needs no barrier of the block behind it."""
     made = transacted(stages, trips)
     waits, _, expect, issue, _ = made.programs[0].trip

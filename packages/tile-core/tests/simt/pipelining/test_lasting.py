@@ -9,7 +9,7 @@ from tile_core.compat.tvm import tirx
 from tile_core.ir import calls, nodes
 from tile_core.ir.visit import collect
 from tile_core.lowering.variant import Accept
-from tile_core.simt.pipelining.lasting import LASTS, PENDING
+from tile_core.simt.pipelining.async_products import LASTS, PENDING
 from tile_core.simt.pipelining.plan import COMPLETION, GROUP, TRANSACTIONS
 from tile_core.simt.pipelining.software_pipeline import plan_pipeline
 

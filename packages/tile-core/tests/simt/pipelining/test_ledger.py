@@ -25,10 +25,10 @@ from tile_core.simt.role import Role
 from .schedules import (
     BLOCK,
     BYTES,
+    async_transacted,
     counted,
     edited,
     lasting,
-    lasting_transacted,
     mixed,
     placed,
     specialised,
@@ -37,7 +37,7 @@ from .schedules import (
     without,
 )
 
-KINDS = (counted, placed, transacted, specialised, mixed, lasting, lasting_transacted)
+KINDS = (counted, placed, transacted, specialised, mixed, lasting, async_transacted)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -207,20 +207,20 @@ UNBALANCED = {
     # uses that last
     "two uses in flight": (in_flight(2), "A_s", 4, "slot 0 is filled for trip 3 while it may still be read"),
     "two uses in flight, copies of boxes": (
-        in_flight(2, lasting_transacted()), "A_s", 4, "slot 0 is filled for trip 3 while it may still be read",
+        in_flight(2, async_transacted()), "A_s", 4, "slot 0 is filled for trip 3 while it may still be read",
     ),
     "no wait for uses": (missing(WaitUses, lasting()), "A_s", 4, "slot 0 is filled for trip 3 while it may still be"),
     "a slot is filled before the wait": (
         filled_before_the_wait(lasting()), "A_s", 4, "slot 0 is filled for trip 3 while it may still be read",
     ),
     "a slot is filled before the wait, copies of boxes": (
-        filled_before_the_wait(lasting_transacted()), "A_s", 4, "slot 0 is filled for trip 3 while it may still be",
+        filled_before_the_wait(async_transacted()), "A_s", 4, "slot 0 is filled for trip 3 while it may still be",
     ),
     "no barrier behind the wait for uses": (
         missing(Sync, lasting(), nth=1), "A_s", 4, "slot 0 is filled for trip 3 while it may still be read",
     ),
     "no barrier behind the wait for uses, copies of boxes": (
-        missing(Sync, lasting_transacted()), "A_s", 4, "slot 0 is filled for trip 3 while it may still be read",
+        missing(Sync, async_transacted()), "A_s", 4, "slot 0 is filled for trip 3 while it may still be read",
     ),
     "no barrier before a use": (missing(Sync, lasting()), "A_s", 1, "before its copy is"),
     "no wait for uses behind the loop": (

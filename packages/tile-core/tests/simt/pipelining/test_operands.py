@@ -10,7 +10,7 @@ from tile_core.compat.tvm import ir, tirx
 from tile_core.ir import nodes
 from tile_core.ir.visit import collect
 from tile_core.passes.spine import SPINE, Plan
-from tile_core.simt.pipelining.operands import read_operands_in_place
+from tile_core.simt.pipelining.operands import read_operands_directly
 from tile_core.simt.spine import SimtHooks, simt_spine
 from tile_core.testing.machine import Machine
 
@@ -23,7 +23,7 @@ def planned(program, reads=lambda operand: True, kept=()):
     before = Plan.of(program, ())
     for step in spine.passes[: [p.name for p in spine.passes].index("pipeline")]:
         before = step.run(before, context())
-    return before, before.replace(body=read_operands_in_place(before.body, reads, kept))
+    return before, before.replace(body=read_operands_directly(before.body, reads, kept))
 
 
 def run(plan, seed):

@@ -12,13 +12,13 @@ from tile_core.errors.base import InternalError
 from tile_core.ir import calls, nodes
 from tile_core.ir.visit import collect, loads_of, replace_for
 from tile_core.lowering.variant import Accept, Reject
-from tile_core.simt.pipelining.lasting import LASTS, PENDING
+from tile_core.simt.pipelining.async_products import LASTS, PENDING
 from tile_core.simt.pipelining.ledger import imbalance_of
 from tile_core.simt.pipelining.overlap import TURN
+from tile_core.simt.pipelining.ping_pong import require_no_shared_barrier
 from tile_core.simt.pipelining.plan import COMPLETION, GROUP, PLACE, TRANSACTIONS
 from tile_core.simt.pipelining.schedule import Arrive, Expect, Issue, Sync, Use, WaitGroups, WaitPhase, WaitUses
 from tile_core.simt.pipelining.software_pipeline import plan_pipeline
-from tile_core.simt.pipelining.turns import require_turns_apart
 
 from .schedules import edited, swapped, without
 
@@ -322,9 +322,9 @@ def test_the_ledger_refuses_wrong_turns(mistake):
 def test_a_barrier_within_a_turn_is_refused():
     body, report = planned(chained(), TRANSACTIONS, **TAKE_TURNS)
     schedules = [report.loops[0].schedule]
-    require_turns_apart(body, schedules)
+    require_no_shared_barrier(body, schedules)
     loop = loop_of(body)
     at = next(i for i, s in enumerate(loop.body.seq) if found_in(s) == ["S"])
     new = nodes.seq([*loop.body.seq[:at], calls.sync_threads(), *loop.body.seq[at:]])
     with pytest.raises(InternalError, match="within a turn"):
-        require_turns_apart(replace_for(loop, new), schedules)
+        require_no_shared_barrier(replace_for(loop, new), schedules)

@@ -11,8 +11,8 @@ from tile_core.compat.tvm import ir, tirx
 from tile_core.ir import nodes
 from tile_core.ir.calls import address, execute
 from tile_core.ir.visit import collect, substitute
-from tile_core.simt.pipelining.register_sets import retired, use_in_turns
-from tile_core.simt.variant import Ahead, InFlight
+from tile_core.simt.pipelining.register_buffering import double_buffer_registers, retired
+from tile_core.simt.variant import InFlight, RegisterPrefetch
 
 FIRST = 99
 
@@ -76,7 +76,7 @@ def checked(body, env=None):
 @pytest.mark.parametrize("arrays", [1, 2])
 def test_every_iteration_has_a_set_of_its_own(trips, begin, arrays):
     body, in_flight = loop(trips, begin, arrays)
-    new = use_in_turns(body, in_flight)
+    new = double_buffer_registers(body, in_flight)
     assert checked(new) == [begin + i for i in range(trips) for _ in range(arrays)]
     assert len(collect(new, tirx.AllocBuffer)) == 2 * arrays
 
@@ -85,7 +85,7 @@ def test_every_iteration_has_a_set_of_its_own(trips, begin, arrays):
 def test_any_number_of_iterations(trips):
     n = nodes.fresh("n")
     body, in_flight = loop(n, 2)
-    assert checked(use_in_turns(body, in_flight), {n: trips}) == [2 + i for i in range(trips)]
+    assert checked(double_buffer_registers(body, in_flight), {n: trips}) == [2 + i for i in range(trips)]
 
 
 def test_the_loop_as_it_was_would_not_do():
@@ -96,7 +96,7 @@ def test_the_loop_as_it_was_would_not_do():
 
 def test_two_loops_have_sets_of_their_own():
     (one, first), (two, second) = loop(3), loop(4, name="j")
-    new = use_in_turns(nodes.seq([one, two]), first | second)
+    new = double_buffer_registers(nodes.seq([one, two]), first | second)
     assert checked(new) == [0, 1, 2, 0, 1, 2, 3]
     assert len({str(b.name) for b in (a.buffer for a in collect(new, tirx.AllocBuffer))}) == 2
     assert len(collect(new, tirx.AllocBuffer)) == 4
@@ -105,7 +105,7 @@ def test_two_loops_have_sets_of_their_own():
 def test_an_outer_loop_stays_as_it_is():
     inner, in_flight = loop(3)
     t = nodes.fresh("t")
-    new = use_in_turns(nodes.for_loop(t, 2, inner), in_flight)
+    new = double_buffer_registers(nodes.for_loop(t, 2, inner), in_flight)
     assert checked(new) == [0, 1, 2, 0, 1, 2]
 
 
@@ -116,7 +116,7 @@ def test_a_wait_in_the_same_list_needs_one_set():
     issue = execute("issue", [address(held, [0])])
     loop = nodes.for_loop(k, 3, nodes.seq([new, *fills, issue, retired(1), retired(0)]))
     reads = (execute("read", [address(held, [0])]),)
-    body = use_in_turns(loop, {held: InFlight(reads, nodes.int_const(FIRST), beyond=False)})
+    body = double_buffer_registers(loop, {held: InFlight(reads, nodes.int_const(FIRST), beyond=False)})
     assert checked(body) == [0, 1, 2]
     assert len(collect(body, tirx.AllocBuffer)) == 1
     assert [what for what, *_ in events(body)] == ["fill", "fill", "issue", "read", "read"] * 3
@@ -124,7 +124,7 @@ def test_a_wait_in_the_same_list_needs_one_set():
 
 def test_without_registers_in_flight_nothing_changes():
     body = nodes.for_loop(nodes.fresh("k"), 4, execute("issue", []))
-    assert use_in_turns(body, {}) is body
+    assert double_buffer_registers(body, {}) is body
 
 
 def _Plain(body):
@@ -150,7 +150,7 @@ def ahead(extent, begin=0, beyond=True, turns=TURNS, name="k"):
     ((held, new), (loaded, _), (turned, _)) = arrays
     taken = [nodes.store(turned, nodes.load(loaded, [i]), [i]) for i in range(turns)]
     filled = [nodes.store(held, nodes.load(turned, [i]), [i]) for i in range(turns)]
-    made = Ahead(
+    made = RegisterPrefetch(
         turns, turn, load=nodes.seq([nodes.store(loaded, k + i, [i]) for i in range(turns)]),
         fill=nodes.seq([*taken, *(filled[:-1] if beyond else filled)]),
         last=nodes.seq(filled[-1:] if beyond else []),
@@ -214,14 +214,14 @@ def values_of(body, env=None):
 @pytest.mark.parametrize("turns", [2, 4, 8])
 def test_one_load_fills_registers_of_several_iterations(turns, trips, begin, beyond):
     body, in_flight = ahead(trips, begin, beyond, turns)
-    assert values_of(use_in_turns(body, in_flight)) == [begin + i for i in range(trips)]
+    assert values_of(double_buffer_registers(body, in_flight)) == [begin + i for i in range(trips)]
 
 
 @pytest.mark.parametrize("trips", range(10))
 def test_one_load_fills_registers_of_any_number_of_iterations(trips):
     n = nodes.fresh("n")
     body, in_flight = ahead(n, 2)
-    assert values_of(use_in_turns(body, in_flight), {n: trips}) == [2 + i for i in range(trips)]
+    assert values_of(double_buffer_registers(body, in_flight), {n: trips}) == [2 + i for i in range(trips)]
 
 
 def test_what_an_iteration_may_leave_out_is_not_loaded_ahead():
@@ -229,7 +229,7 @@ def test_what_an_iteration_may_leave_out_is_not_loaded_ahead():
     loop = body.seq[0]
     odd = tirx.EQ(tirx.floormod(loop.loop_var, nodes.int_const(2)), nodes.int_const(1))
     some = nodes.for_loop(loop.loop_var, 5, tirx.IfThenElse(odd, loop.body, None))
-    assert values_of(use_in_turns(nodes.seq([some, retired(0)]), in_flight)) == [1, 3]
+    assert values_of(double_buffer_registers(nodes.seq([some, retired(0)]), in_flight)) == [1, 3]
 
 
 def test_without_a_loop_around_it_an_iteration_fills_its_registers_itself():
@@ -239,12 +239,12 @@ def test_without_a_loop_around_it_an_iteration_fills_its_registers_itself():
     (held,) = in_flight
     made = in_flight[held]
     there = replace(made, ahead=replace(made.ahead, alone=nodes.store(held, nodes.int_const(7), [0])))
-    assert values_of(use_in_turns(nodes.seq([alone, retired(0)]), {held: there})) == [7]
+    assert values_of(double_buffer_registers(nodes.seq([alone, retired(0)]), {held: there})) == [7]
 
 
 def test_the_next_load_stands_before_the_products_it_is_not_for():
     body, in_flight = ahead(8)
-    inner = use_in_turns(body, in_flight)
+    inner = double_buffer_registers(body, in_flight)
     (loop,) = collect(inner, tirx.For)
     stores = [str(s.buffer.name) for s in collect(loop.body, tirx.BufferStore)]
     assert stores == ["turned"] * TURNS + ["held"] * (TURNS - 1) + ["loaded"] * TURNS + ["held"]

@@ -11,7 +11,7 @@ from tile_core.ir import nodes
 from tile_core.ir.visit import collect
 from tile_core.lowering.variant import Accept
 from tile_core.passes.spine import SPINE, Plan, Spine
-from tile_core.simt.barriers.insertion import place_barriers
+from tile_core.simt.barriers.insertion import insert_barriers
 from tile_core.simt.memory.alignment import Aligned
 from tile_core.simt.notes import ALIGNED, ARENA, BLOCK, PIPELINE
 from tile_core.simt.pipelining.plan import COMPLETION, REGISTERS
@@ -30,7 +30,7 @@ def planned(program):
     names = [p.name for p in spine.passes]
     plan = Plan.of(program, variants())
     plan = Spine(spine.passes[: names.index("arena") + 1]).run(plan.note(ALIGNED, Aligned()), context())
-    return plan.replace(body=place_barriers(plan.body, plan[BLOCK])[0])
+    return plan.replace(body=insert_barriers(plan.body, plan[BLOCK])[0])
 
 
 def run(plan, arrays, **scalars):

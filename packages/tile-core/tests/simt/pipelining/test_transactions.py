@@ -11,7 +11,7 @@ from tile_core.ir import calls, nodes
 from tile_core.ir.visit import collect
 from tile_core.lowering.variant import Accept, Reject
 from tile_core.passes.spine import SPINE, Plan, Spine
-from tile_core.simt.barriers.insertion import place_barriers
+from tile_core.simt.barriers.insertion import insert_barriers
 from tile_core.simt.memory.alignment import Aligned
 from tile_core.simt.notes import ALIGNED, BLOCK
 from tile_core.simt.pipelining.plan import COMPLETION, GROUP, PLACE, TRANSACTIONS
@@ -77,7 +77,7 @@ def planned(program, kinds, last="parameters"):
     names = [p.name for p in spine.passes]
     plan = Plan.of(program, (Bulk(), *variants()))
     plan = Spine(spine.passes[: names.index(last) + 1]).run(plan.note(ALIGNED, Aligned()), context(partial_barriers=15))
-    body, report = place_barriers(plan.body, plan[BLOCK])
+    body, report = insert_barriers(plan.body, plan[BLOCK])
     return plan.replace(body=body), report
 
 

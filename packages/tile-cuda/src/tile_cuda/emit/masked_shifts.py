@@ -101,12 +101,12 @@ class MaskedShifts(CFamilyEmitter):
         if nodes.dtype_of(numerator) not in _BITS:
             return False
         parts = list(_parts(numerator))
-        return any(map(_is_mask, parts)) and any(map(self._turns_itself, parts))
+        return any(map(_is_mask, parts)) and any(map(self._varies_by_itself, parts))
 
     def _turns(self, e: Expr) -> bool:
-        return any(map(self._turns_itself, _parts(e)))
+        return any(map(self._varies_by_itself, _parts(e)))
 
-    def _turns_itself(self, e: Expr) -> bool:
+    def _varies_by_itself(self, e: Expr) -> bool:
         """Whether a value varies with a loop in a way that the compiler analyses."""
         if isinstance(e, ir.TensorLoad):
             return e.source.scope().startswith("local") and all(nodes.as_int(n) == 1 for n in e.source.shape)

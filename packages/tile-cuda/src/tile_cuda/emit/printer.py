@@ -21,7 +21,7 @@ from tile_core.ir import calls, nodes
 from tile_core.ir.visit import annotation, collect
 from tile_core.numerics.codecs import encode
 from tile_core.simt.memory.alignment import strides_of
-from tile_cuda.emit import places
+from tile_cuda.emit import shared_addresses
 from tile_cuda.emit.debug import DebugStatements
 from tile_cuda.emit.functions import LINKED, RESERVED
 from tile_cuda.emit.masked_shifts import MaskedShifts
@@ -228,11 +228,11 @@ class CudaPrinter(MaskedShifts, WarpCalls, MathCalls, DebugStatements, PhaseBarr
         return super().print_TensorLoad(e) if place is None else Text(f"*{place}", UNARY)
 
     def _shared_place(self, load: Expr) -> str | None:
-        """Print a place in shared memory by bytes, if its index changes in a loop in part (see ``places``)."""
+        """Print an address in shared memory in bytes, if part of its index changes in a loop (`shared_addresses`)."""
         size, rest = divmod(bits_of(nodes.element_type(load.source)), 8)
         if nodes.scope_of(load.source) not in _SHARED or rest:
             return None
-        parts = places.apart(self.offset(load.source, load.indices), self._changing)
+        parts = shared_addresses.apart(self.offset(load.source, load.indices), self._changing)
         if parts is None:
             return None
         moved, stays = self.analyzer.simplify(parts[0] * size), wrapped(self.bare(parts[1]), UNARY)

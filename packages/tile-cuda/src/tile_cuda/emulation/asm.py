@@ -152,7 +152,7 @@ def _block(body: str, find: Find) -> str:
     outputs, inputs = (_operands(sections[i]) if len(sections) > i else [] for i in (1, 2))
     before, after, places = [], [], []
     template = _template(sections[0])
-    lasting = _lasting(template)
+    lasting = _async_operands(template)
     for number, operand in enumerate(outputs):
         kind = operand.constraint[1:]
         if operand.constraint[:1] not in ("=", "+") or kind not in tuple(_REGISTERS):
@@ -187,7 +187,7 @@ _ASYNCHRONOUS = re.compile(r"\bwgmma\.mma_async(?P<sparse>\.sp)?\.[\w.]+\s+(?P<o
 _LOADS = re.compile(r"\btcgen05\.ld\.[\w.]+\s+\{(?P<registers>[^}]*)\}")
 
 
-def _lasting(template: str) -> frozenset[int]:
+def _async_operands(template: str) -> frozenset[int]:
     """Return the operands that an asynchronous instruction accesses after its statement.
 
     These are the fragments, which stand in braces, and the metadata of a sparse product; and what a load from tensor

@@ -227,7 +227,7 @@ _ORDERS = {"weak": "WEAK", "volatile": "VOLATILE", "relaxed": "RELAXED", "acquir
 _SPACES = {"global": "GLOBAL", "shared": "SHARED", "shared::cta": "SHARED", "shared::cluster": "CLUSTER"}
 _SCOPES = ("cta", "cluster", "gpu", "sys")
 _BITS = {f"{sign}{n}": f"ptx::{sign}{n}" for sign in "bus" for n in (8, 16, 32, 64)} | {"f32": "float", "f64": "double"}
-_HALF_SUMS = {"f16": SM80, "f16x2": SM80, "bf16": SM90, "bf16x2": SM90}
+_HALF_ACCUMULATORS = {"f16": SM80, "f16x2": SM80, "bf16": SM90, "bf16x2": SM90}
 _ATOMS = {
     "add": ("u32", "s32", "u64", "f32", "f64"),
     "min": ("u32", "s32", "u64", "s64"), "max": ("u32", "s32", "u64", "s64"),
@@ -275,8 +275,8 @@ def _access(head: str, parts: list[str], qualifiers: str, scoped: bool) -> Model
 
 
 def _atom(head: str, parts: list[str], qualifiers: str) -> Model | None:
-    if len(parts) == 3 and parts[:2] == ["add", "noftz"] and parts[2] in _HALF_SUMS:
-        return Model(f"{head}<{qualifiers}, ptx::Add, ptx::{parts[2].title()}>", _HALF_SUMS[parts[2]])
+    if len(parts) == 3 and parts[:2] == ["add", "noftz"] and parts[2] in _HALF_ACCUMULATORS:
+        return Model(f"{head}<{qualifiers}, ptx::Add, ptx::{parts[2].title()}>", _HALF_ACCUMULATORS[parts[2]])
     if len(parts) != 2 or parts[1] not in _ATOMS.get(parts[0], ()):
         return None
     if head == "red" and parts[0] in ("exch", "cas"):

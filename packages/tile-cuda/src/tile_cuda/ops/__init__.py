@@ -18,8 +18,8 @@ from tile_cuda.ops.gemm_scaled_mma import MmaGemmScaled
 from tile_cuda.ops.gemm_sp_mma import MmaGemmSp
 from tile_cuda.ops.gemm_sp_wgmma import WarpgroupGemmSp
 from tile_cuda.ops.gemm_wgmma import WarpgroupGemm
-from tile_cuda.ops.move_sums import ReadSums, WriteSums
-from tile_cuda.ops.place_sums import PlaceSums
+from tile_cuda.ops.move_accumulators import ReadAccumulator, WriteAccumulator
+from tile_cuda.ops.pin_accumulator import PinAccumulator
 from tile_cuda.ops.registers import SetRegisters
 from tile_cuda.ops.store_bulk import BulkStore, BulkUpdate
 from tile_cuda.ops.tensor_products import TENSOR_PRODUCTS
@@ -54,6 +54,6 @@ def variants(target: Target) -> tuple[Variant, ...]:
     groups += (WarpgroupGemm(), WarpgroupGemmSp(), WarpgroupWait()) if target.capabilities.fact(WGMMA) else ()
     groups += (SetRegisters(),) if target.capabilities.fact(SETMAXNREG) else ()
     if target.capabilities.fact(TCGEN05):
-        groups += (*TENSOR_PRODUCTS, TensorWait(), PlaceSums(), ReadSums(), WriteSums())
+        groups += (*TENSOR_PRODUCTS, TensorWait(), PinAccumulator(), ReadAccumulator(), WriteAccumulator())
     groups += (MmaGemmScaled(),) if target.capabilities.fact(BLOCK_SCALED_MMA) else ()
     return (*groups, MmaGemm(fp8), MmaGemmSp(fp8), AsyncCopy(), *bulk, *thread_variants("cuda", PtxAtomics()))

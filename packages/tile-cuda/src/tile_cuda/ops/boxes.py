@@ -181,8 +181,8 @@ def readable_rows(call: OpCall, tile: View) -> int:
 def row_lengths(call: OpCall, tile: View) -> tuple[int, ...]:
     """Return the bytes of rows over which a call may permute the chunks of a tile, the best first; 0 for plain rows.
 
-    A tile that products read gets rows that they can read (`tile_cuda.operand_rows`). Others come last where a call
-    asks for its instruction, and are legal where a layout is decided.
+    A tile that products read gets rows that they can read (`tile_cuda.copies.operand_rows`). Others come last where a
+    call asks for its instruction, and are legal where a layout is decided.
     """
     every, sum_of = sorted(SWIZZLES, reverse=True), readable_rows(call, tile)
     if not sum_of or ASKED_LAYOUT in call.attrs:

@@ -73,7 +73,7 @@ def _reasons(call: OpCall, tile: View, tensor: View, aligned: Aligned, ranges: A
         yield f"{_size(tile)} bytes are no multiple of {CHUNK} up to {MOST_BYTES}"
     if tensor.buffer not in aligned.addresses or aligned.addresses[tensor.buffer] % CHUNK:
         yield f"{tensor.name} is not known to begin at a multiple of {CHUNK} bytes"
-    if not _lies_together(tensor):
+    if not _is_contiguous(tensor):
         yield f"the tile's rows do not lie one after another in {tensor.name}"
     begins = [factor(low, aligned.divisors) * factor(step, aligned.divisors) for low, step in _steps(tensor)]
     if any(n * DTYPES[tile.dtype].bits // 8 % CHUNK for n in begins):
@@ -84,7 +84,7 @@ def _reasons(call: OpCall, tile: View, tensor: View, aligned: Aligned, ranges: A
             yield f"it is not known to be inside of {tensor.name}"
 
 
-def _lies_together(tensor: View) -> bool:
+def _is_contiguous(tensor: View) -> bool:
     """Whether the elements of a part of a tensor are adjacent: whole rows, after at most one dimension that is cut."""
     step = 1
     for n, stride in reversed(list(zip(tensor.extents, strides_of(tensor.buffer), strict=True))):

@@ -19,7 +19,7 @@ from tile_core.lowering.variant import Accept, Reject
 from tile_core.ops.base import OpCall, View
 from tile_core.records import dataclass
 from tile_core.simt.memory.alignment import Aligned
-from tile_core.simt.pipelining.clusters import sets_of
+from tile_core.simt.pipelining.multicast import sets_of
 from tile_core.simt.pipelining.plan import ALIGN, ASKED_LAYOUT, COMPLETION, LAYOUT, TRANSACTIONS
 from tile_core.simt.pipelining.writers import ASYNC
 from tile_core.simt.variant import SimtCall, SimtVariant

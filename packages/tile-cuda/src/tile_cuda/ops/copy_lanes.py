@@ -32,7 +32,13 @@ from tile_core.ops.copy import convert
 from tile_core.records import dataclass
 from tile_core.simt.register_loops import loop_role
 from tile_core.simt.variant import SimtCall, SimtVariant
-from tile_cuda.ptx.turns import TURN_BYTES, TURN_FLOATS, TURN_HALVES, TURN_KEPT, TURN_PAIRS
+from tile_cuda.ptx.lane_transposes import (
+    TRANSPOSE_BYTES,
+    TRANSPOSE_FLOATS,
+    TRANSPOSE_HALVES,
+    TRANSPOSE_KEPT,
+    TRANSPOSE_PAIRS,
+)
 from tile_cuda.target import WARP
 
 if TYPE_CHECKING:
@@ -82,9 +88,9 @@ class Exchange:
 _IN_ORDER = (Digit(4, 1, "thread"),)
 #: By the bits of a result.
 EXCHANGES: Mapping[int, Exchange] = {
-    8: Exchange(8, (TURN_BYTES, TURN_BYTES), _IN_ORDER, 4),
-    16: Exchange(4, (TURN_HALVES, TURN_HALVES), _IN_ORDER, 4),
-    32: Exchange(2, (TURN_FLOATS, TURN_PAIRS), (Digit(2, 1, "thread"), Digit(2, 2, "thread")), 2),
+    8: Exchange(8, (TRANSPOSE_BYTES, TRANSPOSE_BYTES), _IN_ORDER, 4),
+    16: Exchange(4, (TRANSPOSE_HALVES, TRANSPOSE_HALVES), _IN_ORDER, 4),
+    32: Exchange(2, (TRANSPOSE_FLOATS, TRANSPOSE_PAIRS), (Digit(2, 1, "thread"), Digit(2, 2, "thread")), 2),
 }
 
 
@@ -153,7 +159,7 @@ class LaneCopy(SimtVariant):
         if call.args[0].dtype == call.args[1].dtype and how.tiles == _HALVES:
             kept = calls.address(array, [first], words=True)
             words = calls.address(to, [place], "w", words=True)
-            return calls.execute(TURN_KEPT, [words, kept, nodes.int_const(apart), lane], call.span)
+            return calls.execute(TRANSPOSE_KEPT, [words, kept, nodes.int_const(apart), lane], call.span)
         tile, pair = nodes.fresh("tile"), nodes.fresh("pair")
         value = convert(nodes.load(array, [first + tile * apart + pair]), call.args[1].dtype)
         body = nodes.store(to, value, [place + tile * _PAIR + pair], call.span)

@@ -46,7 +46,7 @@ class MatrixCopy(SimtVariant):
     priority = 96
 
     def accepts(self, call: SimtCall, ctx: Context) -> Accept | Reject:
-        """Take what `tile_cuda.matrix_stores` has marked, of two dimensions."""
+        """Take what `tile_cuda.epilogue.matrix_stores` has marked, of two dimensions."""
         if MATRICES not in call.attrs:
             return Reject("it is none of sums to 16-bit results")
         src, dst = call.args[:2]

@@ -25,10 +25,10 @@ from tile_core.ops.base import View
 from tile_core.simt.memory.alignment import factor
 from tile_core.simt.ops.atomics import bits
 from tile_core.simt.variant import SimtCall, SimtVariant
-from tile_cuda.block_copies import VARIANT
 from tile_cuda.ops.boxes import CHUNK
 from tile_cuda.ops.copy_async import dealt
 from tile_cuda.ptx.bulk import SEND_BYTES, SEND_EXPECT, store_to_block
+from tile_cuda.vocabulary.block_copies import VARIANT
 
 if TYPE_CHECKING:
     from tile_core.context import Context

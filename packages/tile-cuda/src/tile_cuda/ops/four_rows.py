@@ -26,7 +26,6 @@ from tile_core.simt.memory.alignment import Aligned, factor
 from tile_core.simt.pipelining.plan import ALIGN, ASKED_LAYOUT, COMPLETION, LAYOUT, TRANSACTIONS
 from tile_core.simt.pipelining.writers import ASYNC
 from tile_core.simt.variant import SimtCall, SimtVariant
-from tile_cuda.four_rows import FOUR, GATHER, ROW_SCOPES, ROW_TYPES, SCATTER
 from tile_cuda.ops.boxes import (
     CHUNK,
     LINE,
@@ -45,6 +44,7 @@ from tile_cuda.ops.store_bulk import LASTS, STORE
 from tile_cuda.ptx.bulk import gather_name, load_name, scatter_name, store_name
 from tile_cuda.target import GATHER4, SCATTER4
 from tile_cuda.tensor_map import has_type
+from tile_cuda.vocabulary.four_rows import FOUR, GATHER, ROW_SCOPES, ROW_TYPES, SCATTER
 
 if TYPE_CHECKING:
     from tile_core.context import Context

@@ -28,6 +28,7 @@ from tile_core.simt.ops.gemm_problem import Problem
 from tile_core.simt.ops.products.plan import no_instruction
 from tile_core.simt.ops.products.variant import matrix_legality
 from tile_core.simt.variant import SimtCall
+from tile_cuda.ops.accumulator_marks import MATRIX
 from tile_cuda.ops.atoms import Family
 from tile_cuda.ops.gemm_mma import HELD
 from tile_cuda.ops.gemm_tensor import TENSOR_SCALED, TensorProduct, TensorVariant
@@ -36,7 +37,6 @@ from tile_cuda.ops.scale_words import PER_WORD, ScaleWords
 from tile_cuda.ops.tensor_plan import GRAIN, LANES, TensorPlan, other_threads, partition
 from tile_cuda.ops.warpgroup_plan import CHUNK, WARPGROUP, readable_by_all, steps_of
 from tile_cuda.ptx.tensor import COPY
-from tile_cuda.resident_sums import MATRIX
 
 if TYPE_CHECKING:
     from tile_core.context import Context
@@ -120,7 +120,7 @@ class ScaledPlan(TensorPlan):
         for role, count in enumerate(self.groups):
             yield from ((role, word, group) for word in range(self.words) for group in range(count))
 
-    def scale_place(self, role: int, line: int, step: int) -> tuple[int, int]:
+    def scale_column(self, role: int, line: int, step: int) -> tuple[int, int]:
         """Return where the scales of a step begin for the rows (or columns of B) from ``line`` on: column and byte."""
         word, byte = divmod(step * self.vector, PER_WORD)
         before = self.words * self.groups[0] if role else 0
@@ -224,7 +224,7 @@ class ScaledTensorProduct(TensorProduct):
     def extra(self, i: int, at: int, count: int, step: int) -> tuple[list[Expr], int]:
         """Return the addresses of the scales of A and B, and the instruction descriptor."""
         plan = self.plan
-        (a, a_byte), (b, b_byte) = plan.scale_place(0, i * LANES, step), plan.scale_place(1, at, step)
+        (a, a_byte), (b, b_byte) = plan.scale_column(0, i * LANES, step), plan.scale_column(1, at, step)
         places = [self.base + self.beside(a), self.base + self.beside(b)]
         return places, plan.scaled_descriptor(count, a_byte, b_byte)
 

@@ -71,5 +71,5 @@ class SparseTensorProduct(TensorProduct):
 
     def extra(self, i: int, at: int, count: int, step: int) -> tuple[list[Expr], int]:
         """Return the address of the metadata of a step, and the descriptor with its selector."""
-        column, selector = self.plan.metadata_place(step)
+        column, selector = self.plan.metadata_column(step)
         return [self.base + self.beside(i * self.plan.row_metadata + column)], self.plan.descriptor(count, selector)

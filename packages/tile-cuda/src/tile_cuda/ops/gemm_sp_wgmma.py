@@ -16,11 +16,11 @@ from tile_core.ir import nodes
 from tile_core.ir.calls import address
 from tile_core.lowering.variant import Accept, Reject
 from tile_core.ops.gemm_sp import EMPTY, increasing
-from tile_core.simt.pipelining.lasting import ENDED, LASTS
+from tile_core.simt.pipelining.async_products import ENDED, LASTS
 from tile_core.simt.variant import InFlight, SimtCall
 from tile_cuda.ops.gemm_wgmma import WarpgroupProduct, WarpgroupVariant, read
 from tile_cuda.ops.metadata import MmaMetadata
-from tile_cuda.ops.metadata_ahead import ALONG, MetadataAhead
+from tile_cuda.ops.metadata_prefetch import ALONG, MetadataPrefetch
 from tile_cuda.ops.warpgroup_plan import WarpgroupPlan
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ class SparseProduct(WarpgroupProduct):
         self.groups = -(-(plan.problem.k // plan.step) // self.shared_by)
         self.held: Any = None
         #: How metadata is loaded ahead that is in global memory.
-        self.ahead = None if call.args[1].scope == "shared" else MetadataAhead(plan, call)
+        self.ahead = None if call.args[1].scope == "shared" else MetadataPrefetch(plan, call)
 
     def before(self) -> list[Stmt]:
         """Return the statements that read all metadata: by group along K, then by row of tiles."""
@@ -67,7 +67,7 @@ class SparseProduct(WarpgroupProduct):
         self.held, new = nodes.alloc([count], "uint32", "metadata", "local")
         return [new, *self._read()]
 
-    def _before(self, ahead: MetadataAhead) -> list[Stmt]:
+    def _before(self, ahead: MetadataPrefetch) -> list[Stmt]:
         """Return the allocation of registers that are filled ahead."""
         self.held = ahead.held
         beyond = LASTS in self.call.attrs and ENDED not in self.call.attrs

@@ -1,8 +1,8 @@
 """``cuda.tcgen05``: dense products whose operands are in shared memory and whose sums are in tensor memory.
 
 The sums of C are a fragment in the program: they move to tensor memory before a product that adds to them, and back
-behind it, unless they can stay (`tile_cuda.resident_sums`). `tile_cuda.tensor_memory` allocates the columns and the
-barrier that products arrive at.
+behind it, unless they can stay (`tile_cuda.accumulators.resident`). `tile_cuda.accumulators.tensor_memory` allocates
+the columns and the barrier that products arrive at.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from tile_core.ops.base import OpCall, View, completion
 from tile_core.simt.ops.gemm_problem import Problem
 from tile_core.simt.ops.products.lowering import RegisterProduct
 from tile_core.simt.ops.products.variant import MatrixVariant, matrix_legality
-from tile_core.simt.pipelining.clusters import HALVES
-from tile_core.simt.pipelining.lasting import ISSUED, LASTS
+from tile_core.simt.pipelining.async_products import ISSUED, LASTS
+from tile_core.simt.pipelining.multicast import HALVES
 from tile_core.simt.variant import SimtCall
-from tile_cuda.language import GROUP
+from tile_cuda.ops.accumulator_marks import MATRIX, enters, holds, leaves
 from tile_cuda.ops.gemm_mma import HELD
 from tile_cuda.ops.gemm_wgmma import PRODUCTS, keep
 from tile_cuda.ops.shared_matrix import SharedMatrix, layout_of
@@ -45,13 +45,13 @@ from tile_cuda.ptx.tensor import (
     words_name,
     write_name,
 )
-from tile_cuda.resident_sums import MATRIX, enters, holds, leaves
+from tile_cuda.vocabulary.products import GROUP
 
 if TYPE_CHECKING:
     from tile_core.context import Context
 
 TENSOR, TENSOR_SP, TENSOR_SCALED = "cuda.tcgen05", "cuda.tcgen05.sp", "cuda.tcgen05.block_scale"
-#: Attribute of a product that asks for pairs of blocks: why none compute it (`tile_cuda.multicast`).
+#: Attribute of a product that asks for pairs of blocks: why none compute it (`tile_cuda.copies.multicast`).
 APART = "apart"
 _PAIRED = (
     "it has to be the only product of a pipelined loop at the top of a T.Kernel, of bulk copies, with an even number "
@@ -156,7 +156,7 @@ def asks(call: OpCall, ctx: Context) -> bool:
 
 
 class Added(NamedTuple):
-    """Operands of a product that `tile_cuda.tensor_memory` adds.
+    """Operands of a product that `tile_cuda.accumulators.tensor_memory` adds.
 
     Attributes
     ----------
@@ -170,9 +170,9 @@ class Added(NamedTuple):
     issued
         How many products have been issued, modulo 4.
     sums, metadata
-        Places among the columns.
+        Placement among the columns.
     stays
-        Whether nothing else is at the place of its sums (`tile_cuda.resident_sums`).
+        Whether nothing else is at the place of its sums (`tile_cuda.accumulators.resident`).
     """
 
     columns: View
@@ -254,7 +254,7 @@ class TensorProduct(RegisterProduct[TensorPlan]):
         """Return the product for one thread, in which threads wait for each other: those of a role among themselves."""
         return super().statement().body
 
-    def lane_place(self, number: Var) -> tuple[Expr, Expr]:
+    def lane_coordinates(self, number: Var) -> tuple[Expr, Expr]:
         """Return the row of 128, and column 0."""
         return number, nodes.int_const(0)
 

@@ -15,7 +15,7 @@ from tile_core.lowering.variant import Accept, Reject
 from tile_core.simt.ops.gemm_problem import Problem
 from tile_core.simt.ops.products.lowering import RegisterProduct
 from tile_core.simt.ops.products.variant import MatrixVariant, matrix_legality
-from tile_core.simt.pipelining.lasting import ENDED, LASTS, SETTLED
+from tile_core.simt.pipelining.async_products import ENDED, LASTS, SETTLED
 from tile_core.simt.variant import InFlight, SimtCall
 from tile_cuda.ops.gemm_mma import HELD
 from tile_cuda.ops.operand import MmaLoader, MmaOperand
@@ -131,7 +131,7 @@ class WarpgroupProduct(RegisterProduct[WarpgroupPlan]):
         self.first_columns = nodes.fresh("warpgroup_n"), column, s.atoms_n * COLUMNS
         self.until = ""
 
-    def lane_place(self, number: Var) -> tuple[Expr, Expr]:
+    def lane_coordinates(self, number: Var) -> tuple[Expr, Expr]:
         """Return the row of 64, and which of four groups of adjacent elements."""
         warp, lane = tirx.floordiv(number, 32), tirx.floormod(number, 32)
         return warp * 16 + tirx.floordiv(lane, 4), tirx.floormod(lane, 4)

@@ -33,7 +33,7 @@ class MmaProduct(RegisterProduct[MmaPlan]):
         super().__init__(plan, call)
         self.metadata = make_metadata(self.lane, self.rows) if make_metadata else None
 
-    def lane_place(self, number: Var) -> tuple[Expr, Expr]:
+    def lane_coordinates(self, number: Var) -> tuple[Expr, Expr]:
         """Return the row of 8, and which of its four groups of adjacent elements."""
         return tirx.floordiv(number, 4), tirx.floormod(number, 4)
 
@@ -64,7 +64,7 @@ class MmaProduct(RegisterProduct[MmaPlan]):
             return rolled(work, steps)
         else:
             order = StepByStep(work, steps)
-        self.in_parts = whole and order.can_turn
+        self.in_parts = whole and order.can_rotate
         return order.in_parts(self.head()) if self.in_parts else order.plain()
 
     def _steps(self, a: MmaOperand) -> list[KStep]:

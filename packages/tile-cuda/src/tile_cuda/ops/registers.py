@@ -16,11 +16,11 @@ from tile_core.lowering.variant import Accept, Reject
 from tile_core.ops.base import OpCall, is_op
 from tile_core.ops.request_registers import COUNT, MORE
 from tile_core.simt.role import Role
-from tile_core.simt.roles import is_shared, role_of
+from tile_core.simt.role_threads import is_shared, role_of
 from tile_core.simt.variant import SimtCall, SimtVariant
-from tile_cuda.language import REGISTERS, REQUEST_REGISTERS, UNIT_OF_REGISTERS
 from tile_cuda.ops.warpgroup_plan import WARPGROUP
 from tile_cuda.ptx.registers import set_name
+from tile_cuda.vocabulary.products import REGISTERS, REQUEST_REGISTERS, UNIT_OF_REGISTERS
 
 if TYPE_CHECKING:
     from tile_core.context import Context

@@ -76,7 +76,7 @@ class StepByStep:
         self.new = [work.a.alloc(self.slots * self.sizes[0]), work.b.alloc(self.slots * self.sizes[1])]
 
     @property
-    def can_turn(self) -> bool:
+    def can_rotate(self) -> bool:
         """Whether the operands of the last step are in the registers that those of the first one are not in."""
         return self.slots == 2 and len(self.steps) % 2 == 0
 
@@ -128,7 +128,7 @@ class RowByRow:
         self.new = [work.a.alloc(2 * work.sizes[0]), work.b.alloc(self.columns * work.sizes[1])]
 
     @property
-    def can_turn(self) -> bool:
+    def can_rotate(self) -> bool:
         """Whether rows alternate over the end of an iteration, and tiles of B keep their registers.
 
         With two tiles of B or more, one's instruction comes before the next iteration's reads (operand prefetch).

@@ -21,12 +21,12 @@ from tile_core.simt.ops.gemm_problem import Problem
 from tile_core.simt.ops.products.instruction import Lifetime, MatrixInstruction, MatrixOperand, OperandKind
 from tile_core.simt.ops.products.plan import nearest, no_instruction, refused, too_few_threads
 from tile_core.simt.ops.warp_partition import WarpPartition
-from tile_core.simt.pipelining.clusters import HALVES
-from tile_core.simt.pipelining.lasting import ISSUED
+from tile_core.simt.pipelining.async_products import ISSUED
+from tile_core.simt.pipelining.multicast import HALVES
 from tile_core.simt.variant import SimtCall
+from tile_cuda.ops.accumulator_marks import MATRIX
 from tile_cuda.ops.warpgroup_plan import WARPGROUP, WarpgroupPlan, family_of, readable_by_all, steps_of
 from tile_cuda.ptx.tensor import product_name
-from tile_cuda.resident_sums import MATRIX
 
 LANES, GRAIN = 128, 16
 """Rows of an instruction, and what its columns are a multiple of."""
@@ -36,7 +36,7 @@ WIDTH = 32
 """What columns are a multiple of where one instruction has not enough: several of one width share them."""
 MOST_REGISTERS = 208
 """Sums of a fragment that a thread can hold."""
-#: Attribute of a product: why its sums are not divided (`tile_cuda.divided_sums`).
+#: Attribute of a product: why its sums are not divided (`tile_cuda.accumulators.subtiling`).
 WHOLE = "whole"
 #: Kind of the instructions, and code of the type in an instruction descriptor, of an element type: Table 42.
 _CODES = {
@@ -214,7 +214,7 @@ class TensorPlan(WarpgroupPlan):
         for at in range(0, n, each):
             yield at, each
 
-    def metadata_place(self, step: int) -> tuple[int, int]:
+    def metadata_column(self, step: int) -> tuple[int, int]:
         """Return where the metadata of a step along K begins among a row's: an even column, and the selector.
 
         An instruction takes one column of 16- and 32-bit types, of two whose number is even; the selector says which.

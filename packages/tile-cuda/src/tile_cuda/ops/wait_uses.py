@@ -10,8 +10,8 @@ from tile_core.ir import nodes
 from tile_core.lowering.legality import Legality
 from tile_core.lowering.variant import Accept, Reject
 from tile_core.ops.base import View
-from tile_core.simt.pipelining.lasting import PENDING, WAIT_USES
-from tile_core.simt.pipelining.register_sets import retired
+from tile_core.simt.pipelining.async_products import PENDING, WAIT_USES
+from tile_core.simt.pipelining.register_buffering import retired
 from tile_core.simt.variant import SimtCall, SimtVariant
 from tile_cuda.ops.gemm_tensor import added
 from tile_cuda.ops.gemm_wgmma import PRODUCTS, keep

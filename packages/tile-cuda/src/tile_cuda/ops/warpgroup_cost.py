@@ -14,7 +14,7 @@ from tile_core.compat.types import BufferVar
 from tile_core.dtypes import DTYPES
 from tile_core.ops.base import View
 from tile_core.records import dataclass
-from tile_core.simt.pipelining.lasting import sums_of
+from tile_core.simt.pipelining.async_products import accumulator_of
 from tile_core.simt.pipelining.overlap import Candidates
 from tile_cuda.ops.warpgroup_plan import CHUNK, ROWS, WARPGROUP, WarpgroupPlan
 from tile_cuda.options import MOST_REGISTERS
@@ -39,7 +39,7 @@ Dense float16 reached 0.57 to 0.59 and 2:4 sparse float16 0.52 of libraries on `
 
 OTHER_REGISTERS = 32
 """Of a thread, beside the sums of its products and, if they overlap, their register operands; in attention."""
-LEAST_SUMS = 64
+LEAST_ACCUMULATORS = 64
 """Of a thread, of a product that others work beside."""
 REGISTERS = 65536
 """Of a multiprocessor."""
@@ -76,7 +76,7 @@ def not_faster(found: Candidates, turns: bool, most: int | None, shared_bytes: i
     if not turns:
         return "it has one warpgroup" if found.threads <= WARPGROUP else "its warpgroups cannot take turns"
     sums = _registers(replace(found, calls=found.calls[:1]), False) - OTHER_REGISTERS
-    if sums < LEAST_SUMS:
+    if sums < LEAST_ACCUMULATORS:
         return f"its first product, of {sums} sums a thread, is too short to work beside"
     needed = _registers(found, True)
     limit = min(MOST_REGISTERS if most is None else most, REGISTERS // found.threads // 8 * 8)
@@ -91,7 +91,7 @@ def _registers(found: Candidates, overlaps: bool) -> int:
     """Return how many registers of a thread the products of a loop need."""
     held: dict[BufferVar, View] = {}
     for call in found.calls:
-        sums = call.args[sums_of(call)]
+        sums = call.args[accumulator_of(call)]
         held |= {v.buffer: v for v in call.args if isinstance(v, View) and (overlaps or v is sums)}
     fragments = [v for v in held.values() if v.scope == "local.fragment"]
     bits = sum(prod(map(int, v.extents)) * DTYPES[v.dtype].bits for v in fragments)

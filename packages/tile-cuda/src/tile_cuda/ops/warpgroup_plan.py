@@ -43,7 +43,7 @@ _OTHERS = 40
 """Registers of a thread beside its accumulators: addresses, and what surrounds a product."""
 _PARTS = (128, 64, 32, 8)
 """Columns of partial sums that a thread holds at a time."""
-_ROOM_OF_PARTS = 224
+_BUDGET_OF_PARTS = 224
 """Registers of a thread that partial sums may fill: those of a block with a warp more, which copies."""
 PROMOTE = "promote"
 """Attribute of a product: elements along K whose sum the matrix units keep before it is added to in float32."""
@@ -114,7 +114,7 @@ class WarpgroupPlan(ProductPlan):
         """Columns of an instruction at most: partial sums have registers beside those of the product."""
         if not self.promote:
             return MOST_COLUMNS
-        return next((n for n in _PARTS if self._needed + n // 2 <= _ROOM_OF_PARTS), _PARTS[-1])
+        return next((n for n in _PARTS if self._needed + n // 2 <= _BUDGET_OF_PARTS), _PARTS[-1])
 
     @property
     def every(self) -> int:

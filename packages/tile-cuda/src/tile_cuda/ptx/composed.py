@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from tile_cuda.ptx.exchange_loops import exchange_loops
 from tile_cuda.ptx.instruction import Instruction, PtxOperand
+from tile_cuda.ptx.lane_transposes import turns
 from tile_cuda.ptx.metadata import metadata_exchanges
-from tile_cuda.ptx.turns import turns
 from tile_cuda.ptx.values import VALUES, PtxValue
 
 __all__ = ["composed_instructions"]

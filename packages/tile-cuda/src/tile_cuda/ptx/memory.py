@@ -21,7 +21,7 @@ _UPDATES = {
     "max": ("u32", "s32", "u64", "s64"), "and": ("b32", "b64"), "or": ("b32", "b64"), "xor": ("b32", "b64"),
     "exch": ("b32", "b64"),
 }  # fmt: skip
-_HALF_SUMS = {"f16": "sm_80", "f16x2": "sm_80", "bf16": "sm_90", "bf16x2": "sm_90"}
+_HALF_ACCUMULATORS = {"f16": "sm_80", "f16x2": "sm_80", "bf16": "sm_90", "bf16x2": "sm_90"}
 
 
 def memory_instructions() -> Iterator[Instruction]:
@@ -74,7 +74,7 @@ def _updates() -> Iterator[Instruction]:
         for op, kinds in _UPDATES.items():
             for kind in kinds:
                 yield _atom(space, order, op, kind)
-        for kind, arch in _HALF_SUMS.items():
+        for kind, arch in _HALF_ACCUMULATORS.items():
             yield _atom(space, order, "add.noftz", kind, arch)
         for kind in ("b16", "b32", "b64"):
             yield _cas(space, order, kind)
@@ -83,7 +83,7 @@ def _updates() -> Iterator[Instruction]:
             if op != "exch":
                 for kind in kinds:
                     yield _red(space, order, op, kind)
-        for kind, arch in _HALF_SUMS.items():
+        for kind, arch in _HALF_ACCUMULATORS.items():
             # Only for shared memory with 16 bits is there no such instruction.
             if space == "global":
                 yield _red(space, order, "add.noftz", kind, arch)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from tile_cuda.ptx.instruction import Instruction, PtxOperand
 
-TURN_METADATA = {16: "turn_metadata_b16", 8: "turn_metadata_b8"}
+TRANSPOSE_METADATA = {16: "turn_metadata_b16", 8: "turn_metadata_b8"}
 """Functions that exchange it, by bits of the elements that it describes.
 
 Words 0 to 7 of a lane are first what it has loaded. Of elements of 16 bits lane ``t`` has 16 bytes of rows ``g`` and
@@ -22,7 +22,7 @@ def metadata_exchanges() -> Iterator[Instruction]:
     """Yield the functions."""
     operands = (PtxOperand("w", "r", 8, "inout"), PtxOperand("lane", ctype="int"))
     for bits, body in ((16, _of_halves()), (8, _of_words())):
-        yield Instruction(TURN_METADATA[bits], operands=operands, body=tuple(body), needs=(_SHUFFLE,))
+        yield Instruction(TRANSPOSE_METADATA[bits], operands=operands, body=tuple(body), needs=(_SHUFFLE,))
 
 
 def _of_halves() -> Iterator[str]:

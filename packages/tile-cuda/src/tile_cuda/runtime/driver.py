@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from tile_core.abi.adapter import Built, Place
+from tile_core.abi.adapter import Built, Location
 from tile_core.abi.kernel_text import KernelText
 from tile_core.compat.types import Argument, Array
 from tile_core.emit.choose import TextChoice
@@ -211,10 +211,10 @@ class _Chosen:
     def __init__(self, choice: TextChoice[Launcher]) -> None:
         self._choice = choice
 
-    def __call__(self, values: tuple[float, ...], place: Place) -> None:
+    def __call__(self, values: tuple[float, ...], place: Location) -> None:
         self._choice(values)(values, place)
 
-    def repeat(self, values: tuple[float, ...], place: Place, moving: Sequence[int]) -> Repeat | None:
+    def repeat(self, values: tuple[float, ...], place: Location, moving: Sequence[int]) -> Repeat | None:
         """Return the short way of launches that differ in the values at some positions."""
         found = self._choice.repeated(values, moving)
         if found is None:
@@ -231,7 +231,7 @@ class _Direct(_Chosen):
         super().__init__(choice)
         self._found: Launcher | None = None
 
-    def __call__(self, values: tuple[float, ...], place: Place) -> None:
+    def __call__(self, values: tuple[float, ...], place: Location) -> None:
         if self._found is None:
             self._found = self._choice.loaded()
         self._found(values, place)

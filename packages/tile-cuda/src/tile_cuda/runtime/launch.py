@@ -10,7 +10,7 @@ import functools
 import threading
 from collections.abc import Sequence
 
-from tile_core.abi.adapter import Built, Place
+from tile_core.abi.adapter import Built, Location
 from tile_core.abi.kernel_text import KernelText, LaunchFacts
 from tile_core.compat.types import Argument
 from tile_core.errors.launch import GridTooLarge, TooMuchShared
@@ -74,7 +74,7 @@ class Launcher:
         self._attributes = driver.early() if dependent else 0
         self._grid = grid_of(self.facts, functools.partial(checked, self.facts))
 
-    def __call__(self, values: Sequence[Argument], place: Place) -> None:
+    def __call__(self, values: Sequence[Argument], place: Location) -> None:
         """Launch on the current stream of the place's library; returns when the work is queued."""
         grid = self._grid(values)
         if grid is None:
@@ -107,7 +107,7 @@ class Launcher:
         if code:
             raise typed(driver.failure("cuLaunchKernel", int(code)), self.facts)
 
-    def repeat(self, values: Sequence[Argument], place: Place, moving: Sequence[int]) -> Repeat | None:
+    def repeat(self, values: Sequence[Argument], place: Location, moving: Sequence[int]) -> Repeat | None:
         """Return the fast path for launches like a previous one, see `tile_core.runtime.repeat`."""
         kind, ordinal = place.device
         packer, function = self._packer, self._functions.get(ordinal)

@@ -45,7 +45,7 @@ def tensor_memory(draw: Draw) -> Unit:
     trips = draw(st.integers(1 if known else 0, most))
     a_tile, b_tile = ((k, m) if ta else (m, k)), ((n, k) if tb else (k, n))
     a_all, b_all = ((k * most, m) if ta else (m, k * most)), ((n, k * most) if tb else (k * most, n))
-    first_sums = "" if sparse or not known else draw(st.sampled_from(("", ", clear_accum=o == 0")))
+    first_accumulators = "" if sparse or not known else draw(st.sampled_from(("", ", clear_accum=o == 0")))
     waits = draw(st.integers(0, 2)) == 0
     count = trips if known else "n"
     loop = f"range({count})" if waits else f"T.Pipelined({count}, num_stages={draw(st.integers(0, 3))})"
@@ -54,7 +54,7 @@ def tensor_memory(draw: Draw) -> Unit:
     lines = [f'c = T.{_sums(draw, acc)}(({m}, {n}), "{acc}")', f'd = T.alloc_fragment(({m}, {n}), "{acc}")']
     lines += [f't = T.alloc_shared({b_tile}, "{other}")', "T.clear(d)"]
     lines += ["done = T.alloc_barrier(1)"] * waits
-    lines += [] if first_sums else [draw(st.sampled_from(("T.clear(c)", "T.fill(c, 2)")))]
+    lines += [] if first_accumulators else [draw(st.sampled_from(("T.clear(c)", "T.fill(c, 2)")))]
     arrival = ", mbar=done" if waits else ""
     params: list[Any]
     data: dict[str, Any]
@@ -72,7 +72,7 @@ def tensor_memory(draw: Draw) -> Unit:
         held = not ta and draw(st.integers(0, 2)) == 0  # A goes by way of registers to columns beside the sums
         lines += [f'f = T.alloc_fragment({a_tile}, "{kind}")'] * held
         trip += ["T.copy(s, f)"] * held
-        trip += [f"T.tcgen05_gemm({'f' if held else 's'}, t, c{how}{first_sums}{arrival})"]
+        trip += [f"T.tcgen05_gemm({'f' if held else 's'}, t, c{how}{first_accumulators}{arrival})"]
         params, data = [tensor("X", kind, *a_all)], {"X": randoms(draw, a_all, kind, -2, 2)}
     behind = draw(st.sampled_from(_BEHIND[:-1] if sparse or acc == "float16" else _BEHIND))
     trip += ["T.mbarrier_wait_parity(done, o % 2)"] * waits + [behind]

@@ -33,7 +33,7 @@ class SimdgroupProduct(RegisterProduct[SimdgroupPlan]):
     lane_names = ("lane", "lane_row", "lane_column")
     corner_names = ("simd_row", "simd_column")
 
-    def lane_place(self, number: Var) -> tuple[Expr, Expr]:
+    def lane_coordinates(self, number: Var) -> tuple[Expr, Expr]:
         """Return the row and first column of the elements that a lane holds of a block."""
         each = self.plan.unit.each
         row = tirx.floordiv(number, 16) * 4 + tirx.floordiv(tirx.floormod(number, 8), 2)

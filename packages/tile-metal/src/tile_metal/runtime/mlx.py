@@ -35,7 +35,7 @@ from tile_metal.options import MetalOptions
 from tile_metal.runtime.limits import text_refused, threads_of
 from tile_metal.runtime.memory import Guarded
 from tile_metal.runtime.pack import StructPacker, words_of
-from tile_metal.runtime.source import CONSTANT_BELOW, ArraySlot, MlxSource, Pieces, mlx_source
+from tile_metal.runtime.source import CONSTANT_BELOW, ArraySlot, MlxSource, TextParts, mlx_source
 
 MOST_THREADS_OF_A_GRID = 2**31 - 1
 """Maximum along one axis: MLX takes the grid as ints."""
@@ -78,7 +78,7 @@ class MlxLauncher:
         Whether the text can say which of its functions are exact whatever the math mode is: without that all are.
     """
 
-    def __init__(self, kernel: KernelText, pieces: Pieces, mx: Any, target: str, modes: bool = True) -> None:
+    def __init__(self, kernel: KernelText, pieces: TextParts, mx: Any, target: str, modes: bool = True) -> None:
         self.facts, self._pieces, self._mx, self._target = kernel.facts, pieces, mx, target
         self._threads = threads_of(kernel.facts, "MLX", MOST_THREADS_OF_A_GRID)
         self._packer = StructPacker(kernel.facts)

@@ -55,7 +55,7 @@ _WORD = re.compile(r"[A-Za-z_]\w*")
 
 
 @dataclass(frozen=True)
-class Pieces:
+class TextParts:
     """A text in parts.
 
     Attributes
@@ -119,7 +119,7 @@ class MlxSource:
     token: bool
 
 
-def split(kernel: KernelText) -> Pieces:
+def split(kernel: KernelText) -> TextParts:
     """Take a text apart.
 
     Raises
@@ -149,7 +149,7 @@ def split(kernel: KernelText) -> Pieces:
     pointers = [p.name for p in facts.params if p.kind == "pointer"]
     if [name for name, _ in arrays] != pointers or bool(struct) != (len(pointers) < len(facts.params)):
         raise _wrong(facts, f"the parameters of the text of {facts.entry} are not those of its facts: {declared}")
-    return Pieces(
+    return TextParts(
         "\n".join(lines[: head - 1]),
         tuple(arrays),
         frozenset(restricted),
@@ -159,7 +159,7 @@ def split(kernel: KernelText) -> Pieces:
     )
 
 
-def mlx_source(pieces: Pieces, slots: Sequence[ArraySlot], words: int) -> MlxSource:
+def mlx_source(pieces: TextParts, slots: Sequence[ArraySlot], words: int) -> MlxSource:
     """Assemble the parts for one form of launch.
 
     Parameters
@@ -205,7 +205,7 @@ def _binding(name: str, kind: str, passed: str, slot: ArraySlot, restricted: boo
     return f"  {kind}{' __restrict' if restricted else ''} {name} = ({kind}){source};"
 
 
-def _without_accidents(pieces: Pieces) -> tuple[str, str]:
+def _without_accidents(pieces: TextParts) -> tuple[str, str]:
     """Return header and body without words that contain the name of a built-in value by accident."""
     words = set(_WORD.findall(pieces.body))
     hit = sorted(w for w in words - pieces.builtins if any(a in w for a in ATTRIBUTES))
@@ -220,7 +220,7 @@ def _without_accidents(pieces: Pieces) -> tuple[str, str]:
     return renamed(pieces.header), renamed(pieces.body)
 
 
-def _fresh(prefix: str, pieces: Pieces) -> str:
+def _fresh(prefix: str, pieces: TextParts) -> str:
     while prefix in pieces.body or prefix in pieces.header:
         prefix += "x"
     return prefix

@@ -27,7 +27,7 @@ class MfmaProduct(RegisterProduct[MfmaPlan]):
     lane_names = ("lane", "lane_group", "lane_line")
     corner_names = ("wave_row", "wave_column")
 
-    def lane_place(self, number: Any) -> tuple[Any, Any]:
+    def lane_coordinates(self, number: Any) -> tuple[Any, Any]:
         """Return the group of lanes, which holds a part of K, and the line in it."""
         m = self.plan.chosen.m
         return tirx.floordiv(number, m), tirx.floormod(number, m)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from tile_core.compat.types import Stmt
 from tile_core.dtypes import DTYPES
 from tile_core.lowering.variant import Accept, Reject, TargetCall, Variant
-from tile_core.numerics.places import key_type
+from tile_core.numerics.order_keys import key_type
 from tile_core.ops import sort
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from tile_core.dtypes import DTYPES
 from tile_core.ir import nodes
 from tile_core.lowering.legality import Legality
 from tile_core.lowering.variant import Accept, Reject, TargetCall, Variant
-from tile_core.numerics.places import key_type
+from tile_core.numerics.order_keys import key_type
 from tile_core.ops import topk
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from tile_core.errors.ops import DivergentBarrier
 from tile_core.ir import calls, nodes
 from tile_core.ir.visit import substitute, uses_var, with_bodies
 from tile_core.simt.barriers.program_points import FENCE_GLOBAL, FENCE_INIT, FENCE_PROXY, ProgramPoint
-from tile_core.simt.roles import role_of
+from tile_core.simt.role_threads import role_of
 from tile_core.simt.variant import Block
 
 

@@ -34,7 +34,7 @@ from tile_core.simt.barriers.program_points import (
     with_bounds_bound,
 )
 from tile_core.simt.barriers.shared_accesses import SharedAccess
-from tile_core.simt.roles import role_of
+from tile_core.simt.role_threads import role_of
 from tile_core.simt.variant import Block
 
 State = frozenset[SharedAccess]
@@ -67,7 +67,7 @@ class PlacedBarrier:
     role: str = ""
 
 
-def place_barriers(body: Stmt, block: Block | None = None) -> tuple[Any, tuple[PlacedBarrier, ...]]:
+def insert_barriers(body: Stmt, block: Block | None = None) -> tuple[Any, tuple[PlacedBarrier, ...]]:
     """Return the body with barriers where threads depend on each other, and the reason for each.
 
     Parameters
@@ -130,7 +130,7 @@ class _Flow:
         return None
 
     def fence(self, state: State, mine: Iterable[SharedAccess]) -> None:
-        """Place the fences between writes of threads and accesses of the asynchronous proxy behind a barrier."""
+        """Insert the fences between writes of threads and accesses of the asynchronous proxy behind a barrier."""
         theirs = [b for b in mine if b.proxy]
         for a in state:
             found = () if a.synced is None else [b for b in theirs if a.memory.overlaps(b.memory) and self.depend(a, b)]
@@ -151,7 +151,7 @@ class _Flow:
                 self.count += 1
 
     def drain_all(self, state: State, p: ProgramPoint, mine: Iterable[SharedAccess]) -> None:
-        """Place the waits before a barrier that is there already; refuse what nothing has waited for."""
+        """Insert the waits before a barrier that is there already; refuse what nothing has waited for."""
         mine = list(mine)
         for a in state:
             if a.until is not None and self.conflict([a], mine) is not None:
@@ -191,7 +191,7 @@ class _Flow:
         return not self.owners.apart(a, b)
 
     def place(self, p: ProgramPoint, pair: tuple[SharedAccess, SharedAccess], field: str = "meet") -> None:
-        """Place a barrier at a point."""
+        """Insert a barrier at a point."""
         where = nodes.where_of(p.stmt)
         if self.parted:
             raise DivergentBarrier(what="a loop whose threads meet inside", where=where)
@@ -294,7 +294,7 @@ class _Flow:
         return after if _at_least_once(p.stmt) else after | state
 
     def around(self, p: ProgramPoint, state: State, go: Callable[[ProgramPoint, State], State]) -> tuple[State, State]:
-        """Place the barriers inside a loop, then the one before it; return the pending accesses after it."""
+        """Insert the barriers inside a loop, then the one before it; return the pending accesses after it."""
         self.parted += p.varying
         go(p, _NOTHING)
         self.parted -= p.varying

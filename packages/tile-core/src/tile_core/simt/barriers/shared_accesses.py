@@ -20,7 +20,7 @@ from tile_core.ir.visit import collect, distinct, role, substitute
 from tile_core.records import dataclass
 from tile_core.simt.memory.arena import OFFSET, listed
 from tile_core.simt.memory.shared_layouts import packed_buffers
-from tile_core.simt.roles import role_of
+from tile_core.simt.role_threads import role_of
 
 _COMMON = ("shared", "global")
 _STORES = (calls.UNTIL_READ, calls.UNTIL_STORED)

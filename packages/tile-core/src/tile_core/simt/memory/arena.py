@@ -227,7 +227,7 @@ def _orders(buffers: Sequence[_Buffer]) -> list[list[_Buffer]]:
 
 
 def _pack(order: Sequence[_Buffer]) -> tuple[int, dict[BufferVar, int]]:
-    """Place each buffer at the lowest offset that no simultaneously live buffer occupies."""
+    """Allocate each buffer at the lowest offset that no simultaneously live buffer occupies."""
     placed: list[tuple[_Buffer, int]] = []
     for b in order:
         at = 0

@@ -15,7 +15,7 @@ from tile_core.compat.types import BufferVar, Expr, Stmt
 from tile_core.dtypes import DTYPES
 from tile_core.ir import calls, nodes
 from tile_core.lowering.variant import Accept, Reject
-from tile_core.numerics.places import key_type, sort_key, sorted_value, wide_type
+from tile_core.numerics.order_keys import key_type, sort_key, sorted_value, wide_type
 from tile_core.ops.copy import convert
 from tile_core.simt.ops.lines import Lines
 from tile_core.simt.ops.shuffles import ByShuffles

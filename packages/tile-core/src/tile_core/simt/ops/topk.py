@@ -10,7 +10,7 @@ from tile_core.compat.types import BufferVar, Expr, Stmt
 from tile_core.dtypes import DTYPES
 from tile_core.ir import calls, nodes
 from tile_core.lowering.variant import Accept, Reject
-from tile_core.numerics.places import key_type
+from tile_core.numerics.order_keys import key_type
 from tile_core.ops.copy import convert
 from tile_core.ops.topk import first, key, none, precedes
 from tile_core.simt.ops.combination import Lanes

@@ -69,7 +69,7 @@ def imbalance_of(schedule: Schedule) -> Imbalance | None:
     unknown = _unknown(schedule)
     if unknown is not None:
         return unknown
-    ahead = _most_ahead(schedule)
+    ahead = _most_in_flight(schedule)
     enough = 2 * schedule.stages + ahead + 2
     longest = enough + _late(schedule)
     constant = schedule.trips
@@ -112,7 +112,7 @@ def _late(schedule: Schedule) -> int:
     return schedule.stages * (schedule.stages - 1) if late else 0
 
 
-def _most_ahead(schedule: Schedule) -> int:
+def _most_in_flight(schedule: Schedule) -> int:
     """Return how many trips a step may be ahead of the last role: each role runs until the slots are full."""
     if len(schedule.programs) > 1 or schedule.blocks > 1:
         return schedule.stages

@@ -14,7 +14,7 @@ from tile_core.simt.pipelining.schedule import (
     CopyGroup,
     CountedGroups,
     Expect,
-    InPlace,
+    Immediate,
     Issue,
     Meet,
     Schedule,
@@ -203,7 +203,7 @@ class Run:
             parts = {n: f for n, f in parts.items() if f.trip == trip}
             self.filled[block, ring, slot] = parts | {thread.number: flight}
             self.reads[block, ring, slot] = []
-        if isinstance(group.completion, InPlace):
+        if isinstance(group.completion, Immediate):
             thread.clock |= 1 << flight.event
         elif isinstance(group.completion, CountedGroups):
             thread.open.append(flight)

@@ -47,7 +47,7 @@ Reads = Callable[[Operand], bool]
 """Whether a product reads an operand as well from global memory."""
 
 
-def read_operands_in_place(body: Stmt, reads: Reads, kept: Collection[str]) -> Stmt:
+def read_operands_directly(body: Stmt, reads: Reads, kept: Collection[str]) -> Stmt:
     """Return a program without the copies of pipelined loops whose tiles are only such operands.
 
     Parameters

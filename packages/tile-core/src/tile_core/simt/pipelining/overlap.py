@@ -26,8 +26,8 @@ from tile_core.ir.visit import collect, loads_of
 from tile_core.lowering.variant import Accept, Reject
 from tile_core.ops.base import OpCall, View, is_op
 from tile_core.records import dataclass
+from tile_core.simt.pipelining.async_products import CanLast, Product, accumulator_of, products_of
 from tile_core.simt.pipelining.dependences import Analysis, top_level, uses
-from tile_core.simt.pipelining.lasting import CanLast, Product, products_of, sums_of
 
 #: Fact of an accepted overlap: threads of each group that takes turns, see `OverlapPlan`.
 TURN = "turn"
@@ -183,7 +183,7 @@ def overlap_of(
         )
         if reason:
             return None, reason
-    products = {i: Product(i, call.args[sums_of(call)]) for i, call in at.items()}
+    products = {i: Product(i, call.args[accumulator_of(call)]) for i, call in at.items()}
     begin = min(products)
     while begin + 1 in products:
         begin += 1
@@ -201,7 +201,7 @@ def overlap_of(
     return OverlapPlan(analysis, products, tuple(sorted(tails)), begin), ""
 
 
-def within_trips(
+def within_iterations(
     analysis: Analysis, loop: Stmt, copied: Collection[Any], can_last: CanLast
 ) -> OverlapPlan | None:  # fmt: skip
     """Return the products of a loop that run beside other statements of their own trip; ``None`` if none does.
@@ -213,7 +213,7 @@ def within_trips(
     for i, s in enumerate(body):
         call = OpCall.decode(s) if products_of(s) and is_op(s) else None
         if call is not None and can_last(call) and not _unable(analysis, call):
-            products[i] = Product(i, call.args[sums_of(call)])
+            products[i] = Product(i, call.args[accumulator_of(call)])
     if len(products) < 2:
         return None
     found = OverlapPlan(analysis, products, (), -1)
@@ -249,10 +249,10 @@ def _settled(analysis: Analysis, items: Sequence[Item]) -> list[Item]:
 
 def _unable(analysis: Analysis, call: OpCall) -> str:
     """Return why a product cannot last for a part of a trip."""
-    for view in (*call.args[: sums_of(call)], call.args[sums_of(call)]):
+    for view in (*call.args[: accumulator_of(call)], call.args[accumulator_of(call)]):
         if view.buffer in analysis.viewed or view.buffer in analysis.flow.roots:
             return f"{view.name} has views"
-    sums: View = call.args[sums_of(call)]
+    sums: View = call.args[accumulator_of(call)]
     return "" if sums.scope == "local.fragment" else f"{sums.name} is in shared memory"
 
 
@@ -265,7 +265,7 @@ def _late(
     if any(v in bound for v in collect(body[at], tirx.Var)) or loads_of(body[at]):
         return "it names what its trip computes"
     local = {a.buffer for s in body for a in collect(s, tirx.AllocBuffer)}
-    for view in call.args[: sums_of(call) + 1]:
+    for view in call.args[: accumulator_of(call) + 1]:
         if view.buffer in local:
             return f"{view.name} is allocated in the loop"
     passed = [i for i in (*range(at + 1, len(body)), *range(begin + 1)) if i not in tails and i != at]
@@ -278,9 +278,9 @@ def _late(
 def _conflict(analysis: Analysis, call: OpCall, s: Stmt) -> bool:
     """Whether a statement touches the sums of a product or writes what it reads."""
     written = analysis.written(s)
-    if any(analysis.root(v.buffer) in written for v in call.args[: sums_of(call)]):
+    if any(analysis.root(v.buffer) in written for v in call.args[: accumulator_of(call)]):
         return True
-    return uses(s, call.args[sums_of(call)].buffer)
+    return uses(s, call.args[accumulator_of(call)].buffer)
 
 
 def _copies_to(s: Stmt, copied: Collection[Any]) -> bool:

@@ -22,8 +22,8 @@ from tile_core.compat.types import Expr, Stmt, Var
 from tile_core.ir import calls, nodes
 from tile_core.ir.visit import renamed, replace_for, substitute
 from tile_core.ops.base import with_attributes
+from tile_core.simt.pipelining.async_products import ENDED, LASTS, PENDING, SETTLED, WAIT_USES, Product
 from tile_core.simt.pipelining.dependences import without_dead
-from tile_core.simt.pipelining.lasting import ENDED, LASTS, PENDING, SETTLED, WAIT_USES, Product
 from tile_core.simt.pipelining.overlap import Item
 from tile_core.simt.pipelining.plan import LoopPlan
 from tile_core.simt.pipelining.schedule import (
@@ -53,21 +53,21 @@ class OverlapWriter(LoopWriter):
         self.zero = nodes.int_const(0, self.kind)
         self.one = nodes.int_const(1, self.kind)
 
-    def trips_of(self, program: RoleProgram) -> list[Stmt]:
+    def iterations_of(self, program: RoleProgram) -> list[Stmt]:
         """Return the first trip, the loop and the last tail, if there are trips, and the last barrier."""
         if not self.overlap.tails:
-            return super().trips_of(program)
+            return super().iterations_of(program)
         loop, rest = self.loop, program.after[: -1 if program.after[-1] == Sync() else None]
         turned = [
             calls.only(_threads(p), calls.barrier_arrive(self.barriers[s.barrier], nodes.int_const(0)))
             for p in self.schedule.programs for s in p.before if isinstance(s, Arrive)
         ]  # fmt: skip
-        first = substitute(self.one_trip(program, self.zero, True), {loop.loop_var: loop.min})
+        first = substitute(self.one_iteration(program, self.zero, True), {loop.loop_var: loop.min})
         notes = {str(k): v for k, v in loop.annotations.items()} | {nodes.ROLE: "serial"}
         turn = loop.loop_var if nodes.as_int(loop.min) == 0 else loop.loop_var - loop.min
         extent = self.at(self.trips - self.one, {})
         others = replace_for(
-            loop, self.one_trip(program, turn, False), min=self.at(loop.min + self.one, {}), extent=extent,
+            loop, self.one_iteration(program, turn, False), min=self.at(loop.min + self.one, {}), extent=extent,
             annotations=notes,
         )  # fmt: skip
         parts = nodes.seq([*turned, renamed(first), others, *self.ended(rest)])
@@ -82,7 +82,7 @@ class OverlapWriter(LoopWriter):
         order = self.overlap.order(self.body, kept, True)
         return [self.written(item, self.slot, self.slot, self.loop.loop_var) for item in order]
 
-    def one_trip(self, program: RoleProgram, turn: Expr, first: bool) -> Stmt:
+    def one_iteration(self, program: RoleProgram, turn: Expr, first: bool) -> Stmt:
         """Return a trip, without a tail if it is the first."""
         slot, before = nodes.fresh("slot"), nodes.fresh("slot_before")
         parts: list[Stmt] = [tirx.Bind(slot, slot_of(turn, self.stages))]
@@ -94,7 +94,7 @@ class OverlapWriter(LoopWriter):
             issued = [s for s in run if isinstance(s, (Issue, Expect, Commit))]
             for step in run:
                 if isinstance(step, WaitPhase) and step.barrier in turns:
-                    parts += [self.my_turn(p, turn, slot, turns) for p in taking(self.schedule)]
+                    parts += [self.wait_for_signal(p, turn, slot, turns) for p in taking(self.schedule)]
                 elif step not in issued and not (first and ahead < 0):
                     parts.append(self.wait(step, turn + ahead if ahead else turn, slot if ahead == 0 else before))
             if issued:
@@ -105,7 +105,7 @@ class OverlapWriter(LoopWriter):
             parts += self.arrivals(turn, slot, True) if item.begun else [self.written(item, slot, before, turn)]
         return nodes.seq([*parts, *self.arrivals(turn, slot, False)])
 
-    def my_turn(self, program: RoleProgram, turn: Expr, slot: Var, turns: Collection[str]) -> Stmt:
+    def wait_for_signal(self, program: RoleProgram, turn: Expr, slot: Var, turns: Collection[str]) -> Stmt:
         """Return the wait of a group of threads for its turn."""
         (step,) = (s for s in program.trip if isinstance(s, WaitPhase) and s.barrier in turns)
         return calls.only(_threads(program), self.wait(step, turn, slot), self.loop.span)

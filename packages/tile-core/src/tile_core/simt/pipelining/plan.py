@@ -16,16 +16,24 @@ from tile_core.layout.base import LayoutMap
 from tile_core.lowering.variant import Accept, Reject
 from tile_core.ops.base import OpCall
 from tile_core.records import dataclass
-from tile_core.simt.pipelining.clusters import ChosenCluster, sets_of
+from tile_core.simt.pipelining.async_products import Product
 from tile_core.simt.pipelining.dependences import Analysis, Candidate, top_level
-from tile_core.simt.pipelining.lasting import Product
+from tile_core.simt.pipelining.multicast import ChosenCluster, sets_of
 from tile_core.simt.pipelining.overlap import OverlapPlan
-from tile_core.simt.pipelining.programs import TimedGroup, Turn, in_cluster, lasting, overlapping, taking_turns, uniform
+from tile_core.simt.pipelining.programs import (
+    PingPongGroup,
+    TimedGroup,
+    in_cluster,
+    lasting,
+    overlapping,
+    ping_pong,
+    uniform,
+)
 from tile_core.simt.pipelining.schedule import (
     Copy,
     CopyGroup,
     CountedGroups,
-    InPlace,
+    Immediate,
     PhaseBarrier,
     Ring,
     RoleProgram,
@@ -100,7 +108,7 @@ class LoopPlan:
 
 
 @dataclass(frozen=True)
-class CopiesAhead:
+class Prefetched:
     """Which copies of a loop run ahead.
 
     Attributes
@@ -123,7 +131,7 @@ class CopiesAhead:
 
 def choose(
     analysis: Analysis, original: Stmt, loop: Stmt, can_copy: CanCopy, safe_values: Collection[str]
-) -> CopiesAhead:
+) -> Prefetched:
     """Return which copies of a loop run ahead, and why others do not.
 
     Parameters
@@ -134,13 +142,13 @@ def choose(
     key = identity(original), identity(loop)
     if key not in analysis.choices:
         analysis.choices[key] = _chosen(analysis, original, loop, can_copy, safe_values), original, loop
-    found: CopiesAhead = analysis.choices[key][0]
+    found: Prefetched = analysis.choices[key][0]
     return found
 
 
 def _chosen(
     analysis: Analysis, original: Stmt, loop: Stmt, can_copy: CanCopy, safe_values: Collection[str]
-) -> CopiesAhead:
+) -> Prefetched:
     chosen: list[Candidate] = []
     kept: list[tuple[str, str]] = []
     ranges = analysis.ranges(original)
@@ -165,12 +173,12 @@ def _chosen(
         else:
             chosen.append(candidate)
     kept += [(name, "it stands under a condition or in an inner loop") for name in analysis.elsewhere(loop)]
-    return CopiesAhead(chosen, tuple(kept), facts, tuple(notes))
+    return Prefetched(chosen, tuple(kept), facts, tuple(notes))
 
 
 def plan_loop(
     loop: Stmt,
-    choice: CopiesAhead,
+    choice: Prefetched,
     binds: Sequence[int],
     rings: Mapping[Any, BufferVar],
     threads: int,
@@ -210,7 +218,7 @@ def plan_loop(
         free = name(f"{loop.loop_var.name}_{_FREE}")
         programs = (in_cluster(block, stages, plain, free, together.each),)
     elif turns:
-        programs = taking_turns(turns, stages, groups)
+        programs = ping_pong(turns, stages, groups)
         barriers += [PhaseBarrier(t.barrier, t.arrivals) for t in turns]
     elif overlap is not None and overlap.tails:
         programs = (overlapping(block, stages, groups),)
@@ -230,8 +238,8 @@ def plan_loop(
 
 
 def _turns(
-    loop: Stmt, choice: CopiesAhead, overlap: OverlapPlan | None, threads: int, name: Callable[[str], str]
-) -> list[Turn]:
+    loop: Stmt, choice: Prefetched, overlap: OverlapPlan | None, threads: int, name: Callable[[str], str]
+) -> list[PingPongGroup]:
     """Return the groups of threads that take turns; none if they do not."""
     kinds = {choice.facts.get(c.buffer, {}).get(COMPLETION, GROUP) for c in choice.chosen}
     if overlap is None or not overlap.turn or kinds != {TRANSACTIONS}:
@@ -241,11 +249,11 @@ def _turns(
     if count < 2:
         return []
     size = overlap.turn
-    return [Turn(r, name(f"{loop.loop_var.name}_turn"), size * (1 + (r is roles[-1]))) for r in roles]
+    return [PingPongGroup(r, name(f"{loop.loop_var.name}_turn"), size * (1 + (r is roles[-1]))) for r in roles]
 
 
 def _groups(
-    loop: Stmt, choice: CopiesAhead, overlap: OverlapPlan | None, made: Mapping[str, Ring], issuers: tuple[Role, Role],
+    loop: Stmt, choice: Prefetched, overlap: OverlapPlan | None, made: Mapping[str, Ring], issuers: tuple[Role, Role],
     name: Callable[[str], str],
 ) -> tuple[list[TimedGroup], dict[str, list[Candidate]], list[PhaseBarrier]]:  # fmt: skip
     """Return the groups of copies, the copies of each, and the barriers of those that are transactions."""
@@ -275,7 +283,7 @@ def _groups(
             barriers.append(PhaseBarrier(name(f"{loop.loop_var.name}_{_BARRIER}"), 1))
             group = CopyGroup(called, moved, leader, Transactions(barriers[-1].name))
         else:
-            group = CopyGroup(called, moved, block, InPlace() if kind == PLACE else CountedGroups())
+            group = CopyGroup(called, moved, block, Immediate() if kind == PLACE else CountedGroups())
         groups.append(TimedGroup(group, is_late, is_soon))
     return groups, copies, barriers
 

@@ -101,7 +101,7 @@ def in_cluster(
 
 
 @dataclass(frozen=True)
-class Turn:
+class PingPongGroup:
     """Threads of a block that begin the products of a trip after those of the turn before them.
 
     Attributes
@@ -119,7 +119,7 @@ class Turn:
     arrivals: int
 
 
-def taking_turns(turns: Sequence[Turn], stages: int, groups: Sequence[TimedGroup]) -> tuple[RoleProgram, ...]:
+def ping_pong(turns: Sequence[PingPongGroup], stages: int, groups: Sequence[TimedGroup]) -> tuple[RoleProgram, ...]:
     """Return the steps of such groups of threads, whose copies are transactions that the last of them issues.
 
     While one group works on sums, the products of another one run. No barrier of the block orders them: when it is the

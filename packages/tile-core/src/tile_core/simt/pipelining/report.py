@@ -9,8 +9,8 @@ from typing import Any
 from tile_core.errors.base import Where
 from tile_core.layout.base import LayoutMap
 from tile_core.records import dataclass
+from tile_core.simt.pipelining.persistent import PersistentGrid
 from tile_core.simt.pipelining.schedule import Schedule
-from tile_core.simt.pipelining.workers import Workers
 
 
 @dataclass(frozen=True)
@@ -87,7 +87,7 @@ class PipelineReport:
     loops: tuple[LoopReport, ...] = ()
     versions: Mapping[Any, Any] = field(default_factory=dict)
     slots: Mapping[Any, LayoutMap] = field(default_factory=dict)
-    workers: Workers | None = None
+    workers: PersistentGrid | None = None
     cluster: tuple[int, int, int] = (1, 1, 1)
 
     def __str__(self) -> str:

@@ -54,7 +54,7 @@ class Copy:
 
 
 @dataclass(frozen=True)
-class InPlace:
+class Immediate:
     """Copies are complete for the thread that executes them when they have been executed."""
 
     def __str__(self) -> str:
@@ -101,7 +101,7 @@ class Arrival:
         return f"an arrival at {self.barrier}"
 
 
-Completion = InPlace | CountedGroups | Transactions | Arrival
+Completion = Immediate | CountedGroups | Transactions | Arrival
 
 
 @dataclass(frozen=True)

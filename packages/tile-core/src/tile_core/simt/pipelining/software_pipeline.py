@@ -24,42 +24,42 @@ from tile_core.layout.base import LayoutMap
 from tile_core.lowering.variant import Accept, Reject
 from tile_core.ops.base import OpCall, View, is_op
 from tile_core.simt.pipelining.allocations import Allocations, Moved
-from tile_core.simt.pipelining.clusters import ChosenCluster, Clustering
-from tile_core.simt.pipelining.copier import with_copier, write_copier
+from tile_core.simt.pipelining.async_products import Product, accumulator_of, async_product, products_of
 from tile_core.simt.pipelining.dependences import Analysis, top_level
 from tile_core.simt.pipelining.grids import GridLoops, corner_reason, grid_of
-from tile_core.simt.pipelining.issuers import issuer_reason, of_tiles, with_issuer, write_issued
-from tile_core.simt.pipelining.lasting import Product, lasting_product, products_of, sums_of
-from tile_core.simt.pipelining.later import pieces_of
+from tile_core.simt.pipelining.late_epilogue import epilogue_of
 from tile_core.simt.pipelining.ledger import require_balanced
-from tile_core.simt.pipelining.overlap import TURN, Candidates, CanOverlap, OverlapPlan, overlap_of, within_trips
+from tile_core.simt.pipelining.mma_warp import mma_warp_reason, of_tiles, with_mma_warp, write_issued
+from tile_core.simt.pipelining.multicast import ChosenCluster, Clustering
+from tile_core.simt.pipelining.multicast_copies import Bringing
+from tile_core.simt.pipelining.overlap import TURN, Candidates, CanOverlap, OverlapPlan, overlap_of, within_iterations
 from tile_core.simt.pipelining.overlap_writer import write_overlapping
+from tile_core.simt.pipelining.persistent import (
+    PersistentGrid,
+    Shape,
+    Sharing,
+    at_ends,
+    with_roles,
+    write_persistent,
+)
 from tile_core.simt.pipelining.plan import (
     ALIGN,
     COMPLETION,
     REGISTERS,
     TRANSACTIONS,
     CanCopy,
-    CopiesAhead,
     LoopPlan,
+    Prefetched,
     bytes_of,
     choose,
     plan_loop,
     stages_of,
 )
+from tile_core.simt.pipelining.producer_warp import with_producer_warp, write_producer_warp
 from tile_core.simt.pipelining.report import LoopReport, PipelineReport
 from tile_core.simt.pipelining.staging import groups_of, not_staged, write_staged
-from tile_core.simt.pipelining.together import Bringing
-from tile_core.simt.pipelining.workers import (
-    Shape,
-    Sharing,
-    Workers,
-    at_ends,
-    with_roles,
-    write_workers,
-)
 from tile_core.simt.pipelining.writers import Around, write_loop
-from tile_core.simt.roles import is_shared, role_of
+from tile_core.simt.role_threads import is_shared, role_of
 
 
 def plan_pipeline(
@@ -119,7 +119,7 @@ class _Pipeliner(StmtRewriter):
     ) -> None:  # fmt: skip
         self.analysis = Analysis(body)
         self.sharing = sharing
-        self.workers: Workers | None = None
+        self.workers: PersistentGrid | None = None
         self.clustering: Clustering | None = None
         self.cluster = (1, 1, 1)
         #: The loops over blocks, by axis.
@@ -200,7 +200,7 @@ class _Pipeliner(StmtRewriter):
         """Return the loop, pipelined or unchanged; record in the report which."""
         name, where = str(loop.loop_var.name), nodes.where_of(loop)
         reason = self.refusal(loop)
-        choice = CopiesAhead((), (), {})
+        choice = Prefetched((), (), {})
         if not reason:
             choice = choose(self.analysis, original, loop, self.can_copy, self.safe_values)
             if any(f.get(COMPLETION) == REGISTERS for f in choice.facts.values()):
@@ -220,7 +220,7 @@ class _Pipeliner(StmtRewriter):
         write = write_loop if plan.overlap is None else write_overlapping
         return write(plan, Around(self.busy, nested=self.depth > 0))
 
-    def tell(self, plan: LoopPlan, choice: CopiesAhead, remarks: Sequence[tuple[str, str]]) -> None:
+    def tell(self, plan: LoopPlan, choice: Prefetched, remarks: Sequence[tuple[str, str]]) -> None:
         """Note the buffers of a loop that is pipelined, and what is said about it."""
         for buffer, ring in plan.rings.items():
             self.versions[ring] = buffer
@@ -233,9 +233,9 @@ class _Pipeliner(StmtRewriter):
         )
 
     def together(
-        self, original: Stmt, loop: Stmt, choice: CopiesAhead, product: Product | OverlapPlan | None,
+        self, original: Stmt, loop: Stmt, choice: Prefetched, product: Product | OverlapPlan | None,
         grid: GridLoops | None = None, workers: int | None = None,
-    ) -> tuple[CopiesAhead, ChosenCluster | None, list[str]]:  # fmt: skip
+    ) -> tuple[Prefetched, ChosenCluster | None, list[str]]:  # fmt: skip
         """Return the copies of a loop and how blocks bring tiles together, if they do, and what is said about it."""
         if self.clustering is None or not isinstance(product, Product):
             return choice, None, []
@@ -255,18 +255,18 @@ class _Pipeliner(StmtRewriter):
         loop = grid.body[grid.loop]
         choice = choose(self.analysis, loop, loop, self.can_copy, self.safe_values)
         copied = [c.buffer for c in choice.chosen]
-        product, _ = lasting_product(self.analysis, loop, copied, lambda call: self.can_last(call, self.threads))
+        product, _ = async_product(self.analysis, loop, copied, lambda call: self.can_last(call, self.threads))
         reason = self.refusal(loop) or self.stays(s, loop, choice)
         if reason or product is None:
             return reason or "no product of its loop lasts"
         tiles = prod(grid.extents.values())
         shape = self.shape(s, loop, copied, tiles, top_level(loop.body)[product.position])
-        workers = sharing.choose(replace(shape, pieces=len(pieces_of(grid))))
+        workers = sharing.choose(replace(shape, pieces=len(epilogue_of(grid))))
         reason = corner_reason(grid, choice.chosen, self.analysis.recomputed(loop, choice.chosen))
         if isinstance(workers, Reject) or reason:
             return workers.reason if isinstance(workers, Reject) else reason
         if workers.issuers:
-            reason = issuer_reason(grid, product, copied, self.analysis.recomputed(loop, choice.chosen))
+            reason = mma_warp_reason(grid, product, copied, self.analysis.recomputed(loop, choice.chosen))
         if reason:
             return reason
         choice, together, why = self.together(loop, loop, choice, product, grid, workers.blocks)
@@ -276,7 +276,7 @@ class _Pipeliner(StmtRewriter):
         remarks += ["results of a tile leave while the next one is computed"] if workers.later else []
         where = nodes.where_of(loop)
         free = self.name(f"{name}_free") if together is None else plan.schedule.barriers[-1].name
-        make = with_issuer if workers.issuers else with_roles
+        make = with_mma_warp if workers.issuers else with_roles
         schedule = make(plan.schedule, self.threads, workers, free)
         others = [of_tiles(product.sums, self.threads, workers, self.name("sums_ready"), self.name("sums_free"))]
         others = others if workers.issuers else [at_ends(schedule)]
@@ -285,7 +285,7 @@ class _Pipeliner(StmtRewriter):
         plan = replace(plan, schedule=schedule)
         self.tell(plan, choice, [(name, text) for text in remarks])
         if not workers.issuers:
-            return write_workers(plan, grid, workers, sharing, self.threads)
+            return write_persistent(plan, grid, workers, sharing, self.threads)
         held = (product.sums.name,)
         self.reports.append(LoopReport("tiles", where, workers.buffers, held, schedule=others[0]))
         return write_issued(plan, grid, workers, sharing, self.threads, others[0])
@@ -320,16 +320,16 @@ class _Pipeliner(StmtRewriter):
         own = isinstance(product, OverlapPlan) and product.are_products_own(top_level(loop.body), copied)
         if not own and not isinstance(product, Product):
             workers = replace(workers, arrivals="thread")  # others than instructions of whole warps read slots
-        plan = with_copier(self.plan(loop, choice, product), self.threads, workers, self.name)
+        plan = with_producer_warp(self.plan(loop, choice, product), self.threads, workers, self.name)
         require_balanced(plan.schedule, nodes.where_of(loop))
         said = ["a thread beside those of its block copies for them"]
         if self.clustering is not None:
             said.append("each block loads for itself: it is one that does not stay, with a thread that copies")
         self.tell(plan, choice, [*remarks, *((str(loop.loop_var.name), text) for text in said)])
         self.workers = workers
-        return write_copier(plan, grid, workers, sharing.thread, self.threads)
+        return write_producer_warp(plan, grid, workers, sharing.thread, self.threads)
 
-    def stays(self, s: Stmt, loop: Stmt, choice: CopiesAhead) -> str:
+    def stays(self, s: Stmt, loop: Stmt, choice: Prefetched) -> str:
         """Return why another thread cannot copy for a loop; empty if it can."""
         kept = next((f"{name} is copied in place: {why}" for name, why in choice.kept), "")
         if kept or not choice.chosen:
@@ -345,7 +345,7 @@ class _Pipeliner(StmtRewriter):
         return ""
 
     def product(
-        self, loop: Stmt, copied: list[Any], choice: CopiesAhead
+        self, loop: Stmt, copied: list[Any], choice: Prefetched
     ) -> tuple[Product | OverlapPlan | None, tuple[tuple[str, str], ...]]:
         """Return the product that lasts beyond its trip, or how trips overlap; and notes if neither is."""
 
@@ -354,20 +354,20 @@ class _Pipeliner(StmtRewriter):
 
         every = products_of(loop.body)
         if len(every) < 2 or not any(can_last(OpCall.decode(s)) for s in every):
-            return lasting_product(self.analysis, loop, copied, can_last)
+            return async_product(self.analysis, loop, copied, can_last)
         found, reason = overlap_of(self.analysis, loop, copied, can_last)
         if found is not None:
             found, reason = self.overlap(found, loop, choice)
         if found is not None:
             return found, ()
         call = OpCall.decode(every[0])
-        notes = ((call.args[sums_of(call)].name, f"the trips of its several products do not overlap: {reason}"),)
-        within = within_trips(self.analysis, loop, copied, can_last)
+        notes = ((call.args[accumulator_of(call)].name, f"the trips of its several products do not overlap: {reason}"),)
+        within = within_iterations(self.analysis, loop, copied, can_last)
         if within is None or isinstance(self.can_overlap(self.candidates(within, loop, choice)), Reject):
             return None, notes
         return within, notes
 
-    def overlap(self, found: OverlapPlan, loop: Stmt, choice: CopiesAhead) -> tuple[OverlapPlan | None, str]:
+    def overlap(self, found: OverlapPlan, loop: Stmt, choice: Prefetched) -> tuple[OverlapPlan | None, str]:
         """Return how trips overlap, and whether threads take turns; else ``None``, and why they should not."""
         body, copied, stages = top_level(loop.body), [c.buffer for c in choice.chosen], stages_of(loop)
         late, soon = found.rings(body, copied)
@@ -381,7 +381,7 @@ class _Pipeliner(StmtRewriter):
             return None, answer.reason
         return replace(found, turn=int(answer.facts.get(TURN, 0)) if candidates.alone else 0), ""
 
-    def candidates(self, found: OverlapPlan, loop: Stmt, choice: CopiesAhead) -> Candidates:
+    def candidates(self, found: OverlapPlan, loop: Stmt, choice: Prefetched) -> Candidates:
         """Return what a target is told about products that can overlap."""
         body, copied, stages = top_level(loop.body), [c.buffer for c in choice.chosen], stages_of(loop)
         calls = [OpCall.decode(body[i]) for i in sorted(found.products)]
@@ -407,7 +407,7 @@ class _Pipeliner(StmtRewriter):
     def plan(
         self,
         loop: Stmt,
-        choice: CopiesAhead,
+        choice: Prefetched,
         product: Product | OverlapPlan | None,
         together: ChosenCluster | None = None,
     ) -> LoopPlan:
@@ -428,7 +428,7 @@ class _Pipeliner(StmtRewriter):
         require_balanced(plan.schedule, nodes.where_of(loop))
         return plan
 
-    def staged(self, original: Stmt, loop: Stmt, choice: CopiesAhead) -> Stmt:
+    def staged(self, original: Stmt, loop: Stmt, choice: Prefetched) -> Stmt:
         """Return the loop with copies through registers, or unchanged; record in the report which."""
         reasons = {c.position: not_staged(c, self.threads) for c in choice.chosen}
         groups = groups_of(loop, [c for c in choice.chosen if not reasons[c.position]], self.threads)

@@ -25,16 +25,16 @@ from tile_core.ir import calls, nodes
 from tile_core.ir.visit import StmtRewriter, map_expr, replace_for, substitute
 from tile_core.ops.base import View, is_op, with_attributes
 from tile_core.records import dataclass
-from tile_core.simt.pipelining.clusters import HALVES, tell
+from tile_core.simt.pipelining.async_products import LASTS, PENDING, WAIT_USES
 from tile_core.simt.pipelining.dependences import Candidate, top_level, without_dead
-from tile_core.simt.pipelining.lasting import LASTS, PENDING, WAIT_USES
+from tile_core.simt.pipelining.multicast import HALVES, tell
 from tile_core.simt.pipelining.plan import TRANSACTIONS, LoopPlan
 from tile_core.simt.pipelining.schedule import (
     Arrive,
     Commit,
     CopyGroup,
     Expect,
-    InPlace,
+    Immediate,
     Issue,
     Meet,
     RoleProgram,
@@ -99,13 +99,13 @@ class LoopWriter:
         elif self.around.busy:
             parts.append(calls.sync_threads())
         parts += self.started(program.before)
-        parts += self.trips_of(program)
+        parts += self.iterations_of(program)
         own = [s.buffer for s in self.body if isinstance(s, tirx.AllocBuffer)]
         allocated = [tirx.AllocBuffer(r) for b, r in self.plan.rings.items() if any(a.same_as(b) for a in own)]
         managed = calls.managed(list(self.plan.rings.values()), nodes.seq([*parts, *after]), self.loop.span)
         return nodes.seq([*allocated, *self.before, managed])
 
-    def trips_of(self, program: RoleProgram) -> list[Stmt]:
+    def iterations_of(self, program: RoleProgram) -> list[Stmt]:
         """Return the loop and the steps behind it."""
         parts = [self.trip(program)]
         for step in program.after:
@@ -258,7 +258,7 @@ class LoopWriter:
         source = nodes.region(src.buffer, [self.at(nodes.int_const(0) + m, mapping) for m in src.mins], src.extents)
         to = nodes.region(self.plan.rings[c.buffer], [slot, *dst.mins], [1, *dst.extents])
         attrs = {**c.call.attrs, **self.plan.facts.get(c.buffer, {}), ASYNC: 1}
-        if isinstance(group.completion, InPlace):
+        if isinstance(group.completion, Immediate):
             del attrs[ASYNC]
         operands = [source, to]
         if isinstance(group.completion, Transactions):

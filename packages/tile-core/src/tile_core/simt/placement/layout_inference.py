@@ -28,8 +28,8 @@ from tile_core.simt.placement.locality_proof import agrees
 from tile_core.simt.placement.reducer_rows import rows_of_groups
 from tile_core.simt.placement.tile_uses import Nest, OpSite, Sites, TileAccess, find_sites
 from tile_core.simt.placement.variant_selection import call_of, number_of
-from tile_core.simt.roles import block_in, role_of
-from tile_core.simt.variant import Block, Places, SimtVariant
+from tile_core.simt.role_threads import block_in, role_of
+from tile_core.simt.variant import Block, Placement, SimtVariant
 
 if TYPE_CHECKING:
     from tile_core.context import Context
@@ -52,7 +52,7 @@ class Inferred:
         Fragments that must become shared buffers, each with the reason; if there are any, the rest is incomplete.
     """
 
-    places: Places
+    places: Placement
     nests: dict[int, FragmentLayout] = field(default_factory=dict)
     demoted: dict[BufferVar, str] = field(default_factory=dict)
 
@@ -111,7 +111,7 @@ class _Inference:
         reducers: dict[str, str],
     ) -> None:
         self.sites, self.selections, self.block, self.ctx = sites, selections, block, ctx
-        self.places = Places(layouts=layouts)
+        self.places = Placement(layouts=layouts)
         self.asked = frozenset(layouts)
         #: Reducers whose rows belong to groups of threads, whether to try that, and whether a loop needs other rows.
         self.rows: set[BufferVar] = set()
@@ -130,7 +130,7 @@ class _Inference:
                 self.demote(buffer, "it has views")
             elif len(self.users(buffer)) > 1 or (buffer in self.annotated and None not in self.users(buffer)):
                 self.demote(buffer, "threads of several roles use it")
-        self.place_reducers()
+        self.replicate_reducers()
         # Ops that constrain several fragments have the least choice: their demands reach the others before these
         # choose for themselves, and a product picks a plan that fits.
         while self.ask_ops(least=2) or self.propagate() or self.ask_ops() or self.decide():
@@ -140,11 +140,11 @@ class _Inference:
             self.verify(nest)
         return self.result
 
-    def place_reducers(self) -> None:
+    def replicate_reducers(self) -> None:
         """Give every thread a copy of a reducer; loops assign it on all threads, a shared one on one."""
         for buffer in self.kinds:
             if self.in_registers(buffer):
-                if not self.place_rows(buffer):
+                if not self.distribute_reducer_rows(buffer):
                     self.places.fragments[buffer] = partial(tuple(nodes.shape_of(buffer)), self.block.count)
                 self.places.reducers[buffer] = self.kinds[buffer]
         for nest in self.sites.nests:
@@ -161,7 +161,7 @@ class _Inference:
         roles = {None if m is None else (role_of(m).first, role_of(m).count): m for m in (*nests, *ops)} or {None: None}
         return {key: block_in(mark, self.block) for key, mark in roles.items()}
 
-    def place_rows(self, buffer: BufferVar) -> bool:
+    def distribute_reducer_rows(self, buffer: BufferVar) -> bool:
         """Give each group of threads rows of a reducer, if all loops that update it allow that."""
         width = self.ctx.capabilities.execution_width
         if not self.by_rows or width is None or self.block.first % width or set(self.users(buffer)) != {None}:

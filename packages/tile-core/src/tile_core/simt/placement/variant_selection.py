@@ -15,9 +15,9 @@ from tile_core.ops.base import OpCall, View, is_op
 from tile_core.ops.registry import OPS
 from tile_core.passes.lower_ops import MeaningVariant, OpChoice
 from tile_core.records import dataclass
-from tile_core.simt.pipelining.clusters import HALVES
-from tile_core.simt.roles import block_in, is_shared
-from tile_core.simt.variant import Block, Places, SimtCall, SimtVariant
+from tile_core.simt.pipelining.multicast import HALVES
+from tile_core.simt.role_threads import block_in, is_shared
+from tile_core.simt.variant import Block, Placement, SimtCall, SimtVariant
 
 if TYPE_CHECKING:
     from tile_core.context import Context
@@ -88,11 +88,11 @@ def select_ops(
     return Selected(new, rewriter.selections, tuple(rewriter.choices))
 
 
-def call_of(stmt: Stmt, block: Block, places: Places | None = None, divergent: bool = False) -> SimtCall:
+def call_of(stmt: Stmt, block: Block, places: Placement | None = None, divergent: bool = False) -> SimtCall:
     """Decode the tile call of a statement (or of a binding)."""
     call = OpCall.decode(stmt)
     return SimtCall(
-        call.name, call.args, call.attrs, call.where, call.span, block=block, places=places or Places(),
+        call.name, call.args, call.attrs, call.where, call.span, block=block, places=places or Placement(),
         divergent=divergent,
     )  # fmt: skip
 

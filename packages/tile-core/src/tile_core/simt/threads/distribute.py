@@ -21,11 +21,11 @@ from tile_core.ir.grammar import PRIVATE
 from tile_core.ir.visit import StmtRewriter, annotation, collect, loads_of, map_expr, replace_for, role
 from tile_core.layout.fragment import FragmentLayout
 from tile_core.simt.placement.tile_uses import NEST, PARALLEL, Nest, nest_of, shares_bytes, viewed_buffers
-from tile_core.simt.roles import block_in, is_shared
+from tile_core.simt.role_threads import block_in, is_shared
 from tile_core.simt.threads.element_loops import ElementLoop, element_loops
 from tile_core.simt.threads.lower_selected import LOWERED
 from tile_core.simt.threads.parallel_nest import NestWriter
-from tile_core.simt.variant import Block, Places
+from tile_core.simt.variant import Block, Placement
 
 #: Annotation of the registers of a reducer: iterations of one thread update the same element again and again.
 UPDATED = "tile.updated"
@@ -33,7 +33,7 @@ _MEETING = frozenset({"sync_threads"})
 
 
 def distribute(
-    body: Stmt, block: Block, places: Places, nests: Mapping[int, FragmentLayout], names_threads: bool, width: int
+    body: Stmt, block: Block, places: Placement, nests: Mapping[int, FragmentLayout], names_threads: bool, width: int
 ) -> tuple[Stmt, list[ElementLoop]]:
     """Return the per-thread program, and the long loops over elements that one thread of a block executes.
 
@@ -73,7 +73,7 @@ class _Distribute(StmtRewriter):
         self,
         body: Stmt,
         block: Block,
-        places: Places,
+        places: Placement,
         nests: Mapping[int, FragmentLayout],
         names_threads: bool,
         width: int,

@@ -12,14 +12,14 @@ from tile_core.analysis.uniformity import PER_THREAD_OPS, uses_threads
 from tile_core.compat.tvm import ir, tirx
 from tile_core.compat.types import Stmt, Var
 from tile_core.ir import calls, nodes
-from tile_core.ir.grammar import SYMBOL_ROOM
+from tile_core.ir.grammar import SYMBOL_HEADROOM
 from tile_core.ir.visit import StmtRewriter, role
 from tile_core.lowering.dispatch import Selection, guarded
 from tile_core.lowering.variant import Withdrawn
 from tile_core.simt.placement.tile_uses import PARALLEL
 from tile_core.simt.placement.variant_selection import call_of, number_of
-from tile_core.simt.roles import block_in, is_shared, role_of
-from tile_core.simt.variant import Block, Places, SimtCall
+from tile_core.simt.role_threads import block_in, is_shared, role_of
+from tile_core.simt.variant import Block, Placement, SimtCall
 
 if TYPE_CHECKING:
     from tile_core.context import Context
@@ -32,7 +32,7 @@ def lower_selected(
     body: Stmt,
     selections: Mapping[int, Selection],
     block: Block,
-    places: Places,
+    places: Placement,
     ctx: Context,
     sizes: Iterable[Var] = (),
 ) -> Stmt:
@@ -41,14 +41,14 @@ def lower_selected(
     for var in sizes:
         # Launches leave headroom above symbolic sizes, so that rounding up to a tile does not overflow.
         kind = nodes.dtype_of(var)
-        most = nodes.int_const(whole(kind)[1] - SYMBOL_ROOM, kind)
+        most = nodes.int_const(whole(kind)[1] - SYMBOL_HEADROOM, kind)
         lower.ranges.bind(var, ir.Range.from_min_extent(nodes.int_const(0, kind), most))
     return lower.stmt(body)
 
 
 class _LowerSelected(StmtRewriter):
     def __init__(
-        self, selections: Mapping[int, Selection], block: Block, places: Places, ctx: Context, names_threads: bool
+        self, selections: Mapping[int, Selection], block: Block, places: Placement, ctx: Context, names_threads: bool
     ) -> None:
         self.selections, self.block, self.places, self.ctx = selections, block, places, ctx
         self.names_threads = names_threads

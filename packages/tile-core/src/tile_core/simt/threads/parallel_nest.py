@@ -19,7 +19,7 @@ from tile_core.simt.ops.reducer import assigned, is_update
 from tile_core.simt.placement.locality_proof import uniform_register
 from tile_core.simt.placement.tile_uses import Nest, TileAccess
 from tile_core.simt.register_loops import MOST_REGISTERS, UNROLL_FACTOR
-from tile_core.simt.variant import Block, Places
+from tile_core.simt.variant import Block, Placement
 
 if TYPE_CHECKING:
     from tile_core.layout.digits import Digit
@@ -51,7 +51,7 @@ class NestWriter:
         The placement of fragments.
     """
 
-    def __init__(self, nest: Nest, own: FragmentLayout | None, block: Block, places: Places) -> None:
+    def __init__(self, nest: Nest, own: FragmentLayout | None, block: Block, places: Placement) -> None:
         self.nest, self.own, self.block, self.places = nest, own, block, places
         self.analyzer = Analyzer()
         self.analyzer.bind(block.thread, ir.Range.from_min_extent(0, block.count))

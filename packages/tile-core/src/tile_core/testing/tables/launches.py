@@ -67,10 +67,10 @@ _FORMS: dict[str, tuple[str, Any]] = {
 
 def units() -> list[Unit]:
     """Return the units of this table."""
-    return [*_split_sums(), *_reversed(), *_forms(), *_barriers(), *_refused()]
+    return [*_split_k(), *_reversed(), *_forms(), *_barriers(), *_refused()]
 
 
-def _split_sums() -> list[Unit]:
+def _split_k() -> list[Unit]:
     """Partial sums of the rows, and their sum: the shape of split-K products and of attention for decoding."""
     body = """
         parts = T.alloc_global((T.ceildiv(m, 16), 24), "float32")

@@ -66,7 +66,7 @@ class RegisterProduct(ABC, Generic[PlanT]):
         self.in_parts = False
 
     @abstractmethod
-    def lane_place(self, number: Expr) -> tuple[Expr, Expr]:
+    def lane_coordinates(self, number: Expr) -> tuple[Expr, Expr]:
         """Return a lane's row and column, given its index."""
 
     @abstractmethod
@@ -128,7 +128,7 @@ class RegisterProduct(ABC, Generic[PlanT]):
         column = 0 if s.warps_n == 1 else (warp if s.warps_m == 1 else tirx.floormod(warp, s.warps_n))
         row = 0 if s.warps_m == 1 else (warp if s.warps_n == 1 else tirx.floordiv(warp, s.warps_n))
         values = (
-            tirx.floormod(thread, width), *self.lane_place(self.lane.number),
+            tirx.floormod(thread, width), *self.lane_coordinates(self.lane.number),
             row * (s.atoms_m * instruction.m), column * (s.atoms_n * instruction.n),
         )  # fmt: skip
         every = (self.lane.number, self.lane.row, self.lane.column, self.rows, self.columns)

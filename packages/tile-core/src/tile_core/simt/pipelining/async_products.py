@@ -1,0 +1,135 @@
+"""Products whose reads and sums go on beyond their iteration, on targets with such instructions.
+
+An iteration begins its product before it waits for that of the iteration before, so the units that compute have work
+while threads wait, copy and count. What the product reads must not be written, and what it adds to must not be touched,
+until it is waited for: of the tiles in slots the schedule takes care (``plan.py``), of the rest this module.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from typing import Any
+
+from tile_core.compat.tvm import tirx
+from tile_core.compat.types import Stmt
+from tile_core.ir import nodes
+from tile_core.ir.visit import collect
+from tile_core.ops import wait_uses
+from tile_core.ops.base import OpCall, View, is_op
+from tile_core.ops.wait_uses import PENDING
+from tile_core.records import dataclass
+from tile_core.simt.pipelining.dependences import Analysis, top_level, uses
+
+#: Attribute of a product: it is not waited for, since an op ``wait_uses`` behind it does that; and of such an op, if
+#: it is not one of the program.
+LASTS = "lasts"
+#: Attribute of a product that lasts, on sums that no other one adds to at that time: they hold their value there.
+SETTLED = "settled"
+#: Attribute of a product that lasts, and that one thread issues for others: it stands in a role of that thread.
+ISSUED = "issued"
+#: Attribute of a product that lasts: the wait for it stands in the same list of statements.
+ENDED = "ended"
+#: Op that waits until at most so many (attribute ``PENDING``) products of a thread are in flight. Its operand is what
+#: these add to, which the threads may then access.
+WAIT_USES = wait_uses.OP.name
+
+_PRODUCTS = ("gemm", "gemm_sp", "gemm_scaled")
+
+__all__ = [
+    "ENDED",
+    "ISSUED",
+    "LASTS",
+    "PENDING",
+    "SETTLED",
+    "WAIT_USES",
+    "CanLast",
+    "Product",
+    "async_product",
+    "products_of",
+    "accumulator_of",
+]
+
+CanLast = Callable[[OpCall], bool]
+
+
+@dataclass(frozen=True)
+class Product:
+    """A product that lasts.
+
+    Attributes
+    ----------
+    position
+        Its index among the statements of the loop's body.
+    sums
+        The tile that it adds to.
+    """
+
+    position: int
+    sums: View
+
+
+def async_product(
+    analysis: Analysis, loop: Stmt, copied: Collection[Any], can_last: CanLast
+) -> tuple[Product | None, tuple[tuple[str, str], ...]]:
+    """Return the product of a loop that lasts beyond its iteration, if one can, and notes about one that cannot.
+
+    Parameters
+    ----------
+    copied
+        The buffers that are copied ahead.
+    can_last
+        Whether the target has instructions for a product that last. If a product then runs on others, the schedule is
+        right as well.
+    """
+    body = top_level(loop.body)
+    every = products_of(loop.body)
+    able = [s for s in every if can_last(OpCall.decode(s))]
+    if not able:
+        return None, ()
+    position = next((i for i, s in enumerate(body) if is_op(s) and s.same_as(able[0])), None)
+    call = OpCall.decode(able[0])
+    reason = "the loop has several products" if len(every) > 1 else _reason(analysis, loop, call, position, copied)
+    if reason or position is None:
+        return None, ((call.args[accumulator_of(call)].name, f"its product is waited for in each iteration: {reason}"),)
+    return Product(position, call.args[accumulator_of(call)]), ()
+
+
+def products_of(s: Stmt) -> list[Stmt]:
+    """Return the products in a statement."""
+    return [x for x in collect(s, tirx.Evaluate) if any(nodes.is_tile_call(x.value, n) for n in _PRODUCTS)]
+
+
+def _reason(analysis: Analysis, loop: Stmt, call: OpCall, position: int | None, copied: Collection[Any]) -> str:
+    """Return why a product cannot last; empty if it can."""
+    sums: View = call.args[accumulator_of(call)]
+    if position is None:
+        return "it stands under a condition or in an inner loop"
+    if sums.scope not in ("local.fragment", "matrix"):
+        return f"{sums.name} is in shared memory"
+    if sums.buffer in analysis.viewed or sums.buffer in analysis.flow.roots:
+        return f"{sums.name} has views"
+    if sums.scope != "matrix" and not _adds(call.args[accumulator_of(call) + 1], loop):
+        return f"it may clear {sums.name}"
+    body = top_level(loop.body)
+    if any(i != position and uses(s, sums.buffer) for i, s in enumerate(body)):
+        return f"{sums.name} is used elsewhere in the loop"
+    written = analysis.written(loop.body)
+    for operand in call.args[: accumulator_of(call)]:
+        if operand.scope not in ("shared", "global"):
+            return f"{operand.name} is in registers"
+        if operand.buffer not in copied and analysis.root(operand.buffer) in written:
+            return f"the loop writes {operand.name}, which is not copied ahead"
+    return ""
+
+
+def _adds(clear: Any, loop: Any) -> bool:
+    """Whether a product adds to what earlier iterations have added: it may clear that in the first one."""
+    if not isinstance(clear, tirx.EQ) or not clear.a.same_as(loop.loop_var):
+        return nodes.as_int(clear) in (0, False)
+    first, start = nodes.as_int(clear.b), nodes.as_int(loop.min)
+    return isinstance(first, int) and isinstance(start, int) and first == start
+
+
+def accumulator_of(call: OpCall) -> int:
+    """Return the position of the tile that a product adds to."""
+    return {"gemm": 2, "gemm_sp": 3, "gemm_scaled": 4}[call.name]

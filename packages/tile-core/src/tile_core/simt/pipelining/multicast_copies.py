@@ -1,0 +1,132 @@
+"""How the blocks of a loop bring tiles together: what is asked of the target, and the copies that follow."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from math import prod
+
+from tile_core.compat.types import Stmt
+from tile_core.ir import nodes
+from tile_core.lowering.variant import Accept, Reject
+from tile_core.ops.base import OpCall
+from tile_core.records import dataclass
+from tile_core.simt.pipelining.async_products import accumulator_of
+from tile_core.simt.pipelining.dependences import Analysis
+from tile_core.simt.pipelining.multicast import (
+    ChosenCluster,
+    Clustering,
+    halved,
+    in_line,
+    is_alone,
+    marked,
+    multicast_of,
+)
+from tile_core.simt.pipelining.plan import COMPLETION, TRANSACTIONS, CanCopy, Prefetched, bytes_of, stages_of
+
+
+@dataclass(frozen=True)
+class Multicast:
+    """The answer for a loop.
+
+    Attributes
+    ----------
+    choice
+        Its copies.
+    chosen
+        How its blocks bring tiles together; ``None`` if they do not.
+    cluster
+        Of the launch, along x, y and z.
+    said
+        What a report says about it.
+    """
+
+    choice: Prefetched
+    chosen: ChosenCluster | None
+    cluster: tuple[int, int, int]
+    said: str
+
+
+@dataclass(frozen=True)
+class Bringing:
+    """What is known of a program whose blocks may bring tiles together.
+
+    Attributes
+    ----------
+    clustering
+        The target's part.
+    analysis
+        Of the program.
+    can_copy
+        Whether a copy can be made so.
+    threads
+        Of a block.
+    """
+
+    clustering: Clustering
+    analysis: Analysis
+    can_copy: CanCopy
+    threads: int
+
+    def of(
+        self, grid: Mapping[int, Stmt], loop: Stmt, choice: Prefetched, call: OpCall, workers: int | None = None,
+    ) -> Multicast:  # fmt: skip
+        """Return how the blocks of a loop bring tiles together, if they do.
+
+        Parameters
+        ----------
+        grid
+            The loops over blocks, by axis.
+        loop
+            As it was when the program was analysed.
+        choice
+            The copies that run ahead.
+        call
+            Its product, which lasts.
+        workers
+            How many blocks stay and share the tiles of the grid, numbered along one axis; ``None``: each has its own.
+        """
+        counted = [c for c in choice.chosen if choice.facts.get(c.buffer, {}).get(COMPLETION) == TRANSACTIONS]
+        if not counted:
+            return _apart(choice, "none of its copies is counted by a barrier")
+        sizes = {c.buffer: bytes_of(c.buffer) for c in choice.chosen}
+        binds = {v: e for v, e in self.analysis.flow.binds.items() if not nodes.is_tile_call(e)}
+        alone = is_alone(grid, loop, call) and self.analysis.only_in(call.args[accumulator_of(call) - 1].buffer, loop)
+        found = multicast_of(
+            self.clustering, grid, loop, counted, sizes, binds, call, alone, self.threads, stages_of(loop),
+            self.can_copy, workers is not None,
+        )  # fmt: skip
+        if isinstance(found, str):
+            return _apart(choice, found)
+        if found.halves and workers is not None:
+            return _apart(choice, "blocks with roles compute no product in pairs")
+        if found.halves:
+            return self.halves(choice, found, call)
+        cluster, sets = found.offer.cluster, found.offer.sets
+        if workers is not None and workers < prod(cluster):
+            return _apart(choice, f"{workers} block{'s'[: workers - 1]} that stay are no cluster of {prod(cluster)}")
+        launched = cluster if workers is None else in_line(cluster)
+        calls = {c.buffer: replace(c.call, attrs={**c.call.attrs, **marked(launched, sets[c.buffer])})
+                 for c in choice.chosen if c.buffer in sets}  # fmt: skip
+        answers = {b: self.can_copy(call) for b, call in calls.items()}
+        facts = {**choice.facts, **{b: a.facts for b, a in answers.items() if isinstance(a, Accept)}}
+        chosen = [replace(c, call=calls.get(c.buffer, c.call)) for c in choice.chosen]
+        loads = f"each of which loads {found.offer.loaded:,} of {sum(sizes.values()):,} bytes a trip"
+        text = f"clusters of {' x '.join(map(str, cluster[:2]))} blocks, {loads}"
+        return Multicast(replace(choice, chosen=chosen, facts=facts), found, launched, text)
+
+    def halves(self, choice: Prefetched, found: ChosenCluster, call: OpCall) -> Multicast:
+        """Return the copies of a product that pairs of blocks compute together, and what is said about it."""
+        cluster, b = found.offer.cluster, call.args[accumulator_of(call) - 1].buffer
+        chosen = [halved(c, call, cluster) if c.buffer.same_as(b) else c for c in choice.chosen]
+        answer = self.can_copy(next(c.call for c in chosen if c.buffer.same_as(b)))
+        if not isinstance(answer, Accept) or answer.facts.get(COMPLETION) != TRANSACTIONS:
+            reason = answer.reason if isinstance(answer, Reject) else "it is not counted by a barrier"
+            text = f"blocks compute no product in pairs: half of {b.name}: {reason}"
+            return Multicast(choice, None, (1, 1, 1), text)
+        text = f"pairs of blocks compute a product together; each loads half of the columns of {b.name}"
+        return Multicast(replace(choice, chosen=chosen, facts={**choice.facts, b: answer.facts}), found, cluster, text)
+
+
+def _apart(choice: Prefetched, reason: str) -> Multicast:
+    return Multicast(choice, None, (1, 1, 1), f"each block loads for itself: {reason}")

@@ -1,0 +1,472 @@
+"""Blocks that stay: one thread copies for all others, from one tile of the result to the next.
+
+A grid of blocks, each of which runs a pipelined loop, becomes as many blocks as the device runs at a time. Each takes
+one tile after another. Threads beside those of the program wait until a slot is free, and copy; the program's own wait
+until a slot is full, and compute. So the copies of the next tile run while the results of this one are written, and no
+barrier of a block stands in the loop::
+
+    the copier:    for tiles: for k: wait until slot is empty; announce bytes; copy
+    the others:    for tiles: before; for k: wait until slot is full; compute; the slot of k - 1 is empty; then after
+
+Blocks that stay may be clusters (``clusters.py``): then the tiles of a cluster lie beside each other, its blocks take
+one each, turn by turn, and bring together what several of them read. They meet before and behind all that.
+
+Trips are counted over all tiles: trip ``k`` of a block's tile ``t`` is number ``t * trips + k`` of the schedule.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from math import prod
+from typing import Any
+
+from tile_core.compat.tvm import ir, tirx
+from tile_core.compat.types import BufferVar, Expr, Stmt, Var
+from tile_core.ir import calls, nodes
+from tile_core.ir.visit import replace_for, substitute
+from tile_core.lowering.variant import Reject
+from tile_core.ops import request_registers
+from tile_core.simt.pipelining.grids import GridLoops
+from tile_core.simt.pipelining.late_epilogue import epilogue_of, in_iterations, without_epilogue, written_by
+from tile_core.simt.pipelining.multicast import ChosenCluster, in_line, rank_in, tell
+from tile_core.simt.pipelining.plan import LoopPlan
+from tile_core.simt.pipelining.schedule import (
+    Arrive,
+    Expect,
+    Issue,
+    Meet,
+    PhaseBarrier,
+    RoleProgram,
+    Schedule,
+    Step,
+    Transactions,
+    Use,
+    WaitPhase,
+    WaitUses,
+)
+from tile_core.simt.pipelining.writers import Around, LoopWriter
+from tile_core.simt.role import Role
+
+COPIER = "the copier"
+
+
+@dataclass(frozen=True)
+class Shape:
+    """What a target is told about a kernel whose blocks may stay.
+
+    Attributes
+    ----------
+    threads
+        Of a block.
+    tiles
+        Blocks of the grid; ``None`` if blocks cannot share them: then others may copy for each.
+    trips, stages
+        Of its loop; 0 trips if they are counted at run time.
+    ring_bytes, other_bytes
+        Of shared memory: of the loop's slots, and of everything else.
+    product
+        The loop's product, an ``OpCall``.
+    pieces
+        Of results that can leave while the next tile is computed (``later.py``).
+    """
+
+    threads: int
+    tiles: int | None
+    trips: int
+    stages: int
+    ring_bytes: int
+    other_bytes: int
+    product: Any
+    pieces: int = 0
+
+
+@dataclass(frozen=True)
+class PersistentGrid:
+    """How many blocks stay, and of what they are made.
+
+    Attributes
+    ----------
+    blocks
+        That share the tiles; 0: each tile has a block of its own.
+    copiers
+        Threads beside those of the program, of which the first one copies.
+    arrivals
+        Who says that a slot is free: ``"warp"``, one thread of each ``width``, where only instructions of whole warps
+        read slots; or each ``"thread"``.
+    width
+        Threads of a warp.
+    registers
+        That each of the copiers asks for, and each thread of the program; ``None``: all have equally many.
+    issuers
+        Threads beside these, of which the first one issues products for those of the program, which only use the sums
+        (`issuers.py`); 0 if they issue their products themselves.
+    buffers
+        Of sums, if there are issuers: products of a tile begin while the sums of the one before are used.
+    at_a_time
+        Blocks that a processor runs; 0 if there are as many as somebody has asked for.
+    later
+        Whether results leave while the next tile is computed (``later.py``).
+    """
+
+    blocks: int
+    copiers: int
+    arrivals: str = "thread"
+    width: int = 32
+    registers: tuple[int, int] | None = None
+    issuers: int = 0
+    buffers: int = 1
+    at_a_time: int = 0
+    later: bool = False
+
+    @property
+    def others(self) -> int:
+        """Threads beside those of the program."""
+        return self.copiers + self.issuers
+
+    def in_clusters(self, chosen: ChosenCluster | None) -> PersistentGrid:
+        """Return the same with whole clusters, of those that run at a time."""
+        if chosen is None:
+            return self
+        count, most = prod(chosen.offer.cluster), chosen.processors * self.at_a_time
+        return replace(self, blocks=(min(self.blocks, most) if most else self.blocks) // count * count)
+
+
+@dataclass(frozen=True)
+class Sharing:
+    """What is needed to let the blocks of a program stay.
+
+    Attributes
+    ----------
+    choose
+        The target's decision.
+    thread
+        The variable of a thread's number in the block.
+    order
+        Of blocks: ``panel`` and ``order`` as of ``T.use_swizzle``, or nothing.
+    """
+
+    choose: Callable[[Shape], PersistentGrid | Reject]
+    thread: Var
+    order: Mapping[str, Any]
+
+
+def with_roles(schedule: Schedule, threads: int, workers: PersistentGrid, name: str) -> Schedule:
+    """Return the schedule of a loop whose copies another thread makes; ``name`` is that of barriers of free slots."""
+    copier, users = Role(COPIER, threads, 1), Role("the block", 0, threads)
+    (group,), full = schedule.groups, schedule.barriers[0]
+    warps = threads // workers.width if workers.arrivals == "warp" else threads
+    each: Any = workers.arrivals
+    many, met = schedule.blocks > 1, meetings(schedule)
+    moved = replace(group, issuer=copier)
+    trip: tuple[Step, ...] = (WaitPhase(name, lag=1), Expect(full.name, group.bytes), Issue(group.name))
+    copies = RoleProgram(copier, met, trip, met)
+    trip = (WaitPhase(full.name), Use(lasts=True), WaitUses(1), Arrive(name, each, ahead=-1, everywhere=many))
+    uses = RoleProgram(users, (*met, WaitUses(0)), trip, (WaitUses(0), *met))
+    barriers = (full, PhaseBarrier(name, warps * len(schedule.partners(0))))
+    return replace(schedule, trips=None, groups=(moved,), programs=(copies, uses), barriers=barriers)
+
+
+def meetings(schedule: Schedule) -> tuple[Step, ...]:
+    """Return the meeting of the blocks of a cluster, which each role begins and ends with: of others there is none."""
+    return (Meet(),) if schedule.blocks > 1 else ()
+
+
+def at_ends(schedule: Schedule) -> Schedule:
+    """Return the schedule of the last trip of a tile: its slot is free when its use has ended, in the same trip."""
+    copies, uses = schedule.programs
+    full, _, _, arrive = uses.trip
+    assert isinstance(arrive, Arrive)
+    trip = (full, Use(lasts=True), WaitUses(0), replace(arrive, ahead=0))
+    return replace(schedule, programs=(copies, replace(uses, trip=trip)))
+
+
+def write_persistent(plan: LoopPlan, grid: GridLoops, workers: PersistentGrid, sharing: Sharing, threads: int) -> Stmt:
+    """Return the loop over the blocks that stay.
+
+    Parameters
+    ----------
+    plan
+        With the schedule of `with_roles`.
+    threads
+        Of the program.
+    """
+    return PersistentWriter(plan, grid, workers, sharing, threads).written()
+
+
+class PersistentWriter(LoopWriter):
+    """Writes the loop over the blocks that stay."""
+
+    def __init__(
+        self, plan: LoopPlan, grid: GridLoops, workers: PersistentGrid, sharing: Sharing, threads: int
+    ) -> None:
+        super().__init__(plan, Around(busy=False, nested=False))
+        self.grid, self.workers, self.threads = grid, workers, threads
+        self.order, self.thread = sharing.order, sharing.thread
+        self.number, self.worker = nodes.fresh("number"), nodes.fresh("worker")
+        #: Tiles that each block of a cluster takes one of, by axis; one, for blocks that are no cluster.
+        self.each = (1, 1, 1) if plan.together is None else plan.together.offer.cluster
+        self.blocks = in_line(self.each)
+        self.tiles, self.clusters = prod(grid.extents.values()) // prod(self.each), workers.blocks // prod(self.each)
+        (group,) = self.schedule.groups
+        assert isinstance(group.completion, Transactions)
+        self.group, self.full = group, group.completion.barrier
+        self.empty = next(b.name for b in self.schedule.barriers if b.name != self.full)
+        self.pieces = epilogue_of(grid) if workers.later else []
+        #: Coordinates of the tile before, by axis.
+        self.last: dict[int, BufferVar] = {}
+        self.held: list[Stmt] = []
+        for axis, s in grid.axes.items() if self.pieces else ():
+            kind = nodes.dtype_of(s.loop_var)
+            self.last[axis], made = nodes.alloc([1], kind, f"{s.loop_var.name}_before", "local")
+            self.held.append(made)
+
+    def written(self) -> Stmt:
+        """Return the loop over workers."""
+        allocated = [s for s in self.grid.body if isinstance(s, tirx.AllocBuffer)]
+        made, first = self.objects()
+        names, span = (self.thread, self.number), self.loop.span
+        users = computing(self.workers, self.threads, names, [self.computing()], span)
+        copier = beside(self.workers, self.threads, self.thread, self.copying(), span)
+        met = [] if self.plan.together is None else self.met()
+        rings = calls.managed(self.managed(), nodes.seq([copier, *self.others(), users, *met]), self.loop.span)
+        outer = self.grid.axes[min(self.grid.axes)]
+        notes = {str(k): v for k, v in outer.annotations.items()}
+        notes[nodes.THREADS] = [nodes.int_const(self.threads + self.workers.others), *([nodes.int_const(1)] * 2)]
+        notes[nodes.AXIS] = nodes.int_const(0)
+        body = nodes.seq([*allocated, *self.held, *made, first, *met, rings])
+        extent = nodes.int_const(self.workers.blocks)
+        return replace_for(outer, body, loop_var=self.worker, extent=extent, annotations=notes)
+
+    def others(self) -> list[Stmt]:
+        """Return the work of further roles."""
+        return []
+
+    def managed(self) -> list[BufferVar]:
+        """Return the buffers whose accesses the roles order; other blocks arrive at barriers until all have met."""
+        results = written_by([s for piece in self.pieces for s in piece])  # other tiles' have no order
+        met = self.barriers.values() if self.plan.together is not None else ()
+        return [*self.plan.rings.values(), *met, *results]
+
+    def objects(self) -> tuple[list[Stmt], Stmt]:
+        """Return the allocations of the barriers, and their initialisation."""
+        made, parts = [], []
+        for barrier in self.schedule.barriers:
+            buffer, allocate = calls.alloc_barriers(barrier.name, self.stages)
+            self.barriers[barrier.name] = buffer
+            made.append(allocate)
+            slots = map(nodes.int_const, range(self.stages))
+            parts += [calls.barrier_init(buffer, slot, barrier.arrivals) for slot in slots]
+        return made, calls.only(("the first thread", 0, 1), nodes.seq(parts))
+
+    def copying(self) -> Stmt:
+        """Return the loops of the thread that copies."""
+        turn, k = nodes.fresh("turn"), nodes.fresh(f"{self.loop.loop_var.name}_ahead", self.kind)
+        places = {s.loop_var: nodes.fresh(str(s.loop_var.name)) for s in self.grid.axes.values()}
+        parts = self.place(turn, {axis: places[s.loop_var] for axis, s in self.grid.axes.items()})
+        mapping: dict[Any, Any] = {**places, self.loop.loop_var: k}
+        outside = self.bound(self.grid.before(), mapping)
+        inside = self.bound([self.body[i] for i in self.plan.binds], mapping)
+        slot, count = nodes.fresh("slot"), self.counted(turn, k)
+        trip = [
+            tirx.Bind(slot, self.slot_of(count)),
+            calls.barrier_wait(self.barriers[self.empty], slot, self.parity(count, 1)),
+            calls.barrier_expect(self.barriers[self.full], slot, self.group.bytes),
+            *inside,
+            *(self.copy(c, self.group, mapping, slot) for c in self.plan.copies[self.group.name]),
+        ]
+        loop = nodes.for_loop(k, self.trips, nodes.seq(trip), "serial", span=self.loop.span)
+        return self.over_tiles(turn, [*parts, *outside, loop])
+
+    def computing(self) -> Stmt:
+        """Return the loops of the others."""
+        turn, k = nodes.fresh("turn"), self.loop.loop_var
+        parts = self.place(turn, {axis: s.loop_var for axis, s in self.grid.axes.items()})
+        count, before = self.counted(turn, k), self.counted(turn, k) - nodes.int_const(1)
+        free = tirx.IfThenElse(k > nodes.int_const(0, self.kind), self.arrived(before), None)
+        trip = [
+            tirx.Bind(self.slot, self.slot_of(count)),
+            calls.barrier_wait(self.barriers[self.full], self.slot, self.parity(count, 0)),
+            *self.computed(),
+            *self.leaving(turn, k),
+            self.settled(1),
+            free,
+        ]
+        notes = {str(n): v for n, v in self.loop.annotations.items()} | {nodes.ROLE: "serial"}
+        loop = replace_for(self.loop, nodes.seq(trip), annotations=notes)
+        last = self.arrived(self.counted(turn, nodes.int_const(int(nodes.as_int(self.trips)) - 1)))
+        body = [s for s in self.grid.body if not isinstance(s, tirx.AllocBuffer)]
+        at = next(i for i, s in enumerate(body) if s.same_as(self.loop))
+        behind = without_epilogue(body[at + 1 :], self.pieces)
+        tile = [*parts, *body[:at], self.settled(0), loop, self.settled(0), last, *behind, *self.named()]
+        return nodes.seq([self.over_tiles(turn, tile), *self.left()])
+
+    def leaving(self, turn: Expr, k: Expr) -> list[Stmt]:
+        """Return the results of the tile before that leave in an iteration."""
+        if not self.pieces:
+            return []
+        names, mapping = self.last_names()
+        pieces = in_iterations(self.pieces, int(nodes.as_int(self.trips)), k, mapping)
+        return [tirx.IfThenElse(turn > nodes.int_const(0), nodes.seq([*names, pieces]), None)]
+
+    def left(self) -> list[Stmt]:
+        """Return the results of the last tile, which leave behind all loops."""
+        if not self.pieces:
+            return []
+        names, mapping = self.last_names()
+        return [*names, *(substitute(s, mapping) for piece in self.pieces for s in piece)]
+
+    def named(self) -> list[Stmt]:
+        """Return what keeps the coordinates of a tile: computed once more, they would delay the next one's products."""
+        return [
+            nodes.store(self.last[a], s.loop_var, [nodes.int_const(0)]) for a, s in self.grid.axes.items() if self.last
+        ]
+
+    def last_names(self) -> tuple[list[Stmt], dict[Any, Any]]:
+        """Return the coordinates of the tile before, with what is named before the loop, and these names."""
+        found: list[Stmt] = []
+        mapping: dict[Any, Any] = {}
+        for axis, s in self.grid.axes.items():
+            mapping[s.loop_var] = nodes.fresh(str(s.loop_var.name), nodes.dtype_of(s.loop_var))
+            at = nodes.load(self.last[axis], [nodes.int_const(0)])
+            found.append(tirx.Bind(mapping[s.loop_var], self.inside(axis, at, s.loop_var)))
+        return [*found, *self.bound(self.grid.before(), mapping)], mapping
+
+    def inside(self, axis: int, at: Expr, name: Var) -> Expr:
+        """Return a coordinate with bounds that it always keeps, which tells proofs so."""
+        kind = nodes.dtype_of(at)
+        last = nodes.int_const(self.grid.extents[axis] - 1, kind)
+        return nodes.cast(tirx.Max(tirx.Min(at, last), nodes.int_const(0, kind)), nodes.dtype_of(name))
+
+    def over_tiles(self, turn: Var, parts: Sequence[Stmt]) -> Stmt:
+        """Return a loop over the tiles of a worker."""
+        notes = {nodes.BLOCKS: 1}
+        return nodes.for_loop(turn, self.turns(), nodes.seq(parts), "serial", annotations=notes, span=self.loop.span)
+
+    def turns(self) -> Expr:
+        """Return how many tiles a worker has."""
+        more = nodes.int_const(self.tiles - 1 + self.clusters) - self.number_of_cluster()
+        return tirx.floordiv(more, nodes.int_const(self.clusters))
+
+    def number_of_cluster(self) -> Expr:
+        """Return the number of a worker's cluster: its own, if it has none."""
+        count = prod(self.each)
+        return self.worker if count == 1 else tirx.floordiv(self.worker, nodes.int_const(count))
+
+    def place(self, turn: Var, names: Mapping[int, Var]) -> list[Stmt]:
+        """Bind the coordinates of a worker's tile; bounds that are always kept tell proofs so."""
+        tile = nodes.fresh("tile")
+        extents = {axis: n // self.each[axis] for axis, n in self.grid.extents.items()}
+        found: list[Stmt] = [tirx.Bind(tile, self.number_of_cluster() + turn * nodes.int_const(self.clusters))]
+        flat: Expr = tile
+        values: dict[int, Expr] = {}
+        for axis in sorted(extents, reverse=True)[:-2]:
+            size = prod(n for a, n in extents.items() if a < axis)
+            values[axis] = tirx.floordiv(flat, nodes.int_const(size))
+            flat = tirx.floormod(flat, nodes.int_const(size))
+        low = sorted(extents)[:2]
+        if len(low) == 2 and self.order:
+            more, values[low[0]], values[low[1]] = self.panels(flat, [extents[a] for a in low])
+            found += more
+        elif len(low) == 2:
+            values[low[0]] = tirx.floormod(flat, nodes.int_const(extents[low[0]]))
+            values[low[1]] = tirx.floordiv(flat, nodes.int_const(extents[low[0]]))
+        else:
+            values[low[0]] = flat
+        for axis, name in names.items():
+            found.append(tirx.Bind(name, self.inside(axis, self.in_cluster(axis, values[axis]), name)))
+        return found
+
+    def in_cluster(self, axis: int, at: Expr) -> Expr:
+        """Return the coordinate of a block's tile, given that of its cluster's tiles."""
+        count, step = self.each[axis], prod(self.each[:axis])
+        if count == 1:
+            return at
+        mine = tirx.floordiv(rank_in(self.blocks), nodes.int_const(step))
+        return at * nodes.int_const(count) + tirx.floormod(mine, nodes.int_const(count))
+
+    def panels(self, flat: Expr, extents: Sequence[int]) -> tuple[list[Stmt], Expr, Expr]:
+        """Return the coordinates along the first two axes of a tile that is numbered along panels."""
+        panel, by_rows = int(nodes.as_int(self.order["panel"])), str(self.order["order"]) == "row"
+        width, height = extents if by_rows else extents[::-1]
+        group, within, rows = (nodes.fresh(n) for n in ("panel", "inside", "rows"))
+        size = nodes.int_const(width * panel)
+        binds = [
+            tirx.Bind(group, tirx.floordiv(flat, size)),
+            tirx.Bind(within, tirx.floormod(flat, size)),
+            tirx.Bind(rows, tirx.Max(tirx.Min(nodes.int_const(panel), height - group * panel), nodes.int_const(1))),
+        ]
+        across, down = tirx.floordiv(within, rows), group * panel + tirx.floormod(within, rows)
+        return (binds, across, down) if by_rows else (binds, down, across)
+
+    def bound(self, binds: Sequence[Stmt], mapping: dict[Any, Any]) -> list[Stmt]:
+        """Return bindings anew, for another thread."""
+        found: list[Stmt] = []
+        for s in binds:
+            var = nodes.fresh(str(s.var.name), nodes.dtype_of(s.var))
+            found.append(tirx.Bind(var, substitute(s.value, mapping), s.span))
+            mapping[s.var] = var
+        return found
+
+    def arrived(self, count: Expr) -> Stmt:
+        """Say that the slot of a trip is free."""
+        lane = tirx.floormod(self.number, nodes.int_const(self.workers.width))
+        if self.plan.together is not None:
+            by = lane if self.workers.arrivals == "warp" else None
+            partners, slot = self.schedule.partners(0), self.slot_of(count)
+            return tell(self.barriers[self.empty], slot, self.blocks, partners, by, self.loop.span)
+        arrive = calls.barrier_arrive(self.barriers[self.empty], self.slot_of(count))
+        if self.workers.arrivals != "warp":
+            return arrive
+        return tirx.IfThenElse(tirx.EQ(lane, nodes.int_const(0)), arrive, None)
+
+    def counted(self, turn: Expr, k: Expr) -> Expr:
+        """Return the number of a trip of a turn among all trips of a worker."""
+        return turn * nodes.int_const(int(nodes.as_int(self.trips))) + nodes.cast(k, "int32")
+
+    def slot_of(self, count: Expr) -> Expr:
+        """Return the slot of a trip."""
+        return tirx.floormod(count, nodes.int_const(self.stages))
+
+    def parity(self, count: Expr, more: int) -> Expr:
+        """Return the parity of a trip's phase, or of so many later."""
+        phase = tirx.floordiv(count, nodes.int_const(self.stages)) + nodes.int_const(more)
+        return tirx.floormod(phase, nodes.int_const(2))
+
+
+def beside(workers: PersistentGrid, threads: int, thread: Var, copying: Stmt, span: Any) -> Stmt:
+    """Return the statement of the thread that copies, among those beside the program's.
+
+    Parameters
+    ----------
+    threads
+        Of the program.
+    thread
+        The variable of a thread's number in the block.
+    """
+    if workers.registers is None:
+        return calls.only((COPIER, threads, 1), copying, span)
+    parts = [_registers(workers.registers[0], False), calls.only((COPIER, 0, 1), copying, span)]
+    return _role(Role("the threads that copy", threads, workers.copiers), (thread, nodes.fresh("beside")), parts, span)
+
+
+def computing(
+    workers: PersistentGrid, threads: int, names: tuple[Var, Var], parts: Sequence[Stmt], span: Any
+) -> Stmt:  # fmt: skip
+    """Return the statements of the program's threads; their number in the block has two names, there and here."""
+    more = [] if workers.registers is None else [_registers(workers.registers[1], True)]
+    return _role(Role("the block", 0, threads), names, [*more, *parts], span)
+
+
+def _role(role: Role, names: tuple[Var, Var], parts: Sequence[Stmt], span: Any) -> Stmt:
+    """Return statements that some threads share, by the names of a thread's number in the block and in the role."""
+    thread, number = names
+    node = [ir.StringImm(role.name), nodes.int_const(role.first), nodes.int_const(role.count), number]
+    inside = nodes.seq([tirx.Bind(number, thread - nodes.int_const(role.first)), *parts])
+    return tirx.AttrStmt(node, calls.ONLY, nodes.int_const(0), inside, span)
+
+
+def _registers(count: int, more: bool) -> Stmt:
+    """Return the request of threads for so many registers each."""
+    attrs = {request_registers.COUNT: count, request_registers.MORE: int(more)}
+    return tirx.Evaluate(nodes.tile_call(request_registers.OP.name, [], attrs))

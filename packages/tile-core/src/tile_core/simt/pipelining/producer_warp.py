@@ -1,0 +1,245 @@
+"""A copier: threads beside those of the program copy for them, where each tile has a block of its own.
+
+It is what blocks that stay have (``workers.py``), for loops that these cannot be of: those of several products, whose
+trips may overlap and whose threads may take turns, and those whose trips are counted at run time::
+
+    the copier:    for k: for each group: wait until its slot is empty; announce bytes; copy
+    the others:    before; for k: wait until slots are full; compute; the slots that nobody reads are empty; then after
+
+What a trip reads is free at its end, and what the tail of the trip before reads, one trip later.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import replace
+from typing import Any
+
+from tile_core.compat.tvm import tirx
+from tile_core.compat.types import Expr, Stmt, Var
+from tile_core.ir import calls, nodes
+from tile_core.ir.visit import annotation, replace_for
+from tile_core.simt.pipelining.dependences import top_level
+from tile_core.simt.pipelining.grids import GridLoops
+from tile_core.simt.pipelining.overlap_writer import OverlapWriter
+from tile_core.simt.pipelining.persistent import COPIER, PersistentGrid, beside, computing
+from tile_core.simt.pipelining.plan import LoopPlan
+from tile_core.simt.pipelining.schedule import (
+    Arrive,
+    Expect,
+    Issue,
+    PhaseBarrier,
+    RoleProgram,
+    Schedule,
+    Step,
+    Transactions,
+    Use,
+    WaitPhase,
+    WaitUses,
+    turns_of,
+)
+from tile_core.simt.pipelining.writers import Around, LoopWriter
+from tile_core.simt.role import Role
+
+
+def with_producer_warp(plan: LoopPlan, threads: int, workers: PersistentGrid, name: Callable[[str], str]) -> LoopPlan:
+    """Return the plan of a loop whose copies threads beside the program's make.
+
+    Parameters
+    ----------
+    plan
+        With a schedule whose copies are transactions.
+    threads
+        Of the program.
+    name
+        Makes a name that the program does not have.
+    """
+    schedule, copier = plan.schedule, Role(COPIER, threads, 1)
+    late = _late(plan)
+    free = {g.name: name(f"{schedule.loop}_free") for g in schedule.groups}
+    each: Any = workers.arrivals
+    width = workers.width if each == "warp" else 1
+    copies: list[Step] = []
+    for group in schedule.groups:
+        assert isinstance(group.completion, Transactions)
+        copies += [WaitPhase(free[group.name], lag=1), Expect(group.completion.barrier, group.bytes), Issue(group.name)]
+    programs = [RoleProgram(copier, (), tuple(copies))]
+    taken = turns_of(schedule)
+    for program in schedule.programs:
+        lasts = plan.product is not None
+        arrivals = [Arrive(free[g.name], each, -1 if lasts or g.name in late else 0) for g in schedule.groups]
+        after = [a for a in arrivals if a.ahead < 0]
+        own = {s.barrier for s in program.trip if isinstance(s, WaitPhase)} & taken
+        trip = (*_without(program.trip, own), *arrivals)
+        programs.append(replace(
+            program, before=_without(program.before, own), trip=trip, after=(*_without(program.after, own), *after)
+        ))  # fmt: skip
+    # Of those who take turns only the ones before give one: slots are free when their readers say so.
+    sizes = {b.name: programs[-1].role.count if b.name in taken else b.arrivals for b in schedule.barriers}
+    barriers = [PhaseBarrier(b, n) for b, n in sizes.items()]
+    barriers += [PhaseBarrier(b, threads // width) for b in free.values()]
+    moved = tuple(replace(g, issuer=copier) for g in schedule.groups)
+    made = replace(schedule, groups=moved, programs=tuple(programs), barriers=tuple(barriers))
+    return replace(plan, schedule=made)
+
+
+def write_producer_warp(plan: LoopPlan, grid: GridLoops, workers: PersistentGrid, thread: Var, threads: int) -> Stmt:
+    """Return the loops over the grid, of whose blocks some threads copy.
+
+    Parameters
+    ----------
+    plan
+        Of `with_producer_warp`.
+    thread
+        The variable of a thread's number in the block.
+    threads
+        Of the program.
+    """
+    made = _Overlapping if plan.overlap is not None else _OneByOne
+    return _Block(made(plan, Around(busy=False, nested=False)), grid, workers, thread, threads).written()
+
+
+class _Block:
+    """Writes a block: the copier, and the program's threads.
+
+    Parameters
+    ----------
+    users
+        Writes the loop of the program's threads.
+    """
+
+    def __init__(
+        self, users: _OneByOne | _Overlapping, grid: GridLoops, workers: PersistentGrid, thread: Var, threads: int
+    ) -> None:
+        self.users, self.grid, self.workers, self.thread, self.threads = users, grid, workers, thread, threads
+        self.loop, self.plan, self.schedule = users.loop, users.plan, users.schedule
+        self.number = nodes.fresh("number")
+        users.lane = lambda: tirx.floormod(self.number, nodes.int_const(workers.width))
+
+    def written(self) -> Stmt:
+        """Return the loops over the grid."""
+        shared = [s for s in self.grid.body if isinstance(s, tirx.AllocBuffer)]
+        named = self.grid.before()
+        first = calls.only(("the first thread", 0, 1), nodes.seq(self.users.objects()))
+        both = nodes.seq([self.copier(), self.computing(named)])
+        rings = calls.managed(list(self.plan.rings.values()), both, self.loop.span)
+        body = nodes.seq([*shared, *named, *self.users.before, first, rings])
+        for axis in sorted(self.grid.axes, reverse=True):
+            outer = self.grid.axes[axis]
+            notes = {str(k): v for k, v in outer.annotations.items()}
+            if annotation(outer, nodes.THREADS) is not None:
+                every = self.threads + self.workers.copiers
+                notes[nodes.THREADS] = [nodes.int_const(every), *([nodes.int_const(1)] * 2)]
+            body = replace_for(outer, body, annotations=notes)
+        return body
+
+    def copier(self) -> Stmt:
+        """Return the loop of the thread that copies, among those beside it."""
+        loop, kind, users = self.loop, self.users.kind, self.users
+        k = nodes.fresh(f"{loop.loop_var.name}_ahead", kind)
+        mapping: dict[Any, Any] = {loop.loop_var: loop.min + k}
+        trip: list[Stmt] = [tirx.Bind(users.ahead, users.slot_of(k))]
+        for bind in (users.body[i] for i in self.plan.binds):
+            var = nodes.fresh(str(bind.var.name), nodes.dtype_of(bind.var))
+            trip.append(tirx.Bind(var, users.at(bind.value, mapping), bind.span))
+            mapping[bind.var] = var
+        for step in self.schedule.programs[0].trip:
+            if isinstance(step, WaitPhase):
+                trip.append(users.wait(step, k, users.ahead))
+            elif isinstance(step, Expect):
+                trip.append(calls.barrier_expect(users.barriers[step.barrier], users.ahead, step.bytes))
+            elif isinstance(step, Issue):
+                group = self.schedule.group(step.group)
+                trip += [users.copy(c, group, mapping, users.ahead) for c in self.plan.copies[step.group]]
+        copying = nodes.for_loop(k, users.trips, nodes.seq(trip), "serial", span=loop.span)
+        return beside(self.workers, self.threads, self.thread, copying, loop.span)
+
+    def computing(self, named: Sequence[Stmt]) -> Stmt:
+        """Return the statements of the program's threads."""
+        body = [
+            s for s in self.grid.body if not isinstance(s, tirx.AllocBuffer) and not any(s.same_as(n) for n in named)
+        ]
+        at = next(i for i, s in enumerate(body) if s.same_as(self.loop))
+        parts = [*body[:at], *self.users.iterations_of(self.schedule.programs[-1]), *body[at + 1 :]]
+        return computing(self.workers, self.threads, (self.thread, self.number), parts, self.loop.span)
+
+
+class _Users(LoopWriter):
+    """The loop of threads for which others copy."""
+
+    lane: Callable[[], Expr]
+
+    def objects(self) -> list[Stmt]:
+        """Return what initialises the barriers; their allocations stand before both roles."""
+        found = []
+        for barrier in self.schedule.barriers:
+            buffer, allocate = calls.alloc_barriers(barrier.name, self.stages)
+            self.barriers[barrier.name] = buffer
+            self.before.append(allocate)
+            slots = map(nodes.int_const, range(self.stages))
+            found += [calls.barrier_init(buffer, slot, barrier.arrivals) for slot in slots]
+        return found
+
+    def slot_of(self, turn: Expr) -> Expr:
+        """Return the slot of a trip."""
+        return nodes.cast(tirx.floormod(turn, nodes.int_const(self.stages, self.kind)), "int32")
+
+    def say_free(self, step: Arrive, turn: Expr) -> list[Stmt]:
+        return [self.freed(step, turn, not step.ahead)]
+
+    def freed(self, step: Arrive, turn: Expr, exists: bool = True) -> Stmt:
+        """Return the arrival that says that the slot of a trip is free, which may not exist."""
+        at = self.at(turn + nodes.int_const(step.ahead, self.kind), {})
+        arrive = calls.barrier_arrive(self.barriers[step.barrier], self.slot_of(at))
+        if step.each == "warp":
+            arrive = tirx.IfThenElse(tirx.EQ(self.lane(), nodes.int_const(0)), arrive, None)
+        return arrive if exists else tirx.IfThenElse(at >= nodes.int_const(0, self.kind), arrive, None)
+
+
+class _OneByOne(_Users):
+    """Trips that do not overlap; their product may last until the next one has begun."""
+
+    def iterations_of(self, program: RoleProgram) -> list[Stmt]:
+        started = [self.settled(0)] if self.plan.product is not None else []
+        ends = [self.settled(0)] if self.plan.product is not None else []
+        frees = [s for s in program.after if isinstance(s, Arrive)]
+        return [*started, self.trip(program), *ends, *(self.freed(s, self.trips, False) for s in frees)]
+
+
+class _Overlapping(_Users, OverlapWriter):
+    """Trips whose products overlap, or run beside other statements of theirs."""
+
+    def iterations_of(self, program: RoleProgram) -> list[Stmt]:
+        if not self.overlap.tails:
+            return [self.trip(program)]
+        return super().iterations_of(program)[:-1]  # without the barrier of the block
+
+    def one_iteration(self, program: RoleProgram, turn: Expr, first: bool) -> Stmt:
+        found = super().one_iteration(program, turn, first)
+        steps = [s for s in _frees(self.schedule, program.trip) if not first or s.ahead >= 0]
+        return nodes.seq([found, *(self.freed(s, turn) for s in steps)])
+
+    def ended(self, steps: Sequence[Step]) -> list[Stmt]:
+        frees = _frees(self.schedule, steps)
+        others = [s for s in steps if s not in frees]
+        return [*super().ended(others), *(self.freed(s, self.trips) for s in frees)]
+
+
+def _late(plan: LoopPlan) -> Collection[str]:
+    """Return the groups of copies that the tail of their trip reads, which runs in the next one."""
+    if plan.overlap is None:
+        return ()
+    late, _ = plan.overlap.rings(top_level(plan.loop.body), {c.buffer for of in plan.copies.values() for c in of})
+    return {name for name, of in plan.copies.items() if any(c.buffer in late for c in of)}
+
+
+def _frees(schedule: Schedule, steps: Sequence[Step]) -> list[Arrive]:
+    """Return the arrivals among steps that say that slots are free."""
+    free = {s.barrier for s in schedule.programs[0].trip if isinstance(s, WaitPhase)}
+    return [s for s in steps if isinstance(s, Arrive) and s.barrier in free]
+
+
+def _without(steps: Sequence[Step], own: Collection[str]) -> tuple[Step, ...]:
+    """Return steps without those of copies and barriers of the block, and without arrivals at one's own turn."""
+    kept = (WaitPhase, Use, WaitUses, Arrive)
+    return tuple(s for s in steps if isinstance(s, kept) and not (isinstance(s, Arrive) and s.barrier in own))

@@ -1,0 +1,238 @@
+"""Registers that instructions read after the statement that issues them: two sets of them, used in turns.
+
+The reads of a product that lasts beyond its iteration (``lasting.py``) include those of its registers. The next
+iteration, which begins its product before it waits for this one, must fill others. So the loop is written with two
+iterations at a time: the first fills one set, the second the other::
+
+    for j in range(trips // 2):
+        iteration 2 j, on the first set; once it has waited for the iteration before: the second set has been read
+        iteration 2 j + 1, on the second set; once it has waited: the first set has been read
+    if trips % 2:
+        the last iteration, on the first set
+
+A variant that fills such registers allocates them in its statement and describes them in ``Placement.in_flight``.
+Behind the wait they are read once more: until there a compiler, which does not know that instructions read them late,
+keeps their values. The variant of the wait marks where that is by `retired`. Where the wait stands in the same list of
+statements as the product, one set is enough.
+
+One load may fill the registers of several iterations (`RegisterPrefetch`). Then the loop is written with so many at a
+time, and what is loaded is what the next so many need: what memory takes to answer passes while this many compute::
+
+    load for iterations 0 to turns - 1
+    for j in range(trips // turns):
+        fill from what was loaded, but for the last turn; load for the turns of j + 1
+        iteration turns * j; once it has waited for the iteration before: fill the last turn
+        the others, each on its turn's registers
+    the iterations that are left, in the same way
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from tile_core.compat.tvm import tirx
+from tile_core.compat.types import BufferVar, Expr, Stmt, Var
+from tile_core.ir import nodes
+from tile_core.ir.visit import StmtRewriter, another_buffer, collect, renamed, replace_for, substitute
+
+if TYPE_CHECKING:
+    from tile_core.simt.variant import InFlight
+
+_RETIRED = "retired"
+
+
+def retired(pending: int) -> Stmt:
+    """Return a mark: at most ``pending`` products are in flight here; those before them have read their registers."""
+    return tirx.Evaluate(nodes.tile_call(_RETIRED, [nodes.int_const(pending)]))
+
+
+def double_buffer_registers(body: Stmt, in_flight: Mapping[BufferVar, InFlight]) -> Stmt:
+    """Return a per-thread program whose loops fill registers in flight in turns, without marks."""
+    return _DoubleBuffering(in_flight).stmt(body) if in_flight else body
+
+
+class _DoubleBuffering(StmtRewriter):
+    def __init__(self, in_flight: Mapping[BufferVar, InFlight]) -> None:
+        self.in_flight = in_flight
+        #: Reads of the sets of the last loop, for the mark behind it.
+        self.open: list[Stmt] = []
+        #: Reads of arrays of the loop or branch around, for all marks in it.
+        self.here: list[Stmt] = []
+
+    def stmt(self, s: Stmt) -> Stmt:
+        if not isinstance(s, (tirx.For, tirx.While, tirx.IfThenElse)):
+            return super().stmt(s)
+        outer, self.here = self.here, []
+        new = super().stmt(s)
+        self.here = outer
+        return new
+
+    def visit_AllocBuffer(self, s: Stmt) -> Stmt:
+        found = self.in_flight.get(s.buffer)
+        if found is None:
+            return s
+        if found.ahead is None:
+            self.here += found.reads
+            return s
+        # No loop that loads ahead for several iterations is around.
+        self.here += [substitute(x, {found.ahead.turn: _turn(0)}) for x in found.reads]
+        return nodes.seq([*_filled(s.buffer, found.first), found.ahead.alone])
+
+    def visit_Evaluate(self, s: Stmt) -> Stmt:
+        pending = _pending(s)
+        if pending is None:
+            return s
+        if pending:
+            return nodes.seq(list(self.here))
+        found, self.here, self.open = [*self.here, *self.open], [], []
+        return nodes.seq(found)
+
+    def visit_For(self, s: Stmt) -> Stmt:
+        found = _Allocated({b: f for b, f in self.in_flight.items() if f.beyond or f.ahead is not None})
+        found.stmt(s.body)
+        ahead = [b for b in found.buffers if self.is_prefetched_in(b, s)]
+        if len(ahead) == 1 == len(found.buffers):
+            return self.unrolled_by_group(s, ahead[0], self.in_flight[ahead[0]])
+        beyond = [b for b in found.buffers if self.in_flight[b].ahead is None]
+        return self.two_at_a_time(s, beyond) if beyond and not ahead else super().visit_For(s)
+
+    def is_prefetched_in(self, buffer: BufferVar, loop: Stmt) -> bool:
+        """Whether registers are loaded ahead by the turns of a loop."""
+        ahead = self.in_flight[buffer].ahead
+        return ahead is not None and bool({loop.loop_var} & set(collect(ahead.load, tirx.Var)))
+
+    def unrolled_by_group(self, s: Stmt, held: BufferVar, made: InFlight) -> Stmt:
+        """Return a loop whose iterations are written by turns, and the registers, which are loaded ahead of it."""
+        ahead, kind, k = made.ahead, nodes.dtype_of(s.loop_var), s.loop_var
+        assert ahead is not None
+        turns = nodes.int_const(ahead.turns, kind)
+        self.open += [renamed(substitute(x, {ahead.turn: _turn(u)})) for u in range(ahead.turns) for x in made.reads]
+
+        def loaded(at: Expr) -> Stmt:
+            return renamed(substitute(ahead.load, {k: at}))
+
+        def turn(u: int, first: Expr) -> Stmt:
+            at = first + nodes.int_const(u, kind)
+            before = _turn((u - 1) % ahead.turns if made.beyond else u)
+            reads = [substitute(x, {ahead.turn: before}) for x in made.reads]
+            fill = [renamed(ahead.fill), loaded(first + turns)] if u == 0 else []
+            last = [ahead.last] if u == 0 and made.beyond else []
+            trip = _PrefetchedIteration((ahead.turn, held), fill, [*reads, *last]).stmt(s.body)
+            return renamed(substitute(trip, {k: at, ahead.turn: _turn(u)}))
+
+        block, trips = nodes.fresh(f"{k.name}_block", kind), nodes.as_int(s.extent)
+        every = [turn(u, s.min + block * turns) for u in range(ahead.turns)]
+        count = trips // ahead.turns if isinstance(trips, int) else tirx.floordiv(s.extent, turns)
+        count = nodes.int_const(count, kind) if isinstance(count, int) else count
+        parts = [*_filled(held, made.first), *map(tirx.AllocBuffer, ahead.arrays), loaded(s.min)]
+        parts.append(replace_for(s, nodes.seq(every), loop_var=block, min=nodes.int_const(0, kind), extent=count))
+        rest = s.min + count * turns
+        for u in range(ahead.turns - 1):
+            if isinstance(trips, int):
+                parts += [turn(u, rest)] if u < trips % ahead.turns else []
+            else:
+                parts.append(tirx.IfThenElse(nodes.int_const(u, kind) < s.extent - count * turns, turn(u, rest), None))
+        return nodes.seq(parts)
+
+    def two_at_a_time(self, s: Stmt, first: Sequence[BufferVar]) -> Stmt:
+        """Return a loop whose iterations fill arrays ``first`` and other ones in turns, and the arrays."""
+        swap = {b: another_buffer(b, f"{b.name}_odd") for b in first}
+        swap |= {second: b for b, second in swap.items()}
+        reads = [x for b in first for x in self.in_flight[b].reads]
+        other = [substitute(x, swap) for x in reads]
+        self.open += [*reads, *other]
+        trip = _Trip(first, other).stmt(s.body)  # no other product lasts: `async_product`
+        kind = nodes.dtype_of(s.loop_var)
+        pair, two = nodes.fresh(f"{s.loop_var.name}_pair", kind), nodes.int_const(2, kind)
+        begin = pair * two if nodes.as_int(s.min) == 0 else s.min + pair * two
+
+        def turn(at: Expr, odd: bool) -> Stmt:
+            return renamed(substitute(trip, {s.loop_var: at} | (swap if odd else {})))
+
+        both = nodes.seq([turn(begin, False), turn(begin + nodes.int_const(1, kind), True)])
+        parts = [x for b in first for array in (b, swap[b]) for x in _filled(array, self.in_flight[b].first)]
+        parts.append(replace_for(s, both, loop_var=pair, min=nodes.int_const(0, kind), extent=_half(s.extent, kind)))
+        trips = nodes.as_int(s.extent)
+        if not isinstance(trips, int) or trips % 2:
+            last = turn(s.min + s.extent - nodes.int_const(1, kind), False)
+            is_odd = tirx.floormod(s.extent, two) == nodes.int_const(1, kind)
+            parts.append(last if isinstance(trips, int) else tirx.IfThenElse(is_odd, last, None, s.span))
+        return nodes.seq(parts)
+
+
+class _Allocated(StmtRewriter):
+    """Finds the arrays in flight of a loop itself: those of inner loops are theirs."""
+
+    def __init__(self, in_flight: Mapping[BufferVar, InFlight]) -> None:
+        self.in_flight, self.buffers = in_flight, list[BufferVar]()
+
+    def visit_For(self, s: Stmt) -> Stmt:
+        return s
+
+    def visit_IfThenElse(self, s: Stmt) -> Stmt:
+        return self.without_prefetch(s, super().visit_IfThenElse)
+
+    def visit_While(self, s: Stmt) -> Stmt:
+        return self.without_prefetch(s, super().visit_While)
+
+    def visit_AllocBuffer(self, s: Stmt) -> Stmt:
+        if s.buffer in self.in_flight:
+            self.buffers.append(s.buffer)
+        return s
+
+    def without_prefetch(self, s: Stmt, visit: Callable[[Stmt], Stmt]) -> Stmt:
+        """Visit a statement that an iteration may not execute: nothing in it is loaded ahead."""
+        outer, self.in_flight = self.in_flight, {b: f for b, f in self.in_flight.items() if f.ahead is None}
+        visit(s)
+        self.in_flight = outer
+        return s
+
+
+class _PrefetchedIteration(StmtRewriter):
+    """An iteration whose registers are loaded ahead: they are allocated outside, and its number is known."""
+
+    def __init__(self, given: tuple[Var, BufferVar], fill: Sequence[Stmt], behind: Sequence[Stmt]) -> None:
+        (self.turn, self.held), self.fill, self.behind = given, fill, behind
+
+    def visit_Bind(self, s: Stmt) -> Stmt:
+        return nodes.seq([]) if s.var.same_as(self.turn) else s
+
+    def visit_AllocBuffer(self, s: Stmt) -> Stmt:
+        return nodes.seq(list(self.fill)) if s.buffer.same_as(self.held) else s
+
+    def visit_Evaluate(self, s: Stmt) -> Stmt:
+        return s if _pending(s) is None else nodes.seq(list(self.behind))
+
+
+class _Trip(StmtRewriter):
+    """An iteration: its arrays are allocated outside, and behind its wait the other set is read."""
+
+    def __init__(self, arrays: Sequence[BufferVar], other: Sequence[Stmt]) -> None:
+        self.arrays, self.other = frozenset(arrays), other
+
+    def visit_AllocBuffer(self, s: Stmt) -> Stmt:
+        return nodes.seq([]) if s.buffer in self.arrays else s
+
+    def visit_Evaluate(self, s: Stmt) -> Stmt:
+        return s if _pending(s) is None else nodes.seq(list(self.other))
+
+
+def _pending(s: Stmt) -> int | None:
+    """Return what a mark says; ``None`` if the statement is none."""
+    return int(nodes.as_int(s.value.args[0])) if nodes.is_tile_call(s.value, _RETIRED) else None
+
+
+def _turn(number: int) -> Expr:
+    return nodes.int_const(number)
+
+
+def _half(extent: Expr, kind: str) -> Expr:
+    trips = nodes.as_int(extent)
+    return nodes.int_const(trips // 2, kind) if isinstance(trips, int) else tirx.floordiv(extent, 2)
+
+
+def _filled(buffer: BufferVar, first: Expr) -> list[Stmt]:
+    """Return an allocation and its first values: behind the first wait, registers are read that no iteration filled."""
+    (count,) = nodes.shape_of(buffer)
+    return [tirx.AllocBuffer(buffer), *(nodes.store(buffer, first, [i]) for i in range(int(nodes.as_int(count))))]

@@ -1,0 +1,103 @@
+"""Schedules of blocks whose products one thread issues: they balance for every trip count, and changes do not."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from tile_core.ir import nodes
+from tile_core.ops.base import View
+from tile_core.simt.pipelining.ledger import imbalance_of
+from tile_core.simt.pipelining.mma_warp import of_tiles, with_mma_warp
+from tile_core.simt.pipelining.persistent import PersistentGrid
+from tile_core.simt.pipelining.schedule import Arrive, Complete, Expect, Issue, Use, WaitPhase
+
+from .schedules import async_transacted, edited, swapped, without
+
+WORKERS = PersistentGrid(148, 32, "thread", 32, issuers=32, buffers=2)
+
+
+def slots(stages=3):
+    return with_mma_warp(async_transacted(stages), 128, WORKERS, "free")
+
+
+def tiles(buffers=2):
+    sums, _ = nodes.alloc([128, 64], "float32", "sums", "matrix")
+    return of_tiles(View(sums, (0, 0), (128, 64)), 128, replace(WORKERS, buffers=buffers), "ready", "unused")
+
+
+@pytest.mark.parametrize("stages", [2, 3, 4, 5, 8])
+def test_slots_balance(stages):
+    made = slots(stages)
+    assert made.trips is None
+    assert imbalance_of(made) is None
+    roles = [p.role for p in made.programs]
+    assert [(r.name, r.first, r.count) for r in roles] == [("the copier", 128, 1), ("the issuer", 160, 1)]
+    assert "arrive at free when these uses are complete" in "\n".join(made.lines())
+
+
+@pytest.mark.parametrize("buffers", [1, 2, 3])
+def test_sums_balance(buffers):
+    made = tiles(buffers)
+    assert imbalance_of(made) is None
+    assert "an arrival at ready" in "\n".join(made.lines())
+
+
+def of_trip(make, number, kind):
+    made = make()
+    return edited(made, number, trip=without(made.programs[number].trip, kind))
+
+
+def changed(make, number, kind, **parts):
+    made = make()
+    return edited(made, number, trip=swapped(made.programs[number].trip, kind, lambda s: replace(s, **parts)))
+
+
+def arrivals(make, number, count):
+    made = make()
+    barriers = list(made.barriers)
+    barriers[number] = replace(barriers[number], arrivals=count)
+    return replace(made, barriers=tuple(barriers))
+
+
+def exchanged():
+    """A slot is free before its use has begun."""
+    made = slots()
+    full, use, complete = made.programs[1].trip
+    return edited(made, 1, trip=(full, complete, use))
+
+
+UNBALANCED = {
+    "no wait for a free slot": lambda: of_trip(slots, 0, WaitPhase),
+    "a wait for the phase of the trip itself": lambda: changed(slots, 0, WaitPhase, lag=0),
+    "no bytes announced": lambda: of_trip(slots, 0, Expect),
+    "nothing is copied": lambda: of_trip(slots, 0, Issue),
+    "no wait for a full slot": lambda: of_trip(slots, 1, WaitPhase),
+    "slots are never free": lambda: of_trip(slots, 1, Complete),
+    "a slot is free before its product": exchanged,
+    "another slot is free": lambda: changed(slots, 1, Complete, ahead=1),
+    "a slot takes two arrivals": lambda: arrivals(slots, 1, 2),
+    "the last products are not waited for": lambda: edited(slots(), 0, after=()),
+    "all but the last product are waited for": lambda: edited(slots(), 0, after=slots().programs[0].after[:-1]),
+    "sums are overwritten early": lambda: of_trip(tiles, 0, WaitPhase),
+    "the wait for sums is for the tile itself": lambda: changed(tiles, 0, WaitPhase, lag=0),
+    "sums are never ready": lambda: of_trip(tiles, 0, Issue),
+    "sums are used before they are ready": lambda: of_trip(tiles, 1, WaitPhase),
+    "sums are never free": lambda: of_trip(tiles, 1, Arrive),
+    "one thread says that sums are free": lambda: changed(tiles, 1, Arrive, each="role"),
+    "sums of another tile are free": lambda: changed(tiles, 1, Arrive, ahead=1),
+    "two arrivals make sums ready": lambda: arrivals(tiles, 0, 2),
+}
+
+
+@pytest.mark.parametrize("name", UNBALANCED)
+def test_changes_are_refused(name):
+    assert imbalance_of(UNBALANCED[name]()) is not None
+
+
+def test_sums_are_free_behind_their_use():
+    made = tiles()
+    ready, use, free = made.programs[1].trip
+    assert isinstance(use, Use)
+    assert imbalance_of(edited(made, 1, trip=(ready, free, use))) is not None

@@ -1,0 +1,1 @@
+"""Accumulators: initialization, promotion, subtiling, and accumulators in tensor memory."""

@@ -1,0 +1,372 @@
+"""Sums that tensor memory holds for good: what uses them reads and writes some of their columns at a time.
+
+A fragment of 128 x 256 sums would take 256 registers of each thread. Where every statement that uses such a fragment
+can be divided, it becomes a buffer of scope ``matrix``, which products add to, and each such statement a loop over
+pieces of its columns: a piece is a fragment of its own, read before the statement and written behind it
+(`tile_cuda.ops.move_accumulators`). Statements that follow each other and hand fragments on, such as a conversion and a
+copy, are divided together. Zeros that a loop of products begins with become an attribute of its first product.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from typing import TYPE_CHECKING, Any
+
+from tile_core.analysis.flow import Flow, names_of
+from tile_core.compat.tvm import tirx
+from tile_core.compat.types import BufferVar, Stmt
+from tile_core.ir import nodes
+from tile_core.ir.visit import StmtRewriter, bodies_of, loads_of, role, with_bodies
+from tile_core.lowering.variant import Reject
+from tile_core.ops.base import OpCall, View, is_op, with_attributes
+from tile_core.simt.notes import BLOCK
+from tile_core.simt.pipelining.async_products import accumulator_of
+from tile_core.simt.pipelining.dependences import uses
+from tile_core.simt.role_threads import block_in
+from tile_core.simt.variant import SimtCall
+from tile_cuda.accumulators.initialization import First, first_product, is_zero, with_start
+from tile_cuda.epilogue.subtiles import NotDivisible, divided, fragments_of, may_move, reads_of, writes_of
+from tile_cuda.grid.persistent import may_persist
+from tile_cuda.ops.accumulator_marks import MATRIX
+from tile_cuda.ops.gemm_tensor import FORCED, asks
+from tile_cuda.ops.move_accumulators import READ, WRITE
+from tile_cuda.ops.tensor_plan import ALL_COLUMNS, LANES, MOST_REGISTERS, WHOLE, TensorPlan
+from tile_cuda.ops.tensor_products import variant_of
+from tile_cuda.target import TCGEN05
+from tile_cuda.teams import TeamRewriter
+from tile_cuda.vocabulary.products import PIN_ACCUMULATOR
+
+if TYPE_CHECKING:
+    from tile_core.context import Context
+    from tile_core.passes.spine import Plan
+
+PIECE = 64
+"""Columns of a piece."""
+
+
+def subtile_accumulators(plan: Plan, ctx: Context) -> Plan:
+    """Return the plan with the sums in tensor memory whose uses are divided, as far as there are columns.
+
+    Those that registers could hold stay fragments, unless the option ``divided_sums`` says otherwise. Products of
+    others that cannot be divided get the reason as an attribute.
+    """
+    option = ctx.options.divided_sums
+    if not ctx.capabilities.fact(TCGEN05) or option == "never":
+        return plan
+    found = _Products(plan, ctx)
+    found.stmt(plan.body)
+    # A thread of its own can issue products whose sums are never in registers as a whole.
+    plans = found.chosen(option == "always" or (len(found.plans) == 1 and may_persist(plan, ctx)))
+    body, reasons = plan.body, dict[BufferVar, str]()
+    while plans:
+        try:
+            divide = _Divide(plan.body, plans)
+            body = _WithoutFragments(divide.gone).stmt(divide.stmt(plan.body))
+            break
+        except NotDivisible as why:
+            reasons[why.buffer] = why.reason
+            plans.pop(why.buffer)
+    reasons |= {b: r for b, r in found.reasons.items() if b not in plans}
+    body = _Explained(reasons).stmt(body) if reasons else body
+    return plan if body is plan.body else plan.replace(body=body)
+
+
+class _Products(TeamRewriter):
+    """Finds the fragments that products on ``tcgen05`` add to, and the plans of these."""
+
+    def __init__(self, plan: Plan, ctx: Context) -> None:
+        super().__init__(plan.body)
+        self.block, self.ctx = plan[BLOCK], ctx
+        self.plans: dict[BufferVar, TensorPlan] = {}
+        #: Sums of products in roles: these are divided, since moves of whole fragments may have to leave the role.
+        self.in_roles: set[BufferVar] = set()
+        #: Columns for metadata, and the most that other products need for their sums.
+        self.metadata = self.others = 0
+        self.reasons: dict[BufferVar, str] = {}
+
+    def visit_Evaluate(self, s: Stmt) -> Stmt:
+        if not is_op(s) or not any(nodes.is_tile_call(s.value, n) for n in FORCED):
+            return s
+        call = OpCall.decode(s)
+        sums: View = call.args[accumulator_of(call)]
+        if self.apart or not asks(call, self.ctx):
+            return s
+        shape = tuple(map(int, nodes.shape_of(sums.buffer)))
+        whole = sums.scope == "local.fragment" and tuple(sums.extents) == shape and len(shape) == 2
+        if whole:
+            buffer, _ = nodes.alloc(shape, sums.dtype, sums.name, MATRIX)
+            call = _with_accumulator(call, View(buffer, sums.mins, sums.extents))
+        block = block_in(self.role, self.block)
+        asked = SimtCall(call.name, call.args, call.attrs, call.where, call.span, block=block)
+        variant = variant_of(call)
+        found = variant.plan(asked)
+        if isinstance(found, Reject) or isinstance(variant.fits(asked, self.ctx), Reject):
+            return s
+        self.metadata = max(self.metadata, 2 * found.metadata)
+        if whole and sums.dtype == found.total:
+            self.plans[sums.buffer] = found
+            self.in_roles |= set() if self.role is None else {sums.buffer}
+        else:
+            self.others = max(self.others, found.columns)
+        return s
+
+    def chosen(self, every: bool) -> dict[BufferVar, TensorPlan]:
+        """Return the fragments to divide, the widest first, as long as there are columns."""
+        wanted = {b: p for b, p in self.plans.items() if every or p.columns > MOST_REGISTERS or b in self.in_roles}
+        others = max([self.others, *(p.columns for b, p in self.plans.items() if b not in wanted)])
+        free, found = ALL_COLUMNS - self.metadata - others, dict[BufferVar, TensorPlan]()
+        for buffer, one in sorted(wanted.items(), key=lambda item: -item[1].columns):
+            if one.columns <= free:
+                found[buffer] = one
+                free -= one.columns
+            else:
+                self.reasons[buffer] = f"{one.columns} columns of tensor memory are not left, of {ALL_COLUMNS}"
+        return found
+
+
+class _Explained(TeamRewriter):
+    """Says at products why their sums are not divided."""
+
+    def __init__(self, reasons: dict[BufferVar, str]) -> None:
+        super().__init__(nodes.seq([]))
+        self.reasons = reasons
+
+    def visit_Evaluate(self, s: Stmt) -> Stmt:
+        call = OpCall.decode(s) if is_op(s) else None
+        if call is None or call.name not in FORCED:
+            return s
+        reason = self.reasons.get(call.args[accumulator_of(call)].buffer)
+        return s if reason is None else with_attributes(s, {WHOLE: reason})
+
+
+class _Divide(TeamRewriter):
+    """Rewrites a program whose sums are divided.
+
+    Raises
+    ------
+    NotDivisible
+        A statement takes all of some sums at once.
+    """
+
+    def __init__(self, body: Stmt, plans: dict[BufferVar, TensorPlan]) -> None:
+        super().__init__(body)
+        self.plans, self.whole = plans, body
+        self.sums = {b: nodes.alloc(nodes.shape_of(b), p.total, b.name, MATRIX) for b, p in plans.items()}
+        #: Products that begin with zeros, and when.
+        self.begins: list[First] = []
+        #: Who uses sums: the block, or a role.
+        self.teams: dict[BufferVar, tuple[int, int] | None] = {}
+        #: Whether statements stand in a loop; those behind them, in the lists around theirs.
+        self.looped, self.behind = False, list[Sequence[Stmt]]()
+        #: Fragments of which only pieces are left.
+        self.gone: set[BufferVar] = set()
+
+    def stmt(self, s: Stmt) -> Stmt:
+        if not any(uses(s, b) for b in self.sums) and not isinstance(s, (tirx.SeqStmt, tirx.AllocBuffer)):
+            return s
+        if isinstance(s, tirx.SeqStmt):
+            return nodes.seq(self.listed(list(s.seq)))
+        return nodes.seq(self.listed([s]))
+
+    def listed(self, parts: Sequence[Stmt]) -> list[Stmt]:
+        """Return a list of statements that is divided."""
+        found, at = list[Stmt](), 0
+        while at < len(parts):
+            s = parts[at]
+            used = [b for b in self.sums if uses(s, b)]
+            end = at + 1
+            if isinstance(s, tirx.AllocBuffer) and s.buffer in self.sums:
+                found.append(self.sums[s.buffer][1])
+            elif not used:
+                found.append(s)
+            elif is_op(s) and any(nodes.is_tile_call(s.value, n) for n in FORCED):
+                found.append(self.product(s, used))
+            elif is_op(s) and nodes.is_tile_call(s.value, PIN_ACCUMULATOR):
+                found.append(_replaced(s, 0, self.sums[used[0]][0]))
+            elif is_op(s) and nodes.is_tile_call(s.value, "fill"):
+                found += self.filled(parts, at, used[0])
+            elif bodies_of(s) and not (isinstance(s, tirx.For) and role(s) in ("parallel", "vectorized")):
+                self.behind.append(parts[at + 1 :])
+                found.append(self.compound(s, used))
+                self.behind.pop()
+            else:
+                new, end = self.joined(parts, at)
+                found += new
+            at = end
+        return found
+
+    def compound(self, s: Stmt, used: Sequence[BufferVar]) -> Stmt:
+        """Return a loop or a branch, inside of which statements are divided."""
+        heads = [getattr(s, n) for n in ("min", "extent", "condition") if hasattr(s, n)]
+        for b in used:
+            if any(x.source.same_as(b) for h in heads for x in loads_of(h)):
+                raise NotDivisible(b, "a condition depends on its elements")
+        outer, self.looped = self.looped, self.looped or _is_loop(s)
+        new = self.inside(s, lambda x: with_bodies(x, [self.stmt(y) for y in bodies_of(x)]))
+        self.looped = outer
+        return new
+
+    def product(self, s: Stmt, used: Sequence[BufferVar]) -> Stmt:
+        """Return a product that adds to a buffer of tensor memory."""
+        call = OpCall.decode(s)
+        at = accumulator_of(call)
+        buffer = call.args[at].buffer
+        self.joint(s, used)
+        if any(isinstance(v, View) and v.buffer in self.sums for v in call.args[:at]):
+            raise NotDivisible(used[0], "a product takes them as an operand")
+        # No other instruction adds to tensor memory.
+        new = with_attributes(_replaced(s, at, self.sums[buffer][0]), {"variant": FORCED[call.name]})
+        when = next((f.when for f in self.begins if f.stmt.same_as(s)), None)
+        if when is None:
+            return new
+        return with_start(new, when)
+
+    def joint(self, s: Stmt, used: Sequence[BufferVar]) -> None:
+        """Require that all threads of the block come to a statement."""
+        if self.apart:
+            raise NotDivisible(used[0], "threads do not all come to a statement that uses them")
+        for b in used:
+            if self.teams.setdefault(b, self.team) != self.team:
+                raise NotDivisible(b, "threads of several roles use them")
+
+    def filled(self, parts: Sequence[Stmt], at: int, buffer: BufferVar) -> list[Stmt]:
+        """Return what stands for a statement that fills sums: nothing, if products that begin with zeros follow."""
+        s = parts[at]
+        self.joint(s, [buffer])
+        call = OpCall.decode(s)
+        if tuple(call.args[0].extents) != tuple(nodes.shape_of(buffer)):
+            raise NotDivisible(buffer, "a part of it is filled")
+        begin = first_product(parts[at + 1 :], buffer) if is_zero(call.args[1]) else None
+        if begin is not None and begin.loop is None:
+            self.begins.append(begin)
+            return []
+        return self.pieces([s], {buffer}, set())
+
+    # Statements that use elements
+
+    def joined(self, parts: Sequence[Stmt], at: int) -> tuple[list[Stmt], int]:
+        """Return statements from a place on that are divided together, and the place behind them."""
+        used = {b for b in self.sums if uses(parts[at], b)}
+        self.joint(parts[at], list(used))
+        end, shared, tried = at + 1, set[BufferVar](), set[BufferVar]()
+        shape = tuple(nodes.shape_of(next(iter(used))))
+        while True:
+            more = [b for s in parts[at:end] for b in fragments_of(s) if b not in tried and b not in self.sums]
+            reach, sharing = end + 1, shared
+            if more:
+                tried.add(more[0])
+                reach, sharing = self.reach(parts, at, end, more[0], shape), {*shared, more[0]}
+            elif end == len(parts) or not any(uses(parts[end], b) for b in used):
+                break
+            if self.fits(parts[at:reach], used, sharing):
+                end, shared = reach, sharing
+                used |= {b for s in parts[at:end] for b in self.sums if uses(s, b)}
+            elif not more:
+                break
+        self.gone |= shared
+        behind = [*parts[end:], *(s for later in self.behind for s in later)]
+        last = {b for b in used if not self.looped and not any(uses(s, b) for s in behind)}
+        return self.pieces(parts[at:end], used, shared, last), end
+
+    def reach(self, parts: Sequence[Stmt], at: int, end: int, buffer: BufferVar, shape: tuple[int, ...]) -> int:
+        """Return the end of the statements that use a fragment; the place itself if others do, too."""
+        if tuple(nodes.shape_of(buffer)) != shape:
+            return at
+        places = [i for i, s in enumerate(parts) if not isinstance(s, tirx.AllocBuffer) and uses(s, buffer)]
+        everywhere = sum(_uses(parts[i], buffer) for i in places) == _uses(self.whole, buffer)
+        return max(end, places[-1] + 1) if everywhere and places[0] >= at else at
+
+    def fits(self, parts: Sequence[Stmt], used: set[BufferVar], shared: set[BufferVar]) -> bool:
+        """Whether some statements can be divided together, sharing fragments."""
+        if not parts:
+            return False
+        used = used | {b for s in parts for b in self.sums if uses(s, b)}
+        if len({tuple(nodes.shape_of(b)) for b in used}) > 1 or not may_move(parts, used | shared):
+            return False
+        try:
+            self.pieces(parts, used, shared)
+        except NotDivisible:
+            return False
+        return True
+
+    def pieces(
+        self, parts: Sequence[Stmt], used: Collection[BufferVar], shared: Collection[BufferVar],
+        last: Collection[BufferVar] = (),
+    ) -> list[Stmt]:  # fmt: skip
+        """Return loops over pieces of some sums, and of fragments that only these statements use.
+
+        Parameters
+        ----------
+        last
+            Sums that nothing uses behind them.
+        """
+        (shape,) = {tuple(map(int, nodes.shape_of(b))) for b in used}
+        found: list[Stmt] = [s for s in parts if isinstance(s, (tirx.AllocBuffer, tirx.Bind))]
+        moving = [s for s in parts if not isinstance(s, (tirx.AllocBuffer, tirx.Bind))]
+        for first, width, count in _widths(shape[1]):
+            own = {}
+            for b in (*used, *shared):
+                own[b], made = nodes.alloc([LANES, width], nodes.element_type(b), f"{b.name}_piece", "local.fragment")
+                found.append(made)
+            row, piece = nodes.fresh("rows"), nodes.fresh("piece")
+            at = _scaled(row, LANES, shape[0] // LANES, 0), _scaled(piece, width, count, first)
+            inside = [self.moved(READ, b, own[b], at) for b in used if reads_of(moving, b)]
+            inside += [divided(s, shape, own, at, (LANES, width), next(iter(used))) for s in moving]
+            inside += [self.moved(WRITE, b, own[b], at) for b in used if b not in last and writes_of(moving, b)]
+            body = nodes.seq(inside)
+            body = nodes.for_loop(piece, count, body, "serial") if count > 1 else body
+            found.append(nodes.for_loop(row, shape[0] // LANES, body, "serial") if shape[0] > LANES else body)
+        return found
+
+    def moved(self, name: str, buffer: BufferVar, piece: BufferVar, at: Sequence[Any]) -> Stmt:
+        """Return the move of a piece between tensor memory and registers."""
+        extents = list(nodes.shape_of(piece))
+        there = nodes.region(self.sums[buffer][0], list(at), extents)
+        here = nodes.region(piece, [nodes.int_const(0)] * 2, extents)
+        return tirx.Evaluate(nodes.tile_call(name, [there, here]))
+
+
+def _widths(columns: int) -> list[tuple[int, int, int]]:
+    """Return the pieces of so many columns: first column, width, and how many of this width."""
+    whole, rest = divmod(columns, PIECE)
+    return [*([(0, PIECE, whole)] if whole else []), *([(whole * PIECE, rest, 1)] if rest else [])]
+
+
+def _scaled(var: Any, size: int, count: int, first: int) -> Any:
+    """Return the first row or column of a piece."""
+    if count == 1:
+        return nodes.int_const(first)
+    return var * nodes.int_const(size) + nodes.int_const(first) if first else var * nodes.int_const(size)
+
+
+def _is_loop(s: Stmt) -> bool:
+    return isinstance(s, tirx.While) or (isinstance(s, tirx.For) and role(s) != "grid")
+
+
+def _uses(s: Stmt, buffer: BufferVar) -> int:
+    """Return how many statements in one use a buffer other than to allocate it."""
+    return sum(any(buffer in names_of(part) for part in p.own) for p in Flow(s).points)
+
+
+def _with_accumulator(call: OpCall, view: View) -> OpCall:
+    """Return a product that adds to another tile."""
+    args = list(call.args)
+    args[accumulator_of(call)] = view
+    return OpCall(call.name, tuple(args), call.attrs, call.where, call.span)
+
+
+def _replaced(s: Stmt, at: int, buffer: BufferVar) -> Stmt:
+    """Return an op with a whole buffer in another's place."""
+    args, shape = list(s.value.args), list(nodes.shape_of(buffer))
+    args[at] = nodes.region(buffer, [nodes.int_const(0)] * len(shape), shape)
+    return with_attributes(s, {}, args)
+
+
+class _WithoutFragments(StmtRewriter):
+    """Leaves out allocations of fragments that only pieces are left of."""
+
+    def __init__(self, gone: set[BufferVar]) -> None:
+        self.gone = gone
+
+    def visit_AllocBuffer(self, s: Stmt) -> Stmt:
+        return nodes.seq([]) if s.buffer in self.gone else s

@@ -1,0 +1,1 @@
+"""Copies: TMA, `cp.async`, multicast, and layouts of rows that products read."""

@@ -1,0 +1,71 @@
+"""Rows of tiles that products read: whatever fills such a tile, or empties it, leaves rows that they can read.
+
+A tile whose chunks are permuted has one layout, chosen by what comes first: a copy by boxes into it or out of it, a
+gather of rows, stores of matrices, or one of its products. An instruction whose columns begin or end within a row
+cannot read it: those of two warpgroups that share 192 columns of 16 bits begin at 96, in the middle of a row of 128
+bytes. So each call that has such a tile is told the row lengths that all its products can read (``READABLE_ROWS``),
+and whoever chooses one asks ``boxes.row_lengths``; what cannot make such rows is no bulk copy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from tile_core.compat.tvm import tirx
+from tile_core.compat.types import BufferVar, Stmt
+from tile_core.ir.visit import StmtRewriter, collect
+from tile_core.ops import copy_to_block
+from tile_core.ops.base import OpCall, View, is_op, with_attributes
+from tile_cuda.ops.boxes import READABLE_ROWS
+from tile_cuda.ops.warpgroup_plan import WarpgroupPlan
+
+if TYPE_CHECKING:
+    from tile_core.passes.spine import Plan
+
+
+def require_readable_rows(plan: Plan, products: Sequence[WarpgroupPlan]) -> Plan:
+    """Tell all calls with operands of products which rows these can read.
+
+    Parameters
+    ----------
+    products
+        Those of the program whose operands in shared memory are described by descriptors.
+    """
+    found: dict[BufferVar, int] = {}
+    for product in products:
+        for role in (0, 1):
+            if product.shared(role):
+                _narrow(found, product.view(role).buffer, sum(product.rows(role)))
+    if not found:
+        return plan
+    _follow_copies(plan.body, found)
+    return plan.replace(body=_RequireRows(found).stmt(plan.body))
+
+
+def _narrow(found: dict[BufferVar, int], buffer: BufferVar, sum_of: int) -> bool:
+    """Keep the row lengths that are in a sum too, unless none would be left; say whether that changes anything."""
+    old = found.get(buffer, 0)
+    new = (old & sum_of if old else sum_of) or old
+    if new != old:
+        found[buffer] = new
+    return new != old
+
+
+def _follow_copies(body: Stmt, found: dict[BufferVar, int]) -> None:
+    """Let tiles that are copied from block to block as they lie have rows that can be read on both sides."""
+    calls = [OpCall.decode(s) for s in collect(body, tirx.Evaluate) if is_op(s)]
+    sides = [[x.buffer for x in call.args[:2]] for call in calls if call.name == copy_to_block.NAME]
+    while any(_narrow(found, a, found.get(b, 0)) or _narrow(found, b, found.get(a, 0)) for a, b in sides):
+        pass
+
+
+class _RequireRows(StmtRewriter):
+    def __init__(self, rows: dict[BufferVar, int]) -> None:
+        self.rows = rows
+
+    def visit_Evaluate(self, s: Stmt) -> Stmt:
+        if not is_op(s):
+            return s
+        rows = [self.rows.get(x.buffer, 0) if isinstance(x, View) else 0 for x in OpCall.decode(s).args]
+        return with_attributes(s, {READABLE_ROWS: rows}) if any(rows) else s

@@ -1,0 +1,1 @@
+"""Cost models: estimates of kernels, and warnings about tiles far from the best."""

@@ -1,0 +1,1 @@
+"""Epilogues: results from accumulators to global memory, and prefetched epilogue operands."""

@@ -1,0 +1,361 @@
+"""Vectors that the results of products are scaled by, or added to, are read before the loop of the product.
+
+A nest behind a loop that takes a scale for each column of its results would load as many elements as a thread has
+columns, each of which waits for global memory while the matrix units have no work. Read before the loop, a thread has
+one of them, or a few; behind the loop these go through shared memory. Of rows each thread has few sums: it reads what
+it needs itself::
+
+    copy V[base : base + n] to fragment                before the loop
+    for k: the product
+    copy fragment to line                              where the nest begins; for a vector along rows, nothing
+    for i, j: C[i, j] = f(C[i, j], line[j])            or fragment[i]
+
+Where results leave while the next tile is computed (``LATER``), threads have registers for the vector of columns behind
+the loop, and a barrier there would let warpgroups wait for each other: it stays where it is. On an H100 products of
+8-bit floats with scales are 0.980 times as fast as the library's that way, and 0.972 times with the vector ahead.
+
+The meaning stays: what lies outside of a tensor reads as its safe value, element by element or by a copy.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Sequence
+from dataclasses import field
+from typing import TYPE_CHECKING, Any
+
+from tile_core.analysis.flow import Flow, names_of
+from tile_core.analysis.point import Point
+from tile_core.analysis.proofs import linear_parts
+from tile_core.analysis.uniformity import Varying
+from tile_core.compat.structural import identity
+from tile_core.compat.tvm import ir, tirx, tvm_ffi
+from tile_core.compat.types import BufferVar, Expr, Stmt, Var
+from tile_core.dtypes import DTYPES
+from tile_core.ir import nodes
+from tile_core.ir.fresh_names import FreshNames
+from tile_core.ir.visit import StmtRewriter, collect, distinct, loads_of, map_expr, role, substitute
+from tile_core.lowering.variant import Reject
+from tile_core.ops.base import is_op
+from tile_core.ops.effects import effects
+from tile_core.passes.check_launch_order import WAIT
+from tile_core.records import dataclass
+from tile_core.simt.notes import BLOCK
+from tile_core.simt.pipelining.async_products import accumulator_of, products_of
+from tile_core.simt.pipelining.late_epilogue import LATER
+from tile_core.simt.variant import SimtCall
+from tile_cuda.epilogue.prefetch_budget import SharedMemoryBudget
+from tile_cuda.epilogue.staged import EpilogueFragments, results_of
+from tile_cuda.ops.warpgroup_plan import WarpgroupPlan
+
+if TYPE_CHECKING:
+    from tile_core.context import Context
+    from tile_core.passes.spine import Plan
+
+_REGISTERS = 6
+"""Of a thread that lines may take during a loop: a scale for each row and column of 256 x 128 sums takes 5."""
+
+
+def prefetch_epilogue_operands(plan: Plan, ctx: Context, products: Sequence[SimtCall]) -> Plan:
+    """Return the plan with vectors that nests behind products take read before the loops of these.
+
+    Parameters
+    ----------
+    products
+        Those of the program that run on instructions of warpgroups.
+    """
+    if not products or not any(_has(plan.params, load.source) for load in loads_of(plan.body)):
+        return plan
+    found = _Search(plan, ctx, products).found()
+    return plan.replace(body=_Rewriter(plan, found).stmt(plan.body)) if found else plan
+
+
+@dataclass(frozen=True)
+class _Line:
+    """A part of a tensor with an element for each row (axis 0) or column (axis 1) of sums.
+
+    Attributes
+    ----------
+    tensor, corner, extent, axis
+        What it is.
+    registers
+        Of a thread that hold it.
+    loads
+        The loads that take its elements, by nest.
+    """
+
+    tensor: BufferVar
+    corner: tuple[Expr, ...]
+    extent: int
+    axis: int
+    registers: int
+    loads: dict[int, list[Expr]] = field(default_factory=dict)
+
+    @property
+    def bytes(self) -> int:
+        """Of shared memory."""
+        return self.extent * DTYPES[nodes.element_type(self.tensor)].bits // 8 if self.axis else 0
+
+    def is_same(self, other: _Line) -> bool:
+        """Whether it has the elements of another one."""
+        if not self.tensor.same_as(other.tensor) or (self.extent, self.axis) != (other.extent, other.axis):
+            return False
+        return all(tvm_ffi.structural_equal(a, b) for a, b in zip(self.corner, other.corner, strict=True))
+
+
+@dataclass(frozen=True)
+class _Ahead:
+    """The lines of the nests behind a loop.
+
+    Attributes
+    ----------
+    loop, nests
+        These statements.
+    lines
+        What the nests take.
+    """
+
+    loop: Stmt
+    nests: tuple[Stmt, ...]
+    lines: tuple[_Line, ...]
+
+
+class _Search:
+    """Looks for lines that may be read ahead."""
+
+    def __init__(self, plan: Plan, ctx: Context, products: Sequence[SimtCall]) -> None:
+        self.params, self.threads = plan.params, plan[BLOCK].count
+        self.apart = any(LATER in s.value.attrs for s in collect(plan.body, tirx.Evaluate) if is_op(s))
+        self.products, self.varying = products, Varying(plan.body)
+        self.flow = self.varying.flow
+        sums = [call.args[accumulator_of(call)].buffer for call in products]
+        self.results: EpilogueFragments = results_of(plan.body, sums, every=False)
+        #: Tensors whose elements lie elsewhere than their indices say.
+        self.kept = {*map(str, plan.program.layouts)}
+        self.written = _written(plan.body)
+        #: A statement that stands at several places would have to be rewritten differently there.
+        self.times = Counter(identity(p.stmt) for p in self.flow.points)
+        self._defined: dict[Point, set[Var]] = {}
+        self.room = SharedMemoryBudget(self.flow, self.results, self.threads, ctx)
+
+    def found(self) -> list[_Ahead]:
+        """Return the lines of all loops."""
+        if any(nodes.scope_of(b) == "global" and not _has(self.params, b) for b in self.written):
+            return []  # what is at an address may be any tensor
+        every = [self.behind(p) for p in self.flow.points if p.kind == "for" and role(p.stmt) == "pipelined"]
+        return [x for x in every if x is not None]
+
+    def behind(self, loop: Point) -> _Ahead | None:
+        """Return the lines of the nests behind a loop."""
+        if self.times[identity(loop.stmt)] > 1 or loop.role is not None or self.varying.divergent(loop):
+            return None
+        if not any(_has(self.results.sums, b) for s in products_of(loop.stmt) for b in names_of(s)):
+            return None
+        siblings = self.flow.top if loop.around is None else loop.around.parts[loop.side]
+        lines: list[_Line] = []
+        nests: list[Point] = []
+        for p in siblings[siblings.index(loop) + 1 :]:
+            if any(nodes.is_tile_call(c, WAIT) for c in collect(p.stmt, ir.Call)):
+                break  # before it, launches before this one may still write the vectors
+            if p.kind == "for" and role(p.stmt) == "pipelined" and products_of(p.stmt):
+                break  # its own nests are behind it
+            self.add(loop, p, lines)
+            nests.append(p)
+        kept = self.that_fit(loop, nests, lines)
+        used = [p.stmt for p in nests if any(identity(p.stmt) in x.loads for x in kept)]
+        return _Ahead(loop.stmt, tuple(used), tuple(kept)) if kept else None
+
+    def that_fit(self, loop: Point, nests: Sequence[Point], lines: Sequence[_Line]) -> list[_Line]:
+        """Return the lines that there are registers and shared memory for; of columns a thread would load more."""
+        kept: list[_Line] = []
+        for line in sorted(lines, key=lambda x: -x.axis):
+            chosen = [*kept, line]
+            spans = [p for p in nests if any(identity(p.stmt) in x.loads for x in chosen if x.axis)]
+            if sum(x.registers for x in chosen) > _REGISTERS:
+                continue
+            if line.axis == 0 or self.room.has([x.bytes for x in chosen if x.axis], loop, spans):
+                kept = chosen
+        self.room.take(x.bytes for x in kept)
+        return kept
+
+    def add(self, loop: Point, nest: Point, lines: list[_Line]) -> None:
+        """Add the lines that a nest takes to those of nests before it."""
+        variables, extents = _nest_of(nest.stmt)
+        if len(variables) != 2 or self.times[identity(nest.stmt)] > 1:
+            return
+        sums = self.accumulator_elements(nest.stmt, variables, extents)
+        if sums is None:
+            return
+        for load in loads_of(nest.stmt):
+            line = self.line(load, loop, (variables, extents), sums)
+            if line is None:
+                continue
+            known = next((x for x in lines if x.is_same(line)), line)
+            if known is line:
+                lines.append(line)
+            known.loads.setdefault(identity(nest.stmt), []).append(load)
+
+    def accumulator_elements(self, nest: Stmt, variables: Sequence[Var], extents: Sequence[int]) -> BufferVar | None:
+        """Return sums that a nest accesses at the elements of its iterations, all of them."""
+        stores = [(s.buffer, list(s.indices)) for s in collect(nest, tirx.BufferStore)]
+        for buffer, indices in [*stores, *((x.source, list(x.indices)) for x in loads_of(nest))]:
+            if not _has(self.results.plain, buffer) or nodes.shape_of(buffer) != list(extents):
+                continue
+            if all(i.same_as(v) for i, v in zip(indices, variables, strict=True)):
+                return buffer
+        return None
+
+    def line(self, load: Expr, loop: Point, nest: tuple[Sequence[Var], Sequence[int]], sums: BufferVar) -> _Line | None:
+        """Return the line that a load takes an element of, if it can be read before the loop."""
+        tensor, bits = load.source, DTYPES[nodes.element_type(load.source)].bits
+        if not _has(self.params, tensor) or _has(self.written, tensor) or str(tensor.name) in self.kept:
+            return None
+        if nodes.scope_of(tensor) != "global" or bits < 8 or not load.indices:
+            return None
+        variables, extents = nest
+        *fixed, last = [self.with_values(i, loop) for i in load.indices]
+        axis = _axis(last, variables)
+        if axis is None or (axis and self.apart):
+            return None
+        # At the first element: so it overflows nowhere where the nest's own index does not.
+        first = substitute(last, {variables[axis]: nodes.int_const(0)})
+        corner = (*fixed, first)
+        if not all(self.is_known(e, loop) for e in corner):
+            return None
+        held = -(-extents[axis] // self.threads) if axis else self.rows(sums)
+        return _Line(tensor, corner, extents[axis], axis, held * max(1, bits // 32))
+
+    def rows(self, sums: BufferVar) -> int:
+        """Return of how many rows of sums a thread has elements; of all, if that is not known."""
+        for call in self.products:
+            plan = WarpgroupPlan.of(call, call.name == "gemm_sp")
+            if not isinstance(plan, Reject) and nodes.shape_of(
+                call.args[accumulator_of(call)].buffer
+            ) == nodes.shape_of(sums):
+                return 2 * int(plan.split.atoms_m)
+        return int(nodes.shape_of(sums)[0])
+
+    def with_values(self, index: Expr, loop: Point) -> Expr:
+        """Return an index without the names that values have at or behind a loop."""
+        binds = {
+            p.stmt.var: p.stmt.value
+            for p in self.flow.points[loop.order :]
+            if type(p.stmt) is tirx.Bind and not nodes.is_tile_call(p.stmt.value)
+        }
+        index = nodes.int_const(0) + index if isinstance(index, int) else index
+        while any(v in binds for v in collect(index, tirx.Var)):
+            index = substitute(index, binds)
+        return index
+
+    def is_known(self, e: Expr, loop: Point) -> bool:
+        """Whether an expression has the same value before a loop as behind it, for all threads."""
+        if self.varying.expr(e) or any(nodes.is_tile_call(c) for c in collect(e, ir.Call)):
+            return False
+        loads = loads_of(e)
+        if any(not _has(self.params, x.source) or _has(self.written, x.source) for x in loads):
+            return False
+        named = distinct(collect(e, tirx.Var)) - {x.source for x in loads}
+        return not named & self.defined_from(loop)
+
+    def defined_from(self, loop: Point) -> set[Var]:
+        """Return the variables that are defined by a loop or behind it, and those within expressions."""
+        if loop not in self._defined:
+            behind = self.flow.points[loop.order :]
+            found = {p.stmt.loop_var for p in behind if p.kind == "for"}
+            found |= {p.stmt.var for p in behind if type(p.stmt) is tirx.Bind}
+            self._defined[loop] = found | {x.var for x in collect(self.flow.body, tirx.Let)}
+        return self._defined[loop]
+
+
+class _Rewriter(StmtRewriter):
+    def __init__(self, plan: Plan, found: Sequence[_Ahead]) -> None:
+        self.loops = {identity(x.loop): x for x in found}
+        self.nests = {identity(nest): x for x in found for nest in x.nests}
+        made = [a.buffer for a in collect(plan.body, tirx.AllocBuffer)]
+        self.name = FreshNames(str(v.name) for v in (*plan.params, *collect(plan.body, tirx.Var), *made))
+        #: What a nest takes elements from, by line.
+        self.tiles: dict[int, BufferVar] = {}
+        self.fragments: dict[int, BufferVar] = {}
+
+    def stmt(self, s: Stmt) -> Stmt:
+        """Rewrite one statement."""
+        key = identity(s)
+        if key in self.nests:
+            return self.nest(s, self.nests[key])
+        new = super().stmt(s)
+        return nodes.seq([*self.before(self.loops[key]), new]) if key in self.loops else new
+
+    def before(self, ahead: _Ahead) -> list[Stmt]:
+        """Return what stands before a loop."""
+        made: list[Stmt] = []
+        for line in ahead.lines:
+            dtype, name = nodes.element_type(line.tensor), str(line.tensor.name)
+            fragment, alloc = nodes.alloc([line.extent], dtype, self.name(f"{name}_ahead"), "local.fragment")
+            made.append(alloc)
+            tile = fragment
+            if line.axis:
+                tile, alloc = nodes.alloc([line.extent], dtype, self.name(f"{name}_line"), "shared")
+                made.append(alloc)
+            self.fragments[id(line)], self.tiles[id(line)] = fragment, tile
+            extents = [*[1] * (len(line.corner) - 1), line.extent]
+            source = nodes.region(line.tensor, list(line.corner), extents)
+            made.append(_copy(source, _whole(fragment), ahead.nests[0].span))
+        return made
+
+    def nest(self, s: Stmt, ahead: _Ahead) -> Stmt:
+        """Return a nest that takes elements from lines, behind the copies of those that it is the first to take."""
+        key, copies = identity(s), []
+        for line in (x for x in ahead.lines if key in x.loads):
+            tile = self.tiles[id(line)]
+            if line.axis and key == next(identity(n) for n in ahead.nests if identity(n) in line.loads):
+                copies.append(_copy(_whole(self.fragments[id(line)]), _whole(tile), s.span))
+        taken = [(load, line) for line in ahead.lines for load in line.loads.get(key, ())]
+        variables, _ = _nest_of(s)
+
+        def load(e: Expr) -> Expr:
+            line = next((x for old, x in taken if e.same_as(old)), None)
+            return e if line is None else nodes.load(self.tiles[id(line)], [variables[line.axis]], e.span)
+
+        new = map_expr(s, load, ir.TensorLoad)
+        return nodes.seq([*copies, new])
+
+
+def _copy(source: Expr, to: Expr, span: Any) -> Stmt:
+    return tirx.Evaluate(nodes.tile_call("copy", [source, to], {}), span)
+
+
+def _whole(buffer: BufferVar) -> Expr:
+    shape = nodes.shape_of(buffer)
+    return nodes.region(buffer, [nodes.int_const(0)] * len(shape), shape)
+
+
+def _written(body: Stmt) -> set[BufferVar]:
+    """Return the buffers that a program may write, views as what they are views of."""
+    flow = Flow(body, effects)
+    return {flow.root(a.buffer) for a in flow.accesses if a.write}
+
+
+def _nest_of(s: Stmt) -> tuple[list[Var], list[int]]:
+    """Return the variables and extents of data-parallel loops that begin at 0, each the body of the one before."""
+    variables, extents = [], []
+    while isinstance(s, tirx.For) and role(s) == "parallel":
+        extent = nodes.as_int(s.extent)
+        if nodes.as_int(s.min) != 0 or not isinstance(extent, int) or nodes.as_int(s.step) not in (None, 1):
+            return [], []
+        variables.append(s.loop_var)
+        extents.append(extent)
+        s = s.body
+    return variables, extents
+
+
+def _axis(index: Expr, variables: Sequence[Var]) -> int | None:
+    """Return the one of two variables that an index is the sum of with something else; ``None`` if it is no such."""
+    named = [axis for axis, v in enumerate(variables) if any(v.same_as(x) for x in collect(index, tirx.Var))]
+    if len(named) != 1 or nodes.dtype_of(index) != "int32":
+        return None
+    parts = linear_parts(index, [variables[named[0]]])
+    return named[0] if parts and nodes.as_int(parts[0]) == 1 else None
+
+
+def _has(buffers: Collection[BufferVar], buffer: BufferVar) -> bool:
+    return any(buffer.same_as(b) for b in buffers)

@@ -1,0 +1,1 @@
+"""Grids: persistent blocks, rasterization, and the L2 cache."""

@@ -1,0 +1,172 @@
+"""Whether the blocks of a product stay and share the tiles of its result, with a warp that copies for the others.
+
+On an H200 the matrix units then have work while results are written and while a tile's first operands arrive, and no
+barrier of a block stands in the loop (`tile_core.simt.pipelining.persistent`).
+"""
+
+from __future__ import annotations
+
+from math import prod
+from typing import TYPE_CHECKING
+
+from tile_core.compat.tvm import tirx
+from tile_core.dtypes import DTYPES
+from tile_core.ir import nodes
+from tile_core.ir.program import cluster_of
+from tile_core.ir.visit import collect, role
+from tile_core.lowering.variant import Reject
+from tile_core.simt.notes import BLOCK
+from tile_core.simt.pipelining.grids import grid_of
+from tile_core.simt.pipelining.persistent import PersistentGrid, Shape
+from tile_core.simt.variant import Block, SimtCall
+from tile_cuda.ops.accumulator_marks import MATRIX
+from tile_cuda.ops.tensor_plan import ALL_COLUMNS, TensorPlan, allocated_columns
+from tile_cuda.ops.warpgroup_plan import PROMOTE, WARPGROUP
+from tile_cuda.target import TCGEN05, WARP, WGMMA
+from tile_cuda.vocabulary.products import GROUP
+
+if TYPE_CHECKING:
+    from tile_core.context import Context
+    from tile_core.passes.spine import Plan
+
+MULTIPROCESSORS, OF_TENSOR_MEMORY = 132, 148
+"""Of an H100 or H200; of a B200."""
+_REGISTERS = 65536
+OF_WORKERS = 168
+"""Registers of each thread of blocks that stay, by which it is estimated how many run at a time."""
+COPIER_REGISTERS, USER_REGISTERS = 40, 232
+"""Of each thread of a warpgroup that copies, and of two that compute."""
+_MOST_THREADS = 256
+"""Of a program whose blocks stay: of 9 warps three share a quarter of the registers, which leaves each thread 168."""
+_SCRATCH = 4096
+"""Bytes of shared memory for barriers, and for what ops need that are lowered later."""
+_LEAST_TRIPS = 2
+_SUBTILES_PER_ITERATION = 2
+"""TextParts of results that leave in an iteration of the next tile, at most: with one 4096³ was 1.028 times as fast as
+without any, with two 1.023, with four 1.010, whose registers spilled."""
+_STAGES = (4, 8)
+"""Of a ring for which a thread that copies was measured to be worth it, on an H100 or H200, float16, 8192 and 4096.
+
+By tiles of 128 x 256 and 256 x 128, 4 stages: 1.015 and 1.027 times as fast as without, sparse 1.04 and 1.05, 8-bit
+floats 1.03. With 3 stages 0.97, with 5 from 0.94 to 1.05; by tiles of 128 x 128, of which two run at a time, 0.95.
+"""
+_STAGES_OF_BYTES = (*_STAGES, 5)
+"""Of elements of 8 bits: sparse products with 5 stages were 1.04 (e4m3) and 1.07 (int8) times as fast as without."""
+
+
+def choose_persistent(shape: Shape, ctx: Context) -> PersistentGrid | Reject:
+    """Return how many blocks share the tiles, or why each tile has a block of its own."""
+    if GROUP in shape.product.attrs:
+        return Reject("the program asks for pairs of blocks that compute its product together")
+    if shape.tiles is None:
+        return _beside(shape, ctx)
+    option = ctx.options.workers
+    reason = _reason(shape.threads, shape.trips, ctx)
+    if reason:
+        return Reject(reason)
+    if option == "auto" and not ctx.capabilities.fact(TCGEN05) and shape.tiles <= MULTIPROCESSORS:
+        return Reject(f"all {shape.tiles} blocks run at a time")
+    size = shape.ring_bytes + shape.other_bytes + _SCRATCH
+    if size > ctx.capabilities.shared_bytes:
+        return Reject("its other tiles do not fit beside the slots, which are never free")
+    if ctx.capabilities.fact(TCGEN05):
+        return _with_mma_warp(shape, shape.tiles, size, ctx)
+    direct = shape.product.name == "gemm_sp" and shape.product.args[1].scope == "global"
+    promoted = PROMOTE in shape.product.attrs
+    own = shape.threads > WARPGROUP and ctx.options.max_registers is None
+    moves = (direct or promoted) and own
+    later = shape.pieces > 1 and shape.trips * _SUBTILES_PER_ITERATION >= shape.pieces and not promoted and own
+    # Blocks that run beside each other store results while others compute as it is.
+    later = later and _at_a_time(shape.threads + (WARPGROUP if moves else WARP), size, ctx) == 1
+    moves = moves or later
+    threads = shape.threads + (WARPGROUP if moves else WARP)
+    at_a_time = _at_a_time(threads, size, ctx)
+    blocks = option if isinstance(option, int) else MULTIPROCESSORS * at_a_time
+    if option == "auto" and at_a_time > 1:
+        return Reject(f"{at_a_time} blocks on a multiprocessor compute and copy in turns as it is")
+    if option == "auto" and PROMOTE in shape.product.attrs:
+        return Reject("with promoted sums it was not measured")
+    small = DTYPES[shape.product.args[0].dtype].bits == 8
+    if option == "auto" and shape.stages not in (_STAGES_OF_BYTES if small else _STAGES):
+        return Reject(f"with {shape.stages} stages it was not faster")
+    # Metadata in slots is read by each thread; descriptors are what instructions of a whole warp read.
+    arrivals = "warp" if direct or shape.product.name == "gemm" else "thread"
+    # Partial sums and metadata take the registers that threads more would have; these then give theirs away.
+    registers = (COPIER_REGISTERS, USER_REGISTERS) if moves else None
+    beside, held = threads - shape.threads, 0 if isinstance(option, int) else at_a_time
+    return PersistentGrid(min(blocks, shape.tiles), beside, arrivals, WARP, registers, at_a_time=held, later=later)
+
+
+def _at_a_time(threads: int, size: int, ctx: Context) -> int:
+    """Return how many blocks of so many threads and bytes of shared memory a multiprocessor runs at a time."""
+    held = _REGISTERS // (threads * OF_WORKERS)
+    return max(1, min(ctx.capabilities.shared_bytes // size, held, 2048 // threads))
+
+
+def _beside(shape: Shape, ctx: Context) -> PersistentGrid | Reject:
+    """Return who copies for blocks that cannot share tiles, or why they copy for themselves."""
+    if ctx.capabilities.fact(TCGEN05):
+        return Reject("its tiles are not shared, and no thread of its own issues its products")
+    if ctx.options.workers == "auto":
+        return Reject("a thread that copies for each block was not measured")
+    reason = _reason(shape.threads, shape.trips or _LEAST_TRIPS, ctx)
+    if reason:
+        return Reject(reason)
+    if shape.ring_bytes + shape.other_bytes + _SCRATCH > ctx.capabilities.shared_bytes:
+        return Reject("its other tiles do not fit beside the slots")
+    groups = shape.threads // WARPGROUP
+    if groups == 1 or ctx.options.max_registers is not None:
+        return PersistentGrid(0, WARP, "warp", WARP)
+    return PersistentGrid(0, WARPGROUP, "warp", WARP, (COPIER_REGISTERS, USER_REGISTERS))
+
+
+def _with_mma_warp(shape: Shape, tiles: int, size: int, ctx: Context) -> PersistentGrid | Reject:
+    """Return how many blocks share the tiles, of threads that copy, multiply, and write results."""
+    call = SimtCall(shape.product.name, shape.product.args, shape.product.attrs, block=Block((WARPGROUP, 1, 1), None))
+    if ctx.options.workers == "auto" and ctx.options.clusters == "pairs":
+        return Reject('the option clusters is "pairs": blocks with roles compute no product in pairs')
+    if call.name != "gemm":
+        return Reject("threads bring its metadata or scales to tensor memory")
+    plan = TensorPlan.of(call)
+    if isinstance(plan, Reject):
+        return plan
+    if plan.problem.c.scope != MATRIX:
+        return Reject(f"registers hold {plan.problem.c.name} as a whole")
+    buffers = 2 if 2 * plan.columns <= ALL_COLUMNS else 1
+    # Blocks that run at a time on a multiprocessor have its columns together, each as many as it allocates.
+    columns = allocated_columns(buffers * plan.columns + 2 * plan.metadata)
+    at_a_time = max(1, min(ctx.capabilities.shared_bytes // size, ALL_COLUMNS // columns, 4))
+    option = ctx.options.workers
+    blocks = min(option if isinstance(option, int) else OF_TENSOR_MEMORY * at_a_time, tiles)
+    several = buffers if blocks < tiles else 1
+    held = 0 if isinstance(option, int) else at_a_time
+    return PersistentGrid(blocks, WARP, "thread", WARP, issuers=WARP, buffers=several, at_a_time=held)
+
+
+def may_persist(plan: Plan, ctx: Context) -> bool:
+    """Whether the blocks of a program with such products probably stay, before its copies are looked at."""
+    loops = [s for s in collect(plan.body, tirx.For) if role(s) == "grid"]
+    inner = [x for s in loops for x in collect(s.body, tirx.For)]
+    outer = [s for s in loops if not any(s.same_as(x) for x in inner)]
+    auto = ctx.options.workers == "auto"
+    fixed = auto or bool(ctx.capabilities.fact(TCGEN05))
+    grid = grid_of(outer[0], fixed=fixed) if len(outer) == 1 else None
+    if grid is None or isinstance(grid, str) or cluster_of(plan.program.attrs) != (1, 1, 1):
+        return False
+    trips = nodes.as_int(grid.body[grid.loop].extent)
+    if _reason(plan[BLOCK].count, trips if isinstance(trips, int) else _LEAST_TRIPS, ctx):
+        return False
+    return not auto or bool(ctx.capabilities.fact(TCGEN05)) or prod(grid.extents.values()) > MULTIPROCESSORS
+
+
+def _reason(threads: int, trips: int, ctx: Context) -> str:
+    """Return why each tile has a block of its own, whatever its copies are; empty if nothing is against sharing."""
+    if ctx.options.workers == "never":
+        return 'the option workers is "never"'
+    if not (ctx.capabilities.fact(WGMMA) or ctx.capabilities.fact(TCGEN05)):
+        return "the target has no products that last"
+    if ctx.capabilities.fact(TCGEN05) and threads != WARPGROUP:
+        return f"its block has {threads} threads; {WARPGROUP} read sums"
+    if threads > _MOST_THREADS or threads % WARPGROUP:
+        return f"its block has {threads} threads; one warp more would leave too few registers"
+    return f"its loop has {trips} iterations" if trips < _LEAST_TRIPS else ""

@@ -1,0 +1,37 @@
+"""Marks around moves of accumulators between registers and tensor memory (`tile_cuda.accumulators.resident`)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tile_core.compat.tvm import ir, tirx
+from tile_core.compat.types import BufferVar, Stmt
+from tile_core.errors.base import Where
+from tile_core.ir import nodes
+
+ENTERS, HOLDS, LEAVES = "sums_enter", "sums_hold", "sums_leave"
+DEMAND = "sums_demanded"
+MARKS = (ENTERS, HOLDS, LEAVES, DEMAND)
+MATRIX = "matrix"
+"""Scope of sums that registers never hold as a whole (`tile_cuda.accumulators.subtiling`)."""
+
+
+def enters(registers: BufferVar, moves: Sequence[Stmt]) -> Stmt:
+    """Return a mark around the moves of sums from registers to tensor memory, before a product that adds to them."""
+    return tirx.AttrStmt([registers], ENTERS, nodes.int_const(0), nodes.seq(list(moves)))
+
+
+def leaves(registers: BufferVar, moves: Sequence[Stmt]) -> Stmt:
+    """Return a mark around the moves of sums from tensor memory to registers, behind a product."""
+    return tirx.AttrStmt([registers], LEAVES, nodes.int_const(0), nodes.seq(list(moves)))
+
+
+def holds(registers: BufferVar, moves: Sequence[Stmt]) -> Stmt:
+    """Return such a mark behind a product that lasts: nothing accesses its sums before the wait for it."""
+    return tirx.AttrStmt([registers], HOLDS, nodes.int_const(0), nodes.seq(list(moves)))
+
+
+def must_stay(registers: BufferVar, where: Where | None) -> Stmt:
+    """Return a mark: an allocation demands that these sums stay in tensor memory."""
+    place = [] if where is None else [ir.StringImm(where.file), nodes.int_const(where.line)]
+    return tirx.AttrStmt([registers, *place], DEMAND, nodes.int_const(0), nodes.seq([]))

@@ -1,0 +1,1 @@
+"""Names that this package adds to ``T``."""
