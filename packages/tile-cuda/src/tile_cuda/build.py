@@ -87,9 +87,9 @@ def build(kernel: KernelText, arch: str) -> Cubin:
     made = _cubin(kernel.text, arch, options)
     if isinstance(made, Cubin):
         return _with_more_registers(made, kernel, options)
-    where, place = _place(kernel, made.line)
+    where, location = _location(kernel, made.line)
     compiler = f"the compiler for {arch}"
-    raise TextRefused(kernel=kernel.facts.kernel, compiler=compiler, place=place, reason=made.reason, where=where)
+    raise TextRefused(kernel=kernel.facts.kernel, compiler=compiler, place=location, reason=made.reason, where=where)
 
 
 def _with_more_registers(made: Cubin, kernel: KernelText, options: CudaOptions) -> Cubin:
@@ -285,14 +285,14 @@ def _refusal(text: str, log: str, arch: str, options: CudaOptions) -> _Refusal:
 def _line_of(ptx: str, line: int) -> int:
     """Return the line of the text that a line of assembly comes from; that of the call, if it is from a function."""
     for above in reversed(ptx.splitlines()[:line]):
-        place = re.match(r"\s*\.loc\s+\d+\s+(\d+)", above)
-        if place is not None:
+        directive = re.match(r"\s*\.loc\s+\d+\s+(\d+)", above)
+        if directive is not None:
             call = re.search(r"inlined_at\s+\d+\s+(\d+)", above)
-            return int(call[1] if call is not None else place[1])
+            return int(call[1] if call is not None else directive[1])
     return 0
 
 
-def _place(kernel: KernelText, line: int) -> tuple[Where | None, str]:
+def _location(kernel: KernelText, line: int) -> tuple[Where | None, str]:
     """Return the place in the user's source and the line of the text, as far as they are known."""
     lines = kernel.text.splitlines()
     if not 1 <= line <= len(lines):

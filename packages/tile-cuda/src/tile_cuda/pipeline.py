@@ -119,16 +119,18 @@ def _stays(call: SimtCall, ctx: Context) -> bool:
 def _results(plan: Plan, ctx: Context) -> Plan:
     """Decide what follows from products of warpgroups: the way of their results, of copies, and the order of blocks."""
     products = warpgroup_products(plan.body, ctx, plan[BLOCK])
-    sums = [call.args[accumulator_of(call)].buffer for call in products]
+    accumulators = [call.args[accumulator_of(call)].buffer for call in products]
     readers = [WarpgroupPlan.of(call, call.name == "gemm_sp") for call in products]
-    plan = require_readable_rows(choose_order(plan, ctx, sums), [r for r in readers if not isinstance(r, Reject)])
+    plan = require_readable_rows(
+        choose_order(plan, ctx, accumulators), [r for r in readers if not isinstance(r, Reject)]
+    )
     plan = permute_metadata(plan, products)
     # Blocks that stay have little room for a tile of results: their slots are never free.
     dense = [call.args[accumulator_of(call)].buffer for call in products if call.name == "gemm"]
-    rows = [b for b, of in zip(sums, readers, strict=True) if _has_rows(of) and b in dense]
-    plan = stage_results(plan, ctx, sums, stays=bool(sums) and may_persist(plan, ctx), rows=rows)
-    plan = store_matrices(plan, ctx, sums)
-    return prefer_tma(plan, ctx) if sums else plan
+    rows = [b for b, of in zip(accumulators, readers, strict=True) if _has_rows(of) and b in dense]
+    plan = stage_results(plan, ctx, accumulators, stays=bool(accumulators) and may_persist(plan, ctx), rows=rows)
+    plan = store_matrices(plan, ctx, accumulators)
+    return prefer_tma(plan, ctx) if accumulators else plan
 
 
 def _lines(plan: Plan, ctx: Context) -> Plan:
@@ -184,14 +186,14 @@ def _has_own_rows(call: OpCall, threads: int) -> bool:
 
 def can_overlap(found: Candidates, ctx: Context) -> Accept | Reject:
     """Say whether the trips of a loop overlap, and warpgroups take turns: if the options say so, or it is faster."""
-    turns = found.alone and found.threads % WARPGROUP == 0 and found.threads > WARPGROUP
-    turns = turns and all(_has_own_rows(call, found.threads) for call in found.calls)
+    ping_pong = found.alone and found.threads % WARPGROUP == 0 and found.threads > WARPGROUP
+    ping_pong = ping_pong and all(_has_own_rows(call, found.threads) for call in found.calls)
     reason = ""
     if ctx.options.overlap == "never":
         reason = 'the option overlap is "never"'
     elif ctx.options.overlap == "auto":
-        reason = not_faster(found, turns, ctx.options.max_registers, ctx.capabilities.shared_bytes)
-    return Reject(reason) if reason else Accept(facts={TURN: WARPGROUP} if turns else {})
+        reason = not_faster(found, ping_pong, ctx.options.max_registers, ctx.capabilities.shared_bytes)
+    return Reject(reason) if reason else Accept(facts={TURN: WARPGROUP} if ping_pong else {})
 
 
 def pipeline(target: Target, spine: Spine) -> Spine:

@@ -77,9 +77,9 @@ def test_other_targets_have_none(target):
 @pytest.mark.parametrize(
     ("kind", "options", "dtype", "reason"),
     [
-        ("none", None, "float32", "no product in tensor memory adds to sums"),
-        ("option", {"tcgen05": "never"}, "float32", "no product in tensor memory adds to sums"),
-        ("option", {"tcgen05": "always"}, "float16", "sums of float32 are added, and sums has elements of float16"),
+        ("none", None, "float32", "no tcgen05 product accumulates into sums"),
+        ("option", {"tcgen05": "never"}, "float32", "no tcgen05 product accumulates into sums"),
+        ("option", {"tcgen05": "always"}, "float16", "sums has float16 elements, the accumulator has float32"),
     ],
 )
 def test_what_cannot_stay_is_refused(kind, options, dtype, reason):
@@ -127,7 +127,7 @@ def test_the_demand_says_why_its_product_is_elsewhere(how, reason):
     with pytest.raises(VariantRefused) as caught:
         tile.compile(alone(**how), TARGET, runtime="emulator")
     said = str(caught.value)
-    assert "no product in tensor memory adds to sums: " in said
+    assert "no tcgen05 product accumulates into sums: " in said
     assert reason in said
     assert ("in line " in said) == (how != {"kind": "plain"})
 

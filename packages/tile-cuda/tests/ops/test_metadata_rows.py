@@ -28,7 +28,7 @@ def test_a_box_begins_where_its_place_is(rows, columns, swizzle):
     assert panel.is_legal
     memory = np.asarray(panel.layout.tables()["memory"]).reshape(rows, columns)
     size = panel.box[0] * panel.box[1]
-    begins = [int(memory[tuple(panel.place(corner))]) for corner in panel.corners()]
+    begins = [int(memory[tuple(panel.indices(corner))]) for corner in panel.corners()]
     assert begins == [n * size for n in range(len(begins))]
     assert all(2 * at % LINE == 0 for at in begins)
     for corner, at in zip(panel.corners(), begins, strict=True):

@@ -148,7 +148,7 @@ def test_the_report_names_the_cost():
     made = gemm((8192, 8192, 8192), (128, 256, 128), (E4, "bfloat16"), threads=256, stages=4)
     (said,) = [x for x in report_json(made, TARGET, options={"promote": 128})["ops"] if x["op"] == "gemm"]
     assert said["variant"] == "cuda.wgmma"
-    assert "each 128 of K a thread adds 128 partial sums in float32, for which it has 32 registers" in said["note"]
+    assert "each 128 of K, a thread promotes 128 partial accumulators to float32 in 32 registers" in said["note"]
     assert re.search(r"estimated \d+ cycles, \d+ of them to add partial sums, on mma.sync \d+", said["note"])
     (plain,) = [x for x in report_json(made, TARGET)["ops"] if x["op"] == "gemm"]
     assert plain["variant"] == "cuda.mma.sync"

@@ -55,7 +55,7 @@ class _BeginProducts(StmtRewriter):
         body = [self.stmt(x) for x in s.seq]
         ends: dict[int, int] = {}
         for at in reversed(range(len(body))):
-            end = _end(body, at) if _sums(body[at]) is not None else None
+            end = _end(body, at) if _accumulator(body[at]) is not None else None
             if end is not None and _is_free(body, at, end, ends):
                 ends[at] = end
         return nodes.seq(_marked(body, ends))
@@ -71,7 +71,7 @@ def _pending(s: Stmt) -> int | None:
 _FORCED = {"gemm": DENSE, "gemm_sp": SPARSE}
 
 
-def _sums(s: Stmt) -> View | None:
+def _accumulator(s: Stmt) -> View | None:
     """Return what a product adds to that asks for an instruction that lasts; ``None`` if the statement is none."""
     name = next((n for n in _FORCED if is_op(s) and nodes.is_tile_call(s.value, n)), None)
     if name is None:
@@ -79,8 +79,8 @@ def _sums(s: Stmt) -> View | None:
     call = OpCall.decode(s)
     if str(call.attrs.get("variant")) != _FORCED[name] or LASTS in call.attrs:
         return None
-    sums: View = call.args[accumulator_of(call)]
-    return sums if sums.scope == "local.fragment" else None
+    accumulator: View = call.args[accumulator_of(call)]
+    return accumulator if accumulator.scope == "local.fragment" else None
 
 
 def _end(body: Sequence[Stmt], at: int) -> int | None:
@@ -90,7 +90,7 @@ def _end(body: Sequence[Stmt], at: int) -> int | None:
         pending = _pending(body[i])
         if pending is not None and begun >= pending:
             return i
-        if _sums(body[i]) is not None:
+        if _accumulator(body[i]) is not None:
             begun += 1
         elif pending is None and _has_products(body[i]):
             return None  # how many it begins, or waits for, is not known here
@@ -103,14 +103,14 @@ def _has_products(s: Stmt) -> bool:
 
 def _is_free(body: Sequence[Stmt], at: int, end: int, ends: Mapping[int, int]) -> bool:
     """Whether all that touches the sums of a product before its end are products that last themselves."""
-    sums = _sums(body[at])
-    assert sums is not None
+    accumulator = _accumulator(body[at])
+    assert accumulator is not None
     for i in range(at + 1, end):
-        if not uses(body[i], sums.buffer):
+        if not uses(body[i], accumulator.buffer):
             continue
-        other = _sums(body[i])
-        if other is None or not other.buffer.same_as(sums.buffer) or _reads(body[i], sums.buffer):
-            raise _touched(body[at], body[i], sums)
+        other = _accumulator(body[i])
+        if other is None or not other.buffer.same_as(accumulator.buffer) or _reads(body[i], accumulator.buffer):
+            raise _touched(body[at], body[i], accumulator)
         if i not in ends:
             return False
     return True
@@ -126,16 +126,16 @@ def _marked(body: Sequence[Stmt], ends: Mapping[int, int]) -> list[Stmt]:
     """Return statements with products that last, and waits that name what is then complete."""
     found, waits = list(body), dict[int, list[Stmt]]()
     for at, end in ends.items():
-        sums = _sums(body[at])
-        assert sums is not None
+        accumulator = _accumulator(body[at])
+        assert accumulator is not None
         earlier = (i for i, last in ends.items() if i < at < last)
-        again = any(_same(_sums(body[i]), sums) for i in earlier)
+        again = any(_same(_accumulator(body[i]), accumulator) for i in earlier)
         found[at] = with_attributes(body[at], {LASTS: 1, ENDED: 1} if again else {LASTS: 1, ENDED: 1, SETTLED: 1})
         named = waits.setdefault(end, [])
         # Another product that adds to them may still be in flight behind this wait.
-        adds = any(at < i < end < last and _same(_sums(body[i]), sums) for i, last in ends.items())
-        if not adds and not any(_same(View.of(w.value.args[0]), sums) for w in named):
-            region = nodes.region(sums.buffer, list(sums.mins), list(sums.extents))
+        adds = any(at < i < end < last and _same(_accumulator(body[i]), accumulator) for i, last in ends.items())
+        if not adds and not any(_same(View.of(w.value.args[0]), accumulator) for w in named):
+            region = nodes.region(accumulator.buffer, list(accumulator.mins), list(accumulator.extents))
             named.append(with_attributes(body[end], {LASTS: 1}, [region]))
     for end, named in waits.items():
         found[end] = nodes.seq(named or [with_attributes(body[end], {LASTS: 1})])
@@ -146,10 +146,10 @@ def _same(a: View | None, b: View) -> bool:
     return a is not None and bool(a.buffer.same_as(b.buffer))
 
 
-def _touched(product: Stmt, s: Stmt, sums: View) -> NotWaitedFor:
+def _touched(product: Stmt, s: Stmt, accumulator: View) -> NotWaitedFor:
     line = nodes.where_of(product)
-    writes = is_op(s) and any(v.buffer.same_as(sums.buffer) for v in effects(s)[1])
+    writes = is_op(s) and any(v.buffer.same_as(accumulator.buffer) for v in effects(s)[1])
     return NotWaitedFor(
-        buffer=sums.name, action="written" if writes else "used", flight="product",
+        buffer=accumulator.name, action="written" if writes else "used", flight="product",
         line="?" if line is None else line.line, where=nodes.where_of(s),
     )  # fmt: skip

@@ -122,9 +122,9 @@ class _Start(StmtRewriter):
         parts = list(s.seq)
         new = []
         for at, part in enumerate(parts):
-            sums = _filled(part)
-            first = first_product(parts[at + 1 :], sums) if sums is not None else None
-            if sums is None or first is None or not _starts(first.stmt, sums):
+            accumulator = _filled(part)
+            first = first_product(parts[at + 1 :], accumulator) if accumulator is not None else None
+            if accumulator is None or first is None or not _starts(first.stmt, accumulator):
                 new.append(self.stmt(part))
                 continue
             self.found.append(replace(first, zeros=part))

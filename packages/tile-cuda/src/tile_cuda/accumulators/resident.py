@@ -36,8 +36,8 @@ def keep_accumulators(plan: Plan, ctx: Context) -> Plan:
         own = [s for s in marks if s.node[0].same_as(registers)]
         if not any(str(s.attr_key) in (HOLDS, LEAVES) for s in own):
             reason = f"no product whose sums are in tensor memory adds to {registers.name} in the end"
-            place = own[0].node
-            where = Where(str(place[1].value), int(place[2])) if len(place) > 2 else None
+            mark = own[0].node
+            where = Where(str(mark[1].value), int(mark[2])) if len(mark) > 2 else None
             raise refused({nodes.CALLED: DEMANDED}, TENSOR_ACCUMULATOR, PIN_ACCUMULATOR, reason, ctx.target.text, where)
         body = _Accumulator(registers, own).whole(body)
     return plan if body is plan.body else plan.replace(body=body)

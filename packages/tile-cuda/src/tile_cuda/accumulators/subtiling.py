@@ -88,14 +88,14 @@ class _Products(TeamRewriter):
         if not is_op(s) or not any(nodes.is_tile_call(s.value, n) for n in FORCED):
             return s
         call = OpCall.decode(s)
-        sums: View = call.args[accumulator_of(call)]
+        accumulator: View = call.args[accumulator_of(call)]
         if self.apart or not asks(call, self.ctx):
             return s
-        shape = tuple(map(int, nodes.shape_of(sums.buffer)))
-        whole = sums.scope == "local.fragment" and tuple(sums.extents) == shape and len(shape) == 2
+        shape = tuple(map(int, nodes.shape_of(accumulator.buffer)))
+        whole = accumulator.scope == "local.fragment" and tuple(accumulator.extents) == shape and len(shape) == 2
         if whole:
-            buffer, _ = nodes.alloc(shape, sums.dtype, sums.name, MATRIX)
-            call = _with_accumulator(call, View(buffer, sums.mins, sums.extents))
+            buffer, _ = nodes.alloc(shape, accumulator.dtype, accumulator.name, MATRIX)
+            call = _with_accumulator(call, View(buffer, accumulator.mins, accumulator.extents))
         block = block_in(self.role, self.block)
         asked = SimtCall(call.name, call.args, call.attrs, call.where, call.span, block=block)
         variant = variant_of(call)
@@ -103,9 +103,9 @@ class _Products(TeamRewriter):
         if isinstance(found, Reject) or isinstance(variant.fits(asked, self.ctx), Reject):
             return s
         self.metadata = max(self.metadata, 2 * found.metadata)
-        if whole and sums.dtype == found.total:
-            self.plans[sums.buffer] = found
-            self.in_roles |= set() if self.role is None else {sums.buffer}
+        if whole and accumulator.dtype == found.total:
+            self.plans[accumulator.buffer] = found
+            self.in_roles |= set() if self.role is None else {accumulator.buffer}
         else:
             self.others = max(self.others, found.columns)
         return s
@@ -151,7 +151,7 @@ class _Divide(TeamRewriter):
     def __init__(self, body: Stmt, plans: dict[BufferVar, TensorPlan]) -> None:
         super().__init__(body)
         self.plans, self.whole = plans, body
-        self.sums = {b: nodes.alloc(nodes.shape_of(b), p.total, b.name, MATRIX) for b, p in plans.items()}
+        self.accumulators = {b: nodes.alloc(nodes.shape_of(b), p.total, b.name, MATRIX) for b, p in plans.items()}
         #: Products that begin with zeros, and when.
         self.begins: list[First] = []
         #: Who uses sums: the block, or a role.
@@ -162,7 +162,7 @@ class _Divide(TeamRewriter):
         self.gone: set[BufferVar] = set()
 
     def stmt(self, s: Stmt) -> Stmt:
-        if not any(uses(s, b) for b in self.sums) and not isinstance(s, (tirx.SeqStmt, tirx.AllocBuffer)):
+        if not any(uses(s, b) for b in self.accumulators) and not isinstance(s, (tirx.SeqStmt, tirx.AllocBuffer)):
             return s
         if isinstance(s, tirx.SeqStmt):
             return nodes.seq(self.listed(list(s.seq)))
@@ -173,16 +173,16 @@ class _Divide(TeamRewriter):
         found, at = list[Stmt](), 0
         while at < len(parts):
             s = parts[at]
-            used = [b for b in self.sums if uses(s, b)]
+            used = [b for b in self.accumulators if uses(s, b)]
             end = at + 1
-            if isinstance(s, tirx.AllocBuffer) and s.buffer in self.sums:
-                found.append(self.sums[s.buffer][1])
+            if isinstance(s, tirx.AllocBuffer) and s.buffer in self.accumulators:
+                found.append(self.accumulators[s.buffer][1])
             elif not used:
                 found.append(s)
             elif is_op(s) and any(nodes.is_tile_call(s.value, n) for n in FORCED):
                 found.append(self.product(s, used))
             elif is_op(s) and nodes.is_tile_call(s.value, PIN_ACCUMULATOR):
-                found.append(_replaced(s, 0, self.sums[used[0]][0]))
+                found.append(_replaced(s, 0, self.accumulators[used[0]][0]))
             elif is_op(s) and nodes.is_tile_call(s.value, "fill"):
                 found += self.filled(parts, at, used[0])
             elif bodies_of(s) and not (isinstance(s, tirx.For) and role(s) in ("parallel", "vectorized")):
@@ -212,10 +212,10 @@ class _Divide(TeamRewriter):
         at = accumulator_of(call)
         buffer = call.args[at].buffer
         self.joint(s, used)
-        if any(isinstance(v, View) and v.buffer in self.sums for v in call.args[:at]):
+        if any(isinstance(v, View) and v.buffer in self.accumulators for v in call.args[:at]):
             raise NotDivisible(used[0], "a product takes them as an operand")
         # No other instruction adds to tensor memory.
-        new = with_attributes(_replaced(s, at, self.sums[buffer][0]), {"variant": FORCED[call.name]})
+        new = with_attributes(_replaced(s, at, self.accumulators[buffer][0]), {"variant": FORCED[call.name]})
         when = next((f.when for f in self.begins if f.stmt.same_as(s)), None)
         if when is None:
             return new
@@ -240,18 +240,18 @@ class _Divide(TeamRewriter):
         if begin is not None and begin.loop is None:
             self.begins.append(begin)
             return []
-        return self.pieces([s], {buffer}, set())
+        return self.subtiles([s], {buffer}, set())
 
     # Statements that use elements
 
     def joined(self, parts: Sequence[Stmt], at: int) -> tuple[list[Stmt], int]:
         """Return statements from a place on that are divided together, and the place behind them."""
-        used = {b for b in self.sums if uses(parts[at], b)}
+        used = {b for b in self.accumulators if uses(parts[at], b)}
         self.joint(parts[at], list(used))
         end, shared, tried = at + 1, set[BufferVar](), set[BufferVar]()
         shape = tuple(nodes.shape_of(next(iter(used))))
         while True:
-            more = [b for s in parts[at:end] for b in fragments_of(s) if b not in tried and b not in self.sums]
+            more = [b for s in parts[at:end] for b in fragments_of(s) if b not in tried and b not in self.accumulators]
             reach, sharing = end + 1, shared
             if more:
                 tried.add(more[0])
@@ -260,36 +260,36 @@ class _Divide(TeamRewriter):
                 break
             if self.fits(parts[at:reach], used, sharing):
                 end, shared = reach, sharing
-                used |= {b for s in parts[at:end] for b in self.sums if uses(s, b)}
+                used |= {b for s in parts[at:end] for b in self.accumulators if uses(s, b)}
             elif not more:
                 break
         self.gone |= shared
-        behind = [*parts[end:], *(s for later in self.behind for s in later)]
+        behind = [*parts[end:], *(s for rest in self.behind for s in rest)]
         last = {b for b in used if not self.looped and not any(uses(s, b) for s in behind)}
-        return self.pieces(parts[at:end], used, shared, last), end
+        return self.subtiles(parts[at:end], used, shared, last), end
 
     def reach(self, parts: Sequence[Stmt], at: int, end: int, buffer: BufferVar, shape: tuple[int, ...]) -> int:
         """Return the end of the statements that use a fragment; the place itself if others do, too."""
         if tuple(nodes.shape_of(buffer)) != shape:
             return at
-        places = [i for i, s in enumerate(parts) if not isinstance(s, tirx.AllocBuffer) and uses(s, buffer)]
-        everywhere = sum(_uses(parts[i], buffer) for i in places) == _uses(self.whole, buffer)
-        return max(end, places[-1] + 1) if everywhere and places[0] >= at else at
+        positions = [i for i, s in enumerate(parts) if not isinstance(s, tirx.AllocBuffer) and uses(s, buffer)]
+        everywhere = sum(_uses(parts[i], buffer) for i in positions) == _uses(self.whole, buffer)
+        return max(end, positions[-1] + 1) if everywhere and positions[0] >= at else at
 
     def fits(self, parts: Sequence[Stmt], used: set[BufferVar], shared: set[BufferVar]) -> bool:
         """Whether some statements can be divided together, sharing fragments."""
         if not parts:
             return False
-        used = used | {b for s in parts for b in self.sums if uses(s, b)}
+        used = used | {b for s in parts for b in self.accumulators if uses(s, b)}
         if len({tuple(nodes.shape_of(b)) for b in used}) > 1 or not may_move(parts, used | shared):
             return False
         try:
-            self.pieces(parts, used, shared)
+            self.subtiles(parts, used, shared)
         except NotDivisible:
             return False
         return True
 
-    def pieces(
+    def subtiles(
         self, parts: Sequence[Stmt], used: Collection[BufferVar], shared: Collection[BufferVar],
         last: Collection[BufferVar] = (),
     ) -> list[Stmt]:  # fmt: skip
@@ -321,7 +321,7 @@ class _Divide(TeamRewriter):
     def moved(self, name: str, buffer: BufferVar, piece: BufferVar, at: Sequence[Any]) -> Stmt:
         """Return the move of a piece between tensor memory and registers."""
         extents = list(nodes.shape_of(piece))
-        there = nodes.region(self.sums[buffer][0], list(at), extents)
+        there = nodes.region(self.accumulators[buffer][0], list(at), extents)
         here = nodes.region(piece, [nodes.int_const(0)] * 2, extents)
         return tirx.Evaluate(nodes.tile_call(name, [there, here]))
 

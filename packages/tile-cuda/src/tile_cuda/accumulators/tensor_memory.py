@@ -147,7 +147,7 @@ class _BlockColumns:
         #: Who issues products.
         self.groups: list[tuple[int, int] | None] = []
         self.demanded: list[BufferVar] = []
-        self.places: dict[BufferVar, int] = {}
+        self.starts: dict[BufferVar, int] = {}
         self.shared = self.metadata = 0
         self.held, self.allocate_held = nodes.alloc([1], "uint32", _named("tensor_columns", names), "shared")
         self.done, self.allocate_done = calls.alloc_barriers(_named("product_done", names), 2)
@@ -176,7 +176,7 @@ class _BlockColumns:
             others = [p.columns for p in self.plans if p.problem.c.buffer not in own]
             self.shared, self.metadata = starts[-1], starts[-1] + max(others, default=0)
             if self.metadata + metadata <= ALL_COLUMNS:
-                self.places = dict(zip(own, starts, strict=False))
+                self.starts = dict(zip(own, starts, strict=False))
                 wanted = self.metadata + metadata
                 self.columns = allocated_columns(wanted) if self.plans else 0
                 return
@@ -188,27 +188,29 @@ class _BlockColumns:
         arrives, issued = COMPLETES in s.value.attrs, ISSUED in s.value.attrs
         self.arrives, self.issued = self.arrives or arrives or issued, self.issued or issued
         self.counts = (
-            self.counts or not (arrives or issued) or bool(plan.metadata) or plan.problem.c.buffer not in self.places
+            self.counts or not (arrives or issued) or bool(plan.metadata) or plan.problem.c.buffer not in self.starts
         )
         return self.given(s, plan.problem.c)
 
     def demand(self, s: Stmt) -> Stmt:
         """Return the demand that sums stay, with their columns or the reason why it cannot be met."""
-        sums = View.of(s.value.args[0])
-        self.demanded.append(sums.buffer)
-        plan = next((p for p in self.plans if p.problem.c.buffer.same_as(sums.buffer)), None)
-        at, more = self.places.get(sums.buffer), dict[str, object]()
+        accumulator = View.of(s.value.args[0])
+        self.demanded.append(accumulator.buffer)
+        plan = next((p for p in self.plans if p.problem.c.buffer.same_as(accumulator.buffer)), None)
+        at, more = self.starts.get(accumulator.buffer), dict[str, object]()
         if plan is not None and at is not None:
             more = {PLACED: f"columns {at} to {at + plan.columns - 1} of tensor memory"}
         elif plan is not None and not plan.can_stay:
-            more = {REFUSED: f"sums of {plan.total} are added, and {sums.name} has elements of {sums.dtype}"}
+            more = {REFUSED: f"{accumulator.name} has {accumulator.dtype} elements, the accumulator has {plan.total}"}
         elif plan is not None:
             wanted = sum({p.problem.c.buffer: p.columns for p in self.plans}.values())
             beside = max(self.plans, key=lambda p: p.metadata)
             sets = f" and two sets of {beside.metadata} of {beside.beside}, in turns" if beside.metadata else ""
             more = {REFUSED: f"the block takes {wanted} columns of sums{sets}; tensor memory has {ALL_COLUMNS}"}
-        elif sums.buffer in self.refusals:
-            more = {REFUSED: f"no product in tensor memory adds to {sums.name}: {self.refusals[sums.buffer]}"}
+        elif accumulator.buffer in self.refusals:
+            more = {
+                REFUSED: f"no tcgen05 product accumulates into {accumulator.name}: {self.refusals[accumulator.buffer]}"
+            }
         return with_attributes(s, more)
 
     def wait(self, s: Stmt) -> Stmt:
@@ -221,14 +223,14 @@ class _BlockColumns:
         """Return a wait for a barrier of the program, behind which sums may be read if products arrive there."""
         return nodes.seq([s, calls.execute(AFTER, [])]) if self.arrives else s
 
-    def given(self, s: Stmt, sums: View | None) -> Stmt:
+    def given(self, s: Stmt, accumulator: View | None) -> Stmt:
         """Return a call with `gemm_tensor.Added`."""
-        at = None if sums is None else self.places.get(sums.buffer)
+        at = None if accumulator is None else self.starts.get(accumulator.buffer)
         zero = nodes.int_const(0)
-        places = self.shared if at is None else at, self.metadata, int(at is not None)
+        offsets = self.shared if at is None else at, self.metadata, int(at is not None)
         ready = self.ready if self.blocks > 1 else self.done
         buffers = ((self.held, 1), (self.done, 2), (ready, 2), (self.count, 1))
-        more = [*(nodes.region(b, [zero], [n]) for b, n in buffers), *map(nodes.int_const, places)]
+        more = [*(nodes.region(b, [zero], [n]) for b, n in buffers), *map(nodes.int_const, offsets)]
         return with_attributes(s, {}, [*s.value.args, *more])
 
     def around(self, body: Stmt) -> Stmt:

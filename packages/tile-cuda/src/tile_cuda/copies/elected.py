@@ -57,10 +57,10 @@ class _Elected(StmtRewriter):
         self.numbers = _numbers(body, thread)
         apart = _ApartInWarps(body, self.numbers)
         branches = [p for p in apart.flow.walk() if p.kind == "if"]
-        self.together = {p.stmt for p in branches} - {p.stmt for p in branches if apart.divergent(p)}
+        self.convergent = {p.stmt for p in branches} - {p.stmt for p in branches if apart.divergent(p)}
 
     def visit_IfThenElse(self, s: Stmt) -> Stmt:
-        first = self.single(s.condition) if s.else_case is None and s in self.together else None
+        first = self.single(s.condition) if s.else_case is None and s in self.convergent else None
         if first is None or first % WARP or first + WARP > self.count or not _loads(s.then_case):
             return super().visit_IfThenElse(s)
         mine = calls.instruction(ELECT, [], "uint32") != nodes.int_const(0, "uint32")

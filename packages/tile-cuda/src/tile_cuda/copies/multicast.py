@@ -142,10 +142,10 @@ def _is_apart(s: Stmt) -> bool:
 def _pairs(shared: Shared, ctx: Context) -> ChosenCluster | Reject:
     """Return the pairs of blocks that compute a product together, each with half of the columns of B."""
     call = shared.product
-    sums, b = call.args[accumulator_of(call)], call.args[accumulator_of(call) - 1]
-    assert isinstance(sums, View)
+    accumulator, b = call.args[accumulator_of(call)], call.args[accumulator_of(call) - 1]
+    assert isinstance(accumulator, View)
     assert isinstance(b, View)
-    columns, rows = int(sums.extents[-1]), int(sums.extents[-2])
+    columns, rows = int(accumulator.extents[-1]), int(accumulator.extents[-2])
     if not ctx.capabilities.fact(TCGEN05) or not asks(call, ctx):
         return Reject("pairs of blocks compute products on tcgen05 only")
     if call.name != "gemm":
@@ -168,10 +168,10 @@ def _pairs(shared: Shared, ctx: Context) -> ChosenCluster | Reject:
 def _clocks(shared: Shared) -> float:
     """Return the clocks that the tensor unit needs for a trip."""
     call = shared.product
-    sums, a = call.args[accumulator_of(call)], call.args[0]
-    assert isinstance(sums, View)
+    accumulator, a = call.args[accumulator_of(call)], call.args[0]
+    assert isinstance(accumulator, View)
     assert isinstance(a, View)
-    m, n = (int(extent) for extent in sums.extents[-2:])
+    m, n = (int(extent) for extent in accumulator.extents[-2:])
     k = prod(int(extent) for extent in a.extents[-2:]) // m
     return m * n * k * DTYPES[a.dtype].bits / 16 / MULTIPLICATIONS_IN_A_CLOCK
 

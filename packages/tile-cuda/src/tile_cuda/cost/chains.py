@@ -67,7 +67,7 @@ class Spread:
     columns: int
 
     @property
-    def sums(self) -> int:
+    def accumulators(self) -> int:
         """32-bit registers of a thread for its sums."""
         return 4 * self.rows * self.columns
 
@@ -122,13 +122,13 @@ class Chain:
     @property
     def needed(self) -> int:
         """Registers that a thread needs."""
-        held = self.first.sums + self.second.sums + (self.first.sums // 2 if self.kept else 0)
+        held = self.first.accumulators + self.second.accumulators + (self.first.accumulators // 2 if self.kept else 0)
         return round(1.1 * held) + 12 * self.second.rows + 8
 
     @property
     def in_memory(self) -> tuple[bool, bool]:
         """Whether the scores and the result are beyond the registers of a thread each: then they are in memory."""
-        return self.first.sums > self.limit, self.second.sums > self.limit
+        return self.first.accumulators > self.limit, self.second.accumulators > self.limit
 
     @property
     def blocks(self) -> int:
@@ -177,9 +177,9 @@ class Chain:
         """Cycles of an iteration for what a kernel should not do, by the reason."""
         size, n = self.m * self.n, self.limit
         found: dict[str, float] = {}
-        words = [s.sums * self.threads * c for s, c in zip((self.first, self.second), _IN_MEMORY, strict=True)]
+        words = [s.accumulators * self.threads * c for s, c in zip((self.first, self.second), _IN_MEMORY, strict=True)]
         if any(self.in_memory):
-            most = max(self.first.sums, self.second.sums)
+            most = max(self.first.accumulators, self.second.accumulators)
             reason = f"its fragments need {most} registers of each thread, which has at most {n}, so they are in memory"
             found[reason] = sum(w for w, there in zip(words, self.in_memory, strict=True) if there)
         elif self.needed > n:
@@ -235,7 +235,7 @@ class Chain:
         return f"{self.m} x {self.n} scores with {self.threads} threads and {stages_of(self.stages)}"
 
 
-def better(found: Chain, room: int) -> list[Chain]:
+def better(found: Chain, budget: int) -> list[Chain]:
     """Return the legal configurations that one is compared with.
 
     Parameters
@@ -254,7 +254,7 @@ def better(found: Chain, room: int) -> list[Chain]:
             found, m=m, n=n, threads=groups * WARPGROUP, stages=stages, kept="", shared=shared, first=first,
             second=second,
         )  # fmt: skip
-        made += [one] if shared <= room and one.needed <= one.limit else []
+        made += [one] if shared <= budget and one.needed <= one.limit else []
     return made
 
 

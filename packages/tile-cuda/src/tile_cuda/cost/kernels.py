@@ -101,21 +101,21 @@ class Config:
         return most_registers(self.threads)
 
     @property
-    def sums(self) -> int:
+    def accumulators(self) -> int:
         """Registers of a thread for its sums."""
         return 4 * prod(self.tiles) or self.m * self.n // self.threads
 
     @property
     def needed(self) -> int:
         """Registers that a thread needs: also for operands that its instructions take from there."""
-        held = self.sums + (self.sums // 2 if self.kept else 0)
+        held = self.accumulators + (self.accumulators // 2 if self.kept else 0)
         return held + (_OTHERS // 2 if self.groups else 8 * self.tiles[0] + 4 * self.tiles[1])
 
     @property
     def beyond(self) -> float:
         """Cycles of an iteration for what has no registers."""
-        if self.sums > MOST_REGISTERS:
-            return _IN_MEMORY * self.sums * self.threads
+        if self.accumulators > MOST_REGISTERS:
+            return _IN_MEMORY * self.accumulators * self.threads
         return _SPILLED * max(0, self.needed - self.limit) * self.threads
 
     @property
@@ -153,8 +153,8 @@ class Config:
         one = self.products + self.converted + _WAITS + _PER_GROUP * self.threads / WARPGROUP
         if self.stages == 1:
             return one + _LATENCY + self.operands / _COPIED
-        ahead = (one + _LATENCY) / (self.stages - 1) if self.stages > 2 else one + _LATENCY / 2
-        return max(one, ahead)
+        loads = (one + _LATENCY) / (self.stages - 1) if self.stages > 2 else one + _LATENCY / 2
+        return max(one, loads)
 
     @property
     def converted(self) -> float:
@@ -171,8 +171,8 @@ class Config:
     @property
     def reason(self) -> str:
         """What keeps it from being faster."""
-        if self.sums > MOST_REGISTERS:
-            needs = f"its sums need {self.sums} registers of each thread"
+        if self.accumulators > MOST_REGISTERS:
+            needs = f"its sums need {self.accumulators} registers of each thread"
             return f"{needs}, which has at most {self.limit}, so they are in memory"
         if self.beyond > max(self.products, self.converted):
             return f"it needs about {self.needed} registers of each thread, which has at most {self.limit}"
@@ -207,22 +207,22 @@ def note_slow(plan: Plan, ctx: Context) -> Plan:
     loop = product_loop(plan) if ctx.capabilities.fact(WGMMA) else None
     if loop is None:
         return plan
-    room, found, chain = ctx.capabilities.shared_bytes, config_of(plan), chains.chain_of(plan)
+    budget, found, chain = ctx.capabilities.shared_bytes, config_of(plan), chains.chain_of(plan)
     said: tuple[str, ...] = ()
     if found is not None:
         least = loop.least(loop.blocks * found.trips * found.m * found.n * found.k / 1e6)
-        others = [c for c in better(found, room) if loop.is_full((found.m, found.n), (c.m, c.n))]
+        others = [c for c in better(found, budget) if loop.is_full((found.m, found.n), (c.m, c.n))]
         said = sentences(found, others, FAR, least)
     elif chain is not None:
         least = loop.least(loop.blocks * loop.trips * chain.m * chain.n)
-        rows = [c for c in chains.better(chain, room) if loop.is_full((chain.m, chain.width), (c.m, 1))]
+        rows = [c for c in chains.better(chain, budget) if loop.is_full((chain.m, chain.width), (c.m, 1))]
         said = sentences(chain, rows, chains.FAR, least)
     if said and loop.waits:
         said = (f"its loop is not pipelined, since {loop.waits}",)
     return plan.replace(slow=(*plan.slow, *said)) if said else plan
 
 
-def better(found: Config, room: int) -> list[Config]:
+def better(found: Config, budget: int) -> list[Config]:
     """Return the legal configurations that one is compared with.
 
     Parameters
@@ -239,7 +239,7 @@ def better(found: Config, room: int) -> list[Config]:
         for stages in (4, 3):
             shared = int(stages * one.operands)
             made.append(Config(m, n, k, threads, stages, found.bits, found.sparse, shared, trips, groups))
-    return [c for c in made if c.shared <= room]
+    return [c for c in made if c.shared <= budget]
 
 
 def config_of(plan: Plan) -> Config | None:

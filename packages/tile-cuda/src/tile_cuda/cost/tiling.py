@@ -57,7 +57,7 @@ class Machine:
     lines: float
     memory: float
     result: float
-    later: float
+    late_epilogue: float
     launch: float
 
 
@@ -161,7 +161,7 @@ class _Problem:
         step = max(multiplied, self.lines(t, stays) * m.lines)
         ends = m.result * per_tile / 32768
         # Blocks that run beside each other hide the ends of their tiles behind each other's products.
-        between = m.later if stays else 0.0 if self.fit(t) > 1 else ends
+        between = m.late_epilogue if stays else 0.0 if self.fit(t) > 1 else ends
         cycles = most * steps * step + ends + (most - 1) * between
         time = max(cycles / m.clock, self.moved() / m.memory)
         if t.splits > 1:

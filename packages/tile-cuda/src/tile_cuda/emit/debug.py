@@ -62,11 +62,11 @@ class DebugStatements(CFamilyEmitter):
         """Write a branch that names the assertion and stops the kernel."""
         call = OpCall.decode(s)
         message = _escaped(str(call.attrs["message"]) or "the condition is false")
-        place = "" if call.where is None else _escaped(f"{call.where.file}:{call.where.line}: ")
+        location = "" if call.where is None else _escaped(f"{call.where.file}:{call.where.line}: ")
         condition = self.bare(call.args[0])
         with self.writer.block(f"if (!{wrapped(condition, UNARY)})"):
             at = "blockIdx.x, blockIdx.y, blockIdx.z, threadIdx.x, threadIdx.y, threadIdx.z"
-            form = f"{place}{message} (block %u %u %u, thread %u %u %u)\\n"
+            form = f"{location}{message} (block %u %u %u, thread %u %u %u)\\n"
             self.writer.line(f"printf({_quoted(form)}, {at});")
             self.writer.line("__trap();")
 

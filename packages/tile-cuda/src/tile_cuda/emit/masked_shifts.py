@@ -44,7 +44,7 @@ class MaskedShifts(CFamilyEmitter):
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
         #: Variables of loops that are not fully unrolled, and values computed from them.
-        self._turning: set[Any] = set()
+        self._varying: set[Any] = set()
         #: Names of values that vary with a loop and wrap.
         self._wrapping: set[Any] = set()
 
@@ -67,7 +67,7 @@ class MaskedShifts(CFamilyEmitter):
         """Write a counted loop."""
         written_out = s.kind == tirx.ForKind.UNROLLED and annotation(s, "tile.unroll_factor") is None
         if not written_out or not isinstance(s.extent, tirx.IntImm):
-            self._turning.add(s.loop_var)
+            self._varying.add(s.loop_var)
         super().write_For(s)
 
     def write_Bind(self, s: Stmt) -> None:
@@ -83,14 +83,19 @@ class MaskedShifts(CFamilyEmitter):
     def print_Cast(self, e: Expr) -> str:
         """Print a conversion."""
         source, target = nodes.dtype_of(e.value), nodes.dtype_of(e)
-        if _BITS.get(source) == 32 and _BITS.get(target) == 64 and self._turns(e.value) and self._wraps_itself(e.value):
+        if (
+            _BITS.get(source) == 32
+            and _BITS.get(target) == 64
+            and self._varies(e.value)
+            and self._wraps_itself(e.value)
+        ):
             return self.convert(self._opaque(e.value), source, target)
         return super().print_Cast(e)
 
     def _named(self, var: Expr, value: Expr) -> None:
         """Remember a name for a value that varies with a loop."""
-        if self._turns(value):
-            self._turning.add(var)
+        if self._varies(value):
+            self._varying.add(var)
             if self._wraps_itself(value):
                 self._wrapping.add(var)
 
@@ -103,14 +108,14 @@ class MaskedShifts(CFamilyEmitter):
         parts = list(_parts(numerator))
         return any(map(_is_mask, parts)) and any(map(self._varies_by_itself, parts))
 
-    def _turns(self, e: Expr) -> bool:
+    def _varies(self, e: Expr) -> bool:
         return any(map(self._varies_by_itself, _parts(e)))
 
     def _varies_by_itself(self, e: Expr) -> bool:
         """Whether a value varies with a loop in a way that the compiler analyses."""
         if isinstance(e, ir.TensorLoad):
             return e.source.scope().startswith("local") and all(nodes.as_int(n) == 1 for n in e.source.shape)
-        return e in self._turning if isinstance(e, tirx.Var) else False
+        return e in self._varying if isinstance(e, tirx.Var) else False
 
     def _opaque(self, e: Expr) -> str:
         kind = nodes.dtype_of(e)

@@ -220,14 +220,14 @@ class CudaPrinter(MaskedShifts, WarpCalls, MathCalls, DebugStatements, PhaseBarr
             if split is not None:
                 indices, added = split
                 return infix("+", Text(f"&{self.element(buffer, indices)}", UNARY), self.bare(added))
-        return self._shared_place(load) or Text(f"&{self.bare(load)}", UNARY)
+        return self._shared_address(load) or Text(f"&{self.bare(load)}", UNARY)
 
     def print_TensorLoad(self, e: Expr) -> str:
         """Print a load of one element."""
-        place = self._shared_place(e)
-        return super().print_TensorLoad(e) if place is None else Text(f"*{place}", UNARY)
+        address = self._shared_address(e)
+        return super().print_TensorLoad(e) if address is None else Text(f"*{address}", UNARY)
 
-    def _shared_place(self, load: Expr) -> str | None:
+    def _shared_address(self, load: Expr) -> str | None:
         """Print an address in shared memory in bytes, if part of its index changes in a loop (`shared_addresses`)."""
         size, rest = divmod(bits_of(nodes.element_type(load.source)), 8)
         if nodes.scope_of(load.source) not in _SHARED or rest:

@@ -150,25 +150,25 @@ def _block(body: str, find: Find) -> str:
     if len(sections) > 4:
         raise Refused("an asm statement has more than four sections")
     outputs, inputs = (_operands(sections[i]) if len(sections) > i else [] for i in (1, 2))
-    before, after, places = [], [], []
+    before, after, operand_names = [], [], []
     template = _template(sections[0])
-    lasting = _async_operands(template)
+    asynchronous = _async_operands(template)
     for number, operand in enumerate(outputs):
         kind = operand.constraint[1:]
         if operand.constraint[:1] not in ("=", "+") or kind not in tuple(_REGISTERS):
             raise Refused(f"no register for the output constraint '{operand.constraint}'")
-        if number in lasting:
+        if number in asynchronous:
             before.append(_itself(number, operand, kind))
-            places.append(f"r{number}")
+            operand_names.append(f"r{number}")
             continue
         take = "fresh" if operand.constraint[0] == "=" else "take"
         before.append(f"auto& to{number} = ({operand.expression});")
         before.append(f"ptx::reg_{kind} r{number} = ptx::{take}<ptx::reg_{kind}>(to{number});")
         after.append(f"to{number} = (__typeof__(to{number} + 0))r{number};")
-        places.append(f"r{number}")
+        operand_names.append(f"r{number}")
     for number, operand in enumerate(inputs, len(outputs)):
         kind = operand.constraint
-        if number in lasting:
+        if number in asynchronous:
             before.append(_itself(number, operand, kind))
         elif kind in tuple(_REGISTERS):
             taken = f"ptx::take<ptx::reg_{kind}>({operand.expression})"
@@ -177,8 +177,8 @@ def _block(body: str, find: Find) -> str:
             before.append(f"constexpr long long r{number} = ({operand.expression});")
         else:
             raise Refused(f"no register for the input constraint '{kind}'")
-        places.append(f"r{number}")
-    code = _Ptx(find, places).print(template)
+        operand_names.append(f"r{number}")
+    code = _Ptx(find, operand_names).print(template)
     return " ".join(["do {", code.labels, *before, code.calls, *after, "} while (0)"])
 
 
@@ -233,25 +233,25 @@ class _Code:
 class _Ptx:
     """Prints the instructions of one asm statement."""
 
-    def __init__(self, find: Find, places: Sequence[str]) -> None:
+    def __init__(self, find: Find, operand_names: Sequence[str]) -> None:
         self._find = find
-        self._places = places
+        self._operand_names = operand_names
         self._names: set[str] = set()
         self._labels: set[str] = set()
 
     def print(self, template: str) -> _Code:
-        pieces, position = [], 0
+        matches, position = [], 0
         template = template.rstrip()
         while position < len(template):
             found = _PIECE.match(template, position)
             if found is None:
                 raise Refused(f"'{template[position:].strip()}' does not end with a semicolon")
-            pieces.append(found)
+            matches.append(found)
             position = found.end()
-        self._labels = {f["label"] for f in pieces if f["label"]}
-        if len(self._labels) < sum(bool(f["label"]) for f in pieces):
+        self._labels = {f["label"] for f in matches if f["label"]}
+        if len(self._labels) < sum(bool(f["label"]) for f in matches):
             raise Refused("an asm statement has two labels of one name")
-        calls = " ".join(self._piece(f) for f in pieces)
+        calls = " ".join(self._piece(f) for f in matches)
         labels = f"__label__ {', '.join('at_' + name for name in sorted(self._labels))};" if self._labels else ""
         return _Code(labels, calls)
 
@@ -309,9 +309,9 @@ class _Ptx:
     def _atom(self, text: str) -> str:
         number = re.fullmatch(r"%(\d+)", text)
         if number is not None:
-            if int(number[1]) >= len(self._places):
+            if int(number[1]) >= len(self._operand_names):
                 raise Refused(f"an asm statement has no operand {text}")
-            return self._places[int(number[1])]
+            return self._operand_names[int(number[1])]
         if text == "_":
             return "ptx::sink"
         if text.startswith("%%") and text[2:] in _SPECIAL:

@@ -29,17 +29,17 @@ def store_matrices(plan: Plan, ctx: Context, products: Sequence[BufferVar]) -> P
     """
     if ctx.options.stmatrix != "always" or not ctx.capabilities.fact(STMATRIX):
         return plan
-    sums = results_of(plan.body, products, every=True).sums
-    return plan.replace(body=_MarkStores(sums).stmt(plan.body)) if sums else plan
+    accumulators = results_of(plan.body, products, every=True).accumulators
+    return plan.replace(body=_MarkStores(accumulators).stmt(plan.body)) if accumulators else plan
 
 
 class _MarkStores(StmtRewriter):
-    def __init__(self, sums: Sequence[BufferVar]) -> None:
-        self.sums = sums
+    def __init__(self, accumulators: Sequence[BufferVar]) -> None:
+        self.accumulators = accumulators
 
     def visit_Evaluate(self, s: Stmt) -> Stmt:
         if not is_op(s) or not nodes.is_tile_call(s.value, "copy"):
             return s
         src, dst = OpCall.decode(s).args[:2]
-        mine = any(src.buffer.same_as(b) for b in self.sums) and dst.scope == "shared"
+        mine = any(src.buffer.same_as(b) for b in self.accumulators) and dst.scope == "shared"
         return with_attributes(s, {MATRICES: 1}) if mine and DTYPES[dst.dtype].bits == 16 else s

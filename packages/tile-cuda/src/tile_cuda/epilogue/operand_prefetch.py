@@ -104,7 +104,7 @@ class _Line:
 
 
 @dataclass(frozen=True)
-class _Ahead:
+class _Prefetch:
     """The lines of the nests behind a loop.
 
     Attributes
@@ -128,28 +128,28 @@ class _Search:
         self.apart = any(LATER in s.value.attrs for s in collect(plan.body, tirx.Evaluate) if is_op(s))
         self.products, self.varying = products, Varying(plan.body)
         self.flow = self.varying.flow
-        sums = [call.args[accumulator_of(call)].buffer for call in products]
-        self.results: EpilogueFragments = results_of(plan.body, sums, every=False)
+        accumulators = [call.args[accumulator_of(call)].buffer for call in products]
+        self.results: EpilogueFragments = results_of(plan.body, accumulators, every=False)
         #: Tensors whose elements lie elsewhere than their indices say.
         self.kept = {*map(str, plan.program.layouts)}
         self.written = _written(plan.body)
         #: A statement that stands at several places would have to be rewritten differently there.
         self.times = Counter(identity(p.stmt) for p in self.flow.points)
         self._defined: dict[Point, set[Var]] = {}
-        self.room = SharedMemoryBudget(self.flow, self.results, self.threads, ctx)
+        self.budget = SharedMemoryBudget(self.flow, self.results, self.threads, ctx)
 
-    def found(self) -> list[_Ahead]:
+    def found(self) -> list[_Prefetch]:
         """Return the lines of all loops."""
         if any(nodes.scope_of(b) == "global" and not _has(self.params, b) for b in self.written):
             return []  # what is at an address may be any tensor
         every = [self.behind(p) for p in self.flow.points if p.kind == "for" and role(p.stmt) == "pipelined"]
         return [x for x in every if x is not None]
 
-    def behind(self, loop: Point) -> _Ahead | None:
+    def behind(self, loop: Point) -> _Prefetch | None:
         """Return the lines of the nests behind a loop."""
         if self.times[identity(loop.stmt)] > 1 or loop.role is not None or self.varying.divergent(loop):
             return None
-        if not any(_has(self.results.sums, b) for s in products_of(loop.stmt) for b in names_of(s)):
+        if not any(_has(self.results.accumulators, b) for s in products_of(loop.stmt) for b in names_of(s)):
             return None
         siblings = self.flow.top if loop.around is None else loop.around.parts[loop.side]
         lines: list[_Line] = []
@@ -163,7 +163,7 @@ class _Search:
             nests.append(p)
         kept = self.that_fit(loop, nests, lines)
         used = [p.stmt for p in nests if any(identity(p.stmt) in x.loads for x in kept)]
-        return _Ahead(loop.stmt, tuple(used), tuple(kept)) if kept else None
+        return _Prefetch(loop.stmt, tuple(used), tuple(kept)) if kept else None
 
     def that_fit(self, loop: Point, nests: Sequence[Point], lines: Sequence[_Line]) -> list[_Line]:
         """Return the lines that there are registers and shared memory for; of columns a thread would load more."""
@@ -173,9 +173,9 @@ class _Search:
             spans = [p for p in nests if any(identity(p.stmt) in x.loads for x in chosen if x.axis)]
             if sum(x.registers for x in chosen) > _REGISTERS:
                 continue
-            if line.axis == 0 or self.room.has([x.bytes for x in chosen if x.axis], loop, spans):
+            if line.axis == 0 or self.budget.has([x.bytes for x in chosen if x.axis], loop, spans):
                 kept = chosen
-        self.room.take(x.bytes for x in kept)
+        self.budget.take(x.bytes for x in kept)
         return kept
 
     def add(self, loop: Point, nest: Point, lines: list[_Line]) -> None:
@@ -183,11 +183,11 @@ class _Search:
         variables, extents = _nest_of(nest.stmt)
         if len(variables) != 2 or self.times[identity(nest.stmt)] > 1:
             return
-        sums = self.accumulator_elements(nest.stmt, variables, extents)
-        if sums is None:
+        accumulator = self.accumulator_elements(nest.stmt, variables, extents)
+        if accumulator is None:
             return
         for load in loads_of(nest.stmt):
-            line = self.line(load, loop, (variables, extents), sums)
+            line = self.line(load, loop, (variables, extents), accumulator)
             if line is None:
                 continue
             known = next((x for x in lines if x.is_same(line)), line)
@@ -205,7 +205,9 @@ class _Search:
                 return buffer
         return None
 
-    def line(self, load: Expr, loop: Point, nest: tuple[Sequence[Var], Sequence[int]], sums: BufferVar) -> _Line | None:
+    def line(
+        self, load: Expr, loop: Point, nest: tuple[Sequence[Var], Sequence[int]], accumulator: BufferVar
+    ) -> _Line | None:
         """Return the line that a load takes an element of, if it can be read before the loop."""
         tensor, bits = load.source, DTYPES[nodes.element_type(load.source)].bits
         if not _has(self.params, tensor) or _has(self.written, tensor) or str(tensor.name) in self.kept:
@@ -222,18 +224,18 @@ class _Search:
         corner = (*fixed, first)
         if not all(self.is_known(e, loop) for e in corner):
             return None
-        held = -(-extents[axis] // self.threads) if axis else self.rows(sums)
+        held = -(-extents[axis] // self.threads) if axis else self.rows(accumulator)
         return _Line(tensor, corner, extents[axis], axis, held * max(1, bits // 32))
 
-    def rows(self, sums: BufferVar) -> int:
+    def rows(self, accumulator: BufferVar) -> int:
         """Return of how many rows of sums a thread has elements; of all, if that is not known."""
         for call in self.products:
             plan = WarpgroupPlan.of(call, call.name == "gemm_sp")
             if not isinstance(plan, Reject) and nodes.shape_of(
                 call.args[accumulator_of(call)].buffer
-            ) == nodes.shape_of(sums):
+            ) == nodes.shape_of(accumulator):
                 return 2 * int(plan.split.atoms_m)
-        return int(nodes.shape_of(sums)[0])
+        return int(nodes.shape_of(accumulator)[0])
 
     def with_values(self, index: Expr, loop: Point) -> Expr:
         """Return an index without the names that values have at or behind a loop."""
@@ -268,7 +270,7 @@ class _Search:
 
 
 class _Rewriter(StmtRewriter):
-    def __init__(self, plan: Plan, found: Sequence[_Ahead]) -> None:
+    def __init__(self, plan: Plan, found: Sequence[_Prefetch]) -> None:
         self.loops = {identity(x.loop): x for x in found}
         self.nests = {identity(nest): x for x in found for nest in x.nests}
         made = [a.buffer for a in collect(plan.body, tirx.AllocBuffer)]
@@ -285,10 +287,10 @@ class _Rewriter(StmtRewriter):
         new = super().stmt(s)
         return nodes.seq([*self.before(self.loops[key]), new]) if key in self.loops else new
 
-    def before(self, ahead: _Ahead) -> list[Stmt]:
+    def before(self, prefetch: _Prefetch) -> list[Stmt]:
         """Return what stands before a loop."""
         made: list[Stmt] = []
-        for line in ahead.lines:
+        for line in prefetch.lines:
             dtype, name = nodes.element_type(line.tensor), str(line.tensor.name)
             fragment, alloc = nodes.alloc([line.extent], dtype, self.name(f"{name}_ahead"), "local.fragment")
             made.append(alloc)
@@ -299,17 +301,17 @@ class _Rewriter(StmtRewriter):
             self.fragments[id(line)], self.tiles[id(line)] = fragment, tile
             extents = [*[1] * (len(line.corner) - 1), line.extent]
             source = nodes.region(line.tensor, list(line.corner), extents)
-            made.append(_copy(source, _whole(fragment), ahead.nests[0].span))
+            made.append(_copy(source, _whole(fragment), prefetch.nests[0].span))
         return made
 
-    def nest(self, s: Stmt, ahead: _Ahead) -> Stmt:
+    def nest(self, s: Stmt, prefetch: _Prefetch) -> Stmt:
         """Return a nest that takes elements from lines, behind the copies of those that it is the first to take."""
         key, copies = identity(s), []
-        for line in (x for x in ahead.lines if key in x.loads):
+        for line in (x for x in prefetch.lines if key in x.loads):
             tile = self.tiles[id(line)]
-            if line.axis and key == next(identity(n) for n in ahead.nests if identity(n) in line.loads):
+            if line.axis and key == next(identity(n) for n in prefetch.nests if identity(n) in line.loads):
                 copies.append(_copy(_whole(self.fragments[id(line)]), _whole(tile), s.span))
-        taken = [(load, line) for line in ahead.lines for load in line.loads.get(key, ())]
+        taken = [(load, line) for line in prefetch.lines for load in line.loads.get(key, ())]
         variables, _ = _nest_of(s)
 
         def load(e: Expr) -> Expr:

@@ -50,7 +50,7 @@ _SCRATCH = 4096
 
 
 def stage_results(
-    plan: Plan, ctx: Context, sums: Collection[BufferVar], stays: bool = False, rows: Collection[BufferVar] = ()
+    plan: Plan, ctx: Context, accumulators: Collection[BufferVar], stays: bool = False, rows: Collection[BufferVar] = ()
 ) -> Plan:  # fmt: skip
     """Return the plan with a tile in shared memory between the sums of products and the tensors that they go to.
 
@@ -65,7 +65,7 @@ def stage_results(
     """
     if ctx.options.staged_results == "never":
         return plan
-    results = results_of(plan.body, sums, ctx.options.staged_results in ("lanes", "always"))
+    results = results_of(plan.body, accumulators, ctx.options.staged_results in ("lanes", "always"))
     if not results:
         return plan
     results = replace(results, rows=list(rows))
@@ -100,12 +100,12 @@ class EpilogueFragments:
         Those of which each warpgroup has whole rows.
     """
 
-    sums: Sequence[BufferVar]
+    accumulators: Sequence[BufferVar]
     plain: Sequence[BufferVar]
     rows: Sequence[BufferVar] = ()
 
     def __bool__(self) -> bool:
-        return bool(self.sums)
+        return bool(self.accumulators)
 
 
 class _Stage(StmtRewriter):
@@ -165,7 +165,7 @@ class _Stage(StmtRewriter):
         return new
 
     def visit_Evaluate(self, s: Stmt) -> Stmt:
-        call = _leaves(s, self.results.sums)
+        call = _leaves(s, self.results.accumulators)
         if call is None:
             return s
         answer, scope, mark = self.through_memory(call), "shared", {}
@@ -202,8 +202,8 @@ class _Stage(StmtRewriter):
             return False
         if source.name in self.annotated or tuple(tensor.extents[-2:]) != tuple(source.extents):
             return False
-        sums = {b: prod(map(int, nodes.shape_of(b))) for b in self.results.sums}
-        held = sum(sums.values()) // self.threads
+        sizes = {b: prod(map(int, nodes.shape_of(b))) for b in self.results.accumulators}
+        held = sum(sizes.values()) // self.threads
         return self.threads > WARPGROUP and held + held // 2 <= _HELD and self.has_whole_rows(source)
 
     def in_subtiles(self, s: Stmt, call: OpCall, note: str) -> Stmt:
@@ -347,12 +347,12 @@ def _is_element(indices: Sequence[Any], loops: tuple[Any, ...]) -> bool:
     return len(indices) <= len(loops) and all(i.same_as(v) for i, v in zip(indices, loops, strict=False))
 
 
-def _leaves(s: Stmt, sums: Sequence[BufferVar]) -> OpCall | None:
+def _leaves(s: Stmt, accumulators: Sequence[BufferVar]) -> OpCall | None:
     """Return the copy of such a fragment to global memory that a statement is."""
     if not is_op(s) or not nodes.is_tile_call(s.value, "copy"):
         return None
     call = OpCall.decode(s)
-    return call if call.args[1].scope == "global" and _has(sums, call.args[0].buffer) else None
+    return call if call.args[1].scope == "global" and _has(accumulators, call.args[0].buffer) else None
 
 
 def _bytes_of_tiles(body: Stmt) -> dict[BufferVar, int]:

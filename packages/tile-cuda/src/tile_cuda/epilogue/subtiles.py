@@ -129,9 +129,9 @@ def _nest(
         raise NotDivisible(example, f"a loop {_line(s)}calls ops")
     old = [x.loop_var for x in loops]
     new = [nodes.fresh(str(v.name), nodes.dtype_of(v)) for v in old]
-    places = [x.indices for x in loads_of(body) if x.source in own]
-    places += [x.indices for x in collect(body, tirx.BufferStore) if x.buffer in own]
-    if any(len(p) != 2 or any(not i.same_as(v) for i, v in zip(p, old, strict=True)) for p in places):
+    accesses = [x.indices for x in loads_of(body) if x.source in own]
+    accesses += [x.indices for x in collect(body, tirx.BufferStore) if x.buffer in own]
+    if any(len(p) != 2 or any(not i.same_as(v) for i, v in zip(p, old, strict=True)) for p in accesses):
         raise NotDivisible(example, f"a loop {_line(s)}uses an element of another place")
     body = _Elements(own, new).stmt(body)
     moved = {v: _sum(n, nodes.cast(a, nodes.dtype_of(v))) for v, n, a in zip(old, new, at, strict=True)}

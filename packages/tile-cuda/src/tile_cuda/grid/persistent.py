@@ -75,10 +75,10 @@ def choose_persistent(shape: Shape, ctx: Context) -> PersistentGrid | Reject:
     promoted = PROMOTE in shape.product.attrs
     own = shape.threads > WARPGROUP and ctx.options.max_registers is None
     moves = (direct or promoted) and own
-    later = shape.pieces > 1 and shape.trips * _SUBTILES_PER_ITERATION >= shape.pieces and not promoted and own
+    late = shape.pieces > 1 and shape.trips * _SUBTILES_PER_ITERATION >= shape.pieces and not promoted and own
     # Blocks that run beside each other store results while others compute as it is.
-    later = later and _at_a_time(shape.threads + (WARPGROUP if moves else WARP), size, ctx) == 1
-    moves = moves or later
+    late = late and _at_a_time(shape.threads + (WARPGROUP if moves else WARP), size, ctx) == 1
+    moves = moves or late
     threads = shape.threads + (WARPGROUP if moves else WARP)
     at_a_time = _at_a_time(threads, size, ctx)
     blocks = option if isinstance(option, int) else MULTIPROCESSORS * at_a_time
@@ -94,7 +94,7 @@ def choose_persistent(shape: Shape, ctx: Context) -> PersistentGrid | Reject:
     # Partial sums and metadata take the registers that threads more would have; these then give theirs away.
     registers = (COPIER_REGISTERS, USER_REGISTERS) if moves else None
     beside, held = threads - shape.threads, 0 if isinstance(option, int) else at_a_time
-    return PersistentGrid(min(blocks, shape.tiles), beside, arrivals, WARP, registers, at_a_time=held, later=later)
+    return PersistentGrid(min(blocks, shape.tiles), beside, arrivals, WARP, registers, at_a_time=held, later=late)
 
 
 def _at_a_time(threads: int, size: int, ctx: Context) -> int:

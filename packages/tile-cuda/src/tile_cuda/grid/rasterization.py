@@ -30,7 +30,7 @@ _GAIN = 0.9
 """Part of the operands of the given order that panels may read at most, to be worth their divisions."""
 
 
-def choose_order(plan: Plan, ctx: Context, sums: Collection[BufferVar]) -> Plan:
+def choose_order(plan: Plan, ctx: Context, accumulators: Collection[BufferVar]) -> Plan:
     """Note the order of blocks, if panels are known and worth it.
 
     Parameters
@@ -38,12 +38,12 @@ def choose_order(plan: Plan, ctx: Context, sums: Collection[BufferVar]) -> Plan:
     sums
         What products of warpgroups add to: the largest part of a tensor that one is copied to is a block's result.
     """
-    if ctx.options.block_order == "never" or not sums or plan[ORDER]:
+    if ctx.options.block_order == "never" or not accumulators or plan[ORDER]:
         return plan
     if cluster_of(plan.program.attrs) != (1, 1, 1):
         return plan  # the program says which blocks share operands
     axes = {int(annotation(s, nodes.AXIS)): s for s in collect(plan.body, tirx.For) if role(s) == "grid"}
-    tile = _result(plan.body, sums)
+    tile = _result(plan.body, accumulators)
     if tile is None or 0 not in axes or 1 not in axes or len(tile.extents) < 2:
         return plan
     binds = {s.var: s.value for s in collect(plan.body, tirx.Bind) if not nodes.is_tile_call(s.value)}
@@ -62,12 +62,16 @@ def choose_order(plan: Plan, ctx: Context, sums: Collection[BufferVar]) -> Plan:
     return plan.note(ORDER, {"panel": panel, "order": "row" if rows == 1 else "column"})
 
 
-def _result(body: Stmt, sums: Collection[BufferVar]) -> View | None:
+def _result(body: Stmt, accumulators: Collection[BufferVar]) -> View | None:
     """Return the largest part of a tensor that sums are copied to."""
     found: list[View] = []
     for s in collect(body, tirx.Evaluate):
         call = OpCall.decode(s) if is_op(s) and nodes.is_tile_call(s.value, "copy") else None
-        if call is not None and call.args[1].scope == "global" and any(call.args[0].buffer.same_as(b) for b in sums):
+        if (
+            call is not None
+            and call.args[1].scope == "global"
+            and any(call.args[0].buffer.same_as(b) for b in accumulators)
+        ):
             found.append(call.args[1])
     return max(found, key=lambda v: prod(v.extents), default=None)
 

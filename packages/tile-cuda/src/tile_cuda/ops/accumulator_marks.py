@@ -33,5 +33,5 @@ def holds(registers: BufferVar, moves: Sequence[Stmt]) -> Stmt:
 
 def must_stay(registers: BufferVar, where: Where | None) -> Stmt:
     """Return a mark: an allocation demands that these sums stay in tensor memory."""
-    place = [] if where is None else [ir.StringImm(where.file), nodes.int_const(where.line)]
-    return tirx.AttrStmt([registers, *place], DEMAND, nodes.int_const(0), nodes.seq([]))
+    location = [] if where is None else [ir.StringImm(where.file), nodes.int_const(where.line)]
+    return tirx.AttrStmt([registers, *location], DEMAND, nodes.int_const(0), nodes.seq([]))

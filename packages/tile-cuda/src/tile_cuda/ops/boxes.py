@@ -160,7 +160,7 @@ class Panel:
             found = [(*at, i) for at in found for i in range(0, extent, step)]
         yield from found
 
-    def place(self, corner: tuple[int, ...]) -> list[int]:
+    def indices(self, corner: tuple[int, ...]) -> list[int]:
         """Return the indices in shared memory of the element that lies where the box of a corner begins."""
         kept = [i for i, n in zip(corner, self.extents, strict=True) if n != 1]
         if not self.swizzle:

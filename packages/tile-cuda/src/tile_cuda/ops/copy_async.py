@@ -151,11 +151,11 @@ class _ChunkedTile:
         source = [ranges.simplify(nodes.int_const(0) + i) for i in source]
         to = [ranges.simplify(nodes.int_const(0) + i) for i in to]
         until = calls.UNTIL_GROUP if str(self.call.attrs["async"]) == EXPLICIT else ""
-        places = [calls.address(dst.buffer, to, "w", until=until), calls.address(src.buffer, source, "r")]
+        operands = [calls.address(dst.buffer, to, "w", until=until), calls.address(src.buffer, source, "r")]
         valid = self.valid(source) if guarded else None
         if valid is None:
-            return calls.execute(name, places, self.call.span)
-        return calls.execute(f"{name}_zfill", [*places, valid], self.call.span)
+            return calls.execute(name, operands, self.call.span)
+        return calls.execute(f"{name}_zfill", [*operands, valid], self.call.span)
 
     def valid(self, at: list[Expr]) -> Expr:
         """Return how many bytes of a chunk lie in the source, or ``None`` if all are known to."""
@@ -194,8 +194,8 @@ def dealt(call: SimtCall, counts: Sequence[int], copy: Callable[[Sequence[Expr]]
     def part(number: Expr) -> Stmt:
         at: list[Expr] = []
         rest = number
-        for place, count in reversed(list(enumerate(counts))):
-            last = place == 0
+        for dim, count in reversed(list(enumerate(counts))):
+            last = dim == 0
             at.insert(0, call.ranges.simplify(rest if last else tirx.floormod(rest, count)))
             rest = tirx.floordiv(rest, count)
         return copy(at)
@@ -205,10 +205,10 @@ def dealt(call: SimtCall, counts: Sequence[int], copy: Callable[[Sequence[Expr]]
     if whole == 1:
         parts.append(part(thread))
     elif whole:
-        turn = nodes.fresh("turn")
-        call.ranges.bind(turn, ir.Range.from_min_extent(0, whole))
+        iteration = nodes.fresh("turn")
+        call.ranges.bind(iteration, ir.Range.from_min_extent(0, whole))
         role = "unroll" if whole <= _UNROLLED else "serial"
-        parts.append(nodes.for_loop(turn, whole, part(turn * threads + thread), role, span=call.span))
+        parts.append(nodes.for_loop(iteration, whole, part(iteration * threads + thread), role, span=call.span))
     if left:
         parts.append(tirx.IfThenElse(thread < left, part(thread + whole * threads), None, call.span))
     return nodes.seq(parts)

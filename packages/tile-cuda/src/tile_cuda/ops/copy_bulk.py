@@ -100,8 +100,8 @@ class BulkCopy(SimtVariant):
         if BYTES in call.attrs:
             return Accept(f"{int(call.attrs[BYTES])} bytes that lie one after another")
         rows, ranks = int(call.attrs[SWIZZLE]), Blocks.of(call).ranks
-        together = f", {len(ranks)} blocks of a cluster together" if Blocks.of(call).sets else ""
-        shared = together or (f", for blocks {', '.join(map(str, ranks))} of a cluster" if len(ranks) > 1 else "")
+        multicast = f", {len(ranks)} blocks of a cluster together" if Blocks.of(call).sets else ""
+        shared = multicast or (f", for blocks {', '.join(map(str, ranks))} of a cluster" if len(ranks) > 1 else "")
         return Accept((f"rows of {rows} bytes" if rows else "plain rows") + shared)
 
     def lower(self, call: SimtCall, ctx: Context) -> Stmt:
@@ -120,10 +120,10 @@ class BulkCopy(SimtVariant):
         def one(corner: tuple[int, ...], to: Sequence[Expr]) -> Stmt:
             at = [call.ranges.simplify(nodes.int_const(0) + m + c) for m, c in zip(src.mins, corner, strict=True)]
             tensor = calls.address(src.buffer, at, "r", calls.ASYNC_PROXY)
-            place = calls.address(
-                dst.buffer, dst.spread(panel.place(corner)), "w", calls.ASYNC_PROXY, calls.UNTIL_PHASE
+            destination = calls.address(
+                dst.buffer, dst.spread(panel.indices(corner)), "w", calls.ASYNC_PROXY, calls.UNTIL_PHASE
             )  # fmt: skip
-            operands = [place, described(src, panel, tensor), *reversed(at), done, *to]
+            operands = [destination, described(src, panel, tensor), *reversed(at), done, *to]
             return calls.execute((multicast_name if to else load_name)(len(at)), operands, call.span)
 
         return calls.step(blocks.issued(list(panel.corners()), one), call.span)
@@ -134,9 +134,9 @@ class BulkCopy(SimtVariant):
         corner = [call.ranges.simplify(nodes.int_const(0) + low) for low in src.mins]
         start = calls.address(src.buffer, corner, "r", calls.ASYNC_PROXY)
         zeros = [0] * sum(1 for n in dst.extents if n != 1) or [0]
-        place = calls.address(dst.buffer, dst.spread(zeros), "w", calls.ASYNC_PROXY, calls.UNTIL_PHASE)
+        destination = calls.address(dst.buffer, dst.spread(zeros), "w", calls.ASYNC_PROXY, calls.UNTIL_PHASE)
         size = nodes.int_const(int(call.attrs[BYTES]))
-        return calls.step(calls.execute(LOAD_BYTES, [place, start, size, done], call.span), call.span)
+        return calls.step(calls.execute(LOAD_BYTES, [destination, start, size, done], call.span), call.span)
 
 
 @dataclass(frozen=True)

@@ -128,21 +128,21 @@ class LaneCopy(SimtVariant):
         made = None if src is None else exchanged(src, how)
         if whole is None or src is None or dst is None or made is None or not made.same_as(dst):
             raise Withdrawn("the sums are not where matrix units leave them")
-        sums, results = (call.places.arrays[v.buffer] for v in call.args[:2])
+        accumulators, results = (call.places.arrays[v.buffer] for v in call.args[:2])
         (*outer, tiles), lane = _registers(whole), nodes.int_const(0) + call.block.thread % 4
         loops = [(nodes.fresh("r"), d) for d in outer]
         groups = int(call.args[0].extents[-1]) // how.columns if src is not whole else tiles.extent // how.tiles
         group = nodes.fresh("group"), Digit(groups, tiles.stride * how.tiles, "register")
-        first, place = nodes.int_const(0) + _first_register(call.args[0], tiles), nodes.int_const(0)
+        first, result = nodes.int_const(0) + _first_register(call.args[0], tiles), nodes.int_const(0)
         for (var, digit), stride in zip((*loops, group), _strides(src, how), strict=True):
-            first, place = first + var * digit.stride, place + var * stride
-        body = self.exchange(call, (sums, first, tiles.stride), (results, place), lane)
+            first, result = first + var * digit.stride, result + var * stride
+        body = self.exchange(call, (accumulators, first, tiles.stride), (results, result), lane)
         for var, digit in reversed((*loops, group)):
             body = nodes.for_loop(var, digit.extent, body, loop_role(digit.extent))
         return calls.step(body, call.span)
 
     def exchange(
-        self, call: SimtCall, sums: tuple[BufferVar, Expr, int], results: tuple[BufferVar, Expr], lane: Expr
+        self, call: SimtCall, accumulators: tuple[BufferVar, Expr, int], results: tuple[BufferVar, Expr], lane: Expr
     ) -> Stmt:  # fmt: skip
         """Return the exchange of a group of tiles of one row, of sums or of what they were converted to before.
 
@@ -153,36 +153,36 @@ class LaneCopy(SimtVariant):
         results
             Their array, and where the first one is.
         """
-        how, (array, first, apart), (to, place) = _exchange(call), sums, results
+        how, (array, first, apart), (to, start) = _exchange(call), accumulators, results
         bits = DTYPES[call.args[1].dtype].bits
-        words = calls.address(to, [place], "rw", words=bits < _WORD)
+        words = calls.address(to, [start], "rw", words=bits < _WORD)
         if call.args[0].dtype == call.args[1].dtype and how.tiles == _HALVES:
             kept = calls.address(array, [first], words=True)
-            words = calls.address(to, [place], "w", words=True)
+            words = calls.address(to, [start], "w", words=True)
             return calls.execute(TRANSPOSE_KEPT, [words, kept, nodes.int_const(apart), lane], call.span)
         tile, pair = nodes.fresh("tile"), nodes.fresh("pair")
         value = convert(nodes.load(array, [first + tile * apart + pair]), call.args[1].dtype)
-        body = nodes.store(to, value, [place + tile * _PAIR + pair], call.span)
+        body = nodes.store(to, value, [start + tile * _PAIR + pair], call.span)
         body = nodes.for_loop(tile, how.tiles, nodes.for_loop(pair, _PAIR, body, "unroll"), "unroll")
-        turn = how.instructions[0 if DTYPES[call.args[1].dtype].is_float else 1]
-        return nodes.seq([body, calls.execute(turn, [words, lane], call.span)])
+        transpose = how.instructions[0 if DTYPES[call.args[1].dtype].is_float else 1]
+        return nodes.seq([body, calls.execute(transpose, [words, lane], call.span)])
 
 
 def _exchange(call: SimtCall) -> Exchange:
     return EXCHANGES[DTYPES[call.args[1].dtype].bits]
 
 
-def columns_of(sums: FragmentLayout | None, view: View) -> FragmentLayout | None:
+def columns_of(layout: FragmentLayout | None, view: View) -> FragmentLayout | None:
     """Return the layout that some columns of sums have by themselves, if warps have all columns of their rows."""
     count = int(view.extents[-1])
-    if sums is None or len(sums.shape) != 2 or (count == sums.shape[1] and nodes.as_int(view.mins[-1]) == 0):
-        return sums
+    if layout is None or len(layout.shape) != 2 or (count == layout.shape[1] and nodes.as_int(view.mins[-1]) == 0):
+        return layout
     first = nodes.as_int(view.mins[-1])
-    if len(sums.dims[1]) < 3 or not isinstance(first, int) or first % _TILE or count % _TILE:
+    if len(layout.dims[1]) < 3 or not isinstance(first, int) or first % _TILE or count % _TILE:
         return None
-    if tuple(view.extents[:-1]) != tuple(sums.shape[:-1]) or sums.padded != sums.shape:
+    if tuple(view.extents[:-1]) != tuple(layout.shape[:-1]) or layout.padded != layout.shape:
         return None
-    *outer, tiles, lanes, pair = sums.dims[1]
+    *outer, tiles, lanes, pair = layout.dims[1]
     if any(digit.extent > 1 for digit in outer) or tiles.axis != "register":
         return None
     # Registers are numbered without a gap: of digits above that of tiles, there are fewer below now.
@@ -195,8 +195,8 @@ def columns_of(sums: FragmentLayout | None, view: View) -> FragmentLayout | None
     if tiles.extent * _TILE % count:
         return None
     columns = (*outer, Digit(count // _TILE, tiles.stride, tiles.axis), lanes, pair)
-    rows = tuple(map(moved, sums.dims[0]))
-    return FragmentLayout((sums.shape[0], count), (rows, columns), sums.threads, sums.replica)
+    rows = tuple(map(moved, layout.dims[0]))
+    return FragmentLayout((layout.shape[0], count), (rows, columns), layout.threads, layout.replica)
 
 
 def _first_register(view: View, tiles: Digit) -> int:
@@ -204,38 +204,38 @@ def _first_register(view: View, tiles: Digit) -> int:
     return int(nodes.as_int(view.mins[-1])) // _TILE * tiles.stride
 
 
-def exchanged(sums: FragmentLayout, how: Exchange) -> FragmentLayout | None:
+def exchanged(layout: FragmentLayout, how: Exchange) -> FragmentLayout | None:
     """Return the layout in which each lane has 16 bytes of a row, if the sums are where matrix units leave them."""
-    if len(sums.dims) != 2 or sums.padded != sums.shape or len(sums.dims[1]) < 3:
+    if len(layout.dims) != 2 or layout.padded != layout.shape or len(layout.dims[1]) < 3:
         return None
-    *outer, tiles, lanes, pair = sums.dims[1]
+    *outer, tiles, lanes, pair = layout.dims[1]
     if (lanes.axis, lanes.extent, lanes.stride) != ("thread", 4, 1) or (pair.extent, pair.stride) != (_PAIR, 1):
         return None
     if pair.axis != "register" or tiles.axis != "register" or tiles.extent % how.tiles:
         return None
-    *others, groups = _strides(sums, how)
-    places = {d.stride: place for d, place in zip(_registers(sums), others, strict=False)}
+    *others, groups = _strides(layout, how)
+    strides = {d.stride: stride for d, stride in zip(_registers(layout), others, strict=False)}
 
     def moved(digits: Iterable[Digit]) -> tuple[Digit, ...]:
         held = ((d.axis == "register" and d.extent > 1, d) for d in digits)
-        return tuple(Digit(d.extent, places[d.stride], d.axis) if own else d for own, d in held)
+        return tuple(Digit(d.extent, strides[d.stride], d.axis) if own else d for own, d in held)
 
     part = Digit(how.elements, 1, "register")
     columns = (*moved(outer), Digit(tiles.extent // how.tiles, groups, "register"), *how.lanes, part)
-    return FragmentLayout(sums.shape, (moved(sums.dims[0]), columns), sums.threads, sums.replica)
+    return FragmentLayout(layout.shape, (moved(layout.dims[0]), columns), layout.threads, layout.replica)
 
 
-def _registers(sums: FragmentLayout) -> list[Digit]:
+def _registers(layout: FragmentLayout) -> list[Digit]:
     """Return the digits of the register but the pair: those that number groups, and last that of tiles."""
-    tiles = sums.dims[1][-3]
-    others = [d for digits in sums.dims for d in digits if d.axis == "register" and d.extent > 1]
-    pair = sums.dims[1][-1]
+    tiles = layout.dims[1][-3]
+    others = [d for digits in layout.dims for d in digits if d.axis == "register" and d.extent > 1]
+    pair = layout.dims[1][-1]
     return [*(d for d in others if d not in (tiles, pair)), tiles]
 
 
-def _strides(sums: FragmentLayout, how: Exchange) -> list[int]:
+def _strides(layout: FragmentLayout, how: Exchange) -> list[int]:
     """Return the registers of the results that these digits are apart, tiles as groups."""
-    digits = _registers(sums)
+    digits = _registers(layout)
     found, reach = dict[int, int](), how.elements
     for at in sorted(range(len(digits)), key=lambda i: digits[i].stride):
         found[at] = reach

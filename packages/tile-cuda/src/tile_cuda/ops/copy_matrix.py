@@ -133,26 +133,26 @@ class _Stores:
     def statement(self) -> Stmt:
         """Return the allocations and the loops."""
         lane = tirx.floormod(self.thread, WARP)
-        place: list[Expr] = [tirx.floormod(lane, _SIDE), nodes.int_const(0)]
+        position: list[Expr] = [tirx.floormod(lane, _SIDE), nodes.int_const(0)]
         for dim, weight, d in self.matrices.threads:
-            place[dim] = place[dim] + tirx.floormod(tirx.floordiv(self.thread, d.stride), d.extent) * weight
+            position[dim] = position[dim] + tirx.floormod(tirx.floordiv(self.thread, d.stride), d.extent) * weight
         *outer, inner = self.matrices.registers or [(1, 0, Digit(1, 0, "register"))]
         found, at = [self.new, self.also], 0
         for per in (4, 2, 1):
             count = (inner[2].extent - at) // per
             if count:
-                found.append(self.several(outer, inner, place, (at, per, count)))
+                found.append(self.several(outer, inner, position, (at, per, count)))
                 at += count * per
         return nodes.seq(found)
 
     def several(
-        self, outer: Sequence[tuple[int, int, Digit]], inner: tuple[int, int, Digit], place: Sequence[Expr],
+        self, outer: Sequence[tuple[int, int, Digit]], inner: tuple[int, int, Digit], position: Sequence[Expr],
         part: tuple[int, int, int],
     ) -> Stmt:  # fmt: skip
         """Return the loops that store so many matrices at a time, from one number on."""
         at, per, count = part
         loops: list[tuple[Var, int]] = []
-        there, register = list(place), nodes.int_const(0)
+        there, register = list(position), nodes.int_const(0)
         for dim, weight, d in outer:
             var = nodes.fresh("r")
             loops.append((var, d.extent))
@@ -177,10 +177,10 @@ class _Stores:
                 yield nodes.store(self.halves, value, [nodes.int_const(m * _PAIR + pair)])
             yield calls.move(self.words, [m], self.halves, [m * _PAIR], 4)
 
-    def stored(self, place: Sequence[Expr], per: int) -> Stmt:
+    def stored(self, position: Sequence[Expr], per: int) -> Stmt:
         """Return the instruction."""
         tile: View = self.call.args[1]
-        to = calls.address(tile.buffer, tile.at(list(place)), "w")
+        to = calls.address(tile.buffer, tile.at(list(position)), "w")
         name = f"stmatrix_sync_aligned_m8n8_x{per}_shared_b16"
         return calls.execute(name, [to, calls.address(self.words, [0])], self.call.span)
 

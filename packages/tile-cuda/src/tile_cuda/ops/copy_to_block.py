@@ -87,7 +87,7 @@ class CopyToBlock(SimtVariant):
         parts.append(calls.execute(SEND_EXPECT, [done, rank, whole], call.span))
         for at in product(*map(range, counts)):
             corner = begins or [*at, *[0] * (len(src.shape) - len(at))]
-            source, to = self.place(src, corner, "r"), self.place(dst, corner, "w")
+            source, to = self.address(src, corner, "r"), self.address(dst, corner, "w")
             parts.append(calls.execute(SEND_BYTES, [to, source, nodes.int_const(size), done, rank], call.span))
         body = nodes.seq(parts)
         if call.block.count > 1:
@@ -111,7 +111,7 @@ class CopyToBlock(SimtVariant):
             raise Withdrawn(f"the bytes of its tiles are not in the same order: {shown}")
         return [int(i) for i in np.unravel_index(orders[0].index(0), src.shape)]
 
-    def place(self, view: View, corner: Sequence[int], access: str) -> Expr:
+    def address(self, view: View, corner: Sequence[int], access: str) -> Expr:
         """Return the address of a run of bytes."""
         at = [nodes.int_const(0) + i for i in view.spread(list(corner))]
         return calls.address(view.buffer, at, access, calls.ASYNC_PROXY, align=CHUNK, between_blocks=True)
@@ -150,12 +150,12 @@ def _reasons(src: View, dst: View) -> Iterator[str]:
 def _runs(src: View, dst: View) -> tuple[tuple[int, ...], int]:
     """Return the extents of the dimensions over which bytes lie apart, and the elements that lie together."""
     shape = src.shape
-    inner = min(_together(src), _together(dst))
+    inner = min(_contiguous(src), _contiguous(dst))
     outer = len(shape) - inner
     return tuple(shape[:outer]), prod(shape[outer:])
 
 
-def _together(view: View) -> int:
+def _contiguous(view: View) -> int:
     """Return how many of the last dimensions of a tile lie together in plain order."""
     step, found = 1, 0
     for n, stride in reversed(list(zip(view.extents, _strides(view), strict=True))):
@@ -186,8 +186,8 @@ def _order(view: View, layout: LayoutMap | None) -> list[int] | None:
 
 
 def _is_plain(layout: LayoutMap) -> bool:
-    places = list(layout.tables()["memory"])
-    return places == list(range(len(places)))
+    addresses = list(layout.tables()["memory"])
+    return addresses == list(range(len(addresses)))
 
 
 def _require_inside(call: SimtCall, view: View) -> None:

@@ -110,8 +110,8 @@ class RowPanel:
             return f"rows of {self.width} elements are longer than the {MOST} of a box"
         if row % CHUNK:
             return f"rows of {row} bytes are no multiple of {CHUNK}"
-        places = [at * row for at in self.starts()]
-        wrong = next((p for p in places if p % LINE), None)
+        offsets = [at * row for at in self.starts()]
+        wrong = next((p for p in offsets if p % LINE), None)
         if wrong is not None:
             return f"copies begin at multiples of {LINE} bytes of shared memory; one of rows of {row} bytes at {wrong}"
         if self.copies > _MOST_COPIES:
@@ -239,8 +239,8 @@ class FourRowGather(SimtVariant):
         done = calls.address(barrier.buffer, list(barrier.mins), "a", calls.ASYNC_PROXY)
         made = _Copies(call, tile, tensor, rows)
         parts: list[Stmt] = []
-        for place, column, numbers in made.all(parts, lambda row: row):
-            to = calls.address(tile.buffer, place, "w", calls.ASYNC_PROXY, calls.UNTIL_PHASE)
+        for address, column, numbers in made.all(parts, lambda row: row):
+            to = calls.address(tile.buffer, address, "w", calls.ASYNC_PROXY, calls.UNTIL_PHASE)
             name = gather_name() if len(numbers) == FOUR else load_name(2)
             parts.append(calls.execute(name, [to, made.map("r"), column, *numbers, done], call.span))
         return calls.step(nodes.seq(parts), call.span)
@@ -270,9 +270,9 @@ class FourRowScatter(SimtVariant):
         lasts = str(call.attrs[STORE]) == LASTS
         made = _Copies(call, tile, tensor, rows)
         parts: list[Stmt] = []
-        for place, column, numbers in made.all(parts, _not_negative):
+        for address, column, numbers in made.all(parts, _not_negative):
             until = calls.UNTIL_READ if lasts else ""
-            source = calls.address(tile.buffer, place, "r", calls.ASYNC_PROXY, until)
+            source = calls.address(tile.buffer, address, "r", calls.ASYNC_PROXY, until)
             name = scatter_name() if len(numbers) == FOUR else store_name(2)
             parts.append(calls.execute(name, [source, made.map("w"), column, *numbers], call.span))
         parts += [calls.store_commit()] if lasts else [calls.store_commit(), calls.store_wait(stored=False)]
@@ -294,8 +294,8 @@ class _Copies:
         """Return the tensor map as an operand."""
         corner = [nodes.int_const(0), nodes.int_const(0) + self.tensor.mins[1]]
         until = calls.UNTIL_STORED if access == "w" else ""
-        place = calls.address(self.tensor.buffer, corner, access, calls.ASYNC_PROXY, until)
-        return described(self.tensor, self.panel, place)
+        corner_address = calls.address(self.tensor.buffer, corner, access, calls.ASYNC_PROXY, until)
+        return described(self.tensor, self.panel, corner_address)
 
     def all(self, parts: list[Stmt], legal: object) -> Iterator[tuple[list[Expr], Expr, list[Expr]]]:
         """Yield the place in shared memory, the column and the rows of each copy; bindings of rows go to ``parts``."""
@@ -309,15 +309,15 @@ class _Copies:
                 numbers.append(legal(number))  # type: ignore[operator]
             for at in range(panel.columns // panel.width):
                 column = nodes.int_const(0) + self.tensor.mins[1] + at * panel.width
-                place = self.tile.spread(panel.first(at, row))
-                yield place, self.call.ranges.simplify(column), numbers
+                address = self.tile.spread(panel.first(at, row))
+                yield address, self.call.ranges.simplify(column), numbers
 
     def number(self, i: int) -> Expr:
         """Return the number of a row; 0 if the list of numbers has ended before, as the language says."""
-        place = self.rows.spread([nodes.int_const(i)])
-        bounds = zip(place, nodes.shape_of(self.rows.buffer), strict=True)
+        index = self.rows.spread([nodes.int_const(i)])
+        bounds = zip(index, nodes.shape_of(self.rows.buffer), strict=True)
         inside = [c for at, n in bounds for c in (at >= 0, at < n) if not self.call.ranges.can_prove(c)]
-        loaded = nodes.cast(nodes.load(self.rows.buffer, place), "int32")
+        loaded = nodes.cast(nodes.load(self.rows.buffer, index), "int32")
         return tirx.if_then_else(tirx.all(*inside), loaded, nodes.int_const(0)) if inside else loaded
 
 

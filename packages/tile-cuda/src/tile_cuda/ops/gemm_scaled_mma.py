@@ -163,8 +163,8 @@ class ScaledWork(Work):
         args.append(address(self.totals, [to]))
         word, byte = divmod(step.first * plan.family.block // plan.per, PER_WORD)
         for registers, tile in zip(self.scales, (i, j), strict=True):
-            place = nodes.load(registers, [tile * self.words + word])
-            args += [place, nodes.int_const(byte), nodes.int_const(0)]
+            scale = nodes.load(registers, [tile * self.words + word])
+            args += [scale, nodes.int_const(byte), nodes.int_const(0)]
         return execute(plan.name, args, self.call.span)
 
 

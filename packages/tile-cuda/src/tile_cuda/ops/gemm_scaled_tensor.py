@@ -115,7 +115,7 @@ class ScaledPlan(TensorPlan):
         """See `TensorPlan.beside`."""
         return "scales"
 
-    def places(self) -> Iterator[tuple[int, int, int]]:
+    def scale_columns(self) -> Iterator[tuple[int, int, int]]:
         """Yield A (0) or B (1), a word, and the group of 32 rows or columns of each column of scales."""
         for role, count in enumerate(self.groups):
             yield from ((role, word, group) for word in range(self.words) for group in range(count))
@@ -191,18 +191,18 @@ class ScaledTensorProduct(TensorProduct):
     def before(self, mine: Expr) -> list[Stmt]:
         """Return the statements that write the scales of a thread's lane that are not copied."""
         plan = self.plan
-        places = [(at, *place) for at, place in enumerate(plan.places()) if not self.copied[place[0]]]
-        if not places:
+        columns = [(at, *origin) for at, origin in enumerate(plan.scale_columns()) if not self.copied[origin[0]]]
+        if not columns:
             return []
-        first, total = places[0][0], plan.metadata if not self.copied[1] else plan.words * plan.groups[0]
+        first, total = columns[0][0], plan.metadata if not self.copied[1] else plan.words * plan.groups[0]
         held, new = nodes.alloc([total - first], "uint32", "scales", "local")
         found = [new, *self.waited()]
         lane, readers = tirx.floormod(self.lane.row, ROWS), [ScaleWords(self.call, role) for role in (0, 1)]
-        for at, role, word, group in places:
+        for at, role, word, group in columns:
             read = nodes.seq(readers[role].read(held, at - first, lane + group * ROWS, word))
             left, none = readers[role].lines - group * ROWS, nodes.store(held, nodes.const(0, "uint32"), [at - first])
             found.append(read if left >= ROWS else tirx.IfThenElse(lane < left, read, none))
-        beyond = range(places[-1][0] + 1, total)
+        beyond = range(columns[-1][0] + 1, total)
         found += [nodes.store(held, nodes.const(0, "uint32"), [at - first]) for at in beyond]
         return [*found, *self.written(held, total - first, lambda at: mine + self.beside(first + at))]
 
@@ -225,8 +225,8 @@ class ScaledTensorProduct(TensorProduct):
         """Return the addresses of the scales of A and B, and the instruction descriptor."""
         plan = self.plan
         (a, a_byte), (b, b_byte) = plan.scale_column(0, i * LANES, step), plan.scale_column(1, at, step)
-        places = [self.base + self.beside(a), self.base + self.beside(b)]
-        return places, plan.scaled_descriptor(count, a_byte, b_byte)
+        scales = [self.base + self.beside(a), self.base + self.beside(b)]
+        return scales, plan.scaled_descriptor(count, a_byte, b_byte)
 
 
 def scales_of(call: OpCall) -> tuple[str, int]:

@@ -57,25 +57,25 @@ class SparseProduct(WarpgroupProduct):
         self.groups = -(-(plan.problem.k // plan.step) // self.shared_by)
         self.held: Any = None
         #: How metadata is loaded ahead that is in global memory.
-        self.ahead = None if call.args[1].scope == "shared" else MetadataPrefetch(plan, call)
+        self.prefetch = None if call.args[1].scope == "shared" else MetadataPrefetch(plan, call)
 
     def before(self) -> list[Stmt]:
         """Return the statements that read all metadata: by group along K, then by row of tiles."""
-        if self.ahead is not None:
-            return self._before(self.ahead)
+        if self.prefetch is not None:
+            return self._before(self.prefetch)
         count = self.groups * self.plan.split.atoms_m
         self.held, new = nodes.alloc([count], "uint32", "metadata", "local")
         return [new, *self._read()]
 
-    def _before(self, ahead: MetadataPrefetch) -> list[Stmt]:
+    def _before(self, prefetch: MetadataPrefetch) -> list[Stmt]:
         """Return the allocation of registers that are filled ahead."""
-        self.held = ahead.held
+        self.held = prefetch.held
         beyond = LASTS in self.call.attrs and ENDED not in self.call.attrs
-        made = ahead.ahead(nodes.seq(self._read()), not beyond)
+        made = prefetch.registers(nodes.seq(self._read()), not beyond)
         reads = tuple(self.after()) if LASTS in self.call.attrs else ()
         found = InFlight(reads, nodes.const(EMPTY, "uint32"), beyond, made)
         self.call.places.in_flight[self.held] = found
-        return [tirx.Bind(ahead.turn, nodes.int_const(0)), tirx.AllocBuffer(self.held)]
+        return [tirx.Bind(prefetch.iteration, nodes.int_const(0)), tirx.AllocBuffer(self.held)]
 
     def _read(self) -> list[Stmt]:
         """Return the statements that read metadata element by element, into the registers of the first turn."""
@@ -92,12 +92,14 @@ class SparseProduct(WarpgroupProduct):
 
     def after(self) -> list[Stmt]:
         """Return the statements that read the registers of the metadata after the wait."""
-        first = nodes.int_const(0) if self.ahead is None else self.ahead.place(0, 0, self.ahead.turn)
+        first = (
+            nodes.int_const(0) if self.prefetch is None else self.prefetch.register_index(0, 0, self.prefetch.iteration)
+        )
         return read(self.held, self.groups * self.plan.split.atoms_m, first=first)
 
     def outlast(self) -> None:
         """Say that the registers of metadata are read until the wait."""
-        if self.ahead is None:
+        if self.prefetch is None:
             found = InFlight(tuple(self.after()), nodes.const(EMPTY, "uint32"), beyond=ENDED not in self.call.attrs)
             self.call.places.in_flight[self.held] = found
 
@@ -108,8 +110,8 @@ class SparseProduct(WarpgroupProduct):
     def metadata(self, step: int, i: int) -> list[Expr]:
         """Return the metadata of an instruction for a row of tiles."""
         group = step // self.shared_by
-        if self.ahead is not None:
-            return [address(self.held, [self.ahead.place(group, i, self.ahead.turn)])]
+        if self.prefetch is not None:
+            return [address(self.held, [self.prefetch.register_index(group, i, self.prefetch.iteration)])]
         return [address(self.held, [group * self.plan.split.atoms_m + i])]
 
     def kept(self) -> list[tuple[BufferVar, int]]:

@@ -179,7 +179,7 @@ class Added(NamedTuple):
     done: View
     ready: View
     issued: View
-    sums: Expr
+    accumulator: Expr
     metadata: Expr
     stays: Expr
 
@@ -203,14 +203,14 @@ class Added(NamedTuple):
         """Return the instructions that move as many sums of a thread as there are registers, from a column on."""
         found, at, total = list[Stmt](), 0, int(nodes.shape_of(registers)[0])
         lanes = tirx.floormod(tirx.floordiv(thread, 32), 4)
-        place = nodes.load(self.columns.buffer, list(self.columns.mins))
-        place = place + nodes.cast(lanes, "uint32") * nodes.int_const(32 << 16, "uint32")
-        place = place if first is None else place + nodes.cast(first, "uint32")
+        lane_base = nodes.load(self.columns.buffer, list(self.columns.mins))
+        lane_base = lane_base + nodes.cast(lanes, "uint32") * nodes.int_const(32 << 16, "uint32")
+        lane_base = lane_base if first is None else lane_base + nodes.cast(first, "uint32")
         while at < total:
             count = next(n for n in COUNTS if n <= total - at)
-            column = nodes.int_const(nodes.as_int(self.sums) + at, "uint32")
+            column = nodes.int_const(nodes.as_int(self.accumulator) + at, "uint32")
             function = name(count, nodes.element_type(registers) == "int32")
-            found.append(execute(function, [address(registers, [nodes.int_const(at)], access), place + column]))
+            found.append(execute(function, [address(registers, [nodes.int_const(at)], access), lane_base + column]))
             at += count
         return found
 
@@ -282,13 +282,13 @@ class TensorProduct(RegisterProduct[TensorPlan]):
         lasts = (stays or totals is None) and (LASTS in call.attrs or arrives is not None)
         # A barrier of the program says when the product is complete, and nothing else asks.
         counts = arrives is None or not lasts or bool(self.plan.metadata)
-        place = nodes.load(given.columns.buffer, list(given.columns.mins))
+        base = nodes.load(given.columns.buffer, list(given.columns.mins))
         c = self.plan.problem.c
         if len(c.mins) > 2:
-            place = place + nodes.cast(nodes.int_const(0) + c.mins[0], "uint32") * nodes.int_const(
+            base = base + nodes.cast(nodes.int_const(0) + c.mins[0], "uint32") * nodes.int_const(
                 self.plan.columns, "uint32"
             )
-        parts: list[Stmt] = [tirx.Bind(self.base, place, call.span)]
+        parts: list[Stmt] = [tirx.Bind(self.base, base, call.span)]
         if ISSUED in call.attrs:
             return [*parts, execute(AFTER, []), *self.issued()]
         if self.plan.problem.clear is not True and totals is not None:
@@ -298,8 +298,8 @@ class TensorProduct(RegisterProduct[TensorPlan]):
         parts += [*other, execute(STORED, [])] if other else []
         parts += [execute(BEFORE, []), calls.sync_threads()]
         count = nodes.load(given.issued.buffer, list(given.issued.mins))
-        turn = tirx.floormod(count, nodes.int_const(2))
-        done = address(given.done.buffer, [turn], "a", calls.ASYNC_PROXY)
+        slot = tirx.floormod(count, nodes.int_const(2))
+        done = address(given.done.buffer, [slot], "a", calls.ASYNC_PROXY)
         until = PRODUCTS if lasts and arrives is None else ""
         issued = [execute(AFTER, []), *self.issued(until), *(self.committed(done) if counts else [])]
         issued += [] if arrives is None else self.arrived(arrives, lasts)
@@ -322,9 +322,9 @@ class TensorProduct(RegisterProduct[TensorPlan]):
     def of_pair(self, issued: Sequence[Stmt]) -> list[Stmt]:
         """Return what the first threads of two blocks do: both say that theirs is there, and the first one issues."""
         count = nodes.load(self.given.issued.buffer, list(self.given.issued.mins))
-        turn = tirx.floormod(count, nodes.int_const(2))
+        slot = tirx.floormod(count, nodes.int_const(2))
         parity = tirx.floordiv(count, nodes.int_const(2))
-        ready = address(self.given.ready.buffer, [turn], "a")
+        ready = address(self.given.ready.buffer, [slot], "a")
         rank = calls.rank_in_cluster([calls.block_index(axis) for axis in range(3)], self.plan.cluster)
         first = nodes.seq([execute(WAIT, [ready, parity], self.call.span), *issued])
         return [
@@ -341,14 +341,14 @@ class TensorProduct(RegisterProduct[TensorPlan]):
 
     def column(self, at: int) -> Expr:
         """Return the place of a column of the sums among those of the block."""
-        return nodes.int_const(nodes.as_int(self.given.sums) + at, "uint32")
+        return nodes.int_const(nodes.as_int(self.given.accumulator) + at, "uint32")
 
     def issued(self, until: str = "") -> list[Stmt]:
         """Return the instructions of all of K; their reads last ``until`` a wait."""
         p, found = self.plan, []
         for step in range(p.problem.k // p.step):
             for i in range(p.split.atoms_m):
-                for at, count in p.pieces():
+                for at, count in p.column_runs():
                     to = self.base + self.column(i * p.problem.n + at)
                     a = self.described(0, i * LANES, step, until)
                     b = self.described(1, at, step, until)
@@ -377,8 +377,8 @@ class TensorProduct(RegisterProduct[TensorPlan]):
     def described_at(self, role: int, line: int, along: int, until: str) -> list[Expr]:
         """Return the same for elements from ``along`` on."""
         k, matrix = nodes.int_const(along), self.matrices[role]
-        *place, _ = matrix.arguments(nodes.int_const(line), k, until)
-        return [*place, nodes.int_const(_SWIZZLES[matrix.swizzle])]
+        *described, _ = matrix.arguments(nodes.int_const(line), k, until)
+        return [*described, nodes.int_const(_SWIZZLES[matrix.swizzle])]
 
     def adds(self, step: int) -> Expr:
         """Return the operand that says whether an instruction adds to what is there."""
@@ -396,8 +396,8 @@ class TensorProduct(RegisterProduct[TensorPlan]):
 
     def beside(self, at: int) -> Expr:
         """Return the place of a column beside the sums: products use two sets in turns, of which one is still read."""
-        turn = tirx.floormod(nodes.load(self.given.issued.buffer, list(self.given.issued.mins)), nodes.int_const(2))
-        set_of = nodes.cast(turn, "uint32") * nodes.int_const(self.plan.metadata, "uint32")
+        slot = tirx.floormod(nodes.load(self.given.issued.buffer, list(self.given.issued.mins)), nodes.int_const(2))
+        set_of = nodes.cast(slot, "uint32") * nodes.int_const(self.plan.metadata, "uint32")
         return set_of + nodes.int_const(nodes.as_int(self.given.metadata) + at, "uint32")
 
     def written(self, words: BufferVar, count: int, to: Callable[[int], Expr]) -> list[Stmt]:
@@ -405,8 +405,8 @@ class TensorProduct(RegisterProduct[TensorPlan]):
         found, at = list[Stmt](), 0
         while at < count:
             some = next(n for n in WORD_COUNTS if n <= count - at)
-            place = address(words, [nodes.int_const(at)])
-            found.append(execute(words_name(some), [place, to(at)], self.call.span))
+            source = address(words, [nodes.int_const(at)])
+            found.append(execute(words_name(some), [source, to(at)], self.call.span))
             at += some
         return found
 

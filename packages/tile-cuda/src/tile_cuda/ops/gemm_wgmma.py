@@ -126,7 +126,7 @@ class WarpgroupProduct(RegisterProduct[WarpgroupPlan]):
         ]
         # Lines of a warpgroup as multiples of its number, so that the rows of a swizzle are known to be whole.
         self.group = nodes.fresh("warpgroup")
-        row, column = _place(self.group, s.warps_m, s.warps_n)
+        row, column = _coordinates(self.group, s.warps_m, s.warps_n)
         self.first_rows = nodes.fresh("warpgroup_m"), row, s.atoms_m * ROWS
         self.first_columns = nodes.fresh("warpgroup_n"), column, s.atoms_n * COLUMNS
         self.until = ""
@@ -154,7 +154,7 @@ class WarpgroupProduct(RegisterProduct[WarpgroupPlan]):
         found = [tirx.Bind(self.group, instruction(UNIFORM, [number], "int32"))] if self.plan.split.warps > 1 else []
         found += [tirx.Bind(v, nodes.int_const(e) if isinstance(e, int) else e) for v, e, _ in self._bound()]
         words, reads = self._fragments()
-        sums = (totals, 4 * self.plan.split.atoms_m * self.plan.split.atoms_n)
+        accumulators = (totals, 4 * self.plan.split.atoms_m * self.plan.split.atoms_n)
         found += self.before()
         own = [] if words is None else [(words, nodes.shape_of(words)[0])]
         if self.plan.promote:
@@ -168,13 +168,13 @@ class WarpgroupProduct(RegisterProduct[WarpgroupPlan]):
             if words is not None:
                 uses = tuple(read(*own[0], held_name))
                 self.call.places.in_flight[words] = InFlight(uses, nodes.const(0, "uint32"), beyond=False)
-            kept = [*([sums] if settled else []), *own]
+            kept = [*([accumulators] if settled else []), *own]
             return [*found, *reads, *(s for b, count in kept for s in keep(b, count)), *self._issued(totals, words)]
-        kept = [] if self.is_new(0) else [sums]
+        kept = [] if self.is_new(0) else [accumulators]
         kept += own + self.kept()
         found += [*reads, *(s for buffer, count in kept for s in keep(buffer, count))]
         issued = self._issued(totals, words)
-        return [*found, *issued, execute(wait_name(0), []), *keep(*sums), *self.after()]
+        return [*found, *issued, execute(wait_name(0), []), *keep(*accumulators), *self.after()]
 
     def _issued(self, totals: BufferVar, words: BufferVar | None) -> list[Stmt]:
         """Return all instructions, as one group."""
@@ -212,12 +212,12 @@ class WarpgroupProduct(RegisterProduct[WarpgroupPlan]):
     def _promoted(self, totals: BufferVar, words: BufferVar | None) -> list[Stmt]:
         """Return the instructions piece by piece, each of which adds its partial sums to those of the product."""
         s, steps = self.plan.split, self.plan.problem.k // self.plan.step
-        pieces = [(i, at, count) for i in range(s.atoms_m) for at, count in self.plan.pieces()]
-        held = max(count for _, _, count in pieces) // 2
+        subtiles = [(i, at, count) for i in range(s.atoms_m) for at, count in self.plan.column_runs()]
+        held = max(count for _, _, count in subtiles) // 2
         parts, new = nodes.alloc([held], self.plan.total, "partial", "local")
         found = [new]
         for first in range(0, steps, self.plan.every):
-            for i, at, count in pieces:
+            for i, at, count in subtiles:
                 group = range(first, min(steps, first + self.plan.every))
                 made = [self._instruction(step, i, at, count, address(parts, [0], "rw"), words) for step in group]
                 found += [execute(FENCE, []), *made, execute(COMMIT, []), execute(wait_name(0), [])]
@@ -240,7 +240,7 @@ class WarpgroupProduct(RegisterProduct[WarpgroupPlan]):
         s = self.plan.split
         found = []
         for i in range(s.atoms_m):
-            for at, count in self.plan.pieces():
+            for at, count in self.plan.column_runs():
                 to = address(totals, [(i * s.atoms_n + at // COLUMNS) * 4], "rw")
                 found.append(self._instruction(step, i, at, count, to, words))
         return found
@@ -316,12 +316,12 @@ def read(
     buffer: BufferVar, count: int, name: Callable[[int], str] = read_name, first: Expr | None = None
 ) -> list[Stmt]:
     """Return statements that read registers: until there the compiler keeps what instructions in flight read."""
-    places = range(0, count, MOST_READ)
+    starts = range(0, count, MOST_READ)
     begin = nodes.int_const(0) if first is None else first
-    return [execute(name(min(MOST_READ, count - at)), [address(buffer, [begin + at])]) for at in places]
+    return [execute(name(min(MOST_READ, count - at)), [address(buffer, [begin + at])]) for at in starts]
 
 
-def _place(group: Any, rows: int, columns: int) -> tuple[Expr, Expr]:
+def _coordinates(group: Any, rows: int, columns: int) -> tuple[Expr, Expr]:
     """Return the row and column of a warpgroup in a grid."""
     row = 0 if rows == 1 else group if columns == 1 else tirx.floordiv(group, columns)
     column = 0 if columns == 1 else group if rows == 1 else tirx.floormod(group, columns)

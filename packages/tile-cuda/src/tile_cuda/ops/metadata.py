@@ -82,18 +82,18 @@ class MmaMetadata:
         self.width = DTYPES[view.dtype].bits
         #: Elements of metadata of a group, in a row.
         self.elements = self.group * self.bits // self.width
-        self.ahead: Any = None
+        self.prefetched: Any = None
         self.registers: Any = None
         self.loaded = -1
         self.new: list[Stmt] = []
         self.binds: list[Stmt] = []
         #: Row and column of the row of a matrix whose address the lane gives, by matrices at a time.
-        self.places: dict[int, tuple[Any, Any]] = {}
+        self.starts: dict[int, tuple[Any, Any]] = {}
 
     def begin(self) -> None:
         """Start a product, with nothing read yet."""
-        self.loaded, self.places, self.binds = -1, {}, []
-        self.ahead, new = nodes.alloc([self.rows * (2 if self._pairs else 1)], "uint32", "metadata_ahead", "local")
+        self.loaded, self.starts, self.binds = -1, {}, []
+        self.prefetched, new = nodes.alloc([self.rows * (2 if self._pairs else 1)], "uint32", "metadata_ahead", "local")
         self.registers, also = nodes.alloc([self.rows], "uint32", "metadata", "local")
         self.new = [new, also]
 
@@ -120,7 +120,7 @@ class MmaMetadata:
 
         def one(i: Expr) -> Stmt:
             whole = self._whole_register(i, here)
-            return nodes.store(self.ahead, self.register(i, here), [i]) if whole is None else whole
+            return nodes.store(self.prefetched, self.register(i, here), [i]) if whole is None else whole
 
         return [unrolled("row_tile", self.rows, one)]
 
@@ -131,8 +131,8 @@ class MmaMetadata:
 
         def one(i: Expr) -> Stmt:
             if step.apart == 1:
-                return nodes.store(self.registers, increasing(nodes.load(self.ahead, [i])), [i])
-            low, high = (nodes.load(self.ahead, [i * 2 + half]) for half in (0, 1))
+                return nodes.store(self.registers, increasing(nodes.load(self.prefetched, [i])), [i])
+            low, high = (nodes.load(self.prefetched, [i * 2 + half]) for half in (0, 1))
             halves = nodes.store(self.registers, _halves(low, high, step.first % 2), [i])
             return nodes.seq([halves, nodes.store(self.registers, increasing(nodes.load(self.registers, [i])), [i])])
 
@@ -176,23 +176,23 @@ class MmaMetadata:
             count = (words - at) // per
             if not count:
                 continue
-            row0, column0 = self._place(per, turned)
+            row0, column0 = self._matrix_start(per, turned)
 
             def load(u: Var, at: int = at, per: int = per, row0: Var = row0, column0: Expr = column0) -> Expr:
                 word = at + u * per
                 row = self._clamped(row0 + word * (16 if turned else 8), 8 if turned else 1)
                 source = address(self.view.buffer, matrix(self.view, turned, row, column0 + column))
                 name = f"ldmatrix_sync_aligned_m8n8_x{per}{'_trans' if turned else ''}_shared_b16"
-                return execute(name, [address(self.ahead, [word], "w"), source])
+                return execute(name, [address(self.prefetched, [word], "w"), source])
 
             found.append(unrolled("row_tile", count, load))
             at += count * per
         return found
 
-    def _place(self, per: int, turned: bool) -> tuple[Var, Expr]:
+    def _matrix_start(self, per: int, turned: bool) -> tuple[Var, Expr]:
         """Bind row and column of the row of a matrix whose address the lane gives, for the first matrices."""
-        if per in self.places:
-            return self.places[per]
+        if per in self.starts:
+            return self.starts[per]
         lane, column = self.lane.number, nodes.int_const(0)
         low, middle, high = (tirx.floormod(tirx.floordiv(lane, 1 << bit), 2) for bit in range(3))
         number = {4: tirx.floordiv(lane, 8), 2: tirx.floormod(tirx.floordiv(lane, 8), 2), 1: nodes.int_const(0)}[per]
@@ -203,8 +203,8 @@ class MmaMetadata:
             self.binds += [tirx.Bind(row, self.first + (number * 16 + half * 8)), tirx.Bind(column, k)]
         else:
             self.binds.append(tirx.Bind(row, self.first + (number * 8 + tirx.floormod(lane, 8))))
-        self.places[per] = row, column
-        return self.places[per]
+        self.starts[per] = row, column
+        return self.starts[per]
 
     # Element by element
 
@@ -219,7 +219,7 @@ class MmaMetadata:
             return None
         row = self._clamped(self.first + i * 16 + self.lane.row + tirx.floormod(self.lane.column, 2) * 8)
         column = tirx.floordiv(self.lane.column, 2) * count + group * self.elements
-        return move(self.ahead, [i], view.buffer, matrix(view, False, row, column), 4)
+        return move(self.prefetched, [i], view.buffer, matrix(view, False, row, column), 4)
 
     def register(self, i: Expr, group: int) -> Expr:
         """Return a lane's register for the ``i``-th 16 rows and a group of blocks, as ``uint32``."""

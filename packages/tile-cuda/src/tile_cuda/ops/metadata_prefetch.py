@@ -110,10 +110,10 @@ class MetadataPrefetch:
         self.plan, self.call, self.view = plan, call, call.args[1]
         self.size = DTYPES[self.view.dtype].bits // 8
         self.rows = plan.split.atoms_m
-        self.turn = nodes.fresh("turn")
+        self.iteration = nodes.fresh("turn")
         #: Words of an iteration for 64 rows, and iterations that a load is for.
         self.each = plan.problem.k // _EACH
-        self.turns = WORDS // self.each
+        self.iterations = WORDS // self.each
         count = WORDS * self.rows
         self.held, _ = nodes.alloc([count], "uint32", "metadata", "local")
         self.loaded, _ = nodes.alloc([count], "uint32", "metadata_loaded", "local")
@@ -122,11 +122,11 @@ class MetadataPrefetch:
         self.group, self.lane = tirx.floordiv(number, WARPGROUP), tirx.floormod(number, 32)
         self.warp = tirx.floordiv(tirx.floormod(number, WARPGROUP), 32)
 
-    def place(self, group: int, i: int, turn: Expr) -> Expr:
+    def register_index(self, group: int, i: int, iteration: Expr) -> Expr:
         """Return the place of a word among the registers: of an iteration's turn, 64 of its K, and a row of tiles."""
-        return turn * nodes.int_const(self.each * self.rows) + nodes.int_const(group * self.rows + i)
+        return iteration * nodes.int_const(self.each * self.rows) + nodes.int_const(group * self.rows + i)
 
-    def ahead(self, alone: Stmt, free: bool) -> RegisterPrefetch:
+    def registers(self, alone: Stmt, free: bool) -> RegisterPrefetch:
         """Return how registers are filled.
 
         Parameters
@@ -136,12 +136,12 @@ class MetadataPrefetch:
         free
             Whether no product of another iteration may still read them when those of this one are filled.
         """
-        last = range((self.turns - 1) * self.each, WORDS)
+        last = range((self.iterations - 1) * self.each, WORDS)
         early = range(WORDS if free else last.start)
         fill = nodes.seq([*self._turned(), *(s for word in early for s in self._filled(word))])
         late = nodes.seq([] if free else [s for word in last for s in self._filled(word)])
         arrays = (self.loaded, self.turned)
-        return RegisterPrefetch(self.turns, self.turn, self._load(), fill, late, alone, arrays)
+        return RegisterPrefetch(self.iterations, self.iteration, self._load(), fill, late, alone, arrays)
 
     def _load(self) -> Stmt:
         """Return the loads of a thread for all rows of tiles: elements outside of the tensor are zero."""
@@ -175,17 +175,17 @@ class MetadataPrefetch:
         found: list[Stmt] = []
         name = TRANSPOSE_METADATA[self.plan.family.bits]
         for i in range(self.rows):
-            places = range(WORDS * i, WORDS * (i + 1))
-            found += [nodes.store(self.turned, nodes.load(self.loaded, [p]), [p]) for p in places]
+            registers = range(WORDS * i, WORDS * (i + 1))
+            found += [nodes.store(self.turned, nodes.load(self.loaded, [p]), [p]) for p in registers]
             words = address(self.turned, [nodes.int_const(WORDS * i)], "rw")
             found.append(execute(name, [words, self.lane], self.call.span))
         return found
 
     def _filled(self, word: int) -> list[Stmt]:
         """Return the statements that fill the registers for 64 of the 512 elements of K."""
-        turn, group = divmod(word, self.each)
+        iteration, group = divmod(word, self.each)
         found: list[Stmt] = []
         for i in range(self.rows):
             value = increasing(nodes.load(self.turned, [WORDS * i + word]))
-            found.append(nodes.store(self.held, value, [self.place(group, i, nodes.int_const(turn))]))
+            found.append(nodes.store(self.held, value, [self.register_index(group, i, nodes.int_const(iteration))]))
         return found

@@ -40,8 +40,8 @@ class ReadAccumulator(SimtVariant):
     def layouts(self, call: SimtCall, ctx: Context) -> Mapping[int, LayoutMap]:
         """Return a row for each thread."""
         rows, columns = call.args[1].extents
-        place = ((Digit(LANES, 1, "thread"),), (Digit(columns, 1, "register"),))
-        return {1: FragmentLayout((rows, columns), place, LANES)}
+        digits = ((Digit(LANES, 1, "thread"),), (Digit(columns, 1, "register"),))
+        return {1: FragmentLayout((rows, columns), digits, LANES)}
 
     def lower(self, call: SimtCall, ctx: Context) -> Stmt:
         """Return the instructions for one thread, and the wait for them."""

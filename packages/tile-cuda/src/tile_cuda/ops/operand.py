@@ -196,11 +196,11 @@ class MmaLoader:
             return nodes.store(self.registers, nodes.zero(o.family.word), [to])
         native = o.language == o.dtype
         if o.array is not None and native and rest >= o.family.block:
-            place = [((u * o.blocks + number) * o.halves + half) * o.family.per_word]
+            index = [((u * o.blocks + number) * o.halves + half) * o.family.per_word]
             if o.family.bits == 64:
-                return nodes.store(self.registers, nodes.load(o.array, place), [to])
+                return nodes.store(self.registers, nodes.load(o.array, index), [to])
             if o.family.bits < 32:
-                return move(self.registers, [to], o.array, place, 4)
+                return move(self.registers, [to], o.array, index, 4)
         value: Expr = None
         for e in range(o.family.per_word):
             bits = self._bits(u, number, half, e, rest)
@@ -216,8 +216,8 @@ class MmaLoader:
         within = self.lane.column * o.family.per_word + e if o.family.per_word > 1 else self.lane.column
         limits = [within < rest] if rest < o.family.block else []
         if o.array is not None:
-            place = ((u * o.blocks + number) * o.halves + half) * o.family.per_word + e
-            return choose(limits, o.taken(nodes.load(o.array, [place])))
+            index = ((u * o.blocks + number) * o.halves + half) * o.family.per_word + e
+            return choose(limits, o.taken(nodes.load(o.array, [index])))
         line = o.clamped(o.first + (u * o.halves + half) * 8 + self.lane.row)
         return o.load(line, within + number * o.family.block, limits)
 

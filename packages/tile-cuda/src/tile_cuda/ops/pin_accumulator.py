@@ -31,7 +31,7 @@ class PinAccumulator(SimtVariant):
         if PLACED in call.attrs:
             return Accept(note=str(call.attrs[PLACED]))
         how = 'T.tcgen05_gemm and its siblings do, and others with the option tcgen05="always"'
-        none = f"no product in tensor memory adds to {call.args[0].name}: {how}"
+        none = f"no tcgen05 product accumulates into {call.args[0].name}: {how}"
         return Reject(str(call.attrs.get(REFUSED, none)))
 
     def lower(self, call: SimtCall, ctx: Context) -> Stmt:

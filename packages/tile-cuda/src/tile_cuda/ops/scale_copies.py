@@ -55,9 +55,9 @@ def copies(call: SimtCall, role: int, until: str) -> Iterator[tuple[int, list[Ex
     for word in range(count // PER_WORD):
         for block in range(lines // _LINES):
             at = matrix(view, False, nodes.int_const(block * _LINES), nodes.int_const(word * PER_WORD))
-            place = calls.address(view.buffer, at, "r", calls.ASYNC_PROXY, until, align=_STRIDE)
+            source = calls.address(view.buffer, at, "r", calls.ASYNC_PROXY, until, align=_STRIDE)
             column = (word * lines + block * _LINES) // _ROWS
-            yield column, [place, *map(nodes.int_const, (0, _STRIDE, 0))]
+            yield column, [source, *map(nodes.int_const, (0, _STRIDE, 0))]
 
 
 @cache

@@ -56,8 +56,8 @@ class ScaleWords:
         """Return the statements that store a word of a line to register ``at``; scales that there are not are 0."""
         if not self.whole:
             return [nodes.store(held, self._composed(line, word * PER_WORD), [at])]
-        place = matrix(self.view, False, line, nodes.int_const(word * PER_WORD))
-        found = [move(held, [at], self.view.buffer, place, PER_WORD)]
+        source = matrix(self.view, False, line, nodes.int_const(word * PER_WORD))
+        found = [move(held, [at], self.view.buffer, source, PER_WORD)]
         if self.signed:
             found.append(nodes.store(held, nodes.load(held, [at]) & nodes.const(_MAGNITUDES, "uint32"), [at]))
         return found

@@ -92,8 +92,8 @@ class SharedMatrix:
             What its reads last until, see ``calls.address``.
         """
         at = matrix(self.view, self.turned, line, k)
-        place = calls.address(self.view.buffer, at, "r", calls.ASYNC_PROXY, until, align=_LINES * self.swizzle)
-        return [place, *map(nodes.int_const, (self.leading, self.stride, _CODES[self.swizzle]))]
+        start = calls.address(self.view.buffer, at, "r", calls.ASYNC_PROXY, until, align=_LINES * self.swizzle)
+        return [start, *map(nodes.int_const, (self.leading, self.stride, _CODES[self.swizzle]))]
 
 
 def layout_of(view: View, swizzle: int) -> LayoutMap | None:

@@ -18,7 +18,7 @@ from tile_cuda.ops.plan import KStep, MmaPlan
 
 #: Registers of accumulators and fragments beyond which those of the next step are not read ahead. Architectures without
 #: units for 8-bit floats convert them in registers of their own.
-_AHEAD, _AHEAD_FP8 = 232, 176
+_PREFETCH, _PREFETCH_FP8 = 232, 176
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,7 @@ class StepByStep:
         s, f = work.plan.split, work.plan.family
         self.sizes = (s.atoms_m * work.sizes[0], s.atoms_n * work.sizes[1])
         held = s.atoms_m * s.atoms_n * 2 * f.halves + 2 * sum(self.sizes)
-        self.slots = 2 if len(steps) > 1 and held <= (_AHEAD_FP8 if f.is_fp8 else _AHEAD) else 1
+        self.slots = 2 if len(steps) > 1 and held <= (_PREFETCH_FP8 if f.is_fp8 else _PREFETCH) else 1
         self.new = [work.a.alloc(self.slots * self.sizes[0]), work.b.alloc(self.slots * self.sizes[1])]
 
     @property
@@ -100,8 +100,8 @@ class StepByStep:
     def _step(self, number: int) -> list[Stmt]:
         if self.slots == 1:
             return [*self._load(number), self._multiply(number)]
-        ahead = self._load(number + 1) if number + 1 < len(self.steps) else []
-        return [*ahead, self._multiply(number)]
+        prefetched = self._load(number + 1) if number + 1 < len(self.steps) else []
+        return [*prefetched, self._multiply(number)]
 
     def _load(self, number: int) -> list[Stmt]:
         step, slot = self.steps[number], number % self.slots
@@ -235,8 +235,8 @@ def all_tiles(work: Work, step: KStep, slots: tuple[int, int]) -> Stmt:
     return unrolled("column_tile", s.atoms_n, column)
 
 
-def _there_and_back(i: Expr, count: int, turn: Var) -> Expr:
+def _there_and_back(i: Expr, count: int, iteration: Var) -> Expr:
     """Return i, or counted from the end in every second turn."""
-    if count == 1 or isinstance(nodes.as_int(turn), int):  # a single row, or a single turn
+    if count == 1 or isinstance(nodes.as_int(iteration), int):  # a single row, or a single turn
         return i
-    return tirx.Select(tirx.floormod(turn, 2) == 0, i, count - 1 - i)
+    return tirx.Select(tirx.floormod(iteration, 2) == 0, i, count - 1 - i)

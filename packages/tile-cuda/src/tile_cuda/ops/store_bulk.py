@@ -144,7 +144,7 @@ class BulkStore(SimtVariant):
         for first in panel.corners():
             at = [call.ranges.simplify(m + c) for m, c in zip(corner, first, strict=True)]
             until = calls.UNTIL_READ if lasts else ""
-            source = calls.address(tile.buffer, tile.spread(panel.place(first)), "r", calls.ASYNC_PROXY, until)
+            source = calls.address(tile.buffer, tile.spread(panel.indices(first)), "r", calls.ASYNC_PROXY, until)
             parts.append(calls.execute(store_name(len(at), kind), [source, made, *reversed(at)], call.span))
         return self.issued(call, parts)
 

@@ -43,7 +43,7 @@ _CODES = {
     "float16": ("f16", 0), "bfloat16": ("f16", 1), "tfloat32": ("tf32", 2), "float8_e4m3fn": ("f8f6f4", 0),
     "float8_e5m2": ("f8f6f4", 1), "uint8": ("i8", 0), "int8": ("i8", 1),
 }  # fmt: skip
-_SUMS = {"float32": 1, "int32": 2}
+_ACCUMULATOR_CODES = {"float32": 1, "int32": 2}
 
 
 @dataclass(frozen=True)
@@ -203,7 +203,7 @@ class TensorPlan(WarpgroupPlan):
         """The instructions' kind."""
         return _CODES[self.family.a][0]
 
-    def pieces(self) -> Iterator[tuple[int, int]]:
+    def column_runs(self) -> Iterator[tuple[int, int]]:
         """Yield the columns of each instruction for a row of tiles: the first one, and how many.
 
         All have as many: the order of products that add to the same columns is promised to those of one shape that
@@ -225,7 +225,13 @@ class TensorPlan(WarpgroupPlan):
     def descriptor(self, columns: int, selector: int = 0) -> int:
         """Return the instruction descriptor: Table 42 of the PTX ISA."""
         f, p = self.family, self.problem
-        types = _SUMS[f.total] << 4 | _CODES[f.a][1] << 7 | _CODES[f.b][1] << 10 | int(f.sparse) << 2 | selector
+        types = (
+            _ACCUMULATOR_CODES[f.total] << 4
+            | _CODES[f.a][1] << 7
+            | _CODES[f.b][1] << 10
+            | int(f.sparse) << 2
+            | selector
+        )
         return (
             types
             | int(p.turned_a) << 15

@@ -63,7 +63,7 @@ class Estimate:
         return f"estimated {self.warpgroups} cycles{adds}, on mma.sync {self.warps}"
 
 
-def not_faster(found: Candidates, turns: bool, most: int | None, shared_bytes: int | None) -> str:
+def not_faster(found: Candidates, ping_pong: bool, most: int | None, shared_bytes: int | None) -> str:
     """Return why overlapping trips are not faster; empty if they are.
 
     Measured on an H200 with attention forward, beside cuDNN: warpgroups that take turns reached 0.94 (d = 128, tiles of
@@ -73,11 +73,11 @@ def not_faster(found: Candidates, turns: bool, most: int | None, shared_bytes: i
     """
     if not found.trips:
         return ""  # waits move behind what does not need them
-    if not turns:
+    if not ping_pong:
         return "it has one warpgroup" if found.threads <= WARPGROUP else "its warpgroups cannot take turns"
-    sums = _registers(replace(found, calls=found.calls[:1]), False) - OTHER_REGISTERS
-    if sums < LEAST_ACCUMULATORS:
-        return f"its first product, of {sums} sums a thread, is too short to work beside"
+    registers = _registers(replace(found, calls=found.calls[:1]), False) - OTHER_REGISTERS
+    if registers < LEAST_ACCUMULATORS:
+        return f"its first product, of {registers} sums a thread, is too short to work beside"
     needed = _registers(found, True)
     limit = min(MOST_REGISTERS if most is None else most, REGISTERS // found.threads // 8 * 8)
     if needed > limit:
@@ -91,8 +91,8 @@ def _registers(found: Candidates, overlaps: bool) -> int:
     """Return how many registers of a thread the products of a loop need."""
     held: dict[BufferVar, View] = {}
     for call in found.calls:
-        sums = call.args[accumulator_of(call)]
-        held |= {v.buffer: v for v in call.args if isinstance(v, View) and (overlaps or v is sums)}
+        accumulator = call.args[accumulator_of(call)]
+        held |= {v.buffer: v for v in call.args if isinstance(v, View) and (overlaps or v is accumulator)}
     fragments = [v for v in held.values() if v.scope == "local.fragment"]
     bits = sum(prod(map(int, v.extents)) * DTYPES[v.dtype].bits for v in fragments)
     return -(-bits // (32 * found.threads)) + OTHER_REGISTERS
@@ -105,13 +105,13 @@ def estimate(plan: WarpgroupPlan) -> Estimate:
     a_bytes = ROWS * CHUNK if plan.shared(0) else 0
     b_bytes = CHUNK * (2 if f.sparse else 1)
     cycles = 0.0
-    for _, columns in plan.pieces():
+    for _, columns in plan.column_runs():
         # A sparse instruction does half of the multiplications of its dense extents.
         work = ROWS * columns * CHUNK * 8 / f.bits / (MULTIPLICATIONS * 16 / f.bits)
         cycles += max(work, (a_bytes + b_bytes * columns) / SHARED_BYTES)
     parts = -(-steps // plan.every) if plan.every else 0
     # Beside the products of other warpgroups, additions cost less: at most this.
-    adds = parts * (p.m * p.n / ADDITIONS + WAIT * s.atoms_m * len(list(plan.pieces())))
+    adds = parts * (p.m * p.n / ADDITIONS + WAIT * s.atoms_m * len(list(plan.column_runs())))
     total = cycles * s.atoms_m * steps * groups + WAIT + adds
     whole = p.m * p.n * p.k / (2 if f.sparse else 1) / (MULTIPLICATIONS * 16 / f.bits)
     kind = "sparse" if f.sparse else str(f.bits) if f.bits > 8 else "int8" if f.total == "int32" else "fp8"

@@ -159,7 +159,7 @@ class WarpgroupPlan(ProductPlan):
             selector=selector, new=new,
         )  # fmt: skip
 
-    def pieces(self) -> Iterator[tuple[int, int]]:
+    def column_runs(self) -> Iterator[tuple[int, int]]:
         """Yield the columns of each instruction for a row of tiles: the first one, and how many."""
         at, end = 0, self.split.atoms_n * COLUMNS
         while at < end:
@@ -214,7 +214,9 @@ class WarpgroupPlan(ProductPlan):
         if swizzle < self._least_row(role):
             return f"rows of {view.name} have {swizzle} bytes, and an instruction takes {self._least_row(role)} of each"
         group = self.split.atoms_n * COLUMNS if role == 1 and self.problem.axes[1] == "KN" else 0
-        begins = [(g * group + at, n) for g in range(self.split.warps_n) for at, n in self.pieces()] if group else []
+        begins = (
+            [(g * group + at, n) for g in range(self.split.warps_n) for at, n in self.column_runs()] if group else []
+        )
         for at, n in begins:
             if at * size % swizzle and at * size % swizzle + n * size > swizzle:
                 rows = f"to descriptors {view.name} has rows of {swizzle} bytes"
@@ -227,16 +229,15 @@ class WarpgroupPlan(ProductPlan):
 
     def __str__(self) -> str:
         s = self.split
-        names = ", ".join(dict.fromkeys(self.name(n, 0 if self.family.sparse else None) for _, n in self.pieces()))
+        names = ", ".join(dict.fromkeys(self.name(n, 0 if self.family.sparse else None) for _, n in self.column_runs()))
         by = [f"{x} by descriptor, swizzle {self.swizzle(r)} bytes" for r, x in ((0, "A"), (1, "B")) if self.shared(r)]
         made = f"{names}, {s.warps_m} x {s.warps_n} warpgroups of {s.atoms_m} x {s.atoms_n} tiles; {'; '.join(by)}"
         if not self.promote:
             return made
-        sums, held = 4 * s.atoms_m * s.atoms_n, max(n for _, n in self.pieces()) // 2
+        registers, held = 4 * s.atoms_m * s.atoms_n, max(n for _, n in self.column_runs()) // 2
         along = min(self.every * self.step, self.problem.k)
-        return (
-            f"{made}; each {along} of K a thread adds {sums} partial sums in float32, for which it has {held} registers"
-        )
+        adds = f"each {along} of K, a thread promotes {registers} partial accumulators to float32"
+        return f"{made}; {adds} in {held} registers"
 
     def shared(self, role: int) -> bool:
         """Whether an operand is in shared memory."""

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from tile_cuda.ptx.exchange_loops import exchange_loops
 from tile_cuda.ptx.instruction import Instruction, PtxOperand
-from tile_cuda.ptx.lane_transposes import turns
+from tile_cuda.ptx.lane_transposes import transposes
 from tile_cuda.ptx.metadata import metadata_exchanges
 from tile_cuda.ptx.values import VALUES, PtxValue
 
@@ -21,7 +21,7 @@ def composed_instructions() -> Iterator[Instruction]:
     yield from _float8()
     for mode in ("idx", "up", "down", "bfly"):
         yield _shuffle(mode)
-    yield from turns()
+    yield from transposes()
     yield from metadata_exchanges()
     yield from exchange_loops()
 

@@ -54,7 +54,7 @@ def _loop(kind: str, value: PtxValue, space: str, order: str) -> Instruction:
     read, exchange = f"ld_relaxed_{SCOPES[space]}_{space}_b{bits}", f"atom_{qualified}_cas_b{bits}"
     inside = _combined(kind, value)
     if value.bits == 8:
-        place: tuple[str, ...] = (
+        pointer: tuple[str, ...] = (
             "unsigned short* const word = (unsigned short*)((unsigned long long)p & ~1ull);",
             "const int shift = ((unsigned long long)p & 1) * 8;",
         )
@@ -63,11 +63,11 @@ def _loop(kind: str, value: PtxValue, space: str, order: str) -> Instruction:
             f"(unsigned short)((old & (0xff00 >> shift)) | ((unsigned char)({inside}) << shift))",
         )
     else:
-        place = (f"{word}* const word = ({word}*)p;",)
+        pointer = (f"{word}* const word = ({word}*)p;",)
         before = value.decode("old")
         after = value.encode(inside if value.is_integer is False else f"({inside})")
     body = (
-        *place,
+        *pointer,
         f"{word} old = {read}(word);",
         "for (;;) {",
         f"  const {value.ctype} before = {before};",

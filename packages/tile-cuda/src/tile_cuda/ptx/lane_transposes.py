@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from tile_cuda.ptx.instruction import Instruction, PtxOperand
 
-__all__ = ["TRANSPOSE_BYTES", "TRANSPOSE_FLOATS", "TRANSPOSE_HALVES", "TRANSPOSE_KEPT", "TRANSPOSE_PAIRS", "turns"]
+__all__ = ["TRANSPOSE_BYTES", "TRANSPOSE_FLOATS", "TRANSPOSE_HALVES", "TRANSPOSE_KEPT", "TRANSPOSE_PAIRS", "transposes"]
 
 TRANSPOSE_HALVES = "turn_quad_b32"
 """Four lanes exchange words of two halves: afterwards word ``i`` is what lane ``i`` had in the place of its number."""
@@ -41,17 +41,17 @@ _FROM_FLOATS = ("unsigned x[4];", "for (int i = 0; i < 4; ++i) x[i] = __float_as
 _TO_FLOATS = ("for (int i = 0; i < 4; ++i) w[i] = __uint_as_float(x[i]);",)
 
 
-def turns() -> Iterator[Instruction]:
+def transposes() -> Iterator[Instruction]:
     """Yield the functions; each takes four words of results as an array of their elements, and the lane's number."""
-    yield _turn(TRANSPOSE_HALVES, 8, "unsigned short", (*_FROM_HALVES, *_rounds(_QUAD, "x"), *_TO_HALVES))
+    yield _transpose(TRANSPOSE_HALVES, 8, "unsigned short", (*_FROM_HALVES, *_rounds(_QUAD, "x"), *_TO_HALVES))
     kept = (PtxOperand("kept", "h", 8, ctype="unsigned short"), PtxOperand("apart", ctype="int"))
-    yield _turn(TRANSPOSE_KEPT, 8, "unsigned short", (*_FROM_KEPT, *_rounds(_QUAD, "x"), *_TO_HALVES), kept)
-    yield _turn(TRANSPOSE_BYTES, 16, "unsigned char", (*_FROM_BYTES, *_rounds(_QUAD, "x"), *_TO_BYTES))
-    yield _turn(TRANSPOSE_PAIRS, 4, "unsigned", tuple(_rounds(_PAIR, "w")))
-    yield _turn(TRANSPOSE_FLOATS, 4, "float", (*_FROM_FLOATS, *_rounds(_PAIR, "x"), *_TO_FLOATS))
+    yield _transpose(TRANSPOSE_KEPT, 8, "unsigned short", (*_FROM_KEPT, *_rounds(_QUAD, "x"), *_TO_HALVES), kept)
+    yield _transpose(TRANSPOSE_BYTES, 16, "unsigned char", (*_FROM_BYTES, *_rounds(_QUAD, "x"), *_TO_BYTES))
+    yield _transpose(TRANSPOSE_PAIRS, 4, "unsigned", tuple(_rounds(_PAIR, "w")))
+    yield _transpose(TRANSPOSE_FLOATS, 4, "float", (*_FROM_FLOATS, *_rounds(_PAIR, "x"), *_TO_FLOATS))
 
 
-def _turn(
+def _transpose(
     name: str, count: int, ctype: str, body: tuple[str, ...], kept: tuple[PtxOperand, ...] = ()
 ) -> Instruction:  # fmt: skip
     words = PtxOperand("w", "h", count, "out" if kept else "inout", ctype)

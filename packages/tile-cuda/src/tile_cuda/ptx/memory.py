@@ -56,8 +56,8 @@ def _ordered() -> Iterator[Instruction]:
         for order in ("relaxed", "acquire"):
             opcode = f"ld.{order}.{SCOPES[space]}.{space}.{kind}"
             result = PtxOperand("d", register, 0, "result", "unsigned short" if kind == "u8" else ctype)
-            place = PtxOperand("p", role=space, ctype=f"const {ctype}")
-            yield Instruction(function_name(opcode), opcode, (result, place), "{d}, {p}", volatile=True, memory=True)
+            address = PtxOperand("p", role=space, ctype=f"const {ctype}")
+            yield Instruction(function_name(opcode), opcode, (result, address), "{d}, {p}", volatile=True, memory=True)
         for order in ("relaxed", "release"):
             opcode = f"st.{order}.{SCOPES[space]}.{space}.{kind}"
             operands = (PtxOperand("p", role=space, ctype=ctype), PtxOperand("x", register, ctype=_passed(ctype)))

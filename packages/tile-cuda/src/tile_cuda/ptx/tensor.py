@@ -94,10 +94,10 @@ def product_name(kind: str, sparse: bool = False, held: bool = False, group: int
 def tensor_instructions() -> Iterator[Instruction]:
     """Yield the functions."""
     columns, address = PtxOperand("columns", ctype="int"), PtxOperand("address", ctype="unsigned")
-    place = PtxOperand("place", role="shared", ctype="void")
+    destination = PtxOperand("place", role="shared", ctype="void")
     barrier, blocks = PtxOperand("barrier", role="shared", ctype="void"), PtxOperand("blocks", "h")
     for group in GROUPS:
-        yield _made(ALLOCATE[group], _allocate(group), (place, columns), "{place}, {columns}")
+        yield _made(ALLOCATE[group], _allocate(group), (destination, columns), "{place}, {columns}")
         yield _made(FREE[group], _free(group), (address, columns), "{address}, {columns}")
         yield _made(RELINQUISH[group], _relinquish(group), (), "")
     yield _made(COMMIT[1], _commit(1), (barrier,), "{barrier}")
@@ -161,8 +161,8 @@ def _product(kind: str, sparse: bool, archs: str, group: int = 1) -> Instruction
     address, descriptor = PtxOperand("address", ctype="unsigned"), PtxOperand("kind", ctype="unsigned")
     metadata = (PtxOperand("metadata", ctype="unsigned"),) if sparse else ()
     operands = (address, *_matrix("a"), *_matrix("b"), *metadata, descriptor, PtxOperand("adds", ctype="int"))
-    places = "[{address}], {a}, {b}, " + ("[{metadata}], " if sparse else "")
-    form = f"{{ .reg .pred p; setp.ne.b32 p, {{adds}}, 0; {{opcode}} {places}{{kind}}, p; }}"
+    operands_text = "[{address}], {a}, {b}, " + ("[{metadata}], " if sparse else "")
+    form = f"{{ .reg .pred p; setp.ne.b32 p, {{adds}}, 0; {{opcode}} {operands_text}{{kind}}, p; }}"
     made = _made(product_name(kind, sparse, group=group), _opcode(kind, sparse, group), operands, form, archs)
     return replace(made, needs=("tensor_descriptor",))
 
@@ -180,8 +180,8 @@ def _scaled_product(kind: str) -> Instruction:
     address, descriptor = PtxOperand("address", ctype="unsigned"), PtxOperand("kind", ctype="unsigned")
     scales = (PtxOperand("a_scale", ctype="unsigned"), PtxOperand("b_scale", ctype="unsigned"))
     operands = (address, *_matrix("a"), *_matrix("b"), *scales, descriptor, PtxOperand("adds", ctype="int"))
-    places = "[{address}], {a}, {b}, {kind}, [{a_scale}], [{b_scale}]"
-    form = f"{{ .reg .pred p; setp.ne.b32 p, {{adds}}, 0; {{opcode}} {places}, p; }}"
+    operands_text = "[{address}], {a}, {b}, {kind}, [{a_scale}], [{b_scale}]"
+    form = f"{{ .reg .pred p; setp.ne.b32 p, {{adds}}, 0; {{opcode}} {operands_text}, p; }}"
     made = _made(product_name(kind), _opcode(kind, False, 1), operands, form, "sm_100a sm_103a sm_110a")
     return replace(made, needs=("tensor_descriptor",))
 

@@ -29,7 +29,7 @@ UNIFORM = "same_in_warp"
 """Function that returns a number that is the same in all lanes of a warp, and lets the compiler know that it is."""
 
 #: Register class and C++ type of an accumulator, and elements of D in each.
-_SUMS = {"f32": ("f", "float", 1), "f16": ("r", "unsigned", 2), "s32": ("r", "int", 1)}
+_ACCUMULATORS = {"f32": ("f", "float", 1), "f16": ("r", "unsigned", 2), "s32": ("r", "int", 1)}
 _BITS = {"f16": 16, "bf16": 16, "tf32": 32, "e4m3": 8, "e5m2": 8, "s8": 8, "u8": 8}
 _PRODUCT = re.compile(
     r"wgmma_(?:sp(?P<selector>[01])_)?m64n(?P<n>\d+)k(?P<k>\d+)_(?P<d>f32|f16|s32)_(?P<a>[a-z0-9]+)_(?P<b>[a-z0-9]+)"
@@ -113,7 +113,7 @@ def wgmma_instruction(name: str) -> Instruction | None:
     """Return the function of a name that is made when it is looked up, or ``None``."""
     kept = _KEPT.fullmatch(name)
     if kept is not None:
-        register, ctype, _ = _SUMS.get(kept["d"], ("r", "unsigned", 1))
+        register, ctype, _ = _ACCUMULATORS.get(kept["d"], ("r", "unsigned", 1))
         held = PtxOperand("d", register, int(kept["n"]), "inout", ctype)
         archs = f"{ARCH} {TENSOR_MEMORY_ARCHS}"
         return Instruction(name, operands=(held,), form="{opcode}", arch=archs, volatile=True, memory=True)
@@ -155,7 +155,7 @@ def _matrix(name: str) -> tuple[PtxOperand, ...]:
 
 
 def _product(name: str, found: re.Match[str]) -> Instruction:
-    register, ctype, each = _SUMS[found["d"]]
+    register, ctype, each = _ACCUMULATORS[found["d"]]
     n, selector = int(found["n"]), found["selector"]
     opcode = "wgmma.mma_async{}.sync.aligned.m64n{}k{}.{}.{}.{}".format(
         ".sp" if selector else "", n, found["k"], found["d"], found["a"], found["b"]

@@ -211,16 +211,16 @@ class _Chosen:
     def __init__(self, choice: TextChoice[Launcher]) -> None:
         self._choice = choice
 
-    def __call__(self, values: tuple[float, ...], place: Location) -> None:
-        self._choice(values)(values, place)
+    def __call__(self, values: tuple[float, ...], location: Location) -> None:
+        self._choice(values)(values, location)
 
-    def repeat(self, values: tuple[float, ...], place: Location, moving: Sequence[int]) -> Repeat | None:
+    def repeat(self, values: tuple[float, ...], location: Location, moving: Sequence[int]) -> Repeat | None:
         """Return the short way of launches that differ in the values at some positions."""
         found = self._choice.repeated(values, moving)
         if found is None:
             return None
         launcher, masks = found
-        short = launcher.repeat(values, place, moving)
+        short = launcher.repeat(values, location, moving)
         return None if short is None else replace(short, masks=masks)
 
 
@@ -231,7 +231,7 @@ class _Direct(_Chosen):
         super().__init__(choice)
         self._found: Launcher | None = None
 
-    def __call__(self, values: tuple[float, ...], place: Location) -> None:
+    def __call__(self, values: tuple[float, ...], location: Location) -> None:
         if self._found is None:
             self._found = self._choice.loaded()
-        self._found(values, place)
+        self._found(values, location)

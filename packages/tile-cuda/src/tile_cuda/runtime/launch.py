@@ -74,20 +74,20 @@ class Launcher:
         self._attributes = driver.early() if dependent else 0
         self._grid = grid_of(self.facts, functools.partial(checked, self.facts))
 
-    def __call__(self, values: Sequence[Argument], place: Location) -> None:
+    def __call__(self, values: Sequence[Argument], location: Location) -> None:
         """Launch on the current stream of the place's library; returns when the work is queued."""
         grid = self._grid(values)
         if grid is None:
             return
-        kind, ordinal = place.device
+        kind, ordinal = location.device
         driver = self._driver
-        if kind != _ON_DEVICE or place.library == "numpy":
+        if kind != _ON_DEVICE or location.library == "numpy":
             ordinal = driver.current()
         function = self._functions.get(ordinal)
         if function is None:
             function = self.prepare(ordinal)
         packer = self._packer
-        stream = self._stream(place.library, ordinal)
+        stream = self._stream(location.library, ordinal)
         pack = packer.take()
         try:
             given = values if packer.plain else packer.encode(values)
@@ -107,12 +107,12 @@ class Launcher:
         if code:
             raise typed(driver.failure("cuLaunchKernel", int(code)), self.facts)
 
-    def repeat(self, values: Sequence[Argument], place: Location, moving: Sequence[int]) -> Repeat | None:
+    def repeat(self, values: Sequence[Argument], location: Location, moving: Sequence[int]) -> Repeat | None:
         """Return the fast path for launches like a previous one, see `tile_core.runtime.repeat`."""
-        kind, ordinal = place.device
+        kind, ordinal = location.device
         packer, function = self._packer, self._functions.get(ordinal)
         deciding = {*grid_positions(self.facts), *packer.encoded}
-        if kind != _ON_DEVICE or place.library == "numpy" or function is None or deciding.intersection(moving):
+        if kind != _ON_DEVICE or location.library == "numpy" or function is None or deciding.intersection(moving):
             return None
         grid, constants = self._grid(values), self._constants[ordinal].by_value(values, moving)
         if grid is None or constants is None:
@@ -123,13 +123,13 @@ class Launcher:
             mine = list(given)
             for i, value in zip(moving, now, strict=True):
                 mine[i] = value
-            self(mine, place)
+            self(mine, location)
 
         def failed(code: int) -> Exception:
             return typed(self._driver.failure("cuLaunchKernelEx", code), self.facts)
 
         fixed = given if packer.plain else packer.encode(given)
-        shape, stream = (*grid, *self._shape), self._streams.short(place.library)
+        shape, stream = (*grid, *self._shape), self._streams.short(location.library)
         codes = packer.codes
         return short_launch(
             self._driver, function, shape, codes, fixed, moving, constants, stream, ordinal, otherwise, failed,

@@ -30,8 +30,8 @@ class Pack:
         sizes = [struct.calcsize("<" + code) for code in codes]
         self.values = ctypes.create_string_buffer(max(sum(sizes), 1))
         start = ctypes.addressof(self.values)
-        places = [start + sum(sizes[:i]) for i in range(len(sizes))]
-        self._table = (ctypes.c_void_p * max(len(sizes), 1))(*places)
+        addresses = [start + sum(sizes[:i]) for i in range(len(sizes))]
+        self._table = (ctypes.c_void_p * max(len(sizes), 1))(*addresses)
         self.addresses = ctypes.addressof(self._table)
 
 

@@ -45,13 +45,13 @@ def units(target: Target) -> list[Unit]:
     return [*found, _gathered(**how), *(_refusals() if has else [])]
 
 
-def _slots(a: str, b: str, c: str, k: int, n: int, trips: int, sums: str, **how: Any) -> Unit:
+def _slots(a: str, b: str, c: str, k: int, n: int, trips: int, allocator: str, **how: Any) -> Unit:
     """Two slots: of each the product before is waited for, and of all before C is read."""
     turned = DTYPES[a].bits != 16
     tile, whole = ((n, k), (n, k * trips)) if turned else ((k, n), (k * trips, n))
     body = f"""
         S, R = T.alloc_shared((2, {M}, {k}), "{a}"), T.alloc_shared((2, {tile[0]}, {tile[1]}), "{b}")
-        sums, done = T.{sums}(({M}, {n}), "{c}"), T.alloc_barrier([1, 1])
+        sums, done = T.{allocator}(({M}, {n}), "{c}"), T.alloc_barrier([1, 1])
         T.clear(sums)
         for o in range({trips}):
             if o >= 2:
@@ -231,7 +231,7 @@ def _gathered(**how: Any) -> Unit:
 
 
 def _dense(
-    name: str, types: Mapping[str, tuple[str, tuple[int, ...]]], sums: str, n: int, body: str, turned: bool,
+    name: str, types: Mapping[str, tuple[str, tuple[int, ...]]], accumulator: str, n: int, body: str, turned: bool,
     more: int = 0, **how: Any,
 ) -> Unit:  # fmt: skip
     """Return a unit of one launch; ``more`` is added to each element of A."""
@@ -244,7 +244,7 @@ def _dense(
         return oracles.gemm(a + more if more else a, b, transpose_b=turned)
 
     inputs = [tensor(x, kind, *shape) for x, (kind, shape) in types.items()]
-    params: Sequence[Param] = [*inputs, output("C", sums, M, n)]
+    params: Sequence[Param] = [*inputs, output("C", accumulator, M, n)]
     return one("gemm", name, params, body, want, {"": data}, VALUE, **how)
 
 

@@ -51,7 +51,7 @@ def tensor_memory(draw: Draw) -> Unit:
     loop = f"range({count})" if waits else f"T.Pipelined({count}, num_stages={draw(st.integers(0, 3))})"
     how = f", {ta}, {tb}"
     names = {"m": m, "n": n, "s": "s", "t": "t", "how": how}
-    lines = [f'c = T.{_sums(draw, acc)}(({m}, {n}), "{acc}")', f'd = T.alloc_fragment(({m}, {n}), "{acc}")']
+    lines = [f'c = T.{_accumulator_kind(draw, acc)}(({m}, {n}), "{acc}")', f'd = T.alloc_fragment(({m}, {n}), "{acc}")']
     lines += [f't = T.alloc_shared({b_tile}, "{other}")', "T.clear(d)"]
     lines += ["done = T.alloc_barrier(1)"] * waits
     lines += [] if first_accumulators else [draw(st.sampled_from(("T.clear(c)", "T.fill(c, 2)")))]
@@ -105,7 +105,7 @@ def block_scales(draw: Draw) -> Unit:
     lines = [f's = T.alloc_shared(({m}, {row}), "{types[0]}")', f't = T.alloc_shared(({n}, {row}), "{types[1]}")']
     lines += [f'p = T.alloc_shared(({m}, {each}), "{scale}")', f'q = T.alloc_shared(({n}, {each}), "{scale}")']
     lines += [
-        f'c = T.{_sums(draw, "float32")}(({m}, {n}), "float32")',
+        f'c = T.{_accumulator_kind(draw, "float32")}(({m}, {n}), "float32")',
         draw(st.sampled_from(("T.clear(c)", "T.fill(c, 2)"))),
     ]
     lines += ["done = T.alloc_barrier(1)"] * waits
@@ -140,7 +140,7 @@ def tensor_roles(draw: Draw) -> Unit:
     kind, other, acc, step = draw(st.sampled_from([p for p in _PRODUCTS if p[2] != "float16"]))
     n, k = draw(st.sampled_from((16, 32, 64, 96))), step * draw(st.sampled_from((1, 2, 4)))
     slots, trips, role = draw(st.integers(1, 3)), draw(st.integers(1, 5)), draw(st.integers(0, 1))
-    arrives, slot, turn = draw(st.booleans()), f"o % {slots}", f"o // {slots}"
+    arrives, slot, iteration = draw(st.booleans()), f"o % {slots}", f"o // {slots}"
     freed = "" if arrives else f"\n        T.mbarrier_arrive(empty[{slot}])"
     last = f"range({max(0, trips - slots)}, {trips})"
     waited = f"for z in {last}:\n        T.mbarrier_wait_parity(empty[z % {slots}], z // {slots} % 2)"
@@ -155,12 +155,12 @@ with T.ws({role}):
     T.clear(c)
 for o in range({trips}):
     with T.ws({1 - role}):
-        T.mbarrier_wait_parity(empty[{slot}], ({turn} + 1) % 2)
+        T.mbarrier_wait_parity(empty[{slot}], ({iteration} + 1) % 2)
         T.copy(X[0, o * {k}], s[{slot}, :, :])
         T.copy(Y[0, o * {k}], t[{slot}, :, :])
         T.mbarrier_arrive(full[{slot}])
     with T.ws({role}):
-        T.mbarrier_wait_parity(full[{slot}], {turn} % 2)
+        T.mbarrier_wait_parity(full[{slot}], {iteration} % 2)
         T.tcgen05_gemm(s[{slot}, :, :], t[{slot}, :, :], c, False, True{how}){freed}
 with T.ws({role}):
     {waited if arrives else "pass"}
@@ -171,7 +171,7 @@ with T.ws({role}):
     return _themed("tensor-roles", draw, params, body, {"": data}, VALUE, threads=256, needs=needs)
 
 
-def _sums(draw: Draw, acc: str) -> str:
+def _accumulator_kind(draw: Draw, acc: str) -> str:
     return draw(st.sampled_from(("alloc_tmem", "alloc_fragment"))) if acc in ("float32", "int32") else "alloc_fragment"
 
 
@@ -249,7 +249,7 @@ for k in range({trips}):
     T.tma_copy(A[{part}, :], s, cluster_mask={mask})
     T.copy(s, B[bx, {part}, :])"""
     else:
-        slot, turn = f"k % {stages}", f"k // {stages}"
+        slot, iteration = f"k % {stages}", f"k // {stages}"
         # The block that copies for all hears of it last: what others do earlier would be a phase too far for it.
         order, mask = [*draw(st.permutations(range(1, blocks))), 0], 2**blocks - 1
         reads = f"T.copy(s[{slot}, :, :], B[bx, {part}, :])"
@@ -263,11 +263,11 @@ ready = T.alloc_barrier([32] * {stages})
 done = T.alloc_cluster_barrier([{32 * blocks}] * {stages})
 for k in range({trips}):
     with T.ws(0, size=32):
-        T.mbarrier_wait_parity(done[{slot}], ({turn} + 1) % 2)
+        T.mbarrier_wait_parity(done[{slot}], ({iteration} + 1) % 2)
         T.tma_copy(A[{part}, :], s[{slot}, :, :], barrier=ready[{slot}], cluster_mask={mask})
         T.mbarrier_arrive(ready[{slot}])
     with T.ws(1, size=32):
-        T.mbarrier_wait_parity(ready[{slot}], {turn} % 2)
+        T.mbarrier_wait_parity(ready[{slot}], {iteration} % 2)
         {reads}
         for r in T.static_range({blocks}):
             T.mbarrier_arrive(done[{slot}], cta_id={order}[r])"""

@@ -73,7 +73,7 @@ class Barrier:
             raise BadBarrier(found=found, fix=f"use 0 to {self.count - 1}")
         return Barrier(self._buffer, self.name, 1, to_index(index), self.of_cluster)
 
-    def place(self, op: str) -> tuple[BufferVar, Expr]:
+    def located(self, op: str) -> tuple[BufferVar, Expr]:
         """Return the buffer and the index of one object.
 
         Raises
@@ -154,13 +154,13 @@ def mbarrier_arrive(barrier: Barrier, cta_id: Scalar | None = None) -> None:
         constants, loop variables and ``T.block_rank_in_cluster()``. By default its own block. Only what a thread has
         read before is ordered.
     """
-    place = _object("mbarrier_arrive", barrier)
+    located = _object("mbarrier_arrive", barrier)
     builder = builder_in_launch("mbarrier_arrive")
     if cta_id is not None and not barrier.of_cluster:
         found = f"T.mbarrier_arrive: {barrier.name} takes arrivals of its own block only"
         raise BadBarrier(found=found, fix="make it with T.alloc_cluster_barrier, or leave cta_id out")
     rank = None if cta_id is None else _integer("mbarrier_arrive", "cta_id", cta_id)
-    builder.emit(calls.barrier_arrive(*place, builder.span(), rank))
+    builder.emit(calls.barrier_arrive(*located, builder.span(), rank))
 
 
 @naming("barrier_arrive")
@@ -182,9 +182,9 @@ def mbarrier_wait_parity(barrier: Barrier, parity: Scalar) -> None:
     parity
         0 or 1: an integer made of constants and loop variables, such as ``(k // 2) % 2``.
     """
-    place = _object("mbarrier_wait_parity", barrier)
+    located = _object("mbarrier_wait_parity", barrier)
     builder = builder_in_launch("mbarrier_wait_parity")
-    builder.emit(calls.barrier_wait(*place, _integer("mbarrier_wait_parity", "parity", parity), builder.span()))
+    builder.emit(calls.barrier_wait(*located, _integer("mbarrier_wait_parity", "parity", parity), builder.span()))
 
 
 @naming("barrier_wait")
@@ -206,13 +206,13 @@ def mbarrier_expect_tx(barrier: Barrier, tx: int) -> None:
     tx
         Bytes, a positive Python int.
     """
-    place = _object("mbarrier_expect_tx", barrier)
+    located = _object("mbarrier_expect_tx", barrier)
     builder = builder_in_launch("mbarrier_expect_tx")
     size = python_int(tx)
     if size is None or size < 1:
         expected, instead = "a positive number of bytes", "say how many bytes copies deliver"
         raise BadArgument(function="mbarrier_expect_tx", name="tx", found=shown(tx), expected=expected, instead=instead)
-    builder.emit(calls.barrier_announce(*place, nodes.int_const(size), builder.span()))
+    builder.emit(calls.barrier_announce(*located, nodes.int_const(size), builder.span()))
 
 
 def fence_proxy_async() -> None:
@@ -260,7 +260,7 @@ def mark_last(attrs: Mapping[str, object], args: Sequence[Expr] = ()) -> None:
 
 
 def _object(op: str, barrier: object) -> tuple[BufferVar, Expr]:
-    return as_barrier(op, barrier).place(op)
+    return as_barrier(op, barrier).located(op)
 
 
 def _integer(op: str, name: str, value: Scalar) -> Expr:

@@ -80,7 +80,7 @@ def copy_cluster(
         if not barrier.of_cluster:
             found = f"T.{op}: {barrier.name} takes arrivals of its own block only"
             raise BadCluster(found=found, fix="make it with T.alloc_cluster_barrier")
-        buffer, index = barrier.place(op)
+        buffer, index = barrier.located(op)
         args.append(nodes.region(buffer, [index], [1]))
     with operands.called("T.copy_cluster"):
         operands.emit(copy_to_block.NAME, args, [to], {"variant": VARIANT})

@@ -70,13 +70,13 @@ def tma_gather4(
     A row outside ``src`` (negative ones too) reads as zero, and so do columns outside.
     """
     op = "tma_gather4"
-    place = None if barrier is None else as_barrier(op, barrier).place(op)
+    located = None if barrier is None else as_barrier(op, barrier).located(op)
     tile, table = _sides(op, ("dst", dst), ("src", src), col)
     index, _ = _rows(op, rows)
     with operands.called("T.tma_gather4", "write T.gather"):
         operands.emit("gather", [table, index, tile], [tile], {"variant": GATHER, "hints": _hints(op, eviction_policy)})
-    if place is not None:
-        count_bytes(*place)
+    if located is not None:
+        count_bytes(*located)
 
 
 def tma_scatter4(

@@ -130,13 +130,13 @@ def tcgen05_gemm(
     The sums stay in tensor memory from one product to the next if nothing else needs them in registers meanwhile. In a
     pipelined loop a product without ``mbar`` is in flight while the next one begins.
     """
-    place = _completion("tcgen05_gemm", mbar)
+    located = _completion("tcgen05_gemm", mbar)
     group = operands.integer("tcgen05_gemm", "cta_group", cta_group, 1, 2)
     with operands.called("T.tcgen05_gemm", "write T.gemm"):
         gemm(A, B, C, transpose_A, transpose_B, policy, clear_accum, variant=TENSOR)
     if group > 1:
         mark_last({GROUP: group})
-    _arrives(place)
+    _arrives(located)
 
 
 def tcgen05_gemm_sp(
@@ -148,10 +148,10 @@ def tcgen05_gemm_sp(
 
     Metadata moves from shared memory to tensor memory before the product.
     """
-    place = _completion("tcgen05_gemm_sp", mbar)
+    located = _completion("tcgen05_gemm_sp", mbar)
     with operands.called("T.tcgen05_gemm_sp", "write T.gemm_sp"):
         gemm_sp(A_sparse, E, B, C, transpose_A, transpose_E, transpose_B, policy, clear_accum, variant=TENSOR_SP)
-    _arrives(place)
+    _arrives(located)
 
 
 def tcgen05_gemm_scaled(
@@ -165,23 +165,23 @@ def tcgen05_gemm_scaled(
     storage, with ``float8_e8m0fnu`` for 32 or 16 elements or ``float8_e4m3fn`` for 16. Scales move from shared memory
     to tensor memory before the product.
     """
-    place = _completion("tcgen05_gemm_scaled", mbar)
+    located = _completion("tcgen05_gemm_scaled", mbar)
     with operands.called("T.tcgen05_gemm_scaled", "write T.gemm_scaled"):
         gemm_scaled(
             A, A_scale, B, B_scale, C, transpose_A, transpose_B, policy, clear_accum, A_format=A_format,
             B_format=B_format, variant=TENSOR_SCALED,
         )  # fmt: skip
-    _arrives(place)
+    _arrives(located)
 
 
 def _completion(op: str, mbar: object) -> tuple[BufferVar, Expr] | None:
-    return None if mbar is None else as_barrier(op, mbar).place(op)
+    return None if mbar is None else as_barrier(op, mbar).located(op)
 
 
-def _arrives(place: tuple[BufferVar, Expr] | None) -> None:
+def _arrives(located: tuple[BufferVar, Expr] | None) -> None:
     """Let the product that is the last statement arrive at a barrier of the program when it is complete."""
-    if place is not None:
-        mark_last({COMPLETES: 1}, [nodes.region(place[0], [place[1]], [1])])
+    if located is not None:
+        mark_last({COMPLETES: 1}, [nodes.region(located[0], [located[1]], [1])])
 
 
 def wait_wgmma(num: int = 0) -> None:
@@ -278,14 +278,14 @@ def tma_copy(
         When it is compiled: no boxes are the tile, with the rule that it breaks, or the target has no such copies.
     """
     blocks = None if cluster_mask is None else mask_of("tma_copy", cluster_mask)
-    place = None if barrier is None else as_barrier("tma_copy", barrier).place("tma_copy")
+    located = None if barrier is None else as_barrier("tma_copy", barrier).located("tma_copy")
     scopes = operands.as_region("tma_copy", "src", src).scope, operands.as_region("tma_copy", "dst", dst).scope
     variant = {("global", "shared"): LOAD, ("shared", "global"): STORE}.get(scopes)
     if variant is None:
         at = 0 if scopes[0] not in ("global", "shared") else 1
         legal = ("global or shared memory", "shared memory" if scopes[0] == "global" else "global memory")[at]
         raise ScopeNotAllowed(op="tma_copy", role=("src", "dst")[at], found=scopes[at], legal=legal)
-    if place is not None and variant != LOAD:
+    if located is not None and variant != LOAD:
         legal = "None: the compiler waits for copies to global memory"
         raise BadAttribute(op="tma_copy", name="barrier", found=operands.named(barrier), legal=legal)
     if blocks is not None and variant != LOAD:
@@ -299,8 +299,8 @@ def tma_copy(
     if blocks is not None:
         mask, cluster = blocks
         mark_last({calls.BLOCKS: [mask, 1, *cluster]})
-    if place is not None:
-        count_bytes(*place)
+    if located is not None:
+        count_bytes(*located)
 
 
 def tma_store_wait(count: int = 0, read: bool = True) -> None:
