@@ -85,15 +85,15 @@ def measure(arguments: Any) -> list[Row]:
 def _rows(target: str, sides: tuple[Path, Path], examples: Path, rounds: int, bytecode: str) -> list[Row]:
     every, found = list(KERNELS.values()), {}
     # Another round, which counts for nothing, writes the bytecode of both sides.
-    for turn in range(rounds + 1):
-        order = sides if turn % 2 else sides[::-1]
+    for round_number in range(rounds + 1):
+        order = sides if round_number % 2 else sides[::-1]
         for side in order:
             times = {}
             for name in ("GEMM", "attention"):
                 times[f"first compile: {name}"] = seconds(side, examples, target, [KERNELS[name]], 0, bytecode)[0]
             after = seconds(side, examples, target, every, 3, bytecode)[1]
             times |= {f"next compile: {name}": one for name, one in zip(KERNELS, after, strict=True)}
-            if turn:
+            if round_number:
                 for name, one in times.items():
                     found.setdefault(name, ([], []))[sides.index(side)].append(one)
     return [_row(f"{target}: {name}", *pair) for name, pair in found.items()]

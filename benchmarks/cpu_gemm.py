@@ -12,7 +12,7 @@ import argparse
 from typing import Any
 
 import numpy as np
-from sides import Row, demanded, example, in_turns, run
+from sides import Row, demanded, example, interleaved, run
 
 import tile_core as tile
 import tile_core.language as T
@@ -53,7 +53,7 @@ def compare(dtype: str, size: int, seconds: float) -> Row:
     c32 = np.empty((size, size), "float32")
     float32 = compiled("float32", size)
     blas = (a, b, np.empty_like(c)) if dtype in BLAS else (a32, b32, c32)
-    ours, numpy, ours32 = in_turns(
+    ours, numpy, ours32 = interleaved(
         lambda: kernel(a, b, c), lambda: np.matmul(blas[0], blas[1], out=blas[2]), lambda: float32(a32, b32, c32),
         seconds=seconds,
     )  # fmt: skip

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from sides import Row, demanded, example, in_turns, run
+from sides import Row, demanded, example, interleaved, run
 
 import tile_core as tile
 import tile_core.language as T
@@ -162,7 +162,7 @@ def measure(arguments: argparse.Namespace) -> list[Row]:
         ours, theirs = OPS[name](arguments.size)
         if not theirs:
             continue
-        ours_s, *theirs_s = in_turns(ours, *theirs, seconds=arguments.seconds)
+        ours_s, *theirs_s = interleaved(ours, *theirs, seconds=arguments.seconds)
         ratio = min(theirs_s) / ours_s
         demand = demanded(ratio, DEMANDS[name]) if name in DEMANDS and arguments.size == 4096 else None
         rows.append({"op": name, "size": arguments.size, "ours ms": ours_s * 1e3, "NumPy ms": min(theirs_s) * 1e3,

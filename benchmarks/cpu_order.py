@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from sides import Row, demanded, in_turns, run
+from sides import Row, demanded, interleaved, run
 
 import tile_core as tile
 import tile_core.language as T
@@ -53,10 +53,10 @@ def topk(size: int) -> tuple[Side, Side]:
     kernel = tile.compile(main, target="cpu")
 
     def theirs() -> tuple[Any, Any]:
-        places = np.argpartition(x, size - _BEST, axis=1)[:, size - _BEST :]
-        values = np.take_along_axis(x, places, 1)
+        positions = np.argpartition(x, size - _BEST, axis=1)[:, size - _BEST :]
+        values = np.take_along_axis(x, positions, 1)
         order = np.argsort(-values, axis=1)
-        return np.take_along_axis(values, order, 1), np.take_along_axis(places, order, 1)
+        return np.take_along_axis(values, order, 1), np.take_along_axis(positions, order, 1)
 
     kernel(x, v, p)
     np.testing.assert_array_equal(v, theirs()[0])
@@ -130,7 +130,7 @@ def measure(arguments: argparse.Namespace) -> list[Row]:
     """Return one row per op."""
     rows = []
     for name in arguments.ops or OPS:
-        ours_s, theirs_s = in_turns(*OPS[name](arguments.size), seconds=arguments.seconds)
+        ours_s, theirs_s = interleaved(*OPS[name](arguments.size), seconds=arguments.seconds)
         ratio = theirs_s / ours_s
         demand = demanded(ratio, DEMANDS[name]) if arguments.size == 4096 else None
         rows.append({"op": name, "size": arguments.size, "ours ms": ours_s * 1e3, "NumPy ms": theirs_s * 1e3,

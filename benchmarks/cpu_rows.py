@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 from cpu_gemm import ACCUMULATORS
-from sides import Row, demanded, example, run, turns_of
+from sides import Row, demanded, example, rounds_of, run
 
 import tile_core as tile
 import tile_core.language as T
@@ -50,7 +50,7 @@ def compare(rows: int, size: int, way: tuple[str, bool], dtype: str, seconds: fl
     ours_of = a.astype(kind), b.astype(kind), np.empty((rows, size), T.dtype(accum).numpy())
     a32, b32, c32 = a.astype("float32"), b.astype("float32"), np.empty((rows, size), "float32")
     right = b32.T if trans_b else b32
-    ours, numpy = turns_of(
+    ours, numpy = rounds_of(
         lambda: product(*ours_of), lambda: np.matmul(a32, right, out=c32), seconds=seconds
     )  # fmt: skip
     assert np.array_equal(ours_of[2], c32)

@@ -14,7 +14,7 @@ import argparse
 from typing import Any
 
 import numpy as np
-from sides import Row, demanded, example, in_turns, run
+from sides import Row, demanded, example, interleaved, run
 
 import tile_core as tile
 import tile_core.language as T
@@ -37,7 +37,7 @@ def sparse_product(seconds: float, target: str = "cpu", least: float = 1.0) -> R
     values, words = sparse.compress(pruned)
     program = example("sparse_gemm").matmul_sp(SIZE, SIZE, SIZE, block_M=128, block_N=128, block_K=64)
     kernel, dense = tile.compile(program, target=target), dense_kernel("float16", target)
-    ours, theirs = in_turns(lambda: kernel(values, words, b, c), lambda: dense(pruned, b, c), seconds=seconds)
+    ours, theirs = interleaved(lambda: kernel(values, words, b, c), lambda: dense(pruned, b, c), seconds=seconds)
     name = "gemm_sp float16 1024" + (f" ({target})" if target != "cpu" else "")
     return row(name, ours, "our dense float16", theirs, least)
 
@@ -52,7 +52,7 @@ def compression(seconds: float) -> Row:
     rng = np.random.default_rng(1)
     pruned = sparse.prune(rng.standard_normal((4096, 4096)).astype("float16"))
     copy = np.empty_like(pruned)
-    ours, theirs = in_turns(lambda: sparse.compress(pruned), lambda: np.copyto(copy, pruned), seconds=seconds)
+    ours, theirs = interleaved(lambda: sparse.compress(pruned), lambda: np.copyto(copy, pruned), seconds=seconds)
     return row("compress float16 4096", ours, "numpy.copyto", theirs, 0.3)
 
 
@@ -64,7 +64,7 @@ def fp8_product(seconds: float) -> Row:
     e4m3 = T.float8_e4m3fn.numpy()
     small, half = [x.astype(e4m3) for x in (a, b)], [x.astype("float16") for x in (a, b)]
     kernel, dense = dense_kernel("float8_e4m3fn"), dense_kernel("float16")
-    ours, theirs = in_turns(lambda: kernel(*small, c), lambda: dense(*half, c), seconds=seconds)
+    ours, theirs = interleaved(lambda: kernel(*small, c), lambda: dense(*half, c), seconds=seconds)
     return row("gemm float8_e4m3fn 1024", ours, "our float16", theirs, 0.5)
 
 
@@ -84,7 +84,7 @@ def row_gather(seconds: float) -> Row:
     rows = rng.integers(0, height, count).astype("int32")
     out = np.empty((count, width), "float32")
     kernel = tile.compile(gather, target="cpu")
-    ours, theirs = in_turns(
+    ours, theirs = interleaved(
         lambda: kernel(table, rows, out), lambda: np.take(table, rows, axis=0, out=out, mode="clip"), seconds=seconds
     )
     return row(f"gather {count} rows of {width} float32", ours, "numpy.take", theirs, 0.8)
@@ -107,7 +107,7 @@ def packed_reads(seconds: float, narrow: str, wide: str) -> Row:
     codes = rng.integers(0, 128, (2048, 2048)).astype("uint8")
     out = np.empty((2048, 2048), "float32")
     of_4, of_8, pairs, bytes_ = copied(narrow), copied(wide), codes[:, :1024].copy(), codes.view(T.dtype(wide).numpy())
-    ours, theirs = in_turns(lambda: of_4(pairs, out), lambda: of_8(bytes_, out), seconds=seconds)
+    ours, theirs = interleaved(lambda: of_4(pairs, out), lambda: of_8(bytes_, out), seconds=seconds)
     return row(f"read {narrow} as float32, 2048", ours, f"our {wide}", theirs, 0.5)
 
 

@@ -47,15 +47,15 @@ class Kind:
 
 def drawn_product(rng: random.Random, sparse: bool) -> Candidate:
     """Return a product, with A sparse or not."""
-    sums = rng.choice(("float32", "float32", "float16"))
+    accumulator = rng.choice(("float32", "float32", "float16"))
     sizes = rng.choice((64, 128, 192, 256)), rng.choice((64, 128, 192, 256)), rng.choice((32, 64, 128))
-    more: dict[str, Any] = {"panel": 0, "out": "float16", "accum": sums, "staged": rng.random() < 0.3}
+    more: dict[str, Any] = {"panel": 0, "out": "float16", "accum": accumulator, "staged": rng.random() < 0.3}
     threads, stages = rng.choice((128, 256, 384)), rng.choice((1, 2, 3, 4, 5))
     if not sparse:
         c = Config(*sizes, threads, stages, **more)
-        return Candidate(f"gemm_{c}_{sums}", functools.partial(product, _SIZE, c))
+        return Candidate(f"gemm_{c}_{accumulator}", functools.partial(product, _SIZE, c))
     s = SparseConfig(*sizes, threads, stages, **more, turned=rng.random() < 0.5)
-    return Candidate(f"gemm_sp_{s}_{sums}", functools.partial(sparse_product, _SIZE, s))
+    return Candidate(f"gemm_sp_{s}_{accumulator}", functools.partial(sparse_product, _SIZE, s))
 
 
 def drawn_attention(rng: random.Random) -> Candidate:

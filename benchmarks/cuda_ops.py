@@ -79,7 +79,7 @@ def gathered_tiles(size: int, dtype: str, rows: int, columns: int) -> Any:
     return gather
 
 
-def row_sums(size: int, dtype: str, block: int) -> Any:
+def row_totals(size: int, dtype: str, block: int) -> Any:
     """Return the program of the sums of rows."""
 
     @T.prim_func
@@ -209,7 +209,7 @@ OPS = {
         lambda t, x, r: x[r.long()], bound=0.0,
     ),
     "reduce": Op(
-        row_sums, _ROWS, _matrix, lambda t, x: t.sum(x, 1, dtype=t.float32), lambda t, x: x.sum(1), moved=1.0,
+        row_totals, _ROWS, _matrix, lambda t, x: t.sum(x, 1, dtype=t.float32), lambda t, x: x.sum(1), moved=1.0,
         vector=True,
     ),
     "softmax": Op(softmax, _SOFTMAX, _matrix, lambda t, x: t.softmax(x, 1), lambda t, x: t.softmax(x, 1)),

@@ -25,7 +25,7 @@ import tile_core as tile
 
 Side = Callable[[], object]
 
-_TURN_MS = 2.0  # that a turn of one side lasts at least, so that the host's part of a launch is hidden
+_WINDOW_MS = 2.0  # that a turn of one side lasts at least, so that the host's part of a launch is hidden
 
 
 @dataclass(frozen=True)
@@ -127,7 +127,7 @@ def fault(torch: Any, found: Any, expected: Any, bound: Any) -> str:
 
 def medians(torch: Any, sides: Sequence[Side], seconds: float, least: int = 10) -> list[float]:
     """Return the median time of each side in ms, all sides in turns, by events of the device."""
-    batches = [max(1, round(_TURN_MS / max(_once(torch, side, 3), 1e-3))) for side in sides]
+    batches = [max(1, round(_WINDOW_MS / max(_once(torch, side, 3), 1e-3))) for side in sides]
     times: list[list[float]] = [[] for _ in sides]
     total = 0.0
     while len(times[0]) < least or total < seconds * 1e3:

@@ -30,7 +30,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from cuda_sides import _TURN_MS, Candidate, Side, _once, device_of, export, fault, options, poisoned
+from cuda_sides import _WINDOW_MS, Candidate, Side, _once, device_of, export, fault, options, poisoned
 from sides import Row, run, table
 from warpgroup_programs import (
     HEADS,
@@ -391,7 +391,7 @@ def _measured(torch: Any, arguments: argparse.Namespace, section: str, of: Secti
     return sorted(rows, key=lambda row: float(row["ms"]))
 
 
-def rounds(torch: Any, sides: list[Side], seconds: float, turn: float = _TURN_MS) -> list[list[float]]:
+def rounds(torch: Any, sides: list[Side], seconds: float, turn: float = _WINDOW_MS) -> list[list[float]]:
     """Return the times of each side in ms, one per round; every round has an order of its own.
 
     Turns are of so many ms at least. In short ones all sides have the clock that the power of all of them together
@@ -472,7 +472,7 @@ def _options(parser: Any) -> None:
         "--sections", default=",".join(SECTIONS), help=f"in this order; others are {', '.join(OPTIONS)}"
     )
     parser.add_argument("--minutes", type=float, default=9.0, help="after which nothing new begins")
-    parser.add_argument("--turn", type=float, default=_TURN_MS, help="milliseconds that a side runs at a time")
+    parser.add_argument("--turn", type=float, default=_WINDOW_MS, help="milliseconds that a side runs at a time")
     parser.add_argument("--skip", default="", help="kernels to leave out")
     parser.add_argument("--worker", type=Path, help=argparse.SUPPRESS)
 

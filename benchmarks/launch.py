@@ -76,13 +76,13 @@ class OnHost:
     def __init__(self, launch: Any) -> None:
         self._launch = launch
 
-    def __call__(self, values: Any, place: Location) -> None:
+    def __call__(self, values: Any, location: Location) -> None:
         """Launch."""
-        self._launch(values, Location((2, 0), place.library))
+        self._launch(values, Location((2, 0), location.library))
 
-    def repeat(self, values: Any, place: Location, moving: Any) -> Any:
+    def repeat(self, values: Any, location: Location, moving: Any) -> Any:
         """Return the short way."""
-        return self._launch.repeat(values, Location((2, 0), place.library), moving)
+        return self._launch.repeat(values, Location((2, 0), location.library), moving)
 
     def allocate(self, *of_an_output: Any) -> None:
         """Leave it to torch."""
@@ -91,10 +91,10 @@ class OnHost:
 class Nothing:
     """A launch that ends where an adapter begins."""
 
-    def __call__(self, values: Any, place: Location) -> None:
+    def __call__(self, values: Any, location: Location) -> None:
         """Do nothing."""
 
-    def repeat(self, values: Any, place: Location, moving: Any) -> Any:
+    def repeat(self, values: Any, location: Location, moving: Any) -> Any:
         """Return nothing, as a function."""
         from tile_core.runtime.repeat import Repeat
 
@@ -235,8 +235,8 @@ def measure(arguments: argparse.Namespace) -> list[Row]:
     budget = arguments.seconds
     launcher = stand_in()
     binder = seconds(kernel(Nothing()), tensors, budget)
-    place = Location((2, 0), "torch")
-    short = launcher.repeat(addresses, place, (0, 1, 2))
+    location = Location((2, 0), "torch")
+    short = launcher.repeat(addresses, location, (0, 1, 2))
     assert short is not None
     adapter = seconds(short.launch, addresses, budget)
     null = ctypes.c_void_p(addresses[0])
@@ -246,7 +246,7 @@ def measure(arguments: argparse.Namespace) -> list[Row]:
         _row("adapter: stream, values, call of a driver that does nothing", adapter, None),
         _row("of that the call", driver, None),
         _row("all of it", seconds(kernel(launcher), tensors, budget), None),
-        _row("adapter, the long way", seconds(lambda: launcher(addresses, place), (), budget), None),
+        _row("adapter, the long way", seconds(lambda: launcher(addresses, location), (), budget), None),
     ]
     return rows + (on_device(arguments) if torch.cuda.is_available() else [])
 

@@ -21,7 +21,7 @@ import numpy as np
 Row = dict[str, Any]
 
 #: Seconds that a turn lasts at least.
-_TURN = 0.1
+_WINDOW = 0.1
 
 
 def example(name: str) -> Any:
@@ -32,12 +32,12 @@ def example(name: str) -> Any:
     return importlib.import_module(name)
 
 
-def in_turns(*sides: Callable[[], object], seconds: float = 1.0, least: int = 5) -> list[float]:
+def interleaved(*sides: Callable[[], object], seconds: float = 1.0, least: int = 5) -> list[float]:
     """Return the fastest run of each function, in seconds. Parameters are those of ``turns_of``."""
-    return [min(turns) for turns in turns_of(*sides, seconds=seconds, least=least)]
+    return [min(rounds) for rounds in rounds_of(*sides, seconds=seconds, least=least)]
 
 
-def turns_of(*sides: Callable[[], object], seconds: float = 1.0, least: int = 5) -> list[list[float]]:
+def rounds_of(*sides: Callable[[], object], seconds: float = 1.0, least: int = 5) -> list[list[float]]:
     """Return the fastest run of each function in each of its turns, in seconds.
 
     Each turn runs its side for a while: the threads of the other side's library spin for tens of milliseconds after
@@ -53,19 +53,19 @@ def turns_of(*sides: Callable[[], object], seconds: float = 1.0, least: int = 5)
         The fewest turns of each.
     """
     best: list[list[float]] = [[] for _ in sides]
-    end, turns = time.perf_counter() + seconds, 0
-    while turns < least or time.perf_counter() < end:
+    end, rounds = time.perf_counter() + seconds, 0
+    while rounds < least or time.perf_counter() < end:
         # Every other turn goes backwards, so that no side always follows the same one.
-        for at, side in list(enumerate(sides))[:: -1 if turns % 2 else 1]:
-            turn = time.perf_counter() + _TURN
+        for at, side in list(enumerate(sides))[:: -1 if rounds % 2 else 1]:
+            end_of_window = time.perf_counter() + _WINDOW
             runs, fastest = 0, float("inf")
-            while runs < 3 or time.perf_counter() < turn:
+            while runs < 3 or time.perf_counter() < end_of_window:
                 start = time.perf_counter()
                 side()
                 fastest = min(fastest, time.perf_counter() - start)
                 runs += 1
             best[at].append(fastest)
-        turns += 1
+        rounds += 1
     return best
 
 

@@ -11,7 +11,7 @@ import argparse
 from typing import Any
 
 import numpy as np
-from sides import Row, demanded, in_turns, run
+from sides import Row, demanded, interleaved, run
 
 from tile_core import sparse
 
@@ -37,7 +37,7 @@ def case(name: str, transposed: bool, arguments: argparse.Namespace) -> Row:
     values, metadata = compress()
     restored = sparse.decompress(values, metadata, transposed)
     assert (restored.view(np.uint8) == matrix.view(np.uint8)).all()
-    copy, ours = in_turns(lambda: np.copyto(target, matrix), compress, seconds=arguments.seconds)
+    copy, ours = interleaved(lambda: np.copyto(target, matrix), compress, seconds=arguments.seconds)
     wanted = name == "float16" and not transposed
     return {
         "operand": name + (" transposed" if transposed else ""),

@@ -55,7 +55,7 @@ _MOVED = re.compile(r"tcgen05_(?:ld|st)_sync_aligned_32x32b_x(\d+)_b32")
 
 
 @dataclass(frozen=True)
-class Turn:
+class Iteration:
     """What one turn of a loop moves, in bytes, and multiplications of its products that a dense A would take.
 
     Attributes
@@ -84,7 +84,7 @@ class Turn:
         }
 
 
-def turn_of(text: str) -> Turn:
+def iteration_of(text: str) -> Iteration:
     """Count a turn of the loop with products in a text.
 
     Raises
@@ -110,16 +110,16 @@ def turn_of(text: str) -> Turn:
     moved = sum(int(n) * 4 * ROWS for n in _MOVED.findall(loop))
     # Of a tile that two blocks bring together, each loads half: its slot's elements stand in the place of a copy.
     slots = dict(_MULTICAST.findall(copies))
-    brought = sum(int(elements) * size // 2 for elements in slots.values())
-    return Turn(sum(map(int, _ANNOUNCED.findall(copies))) - brought, read, moved, work)
+    multicast = sum(int(elements) * size // 2 for elements in slots.values())
+    return Iteration(sum(map(int, _ANNOUNCED.findall(copies))) - multicast, read, moved, work)
 
 
-def rows() -> Iterator[tuple[str, Turn]]:
+def rows() -> Iterator[tuple[str, Iteration]]:
     """Yield the kernels, and a turn of each."""
     return ((name, made()) for name, made in kernels())
 
 
-def kernels() -> Iterator[tuple[str, Callable[[], Turn]]]:
+def kernels() -> Iterator[tuple[str, Callable[[], Iteration]]]:
     """Yield the kernels, and functions that compile them and count a turn."""
     for name, types, block, trans in (
         ("float16", F16, (256, 256, 64), NT), ("float16", F16, (128, 256, 64), NT),
@@ -131,15 +131,15 @@ def kernels() -> Iterator[tuple[str, Callable[[], Turn]]]:
     ):  # fmt: skip
         how = (types, block, 3, trans, 128)
         made = partial(programs.gemm, 1024, 768, 1024, *how)
-        yield f"{name}, {' x '.join(map(str, block))}", partial(_turn, made, clusters="never")
+        yield f"{name}, {' x '.join(map(str, block))}", partial(_iteration, made, clusters="never")
         if block[:2] != (256, 256) and block != (128, 256, 64):
             continue
         made = partial(programs.gemm, 1024, 1024, 1024, *how)
         for what, options in OPTIONS.items():
-            yield f"{name}, {' x '.join(map(str, block))}, {what}", partial(_turn, made, **options)
+            yield f"{name}, {' x '.join(map(str, block))}, {what}", partial(_iteration, made, **options)
     for block in ((128, 192, 64), (128, 192, 128), (128, 256, 64)):
         made = partial(programs.gemm_sp, 1024, 768, 1024, "float16", False, block)
-        yield f"2:4 sparse float16, {' x '.join(map(str, block))}", partial(_turn, made, clusters="never")
+        yield f"2:4 sparse float16, {' x '.join(map(str, block))}", partial(_iteration, made, clusters="never")
     for name, types, per, block in (
         ("MXFP8", ("float8_e4m3fn", "float8_e8m0fnu"), 32, (128, 192, 128)),
         ("MXFP4", ("float4_e2m1fn", "float8_e8m0fnu"), 32, (128, 192, 256)),
@@ -149,20 +149,26 @@ def kernels() -> Iterator[tuple[str, Callable[[], Turn]]]:
         # Threads copy scales in rows of fewer than 16 bytes: no barrier announces them.
         row = block[2] // per
         scales = (block[0] + block[1]) * row if row < 16 else 0
-        yield f"{name}, {' x '.join(map(str, block))}", partial(_turn, made, scales, clusters="never")
+        yield f"{name}, {' x '.join(map(str, block))}", partial(_iteration, made, scales, clusters="never")
 
 
-def table(found: Iterable[tuple[str, Turn]]) -> str:
+def table(found: Iterable[tuple[str, Iteration]]) -> str:
     """Return the table of kernels, in Markdown."""
     lines = [
         "| kernel, tile | loaded | read by products | moved by threads | clocks: tensor unit | shared memory | loads "
         "| bound by |",
         "| --- | --- | --- | --- | --- | --- | --- | --- |",
     ]
-    for name, turn in found:
-        clocks = turn.clocks()
+    for name, iteration in found:
+        clocks = iteration.clocks()
         most = max(clocks, key=lambda unit: clocks[unit])
-        cells = [f"{turn.loaded:,}", f"{turn.read:,}", f"{turn.moved:,}", *(f"{c:,.0f}" for c in clocks.values()), most]
+        cells = [
+            f"{iteration.loaded:,}",
+            f"{iteration.read:,}",
+            f"{iteration.moved:,}",
+            *(f"{c:,.0f}" for c in clocks.values()),
+            most,
+        ]
         lines.append(f"| {name} | {' | '.join(cells)} |")
     return "\n".join(lines)
 
@@ -173,10 +179,10 @@ def in_page(page: str, found: str) -> str:
     return f"{head}{BEGIN}\n\n{found}\n\n{END}{rest.split(END)[1]}"
 
 
-def _turn(made: Callable[[], object], more: int = 0, **options: object) -> Turn:
+def _iteration(made: Callable[[], object], more: int = 0, **options: object) -> Iteration:
     """Return a turn of a program, to which more bytes are loaded than barriers announce."""
-    turn = turn_of(_text(made(), **options))
-    return replace(turn, loaded=turn.loaded + more)
+    iteration = iteration_of(_text(made(), **options))
+    return replace(iteration, loaded=iteration.loaded + more)
 
 
 def _text(program: object, **more: object) -> str:

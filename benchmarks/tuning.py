@@ -34,7 +34,7 @@ FAILING = [{"block_M": 0, "block_N": 64, "block_K": 64}, {"block_M": 2**20, "blo
 #: Outcomes after which a worker is killed.
 KILL_AFTER = 10
 #: Runs in turns of the two winners.
-TURNS = 15
+ROUNDS = 15
 
 
 @tile.jit(target="cpu", out_idx=-1)
@@ -89,13 +89,13 @@ def main() -> None:
 def search(title: str, file: Path, size: int, **how: Any) -> Any:
     """Search twice, the second time from the database, and print both."""
     found: Any = None
-    for turn in ("first", "second"):
+    for attempt in ("first", "second"):
         start = time.perf_counter()
         found = tile.autotune(CONFIGS + FAILING, warmup=2, repeat=7, results=file, **how)(matmul).tune(size)
         how = {}
         seconds, trials = time.perf_counter() - start, found.trials
         works, known = sum(t.seconds is not None for t in trials), sum(t.known for t in trials)
-        print(f"{title}, {turn} search: {seconds:.3f} s, {works} work, {known} known before, won {found.config}")
+        print(f"{title}, {attempt} search: {seconds:.3f} s, {works} work, {known} known before, won {found.config}")
         assert works == len(CONFIGS), [str(t) for t in trials if t.seconds is None]
     for trial in found.trials[len(CONFIGS) :]:
         print(f"  {str(trial).splitlines()[0]}")
@@ -107,17 +107,17 @@ def compare(serial: Any, there: Any, size: int) -> None:
     rng = np.random.default_rng(0)
     a, b = rng.standard_normal((2, size, size), dtype="float32")
     times: dict[Any, list[float]] = {serial.kernel: [], there.kernel: []}
-    for _ in range(TURNS):
+    for _ in range(ROUNDS):
         for kernel, samples in times.items():
             samples.append(kernel.bench(a, b, warmup=1, repeat=3).median)
     ours, theirs = (statistics.median(times[found.kernel]) for found in (serial, there))
     quarter = statistics.quantiles(times[serial.kernel], n=4)
     ranked = sorted(serial.trials[: len(CONFIGS)], key=lambda t: t.seconds)
-    place = next(n for n, t in enumerate(ranked, 1) if t.config == there.config)
+    rank = next(n for n, t in enumerate(ranked, 1) if t.config == there.config)
     print(
         f"in turns: serial winner {ours * 1e6:.1f} us, its quartiles {quarter[0] * 1e6:.1f} and {quarter[2] * 1e6:.1f};"
     )
-    print(f"cluster's winner {theirs * 1e6:.1f} us, {theirs / ours:.3f} times that; place {place} in the serial search")
+    print(f"cluster's winner {theirs * 1e6:.1f} us, {theirs / ours:.3f} times that; place {rank} in the serial search")
 
 
 if __name__ == "__main__":

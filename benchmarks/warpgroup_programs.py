@@ -141,18 +141,18 @@ BACKWARD = (AttentionConfig(64, 128, 256, 2), AttentionConfig(64, 64, 128, 2), A
 
 
 #: Options that are not the default, for the same ordinary source: sections ``options_...`` put them side by side.
-_ROOM = {"staged_results": "always"}
+_STAGED_EPILOGUE = {"staged_results": "always"}
 #: Blocks that load for each other, each with one tile, or with roles and several.
 CLUSTERS: dict[str, dict[str, Any]] = {
     "clusters": {"workers": "never", "clusters": "always"}, "clusters_of_4": {"workers": "never", "clusters": 4},
     "roles_clusters": {"workers": "always", "clusters": 2},
 }  # fmt: skip
 OPTIONS_GEMM: tuple[tuple[int, str, dict[str, Any]], ...] = (
-    (4, "default", {}), (4, "stmatrix", {"workers": "never", "stmatrix": "always", **_ROOM}),
+    (4, "default", {}), (4, "stmatrix", {"workers": "never", "stmatrix": "always", **_STAGED_EPILOGUE}),
     (4, "blocks", {"workers": "never"}), *((4, name, options) for name, options in CLUSTERS.items()),
     (3, "default", {}), (3, "workers", {"workers": "always"}),
-    (3, "workers_stored_later", {"workers": "always", **_ROOM}),
-    (3, "workers_stored_later_stmatrix", {"workers": "always", "stmatrix": "always", **_ROOM}),
+    (3, "workers_stored_later", {"workers": "always", **_STAGED_EPILOGUE}),
+    (3, "workers_stored_later_stmatrix", {"workers": "always", "stmatrix": "always", **_STAGED_EPILOGUE}),
 )  # fmt: skip
 OPTIONS_FP8: dict[str, dict[str, Any]] = {
     "fast": {"fast_accum": True}, "promote": {"promote": 128}, "promote_workers": {"promote": 128, "workers": "always"},

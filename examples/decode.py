@@ -26,7 +26,7 @@ def decode(heads: int, width: int, splits: int, dtype: str = "float16", block: i
     ):  # fmt: skip
         parts = T.alloc_global((splits, heads, width), "float32")
         tops = T.alloc_global((splits, heads), "float32")
-        sums = T.alloc_global((splits, heads), "float32")
+        totals = T.alloc_global((splits, heads), "float32")
         with T.Kernel(splits, threads=128) as (split,):
             q = T.alloc_shared((heads, width), dtype)
             k = T.alloc_shared((block, width), dtype)
@@ -60,7 +60,7 @@ def decode(heads: int, width: int, splits: int, dtype: str = "float16", block: i
                 T.gemm(p, v, acc)
             T.copy(acc, parts[split, 0, 0])
             tops[split, :] = top
-            sums[split, :] = total
+            totals[split, :] = total
         with T.Kernel(heads, threads=64) as h:
             top = T.alloc_var("float32", -1e30)
             for i in T.serial(splits):
@@ -70,7 +70,7 @@ def decode(heads: int, width: int, splits: int, dtype: str = "float16", block: i
             T.clear(acc)
             for i in T.serial(splits):
                 weight = T.exp2(tops[i, h] - top)
-                total += weight * sums[i, h]
+                total += weight * totals[i, h]
                 acc += parts[i, h, :] * weight
             Out[h, :] = acc / total
 

@@ -198,8 +198,8 @@ def indices(adapter: Any) -> str:
     (out,) = launch(adapter, text, np.full(3 * 32 * 16, -1, np.int32))
     expected = np.full((3, 32, 16), -1)
     for i, (rows, columns) in enumerate(((16, 16), (16, 32), (16, 32))):
-        places = np.arange(rows)[:, None] * 32 + np.arange(columns)
-        expected[i, :, : rows * columns // 32] = held(places)
+        positions = np.arange(rows)[:, None] * 32 + np.arange(columns)
+        expected[i, :, : rows * columns // 32] = held(positions)
     wrong = int(np.count_nonzero(out.reshape(3, 32, 16) != expected))
     assert not wrong or RECORDS["metal4"].lacks(machine), f"{wrong} of 1280 indices are others on {machine}"
     return f"{wrong} of 1280 indices are others on {machine}"

@@ -238,9 +238,9 @@ def compare(
             side.launch()
         side.wait()
     found: dict[str, list[float]] = {side.name: [] for side in sides}
-    for turn in range(repeat):
+    for round_number in range(repeat):
         for i in range(len(sides)):
-            side = sides[(turn + i) % len(sides)]
+            side = sides[(round_number + i) % len(sides)]
             side.wait()
             start = clock()
             for _ in range(launches):

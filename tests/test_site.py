@@ -77,7 +77,7 @@ def test_what_the_search_finds(tmp_path: Path) -> None:
     assert check_site.missing(tmp_path) == ["404.html is missing", "there is no index to search"]
     (tmp_path / "404.html").write_text("")
     (tmp_path / "search").mkdir()
-    docs = [{"location": place, "title": title} for place, title in check_site.WANTED]
+    docs = [{"location": location, "title": title} for location, title in check_site.WANTED]
 
     def missing(docs: list[dict[str, str]], separator: str) -> list[str]:
         index = {"docs": docs, "config": {"separator": separator}}
@@ -89,7 +89,7 @@ def test_what_the_search_finds(tmp_path: Path) -> None:
     assert missing(docs, r"\s+")[0] == "the search does not find 'T.copy' in reference/moves/"
 
 
-def test_every_example_has_a_place() -> None:
+def test_the_site_links_every_example() -> None:
     files = {path.stem for path in programs.FOLDER.glob("*.py")}
     assert sorted([*programs.all_names(), *programs.OTHERS]) == sorted(files)
     titles = [programs.title_of(name) for name in programs.all_names()]

@@ -39,12 +39,12 @@ def test_a_picture_is_the_layout_of_its_page(before: str, asked: re.Match[str]) 
     expected = []
     for i in range(rows):
         for j in range(columns):
-            place = layout.at(i * layout.shape[1] + j)
-            if "memory" in place:
-                expected.append(str(place["memory"]))
+            entry = layout.at(i * layout.shape[1] + j)
+            if "memory" in entry:
+                expected.append(str(entry["memory"]))
             else:
-                thread = place.get("thread", place.get("lane"))
-                expected.append(f"{thread}:{place.get('register', 0)}" if "warp" not in place else texts[len(expected)])
+                thread = entry.get("thread", entry.get("lane"))
+                expected.append(f"{thread}:{entry.get('register', 0)}" if "warp" not in entry else texts[len(expected)])
     assert texts == expected
     assert sum(plain(e.tag) == "rect" for e in svg) == rows * columns
 

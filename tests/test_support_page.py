@@ -62,11 +62,11 @@ def scopes(text: str) -> set[tuple[str, ...]]:
 
 def columns(head: list[str]) -> dict[int, list[str]]:
     """Read the titles of columns: targets, or the kind of all targets that no other title names."""
-    named = {place: codes(title) for place, title in enumerate(head)}
+    named = {column: codes(title) for column, title in enumerate(head)}
     kinds = [text.partition(":")[0] for texts in named.values() for text in texts]
     return {
-        place: texts if kinds.count(texts[0]) != 1 else [t for t in support.columns() if targets()[t].kind == texts[0]]
-        for place, texts in named.items()
+        column: texts if kinds.count(texts[0]) != 1 else [t for t in support.columns() if targets()[t].kind == texts[0]]
+        for column, texts in named.items()
     }
 
 
@@ -81,10 +81,10 @@ def read(name: str) -> dict[Key, dict[str, str]]:
     said: dict[Key, dict[str, str]] = {}
     for types_cell, scopes_cell, *cells in lines:
         for one in product(types(types_cell, mine), scopes(scopes_cell)):
-            for place, texts in columns(head[2:]).items():
+            for column, texts in columns(head[2:]).items():
                 for text in texts:
-                    before = said.setdefault(one, {}).setdefault(text, cells[place])
-                    assert before == cells[place], f"{one} on {text}: {before}, and {cells[place]}"
+                    before = said.setdefault(one, {}).setdefault(text, cells[column])
+                    assert before == cells[column], f"{one} on {text}: {before}, and {cells[column]}"
     return said
 
 

@@ -40,30 +40,30 @@ ITEMS = [
 
 @pytest.fixture
 def chosen(monkeypatch: pytest.MonkeyPatch) -> Any:
-    def choose(turn: str, *arguments: str) -> list[str]:
-        monkeypatch.setenv("SWEEP_TURN", turn)
+    def choose(part: str, *arguments: str) -> list[str]:
+        monkeypatch.setenv("SWEEP_TURN", part)
         items, left = list(ITEMS), []
         hook = SimpleNamespace(pytest_deselected=lambda items: left.extend(items))
         rule.pytest_collection_modifyitems(SimpleNamespace(args=arguments, hook=hook), items)
-        assert turn == "all" or len(items) + len(left) == len(ITEMS)
+        assert part == "all" or len(items) + len(left) == len(ITEMS)
         return [item.name for item in items]
 
     return choose
 
 
-def test_turns_are_parts_of_everything(chosen: Any) -> None:
+def test_rounds_are_parts_of_everything(chosen: Any) -> None:
     everything = chosen("all")
     assert everything == [item.name for item in ITEMS]
     count = 6 * rule.ROUNDS
-    turns = [chosen(str(turn)) for turn in range(100, 100 + count)]
+    parts = [chosen(str(part)) for part in range(100, 100 + count)]
     shares = {"test_of_the_module": 3, "test_of_its_own": 2, "test_alone": 6}
     for name in everything:
         share = shares.get(name.split("[")[0], 0) * rule.ROUNDS
-        assert sum(name in turn for turn in turns) == (count // share if share else count)
-    assert all(len(turn) - ("test_alone" in turn) == 12 // 3 + 12 // 2 + 1 for turn in turns)
+        assert sum(name in part for part in parts) == (count // share if share else count)
+    assert all(len(part) - ("test_alone" in part) == 12 // 3 + 12 // 2 + 1 for part in parts)
 
 
-def test_what_is_named_runs_in_every_turn(chosen: Any) -> None:
+def test_named_tests_run_in_every_round(chosen: Any) -> None:
     named = f"{ROOT}/tests/test_some.py::test_of_the_module[4]"
-    for turn in ("0", "1", "2"):
-        assert "test_of_the_module[4]" in chosen(turn, named)
+    for part in ("0", "1", "2"):
+        assert "test_of_the_module[4]" in chosen(part, named)

@@ -40,10 +40,10 @@ def test_the_page_has_the_table_of_all_kernels():
 @pytest.mark.parametrize("name", NAMES)
 def test_a_line_says_what_the_text_of_now_moves(name):
     module = costs()
-    turn = dict(module.kernels())[name]()
-    assert module.table([(name, turn)]).splitlines()[-1] == LINES[NAMES.index(name)], WRITE
-    clocks = turn.clocks()
-    assert turn.loaded > 0
-    assert (turn.moved == 0) == ("sparse" not in name and "FP" not in name)
+    iteration = dict(module.kernels())[name]()
+    assert module.table([(name, iteration)]).splitlines()[-1] == LINES[NAMES.index(name)], WRITE
+    clocks = iteration.clocks()
+    assert iteration.loaded > 0
+    assert (iteration.moved == 0) == ("sparse" not in name and "FP" not in name)
     columns = int(name.split(" x ")[-2])
     assert (clocks["shared memory"] <= clocks["tensor unit"]) == (columns >= 128 and "sparse" not in name)

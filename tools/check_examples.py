@@ -28,7 +28,7 @@ WORKERS = 2
 FENCE = re.compile(r"^(?P<indent>[ ]*)```(?P<language>\S*).*$")
 SKIP = re.compile(r"<!--\s*example:\s*skip,\s*(?P<reason>.+?)\s*-->")
 PRINTED = re.compile(r"^<!--\s*example:\s*printed\s*-->\n+```\w*\n(.*?)^```", re.MULTILINE | re.DOTALL)
-PLACE = re.compile(r"\S+\.py:\d+")
+LOCATION = re.compile(r"\S+\.py:\d+")
 REQUIRES = re.compile(r"^#\s*requires:\s*(?P<names>.+)$", re.MULTILINE)
 
 
@@ -96,7 +96,7 @@ def unprinted(markdown: str, output: str) -> list[str]:
 
 def _plain(text: str) -> str:
     """Return a text without spaces at ends of lines, and with one name for all places in files."""
-    return "\n".join(PLACE.sub("FILE", line.rstrip()) for line in text.strip().splitlines())
+    return "\n".join(LOCATION.sub("FILE", line.rstrip()) for line in text.strip().splitlines())
 
 
 def python_of(path: Path) -> str:

@@ -71,11 +71,11 @@ def missing(folder: Path) -> list[str]:
     if not index.exists():
         return [*found, "there is no index to search"]
     read = json.loads(index.read_text(encoding="utf-8"))
-    for place, title in WANTED:
-        titles = [entry["title"] for entry in read["docs"] if place in entry["location"] and title in entry["title"]]
+    for location, title in WANTED:
+        titles = [entry["title"] for entry in read["docs"] if location in entry["location"] and title in entry["title"]]
         word = title.removeprefix("T.").split()[-1].lower()  # as somebody types it
         if not any(word in re.split(read["config"]["separator"], one.lower()) for one in _plain(titles)):
-            found.append(f"the search does not find '{title}' in {place}")
+            found.append(f"the search does not find '{title}' in {location}")
     return found
 
 

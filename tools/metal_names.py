@@ -53,12 +53,12 @@ def families() -> Iterator[str]:
     yield from (f"{kind}_{name}" for kind, name in product(("FLT", "HALF", "BFLT", "DBL"), limits))
     yield from (f"MAX{kind}" for kind in ("FLOAT", "HALF", "BFLOAT", "DOUBLE"))
     yield from (f"HUGE_VAL{suffix}" for suffix in ("", "F", "H", "BF"))
-    sums = "sum product min max and or xor".split()
+    reduced = "sum product min max and or xor".split()
     prefixes = [f"prefix_{how}_{op}" for how, op in product(("inclusive", "exclusive"), ("sum", "product"))]
     moves = [f"shuffle{way}" for way in ("", "_up", "_down", "_xor", "_rotate_up", "_rotate_down", "_and_fill_up",
                                          "_and_fill_down")]  # fmt: skip
     others = "all any ballot vote broadcast broadcast_first is_first is_helper_thread active_threads_mask".split()
-    yield from (f"{group}_{name}" for group, name in product(("simd", "quad"), [*sums, *prefixes, *moves, *others]))
+    yield from (f"{group}_{name}" for group, name in product(("simd", "quad"), [*reduced, *prefixes, *moves, *others]))
     fetched = [f"fetch_{op}" for op in ("add", "sub", "and", "or", "xor", "min", "max")]
     whole = ["load", "store", "exchange", "compare_exchange_weak", "compare_exchange_strong", "init", "max", "min"]
     yield from (f"atomic_{name}{suffix}" for name, suffix in product([*fetched, *whole], ("", "_explicit")))

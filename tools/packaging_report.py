@@ -21,7 +21,7 @@ from pathlib import Path
 
 from distribution import Built, Environment, build, combinations, folders, outside, total
 
-TURNS = 3
+ROUNDS = 3
 IMPORTS = {
     "`import tile_core`": "import tile_core",
     "`import tile_core.language`": "import tile_core.language",
@@ -104,7 +104,7 @@ def _imports(made: Mapping[str, Environment]) -> str:
 def _best(env: Environment, code: str) -> float:
     """Return the least seconds of the processor of several processes; the first writes byte code and does not count."""
     seconds = []
-    for _ in range(TURNS + 1):
+    for _ in range(ROUNDS + 1):
         before = os.times()
         done = env.run("-c", code)
         after = os.times()

@@ -89,8 +89,8 @@ def _print() -> None:
         print(f"    {' '.join(names)}")
     same = homonyms(apart)
     print(f"names of several classes: {len(same)}")
-    for name, places in same.items():
-        print(f"    {name} x {len(places)}: {' '.join(places)}")
+    for name, found_in in same.items():
+        print(f"    {name} x {len(found_in)}: {' '.join(found_in)}")
     lines, path = max((len(m.path.read_text(encoding="utf-8").splitlines()), m.name) for m in modules)
     print(f"longest file: {path}, {lines} lines")
     lines, path = max(_lengths(modules))
@@ -132,11 +132,11 @@ def circles(modules: list[Module]) -> list[list[str]]:
 
 def homonyms(modules: list[Module]) -> dict[str, list[str]]:
     """Return the names that several classes have, and the modules that these are in."""
-    places = defaultdict(list)
+    found_in = defaultdict(list)
     for m in modules:
         for name in m.classes:
-            places[name].append(m.name)
-    many = {name: at for name, at in places.items() if len(at) > 1}
+            found_in[name].append(m.name)
+    many = {name: at for name, at in found_in.items() if len(at) > 1}
     return dict(sorted(many.items(), key=lambda item: (-len(item[1]), item[0])))
 
 
@@ -150,9 +150,9 @@ def duplicates(modules: list[Module]) -> list[tuple[int, str, str]]:
             if any(len(text) > 3 for text in own[i : i + BLOCK]):
                 windows[tuple(own[i : i + BLOCK])].append((m.package.partition(".")[0], m.name, i))
     pairs = set()
-    for places in windows.values():
-        for n, (package, name, i) in enumerate(places):
-            pairs |= {(name, i, other, j) for p, other, j in places[n + 1 :] if p != package}
+    for found_in in windows.values():
+        for n, (package, name, i) in enumerate(found_in):
+            pairs |= {(name, i, other, j) for p, other, j in found_in[n + 1 :] if p != package}
     found = []
     for name, i, other, j in sorted(pairs):
         if (name, i - 1, other, j - 1) not in pairs:

@@ -54,7 +54,7 @@ def _route(*sizes: Any) -> tuple[Any, Any]:
     return _example("top_k").route(*sizes), loops.route(*sizes)
 
 
-def _sums() -> tuple[Any, Any]:
+def _reductions() -> tuple[Any, Any]:
     @T.prim_func
     def main(P: T.Tensor((5, 33, 40), "float32"), W: T.Tensor((5,), "float32"), C: T.Tensor((33, 40), "float32")):
         with T.Kernel(1, threads=128):
@@ -71,7 +71,7 @@ CASES = {
     "attention": lambda: _attention(False), "attention, causal": lambda: _attention(True),
     "norm": lambda: _norm(64, 512, "float32"), "norm, awkward": lambda: _norm(5, 129, "float16"),
     "softmax": lambda: _softmax(37, 1000, "float32"), "top-k": lambda: _route(13, 100, 3, "float16"),
-    "sums of parts": _sums,
+    "sums of parts": _reductions,
 }  # fmt: skip
 
 

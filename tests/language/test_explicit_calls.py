@@ -159,6 +159,6 @@ def test_names_of_another_package():
 
 
 @pytest.mark.parametrize("name", ["gemm", "wgmma_gemm", "tcgen05_gemm"])
-def test_sums_that_nothing_wrote(name):
+def test_accumulators_that_nothing_wrote(name):
     with pytest.raises(tile.TileError, match=rf"\[K225\] T.{name} adds to c, which nothing has written"):
         tile.compile(product(lambda a, b, c: getattr(T, name)(a, b, c)), "cpu")

@@ -16,12 +16,12 @@ from .targets import TARGETS, compiled
 pytestmark = pytest.mark.sweep(2)
 
 
-def column_sums(cols: int = 40) -> Any:
+def column_totals(cols: int = 40) -> Any:
     """Return sums of columns in two launches with a workspace, and a third that needs neither."""
     m = T.dynamic("m")
 
     @T.prim_func
-    def sums(
+    def totals(
         A: T.Tensor((m, cols), "float32"), n: T.int32, B: T.Tensor((cols,), "float32"), C: T.Tensor((m,), "float32")
     ):
         parts = T.alloc_global((T.ceildiv(m, 16), cols), "float32")
@@ -40,7 +40,7 @@ def column_sums(cols: int = 40) -> Any:
         with T.Kernel(T.ceildiv(m, 32), threads=32) as bx:
             C[bx * 32 : bx * 32 + 32] = A[bx * 32 : bx * 32 + 32, 1] * 2
 
-    return sums
+    return totals
 
 
 def agrees(kernel: Any, rows: int, seed: int) -> None:
@@ -52,7 +52,7 @@ def agrees(kernel: Any, rows: int, seed: int) -> None:
 
 @pytest.mark.parametrize("target", [*TARGETS, "rocm:gfx942"])
 def test_a_call_is_all_launches(target):
-    kernel = compiled(column_sums(), target, out_idx=[2, 3])
+    kernel = compiled(column_totals(), target, out_idx=[2, 3])
     for n, rows in enumerate((5, 37, 37, 37, 37, 64, 1)):  # the same form often: by the functions of forms
         agrees(kernel, rows, n)
     report = kernel.verify(np.ones((21, 40), "float32"), 2)
@@ -63,7 +63,7 @@ def test_a_call_is_all_launches(target):
 
 @pytest.mark.parametrize("target", ["cuda:sm_80", "metal"])
 def test_an_exported_kernel_launches_all(target, tmp_path):
-    kernel = compiled(column_sums(), target, out_idx=[2, 3])
+    kernel = compiled(column_totals(), target, out_idx=[2, 3])
     file = kernel.export(tmp_path / "sums.tile")
     loaded = tile.load(file, runtime="emulator")
     agrees(loaded, 50, 1)
@@ -81,8 +81,8 @@ def test_an_exported_kernel_launches_all(target, tmp_path):
 @pytest.mark.sweep(2)
 def test_a_launch_is_kept_on_disk_by_itself(tmp_path, monkeypatch):
     monkeypatch.setenv("TILE_CACHE_DIR", str(tmp_path))
-    agrees(compiled(column_sums(), "metal", out_idx=[2, 3]), 33, 1)
-    agrees(compiled(column_sums(), "metal", out_idx=[2, 3]), 33, 2)
+    agrees(compiled(column_totals(), "metal", out_idx=[2, 3]), 33, 1)
+    agrees(compiled(column_totals(), "metal", out_idx=[2, 3]), 33, 2)
 
 
 def test_eager_kernels_launch_several_times():
@@ -104,7 +104,7 @@ def test_eager_kernels_launch_several_times():
 
 
 def test_explain_has_a_part_for_each_launch():
-    text = tile.explain(column_sums(), "cuda:sm_80")
+    text = tile.explain(column_totals(), "cuda:sm_80")
     assert all(f"sums_{n}" in text for n in (1, 2, 3))
 
 

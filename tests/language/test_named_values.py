@@ -133,29 +133,29 @@ def test_the_fuzzer_uses_names_many_times_everywhere():
     def draw(unit):
         text = unit.text()
         loop = next((x for x in ("Parallel", "serial", "vectorized", "unroll") if f"T.{x}(" in unit.parts[""].body), "")
-        for place, count in _places(ast.parse(text)).items():
-            found[place] += 1
-            found[f"{place}, many"] += count > 3
-            found[f"{place} in {loop}"] += 1
+        for kind, count in _uses(ast.parse(text)).items():
+            found[kind] += 1
+            found[f"{kind}, many"] += count > 3
+            found[f"{kind} in {loop}"] += 1
 
     draw()
-    for place in ("index", "guard", "value"):
-        assert found[place] > 10, (place, found)
+    for kind in ("index", "guard", "value"):
+        assert found[kind] > 10, (kind, found)
         for loop in ("Parallel", "serial", "vectorized"):
-            assert found[f"{place} in {loop}"], (place, loop)
+            assert found[f"{kind} in {loop}"], (kind, loop)
     assert found["bound"] > 10
     assert found["index, many"] > 10
     assert found["value, many"]
 
 
-def _places(tree):
+def _uses(tree):
     """Count the places where a kernel uses the names that it gives to values."""
     found: Counter[str] = Counter()
     named = {n.id for n in ast.walk(tree) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
     named = {n for n in named if n == "ok" or (n[0] == "t" and n[1:].isdigit())}
 
-    def count(place, *parts):
-        found[place] += sum(isinstance(n, ast.Name) and n.id in named for p in parts for n in ast.walk(p))
+    def count(kind, *parts):
+        found[kind] += sum(isinstance(n, ast.Name) and n.id in named for p in parts for n in ast.walk(p))
 
     for node in ast.walk(tree):
         if isinstance(node, ast.Subscript):

@@ -214,8 +214,8 @@ def test_indices_of_runtime_values_that_leave_their_type(target: str, v: int) ->
     def at(t: np.ndarray, p: int) -> int:
         return int(t[p]) if 0 <= p < len(t) else 0
 
-    place = wrapped(v - 2**31) % size
-    assert b[0].tolist() == [1 if i == place else -1 for i in over]
+    index = wrapped(v - 2**31) % size
+    assert b[0].tolist() == [1 if i == index else -1 for i in over]
     quotient = (2**31 - 13) // max(v, 1)
     assert b[1].tolist() == [at(d, min(wrapped(i + quotient), (i ^ 3) * 5)) for i in over]
     assert b[2].tolist() == [at(d, wrapped(int(y) - 1) % size) for y in x]
@@ -262,7 +262,7 @@ def test_terms_that_are_moved_leave_no_type(target: str, v: int) -> None:
 
 
 @pytest.mark.parametrize("target", TARGETS)
-def test_sums_of_a_runtime_start_keep_a_loop_without_guards(target: str) -> None:
+def test_additions_to_a_runtime_start_keep_a_loop_without_guards(target: str) -> None:
     """One comparison before the loop proves that nothing wraps: it is done in 64 bits."""
 
     @T.prim_func
@@ -277,5 +277,5 @@ def test_sums_of_a_runtime_start_keep_a_loop_without_guards(target: str) -> None
     assert ("int64" if target == "cpu" else "long") in text
     a, s = np.arange(1, 200, dtype=np.float32), np.array([1, 50, 0, -(2**31) // 3], np.int32)
     b = compiled(main, target, out_idx=2)(a, s)
-    places = [[wrapped(wrapped(int(first) * 3) + i - 2) for i in range(64)] for first in s]
-    assert b.tolist() == [[a[p] if 0 <= p < len(a) else 0 for p in row] for row in places]
+    wrapped_indices = [[wrapped(wrapped(int(first) * 3) + i - 2) for i in range(64)] for first in s]
+    assert b.tolist() == [[a[p] if 0 <= p < len(a) else 0 for p in row] for row in wrapped_indices]

@@ -129,13 +129,13 @@ def test_illegal_metadata_is_named(bits, at, turned):
     kernel = tile.compile(product(turned=turned), "cpu", out_idx=-1)
     with pytest.raises(UndefinedMetadata, match=r"\[K444\]") as info:
         kernel.verify(values, np.ascontiguousarray(metadata.T) if turned else metadata, b)
-    place = "e[3, 4], from E" if not bits else "E[20, 3]"
+    location = "e[3, 4], from E" if not bits else "E[20, 3]"
     if turned:
-        place = "e[3, 4], from E" if not bits else "E[3, 20]"
+        location = "e[3, 4], from E" if not bits else "E[3, 20]"
     elif not bits:
-        place = "e[4, 3], from E"
+        location = "e[4, 3], from E"
     text = str(info.value)
-    assert f"{place}: metadata {bits:#06b} of group 13 of row 4 of" in text, text
+    assert f"{location}: metadata {bits:#06b} of group 13 of row 4 of" in text, text
     assert f"elements {at} of its elements 52 to 55" in text, text
     assert info.value.where.source.startswith("T.gemm_sp(")
 

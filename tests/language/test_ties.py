@@ -211,7 +211,7 @@ def test_what_would_not_round_to_tfloat32_is_refused(op: Any) -> None:
                 op(A, B, r, rows)
 
 
-def test_sums_over_lanes_of_tfloat32_are_float32() -> None:
+def test_reductions_over_lanes_of_tfloat32_are_float32() -> None:
     @T.prim_func
     def main(A: T.Tensor((32,), "tfloat32"), B: T.Tensor((32,), "tfloat32"), C: T.Tensor((32,), "float32")):
         with T.Kernel(1, threads=32):

@@ -193,18 +193,18 @@ class TestWeight:
         return found
 
 
-LATER = "0.2.0"
+NEXT_VERSION = "0.2.0"
 
 
 @pytest.fixture(scope="module")
-def later(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def next_wheels(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder with the core and the Metal backend of a later release."""
     scratch, out = tmp_path_factory.mktemp("source"), tmp_path_factory.mktemp("later")
     here = folders()
-    version = {'version = "0.1.0"': f'version = "{LATER}"'}
+    version = {'version = "0.1.0"': f'version = "{NEXT_VERSION}"'}
     needs = {"tile-core>=0.1.0,<0.2": "tile-core>=0.2.0,<0.3"}
     metal = copy_with(here["tile-metal"], scratch, {"pyproject.toml": {**version, **needs}})
-    init = {'__version__ = "0.1.0"': f'__version__ = "{LATER}"'}
+    init = {'__version__ = "0.1.0"': f'__version__ = "{NEXT_VERSION}"'}
     core = copy_with(here[CORE], scratch, {"pyproject.toml": version, "src/tile_core/__init__.py": init})
     for folder in (metal, core):
         run_uv("build", "--quiet", "--wheel", "--out-dir", out, folder)
@@ -214,20 +214,20 @@ def later(tmp_path_factory: pytest.TempPathFactory) -> Path:
 class TestOutOfStep:
     """A core and a backend of different releases: refused by the installer, and where that was overruled, by us."""
 
-    def test_the_installer_refuses(self, built, wheels: Path, later: Path, tmp_path: Path) -> None:
-        metal = next(later.glob("tile_metal-*.whl"))
+    def test_the_installer_refuses(self, built, wheels: Path, next_wheels: Path, tmp_path: Path) -> None:
+        metal = next(next_wheels.glob("tile_metal-*.whl"))
         told = Environment(tmp_path / "env").install(f"{CORE}==0.1.0", metal, links=wheels, check=False)
         told = " ".join(told.split())
         assert "No solution found" in told
-        assert f"tile-metal=={LATER} depends on tile-core>=0.2.0,<0.3" in told
+        assert f"tile-metal=={NEXT_VERSION} depends on tile-core>=0.2.0,<0.3" in told
 
     @pytest.mark.parametrize("newer", ["tile-metal", "tile-core"])
     def test_we_refuse_naming_both_versions_and_the_remedy(
-        self, built, wheels: Path, later: Path, tmp_path: Path, newer: str
+        self, built, wheels: Path, next_wheels: Path, tmp_path: Path, newer: str
     ) -> None:
         env = Environment(tmp_path / "env")
         env.install(CORE, "tile-metal", links=wheels)
-        wheel = next(later.glob(f"{newer.replace('-', '_')}-*.whl"))
+        wheel = next(next_wheels.glob(f"{newer.replace('-', '_')}-*.whl"))
         env.install(wheel, links=wheels, dependencies=False)
         metal, core = ("0.2.0", "0.1.0") if newer == "tile-metal" else ("0.1.0", "0.2.0")
         needs = ">=0.2.0,<0.3" if newer == "tile-metal" else ">=0.1.0,<0.2"

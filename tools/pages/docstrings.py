@@ -42,9 +42,9 @@ class Docstring:
 def docstring_of(value: Any) -> Docstring:
     """Return the docstring of a module, class or function."""
     text = inspect.getdoc(value) or ""
-    pieces = re.split(r"^(\w[\w ]*)\n-{3,}$\n?", text, flags=re.MULTILINE)
-    first, _, rest = pieces[0].strip().partition("\n\n")
-    sections = {title: body.strip("\n") for title, body in zip(pieces[1::2], pieces[2::2], strict=True)}
+    chunks = re.split(r"^(\w[\w ]*)\n-{3,}$\n?", text, flags=re.MULTILINE)
+    first, _, rest = chunks[0].strip().partition("\n\n")
+    sections = {title: body.strip("\n") for title, body in zip(chunks[1::2], chunks[2::2], strict=True)}
     return Docstring(" ".join(first.split()), rest.strip(), sections)
 
 

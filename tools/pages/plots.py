@@ -86,14 +86,14 @@ def ratio_bars(table: Table, column: str) -> list[Bar]:
     """Return the rows of a column of ratios; those that are empty are left out."""
     if column not in table.columns or "rate" in table.columns:
         return []
-    place = table.columns.index(column)
+    position = table.columns.index(column)
     named = [n for n, name in enumerate(table.columns) if name not in RATIOS]
     bars = []
     for row in table.rows:
-        found = [float(number) for number in _NUMBER.findall(row[place])]
+        found = [float(number) for number in _NUMBER.findall(row[position])]
         if found:
             bars.append(
-                Bar(", ".join(row[n] for n in named if row[n]), row[place], min(found), max(found), max(found) >= 1)
+                Bar(", ".join(row[n] for n in named if row[n]), row[position], min(found), max(found), max(found) >= 1)
             )
     return bars
 

@@ -134,10 +134,10 @@ def _gemms() -> Iterator[Row]:
     for (a, b), c in product(pairs, ACCUMULATORS):
         if is_product(a, b, c):
             yield Row("gemm", "gemm", {"A": a, "B": b, "C": c}, staged, cube)
-    places = product(
+    combinations = product(
         ("shared", "fragment", "global"), ("shared", "fragment", "global"), ("fragment", "shared", "global")
     )
-    for scopes in places:
+    for scopes in combinations:
         named = dict(zip("ABC", scopes, strict=True))
         if named != staged:
             yield Row("gemm", "gemm", {"A": "float16", "B": "float16", "C": "float32"}, named, cube)

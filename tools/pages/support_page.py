@@ -71,14 +71,14 @@ def _section(name: str, mine: Sequence[Row]) -> str:
         cells = tuple(cell(row, texts[0]) for texts in alike.values())
         groups.setdefault((tuple(row.scopes.values()), cells), []).append(row)
     merged: dict[tuple[str, tuple[str, ...]], list[Row]] = {}
-    places: dict[tuple[object, ...], set[tuple[str, ...]]] = {}  # by what a row says of which types
+    scopes_of: dict[tuple[object, ...], set[tuple[str, ...]]] = {}  # by what a row says of which types
     for (scopes, cells), same in groups.items():
         merged.setdefault((_types(same, mine), cells), []).extend(same)
         for row in same:
-            places.setdefault((cells, tuple(row.types.items())), set()).add(scopes)
+            scopes_of.setdefault((cells, tuple(row.types.items())), set()).add(scopes)
     lines = [_head(["element types", "scopes"], list(alike))]
     for (types, cells), same in merged.items():
-        everywhere = set.intersection(*(places[cells, tuple(row.types.items())] for row in same))
+        everywhere = set.intersection(*(scopes_of[cells, tuple(row.types.items())] for row in same))
         lines.append(f"| {types} | {_scopes(same, everywhere)} | {' | '.join(cells)} |")
     return f"## {_title(name)} {{ #{anchor(name)} }}\n\n{_meaning(name, mine[0].op)}\n\n" + "\n".join(lines) + "\n"
 

@@ -30,8 +30,8 @@ class Table:
 
     def column(self, name: str) -> tuple[str, ...]:
         """Return the cells of a column."""
-        place = self.columns.index(name)
-        return tuple(row[place] for row in self.rows)
+        position = self.columns.index(name)
+        return tuple(row[position] for row in self.rows)
 
 
 def tables_of(markdown: str) -> Iterator[Table]:

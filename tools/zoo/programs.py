@@ -88,9 +88,9 @@ def product(program: Any, a: Any, b: Any, kept: int = 0) -> Wanted:
     if T.dtype(stored).is_integer:
         return Wanted(len(program.params) - 1, wide[0] @ wide[1], 0.0)
     # Matrix units cut sums off where scalar ones round them, and the result is rounded once more.
-    sums = 2.0 ** -(kept or (53 if stored == "float64" else 23)) * summed
+    accumulation = 2.0 ** -(kept or (53 if stored == "float64" else 23)) * summed
     inputs = 2.0**-10 if "tfloat32" in (str(p.dtype) for p in program.params) else 0.0
-    return Wanted(len(program.params) - 1, wide[0] @ wide[1], sums + inputs + 2.0 ** -_UNITS[stored], scale)
+    return Wanted(len(program.params) - 1, wide[0] @ wide[1], accumulation + inputs + 2.0 ** -_UNITS[stored], scale)
 
 
 def gemm_sp(
@@ -212,7 +212,7 @@ def histogram_case(count: int, bins: int) -> Case:
 def split_k_case(M: int, N: int, K: int, parts: int) -> Case:
     """Return a product whose parts along K are added to the result by atomics."""
     share = -(-K // parts)
-    turns = -(-share // 16)
+    trip_count = -(-share // 16)
 
     @T.prim_func
     def split_k(A: T.Tensor((M, K), "float16"), B: T.Tensor((K, N), "float16"), C: T.Tensor((M, N), "float32")):
@@ -221,9 +221,9 @@ def split_k_case(M: int, N: int, K: int, parts: int) -> Case:
             B_shared = T.alloc_shared((16, 32), "float16")
             C_local = T.alloc_fragment((32, 32), "float32")
             T.clear(C_local)
-            for k in T.Pipelined(turns, num_stages=2):
-                T.copy(A[by * 32, bz * turns * 16 + k * 16], A_shared)
-                T.copy(B[bz * turns * 16 + k * 16, bx * 32], B_shared)
+            for k in T.Pipelined(trip_count, num_stages=2):
+                T.copy(A[by * 32, bz * trip_count * 16 + k * 16], A_shared)
+                T.copy(B[bz * trip_count * 16 + k * 16, bx * 32], B_shared)
                 T.gemm(A_shared, B_shared, C_local)
             for i, j in T.Parallel(32, 32):
                 if by * 32 + i < M and bx * 32 + j < N:

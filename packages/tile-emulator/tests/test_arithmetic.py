@@ -33,7 +33,7 @@ def arguments():
 def test_is_a_fault(value, check):
     result = run(TEXT.format(value), arguments(), **({} if check else {"checks": ()}))
     assert "arithmetic" in kinds(result), result.reports
-    assert "= " in result.reports[0].place.text
+    assert "= " in result.reports[0].location.text
 
 
 @pytest.mark.parametrize("value", DEFINED)

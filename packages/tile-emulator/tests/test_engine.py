@@ -181,10 +181,10 @@ class TestBarriers:
         first, second = report.waiting
         assert first.threads == ((0, 6), (8, 63))
         assert first.what == "at barrier 0, where 63 of 64 threads have arrived"
-        assert (first.place.line, first.place.where.line) == (2, 102)
+        assert (first.location.line, first.location.where.line) == (2, 102)
         assert second.threads == ((7, 7),)
         assert second.what == "at barrier 1, where 1 of 2 threads have arrived"
-        assert (second.place.line, second.place.text) == (3, "else bar_sync(1, 2);")
+        assert (second.location.line, second.location.text) == (3, "else bar_sync(1, 2);")
         assert "threads 0-6, 8-63 of block (0, 0, 0): at barrier 0" in str(report)
 
 

@@ -37,10 +37,10 @@ def test_gcc_reads_them_once(tmp_path, monkeypatch):
 @pytest.mark.parametrize("harm", ["gone", "empty", "other"])
 def test_a_kernel_is_right_without_what_is_kept(harm, tmp_path, monkeypatch):
     class Harmed(dict):
-        def __contains__(self, place):
+        def __contains__(self, entry):
             return True
 
-        def __missing__(self, place):
+        def __missing__(self, entry):
             return tmp_path / harm
 
     if harm != "gone":

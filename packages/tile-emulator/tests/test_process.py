@@ -180,7 +180,7 @@ class TestRefused:
         assert run(self.TEXT, [floats(1)], **ONE).check("k").ok
 
 
-class TestPlaces:
+class TestLocations:
     def test_of_inlined_and_of_called_functions(self):
         text = """\
 __device__ __forceinline__ void store(float* p, int i, float v) {
@@ -200,7 +200,7 @@ __global__ void k(float* out) {
         only_the_kernel = tuple(pair for pair in facts.line_map.lines if pair[0] >= 7)
         facts = LaunchFacts(**{**vars(facts), "line_map": type(facts.line_map)(only_the_kernel)})
         (report,) = run(text, [floats(1)], facts=facts).reports
-        assert (report.line, report.where.line, report.place.text) == (9, 109, "outer(out, 5);")
+        assert (report.line, report.where.line, report.location.text) == (9, 109, "outer(out, 5);")
 
     def test_shared_memory_has_names(self):
         from tile_core.abi.kernel_text import SharedArray

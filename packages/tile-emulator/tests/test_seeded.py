@@ -117,5 +117,7 @@ def test_is_caught(bug):
             continue
         assert set(kinds(result)) & set(bug.found), (completion, [str(r) for r in result.reports])
         if bug.line:
-            places = [r.place.text for r in result.reports] + [r.other.place.text for r in result.reports if r.other]
-            assert any(bug.line in place for place in places), places
+            locations = [r.location.text for r in result.reports] + [
+                r.other.location.text for r in result.reports if r.other
+            ]
+            assert any(bug.line in location for location in locations), locations

@@ -1,4 +1,4 @@
-"""What ``tile doctor`` says of Metal, here and on a Mac."""
+"""The report of ``tile doctor`` on Metal, here and on a Mac."""
 
 import platform
 import sys

@@ -210,11 +210,11 @@ class TestRefusals:
 
     def test_print(self):
         @T.prim_func
-        def tell(X: T.Tensor((64,), "float32")):
+        def prints(X: T.Tensor((64,), "float32")):
             with T.Kernel(1, threads=64):
                 T.print("x = {}", X[0])
 
-        assert "T.print" in self.refused(tell, "U107")
+        assert "T.print" in self.refused(prints, "U107")
 
     def test_an_atomic_of_64_bits_never_becomes_a_loop(self):
         @T.prim_func

@@ -1,4 +1,4 @@
-"""The compiler that makes machine code of texts; tests that need it are skipped where there is none."""
+"""The compiler of texts to machine code; tests that need it may be skipped."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def compiler() -> str:
 
 
 def assembly(text: str) -> str:
-    """Return what the compiler makes of a text."""
+    """Return the compiler's assembly of a text."""
     compiler()
     return build.assembly(text, "gfx942")
 
@@ -30,5 +30,5 @@ def instructions(assembly_text: str) -> set[str]:
 
 
 def facts(assembly_text: str) -> dict[str, int]:
-    """Return what the compiler says of its use of registers and memory."""
+    """Return the compiler's report of register and memory use."""
     return {name: int(value) for name, value in re.findall(r"^ *\.(\w+): +(\d+)$", assembly_text, re.MULTILINE)}

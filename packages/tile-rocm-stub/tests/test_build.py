@@ -1,4 +1,4 @@
-"""Code objects by clang, and what is said where there is none."""
+"""Code objects by clang, and the error without it."""
 
 import os
 import re
@@ -39,7 +39,7 @@ def test_a_code_object_and_its_facts():
 
 
 def test_comparisons_with_one_result_are_compiled():
-    """Clang warns of them, and a warning of any other kind is a defect of ours."""
+    """Clang warns of them; any other warning is a defect of ours."""
 
     @T.prim_func
     def compared(X: T.Tensor((70,), "int32"), Y: T.Tensor((70,), "int32")):
@@ -58,7 +58,7 @@ def test_comparisons_with_one_result_are_compiled():
 
 
 def test_a_loop_that_is_too_large_to_be_unrolled_is_compiled():
-    """Each of 8 elements of a thread takes 64 products of 8-bit floats, which are decoded by integer arithmetic."""
+    """Each of a thread's 8 elements takes 64 products of 8-bit floats, decoded by integers."""
 
     @T.prim_func
     def scaled(

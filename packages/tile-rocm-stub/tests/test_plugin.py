@@ -118,7 +118,7 @@ def test_narrow_products_that_no_instruction_computes_take_loops():
 
 
 def test_barriers_of_half_a_wavefront_are_the_targets_limit() -> None:
-    """Legal where threads execute in groups of 32: so it is no mistake of the program."""
+    """Legal with warps of 32, so it is not a mistake of the program."""
 
     @T.prim_func
     def main(A: T.Tensor((64,), "float32")):

@@ -1,4 +1,4 @@
-"""Why products are refused by the variants on matrix instructions: each kind of refusal has its own words."""
+"""Rejection reasons of products on matrix instructions, one per kind."""
 
 from __future__ import annotations
 

@@ -15,7 +15,10 @@ Patch = Callable[[Any], None]
 
 
 def indices_by_tvm(patch: Any) -> None:
-    """CPU: buffers are flattened by TVM, which turns ``(127 - i) // 2`` into ``i // -2 + 63``."""
+    """CPU: TVM flattens buffers and turns ``(127 - i) // 2`` into a wrong form.
+
+    The result is ``i // -2 + 63``.
+    """
     from tile_core.cpu import build
 
     passes = build.index_passes
@@ -23,14 +26,14 @@ def indices_by_tvm(patch: Any) -> None:
 
 
 def indices_never_overflow(patch: Any) -> None:
-    """CPU: sums in indices and conditions are left to TVM, which marks them as never overflowing."""
+    """CPU: TVM assumes that additions in indices and conditions never overflow."""
     from tile_core.cpu import pipeline
 
     patch.setattr(pipeline, "wrap_unproven", lambda body, *rest: body)
 
 
 def trip_counts_wrap(patch: Any) -> None:
-    """The distance of two bounds, and the count rounded up, are computed in the type of the bounds."""
+    """Trip counts are computed in the type of the bounds, where they may wrap."""
     from tile_core.trace import loops
 
     def count(start: Any, stop: Any, step: int) -> Any:
@@ -52,7 +55,7 @@ def reference_truncates(patch: Any) -> None:
 
 
 def padding_takes_part(patch: Any) -> None:
-    """Targets with threads: a store that leaves out a loop variable is not guarded against the loop's padding."""
+    """Targets with threads: no guard for padding in stores without a loop variable."""
     from tile_core.compat.tvm import ir
     from tile_core.simt.threads import parallel_nest
 
@@ -79,7 +82,7 @@ def padding_takes_part(patch: Any) -> None:
 
 
 def clamp_by_choices(patch: Any) -> None:
-    """Where the lower limit of ``T.clamp`` is above the upper one, each wins over the numbers beyond it."""
+    """With crossed limits of ``T.clamp``, each limit wins over values beyond it."""
     from tile_core.numerics import minmax
 
     def clamped(value: Any, low: Any, high: Any) -> Any:
@@ -89,7 +92,7 @@ def clamp_by_choices(patch: Any) -> None:
     patch.setattr(minmax, "clamp_expr", clamped)
 
 
-def ceildiv_by_sums(patch: Any) -> None:
+def ceildiv_by_addition(patch: Any) -> None:
     """Quotients rounded up are ``(a + b - 1) // b``."""
     from tile_core.language import integers
 
@@ -119,7 +122,7 @@ def conversions_by_the_processor(patch: Any) -> None:
 
 
 def unwritten_is_read(patch: Any) -> None:
-    """Memory that nobody wrote may be read."""
+    """Unwritten memory may be read."""
     from tile_core.passes import spine
 
     patch.setattr(spine, "check_written", lambda *args: None)
@@ -146,7 +149,7 @@ def arrays_of_the_block(patch: Any) -> None:
 
 
 def halves_are_stored_alone(patch: Any) -> None:
-    """Targets with threads: neighbours that store halves of one byte each read, change and write it."""
+    """Targets with threads: each half-byte store is a read-modify-write without synchronization."""
     from tile_core.simt.threads import distribute
 
     kinds = [x for x in vars(distribute).values() if isinstance(x, type) and "stored" in vars(x)]
@@ -155,7 +158,7 @@ def halves_are_stored_alone(patch: Any) -> None:
 
 
 def scales_are_multiplied(patch: Any) -> None:
-    """The product of two scales is a float32: infinite or zero where the scaled sum is neither."""
+    """The product of two scales is float32, so it may overflow or underflow."""
     from tile_core.ops import gemm_scaled
 
     patch.setattr(gemm_scaled, "scaled", lambda value, scales, dtype: value * (scales[0] * scales[1]))
@@ -169,7 +172,7 @@ def layouts_are_ignored(patch: Any) -> None:
 
 
 def fragments_of_users_are_not_proved(patch: Any) -> None:
-    """Targets with threads: a fragment stays where its layout says, whether the loops over it run there or not."""
+    """Targets with threads: a user's fragment layout is used without checking its loops."""
     from tile_core.simt.placement import layout_inference
 
     real = layout_inference.agrees
@@ -198,7 +201,7 @@ def constants_keep_their_digits(patch: Any) -> None:
 
 
 def zero_divisors_are_divided_by(patch: Any) -> None:
-    """A divisor that became the constant 0 after tracing is left to the compilers of texts."""
+    """A divisor that becomes the constant 0 after tracing reaches the target's compiler."""
     from tile_core.cpu import build
     from tile_core.emit import expressions
     from tile_core.passes import divisions
@@ -209,21 +212,21 @@ def zero_divisors_are_divided_by(patch: Any) -> None:
 
 
 def choices_of_divisors_are_dropped(patch: Any) -> None:
-    """Targets with threads: TVM drops the choice of a divisor inside of another one with the same condition."""
+    """Targets with threads: TVM drops a divisor's choice nested in one of equal condition."""
     from tile_core.analysis import analyzer
 
     patch.setattr(analyzer, "_is_guarded", lambda e: False)
 
 
 def counters_are_seen(patch: Any) -> None:
-    """CPU: LLVM looks into remainders of loop variables, and takes them for values that never wrap."""
+    """CPU: LLVM analyzes remainders of loop variables and assumes no wrap."""
     from tile_core.cpu import build
 
     patch.setattr(build, "hide_counters", lambda body: body)
 
 
 def reads_are_shared(patch: Any) -> None:
-    """An operation on memory gets the name of an equal one before the memory was written."""
+    """An operation on memory reuses an equal one's name from before a write."""
     from tile_core.passes import share
 
     patch.setattr(share, "_is_pure", lambda e: nodes.dtype_of(e).startswith("int"))

@@ -1,4 +1,4 @@
-"""A worker of the watchdog's tests: its programs do what their seeds say."""
+"""A worker of the watchdog's tests, with programs controlled by their seeds."""
 
 from __future__ import annotations
 
@@ -38,5 +38,5 @@ def serve(pipe, target, runtime, seed, options):
         if chunk.seed == 9:
             pipe.send(("wrong", "the launch failed: illegal address", 4, True))
             time.sleep(1000)
-        pipe.send(("told", "right", chunk.count))
+        pipe.send(("counted", "right", chunk.count))
         pipe.send(("done",))

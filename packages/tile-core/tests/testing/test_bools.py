@@ -1,4 +1,4 @@
-"""Bools as values: the kit and the fuzzer have every form that has gone wrong, and find what is put back."""
+"""Bools as values: suite and fuzzer cover every known defect and find it again."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def test_the_fuzzer_draws_every_form() -> None:
 
 
 def test_bools_that_stay_names_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A name for a vector of bools is an internal error of TVM's analyzer; it was one of ours."""
+    """A name for a vector of bools was an internal error of TVM's analyzer."""
     monkeypatch.setattr(spill, "_holds_bools", lambda value: False)
     session, found = Session(), []
     (unit,) = (u for u in UNITS if u.name == "numbers-67")

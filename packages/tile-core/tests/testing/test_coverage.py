@@ -1,4 +1,4 @@
-"""Every public name of T is emitted by a strategy, or stands in a list with a reason."""
+"""Every public name of T is emitted by a strategy, or excluded with a reason."""
 
 from __future__ import annotations
 

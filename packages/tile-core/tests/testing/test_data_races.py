@@ -1,4 +1,4 @@
-"""The strategy of races by data draws programs of both kinds, and a reference that misses races is found by it."""
+"""The data-race strategy draws programs of both kinds, and finds missed races."""
 
 from collections import Counter
 

@@ -1,4 +1,4 @@
-"""Each class of defect that was mended is found again when it comes back: which strategy and which seed find it."""
+"""Each fixed class of defects is found again, by a strategy and seed."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ FINDS = {
     "limits in the wrong order": ("clamp_by_choices", "cpu", Chunk("programs", 0, 40, "parameters")),
     "reads of what other iterations write": ("races_are_accepted", "cpu", Chunk("programs", 0, 40, "illegal")),
     "floats out of range": ("conversions_by_the_processor", "cpu", Chunk("programs", 2, 20, "casts")),
-    "memory that nobody wrote": ("unwritten_is_read", "cpu", Chunk("programs", 0, 40, "illegal")),
+    "unwritten memory": ("unwritten_is_read", "cpu", Chunk("programs", 0, 40, "illegal")),
     "negative indices that are known": ("negative_indices", "cpu", Chunk("programs", 2, 40, "illegal")),
     "halves of bytes": ("halves_are_stored_alone", "cuda:sm_80", Chunk("programs", 0, 10, "nibbles")),
     "layouts that nothing follows": ("layouts_are_ignored", "cpu", Chunk("programs", 2, 40, "illegal")),

@@ -1,4 +1,4 @@
-"""The fuzzer draws divisors that tracing takes for runtime values, and that are the constant 0 in a later pass."""
+"""The fuzzer draws divisors that become 0 in a pass after tracing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The fuzzer: a small fixed sample of programs, 2,000 of them by and by, and that it finds what is wrong."""
+"""The fuzzer: a small fixed sample of programs, a rotating one, and found defects."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_two_thousand_programs(part):
 
 @pytest.mark.sweep(4)
 def test_a_wrong_result_becomes_a_small_kernel(monkeypatch, tmp_path):
-    """The reference is broken on purpose: the smallest program that shows it is found, and runs."""
+    """With a deliberately broken reference, the smallest failing program is found, and runs."""
     real = sketch.rounded
     monkeypatch.setattr("tile_core.testing.strategies.moves.rounded", lambda x, dtype: real(np.minimum(x, 2), dtype))
     with pytest.raises(fuzz.WrongProgram) as caught:

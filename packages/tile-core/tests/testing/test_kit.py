@@ -1,4 +1,4 @@
-"""The conformance kit judges rightly: it finds wrong results, tells refusals apart, and skips by declaration only."""
+"""The conformance suite finds wrong results, distinguishes rejections, and skips by declaration."""
 
 from __future__ import annotations
 

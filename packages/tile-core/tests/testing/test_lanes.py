@@ -1,4 +1,4 @@
-"""The strategies of vector loops draw loads that wrap beside guards, and conversions between all types."""
+"""Strategies of vector loops draw wrapping loads beside guards, and all conversions."""
 
 from __future__ import annotations
 

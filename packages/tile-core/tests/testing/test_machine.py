@@ -1,4 +1,4 @@
-"""What the test machine refuses, and that its two ways to take threads through a body differ where they should."""
+"""Rejections of the test machine, and differences between its two schedules."""
 
 import numpy as np
 import pytest
@@ -34,7 +34,7 @@ def refused(what, b, *body, **how):
 
 
 def test_orders():
-    """Side by side, all threads write before any reads; on its own, the first thread reads before the last one writes."""
+    """In lockstep all threads write before any reads; alone, the first reads early."""
     b = Block()
     body = nodes.seq([b.alloc, b.put(), b.get(N - 1 - b.t)])
     want = np.arange(N)[::-1]

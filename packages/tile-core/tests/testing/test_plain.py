@@ -1,4 +1,4 @@
-"""The witness: kernels of the kit, executed as plain Python, give what the kit expects of every target."""
+"""The plain-Python oracle agrees with the suite's expected results."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tile_core.testing.plain.numbers import Illegal, Number
 from tile_core.testing.plain.threads import Deadlock
 from tile_core.testing.tables import atomics, bools, boxes, control, scalars, threads, whole
 
-#: Barriers that the language adds between statements of threads: the witness runs only those that are written.
+#: Barriers that the language inserts between thread statements: the oracle runs only explicit ones.
 _IMPLIED = ("#2556-branch", "#2612")
 
 

@@ -1,4 +1,4 @@
-"""The fuzzer draws sizes, corners and bounds that calls decide, in the programs of every strategy."""
+"""The fuzzer draws runtime sizes, corners and bounds in every strategy's programs."""
 
 from __future__ import annotations
 

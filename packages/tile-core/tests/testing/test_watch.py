@@ -1,4 +1,4 @@
-"""The watchdog: what never ends, or ends the process, is a failure with the program's text; the search goes on."""
+"""The watchdog: a hang or crash is a failure with its text; search continues."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_hanging_and_dying_programs_are_failures(monkeypatch, jobs):
 
 @pytest.mark.parametrize(("seed", "over"), [(11, True), (12, False), (13, True)])
 def test_what_waits_uses_no_time_but_not_for_ever(monkeypatch, seed, over):
-    """One program waits for ever, one for longer than the limit, and the third one's child never ends."""
+    """One program waits forever, one exceeds the limit, one's child never ends."""
     made = _watch(monkeypatch, 1, 0.5)
     if not over:  # on a busy machine too
         monkeypatch.setattr(watch, "_WAITING", 100)

@@ -124,14 +124,14 @@ class Models:
         header = folder / "models.h"
         header.write_text(self.text, encoding="utf-8")
         if self.compiler.family == "gcc" and cache.enabled():
-            place = (cache.root(), _key_of("models", *self.facts))
-            if place not in _read:
-                with contextlib.suppress(NoScratchFolder), stored(KIND, place[1], self.make) as (path, _):
-                    _read[place] = path
+            key = (cache.root(), _key_of("models", *self.facts))
+            if key not in _read:
+                with contextlib.suppress(NoScratchFolder), stored(KIND, key[1], self.make) as (path, _):
+                    _read[key] = path
             # Not every file system has links, or space left for what GCC keeps.
             with contextlib.suppress(OSError):
-                if place in _read:
-                    header.with_name(header.name + ".gch").symlink_to(_read[place])
+                if key in _read:
+                    header.with_name(header.name + ".gch").symlink_to(_read[key])
         return (*self.flags, "-include", str(header))
 
     def make(self, path: Path) -> None:
@@ -168,9 +168,9 @@ def renamed(text: str, facts: LaunchFacts) -> tuple[str, LaunchFacts]:
         name = PRIVATE + name
     # A member, or a qualified name, with the same name is another function.
     own = re.compile(rf"(?<![.\w])(?<!->)(?<!::){re.escape(facts.entry)}(?=\s*\()")
-    pieces = _OPAQUE.split(text)
-    pieces[::2] = [own.sub(name, piece) for piece in pieces[::2]]
-    new = "".join(pieces)
+    segments = _OPAQUE.split(text)
+    segments[::2] = [own.sub(name, piece) for piece in segments[::2]]
+    new = "".join(segments)
     return (new, dataclasses.replace(facts, entry=name)) if new != text else (text, facts)
 
 

@@ -99,10 +99,10 @@ def _find(named: str, path: str) -> Compiler:
         return found
     reasons = []
     for name in ON_PATH:
-        place = shutil.which(name, path=path)
-        if place is None:
+        executable = shutil.which(name, path=path)
+        if executable is None:
             continue
-        found = _ask((place,), place)
+        found = _ask((executable,), executable)
         if isinstance(found, Compiler):
             return found
         reasons.append(f"{name}: {found}")
@@ -115,9 +115,9 @@ def _find(named: str, path: str) -> Compiler:
     raise NoCompiler(found="; ".join(reasons) or "none is on PATH, and ziglang is not installed")
 
 
-def _ask(command: tuple[str, ...], place: str | None) -> Compiler | str:
+def _ask(command: tuple[str, ...], executable: str | None) -> Compiler | str:
     """The compiler behind a command, or why it cannot be used."""
-    if place is None or not Path(place).exists():
+    if executable is None or not Path(executable).exists():
         return "there is no such program"
     options = ("-dM", "-E", "-x", "c++", os.devnull)
     try:

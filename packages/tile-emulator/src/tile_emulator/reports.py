@@ -76,7 +76,7 @@ class FaultAccess:
     block: Position
     thread: Position
     write: bool
-    place: FaultLocation
+    location: FaultLocation
 
 
 @dataclass(frozen=True)
@@ -86,11 +86,11 @@ class Waiting:
     block: Position
     threads: tuple[tuple[int, int], ...]
     what: str
-    place: FaultLocation
+    location: FaultLocation
 
     def __str__(self) -> str:
         who = ", ".join(str(a) if a == b else f"{a}-{b}" for a, b in self.threads)
-        where = f"; {self.place}" if str(self.place) else ""
+        where = f"; {self.location}" if str(self.location) else ""
         return f"threads {who} of block {self.block}: {self.what}{where}"
 
 
@@ -122,7 +122,7 @@ class Report:
 
     kind: str
     detail: str
-    place: FaultLocation = FaultLocation()
+    location: FaultLocation = FaultLocation()
     block: Position | None = None
     thread: Position | None = None
     array: str | None = None
@@ -134,24 +134,24 @@ class Report:
     @property
     def where(self) -> Where | None:
         """The place in the user's source."""
-        return self.place.where
+        return self.location.where
 
     @property
     def line(self) -> int | None:
         """The line of the emitted text."""
-        return self.place.line
+        return self.location.line
 
     def __str__(self) -> str:
         at = f" in {self.array}[{', '.join(map(str, self.index or ()))}]" if self.array else ""
         by = f", by thread {self.thread} of block {self.block}" if self.thread is not None else ""
         times = f" ({self.count} times)" if self.count > 1 else ""
         lines = [f"{KINDS.get(self.kind, self.kind)}: {self.detail}{at}{by}{times}"]
-        if str(self.place):
-            lines.append(f"  --> {self.place}")
+        if str(self.location):
+            lines.append(f"  --> {self.location}")
         if self.other is not None:
             what = "write" if self.other.write else "read"
-            place = f": {self.other.place}" if str(self.other.place) else ""
-            lines.append(f"  the {what} by thread {self.other.thread} of block {self.other.block}{place}")
+            location = f": {self.other.location}" if str(self.other.location) else ""
+            lines.append(f"  the {what} by thread {self.other.thread} of block {self.other.block}{location}")
         lines += [f"  {waiting}" for waiting in self.waiting]
         return "\n".join(lines)
 
@@ -182,7 +182,7 @@ class ReportReader:
         return Report(
             kind=record["kind"],
             detail=record["detail"],
-            place=self.place(record.get("frames", ()), record.get("line", 0)),
+            location=self.location(record.get("frames", ()), record.get("line", 0)),
             block=_position(record.get("block")),
             thread=_position(record.get("thread")),
             array=array,
@@ -192,7 +192,7 @@ class ReportReader:
             waiting=tuple(self._waiting(w) for w in record.get("waiting", ())),
         )
 
-    def place(self, frames: Sequence[int], line: int) -> FaultLocation:
+    def location(self, frames: Sequence[int], line: int) -> FaultLocation:
         """Find the place of a chain of addresses, innermost first: the user's own line, if there is one."""
         found = [number for address in frames for name, number in self._symbols.lines(address) if name == TEXT]
         if line:
@@ -209,12 +209,12 @@ class ReportReader:
         return FaultLocation(number, text, self._facts.line_map.where(number))
 
     def _access(self, record: dict[str, Any]) -> FaultAccess:
-        place = self.place(record["frames"], 0)
-        return FaultAccess(_sure(record["block"]), _sure(record["thread"]), record["write"], place)
+        location = self.location(record["frames"], 0)
+        return FaultAccess(_sure(record["block"]), _sure(record["thread"]), record["write"], location)
 
     def _waiting(self, record: dict[str, Any]) -> Waiting:
         threads = tuple((int(a), int(b)) for a, b in record["threads"])
-        return Waiting(_sure(record["block"]), threads, record["what"], self.place(record["frames"], record["line"]))
+        return Waiting(_sure(record["block"]), threads, record["what"], self.location(record["frames"], record["line"]))
 
     def _element(self, record: dict[str, Any]) -> tuple[str | None, Index | None]:
         if "buffer" not in record:

@@ -131,8 +131,8 @@ def expected() -> list[tuple[str, int]]:
         negative = f < 0 and not math.isinf(f)
         found += zip(_FLOATS, (int(math.isnan(f)), int(finite), int(negative), int(finite)), strict=True)
     table, rows = _tables()
-    places = [(i, j) for i in range(16) for j in range(64)]
-    lanes = [table[(i + 1) % 5 * 4 + (j + 5) % 4] + (rows[3 * i] if j < 3 else 0) for i, j in places]
+    coordinates = [(i, j) for i in range(16) for j in range(64)]
+    lanes = [table[(i + 1) % 5 * 4 + (j + 5) % 4] + (rows[3 * i] if j < 3 else 0) for i, j in coordinates]
     return [*found, *(("loads at remainders", x) for x in lanes)]
 
 

@@ -63,7 +63,7 @@ class _Unit:
         around = [call for call in self.calls if call[0] <= address < call[1]]
         around.sort(key=lambda call: call[1] - call[0])  # the innermost range is the smallest
         found = [self.rows[at][1:], *((name, line) for _, _, name, line in around)]
-        known = [place for place in found if place[1]]
+        known = [location for location in found if location[1]]
         # Line 0 is code that the compiler added or merged: then the line before it is the best guess.
         return known or [row[1:] for row in reversed(self.rows[:at]) if row[2]][:1] if guess else known
 

@@ -1,4 +1,4 @@
-"""What ``tile doctor`` says about Metal: the system, its device, and the libraries that launch there."""
+"""The Metal section of ``tile doctor``: system, device, and libraries that launch kernels."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def checks() -> Iterator[Check]:
 
 
 def elsewhere() -> Check:
-    """Say what works without a Mac."""
+    """Describe what works without a Mac."""
     name = "metal: device"
     detail = f"there is no Metal on {platform.system()}; text for metal is produced"
     if importlib.util.find_spec("tile_emulator") is not None:
@@ -41,7 +41,7 @@ def elsewhere() -> Check:
 
 
 def system() -> Check:
-    """Say which macOS this is and which MSL it compiles."""
+    """Report the version of macOS and the MSL version that it compiles."""
     name, version, machine = "metal: system", versions.system_version(), platform.machine()
     shown = f"macOS {versions.shown(version)}"
     if machine != "arm64":
@@ -60,7 +60,7 @@ def here(system: Version) -> Machine:
 
 
 def library(name: str) -> Check:
-    """Say whether a library launches kernels here, and on which device."""
+    """Report whether a library launches kernels here, and on which device."""
     title = f"metal: {name}"
     try:
         module = FIND[name]()
@@ -77,7 +77,7 @@ def library(name: str) -> Check:
 
 
 def device_text(mx: Any) -> str:
-    """Return what MLX says of the device, for messages."""
+    """Return MLX's description of the device, for messages."""
     info = device_info(mx)
     if not info:
         return ""
@@ -86,7 +86,7 @@ def device_text(mx: Any) -> str:
 
 
 def environment() -> Iterator[Check]:
-    """Say if the environment changes what kernels compute."""
+    """Report environment variables that change the results of kernels."""
     import os
 
     value = os.environ.get(FAST_MATH, "")

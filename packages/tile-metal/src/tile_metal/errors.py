@@ -1,4 +1,4 @@
-"""S8xx, U8xx, K8xx: what this machine lacks, what a device cannot do, and calls that no library launches."""
+"""S8xx, U8xx, K8xx: missing software, device limits, and unsupported calls."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class TooManyBuffers(UnsupportedError):
 
 
 class NoLibrary(SetupError):
-    """There is no library that launches kernels on a Metal device, or there is no device."""
+    """No library launches kernels on a Metal device, or there is no device."""
 
     code = "S801"
     template = "{kernel}: no kernel for {target} can be launched on this machine: {reason}"
@@ -57,7 +57,10 @@ class TooManyThreadsPerGroup(UnsupportedError):
 
 
 class MachineLacks(UnsupportedError):
-    """The system or the GPU of this machine lacks what the target needs: its kernels would be refused or wrong here."""
+    """This machine lacks a feature of the target.
+
+    Kernels would be rejected or wrong here.
+    """
 
     code = "U808"
     template = "{kernel}: kernels for {target} need {needed}; this machine has {found}"

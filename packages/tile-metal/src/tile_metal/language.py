@@ -1,4 +1,4 @@
-"""Names that this package adds to ``T``: GEMMs that guarantee an instruction, and tiles of simdgroup matrices.
+"""Names that this package adds to ``T``: instruction-level GEMMs and simdgroup matrix tiles.
 
 They are the language's own ops with a forced variant: if the instruction does not fit, that is a compile error, never
 a fallback. They compute the same as ``T.gemm``, ``T.gemm_sp``, ``T.copy``, ``T.transpose`` and ``T.fill``.
@@ -66,14 +66,17 @@ def cooperative_tensor_gemm_sp(
     A_sparse: Tile, E: Tile, B: Tile, C: Tile, transpose_A: bool = False, transpose_E: bool = False,
     transpose_B: bool = False, policy: GemmWarpPolicy = GemmWarpPolicy.Square, clear_accum: bool = False,
 ) -> None:  # fmt: skip
-    """Multiply a 2:4 sparse tile by a dense one by tensor operations of Metal 4, see ``T.gemm_sp``."""
+    """Multiply a 2:4 sparse tile by a dense one with Metal 4 tensor operations.
+
+    See ``T.gemm_sp``.
+    """
     turned = (transpose_A, transpose_E, transpose_B)
     with operands.called("T.cooperative_tensor_gemm_sp", "write T.gemm_sp"):
         gemm_sp(A_sparse, E, B, C, *turned, policy, clear_accum, variant=f"{TENSOR}.sp")
 
 
 def simdgroup_fill(tile: Buffer, value: float) -> None:
-    """Set every element of a fragment: all of its 8 x 8 matrices, not their diagonals.
+    """Set every element of a fragment (all of its 8 x 8 matrices, not diagonals).
 
     Raises
     ------
@@ -86,7 +89,7 @@ def simdgroup_fill(tile: Buffer, value: float) -> None:
 
 
 def simdgroup_load(tile: Buffer, source: Buffer, transpose: bool = False) -> None:
-    """Load all matrices of a fragment from a tile in any memory, converted to its element type.
+    """Load all matrices of a fragment from a tile, converted to its element type.
 
     Parameters
     ----------

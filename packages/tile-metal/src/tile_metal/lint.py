@@ -1,4 +1,6 @@
-"""Checks of MSL source for errors that only Apple's compiler would find: address spaces, names, missing functions.
+"""Checks of MSL source for errors that only Apple's compiler would find.
+
+Address spaces, names, missing functions.
 
 The checks work on tokens, so a finding may be wrong about code that no printer generates; source without findings may
 still be refused by Metal. Sources: Metal Shading Language Specification, "Language Restrictions", "Address Spaces" and
@@ -55,7 +57,10 @@ _ENDS_NAME = frozenset({"=", ";", ",", "[", "(", "{", ")", ":"})
 
 @dataclass(frozen=True)
 class _DeclaredName:
-    """A declared name: whether it is a pointer or a reference, and the address space that it points to, or its own."""
+    """A declared name, with its address space.
+
+    For a pointer or reference it is the space of the target.
+    """
 
     name: Token
     pointer: bool
@@ -73,7 +78,7 @@ class _LintedText:
     outline: Outline
     types: set[str]
     declared: list[_DeclaredName] = field(default_factory=list)
-    places: list[int] = field(default_factory=list)  # index in `code` of each of them
+    positions: list[int] = field(default_factory=list)  # index in `code` of each of them
     findings: list[Finding] = field(default_factory=list)
 
     def find(self, token: Token, rule: str, message: str) -> None:
@@ -182,7 +187,7 @@ def _declarators(read: _LintedText, first: int, j: int, pointer: bool, reference
     follows = read.word(j + 1)
     array = follows == "["
     read.declared.append(_DeclaredName(token, pointer, array, space, reference))
-    read.places.append(j)
+    read.positions.append(j)
     if read.word(first - 1) not in (";", "{", "}", "") or follows == "(":
         return
     at = j + 1
@@ -193,7 +198,7 @@ def _declarators(read: _LintedText, first: int, j: int, pointer: bool, reference
             at = stop
         elif read.word(at) == "," and read.code[min(at + 1, len(read.code) - 1)].kind == "name":
             read.declared.append(_DeclaredName(read.code[at + 1], False, read.word(at + 2) == "[", space))
-            read.places.append(at + 1)
+            read.positions.append(at + 1)
         at += 1
 
 
@@ -201,7 +206,7 @@ def _declarators(read: _LintedText, first: int, j: int, pointer: bool, reference
 
 
 def _characters(text: str) -> Iterator[Finding]:
-    """Find characters that are not ASCII, in comments too: MLX and torch pass a text as ASCII, and it would be none."""
+    """Find non-ASCII characters, also in comments: MLX and torch pass text as ASCII."""
     for number, line in enumerate(text.splitlines(), 1):
         if not line.isascii():
             yield Finding(number, "ascii", f"{line.strip()[:60]!a} is not ASCII")
@@ -238,10 +243,10 @@ def _language(read: _LintedText) -> None:
 def _names(read: _LintedText) -> None:
     """Find names that are keywords, or hide a function that is called."""
     reserved = WORDS | SCALARS | VECTORS | MATRICES | OTHERS | {"vec", "atomic", "simdgroup_matrix", "metal"}
-    places = set(read.places)
+    positions = set(read.positions)
     called = {
         t.text for i, t in enumerate(read.code)
-        if t.text in LIBRARY | LIBRARY_NAMES and i not in places and read.word(i + 1) == "("
+        if t.text in LIBRARY | LIBRARY_NAMES and i not in positions and read.word(i + 1) == "("
         and read.word(i - 1) not in (".", "->", "::")
     }  # fmt: skip
     structures = [
@@ -322,22 +327,22 @@ def _program_scope(read: _LintedText) -> None:
 def _threadgroup_memory(read: _LintedText) -> None:
     """Check that threadgroup variables are declared in kernels, and fit in threadgroup memory."""
     kernels = [f for f in read.outline.functions if f.is_kernel]
-    sums = [0] * len(kernels)
-    for declared, at in zip(read.declared, read.places, strict=True):
+    totals = [0] * len(kernels)
+    for declared, at in zip(read.declared, read.positions, strict=True):
         if declared.pointer or declared.space != "threadgroup":
             continue
         inside = [k for k, f in enumerate(kernels) if f.open < at < f.close]
         if not inside:
             read.find(declared.name, "threadgroup-memory", "threadgroup memory is declared in kernels only")
             continue
-        sums[inside[0]] += _bytes(read, at)
-        if sums[inside[0]] > MOST_THREADGROUP_BYTES:
-            message = f"{sums[inside[0]]} bytes of threadgroup memory, there are {MOST_THREADGROUP_BYTES}"
+        totals[inside[0]] += _bytes(read, at)
+        if totals[inside[0]] > MOST_THREADGROUP_BYTES:
+            message = f"{totals[inside[0]]} bytes of threadgroup memory, there are {MOST_THREADGROUP_BYTES}"
             read.find(declared.name, "threadgroup-memory", message)
 
 
 def _bytes(read: _LintedText, at: int) -> int:
-    """The size of the array whose name is at an index, if it is a number."""
+    """The size of the array named at an index, if it is a constant."""
     kind = read.word(at - 1)
     size = SIZES.get(kind, 0)
     if kind in VECTORS:
@@ -396,7 +401,7 @@ def _spaces_of_values(read: _LintedText) -> None:
                     found = _space_of(read, begin, begin + len(part), known)
                     _require(read, begin, space, found, f"an argument of {word}")
                     begin += len(part) + 1
-        for declared, at in zip(read.declared, read.places, strict=True):
+        for declared, at in zip(read.declared, read.positions, strict=True):
             if function.open < at < function.close and declared.pointer and read.word(at + 1) == "=":
                 end = next(k for k in range(at, len(read.code)) if read.word(k) in (";", ","))
                 found = _space_of(read, at + 2, end, known)
@@ -410,7 +415,7 @@ def _require(read: _LintedText, i: int, space: str, found: str, what: str) -> No
 
 def _known(read: _LintedText, function: FunctionTokens) -> Iterator[tuple[str, _DeclaredName]]:
     """The variables of a function, by name."""
-    for declared, at in zip(read.declared, read.places, strict=True):
+    for declared, at in zip(read.declared, read.positions, strict=True):
         if read.code[function.first].start <= read.code[at].start <= read.code[function.close].end:
             yield declared.name.text, declared
 
@@ -421,7 +426,7 @@ def _pointer_space(tokens: Sequence[Token]) -> str:
 
 
 def _cast_at(read: _LintedText, i: int) -> tuple[str, int, int] | None:
-    """Space, and where the operand begins and ends, of the cast to a pointer that begins at an index."""
+    """Address space and operand range of the pointer cast at an index."""
     if read.word(i) == "(" and read.word(i + 1) in _QUALIFIERS | read.types:
         close = matching(read.code, i)
         begin, end = close + 1, len(read.code)

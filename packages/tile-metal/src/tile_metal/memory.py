@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def drop_padding(plan: Plan, ctx: Context) -> Plan:
-    """Drop the layouts that this backend requested if all buffers together would not fit with them.
+    """Drop the padding that this backend requested if the shared-memory budget is exceeded.
 
     Buffers that share bytes are counted each: the arena is planned later.
     """

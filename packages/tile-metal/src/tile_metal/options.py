@@ -1,4 +1,4 @@
-"""Options of the Metal backend, passed with a kernel in the attributes of its launch facts."""
+"""Options of the Metal backend, passed in the attributes of launch facts."""
 
 from __future__ import annotations
 
@@ -16,9 +16,8 @@ class MetalOptions:
     Parameters
     ----------
     fast_math
-        Let functions of float32 be approximate, and the compiler take floats for numbers without NaN and infinities.
-        MSL says of either mode that subnormal numbers may be flushed to zero (MSL specification, "Numerical
-        Compliance").
+        Allow approximate float32 functions, and let the compiler assume finite floats. In either mode subnormals may be
+        flushed to zero (MSL specification, "Numerical Compliance").
     line_info
         Name the user's line in a comment wherever it changes.
     """

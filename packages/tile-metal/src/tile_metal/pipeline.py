@@ -1,4 +1,4 @@
-"""The Metal passes: the core's for threads and for texts, with those that keep threadgroup memory within its limit."""
+"""The Metal passes: the core's passes with limits on threadgroup memory."""
 
 from __future__ import annotations
 
@@ -33,5 +33,5 @@ def pipeline(target: Target, spine: Spine) -> Spine:
             reads_directly=reads_rows if tensors else None,
         ),
     )
-    passes = passes.before("lower", Pass("padding", drop_padding, "layouts are known, and nobody has used them"))
+    passes = passes.before("lower", Pass("padding", drop_padding, "layouts are known but not used yet"))
     return with_text(passes, _TEXT)

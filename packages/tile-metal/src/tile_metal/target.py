@@ -1,4 +1,4 @@
-"""The targets ``metal`` and ``metal:metal4``: one record per family of devices, each of them a row of one table.
+"""The targets ``metal`` and ``metal:metal4``, one record per family of devices.
 
 ``metal`` is what every Apple GPU since the M1 has (family Apple7) with MSL 3.1, that is macOS 14; ``metal:metal4`` adds
 the tensor operations of MSL 4.0 with operands in cooperative tensors, that is macOS 26.2, on GPUs with matrix units of
@@ -72,11 +72,11 @@ class DeviceFamily:
 
     @property
     def needs(self) -> tuple[str, ...]:
-        """What a machine must have, as the table of versions calls it."""
+        """Feature that a machine needs, as the table of versions names it."""
         return tuple(NEEDS[name] for name in sorted(self.features))
 
     def lacks(self, machine: Machine) -> str:
-        """Return what a machine lacks, with the versions that have it; empty if kernels run rightly there."""
+        """Return the missing feature with its first versions, or an empty string."""
         oldest = versions.first(versions.SYSTEM, f"MSL {versions.shown(self.language)}")
         if machine.system < oldest:
             return f"MSL {versions.shown(self.language)}, that is macOS {versions.shown(oldest)}"
@@ -88,7 +88,7 @@ class DeviceFamily:
 
 
 def parse_target(text: str) -> Target | None:
-    """Return the target that a text names; ``metal`` alone is this machine's, the baseline where there is none.
+    """Return the target of a text; ``metal`` alone is this machine's or the baseline.
 
     Raises
     ------
@@ -173,7 +173,7 @@ RECORDS = _rows()
 _SMALL = tuple(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32))
 _INTEGERS = (*_SMALL, "int64", "uint64")
 _FLOATS = ("float16", "bfloat16", "float32")
-#: MSL specification, "SIMD-Group Functions": sums, maxima and minima of numbers up to 32 bits, bits of integers.
+#: MSL specification, "SIMD-Group Functions": add, max and min of types up to 32 bits, bits of integers.
 _REDUCTIONS = frozenset(
     {("sum", "float32"), *((k, d) for k in ("sum", "max", "min", "bitand", "bitor") for d in ("int32", "uint32"))}
 )

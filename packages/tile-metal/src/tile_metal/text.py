@@ -42,7 +42,10 @@ def emit_plan(plan: Plan, ctx: Context) -> KernelText:
 
 
 def _addresses(plan: Plan, relied: Mapping[str, int]) -> dict[str, int]:
-    """Return the alignments that the source assumes, including those of words of which atomics update a part."""
+    """Return the alignments that the source assumes.
+
+    They include words of which atomics update a part.
+    """
     found = dict(relied)
     for call in collect(plan.body, ir.Call):
         if nodes.is_tile_call(call, "instruction") and is_small(str(call.attrs["name"])):
@@ -55,7 +58,7 @@ def _addresses(plan: Plan, relied: Mapping[str, int]) -> dict[str, int]:
 def _orders_device(plan: Plan, launch: Launch) -> bool:
     """Whether a barrier has to order accesses of device memory.
 
-    One that was placed says which accesses it orders; one that the user placed may stand for any.
+    An inserted barrier records the accesses it orders; an explicit one may order any.
     """
     written = {name for name, kind in launch.access.items() if kind != "read"}
     if any(b.earlier in written or b.later in written for b in plan[BARRIERS]):

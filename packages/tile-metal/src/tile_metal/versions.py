@@ -1,4 +1,4 @@
-"""One table of versions: from which macOS, GPU, MLX and torch on something holds, each line with its source.
+"""First versions of macOS, GPU, MLX and torch with each feature, with sources.
 
 Everything of this package that compares versions reads it: targets, launches, ``tile doctor``, the self-test.
 """
@@ -78,7 +78,7 @@ ROWS = (
 
 @dataclass(frozen=True)
 class Machine:
-    """What is known of a machine.
+    """The known properties of a machine.
 
     Attributes
     ----------
@@ -95,7 +95,7 @@ class Machine:
     phone: bool = False
 
     def has(self, what: str) -> bool:
-        """Whether system and GPU both have something, as far as the table has a line about them.
+        """Return whether system and GPU have a feature, as far as the table covers them.
 
         A GPU of unknown generation is taken for the oldest of Apple's own for Macs.
         """
@@ -111,7 +111,7 @@ class Machine:
 
 
 def first(product: str, what: str) -> Version:
-    """Return the first version of a product that has something; the table has a line for it."""
+    """Return the first version of a product that has a feature of the table."""
     return next(r.first for r in ROWS if (r.product, r.what) == (product, what))
 
 
@@ -121,7 +121,10 @@ def has(product: str, version: Version, what: str) -> bool:
 
 
 def language_of(product: str, version: Version) -> Version:
-    """Return the newest version of MSL that a system compiles, or that a library requests; ``()`` if there is none."""
+    """Return the newest MSL version that a system compiles, or a library requests.
+
+    It is ``()`` if there is none.
+    """
     return max((language for row, language in _languages(product) if version >= row.first), default=())
 
 
@@ -151,8 +154,8 @@ def page() -> str:
 def system_version() -> Version:
     """Return the version of this machine's macOS, ``()`` on other systems.
 
-    A Python that was built for an older SDK is told 16 for 26, whatever follows (CPython, issue 135675); the version of
-    the kernel, which is one less than that of the system from 26 on, then says it.
+    A Python built for an older SDK reports macOS 16 for 26 and later (CPython, issue 135675); then the kernel's version
+    decides, which is one less than the system's from 26 on.
     """
     if sys.platform != "darwin":
         return ()
@@ -168,7 +171,10 @@ def machine_of(architecture: str, system: Version) -> Machine:
 
 
 def machine_with(chip: str, system: Version) -> Machine:
-    """Return the machine of a chip's name, for example ``Apple M5 Max``; a virtual one's GPU is unknown."""
+    """Return the machine of a chip's name, for example ``Apple M5 Max``.
+
+    A virtual machine's GPU is unknown.
+    """
     found = re.fullmatch(r"Apple ([MA])(\d+)(?: (?:Pro|Max|Ultra))?", chip.strip())
     if found is None:
         return Machine(system)
@@ -177,7 +183,7 @@ def machine_with(chip: str, system: Version) -> Machine:
 
 
 def chip() -> str:
-    """Return the name of this machine's chip, empty if it is none of Apple's."""
+    """Return the name of this machine's chip; empty unless it is Apple's."""
     if sys.platform != "darwin":
         return ""
     size, name = ctypes.c_size_t(128), ctypes.create_string_buffer(128)

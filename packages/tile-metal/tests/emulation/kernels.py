@@ -1,5 +1,5 @@
 # ruff: noqa: E501 - texts of kernels
-"""A kernel as a person or an emitter writes it; the seeded faults change one line of it."""
+"""A hand-written or emitted kernel; the seeded faults change one line of it."""
 
 import ml_dtypes
 import numpy as np

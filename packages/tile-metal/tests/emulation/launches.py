@@ -20,7 +20,10 @@ TENSOR_HEAD = HEAD + (
 
 
 def facts_of(text, grid, block, shared_bytes=0, scalars=None):
-    """The facts of the only kernel of a text; ``scalars``: the fields of its structure and their types."""
+    """Return the facts of a text's only kernel.
+
+    ``scalars`` has the fields of its structure and their types.
+    """
     code = [t for t in tokenize(text) if t.kind != "directive"]
     kernel = next(f for f in outline(code).functions if f.is_kernel)
     params = []
@@ -42,14 +45,14 @@ def facts_of(text, grid, block, shared_bytes=0, scalars=None):
 
 
 def run(text, args, grid=(1, 1, 1), block=(32, 1, 1), shared_bytes=0, scalars=None, tensor_ops=False, **how):
-    """Run the only kernel of a text; pointers to const are read, those called out are written."""
+    """Run a text's only kernel; const pointers are inputs, the named ones outputs."""
     head = TENSOR_HEAD if tensor_ops else HEAD
     facts = facts_of(head + text, grid, block, shared_bytes, scalars)
     return tile_emulator.run(head + text, facts, args, dialect_of(tensor_ops=tensor_ops), **how)
 
 
 def right(text, args, **how):
-    """Run it, and return what it wrote: nothing may be reported."""
+    """Run it without reports, and return its outputs."""
     result = run(text, args, **how)
     assert result.ok, told(result)
     return result.outputs

@@ -85,9 +85,9 @@ def test_arithmetic(kind):
     found = right(ARITHMETIC.replace("KIND", kind), args, block=(64, 1, 1), checks=())
     a, b = x.astype("float32"), y.astype("float32")
     with np.errstate(all="ignore"):
-        sums = (a + b).astype(dtype)
-        double = (-sums.astype("float32") * 2).astype(dtype)
-        expected = [sums, *(v.astype(dtype) for v in (a - b, a * b, a / b)), double]
+        added = (a + b).astype(dtype)
+        double = (-added.astype("float32") * 2).astype(dtype)
+        expected = [added, *(v.astype(dtype) for v in (a - b, a * b, a / b)), double]
         wide = a * np.float32(0.1) + b * np.float32(3)
         tests = [a < b, a <= b, a == b, a != b, a > b, a >= b]
     for i, values in enumerate(expected):

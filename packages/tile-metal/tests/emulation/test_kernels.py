@@ -16,7 +16,7 @@ pytestmark = pytest.mark.sweep(4)
 
 
 def peaks(c):
-    """The largest elements of the parts of 16 x 16, in the order of threadgroups and simdgroups."""
+    """The largest elements of the 16 x 16 parts, by threadgroup and simdgroup."""
     m, n = c.shape
     parts = np.abs(c).reshape(m // 32, 2, 16, n // 32, 2, 16).max(axis=(2, 5))
     return parts.transpose(0, 2, 1, 3).ravel()
@@ -42,7 +42,10 @@ def test_has_no_findings():
 
 @dataclass(frozen=True)
 class Fault:
-    """A kernel with ``old`` replaced; ``found`` are kinds of which one is reported, none: the numbers are wrong."""
+    """A kernel with ``old`` replaced, and the kinds of reports expected.
+
+    One of ``found`` must be reported; without any, results are wrong.
+    """
 
     name: str
     old: str
@@ -67,7 +70,7 @@ FAULTS = [
     Fault("a product in a branch", "simdgroup_multiply_accumulate(", "if (lane > 0) simdgroup_multiply_accumulate(", ("deadlock",)),
     Fault("rows behind A", "row = t >> 2, column = (t & 3) * 4", "row = t, column = (t & 3) * 4", ("bounds",)),
     Fault("rows behind the slab", "(smem + 1536)", "(smem + 1584)", ("bounds",)),
-    Fault("a part of B that nobody stages", "for (int i = 0; i < 4; ++i) {\n    to", "for (int i = 0; i < 3; ++i) {\n    to", ("uninitialised",)),
+    Fault("a part of B that is not staged", "for (int i = 0; i < 4; ++i) {\n    to", "for (int i = 0; i < 3; ++i) {\n    to", ("uninitialised",)),
     Fault("threadgroups that overlap in C", "C + (row + wm", "C + (wm", ("race",)),
     Fault("a write to an input", "  const int row = t >> 3", "  ((device uchar*)from)[0] = 0;\n  const int row = t >> 3", ("read-only",)),
     Fault("stores to addresses of 4 bytes", "&to[row * LDA + column]", "&to[row * LDA + column + 2]", ("misaligned",)),
@@ -77,7 +80,7 @@ FAULTS = [
     Fault("operands swapped", "a[i], b[j], sums[i][j]);", "b[j], a[i], sums[i][j]);"),
     Fault("another pitch", "+ step, LDA);", "+ step, TK);"),
     Fault("codes decoded with another bias", "* 256.0h", "* 128.0h"),
-    Fault("the sums of one step only", "    for (int step = 0", "    if (at < TK) for (int step = 0"),
+    Fault("the accumulation of one step only", "    for (int step = 0", "    if (at < TK) for (int step = 0"),
 ]  # fmt: skip
 
 

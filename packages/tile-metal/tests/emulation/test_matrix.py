@@ -86,7 +86,7 @@ kernel void multiply(device const A* a [[buffer(0)]], device const A* b [[buffer
 
 
 def in_order(a, b, c):
-    """Sums in the order of k, each step rounded to float once."""
+    """Accumulate in the order of k, rounding each step to float once."""
     total = c.astype("float32")
     for k in range(a.shape[1]):
         step = a[:, k, None].astype("float64") * b[None, k].astype("float64") + total

@@ -1,5 +1,5 @@
 # ruff: noqa: E501 - texts of kernels
-"""What orders memory and what does not, and accesses that no thread may make."""
+"""Operations that order memory or do not, and illegal accesses."""
 
 import numpy as np
 import pytest
@@ -37,8 +37,8 @@ ACCESSES = {
     "before an array": ("x = A[(int)t - 1];", "bounds"),
     "half of a vector behind an array": ("float2 v = *(device const float2*)&A[t * 2 + 2]; x = v.x;", "bounds"),
     "behind an array of the thread": ("float own[4] = {1, 2, 3, 4}; x = own[t % 5];", "bounds"),
-    "what nobody wrote": ("x = C[t];", "uninitialised"),
-    "memory that nobody wrote": ("x = s[t];", "uninitialised"),
+    "unwritten memory of a tensor": ("x = C[t];", "uninitialised"),
+    "unwritten shared memory": ("x = s[t];", "uninitialised"),
     "one element for all": ("C[0] = x;", "race"),
     "a plain access besides atomic ones": ("if (t) atomic_fetch_add_explicit((device atomic_uint*)N, 1u, memory_order_relaxed);\nelse N[0] = 1;", "race"),
     "a misaligned atomic": ("atomic_fetch_add_explicit((device atomic_uint*)((device uchar*)N + 2), 1u, memory_order_relaxed);", "misaligned"),

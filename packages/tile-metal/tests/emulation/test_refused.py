@@ -1,5 +1,5 @@
 # ruff: noqa: E501 - texts of kernels
-"""What has no model does not compile, and what a device would refuse is not launched."""
+"""Unmodelled constructs do not compile, and launches a device would reject are rejected."""
 
 import numpy as np
 import pytest

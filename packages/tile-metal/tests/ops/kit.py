@@ -1,4 +1,4 @@
-"""Lowers a program, runs its text, and returns what it wrote; every fault is an error."""
+"""Lower a program, run its text, and return its outputs; every fault raises."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def text(program: Any, target: str = TARGETS[0]) -> KernelText:
 
 
 def right(program: Any, *args: Any, target: str = TARGETS[0], **how: Any) -> tuple[KernelText, dict[str, Any]]:
-    """Return the text that a call with these arguments takes, and the arrays that it wrote, of the caller's types."""
+    """Return the text for a call's arguments, and its outputs in the caller's types."""
     case = Case(program, args, ())
     found = launch.text_for(case, context(target))
     result = tile_emulator.run(
@@ -40,5 +40,5 @@ def right(program: Any, *args: Any, target: str = TARGETS[0], **how: Any) -> tup
 
 
 def numbers(shape: tuple[int, ...], dtype: Any = "float16", seed: int = 1) -> Any:
-    """Return small integers, whose products and sums are exact in every type."""
+    """Return small integers, whose products and totals are exact in every type."""
     return np.random.default_rng(seed).integers(-3, 4, shape).astype(dtype)

@@ -1,4 +1,4 @@
-"""Fast math: every function within its documented error, by a compiler that reassociates whatever it may.
+"""Fast math: documented errors of every function, under any legal reassociation.
 
 The text is compiled on the host with ``-ffast-math``. The models of MSL's own functions are not what a device computes,
 so what is measured is what this package adds: its own functions, and what it makes of those of the library.
@@ -26,7 +26,7 @@ CLANG = next((n for v in range(NEWEST, OLDEST - 1, -1) if shutil.which(n := f"cl
 
 pytestmark = [
     pytest.mark.sweep(2),
-    pytest.mark.skipif(CLANG is None, reason="clang++ is not installed, whose pragmas say what may be reassociated"),
+    pytest.mark.skipif(CLANG is None, reason="clang++, whose pragmas control reassociation, is not installed"),
 ]
 
 #: What each function is, its arguments' range, and how many units in the last place it may be off.
@@ -55,7 +55,10 @@ OTHERS = "isnan isinf isfinite fma clamp".split()
 
 
 def program(names, kind="float32"):
-    """Functions of one operand or of two, or for no name the operand itself, each in a row of the result."""
+    """Return a program with one row of results per function of one or two operands.
+
+    The empty name is the operand itself.
+    """
 
     @T.prim_func
     def main(
@@ -87,7 +90,7 @@ def arguments(low, high, seed=0):
 
 
 def run(made, a, b, kind="float32", contract="off"):
-    """Return what a program writes, compiled with fast math by us and by the host."""
+    """Return a program's outputs, compiled with fast math by us and by the host."""
     context = make_context("metal", options={"fast_math": True})
     text = launch.lowered(made, context)
     own = dialect(context.target)
@@ -101,7 +104,7 @@ def run(made, a, b, kind="float32", contract="off"):
 
 
 def units(found, exact):
-    """Return how many units in the last place results are off; those below the normal numbers count as zeros."""
+    """Return errors in units in the last place, with subnormals counted as zeros."""
     exact = np.asarray(exact, np.float64)
     unit = np.spacing(np.maximum(np.abs(exact), np.finfo(np.float32).tiny).astype(np.float32)).astype(np.float64)
     return np.abs(found.astype(np.float64) - exact) / unit

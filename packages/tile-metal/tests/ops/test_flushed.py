@@ -1,4 +1,4 @@
-"""What does not depend on subnormal numbers, which an implementation of MSL may flush: on a host that flushes them."""
+"""Results independent of subnormals, on a host that flushes them as MSL may."""
 
 import dataclasses
 import platform
@@ -24,7 +24,7 @@ __attribute__((constructor)) static void flush_subnormals() { _mm_setcsr(_mm_get
 
 @pytest.fixture
 def flushed(tmp_path):
-    """A function that runs a program on a host that flushes subnormal numbers, and returns its arrays."""
+    """A function that runs a program with subnormals flushed, and returns its arrays."""
     header = tmp_path / "flush.h"
     header.write_text(FLUSH)
 
@@ -47,7 +47,7 @@ COUNT = PAIRS[0].size
 
 
 def ordered(a, b, kind):
-    """The larger or smaller of two floats by IEEE 754-2019, zeros in order, a number before NaN."""
+    """The maximum or minimum of IEEE 754-2019: ordered zeros, numbers before NaN."""
     bits = [x.view(np.int32).astype(np.int64) for x in (a, b)]
     keys = [np.where(x < 0, -(x & 0x7FFFFFFF) - 1, x) for x in bits]
     first = keys[0] > keys[1] if kind == "max" else keys[0] < keys[1]

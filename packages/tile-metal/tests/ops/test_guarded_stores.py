@@ -1,4 +1,4 @@
-"""Stores that may be dropped: what they compute with the other lanes, and how their own indices are read."""
+"""Guarded stores: computation in inactive lanes, and reads of their own indices."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tile_core.errors.lowering import PointerUnsupported
 
 
 @T.prim_func
-def sums(A: T.Tensor((100,), "float32"), B: T.Tensor((100,), "float32")):
+def add(A: T.Tensor((100,), "float32"), B: T.Tensor((100,), "float32")):
     with T.Kernel(4, threads=32) as bx:
         t = T.get_thread_binding(0)
         B[bx * 32 + t] = T.warp_reduce_sum(A[bx * 32 + t])
@@ -50,13 +50,13 @@ EVERYWHERE = pytest.mark.parametrize(("target", "runtime"), [("metal", "emulator
 def test_the_last_group_of_lanes_is_whole(target: str, runtime: str | None) -> None:
     a = np.random.default_rng().random(100, dtype=np.float32)
     b = np.full(100, np.nan, np.float32)
-    tile.compile(sums, target=target, runtime=runtime)(a, b)
+    tile.compile(add, target=target, runtime=runtime)(a, b)
     want = np.concatenate([np.full(len(part), part.sum(dtype=np.float64)) for part in np.split(a, [32, 64, 96])])
     np.testing.assert_allclose(b, want, rtol=1e-5)
 
 
 @EVERYWHERE
-def test_lanes_exchange_the_place_and_the_value(target: str, runtime: str | None) -> None:
+def test_lanes_exchange_the_index_and_the_value(target: str, runtime: str | None) -> None:
     a = np.random.default_rng().integers(0, 2**31 - 1, 100, dtype=np.int32)
     b = np.full(100, -1, np.int32)
     tile.compile(exchanged, target=target, runtime=runtime)(a, b)

@@ -1,4 +1,4 @@
-"""Products on simdgroup matrices: blocks of 8 rows, all blocks of a tile, all steps of K, fragments as operands."""
+"""Products on simdgroup matrices: blocks, steps of K, fragments as operands."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def check(program, m, n, k, dtype="float16", target=TARGETS[0]):
 
 
 class TestPartition:
-    """A simdgroup takes whole blocks of 8 rows, and none goes without where there are blocks for it."""
+    """Simdgroups take whole blocks of 8 rows, and each gets one if available."""
 
     @pytest.mark.parametrize(
         ("m", "simdgroups", "policy"),
@@ -57,7 +57,7 @@ class TestPartition:
     def test_rows(self, m, simdgroups, policy):
         text = check(product(m, 32, 16, simdgroups * 32, policy), m, 32, 16)
         assert "simdgroup_multiply_accumulate" in text
-        # Blocks of 8 x 8 that a simdgroup sums up, times simdgroups: all of C, and little more where that is odd.
+        # # 8 x 8 blocks that a simdgroup accumulates, times simdgroups: all of C, and little more for odd shapes.
         (held,) = re.findall(r"float C_local\[(\d+)\]", text)
         blocks = int(held) // 2
         assert m // 8 * 4 <= blocks * simdgroups
@@ -65,7 +65,7 @@ class TestPartition:
 
     @pytest.mark.parametrize("policy", [Policy.Square, Policy.FullRow, Policy.FullCol])
     def test_policies_differ(self, policy):
-        """Four simdgroups over 32 x 32: two by two, four over the rows, or four over the columns."""
+        """Four simdgroups over 32 x 32: two by two, four by rows or columns."""
         text = check(product(32, 32, 16, 128, policy), 32, 32, 16)
         rows, columns = (re.search(rf"const int simd_{what} = (.*);", text)[1] for what in ("row", "column"))
         expected = {
@@ -91,7 +91,7 @@ class TestFragments:
 
     @pytest.mark.parametrize("shape", [(8, 8), (24, 40), (64, 8)])
     def test_copies_of_many_blocks(self, shape):
-        """A tile of several blocks is filled from memory and written back as a whole, to both memories."""
+        """A tile of several blocks is loaded and stored as a whole, in both memories."""
         m, n = shape
 
         @T.prim_func
@@ -117,7 +117,7 @@ class TestFragments:
     @pytest.mark.parametrize("threads", [32, 64, 128])
     @pytest.mark.parametrize("target", TARGETS)
     def test_the_result_is_the_next_operand(self, threads, target):
-        """A fragment of many blocks along K is A of the next product without going through memory."""
+        """A fragment of many blocks along K is the next product's A, without memory."""
 
         @T.prim_func
         def chained(
@@ -151,7 +151,7 @@ class TestFragments:
 class TestBarriers:
     @pytest.mark.parametrize("how", [{}, {"order": "reverse"}, {"order": "random", "seed": 3}])
     def test_after_stores_that_other_simdgroups_read(self, how):
-        """A fragment goes to threadgroup memory and is an operand there: one barrier between, for all of it."""
+        """A fragment stored to threadgroup memory is an operand after one barrier."""
 
         @T.prim_func
         def staged(
@@ -182,16 +182,16 @@ class TestBarriers:
 
 class TestStages:
     @staticmethod
-    def pipelined(stages, turns=5):
+    def pipelined(stages, trip_count=5):
         @T.prim_func
-        def pipelined(A: T.Tensor((32, turns * 16), "float16"), B: T.Tensor((turns * 16, 32), "float16"),
+        def pipelined(A: T.Tensor((32, trip_count * 16), "float16"), B: T.Tensor((trip_count * 16, 32), "float16"),
                       C: T.Tensor((32, 32), "float32")):  # fmt: skip
             with T.Kernel(1, threads=128):
                 A_shared = T.alloc_shared((32, 16), "float16")
                 B_shared = T.alloc_shared((16, 32), "float16")
                 C_local = T.alloc_fragment((32, 32), "float32")
                 T.clear(C_local)
-                for k in T.Pipelined(turns, num_stages=stages):
+                for k in T.Pipelined(trip_count, num_stages=stages):
                     T.copy(A[0, k * 16], A_shared)
                     T.copy(B[k * 16, 0], B_shared)
                     T.gemm(A_shared, B_shared, C_local)
@@ -213,11 +213,11 @@ class TestStages:
             return
         stores = [("threadgroup", f"{x}_shared", "thread", f"{x}_shared_ahead") for x in "AB"]
         assert moves[:4] == [*stores, *(("thread", f"{x}_shared_ahead", "device", x) for x in "AB")]
-        # Only what multiplies stands between the loads and the stores of the next turn.
+        # # Only the product stands between the loads and the stores of the next iteration.
         assert loop.index("if (k + 1 < 5)") < loop.index("simdgroup_multiply_accumulate")
 
     @pytest.mark.parametrize("stages", [2, 3, 4])
-    def test_fewer_turns_than_stages(self, stages):
+    def test_fewer_iterations_than_stages(self, stages):
         a, b = numbers((32, 16)), numbers((16, 32), seed=2)
         _, out = right(self.pipelined(stages, 1), a, b, poisoned((32, 32), "float32"), order="random", seed=1)
         np.testing.assert_array_equal(out["C"], a.astype("float64") @ b.astype("float64"))
@@ -252,7 +252,7 @@ def tiled(m, n, k, trans, dtype, block, stages=2):
     return tiled
 
 
-class TestOperandsInPlace:
+class TestDirectOperands:
     """Tensor operations read rows from device memory; columns, and what many simdgroups read, are staged."""
 
     @pytest.mark.parametrize("trans", [(False, False), (False, True), (True, False), (True, True)])

@@ -1,4 +1,4 @@
-"""Names of the user that mean something to the device's headers, to the text itself, or to nobody who reads ASCII."""
+"""User names that collide with device headers, the text itself, or ASCII."""
 
 import itertools
 import keyword
@@ -59,7 +59,7 @@ def compiled(source, name="kernel"):
 @pytest.mark.sweep(8)
 @pytest.mark.parametrize("begin", range(0, len(ALL), 40))
 def test_no_name_of_the_library_is_a_variable(begin):
-    """As parameters, of which the text calls functions: erf and a shuffle, a maximum and a barrier."""
+    """Parameters with the names of called functions: erf, a shuffle, a maximum, a barrier."""
     names = ALL[begin : begin + 40]
     given = ", ".join(f"{name}: T.int32" for name in names)
     total = " + ".join(f"T.float32({name})" for name in names)

@@ -1,4 +1,4 @@
-"""Scalar arguments of every size: the structure that the text declares is the one that a caller fills."""
+"""Scalar arguments of every size: the declared structure matches the caller's."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def test_all_of_them_mixed():
 
 
 def test_no_union_of_words():
-    """Each scalar is a field of its own type: none is read through the wrong member of a union."""
+    """Each scalar is a field of its own type, never a wrong union member."""
     found = text(echo("float16")).text
     assert "union" not in found
     assert re.search(r"struct echo_args \{\n  half x;\n\};", found)
@@ -100,7 +100,7 @@ def test_no_union_of_words():
 
 
 def test_sizes_beside_scalars():
-    """Sizes that only the call knows are fields too, behind the others."""
+    """Runtime sizes are fields too, behind the other scalars."""
     n = T.dynamic("n")
 
     @T.prim_func
@@ -117,7 +117,7 @@ def test_sizes_beside_scalars():
 
 
 def test_a_float_becomes_an_integer_only_by_a_written_conversion():
-    """And one that is in range: Metal leaves what is not undefined, and a compiler may warn of what it does itself."""
+    """Conversions are explicit and in range: Metal leaves others undefined, and compilers may warn."""
     for name in sorted(HELPER_NAMES):
         if name.endswith("_of_f32"):
             kind = TYPES[name.removesuffix("_of_f32")]

@@ -1,4 +1,4 @@
-"""What lanes of a simdgroup combine: which functions texts call, and that the kit and the fuzzer reach each way."""
+"""Simdgroup reductions: the called functions, each covered by suite and fuzzer."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from tile_core.testing.tables import blocks
 #: What the first simdgroup does for all others: a lane per partial result.
 RELAY = re.compile(r"if \(tid < 32\) \{\n.*partial.*(min|lane)", re.DOTALL)
 WAYS = {
-    "sums of floats": re.compile(r"= simd_sum\(total"),
-    "sums of integers": re.compile(r"simd_sum\(\(uint\)"),
+    "additions of floats": re.compile(r"= simd_sum\(total"),
+    "additions of integers": re.compile(r"simd_sum\(\(uint\)"),
     "extremes of floats, by integers": re.compile(r">> 31\) & 2147483647\);\n.*simd_(max|min)\("),
     "extremes of integers": re.compile(r"simd_(max|min)\(total"),
     "inexact extremes": re.compile(r"= f(max|min)\(acc"),

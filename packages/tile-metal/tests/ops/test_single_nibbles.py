@@ -1,4 +1,4 @@
-"""Single 4-bit elements of an array whose extents are no multiple of 8 have no text, and the refusal says so."""
+"""Single 4-bit elements with extents not divisible by 8 are rejected with that reason."""
 
 import pytest
 

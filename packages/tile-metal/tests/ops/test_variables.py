@@ -1,4 +1,4 @@
-"""Variables of a thread: with a value from the start, or one that the kernel gives."""
+"""Variables of a thread: initialized, or assigned by the kernel."""
 
 from __future__ import annotations
 
@@ -31,15 +31,15 @@ def test_with_and_without_a_value():
 
     found, out = right(variables, poisoned((64, 3), "int32"))
     tid = np.arange(64)
-    turns = tid % 4
-    np.testing.assert_array_equal(out["Y"], np.stack([3 + turns * (turns - 1) // 2, tid * 2, turns], 1))
-    # Scalars, no arrays; the value is given once, and not in each turn of a loop.
+    iterations = tid % 4
+    np.testing.assert_array_equal(out["Y"], np.stack([3 + iterations * (iterations - 1) // 2, tid * 2, iterations], 1))
+    # # Scalars, no arrays; the value is set once, and not in each iteration of a loop.
     assert len(re.findall(r"\bint (x|y|z)\b;", found.text)) + len(re.findall(r"\bint (x|y|z)\b = ", found.text)) == 3
     assert not re.search(r"\bint [xyz]\[", found.text)
     assert len(re.findall(r"\bx = 3;", found.text)) == 1
 
 
-def test_inside_a_loop_the_value_is_given_in_each_turn():
+def test_inside_a_loop_the_value_is_set_in_each_iteration():
     @T.prim_func
     def again(Y: T.Tensor((4, 32), "float32")):
         with T.Kernel(1, threads=32):

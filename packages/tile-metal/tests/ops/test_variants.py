@@ -1,4 +1,4 @@
-"""Products that take another way than 8 x 8 matrices of shared tiles, and what becomes of memory."""
+"""Products other than on 8 x 8 matrices of shared tiles, and their memory."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def test_the_row_of_float8_reads_vectors():
     assert "(threadgroup const uint4*)&A_s" in source
 
 
-def test_a_row_of_half_sums_is_rounded_once():
+def test_a_row_reduction_in_half_is_rounded_once():
     a, b = drawn((1, 96), "float16"), drawn((40, 96), "float16", 4)
     c = np.zeros((1, 40), np.float16)
     _, out = right(row_times_matrix(40, 96, 40, 96, True, "float16", out="float16"), a, b, c)

@@ -1,4 +1,4 @@
-"""Vectors times quantised matrices: accesses of 16 bytes or of all that a lane has, no barrier, one sum per row."""
+"""Vectors times quantized matrices: vector access, no barrier, one reduction per row."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``mlx.core`` as far as launches need it: lazy values, ``mx.fast.metal_kernel`` by its contract, and no more.
+"""The part of ``mlx.core`` that launches use: lazy values and ``mx.fast.metal_kernel``.
 
 The head of a kernel is made as MLX makes it (``metal_kernel.cpp``): parameters follow from words in the body. Work is
 ordered as MLX orders it: a kernel waits for those whose *outputs* are among its inputs, and for no other.
@@ -121,8 +121,8 @@ class Array:
 class Mlx:
     """The module. ``launches`` are the kernels that ran; ``run=False`` only records them.
 
-    ``device`` is what DLPack says; ``limit`` the threads that every pipeline allows; ``system`` the version of macOS.
-    ``actual`` is the generation of GPU that executes, if it is not the one that the architecture names.
+    ``device`` is the name in DLPack; ``limit`` the threads that every pipeline allows; ``system`` the version of macOS.
+    ``actual`` is the generation of GPU that executes, if the architecture names another one.
     """
 
     def __init__(self, *, device=(8, 0), run=True, limit=1024, refuse="", version="0.32.4", system=(15, 1),
@@ -202,7 +202,7 @@ class Mlx:
 
 
 class Kernel:
-    """What ``mx.fast.metal_kernel`` returns."""
+    """The result of ``mx.fast.metal_kernel``."""
 
     def __init__(self, mx, name, inputs, outputs, source, header, row_contiguous, options):
         self.mx, self.name, self.inputs, self.outputs = mx, name, inputs, outputs
@@ -210,8 +210,8 @@ class Kernel:
 
     def __call__(self, *, inputs, output_shapes, output_dtypes, grid, threadgroup, template=None, init_value=None,
                  verbose=False, stream=None):  # fmt: skip
-        need(len(inputs) == len(self.inputs), "as many inputs as names")
-        need(len(output_shapes) == len(output_dtypes) == len(self.outputs), "as many outputs as names")
+        need(len(inputs) == len(self.inputs), "the same number of inputs and names")
+        need(len(output_shapes) == len(output_dtypes) == len(self.outputs), "the same number of outputs and names")
         need(all(isinstance(a, Array) for a in inputs), "inputs are arrays")
         need(all(a.dtype.name != "float64" for a in inputs), "no double on a GPU")
         need(stream == "gpu", "[metal_kernel] Only supports the GPU.")
@@ -223,7 +223,7 @@ class Kernel:
         return [Array(self.mx, s, d, lambda i=i: lazy.get()[i]) for i, (s, d) in rows]
 
     def head(self, arrays, dtypes):
-        """Return the head that MLX writes, and rows of parameter name, space and whether it is const."""
+        """Return MLX's kernel head, and rows of parameter name, space and const."""
         rows, lines = [], []
         for name, array in zip(self.inputs, arrays, strict=True):
             space = "constant" if array.size < 8 else "device"
@@ -244,7 +244,7 @@ class Kernel:
         return ",\n".join([*lines, *(f"  {ATTRIBUTES[a]} {a} [[{a}]]" for a in builtins)]), rows
 
     def keep_library(self, entry, text):
-        """Refuse to throw away a library that work in flight may use: before 0.32.1 MLX keeps one per name."""
+        """Refuse to discard a library in use: before 0.32.1 MLX keeps one per name."""
         number = self.mx.number
         name = (entry, self.source, str(self.options)) if number >= (0, 32, 1) else entry
         kept = self.mx._libraries.setdefault(name, text)
@@ -290,7 +290,7 @@ class Kernel:
         return [(b, 0, contiguous_strides(s)) for b, s in zip(outputs, shapes, strict=True)]
 
     def _order(self, inputs, outputs):
-        """Put a barrier before the kernel if an input is an output of one that may still run; refuse races."""
+        """Insert a barrier if an input is the output of a running kernel; reject races."""
         mx = self.mx
         if inputs & mx._outputs:
             mx._outputs, mx._changed, mx._read = set(), set(), set()

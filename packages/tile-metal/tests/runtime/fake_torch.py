@@ -1,4 +1,4 @@
-"""``torch`` as far as launches on ``mps`` need it: tensors with storage, and ``compile_shader`` by its contract."""
+"""The part of ``torch`` that launches on ``mps`` use: tensors and ``compile_shader``."""
 
 import re
 import types
@@ -146,7 +146,7 @@ class Torch:
         return found
 
     def tensor(self, array, device="mps"):
-        """Return a tensor with a copy of a NumPy array (not part of torch in this form)."""
+        """Return a tensor with a copy of a NumPy array (unlike torch itself)."""
         found = self.empty(array.shape, getattr(self, array.dtype.name), device)
         found.array()[...] = array
         return found
@@ -183,7 +183,7 @@ class Function:
         self.max_threads_per_threadgroup = min([torch.limit, *map(int, told)])
 
     def __call__(self, *args, threads=None, group_size=None, arg_casts=None, error_buf_idx=None):
-        need(arg_casts is None and error_buf_idx is None, "these tests know plain arguments only")
+        need(arg_casts is None and error_buf_idx is None, "these tests use plain arguments only")
         need(len(args) == len(self._parameters), f"{len(args)} arguments for {len(self._parameters)} buffers")
         need(len(threads) == len(group_size), "threads and group_size of one rank")
         need(all(type(n) is int and 0 < n < 2**32 for n in (*threads, *group_size)), "extents are positive")

@@ -1,4 +1,4 @@
-"""What both doubles share: a text is taken for what it says, and executed by the emulator."""
+"""Common parts of both doubles: a text is parsed, and executed by the emulator."""
 
 import ctypes
 import dataclasses
@@ -31,7 +31,7 @@ _handles = []
 
 
 class Violation(AssertionError):
-    """The contract of an API was broken; a real one would fail, end the process or compute something else."""
+    """A broken API contract; real libraries would fail, crash or compute something else."""
 
 
 def need(holds, text):
@@ -47,8 +47,8 @@ class Refused(Exception):
 def compiles(text, library="mlx", version="0.32.4", system=(15, 1)):
     """Raise for what only Apple's compiler would find, such as casts between spaces of addresses.
 
-    Names that MLX declares are no finding: where they stand, MLX has declared them. Too much threadgroup memory
-    compiles; the pipeline says how much it is. The library asks for a version of the language, as it is compiled in.
+    Names that MLX declares are not findings: MLX declares them there. Excess threadgroup memory compiles; the pipeline
+    reports its size. The library requests a language version when it is compiled.
     """
     need(text.isascii(), "hosts pass texts as ASCII: there is no source, and the process ends")
     language = compiled_language(library, version_of(version), system)
@@ -64,7 +64,7 @@ def compiles(text, library="mlx", version="0.32.4", system=(15, 1)):
 
 
 class Buffer:
-    """An MTLBuffer: bytes that begin at a page, and a handle that is no address of them."""
+    """An MTLBuffer: page-aligned bytes, and a handle that is not their address."""
 
     def __init__(self, size, fill=0xCD):
         self.raw = np.full(size + 512, fill, np.uint8)
@@ -77,8 +77,8 @@ class Buffer:
     def elements(self, kind, offset, shape, strides):
         """Return a view of elements; offset in bytes, strides in elements."""
         steps = tuple(s * kind.itemsize for s in strides)
-        room = self.bytes if self.bytes.size else np.zeros(kind.itemsize, np.uint8)
-        return np.ndarray(shape, kind, room.data, offset if self.bytes.size else 0, steps)
+        storage = self.bytes if self.bytes.size else np.zeros(kind.itemsize, np.uint8)
+        return np.ndarray(shape, kind, storage.data, offset if self.bytes.size else 0, steps)
 
 
 def numpy_kind(name):
@@ -121,7 +121,7 @@ def slab(text):
 
 
 def fields(text, name):
-    """Return name, element type and offset of the fields of a structure in a text, and its size: C's layout."""
+    """Return a structure's fields (name, element type, offset) and size, in C's layout."""
     (body,) = re.findall(rf"struct {name} \{{(.*?)\}};", text, re.DOTALL)
     rows, at, largest = [], 0, 1
     for kind, field in re.findall(r"(\w+) (\w+);", body):
@@ -133,7 +133,7 @@ def fields(text, name):
 
 
 def scalars_of(text, name, data):
-    """Return the scalars in the bytes of a structure: rows of name, element type and value."""
+    """Return the scalars in a structure's bytes: rows of name, element type and value."""
     rows, size = fields(text, name)
     need(len(data) >= size, f"{len(data)} bytes are bound for a structure of {size}")
     found = []
@@ -147,5 +147,5 @@ def scalars_of(text, name, data):
 
 
 def bytes_of_longs(values):
-    """Return what torch binds for integers: 8 bytes each."""
+    """Return the bytes that torch binds for integers: 8 each."""
     return struct.pack(f"<{len(values)}q", *values)

@@ -1,4 +1,4 @@
-"""The choice of a library and of a text, arrays of the conformance kit, and what is missing on this machine."""
+"""Dispatch to libraries and texts, arrays of the suite, and missing requirements."""
 
 import sys
 
@@ -154,14 +154,14 @@ class TestHostCopies:
         kernel(made, params, runtime, hidden=("n",))(a, c)
         np.testing.assert_array_equal(c.get(), memory[1::2] + memory[::2] * (np.arange(20) % 2 == 0))
 
-    @pytest.mark.parametrize(("index", "place"), [(-1, "4 bytes before the start"), (20, "0 bytes behind the end")])
-    def test_guards(self, runtime, index, place):
+    @pytest.mark.parametrize(("index", "position"), [(-1, "4 bytes before the start"), (20, "0 bytes behind the end")])
+    def test_guards(self, runtime, index, position):
         if index < 0 and runtime.preferred("")[0] == "torch":
-            index, place = 63, "172 bytes behind the end"  # the double of torch binds nothing before a tensor
+            index, position = 63, "172 bytes behind the end"  # the double of torch binds nothing before a tensor
         made = text("f", [("x", "float32", "write")], f"  x[{index}] = 1.0f;\n", (1, 1, 1), (1, 1, 1))
         x = runtime.from_host(np.zeros(20, np.float32))
         kernel(made, [tensor("x", 20, access="write")], runtime)(x)
-        with pytest.raises(MemoryDamaged, match=rf"float32\(20,\) was written: 4 bytes, first {place}"):
+        with pytest.raises(MemoryDamaged, match=rf"float32\(20,\) was written: 4 bytes, first {position}"):
             runtime.to_host(x)
 
     def test_not_ours(self, runtime):
@@ -191,7 +191,7 @@ class TestMissing:
             adapter().from_host(np.zeros(3))
 
     def test_this_machine(self):
-        """Elsewhere than on a Mac, real libraries are absent or see no device, and say so."""
+        """Without a Mac, real libraries are absent or have no device, and report it."""
         if sys.platform == "darwin":
             pytest.skip("this may be a Mac with a device")
         for find in libraries.FIND.values():

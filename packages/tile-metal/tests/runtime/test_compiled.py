@@ -1,4 +1,4 @@
-"""Kernels from the language to the numbers: compiled for metal, launched through the doubles of both libraries."""
+"""Kernels from language to results: compiled for metal, launched through both doubles."""
 
 import sys
 
@@ -111,7 +111,7 @@ def accumulate(X: T.Tensor((64,), "float32"), State: T.Tensor((64,), "float32"),
 
 
 class TestOutputsComeBack:
-    """An output of one call is an argument of the next: it keeps its content, whichever kernel allocated it."""
+    """A call's output is the next one's argument, whichever kernel allocated it."""
 
     def test_as_state(self, library):
         step = tile.compile(accumulate, "metal", out_idx=-1)

@@ -1,4 +1,4 @@
-"""Which device ``target="auto"`` means where both kinds of device could be: CUDA, then Metal, then the processor."""
+"""The device of ``target="auto"`` with several candidates: CUDA, then Metal, then CPU."""
 
 import platform
 import sys
@@ -13,7 +13,7 @@ api = pytest.importorskip("tile_cuda.runtime.api", reason="tile-cuda is not inst
 
 @pytest.fixture
 def devices(monkeypatch):
-    """Say what is there: a compute capability or a failure of CUDA, and whether this is a Mac."""
+    """Set the available devices: a CUDA capability or failure, and whether it is a Mac."""
 
     def given(cuda=None, mac=False):
         def current_compute():

@@ -1,4 +1,4 @@
-"""The errors of this package: complete, each code once, and on the page for users of Macs."""
+"""The errors of this package: complete, unique codes, on the page for Mac users."""
 
 import inspect
 import re

@@ -1,4 +1,4 @@
-"""Launches through MLX: what it is given, and that the text that it makes of it computes what it shall."""
+"""Launches through MLX: its arguments, and results of the text that it generates."""
 
 import ml_dtypes
 import numpy as np
@@ -146,7 +146,7 @@ class TestInPlace:
         assert mx.queued == 2  # the first one waits, for errors of the compiler
 
     def test_the_double_sees_a_missing_order(self):
-        """The copy back must come after the kernel: without the token among its inputs nothing says so."""
+        """The copy back follows the kernel only because of the token among its inputs."""
         from tile_metal.runtime.mlx import MlxLauncher
 
         mx = Mlx()
@@ -265,16 +265,16 @@ class TestRefusals:
 
 class TestHowItIsAsked:
     @pytest.mark.parametrize(
-        ("fast", "version", "system", "asked"),
+        ("fast", "version", "system", "requested"),
         [(True, "0.32.0", (15, 0), True), (True, "0.31.2", (15, 0), False), (False, "0.32.0", (15, 0), False),
          (True, "0.32.0", (14, 6), False)],
     )  # fmt: skip
-    def test_math(self, fast, version, system, asked):
-        """Fast math is asked for only where MLX can, and where the text says which functions are exact all the same."""
+    def test_math(self, fast, version, system, requested):
+        """Fast math is requested only if MLX supports it and the text marks exact functions."""
         mx = Mlx(run=False, version=version, system=system)
         call = kernel(scale(fast=fast), scale_params(), adapter(mx), hidden=("n",), out_idx=(1,))
         call(ramp(mx, 8), 1.0)
-        assert mx.kernels[-1].options == ({"compile_options": {"math_mode": "fast"}} if asked else {})
+        assert mx.kernels[-1].options == ({"compile_options": {"math_mode": "fast"}} if requested else {})
 
     def test_one_kernel_per_form(self):
         mx = Mlx(run=False)

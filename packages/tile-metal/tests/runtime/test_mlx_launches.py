@@ -1,4 +1,4 @@
-"""Several launches of one call through MLX, whose arrays are values: a workspace is made by one and read by another."""
+"""Several MLX launches in a call: one's workspace is another one's input value."""
 
 import numpy as np
 
@@ -14,7 +14,7 @@ def test_a_workspace_goes_from_launch_to_launch(monkeypatch):
     m = T.dynamic("m")
 
     @T.prim_func
-    def sums(A: T.Tensor((m, 24), "float32"), B: T.Tensor((24,), "float32")):
+    def add(A: T.Tensor((m, 24), "float32"), B: T.Tensor((24,), "float32")):
         parts = T.alloc_global((T.ceildiv(m, 16), 24), "float32")
         with T.Kernel(T.ceildiv(m, 16), threads=32) as (bx,):
             rows = T.alloc_shared((16, 24), "float32")
@@ -31,7 +31,7 @@ def test_a_workspace_goes_from_launch_to_launch(monkeypatch):
 
     mx = Mlx()
     monkeypatch.setattr(compiler, "find_runtime", lambda *_: adapter(mx))
-    kernel = tile.compile(sums, "metal", out_idx=1)
+    kernel = tile.compile(add, "metal", out_idx=1)
     for rows in (5, 40, 40, 40):
         a = np.random.default_rng(rows).integers(-4, 5, (rows, 24)).astype(np.float32)
         np.testing.assert_array_equal(np.array(kernel(mx.array(a))), a.sum(0))

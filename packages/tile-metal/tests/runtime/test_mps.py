@@ -84,7 +84,7 @@ def test_views_of_one_tensor_that_overlap(torch):
 
 
 def test_handles_are_no_addresses(torch):
-    """Buffers are longer than the distance of their handles, which must not be taken for an overlap."""
+    """Buffers are longer than the distance of their handles, which is not an overlap."""
     call = scaled(torch)
     for _ in range(3):
         call(ramp(torch, 4096), ramp(torch, 4096), 2.0)
@@ -159,7 +159,7 @@ def test_cpu_tensors(torch):
 
 
 class TestLimits:
-    """Asked of the pipeline before anything is dispatched: the double ends where Metal would end the process."""
+    """Limits are checked before any dispatch: Metal would end the process."""
 
     def launch(self, torch, made=None):
         call = kernel(made or scale(), scale_params(), adapter(torch=torch), hidden=("n",), out_idx=(1,))
@@ -250,7 +250,7 @@ def test_an_old_torch(torch):
 
 
 def test_alignment_beyond_that_of_a_handle(torch):
-    """A form that was seen is checked by handles afterwards, which say less than 16 bytes more than offsets."""
+    """After a first call only handles are checked, whose alignment guarantee is 16 bytes."""
     params = [tensor("a", "n", align=64), *scale_params()[1:]]
     call = kernel(scale(), params, adapter(torch=torch), hidden=("n",))
     memory, out = ramp(torch, 64), ramp(torch, 20)

@@ -1,4 +1,4 @@
-"""The structure of scalars, byte by byte: C's layout, words of 4 bytes, and as torch takes it."""
+"""The structure of scalars by bytes: C's layout, 4-byte words, and torch's form."""
 
 import struct
 

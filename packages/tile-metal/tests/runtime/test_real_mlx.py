@@ -1,4 +1,4 @@
-"""The real MLX, which on this machine may be its build for processors: what launches take for granted of its arrays."""
+"""Assumptions of launches about arrays, checked with the real MLX, possibly its CPU build."""
 
 import numpy as np
 import pytest
@@ -49,7 +49,7 @@ def test_views_have_an_offset():
 
 @pytest.mark.skipif(not HOST, reason="arrays are on the device")
 class TestTheBinder:
-    """On a machine without Metal, arrays of MLX are in host memory: DLPack works, launches are refused."""
+    """Without Metal, MLX's arrays are in host memory: DLPack works, launches are rejected."""
 
     def bound(self, params, *args):
         seen = []
@@ -134,7 +134,7 @@ def test_objects_can_be_watched():
 
 
 def generated(capfd, tmp_path, given, shapes, outputs):
-    """Return the text that the real MLX makes; where it has no device, it does so for the export of a function."""
+    """Return the text that the real MLX generates, by export where it has no device."""
 
     def call(*arrays):
         kernel = mx.fast.metal_kernel(**given)

@@ -49,7 +49,7 @@ class TestFairness:
         assert counts["a", "wait"] == counts["b", "wait"] == 1 + 4 * 2
         assert [len(samples) for samples in found.values()] == [4, 4]
 
-    def test_warm_up_comes_first_and_samples_take_turns(self, selftest):
+    def test_warm_up_comes_first_and_samples_alternate(self, selftest):
         log = []
         selftest.compare(self.sides(selftest, log, a=False, b=False), warmup=1, repeat=2, launches=1)
         a = [("a", "wait"), ("a", "launch"), ("a", "wait")]
@@ -160,7 +160,7 @@ def test_the_statements_are_those_of_the_page(selftest):
 
 
 class TestProcesses:
-    """A probe may end its process, or never end: the report has a line all the same."""
+    """A probe may crash or hang; the report has a line for it anyway."""
 
     SCRIPTS: ClassVar = {
         "lanes are numbered like threads": 'print(\'PROBE {"outcome": "ok", "detail": "fine"}\')',

@@ -1,4 +1,4 @@
-"""Taking a text apart and putting it together for MLX: names, address spaces, words that MLX looks for."""
+"""Splitting a text and assembling it for MLX: names, address spaces, searched words."""
 
 import dataclasses
 import re
@@ -12,16 +12,16 @@ from tile_metal.runtime.source import ArraySlot, mlx_source, split
 from .texts import INDEX, gemm, scale, text
 
 
-def test_the_pieces():
-    pieces = split(gemm())
-    assert pieces.arrays == (("A", "device const half*"), ("B", "device const half*"), ("C", "device float*"))
-    assert pieces.struct == "gemm_args"
-    assert pieces.builtins == {"threadgroup_position_in_grid", "thread_position_in_threadgroup"}
-    assert pieces.restricted == {"A", "B", "C"}
-    assert pieces.header.startswith("#include <metal_stdlib>")
-    assert pieces.header.endswith("};")
-    assert pieces.body.startswith("  const bfloat alpha = args.alpha;")
-    assert "kernel" not in pieces.header + pieces.body
+def test_the_parts():
+    parts = split(gemm())
+    assert parts.arrays == (("A", "device const half*"), ("B", "device const half*"), ("C", "device float*"))
+    assert parts.struct == "gemm_args"
+    assert parts.builtins == {"threadgroup_position_in_grid", "thread_position_in_threadgroup"}
+    assert parts.restricted == {"A", "B", "C"}
+    assert parts.header.startswith("#include <metal_stdlib>")
+    assert parts.header.endswith("};")
+    assert parts.body.startswith("  const bfloat alpha = args.alpha;")
+    assert "kernel" not in parts.header + parts.body
 
 
 def test_what_mlx_is_given():
@@ -99,7 +99,7 @@ def test_words_that_mlx_would_find():
         ),
         (lambda k: {"text": k.text.replace("a [[buffer", "b [[buffer")}, "are not those of its facts"),
         (lambda k: {"text": k.text + "\n// more\n"}, "has no body"),
-        (lambda k: {"facts": with_attributes(k.facts)}, "does not say its 'metal.head'"),
+        (lambda k: {"facts": with_attributes(k.facts)}, "lacks its 'metal.head'"),
         (lambda k: {"facts": with_attributes(k.facts, **{"metal.head": 3, "metal.body": 5})}, "has no body"),
     ],
 )

@@ -1,4 +1,4 @@
-"""The table of versions: every line by what launches do at its version and just before, with doubles that know both."""
+"""Every line of the version table, tested at its version and just before."""
 
 import dataclasses
 import platform
@@ -77,7 +77,7 @@ def refused(launch):
 
 
 def in_place(mx):
-    """Change arrays of three element types and of few elements in one graph, then print nothing: only order counts."""
+    """Update arrays in place in one graph, three types, few elements: only order counts."""
     for dtype, count in (("float32", 40), ("float16", 40), ("float32", 5)):
         runtime = adapter(mx)
         params = [tensor("a", "n", dtype=dtype), tensor("c", "n", dtype=dtype, access="readwrite")]
@@ -255,13 +255,13 @@ def test_the_lanes_of_a_probe_are_those_of_kernels():
 
 
 @pytest.mark.parametrize(
-    ("told", "kernel_release", "found"),
+    ("reported", "kernel_release", "found"),
     [("15.1", "24.1.0", (15, 1)), ("26.2", "25.2.0", (26, 2)), ("16.0", "25.2.0", (26, 2)), ("16.0", "25.0.0", (26, 0)),
      ("14", "23.0.0", (14,)), ("27.0.1", "26.0.0", (27, 0)), ("", "", ())],
 )  # fmt: skip
-def test_the_system(monkeypatch, told, kernel_release, found):
+def test_the_system(monkeypatch, reported, kernel_release, found):
     monkeypatch.setattr(sys, "platform", "darwin")
-    monkeypatch.setattr(platform, "mac_ver", lambda: (told, ("", "", ""), "arm64"))
+    monkeypatch.setattr(platform, "mac_ver", lambda: (reported, ("", "", ""), "arm64"))
     monkeypatch.setattr(versions.os, "uname", lambda: types.SimpleNamespace(release=kernel_release))
     assert versions.system_version() == found
 

@@ -1,4 +1,4 @@
-"""Texts as the emitter of the package makes them, and kernels of them as users call them."""
+"""Texts as the package emits them, and kernels of them as users call them."""
 
 from tile_core.abi.kernel_text import KernelText, LaunchFacts, ParamFact
 from tile_core.abi.signature import Param, Signature
@@ -21,7 +21,10 @@ def text_type(dtype):
 
 
 def text(entry, params, body, grid, block, *, header="", shared=0, general=None, divides=None, fast=False):
-    """Return a text. ``params`` are rows: (name, dtype, access, align) of arrays, (name, dtype) of scalars."""
+    """Return a text.
+
+    ``params`` are rows: (name, dtype, access, align) of arrays, (name, dtype) of scalars.
+    """
     facts = tuple(
         ParamFact(p[0], "pointer", p[1], p[2], p[3] if len(p) > 3 else 0)
         if len(p) > 2

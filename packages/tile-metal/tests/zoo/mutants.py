@@ -28,13 +28,13 @@ MUTANTS: tuple[Mutant, ...] = (
         "mem_flags::mem_none",
     ),
     # Tiles through registers
-    Mutant(WHOLE, "stores the tile of the turn before", r"(\+ i1_4 \+ k \* 32 [^\]]*) \+ 32\]", r"\1]"),
+    Mutant(WHOLE, "stores the tile of the iteration before", r"(\+ i1_4 \+ k \* 32 [^\]]*) \+ 32\]", r"\1]"),
     Mutant(WHOLE, "stores a part of the tile twice", r"&A_shared_ahead\[r_4 \* 8\]", "&A_shared_ahead[0]"),
     Mutant(GEMM, "the first tile is the second", r"A\[i0 \* 72 \+ i1 \+", "A[i0 * 72 + i1 + 32 +"),
     Mutant(GEMM, "the last tile is not loaded", r"k \+ 1 < 3", "k + 1 < 2"),
     Mutant(GEMM, "B from the registers of A", r"= B_shared_ahead\[(r_\d+)\]", r"= A_shared_ahead[\1]"),
     Mutant(GEMM, "buffers overlap", r"smem \+ (\d+)\)", "smem + 4096)", 0),
-    Mutant(GEMM, "a turn of the loop too few", r"k < 3", "k < 2"),
+    Mutant(GEMM, "one iteration too few", r"k < 3", "k < 2"),
     Mutant(GEMM, "a step of K too few", r"k_step < 4", "k_step < 3"),
     # Copies
     Mutant(GEMM, "reads beyond the last row", r"i0_4 < 29", "i0_4 <= 29"),
@@ -86,7 +86,7 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(TURNED, "the wrong pitch of a transposed load", r"(_transposed\(&b.*), 40\)", r"\1, 32)"),
     Mutant(GEMM, "an accumulator that is not cleared", r"\n *C_local\[[^]]*\] = 0\.0f;", ""),
     Mutant(GEMM, "an accumulator that begins at one", r"(C_local\[[^]]*\]) = 0\.0f", r"\1 = 1.0f"),
-    Mutant("attention", "scores of the last turn remain", r"\n *scores\[[^]]*\] = 0\.0f;", ""),
+    Mutant("attention", "scores of the last iteration remain", r"\n *scores\[[^]]*\] = 0\.0f;", ""),
     Mutant(
         "attention", "a fragment as if it were of another step", r"&weights\[(.*) \+ k_step_1 \* 2\]", r"&weights[\1]"
     ),

@@ -1,4 +1,4 @@
-"""The page that says where constructs are known has all that texts and helper functions use.
+"""The page of known constructs covers all that texts and helper functions use.
 
 Which is names of the library and words of C++, members, attributes, directives, and casts to pointers by address space.
 """
@@ -36,7 +36,7 @@ COMPONENTS = frozenset("xyzw")
 
 @pytest.fixture(scope="module")
 def forms():
-    """Return what stands in code in the first column of the newest page."""
+    """Return the code spans in the first column of the newest page."""
     pages = sorted(PAGES.glob("metal-source-*.md"))
     if not pages:
         pytest.skip("the pages are not here")

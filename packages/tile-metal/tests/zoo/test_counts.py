@@ -1,4 +1,4 @@
-"""What kernels cost, beside kernels that were written by hand (``tools/metal_counts/reference/*.metal``).
+"""Costs of kernels, beside hand-written ones (``tools/metal_counts/reference/*.metal``).
 
 ``benchmarks/metal_counts.py`` writes the counts of all of them as a page.
 """
@@ -94,7 +94,7 @@ def test_what_is_beyond():
 
 
 def needs(live: int) -> str:
-    """Return a text with as many values that are alive at once."""
+    """Return a text with the given number of values alive at once."""
     return f"""\
 #include <metal_stdlib>
 using namespace metal;
@@ -126,8 +126,11 @@ def test_registers_are_those_that_are_alive():
 
 
 @pytest.mark.skipif(clang() is None, reason="registers are estimated by clang")
-def test_loads_that_could_run_ahead_take_no_registers():
-    """4 sums, 16 numbers and a row's codes are held; the scheduler for the GPU that is compiled for takes 197."""
+def test_loads_that_could_be_prefetched_take_no_registers():
+    """Registers hold 4 accumulators, 16 values and codes of a row.
+
+    The scheduler of the GPU that is modelled takes 197.
+    """
     text = text_for(fp8_vector_case(block_K=512), make_context("metal:metal3"))
     assert 4 + 16 + 4 <= estimate(text.text) <= 48
 
@@ -153,14 +156,14 @@ def test_registers_of_a_text_with_unknown_parts_are_not_estimated():
 @pytest.mark.sweep(3)
 @pytest.mark.parametrize("name", BY_NAME)
 def test_references_are_known_good(name):
-    """Texts that are compared with follow the rules of Apple's compiler, and their registers can be estimated."""
+    """Reference texts follow Apple's compiler rules, and their registers can be estimated."""
     reference = BY_NAME[name].reference.text
     assert lint(reference) == ()
     if clang() is not None:
         assert estimate(reference) <= 128
 
 
-#: Each simdgroup asks once whether all of its lanes hold what the text takes for granted; a text by hand does not ask.
+#: Each simdgroup checks once whether all of its lanes hold the assumed elements; a hand-written text does not.
 ASKED = {"gemm float16, metal4": {"exchanges": (16, 0)}}
 
 

@@ -20,7 +20,7 @@ KEPT = ("gemm_f16", "gemm_bf16", "fp8_tensor", "attention")
 
 @pytest.mark.parametrize("kept", KEPT)
 def test_golden(kept, request):
-    """A change of a pass shows what it does to kept texts; ``--update-golden`` writes them anew."""
+    """Compare emitted texts with golden files; ``--update-golden`` rewrites them."""
     path, text = GOLDEN / f"{kept}.metal", text_of(kept, METAL4).text
     assert "matmul2d_16x32x16" in text
     if request.config.getoption("update_golden", default=False):
@@ -32,7 +32,7 @@ def test_golden(kept, request):
 @pytest.mark.parametrize("others", [1, 2, 3])
 @pytest.mark.parametrize("kept", KEPT)
 def test_where_lanes_hold_other_elements_a_text_gives_no_numbers(kept, others):
-    """Whoever launches it: the tensors say what lanes hold, and it multiplies NaN where that is something else."""
+    """With another lane layout in the tensors' report, a text multiplies NaN."""
     case, text, known = APPLE.case_of(kept), text_of(kept, METAL4), dialect(context(METAL4).target)
     other = dataclasses.replace(known, flags=(*known.flags, f"-DMETAL_OTHER_LANES={others}"))
     result = tile_emulator.run(text.text, text.facts, values_of(case, text), other)

@@ -1,4 +1,4 @@
-"""What texts say about speed: vectors, what stands in the loops, barriers, memory."""
+"""Performance properties of texts: vectors, loop bodies, barriers, memory."""
 
 from __future__ import annotations
 
@@ -77,8 +77,8 @@ class TestLoopOverK:
 
     @pytest.mark.sweep(1)
     @pytest.mark.parametrize("stages", [1, 2, 3, 4])
-    def test_barriers_of_a_turn(self, kind, stages):
-        """A tile has one place: those that read wait for those that write, and the reverse."""
+    def test_barriers_of_an_iteration(self, kind, stages):
+        """Single buffering: reads wait for writes, and writes for reads."""
         types, how = KINDS[kind]
         how = {**how, "block": (32, 32, 16)}
         body = loop(product(types, stages=stages, **how), "k")
@@ -109,7 +109,7 @@ class TestHeads:
 
 
 def test_products_of_many_sizes_keep_their_rows_apart():
-    """Rows of a multiple of 32 bytes begin 16 bytes later, so that a fragment's 8 rows lie in different banks."""
+    """Rows of a multiple of 32 bytes are padded by 16 bytes, against bank conflicts."""
     for kind, (types, how) in KINDS.items():
         text = product(types, **how)
         pitches = {int(n) for n in re.findall(r"\w+\], (\d+)\);", text) if "simdgroup_load" in text}

@@ -1,4 +1,4 @@
-"""The zoo of Metal under the emulator, and its texts by the rules of Apple's compiler."""
+"""The zoo of Metal in the emulator, and checks by Apple's compiler rules."""
 
 from __future__ import annotations
 
@@ -15,5 +15,5 @@ class TestZoo(ZooTests):
 
     @pytest.mark.sweep(4)
     def test_no_finding(self, name, target):
-        """What only Apple's compiler would find is in no text, as far as the package's own rules see it."""
+        """No text has an error that only Apple's compiler would find, by the lint rules."""
         assert lint(self.zoo.text_of(name, target).text) == ()

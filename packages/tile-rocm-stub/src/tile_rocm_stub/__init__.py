@@ -1,4 +1,6 @@
-"""AMD GPUs as a target of tile: HIP text for gfx942 and gfx950, which the emulator executes and clang compiles.
+"""AMD GPUs as a target: HIP text for gfx942 and gfx950.
+
+The emulator executes the text and clang compiles it.
 
 The package launches nothing. It is small on purpose: the README walks through it as the example of a backend for a
 target with threads, lanes and matrix instructions.

@@ -1,4 +1,4 @@
-"""From source to machine code by clang, on any machine: no header, library or driver of AMD is needed.
+"""Compile source to machine code by clang, without AMD's headers, libraries or driver.
 
 ``clang`` with the target AMDGPU compiles a text, and ``lld`` links it to a code object for ``hipModuleLoadData``.
 """
@@ -21,8 +21,8 @@ from tile_rocm_stub.errors import NoCompiler
 VARIABLE = "HIP_CLANG"
 """Names the compiler in the environment; otherwise it is one of `NAMES` on PATH."""
 NAMES = ("clang", *(f"clang-{version}" for version in range(25, 17, -1)))
-#: A loop that is too large to be unrolled as its pragma asks stays a loop, and is no error: clang would take minutes.
-#: Comparisons that are always true, or never, are the kernel's own.
+#: A loop that is too large for its unroll pragma stays a loop, and is not an error: clang would take minutes.
+#: Comparisons that are always true or false are the kernel's own.
 _FLAGS = (
     "-x", "hip", "--cuda-device-only", "--no-gpu-bundle-output", "-nogpuinc", "-O3", "-Werror",
     "-Wno-tautological-compare", "-Wno-pass-failed", "-mllvm", "-pragma-unroll-threshold=2048",
@@ -30,7 +30,7 @@ _FLAGS = (
 #: Begins the functions of AMD's library, which texts with functions of float64 call.
 _LIBRARY = "__ocml_"
 _REMARK = re.compile(r"remark: +([\w \[\]/]+?): (\d+) \[-Rpass-analysis")
-#: What the compiler says of a thread, and the names of these facts for reports.
+#: The compiler's facts about a thread, and their names in reports.
 _FACTS = {"VGPRs": "registers", "ScratchSize [bytes/lane]": "spill_bytes", "Occupancy [waves/SIMD]": "waves_per_simd"}
 
 
@@ -52,7 +52,9 @@ class CodeObject:
 
 @functools.lru_cache(maxsize=16)
 def find(arch: str, named: str, path: str) -> str:
-    """Return the command of a clang that compiles for an architecture; arguments are those of the environment.
+    """Return the command of a clang that compiles for an architecture.
+
+    Arguments are those of the environment.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""S9xx, U9xx: what this package does not do, and targets that it does not know."""
+"""S9xx, U9xx: unsupported operations of this package, and unknown targets."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ class TextOnly(SetupError):
     template = "{kernel}: tile-rocm-stub launches nothing for {target}: it produces text only"
     remedy = (
         'write kernel.source to kernel.hip and compile it with "hipcc --genco --offload-arch={arch} kernel.hip -o '
-        'kernel.hsaco", or with clang as the guide\'s page "AMD GPUs" says; runtime="emulator" runs it here'
+        'kernel.hsaco", or with clang as on the guide\'s page "AMD GPUs"; runtime="emulator" runs it here'
     )
 
 

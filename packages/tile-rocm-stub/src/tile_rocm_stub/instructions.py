@@ -1,10 +1,10 @@
-"""The matrix instructions of a wavefront as data: element types, shapes, builtins, and where lanes hold elements.
+"""Matrix instructions of a wavefront: types, shapes, builtins, and lane layouts.
 
 Sources: CDNA3 ISA, "Matrix Arithmetic Instructions" (dense and sparse operand layouts) and AMD's Matrix Instruction
 Calculator, whose tables the tests compare with; builtins: ``clang/include/clang/Basic/BuiltinsAMDGPU.def``.
 
 Lane ``l`` holds line ``l % lines`` of A and B (rows of A, columns of B; ``lines`` is 16 or 32), and along K ``each``
-neighbours from ``each * (l / lines)`` on. Of C it holds column ``l % n``, and rows as `Rows` says.
+neighbours from ``each * (l / lines)`` on. Of C it holds column ``l % n``, and the rows of `Rows`.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ class Instruction:
 
     @property
     def each(self) -> int:
-        """Neighbours along K of B that a lane holds; of a sparse A it holds half as many stored values."""
+        """Neighbours along K of B in a lane; a sparse A stores half of them."""
         return self.k // self.groups
 
     @property

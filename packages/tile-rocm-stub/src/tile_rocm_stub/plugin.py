@@ -49,7 +49,7 @@ def tile_pipeline(target: Target, spine: Any) -> Any:
 
 
 def tile_runtimes(target: Target) -> Sequence[Any]:
-    """Return the adapter that refuses to launch and says how to compile the text."""
+    """Return the adapter that rejects launches and explains how to compile the text."""
     from tile_rocm_stub.runtime import TextOnlyAdapter
 
     return (TextOnlyAdapter(target),)

@@ -1,4 +1,4 @@
-"""The adapter of a package that launches nothing: it compiles texts, and says what to do with them."""
+"""The adapter of a package without launches: it compiles texts, and explains their use."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _ROCM_DEVICE = 10
 
 
 class TextOnlyAdapter(RuntimeAdapter):
-    """Builds and loads every kernel, and launches none; so it makes no difference where arrays are.
+    """Builds and loads every kernel, and launches none; arrays may be anywhere.
 
     Parameters
     ----------

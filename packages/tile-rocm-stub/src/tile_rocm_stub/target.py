@@ -13,7 +13,7 @@ from tile_rocm_stub.errors import UnknownArchitecture
 KIND = "rocm"
 
 OLDEST = "gfx942"
-"""The meaning of ``rocm`` alone: without a runtime there is no device to ask."""
+"""The default of ``rocm``: without a runtime there is no device to query."""
 
 # Facts that code of this backend queries with ``capabilities.fact(...)``.
 FP8: Fact[str] = Fact("fp8", str)

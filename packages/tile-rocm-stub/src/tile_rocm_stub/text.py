@@ -1,4 +1,4 @@
-"""The passes of this backend, and the last of them: from a finished plan to the source of its kernel."""
+"""The passes of this backend, up to the source of a finished plan's kernel."""
 
 from __future__ import annotations
 
@@ -24,7 +24,9 @@ if TYPE_CHECKING:
 
 
 def pipeline(target: Target, spine: Spine) -> Spine:
-    """Return the passes for a target: the core's for threads, as many stages as memory has room for, then the text.
+    """Return a target's passes: the core's for threads, limited stages, then the text.
+
+    The number of pipeline stages is limited by the shared-memory budget.
 
     Functions that neither HIP's compiler nor its hardware computes alike everywhere are written out (``elementary``),
     so texts need no library.

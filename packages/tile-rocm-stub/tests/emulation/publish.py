@@ -1,4 +1,4 @@
-"""Write published.npz: where AMD's Matrix Instruction Calculator says that lanes hold elements.
+"""Write published.npz: the lane layouts of AMD's Matrix Instruction Calculator.
 
     python publish.py <folder of github.com/ROCm/amd_matrix_instruction_calculator>
 
@@ -21,7 +21,7 @@ PUBLISHED = Path(__file__).parent / "published.npz"
 
 
 def table(folder: Path, name: str, matrix: str) -> np.ndarray:
-    """Return one table; a cell of a sparse matrix names all elements of a group, of which two are stored."""
+    """Return one table; a sparse cell names its group's elements, two of them stored."""
     which = "-k" if matrix == "K" else f"-{matrix}"
     command = f"{sys.executable} matrix_calculator.py -a cdna3 -i v_{name} --matrix-layout {which} --csv".split()
     lines = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=True).stdout.splitlines()

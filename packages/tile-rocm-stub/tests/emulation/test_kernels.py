@@ -1,4 +1,4 @@
-"""Kernels that the zoo has not: every atomic with every order, half bytes, shuffles and votes of 64 lanes, names."""
+"""Kernels beyond the zoo: atomics of every order, half bytes, 64-lane shuffles and votes."""
 
 from __future__ import annotations
 

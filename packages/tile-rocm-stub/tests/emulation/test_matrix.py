@@ -25,7 +25,7 @@ TOTALS = {"float32": "float", "int32": "int", "float64": "double"}
 CASES = [
     (name, part) for name, one in INSTRUCTIONS.items() for part in range(32 // one.each if one.sparse else 1)
 ]  # fmt: skip
-ROOM_AB, ROOM_C = 16, 64
+BYTES_AB, BYTES_C = 16, 64
 
 
 def formats(arch):
@@ -50,14 +50,14 @@ def random_codes(kind, shape, rng):
     return encode(values, kind), values.astype("float64")
 
 
-def scattered(table, matrix, room):
-    """The bytes of each lane, in which `table` says which elements are; lanes have room for `room` bytes."""
+def scattered(table, matrix, width):
+    """Return each lane's bytes of the elements in `table`, padded to `width` bytes."""
     rows = np.ascontiguousarray(matrix[table[..., 0], table[..., 1]]).view("uint8").reshape(64, -1)
-    return np.pad(rows, ((0, 0), (0, room - rows.shape[1])))
+    return np.pad(rows, ((0, 0), (0, width - rows.shape[1])))
 
 
 class Product:
-    """One instruction on random matrices, and what each lane brings."""
+    """One instruction on random matrices, and each lane's operands."""
 
     def __init__(self, name, part, arch):
         one, rng = INSTRUCTIONS[name], np.random.default_rng(part + 1)
@@ -76,14 +76,14 @@ class Product:
             # Of the 4 elements that a cell names, those that are kept are stored, in order.
             cells = tables["A"].reshape(64, -1, 4, 2)
             rows, groups = cells[:, :, 0, 0], cells[:, :, 0, 1] // 4
-            places = groups[..., None] * 4 + kept[rows, groups]
-            tables["A"] = np.stack([np.broadcast_to(rows[..., None], places.shape), places], -1).reshape(64, -1, 2)
+            columns = groups[..., None] * 4 + kept[rows, groups]
+            tables["A"] = np.stack([np.broadcast_to(rows[..., None], columns.shape), columns], -1).reshape(64, -1, 2)
             cells = tables["K"].reshape(64, -1, 4, 2)[:, :, 0]
             nibbles = kept[cells[..., 0], cells[..., 1] // 4] @ [1, 4]
             shifts = 4 * np.arange(nibbles.shape[1]) + part * one.each
             index = (nibbles.astype("uint32") << shifts.astype("uint32")).sum(1).astype("uint32")
-        self.lanes = (scattered(tables["A"], a_codes, ROOM_AB), scattered(tables["B"], b_codes, ROOM_AB))
-        self.given, self.index, self.held = scattered(tables["D"], self.c, ROOM_C), index, tables["D"]
+        self.lanes = (scattered(tables["A"], a_codes, BYTES_AB), scattered(tables["B"], b_codes, BYTES_AB))
+        self.given, self.index, self.held = scattered(tables["D"], self.c, BYTES_C), index, tables["D"]
         self.expected = a @ b + self.c
 
 
@@ -94,10 +94,10 @@ def text_of(cases):
         one = INSTRUCTIONS[name]
         types |= {one.d, one.a, one.b} - {"float", "double"}
         d, a, b = (f"*({t}*)&{p}[at * {r}]" for t, p, r in (
-            (one.d, "out", ROOM_C), (f"const {one.a}", "a", ROOM_AB), (f"const {one.b}", "b", ROOM_AB),
+            (one.d, "out", BYTES_C), (f"const {one.a}", "a", BYTES_AB), (f"const {one.b}", "b", BYTES_AB),
         ))  # fmt: skip
         flags = f"(int)index[at], 0, {part}" if one.sparse else "0, 0, 0"
-        c = f"*(const {one.d}*)&c[at * {ROOM_C}]"
+        c = f"*(const {one.d}*)&c[at * {BYTES_C}]"
         lines.append(f"  if (block == {number}) {d} = {one.builtin}({a}, {b}, {c}, {flags});")
     return "\n".join([
         *prelude(types, (), {}),
@@ -115,7 +115,7 @@ def run(cases, arch, products, threads=64):
     facts = LaunchFacts("multiply", tuple(params), (len(cases), 1, 1), (threads, 1, 1))
     lanes = {n: np.stack([p.lanes[i] for p in products]).ravel() for i, n in enumerate("ab")}
     given = {"c": np.stack([p.given for p in products]).ravel(), "index": np.stack([p.index for p in products]).ravel()}
-    out = np.zeros(len(cases) * 64 * ROOM_C, "uint8")
+    out = np.zeros(len(cases) * 64 * BYTES_C, "uint8")
     return tile_emulator.run(text_of(cases), facts, {**lanes, **given, "out": out}, dialect(make_target(arch)))
 
 
@@ -125,7 +125,7 @@ def results(arch):
     products = [Product(*case, arch) for case in cases]
     result = run(cases, arch, products)
     assert result.ok, [str(r) for r in result.reports]
-    outputs = result.outputs["out"].reshape(len(cases), 64, ROOM_C)
+    outputs = result.outputs["out"].reshape(len(cases), 64, BYTES_C)
     return {case: (p, out) for case, p, out in zip(cases, products, outputs, strict=True)}
 
 
@@ -144,7 +144,7 @@ def test_models_agree_with_numpy(arch, name, part):
 
 @pytest.mark.parametrize("name", [n for n, one in INSTRUCTIONS.items() if not one.sparse])
 def test_fragments_are_where_amd_says(name):
-    """A fragment of the size of one instruction is held as the published tables say, element for element."""
+    """A fragment of one instruction matches the published tables, element for element."""
     one = INSTRUCTIONS[name]
 
     class Problem:
@@ -153,8 +153,8 @@ def test_fragments_are_where_amd_says(name):
     plan = MfmaPlan(Problem, WarpPartition(1, 1, 1, 1), 64, one)
     for role, matrix in enumerate("ABD"):
         table, layout = PUBLISHED[f"{name}.{matrix}"], plan.held(role)
-        for lane, places in enumerate(table):
-            for register, (i, j) in enumerate(places):
+        for lane, columns in enumerate(table):
+            for register, (i, j) in enumerate(columns):
                 assert layout(int(i), int(j)) == (lane, register)
 
 

@@ -12,7 +12,7 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(LARGE, "reads the slot after", r"slot = k & 1", "slot = (k + 1) % 2"),
     Mutant(GEMM, "fills the slot that is read", r"slot_ahead = \(unsigned int\)\(k \+ 2\) % 3u", "slot_ahead = k % 3"),
     Mutant(GEMM, "buffers overlap", r"smem \+ (\d+)\)", "smem + 4096)"),
-    Mutant(GEMM, "a turn of the loop too few", r"k < 3", "k < 2"),
+    Mutant(GEMM, "one iteration too few", r"k < 3", "k < 2"),
     Mutant(GEMM, "a barrier of a wavefront", r"s_barrier\(\)", "wave_barrier()"),
     Mutant(GEMM, "a barrier of half of the threads", r"(\n *)(block_barrier\(\);)", r"\1if (tid < 64) \2"),
     # Copies

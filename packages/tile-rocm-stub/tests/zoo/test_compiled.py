@@ -1,4 +1,4 @@
-"""Every kernel of the zoo becomes machine code for gfx942, with matrix instructions in all products."""
+"""Every zoo kernel compiles for gfx942, with matrix instructions in all products."""
 
 from __future__ import annotations
 

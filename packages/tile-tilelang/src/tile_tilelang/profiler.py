@@ -248,8 +248,8 @@ class Profiler:
         count = int(wrong.sum())
         if count > ratio * a.size:
             worst = np.unravel_index(int(np.argmax(np.where(wrong, np.nan_to_num(distance, nan=np.inf), -1))), a.shape)
-            place = ", ".join(map(str, worst))
-            found = f"{count} of {a.size} elements, at [{place}] {a[worst]:.6g}, not {b[worst]:.6g}"
+            worst_index = ", ".join(map(str, worst))
+            found = f"{count} of {a.size} elements, at [{worst_index}] {a[worst]:.6g}, not {b[worst]:.6g}"
             raise Differs(kernel=self.kernel.name, index=index, found=found)
 
 

@@ -35,12 +35,12 @@ def matmul_sp(M, N, K, block_M, block_N, block_K, num_stages, accum_dtype="float
 def compress(a):
     """Keep the two largest of every four; a pair of places is 4 bits, and four of them are a word."""
     groups = a.reshape(a.shape[0], -1, 4)
-    places = np.sort(np.argsort(-np.abs(groups), axis=2, kind="stable")[:, :, :2], axis=2)
-    kept = np.take_along_axis(groups, places, axis=2)
-    nibbles = (places[:, :, 0] | places[:, :, 1] << 2).reshape(a.shape[0], -1, 4).astype("uint16")
+    positions = np.sort(np.argsort(-np.abs(groups), axis=2, kind="stable")[:, :, :2], axis=2)
+    kept = np.take_along_axis(groups, positions, axis=2)
+    nibbles = (positions[:, :, 0] | positions[:, :, 1] << 2).reshape(a.shape[0], -1, 4).astype("uint16")
     words = (nibbles << np.array([0, 4, 8, 12], "uint16")).sum(axis=2, dtype="uint16")
     dense = np.zeros_like(groups)
-    np.put_along_axis(dense, places, kept, axis=2)
+    np.put_along_axis(dense, positions, kept, axis=2)
     return kept.reshape(a.shape[0], -1), words.view("int16"), dense.reshape(a.shape)
 
 

@@ -1,4 +1,4 @@
-"""The conformance kit and the fuzzer: every backend runs them to check that it implements the language.
+"""Conformance suite and fuzzer, which check that a backend implements the language.
 
 ``pytest --pyargs tile_core.testing --tile-backend cpu --tile-runtime host``
     runs every case of ``tables`` on a target and prints the numbers of right, refused, skipped and wrong parts per op.

@@ -1,9 +1,9 @@
-"""A test case: a kernel's text in parts, launches with data, and the expected result of each part.
+"""A test case: kernel text in parts, launches with data, and expected results.
 
-A ``Unit`` is one kernel. It is text, so that a failing case prints as a program that anybody can run. Its ``parts``
-are statements with outputs of their own, its ``launches`` are data; every pair of a part and a launch is one
-``Case``, which is reported on its own. Parts share a compilation and launches share a kernel because compiling is
-what costs time; a target that refuses or breaks the whole is asked for each part alone.
+A ``Unit`` is one kernel. It is text, so that a failing case prints as a runnable program. Its ``parts`` are statements
+with outputs of their own, its ``launches`` are data; every pair of a part and a launch is one ``Case``, which is
+reported separately. Parts share a compilation and launches share a kernel, because compiling dominates the time; if a
+target rejects or breaks the whole, each part is compiled alone.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class Tolerance:
     Attributes
     ----------
     rtol, atol
-        ``|found - expected| <= atol + rtol * |expected|``; both 0 ask for the same value.
+        ``|found - expected| <= atol + rtol * |expected|``; both 0 require the same value.
     zeros
         Whether the sign of a zero counts.
     """
@@ -79,7 +79,7 @@ class Tolerance:
 LANES = "#lanes"
 
 EXACT = Tolerance()
-#: The same value, but a zero may have either sign (sums).
+#: The same value, but a zero may have either sign (reductions).
 VALUE = Tolerance(zeros=False)
 
 Reference = Callable[[Data], Any]
@@ -157,14 +157,14 @@ class Unit:
     optional
         Why a target may refuse it with an ``UnsupportedError``; empty if it may not.
     refusals
-        Codes of errors, one of which any target may raise instead.
+        Error codes, one of which any target may raise instead.
     illegal
-        Codes of errors, one of which every target must raise; the parts' references are not used then.
+        Error codes, one of which every target must raise; the parts' references are then unused.
     cluster
         Blocks along the axes of the grid that run together, as a text; empty for a launch without clusters.
     reported
-        Codes of errors, one of which the reference must report when it executes the program, which targets compile and
-        nothing launches: its blocks race, so it has no results.
+        Error codes, one of which the reference must report when it executes the program. Targets only compile it: its
+        blocks race, so it has no defined results.
     own_launches
         Whether the statements are those of the function, with the launches among them.
     """

@@ -1,4 +1,4 @@
-"""The kit without launches: every legal kernel gets a text, and every illegal one is refused, on any machine.
+"""Conformance suite without launches: legal kernels compile and illegal ones are rejected, on any machine.
 
 Two names stand where a runtime's name stands: ``text`` runs the passes and generates the source code; ``build`` also
 compiles that with the toolchain of the target's own runtime. Neither touches a device.

@@ -1,4 +1,4 @@
-"""Which names of ``T`` the strategies really emit, and why a few are not drawn.
+"""Names of ``T`` that the strategies emit, and reasons for those not drawn.
 
 ``emitted`` draws programs and reads their texts; nothing runs. A name that no strategy emits must stand in ``UNDRAWN``
 with a reason, a name that stands there must not be emitted.
@@ -44,7 +44,7 @@ UNDRAWN = {
 def emitted(
     count: int, only: Iterable[str] = STRATEGIES, seed: int = 0, target: Target | None = None
 ) -> dict[str, Counter[str]]:
-    """Return how often names of ``T`` stand in ``count`` programs of each strategy, of those for a target too."""
+    """Count the names of ``T`` in ``count`` programs of each strategy."""
     table = strategies_of(target)
     return {name: _of_strategy(table[name][0], count, seed) for name in only}
 

@@ -1,4 +1,4 @@
-"""Data of the cases: arrays of every element type with poison around and inside, special values, and comparison."""
+"""Data of the cases: arrays with poison around and inside, special values, comparison."""
 
 from __future__ import annotations
 
@@ -37,7 +37,10 @@ def seed_of(*parts: str) -> int:
 
 
 def poisoned(shape: tuple[int, ...], dtype: str) -> Array:
-    """Return an array full of 0xFF bytes between two canaries; 4-bit types as packed bytes, bools true."""
+    """Return an array full of 0xFF bytes between two canaries.
+
+    4-bit types are packed bytes, bools true.
+    """
     d = DTYPES[dtype]
     kind = d.numpy()
     if d.is_packed:
@@ -71,7 +74,10 @@ def stored(values: npt.ArrayLike, dtype: str) -> Array:
 
 
 def from_codes(codes: npt.ArrayLike, dtype: str) -> Array:
-    """Return an array that holds bit patterns: nibbles for 4-bit types, unsigned integers of the width for others."""
+    """Return an array with the given bit patterns.
+
+    Patterns are nibbles for 4-bit types, unsigned integers of the same width for others.
+    """
     raw = np.asarray(codes)
     out = poisoned(raw.shape, dtype)
     if DTYPES[dtype].is_packed:
@@ -111,7 +117,7 @@ def anything(rng: np.random.Generator, shape: tuple[int, ...], dtype: str) -> Ar
 
 
 def numbers(rng: np.random.Generator, shape: tuple[int, ...], dtype: str, low: int = -4, high: int = 4) -> Array:
-    """Return small integers that the type holds exactly, so that sums and products of them are exact."""
+    """Return small integers whose reductions and products are exact in the type."""
     d = DTYPES[dtype]
     if dtype == "bool":
         return stored(rng.integers(0, 2, shape), dtype)
@@ -125,13 +131,13 @@ def numbers(rng: np.random.Generator, shape: tuple[int, ...], dtype: str, low: i
 
 
 def all_codes(dtype: str, shape: tuple[int, ...]) -> Array:
-    """Return every bit pattern of a type of up to 16 bits, in order and repeated to fill the shape."""
+    """Return every bit pattern of a type of up to 16 bits, repeated in order."""
     count = int(np.prod(shape, dtype=np.int64))
     return from_codes((np.arange(count) % 2 ** min(DTYPES[dtype].bits, 16)).reshape(shape), dtype)
 
 
 def near_ties(rng: np.random.Generator, shape: tuple[int, ...], source: str, target: str) -> Array:
-    """Return numbers at and just beside the middle of two neighbours in a type, where one rounding too many shows.
+    """Return values at and next to midpoints of neighbours, which expose double rounding.
 
     A quarter of them are any bits, and all where the source holds nothing that the target rounds, or has few values.
     """
@@ -144,7 +150,10 @@ def near_ties(rng: np.random.Generator, shape: tuple[int, ...], source: str, tar
 
 
 def beside_ties(rng: np.random.Generator, shape: tuple[int, ...], source: str, target: str) -> Array:
-    """Return floats at and just beside the middle of two neighbours in a type, beyond its largest number too."""
+    """Return floats at and next to midpoints of neighbours in a type.
+
+    Values beyond the largest one are included.
+    """
     if target == "float32":
         low = rng.integers(0, 0x7F800000, shape, np.uint32).view(np.float32)
         middle = (low.astype(np.float64) + np.nextafter(low, np.float32(np.inf))) / 2
@@ -182,7 +191,11 @@ def _integers_beside_ties(rng: np.random.Generator, shape: tuple[int, ...], sour
 
 
 def castable(rng: np.random.Generator, shape: tuple[int, ...], source: str, targets: tuple[str, ...]) -> Array:
-    """Return data to convert: all codes of small types, any bits of others; to integers half of them small numbers."""
+    """Return data to convert.
+
+    All codes of small types, any bits of others; half of the values are small integers if the target is an integer
+    type.
+    """
     if DTYPES[source].bits <= 16:
         return all_codes(source, shape)
     floats = [t for t in targets if DTYPES[t].is_float]

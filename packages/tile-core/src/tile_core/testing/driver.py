@@ -14,7 +14,10 @@ _MOST = 2000
 
 
 def driver(unit: Unit, launch: str, target: str) -> str:
-    """Return Python lines that call ``main`` on the data of a launch and print the outputs; few if data are large."""
+    """Return Python lines that call ``main`` on a launch's data and print the outputs.
+
+    Large data are abbreviated.
+    """
     lines = [
         "",
         "# --- runs it:",

@@ -1,4 +1,4 @@
-"""How much of the processor a process has used: where others share the machine, only this says that it is slow."""
+"""Processor time of a process, the measure of slowness on a shared machine."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def effort(pid: int) -> float | None:
     Returns
     -------
     float or None
-        ``None`` where the system does not tell, or the process is gone.
+        ``None`` where the system does not report it, or the process has ended.
     """
     ticks, children = {}, defaultdict(list)
     for entry in _PROCESSES.glob("[0-9]*/stat"):

@@ -1,7 +1,7 @@
-"""Random integer expressions as kernels write them in indices, and their values by an evaluator of a few lines.
+"""Random integer expressions as kernels write them in indices, with an evaluator.
 
-An expression is text over loop variables, block numbers, scalar parameters and sizes. ``value`` computes it from the
-text with ``plain.numbers``: Python integers that wrap as the language says, nothing that a compiler is made of.
+An expression is text over loop variables, block indices, scalar parameters and sizes. ``value`` computes it from the
+text with ``plain.numbers``: Python integers that wrap as the language defines, independent of the compiler.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _LANGUAGE = Language({})
 
 
 class Chooser(Protocol):
-    """What draws: Hypothesis, or a generator of random numbers where thousands are wanted."""
+    """Source of random choices: Hypothesis, or a pseudo-random generator where thousands are needed."""
 
     def pick(self, items: Sequence[Any]) -> Any:
         """Return one of the items."""
@@ -39,7 +39,7 @@ class Expression:
         return self.form.format(*self.parts)
 
     def smaller(self) -> Iterator[Expression]:
-        """Yield simpler expressions: the parts, constants nearer to 0, and this one with a simpler part."""
+        """Yield simpler expressions: operands, constants nearer to 0, and the expression with a simpler operand."""
         yield from self.parts
         if not self.parts and self.form.lstrip("-").isdigit() and self.form not in ("0", "1"):
             number = int(self.form)
@@ -125,14 +125,17 @@ def _constant(choose: Chooser, limits: bool) -> Expression:
 
 
 def _divisor(choose: Chooser, names: Sequence[str]) -> Expression:
-    """Return constants of both signs, sizes, runtime numbers that may be 0, and what is 0 for some values or all."""
+    """Return divisors: constants of both signs, sizes, runtime values and expressions that may be 0."""
     forms = [str(choose.pick(_DIVISORS))] * 4
     forms += ["m", "(m - m)"] * ("m" in names) + ["(v * 2 + 1)", "T.max(v, 1)", "T.max(v, 0)", "v"] * ("v" in names)
     return Expression(choose.pick(tuple(forms)))
 
 
 def value(text: str, names: Mapping[str, Number]) -> Number | int:
-    """Return the value of an expression at a point: ``names`` are ``Number`` values or Python ints."""
+    """Return the value of an expression at a point.
+
+    ``names`` are ``Number`` values or Python integers.
+    """
     found: Number | int = eval(_compiled(text), {"T": _LANGUAGE, "__builtins__": {}}, dict(names))
     return found
 

@@ -1,4 +1,4 @@
-"""The fuzzer: random programs on a target, compared with NumPy and with their text executed as plain Python.
+"""The fuzzer: random programs on a target, compared with NumPy and plain Python.
 
 ``python -m tile_core.testing.fuzz --count 2000 --seed 1 --target cpu`` runs programs of all strategies; a fifth of them
 are mutants, which may be illegal: they must be refused by an error of the catalogue, or run. ``--indices 20000`` runs
@@ -21,7 +21,7 @@ from tile_core.pairs import pairs
 from tile_core.plugins.manager import installed
 from tile_core.runtime.files import write_named
 from tile_core.testing.run import Session
-from tile_core.testing.search import WrongProgram, check, check_mutant, chunks, search, told_into
+from tile_core.testing.search import WrongProgram, check, check_mutant, chunks, count_into, search
 from tile_core.testing.strategies import strategies_of
 from tile_core.testing.watch import Summary, Watch
 
@@ -63,9 +63,9 @@ def fuzz(
     """
     session = Session(target, runtime, seed)
     counts: Counter[str] = Counter()
-    told = told_into(counts, say)
+    report = count_into(counts, say)
     for chunk in chunks(count, seed, mutated, only, expressions):
-        search(chunk, session, told)
+        search(chunk, session, report)
     return counts
 
 
@@ -74,7 +74,7 @@ def watched(
     expressions: int = 0, jobs: int = 1, limit: float = 20.0, seconds: float = math.inf,
     options: Mapping[str, object] | None = None, say: Callable[[str], object] | None = None,
 ) -> Summary:  # fmt: skip
-    """Run random programs in worker processes, and go on after a failure (see ``fuzz``).
+    """Run random programs in worker processes, and continue after a failure (see ``fuzz``).
 
     Parameters
     ----------
@@ -89,12 +89,12 @@ def watched(
     """
     say = say or functools.partial(print, flush=True)
     watch = Watch(target, runtime, seed, jobs, limit, seconds, options)
-    told = told_into(watch.summary.counts, say)
-    return watch.run(chunks(count, seed, mutated, only, expressions), told, say)
+    report = count_into(watch.summary.counts, say)
+    return watch.run(chunks(count, seed, mutated, only, expressions), report, say)
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run the fuzzer as a program; 1 if it found something, 2 if it could not begin."""
+    """Run the fuzzer as a program; return 1 on failures, 2 on set-up errors."""
     parser = _parser()
     try:
         return _run(parser, parser.parse_args(arguments))
@@ -148,7 +148,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--limit", type=float, default=20.0, help="seconds of the processor that a build or a run may take (20)"
     )
-    parser.add_argument("--seconds", type=float, default=math.inf, help="begin nothing after so many (no bound)")
+    parser.add_argument("--seconds", type=float, default=math.inf, help="start no chunk after this time (no bound)")
     parser.add_argument("--option", action="append", metavar="NAME=VALUE", help="an option of the target's backend")
     parser.add_argument("--json", default="", help="file for a summary")
     return parser

@@ -1,4 +1,4 @@
-"""Thousands of random index expressions, many to a kernel: as indices of loads and stores, as values, as conditions.
+"""Thousands of random index expressions per kernel: indices, values and conditions.
 
 Every expression becomes a statement of a kernel whose loop, element type and sizes are drawn too. What the kernel
 leaves is compared with the evaluator of ``expressions``, point by point. A wrong expression is made small in a kernel
@@ -41,13 +41,13 @@ _LOOPS: dict[str, tuple[str, tuple[str, ...], tuple[tuple[int, ...], ...]]] = {
     "stride": (f"for i in range(a, b, {2**29}):", ("i",), ((0,),) * 8),
     "stride-down": (f"for i in T.serial(b, a, {-(2**29)}):", ("i",), ((0,),) * 8),
 }
-#: Steps of the loops between the scalar parameters ``a`` and ``b``; the points in the table above are as many at most.
+#: Steps of the loops between the scalar parameters ``a`` and ``b``; the table above has at most this number of points.
 _STRIDES = {"stride": 2**29, "stride-down": -(2**29)}
 #: Launches: the size, the scalar parameters ``v`` and ``w``, and the bounds of strides.
 Size = tuple[int, int, int, int, int]
 _BOUNDS = (-(2**31), -(2**31) + 1, -(2**30), -5, 0, 7, 2**30, 2**31 - 2, 2**31 - 1)
 _EXTREMES = (2**31 - 1, -(2**31), 2**31 - 8, -(2**30) - 1, 2**30)
-#: Loops whose indices Python or the compiler knows: a negative one is refused there.
+#: Loops whose indices are constant in Python or in the compiler, which rejects negative ones.
 _KNOWN = ("unroll", "static")
 _SIZE = 29
 _USES = ("load", "load", "load", "value", "condition", "store", "load4", "sized", "sized", "pair")
@@ -90,7 +90,7 @@ class IndexKernel:
     sizes: tuple[Size, ...]
 
     @property
-    def room(self) -> int:
+    def capacity(self) -> int:
         """The number of points, at most."""
         return len(_LOOPS[self.loop][2])
 
@@ -115,7 +115,7 @@ class IndexKernel:
         params += [tensor("A2", "int32", 7, 5)] if "pair" in used else []
         params += [scalar("v"), scalar("w", "int64"), scalar("u", "uint8")]
         params += [scalar("a"), scalar("b")] if self.loop in _STRIDES else []
-        params += [output("B", "int32", rows, self.room)]
+        params += [output("B", "int32", rows, self.capacity)]
         params += [output("S", "int32", rows, _SIZE)] if "store" in used else []
         launches = {
             f"m={m},v={v},w={w}" + (f",a={a},b={b}" if self.loop in _STRIDES else ""): Launch(
@@ -131,19 +131,19 @@ class IndexKernel:
         )  # fmt: skip
 
     def data(self, size: Size, params: Sequence[Param], rng: Any = None) -> Data:
-        """Return the inputs of a launch: every element says where it stood."""
+        """Return the inputs of a launch: every element holds its own position."""
         made = {**_scalars(*size), "D": np.arange(100, 100 + size[0], dtype=np.int32)}
         made |= {"A": np.arange(1, _SIZE + 1, dtype=np.int32), "A2": np.arange(1, 36, dtype=np.int32).reshape(7, 5)}
         made["P"] = from_codes(np.arange(30) * 7 % 15 + 1, "uint4")
         rows = max(1, len(self.statements))
-        made["B"] = np.full((rows, self.room), -5, np.int32)
+        made["B"] = np.full((rows, self.capacity), -5, np.int32)
         made["S"] = np.full((rows, _SIZE), -5, np.int32)
         names = {p.name for p in params}
         return {k: x for k, x in made.items() if k in names or k == "m"}
 
     def expected(self, d: Data, params: Sequence[Param]) -> dict[str, Any]:
         """Return the evaluator's result."""
-        b = np.full((max(1, len(self.statements)), self.room), -5, np.int64)
+        b = np.full((max(1, len(self.statements)), self.capacity), -5, np.int64)
         s = np.full((max(1, len(self.statements)), _SIZE), -5, np.int64)
         for n, statement in enumerate(self.statements):
             text = str(statement.e)
@@ -159,7 +159,10 @@ class IndexKernel:
         return {"B": b, "S": s} if any(p.name == "S" for p in params) else {"B": b}
 
     def environments(self, d: Data, *, some: bool = False) -> Iterator[dict[str, Any]]:
-        """Yield the variables at every point; with ``some`` at one that may not be there if there is none."""
+        """Yield the variables at every point.
+
+        With ``some``, yield one possibly invalid point if there is none.
+        """
         names = _LOOPS[self.loop][1]
         fixed = {"m": Number(int(d["m"]), "int32"), "v": Number(int(d["v"]), "int32")}
         fixed |= {"w": Number(int(d["w"]), "int64"), "u": Number(int(d["u"]), "uint8")}
@@ -233,7 +236,10 @@ def _size(choose: Chooser, limits: bool, most: int, v: tuple[int, int], w: tuple
 
 
 def is_legal(k: IndexKernel, s: Statement) -> bool:
-    """Return whether the language accepts a statement: known indices must be in bounds, and constants must fit."""
+    """Return whether the language accepts a statement.
+
+    Constant indices must be in bounds, and constants must fit.
+    """
     known = k.loop in _KNOWN or not s.e.names()
     try:
         if s.use == "condition" and isinstance(
@@ -263,26 +269,26 @@ def _scalars(m: int, v: int, w: int, a: int, b: int) -> Data:
 
 
 def guilty(k: IndexKernel, fails: Callable[[IndexKernel], str], tries: int = 80) -> IndexKernel:
-    """Return a part of a kernel that still fails: usually one statement, more if several must combine."""
-    pieces = 2
+    """Reduce a failing kernel: usually to one statement, more if several must combine."""
+    chunks = 2
     while len(k.statements) > 1 and tries > 0:
-        size = max(1, len(k.statements) // pieces)
+        size = max(1, len(k.statements) // chunks)
         cuts = range(0, len(k.statements), size)
         parts = [replace(k, statements=k.statements[c : c + size]) for c in cuts]
-        rests = [replace(k, statements=k.statements[:c] + k.statements[c + size :]) for c in cuts] if pieces > 2 else []
+        rests = [replace(k, statements=k.statements[:c] + k.statements[c + size :]) for c in cuts] if chunks > 2 else []
         worse = next((p for p in [*parts, *rests] if p.statements and fails(p)), None)
         tries -= len(parts) + len(rests)
         if worse is not None:
-            k, pieces = worse, 2
+            k, chunks = worse, 2
         elif size == 1:
             break
         else:
-            pieces *= 2
+            chunks *= 2
     return k
 
 
 def smallest(k: IndexKernel, fails: Callable[[IndexKernel], str], tries: int = 60) -> IndexKernel:
-    """Return a kernel of one statement with the simplest expression that still fails, after a number of tries."""
+    """Return a kernel of one statement with the simplest expression found that fails."""
     smaller = len(k.statements) == 1
     while smaller:
         smaller = False

@@ -1,6 +1,6 @@
 """The pytest plugin: options, one session per run, a summary per op.
 
-It does nothing unless a test asks for ``tile_kit``: its options are added, and that is all.
+It is inactive unless a test uses ``tile_kit``: it only adds options.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
-    """Tell the kit which cases will be run: cases of one kernel share its compilation."""
+    """Announce the cases to the session: cases of one kernel share its compilation."""
     cases = [case for case in map(_case_of, session.items) if case is not None]
     if cases:
         session.config.stash[_SELECTED] = cases
@@ -54,7 +54,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def _in_part(cases: list[Case], part: str) -> set[tuple[str, str]]:
-    """Return the kernels of a part: of every op each N-th, at least one, so that all parts together are the kit."""
+    """Return the kernels of a part: each N-th of every op, at least one.
+
+    All parts together are the whole suite.
+    """
     number, _, count = part.partition("/")
     if not (number.isdigit() and count.isdigit() and 1 <= int(number) <= int(count)):
         raise pytest.UsageError(f"--tile-part {part}: expected K/N with 1 <= K <= N, for example 1/8")
@@ -122,7 +125,10 @@ def pytest_runtest_logreport(report: pytest.TestReport) -> None:
 
 
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
-    """Print the numbers of right, refused, skipped and wrong parts per op; of compiled ones if nothing is launched."""
+    """Print the counts of right, refused, skipped and wrong parts per op.
+
+    Without launches, compiled parts are counted instead of right ones.
+    """
     if not _counts:
         return
     target, runtime = config.getoption("tile_backend"), config.getoption("tile_runtime") or "its first runtime"

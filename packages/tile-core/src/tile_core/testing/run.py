@@ -1,4 +1,4 @@
-"""Running cases on a target: one compilation per unit, one launch per data set, one outcome per case."""
+"""Run cases: one compilation per unit, one launch per data set, one outcome per case."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def main(B: T.Tensor((4,), "int32")):
 
 @dataclass(frozen=True)
 class Outcome:
-    """What happened to a case.
+    """Outcome of a case.
 
     Attributes
     ----------
@@ -81,7 +81,7 @@ class Session:
     seed
         Where all random data begins.
     interpreted
-        Whether the fuzzer asks the interpreter of traced programs too.
+        Whether the fuzzer also runs the reference interpreter.
     options
         Fields of the backend's options.
     """
@@ -119,19 +119,19 @@ class Session:
         return self.target.kind == REFERENCE
 
     def select(self, cases: Sequence[Case]) -> None:
-        """Say which cases will be run, so that those of one unit are run together."""
+        """Register the cases to run, so that one unit's cases share its runs."""
         for case in cases:
             self.selected.setdefault(id(case.unit), []).append(case)
 
     def run(self, case: Case) -> Outcome:
         """Return the outcome of a case."""
         if case.id not in self.outcomes:
-            together = self.selected.pop(id(case.unit), [case])
-            self._run_unit(case.unit, list({c.id: c for c in [case, *together]}.values()))
+            others = self.selected.pop(id(case.unit), [case])
+            self._run_unit(case.unit, list({c.id: c for c in [case, *others]}.values()))
         return self.outcomes.pop(case.id)
 
     def alive(self) -> bool:
-        """Return whether launches work at all: a fault on a device may end them for the whole process."""
+        """Return whether launches still work, since a device fault may end them for the process."""
         if not self.launches:
             return True
         try:
@@ -236,7 +236,7 @@ class Session:
             self.outcomes[case.id] = Outcome("wrong", report) if problems else Outcome("right")
 
     def call(self, kernel: Any, params: Sequence[Param], arrays: Mapping[str, Any]) -> None:
-        """Launch a kernel on host arrays, through the memory of its runtime, and wait for it."""
+        """Launch a kernel on host arrays through its runtime's memory, and wait."""
         adapter, tables = kernel.adapter, {p.name: p.of for p in params if p.of}
         if HOST_DEVICE in adapter.devices:
             given = with_tables(params, arrays)
@@ -313,7 +313,7 @@ def with_tables(params: Sequence[Param], arrays: Mapping[str, Any]) -> dict[str,
 
 
 def argument(p: Param, data: Data) -> Array:
-    """Return the argument of a launch for a parameter: a copy of an output with initial values, else poison."""
+    """Return a launch argument: a copy of the initial values, or a poisoned output."""
     if p.name in data:
         value = data[p.name]
         return _copy(value) if p.out and isinstance(value, np.ndarray) else value

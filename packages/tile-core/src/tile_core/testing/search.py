@@ -1,4 +1,4 @@
-"""Searching: draws programs, runs them on a session, counts what happened, and makes a failing program small."""
+"""The search: draws programs, runs them in a session, counts outcomes, reduces failures."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from tile_core.testing.run import Session, differences, load, referenced, shape_
 from tile_core.testing.strategies.mutants import MANY
 
 #: Programs of one search: a long one repeats variations of earlier programs.
-TOGETHER = 10
+CHUNK_SIZE = 10
 #: Expressions of one kernel.
 EXPRESSIONS = 80
 _PHASES = (Phase.generate, Phase.shrink)
@@ -38,7 +38,7 @@ _QUIET = [
 #: Seconds that are spent to make a failing program small.
 SHRINKING = 60.0
 
-#: A mutant of these may rightly never end, run for long, or promise what is not so: it is compiled only.
+#: A mutant of these may legally never end, run for long, or assert a false fact: it is only compiled.
 _NOT_RUN = re.compile(rf"while |T\.assume|T\.device_assert|T\.make_tensor|^ *(for|with) .*\b{MANY}\b", re.MULTILINE)
 
 Note = Callable[[str], None]
@@ -89,12 +89,12 @@ class Chunk:
 
 
 def chunks(count: int, seed: int, mutated: float, only: str = "", expressions: int = 0) -> list[Chunk]:
-    """Return the parts of a search, legal programs and mutants in turn."""
+    """Return the chunks of a search, legal programs and mutants shuffled."""
     few = round(count * mutated)
     found = [
-        Chunk(kind, base * 1_000_003 + start, min(TOGETHER, total - start), only)
+        Chunk(kind, base * 1_000_003 + start, min(CHUNK_SIZE, total - start), only)
         for kind, base, total in (("programs", seed, count - few), ("mutants", seed + 1, few))
-        for start in range(0, total, TOGETHER)
+        for start in range(0, total, CHUNK_SIZE)
     ]
     random.Random(seed).shuffle(found)
     kernels = range(0, expressions, EXPRESSIONS)
@@ -103,7 +103,7 @@ def chunks(count: int, seed: int, mutated: float, only: str = "", expressions: i
     ]
 
 
-def search(chunk: Chunk, session: Session, told: Callable[[str, int], None], note: Note = lambda text: None) -> None:
+def search(chunk: Chunk, session: Session, report: Callable[[str, int], None], note: Note = lambda text: None) -> None:
     """Run a chunk.
 
     Parameters
@@ -112,7 +112,7 @@ def search(chunk: Chunk, session: Session, told: Callable[[str, int], None], not
         What to run.
     session
         On which target.
-    told
+    report
         Called with the counts of outcomes.
     note
         Called with the text of every program before it runs.
@@ -123,9 +123,9 @@ def search(chunk: Chunk, session: Session, told: Callable[[str, int], None], not
         With the smallest program that fails, as a runnable kernel.
     """
     if chunk.kind == "indices":
-        _search_indices(chunk, session, told, note)
+        _search_indices(chunk, session, report, note)
         return
-    attempts = _Attempts(chunk, session, told, note)
+    attempts = _Attempts(chunk, session, report, note)
     strategy = (strategies.programs if attempts.legal else strategies.mutants)(chunk.only, target=session.target)
 
     @hypothesis.seed(chunk.seed)
@@ -147,7 +147,7 @@ def search(chunk: Chunk, session: Session, told: Callable[[str, int], None], not
 
 @dataclass
 class _Attempts:
-    """The programs of a search one by one, and the failing one in ever smaller forms.
+    """The attempts of a search, and ever smaller forms of the failing program.
 
     Attributes
     ----------
@@ -163,7 +163,7 @@ class _Attempts:
 
     chunk: Chunk
     session: Session
-    told: Callable[[str, int], None]
+    report: Callable[[str, int], None]
     note: Note
     found: list[tuple[int, str]] = field(default_factory=list)
     since: float = 0.0
@@ -192,7 +192,7 @@ class _Attempts:
                 raise _Enough from None
             raise
         if not self.found:
-            self.told(kind, 1)
+            self.report(kind, 1)
 
 
 def _wrong(report: str, example: int, lost: bool) -> WrongProgram:
@@ -221,7 +221,7 @@ def check(session: Session, unit: Unit) -> str:
 
 
 def _second(unit: Unit) -> None:
-    """Ask the interpreter of traced programs too: both witnesses must say the same."""
+    """Run the reference interpreter on the traced program: both oracles must agree."""
     try:
         program = load(unit.text(), "reference")
     except ProvidedElsewhere:  # a name of a package that is not installed: the program was skipped
@@ -286,8 +286,8 @@ def check_mutant(session: Session, unit: Unit) -> str:
     return "ran"
 
 
-def _search_indices(chunk: Chunk, session: Session, told: Callable[[str, int], None], note: Note) -> None:
-    """Run one kernel of many expressions; leave the wrong ones out and run the others again."""
+def _search_indices(chunk: Chunk, session: Session, report: Callable[[str, int], None], note: Note) -> None:
+    """Run one kernel of many expressions; remove failing ones and run the others again."""
     k = indices.kernel(indices.Dice(random.Random(chunk.seed)), chunk.count, chunk.seed)
 
     def fails(k: indices.IndexKernel) -> str:
@@ -301,23 +301,23 @@ def _search_indices(chunk: Chunk, session: Session, told: Callable[[str, int], N
 
     kind = "right" if session.launches else "compiled"
     if not fails(k):
-        told(kind, len(k.statements))
+        report(kind, len(k.statements))
         return
     bad = indices.guilty(k, fails)
     left = replace(k, statements=tuple(s for s in k.statements if s not in bad.statements))
     if left.statements and not fails(left):
-        told(kind, len(left.statements))
+        report(kind, len(left.statements))
     raise WrongProgram(fails(indices.smallest(bad, fails)) or fails(bad))
 
 
-def told_into(counts: Counter[str], say: Callable[[str], Any] | None = None) -> Callable[[str, int], None]:
-    """Return what counts into a table and says something after every hundred."""
+def count_into(counts: Counter[str], say: Callable[[str], Any] | None = None) -> Callable[[str, int], None]:
+    """Return a function that counts outcomes and reports progress after every hundred."""
     start = time.monotonic()
 
-    def told(kind: str, number: int) -> None:
+    def report(kind: str, number: int) -> None:
         before = counts.total()
         counts[kind] += number
         if say is not None and before // 100 != counts.total() // 100:
             say(f"{counts.total()} programs, {time.monotonic() - start:.0f} s: {dict(counts)}")
 
-    return told
+    return report

@@ -153,7 +153,7 @@ class Sketch:
         return made
 
     def expected(self, d: Data) -> dict[str, Array]:
-        """Return what NumPy computes."""
+        """Return the results of NumPy."""
         m, n = d["m"], d["n"]
         sources = {name: values(d[name], dtype) for name, (dtype, _) in self.inputs.items()}
         sources.update({name: values(array, dtype) for name, (dtype, array) in self.extras.items()})
@@ -172,7 +172,10 @@ class Sketch:
 
 
 def sparse_operand(seed: int, m: int, k: int, dtype: str, meta: str) -> tuple[Array, Array, Array]:
-    """Return kept values, metadata and the dense matrix of a random 2:4 sparse operand of small integers."""
+    """Return kept values, metadata and dense matrix of a random 2:4 sparse operand.
+
+    Values are small integers.
+    """
     from tile_core import sparse
 
     rng = np.random.default_rng(seed)

@@ -19,7 +19,7 @@ import numpy as np
 from tile_core.testing.case import Data, Launch, Param, Part, Unit, scalar, tensor
 
 EXTENTS = ("constant", "int32", "int64", "mixed")
-"""Types of the extents of a twin's tensors; of ``"mixed"`` ones by turns ``int32`` and ``int64``."""
+"""Types of the extents of a twin's tensors; ``"mixed"`` alternates ``int32`` and ``int64``."""
 
 CORNERS: Mapping[str, tuple[str, str]] = {
     "constant": ("", "0"),
@@ -30,8 +30,8 @@ CORNERS: Mapping[str, tuple[str, str]] = {
 }
 """By name: statements of the kernel, and the summand of every index."""
 
-#: Tiles have constant extents (K202), those of expressions equal ones (K144); views are of whole tensors (K216), and of
-#: as many bits (K215).
+#: Tiles have constant extents (K202), equal ones within an expression (K144); views are of whole tensors (K216) and
+#: have the same bit count (K215).
 _REFUSALS = ("K202", "K144", "K215", "K216")
 #: Functions that take tensors and no parts of them.
 _WHOLE = ("T.annotate_", "T.view", "T.reshape", "T.address_of")
@@ -95,7 +95,7 @@ def _with(launch: Launch, sizes: Mapping[str, int]) -> Any:
 
 
 class _Moved(ast.NodeTransformer):
-    """Adds a summand to the indices of tensors, and makes slices of tensors that are operands."""
+    """Transformer that adds a summand to tensor indices, and slices tensor operands."""
 
     def __init__(self, params: Mapping[str, Param], at: str) -> None:
         self.params, self.at = params, at

@@ -1,9 +1,8 @@
-"""The watchdog: chunks of a search in worker processes, which are killed when a build or a run takes too long.
+"""The watchdog: search chunks in worker processes, which are killed after a time limit.
 
-A worker runs many programs. It says the text of every program before it begins, and when a build or a run starts. A
-program that takes more than the limit, or that ends the process, is a failure like a wrong number. What counts is the
-time of the processor, so that others on the machine make no program slow; a program that waits for something that never
-comes uses none, and is a failure after a few times the limit.
+A worker runs many programs. It sends the text of every program before it begins, and when a build or a run starts. A
+program that exceeds the limit, or ends the process, is a failure like a wrong result. The limit is processor time, so a
+busy machine does not matter; a program that waits forever uses none, and is a failure after a multiple of the limit.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ from tile_core.testing.search import Chunk, WrongProgram, search
 
 #: Seconds that the start of a worker may take.
 _STARTING = 300.0
-#: So many times the limit a program may take by the clock on the wall, whatever it uses.
+#: Limit of a program on the wall clock, as a multiple of the processor-time limit.
 _WAITING = 6
 
 
@@ -77,7 +76,7 @@ class _Worker:
 
 
 class Watch:
-    """Runs chunks in worker processes.
+    """A runner of chunks in worker processes.
 
     Parameters
     ----------
@@ -144,11 +143,11 @@ class Watch:
             w.pipe.send(chunk)
 
     def _listen(self, w: _Worker, told: Callable[[str, int], None], say: Callable[[str], Any]) -> list[Chunk] | None:
-        """Take a worker's messages; return chunks to do again if its chunk broke off."""
+        """Take a worker's messages; return chunks to repeat if its chunk broke off."""
         try:
             while w.pipe.poll():
                 kind, *rest = w.pipe.recv()
-                if kind == "told":
+                if kind == "counted":
                     told(*rest)
                     w.left -= rest[1]
                 elif kind == "wrong":
@@ -174,7 +173,10 @@ class Watch:
         return None
 
     def _wrong(self, w: _Worker, told: list[Any], say: Callable[[str], Any]) -> list[Chunk]:
-        """Note a wrong program; after a fault of the device go on in a new process, and run the program alone there."""
+        """Record a wrong program; after a device fault continue in a new process.
+
+        The program is then run alone there.
+        """
         text, example, lost = told
         chunk = w.chunk
         if chunk is not None and chunk.alone >= 0:
@@ -222,7 +224,7 @@ def serve(
     warnings.simplefilter("ignore")  # a slow way of an op is not what the fuzzer looks for
 
     class Telling(Session):
-        """A session that says when a build or a run begins, and how long it took."""
+        """A session that reports the start and duration of each build and run."""
 
         def compile(self, program: Any) -> Any:
             return _timed(pipe, "build", lambda: super(Telling, self).compile(program))
@@ -245,7 +247,7 @@ def serve(
         except EOFError:
             return
         try:
-            search(chunk, session, lambda *x: pipe.send(("told", *x)), note)
+            search(chunk, session, lambda *x: pipe.send(("counted", *x)), note)
         except WrongProgram as error:
             pipe.send(("wrong", str(error), error.example, error.lost))
         except Exception:  # a defect of the fuzzer itself is a failure like others
@@ -265,7 +267,7 @@ def _timed(pipe: Connection, name: str, function: Callable[[], Any]) -> Any:
 
 
 def _is_over(w: _Worker, limit: float) -> bool:
-    """Return whether a phase has used more than its time: by the clock where the system does not tell."""
+    """Return whether a phase exceeded its time, on the wall clock if necessary."""
     passed = time.monotonic() - w.since
     if passed <= limit or w.phase == "idle":
         return False
@@ -274,7 +276,7 @@ def _is_over(w: _Worker, limit: float) -> bool:
 
 
 def _kill(w: _Worker) -> None:
-    """End a worker: it may hang in a compiler that does not listen."""
+    """Kill a worker, which may hang in a compiler."""
     if w.process.is_alive():
         w.process.kill()
     w.process.join(10)

@@ -14,7 +14,7 @@ from tile_metal.emit.names import TYPES
 KINDS = ("add", "max", "min")
 #: Updates of single bits -> their operators.
 BITS = {"and": "&", "or": "|", "xor": "^"}
-#: Stores of a number below 16 in one half of a byte, of which another thread may store the other half.
+#: Stores of a value below 16 to one half of a byte, whose other half another thread may store.
 HALVES = {"low": "(uchar)((before & 0xf0) | by)", "high": "(uchar)((before & 0x0f) | (by << 4))"}
 SPACES = ("device", "threadgroup")
 WORDS = ("int32", "uint32", "float32")
@@ -44,7 +44,7 @@ def is_small(name: str) -> bool:
 
 
 def _combined(kind: str, dtype: str) -> tuple[str, tuple[str, ...]]:
-    """Return the expression of a new value from ``before`` and ``by``, and the functions that it needs."""
+    """Return the new value of ``before`` and ``by``, and the functions that it needs."""
     if kind in HALVES:
         return HALVES[kind], ()
     if kind in BITS:
@@ -119,7 +119,7 @@ def _load_small(dtype: str, space: str) -> Helper:
 
 
 def _word(dtype: str) -> tuple[str, str, str]:
-    """Return the atomic type of a word, and conversions of an element to it and back."""
+    """Return a word's atomic type, and conversions of an element to and from it."""
     own = TYPES[dtype]
     return ("uint", "as_type<uint>({})", "as_type<float>({})") if dtype == "float32" else (own, "{}", "{}")
 

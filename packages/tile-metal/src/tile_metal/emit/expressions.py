@@ -47,7 +47,7 @@ class MslExpressions(ExpressionPrinter):
         return name
 
     def named_as(self, dtype: str, text: str) -> Text:
-        """Print a conversion; one to a 16-bit float is never left to an assignment, which MSL refuses for bfloat."""
+        """Print a conversion; to 16-bit floats explicitly, since MSL rejects implicit ones for bfloat."""
         inner = None if dtype in HALVES else text
         return Text(f"({self.type(dtype)}){wrapped(text, UNARY)}", UNARY, inner=inner)
 
@@ -71,7 +71,7 @@ class MslExpressions(ExpressionPrinter):
         return super().print_FloatImm(e)
 
     def special(self, dtype: str, value: float) -> str:
-        """Print NaN or an infinity by its bits, which a compiler that assumes finite floats does not change."""
+        """Print NaN or infinity by its bits, which finite-math compilers preserve."""
         code = 0x7FC00000 if math.isnan(value) else 0x7F800000 if value > 0 else 0xFF800000
         text = f"as_type<float>(0x{code:08x}u)"
         return text if dtype == "float32" else self.named_as(dtype, text)
@@ -90,7 +90,7 @@ class MslExpressions(ExpressionPrinter):
         return f"{function.text(self.fast_math)}({', '.join(self.bare(a) for a in e.args)})"
 
     def rounded(self, name: str, e: Any) -> str:
-        """Print an operation that rounds to the nearest: precise ones do, and none is contracted with another one."""
+        """Print an operation rounded to nearest: precise, and never contracted with another one."""
         if self.fast_math:
             op = name.split("_")[1]
             raise NotExpressible(what=f"T.ieee_{op} with fast math, which rounds as it likes", dialect=self.dialect)
@@ -136,11 +136,17 @@ class MslExpressions(ExpressionPrinter):
         return f"{self.helper(f'{nodes.dtype_of(e)}_of_f32')}({self.bare(e.args[0])})"
 
     def call_tile_float_max(self, e: Call) -> str:
-        """Print the larger of two floats; a number, if one is NaN, and +0 before -0."""
+        """Print the larger of two floats.
+
+        A number beats NaN, and +0 is larger than -0.
+        """
         return self.float_extreme("max", e)
 
     def call_tile_float_min(self, e: Any) -> str:
-        """Print the smaller of two floats; a number, if one is NaN, and -0 before +0."""
+        """Print the smaller of two floats.
+
+        A number beats NaN, and -0 is smaller than +0.
+        """
         return self.float_extreme("min", e)
 
     def call_tile_float_max_nan(self, e: Any) -> str:
@@ -152,7 +158,7 @@ class MslExpressions(ExpressionPrinter):
         return self.own("min_nan", e)
 
     def call_tile_float_max_loose(self, e: Call) -> str:
-        """Print the library's larger of two floats: no NaN beside a number; zeros are in no order."""
+        """Print the library's maximum of floats: a number beats NaN, zeros are unordered."""
         return f"fmax({', '.join(self.bare(a) for a in e.args)})"
 
     def call_tile_float_min_loose(self, e: Call) -> str:
@@ -225,7 +231,7 @@ class MslExpressions(ExpressionPrinter):
 
 _FLOATS = ("float", "bfloat")
 
-#: Of where a float64 comes from that nobody wrote.
+#: The origin of an implicit float64.
 _WIDE = " (quotients and functions of 64-bit integers are float64: T.cast them to float32 before)"
 
 

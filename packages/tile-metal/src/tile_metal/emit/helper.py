@@ -7,9 +7,9 @@ from tile_core.records import dataclass
 AS_WRITTEN = (
     "#if __METAL_VERSION__ >= 320", "#pragma METAL fp math_mode(safe)", "#endif", "#pragma METAL fp contract(off)",
 )  # fmt: skip
-"""Lines at the start of a text or of a function, from which on operations of floats are done as written.
+"""Lines at the start of a text or function that disable rewriting of float operations.
 
-MSL 3.1 knows no math modes, and refuses a pragma that it does not know. Sources: Metal Shading Language Specification,
+MSL 3.1 has no math modes, and rejects unknown pragmas. Sources: Metal Shading Language Specification,
 "Math Modes"; inside of functions as in llama.cpp's ``quantize_*``.
 """
 
@@ -39,6 +39,9 @@ class Helper:
     exact: bool = False
 
     def lines(self, fast_math: bool) -> list[str]:
-        """Return the lines of its text; with fast math those of an exact function say what it depends on."""
+        """Return the lines of its text.
+
+        With fast math an exact function includes the lines that state its dependence.
+        """
         head, *rest = self.text.splitlines()
         return [head, *(AS_WRITTEN if fast_math and self.exact else ()), *rest]

@@ -32,7 +32,10 @@ INTEGERS = tuple(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32
 
 @dataclass(frozen=True)
 class _Printed:
-    """A function that an expression of the core defines; without branches if both sides of a choice cost little."""
+    """A function that an expression of the core defines.
+
+    It is branch-free if both sides of a choice are cheap.
+    """
 
     params: tuple[tuple[str, str], ...]
     result: str
@@ -46,7 +49,7 @@ def helper(name: str) -> Helper:
     Raises
     ------
     InternalError
-        There is none of that name.
+        If no helper has the name.
     """
     found = _WRITTEN.get(name)
     if found is not None:
@@ -57,7 +60,7 @@ def helper(name: str) -> Helper:
 
 
 def needed(names: Iterable[str]) -> list[Helper]:
-    """Return the helper functions of these names and those that they need, in an order in which they can stand."""
+    """Return the named helper functions and their dependencies, in definition order."""
     found: dict[str, Helper] = {}
 
     def visit(name: str) -> None:
@@ -90,7 +93,7 @@ class _FunctionPrinter(MslExpressions):
         self.helpers, self.branches = set(), branches
 
     def print_Select(self, e: Expr) -> str:
-        """Print a choice; between names, where compilers shall not branch for each number that is converted."""
+        """Print a choice; between names where compilers must not branch per converted element."""
         if self.branches:
             return super().print_Select(e)
         yes, no = self.named(e.true_value), self.named(e.false_value)
@@ -98,7 +101,7 @@ class _FunctionPrinter(MslExpressions):
 
 
 def _log1p(x: Expr) -> Any:
-    """log(1 + x): the error of the sum, which is exact to tell, is undone by a quotient (Kahan's way)."""
+    """log(1 + x), with the addition's exact error corrected by a quotient (Kahan)."""
     one = nodes.const(1.0, "float32")
     total = tirx.Var("total", "float32")
     log = tirx.call_intrin("float32", "tirx.log", total)
@@ -109,7 +112,10 @@ def _log1p(x: Expr) -> Any:
 
 
 def _extreme(kind: str) -> Helper:
-    """The number if one is NaN; bits order zeros, and subnormals, which a device may flush."""
+    """The extreme of two floats: a number beats NaN, bits order zeros and subnormals.
+
+    A device may flush subnormals.
+    """
     sign = ">" if kind == "max" else "<"
     text = f"""static inline float {kind}_f32(float a, float b) {{
   const int x = as_type<int>(a), y = as_type<int>(b);
@@ -153,7 +159,7 @@ _PRINTED: Mapping[str, _Printed] = {
 
 
 def _bfloat_of(dtype: str, name: str) -> Helper:
-    """A conversion of one rounding: what float32 has no room for goes to its last bit, which decides no tie."""
+    """Convert with one rounding: float32's excess bits become a sticky last bit."""
     wide, signed = dtype.endswith("64"), not dtype.startswith("u")
     word, bits = ("ulong", 64) if wide else ("uint", 32)
     size = f"x < 0 ? 0 - ({word})x : ({word})x" if signed else "x"
@@ -222,7 +228,10 @@ _LANES = {
 
 
 def _lane(mode: str) -> Helper:
-    """The source lane of a shuffle within segments of the simdgroup; the lane itself if there is none."""
+    """The source lane of a shuffle within segments of the simdgroup.
+
+    Without one it is the lane itself.
+    """
     name = f"lane_{mode}"
     return Helper(name, f"static inline int {name}(int lane, int amount, int width) {{\n  return {_LANES[mode]};\n}}")
 

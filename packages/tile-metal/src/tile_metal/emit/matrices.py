@@ -1,9 +1,9 @@
-"""Functions on matrices of a simdgroup: 8 x 8, two elements of a row in each lane.
+"""Functions on simdgroup matrices: 8 x 8, two elements of a row per lane.
 
 Lane ``t`` holds row ``4 * (t / 16) + t % 8 / 2`` and columns ``4 * (t / 8 % 2) + 2 * (t % 2)`` and the next. Apple does
-not say so, but MLX, tinygrad and others rely on it on every Apple GPU so far; ``examples/metal_selftest.py`` looks. It
-lets fragments be ordinary registers: what multiplies them puts them into matrices and takes them out again, which costs
-no instruction. Sources: MSL specification, "SIMD-Group Matrix Data Types" and "SIMD-Group Matrix Functions"; for the
+not document it, but MLX, tinygrad and others rely on it on every Apple GPU so far; ``examples/metal_selftest.py``
+checks it. Fragments can therefore be ordinary registers: a product moves them into matrices and back, which costs no
+instruction. Sources: MSL specification, "SIMD-Group Matrix Data Types" and "SIMD-Group Matrix Functions"; for the
 tensor operations "Metal Performance Primitives", ``MPPTensorOpsMatMul2d.h`` and the kernels of MLX.
 """
 
@@ -25,7 +25,7 @@ PRODUCTS = (("f32", "f16"), ("f32", "bf16"), ("f32", "f32"), ("f16", "f16"), ("b
 
 
 def load_name(dtype: str, space: str, turned: bool) -> str:
-    """Return the function that reads a matrix from ``space``; ``turned``: its columns lie where rows do."""
+    """Return the function that reads a matrix from ``space``, transposed if ``turned``."""
     return f"simdgroup_load_{NAMES[dtype]}_{space}{'_transposed' if turned else ''}"
 
 
@@ -35,7 +35,7 @@ def multiply_name(accumulator: str, operand: str) -> str:
 
 
 def tensor_name(accumulator: str, operand: str) -> str:
-    """Return the function that adds a product of 16 x 16 by 16 x 32 elements to 16 x 32."""
+    """Return the function that accumulates a 16 x 16 by 16 x 32 product."""
     return f"matmul2d_16x32x16_{NAMES[accumulator]}_{NAMES[operand]}"
 
 
@@ -71,12 +71,15 @@ def _multiply(d: str, t: str) -> Helper:
 
 
 def lanes_name(product: str) -> str:
-    """Return the function that says whether the lanes hold what a function of ``tensor_name`` takes for granted."""
+    """Return the function that checks the lane layout which a ``tensor_name`` function assumes."""
     return f"{product}_lanes"
 
 
 def is_tensor_product(name: str) -> bool:
-    """Whether a function is one of ``tensor_name``; its first argument is what that of ``lanes_name`` returned."""
+    """Return whether a function is one of ``tensor_name``.
+
+    Its first argument is the result of its ``lanes_name`` function.
+    """
     return name.startswith("matmul2d_") and not name.endswith("_lanes")
 
 
@@ -95,8 +98,8 @@ def _matmul2d(d: str, t: str) -> Helper:
     """A product by tensor operations, on operands that are filled by hand.
 
     Each 16 x 16 block is 8 elements of a lane: rows ``4 * (q & 4) ...`` as for matrices of 8 rows and the same 8 rows
-    further, 4 columns each. B and the result are two blocks side by side. Apple leaves this open, so a text asks once
-    (``_lanes``). If any lane holds something else, all lanes multiply nothing but NaN, so that every element of the
+    further, 4 columns each. B and the result are two blocks side by side. Apple does not specify this, so a kernel
+    checks it once (``_lanes``). If any lane holds other elements, all lanes multiply NaN, so that every element of the
     result is NaN in any order; runtimes refuse before, see ``runtime/probe.py``. From MSL 4.1 on the type of a variable
     has its address space.
     """
@@ -124,7 +127,7 @@ def _matmul2d(d: str, t: str) -> Helper:
 
 
 def _lanes(d: str, t: str) -> Helper:
-    """Whether all lanes hold the elements that ``_matmul2d`` takes for granted, by what the tensors say themselves."""
+    """Whether all lanes hold the elements that ``_matmul2d`` assumes, as the tensors report."""
     name = lanes_name(f"matmul2d_16x32x16_{d}_{t}")
     text = f"""static inline bool {name}(int lane) {{
 {_tensors(d, t)}

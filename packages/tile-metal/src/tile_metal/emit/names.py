@@ -1,4 +1,4 @@
-"""Names of MSL: element types, vectors of bytes, mathematical functions, and words that no variable may have."""
+"""Names of MSL: element types, byte vectors, math functions, and reserved words."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ TYPES: Mapping[str, str] = {
 """By element type (MSL specification, "Scalar Data Types"). There is no type of 64-bit floats."""
 
 VECTORS: Mapping[int, str] = {1: "uchar", 2: "uchar2", 4: "uchar4", 8: "uint2", 16: "uint4"}
-"""What moves that many bytes at a time.
+"""Type that moves a number of bytes at a time.
 
-Not ``ushort`` and ``uint``: a compiler may take it that a scalar type never overlaps memory of another one, a ``half``
-say, and swap the two accesses; clang's type-based analysis lets vectors and characters overlap everything.
+Not ``ushort`` and ``uint``: a compiler may assume that a scalar type never aliases another one, for example ``half``,
+and swap the two accesses; in clang's type-based alias analysis vectors and characters alias everything.
 """
 
 HALVES = frozenset({"float16", "bfloat16"})
@@ -36,7 +36,7 @@ class MetalFunction:
     modes
         Whether it has a precise and a fast form; others are exact in both.
     exact
-        Whether the language says that it is exact, so that its fast form is never called.
+        Whether the language requires exact results, so that its fast form is never called.
     """
 
     name: str
@@ -44,7 +44,10 @@ class MetalFunction:
     exact: bool = False
 
     def text(self, fast_math: bool) -> str:
-        """Return the name to call: without fast math the precise form, whatever the compiler's default is."""
+        """Return the name to call: the precise form unless fast math is on.
+
+        The compiler's default does not matter.
+        """
         return f"{'fast' if fast_math and not self.exact else 'precise'}::{self.name}" if self.modes else self.name
 
 

@@ -57,7 +57,7 @@ class MslPrinter(MslExpressions, KernelPrinter):
         super().__init__(launch, fast_math=fast_math, line_info=line_info)
         self.helpers: set[str] = set()
         self.builtins: set[str] = set()
-        #: Variables that say whether the lanes hold what a tensor product takes for granted, by its function.
+        #: Variables with the result of the lane check of a tensor product, by its function.
         self._known: dict[str, str] = {}
         self._struct = ""
         self._flags = ("mem_flags::mem_device | " if device_barriers else "") + "mem_flags::mem_threadgroup"
@@ -65,7 +65,7 @@ class MslPrinter(MslExpressions, KernelPrinter):
     # The kernel
 
     def begin(self, params: Sequence[Var]) -> None:
-        """Choose the name of the structure of scalars, and see that there are not too many buffers.
+        """Choose the name of the scalars' structure, and check the number of buffers.
 
         Raises
         ------
@@ -83,7 +83,7 @@ class MslPrinter(MslExpressions, KernelPrinter):
         headers = dict.fromkeys(["metal_stdlib", *(h for f in functions for h in f.headers)])
         lines = [*(f"#include <{h}>" for h in headers), "using namespace metal;"]
         if not self.fast_math:
-            # Both hosts compile so by default; the text says it for all others. MSL specification, "Math Modes".
+            # # Both hosts compile so by default; the text states it for all others. MSL specification, "Math Modes".
             lines += AS_WRITTEN
         for f in functions:
             lines += ["", *f.lines(self.fast_math)]
@@ -92,7 +92,7 @@ class MslPrinter(MslExpressions, KernelPrinter):
         return [*lines, "", *([f"struct {self._struct} {{", *members, "};", ""] if members else [])]
 
     def head(self, name: str, params: Sequence[Var]) -> str:
-        """Print the kernel's head: arrays, the structure of scalars, and the built-in values that the body uses."""
+        """Print the kernel's head: arrays, the structure of scalars, and used built-in values."""
         arrays = _arrays(params)
         heads = [f"{self.parameter(p)} [[buffer({i})]]" for i, p in enumerate(arrays)]
         if _scalars(params):
@@ -102,7 +102,7 @@ class MslPrinter(MslExpressions, KernelPrinter):
         return "\n".join([start, *(f"    {h}{',' if h is not heads[-1] else ''}" for h in heads), ")"])
 
     def first(self, params: Sequence[Var]) -> list[str]:
-        """Return the first lines of the body: scalars under their names, threadgroup memory, what lanes hold."""
+        """Print the body's first lines: named scalars, threadgroup memory, lane checks."""
         names = [(self.type(nodes.dtype_of(p)), self.writer.name(p)) for p in _scalars(params)]
         asked = [f"const bool {name} = {lanes_name(f)}((int){_THREAD}.x & 31);" for f, name in self._known.items()]
         return [*(f"const {kind} {name} = args.{name};" for kind, name in names), *super().first(params), *asked]
@@ -112,7 +112,7 @@ class MslPrinter(MslExpressions, KernelPrinter):
         return {HEAD: before + 1, BODY: before + head + 1}
 
     def number(self, kind: str, axis: int) -> str:
-        """Print a coordinate, of which there are 32 bits without a sign."""
+        """Print a coordinate, an unsigned 32-bit integer."""
         return Text(f"(int){self.builtin(_BUILTINS[kind])}.{'xyz'[axis]}", UNARY)
 
     # Statements
@@ -134,7 +134,7 @@ class MslPrinter(MslExpressions, KernelPrinter):
     # Instructions
 
     def call_tile_instruction(self, e: Call) -> str:
-        """Print a call of a helper function; parts of words are given by their array and an index."""
+        """Print a call of a helper function; packed words are an array and an index."""
         name = str(e.attrs["name"])
         args = [self.bare(a) for a in e.args]
         if is_small(name):
@@ -145,7 +145,7 @@ class MslPrinter(MslExpressions, KernelPrinter):
         return f"{name if name in LIBRARY else self.helper(name)}({', '.join(args)})"
 
     def known_lanes(self, name: str) -> str:
-        """Return the variable that says whether the lanes hold what a tensor product takes for granted."""
+        """Return the variable with the result of a tensor product's lane check."""
         if name not in self._known:
             self._known[name] = self.writer.fresh("known_lanes")
             self.builtin(_THREAD)  # data lie by the number of the thread, whatever lane of a simdgroup that is
@@ -154,7 +154,7 @@ class MslPrinter(MslExpressions, KernelPrinter):
     # What the lanes of a simdgroup exchange
 
     def call_tile_shuffle(self, e: Call) -> str:
-        """Print one exchange of a word; lanes that do not exist are never asked for."""
+        """Print one exchange of a word, never from lanes that do not exist."""
         value, lane = self.bare(e.args[1]), self.bare(e.args[2])
         mode, width = str(e.attrs["mode"]), int(e.attrs["width"])
         if mode == "bfly":
@@ -175,7 +175,7 @@ class MslPrinter(MslExpressions, KernelPrinter):
         return name
 
     def call_tile_group_reduce(self, e: Call) -> str:
-        """Print what one function combines over the simdgroup; sums of integers wrap, as unsigned ones do."""
+        """Print a reduction over the simdgroup; integer addition wraps like unsigned integers."""
         kind, value = str(e.attrs["kind"]).removeprefix("bit"), e.args[1]
         if kind == "sum" and nodes.dtype_of(value) == "int32":
             return self.narrowed(f"simd_sum({self.unsigned(value)})", "int32")

@@ -1,11 +1,11 @@
-"""The model with which emitted MSL text runs on a host: what the emulator is told about the language.
+"""Model of MSL with which the emulator runs emitted text on a host.
 
 The text is compiled as it is, with headers that stand for the language and its library (``headers/metal_*.h``). What no
 header can do is rewritten (``rewrite.py``): includes, threadgroup memory, the attributes of a kernel's parameters.
 
-What the models do not reproduce: spaces of addresses (``tile_metal.lint`` looks at them), last bits of approximate
-functions and of sums in matrix products, subnormal numbers that a device may flush to zero, and barriers that order one
-kind of memory: one of threadgroup memory orders all of it here, one of device memory alone is reported.
+Not modelled: address spaces (checked by ``tile_metal.lint``), last bits of approximate functions and of accumulation in
+matrix products, subnormals that a device may flush to zero, and barriers that order one kind of memory: one of
+threadgroup memory orders all of it here, one of device memory alone is reported.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def dialect(target: Target) -> Dialect:
     Parameters
     ----------
     target
-        Its capabilities say what a threadgroup may use, and whether there are tensor operations.
+        Its capabilities determine the limits of a threadgroup, and whether there are tensor operations.
 
     Returns
     -------
@@ -44,7 +44,7 @@ def dialect(target: Target) -> Dialect:
 
 
 def dialect_of(limits: Limits | None = None, tensor_ops: bool = False) -> Dialect:
-    """Return the dialect for threadgroups within limits, with or without the tensor operations of Metal 4."""
+    """Return the dialect for given threadgroup limits, with or without Metal 4's tensor operations."""
 
     def prepare(text: str) -> str:
         return prepare_with(text, tensor_ops)
@@ -64,7 +64,7 @@ def call(facts: LaunchFacts) -> str:
     """Return the statements that call a kernel.
 
     Arrays are its first buffers. Scalars are the fields of one structure in the last buffer, or each has a buffer of
-    its own in the order of the parameters: which of both, the types of the kernel's parameters say.
+    its own in the order of the parameters, depending on the types of the kernel's parameters.
     """
     rows, offset, alignment, scalars = [], 0, 1, 0
     for param in facts.params:

@@ -1,4 +1,4 @@
-"""A second check of address spaces: clang's front end for OpenCL C++, if clang is installed.
+"""A second check of address spaces by clang's OpenCL C++ front end, if installed.
 
 It has the spaces of MSL under other names, and refuses casts, arguments and initial values that change them. A missing
 space it takes for the generic one, which MSL lacks: ``tile_metal.lint`` finds those.
@@ -34,7 +34,7 @@ def clang() -> str | None:
 
 
 def clcpp_findings(text: str) -> tuple[Finding, ...]:
-    """Return the errors that clang finds in a text, of rule ``"clang"``; none where no clang is installed.
+    """Return clang's errors in a text, of rule ``"clang"``; empty without clang.
 
     Texts with tensor operations are not looked at: their descriptors are C++ of a later version.
     """
@@ -51,7 +51,10 @@ def clcpp_findings(text: str) -> tuple[Finding, ...]:
 
 
 def _translated(text: str) -> str:
-    """The text without includes, and with the word for kernels where MSL has an attribute. It keeps its lines."""
+    """The text without includes, with OpenCL's kernel keyword instead of MSL's attribute.
+
+    It keeps its lines.
+    """
     tokens = tokenize(text)
     edits = [(t.start, t.end, "") for t in tokens if t.kind == "directive" and t.text[1:].split()[:1] == ["include"]]
     for function in outline([t for t in tokens if t.kind != "directive"]).functions:

@@ -1,4 +1,7 @@
-"""Rewriting that no header can do: where a keyword has two meanings. Line numbers stay the same."""
+"""Rewrites that no header can do, where a keyword has two meanings.
+
+Line numbers stay the same.
+"""
 
 from __future__ import annotations
 
@@ -210,7 +213,7 @@ def _source(edits: _Edits, function: FunctionTokens, i: int) -> str:
 
 
 def _threadgroup_memory(edits: _Edits, code: Sequence[Token], kernels: Sequence[FunctionTokens]) -> None:
-    """Give arrays of threadgroup memory their storage: the one slab is the launch's, others are the text's."""
+    """Bind threadgroup arrays to storage: the slab to the launch's, others to the text's."""
     slabs = 0
     for i, token in enumerate(code):
         if token.text != "threadgroup" or token.kind != "name":

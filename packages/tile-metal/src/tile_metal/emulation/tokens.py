@@ -1,4 +1,7 @@
-"""Tokens and functions of MSL source: enough to rewrite and to check it, but not a C++ parser."""
+"""Tokens and functions of MSL source, enough to rewrite and check it.
+
+It is not a C++ parser.
+"""
 
 from __future__ import annotations
 
@@ -63,7 +66,7 @@ def tokenize(text: str) -> list[Token]:
 
 
 def matching(tokens: Sequence[Token], at: int) -> int:
-    """Return the index of the bracket that closes the one at an index; the last token if none does."""
+    """Return the index of the matching closing bracket, or the last token."""
     depth = 0
     for i in range(at, len(tokens)):
         if tokens[i].kind == "punct" and tokens[i].text in "([{":
@@ -76,7 +79,7 @@ def matching(tokens: Sequence[Token], at: int) -> int:
 
 
 def matching_angle(tokens: Sequence[Token], at: int) -> int:
-    """Return the index of the sign that ends the template arguments that begin at an index; -1 if none does."""
+    """Return the index of the sign that closes template arguments; -1 without one."""
     depth, i = 0, at
     while i < len(tokens):
         text = tokens[i].text
@@ -203,7 +206,10 @@ def _scope(tokens: Sequence[Token], at: int, end: int, found: Outline, rest: lis
 
 
 def _block(tokens: Sequence[Token], begin: int, at: int, close: int, found: Outline, rest: list[list[Token]]) -> int:
-    """What a brace begins: a namespace, a structure, a function, an initialiser. Returns the index of what follows."""
+    """Classify the block of a brace, and return the index after it.
+
+    A block is a namespace, a structure, a function or an initializer.
+    """
     head = tokens[begin:at]
     words = [t.text for t in head]
     if "namespace" in words[:2] or words[:1] == ["extern"]:

@@ -1,4 +1,4 @@
-"""The lowering variants of this backend, one file each; every op also has its plain loops."""
+"""Lowering variants of this backend, one file each, beside every op's plain loops."""
 
 from __future__ import annotations
 

@@ -58,7 +58,7 @@ class MetalAtomics(Atomics):
 
 
 def _beyond(view: View) -> str:
-    """Return why the word of an element may extend beyond its array; empty if all words lie inside."""
+    """Return why an element's word may extend beyond its array, or an empty string."""
     size = DTYPES[view.dtype].bits // 8
     for extent in nodes.shape_of(view.buffer):
         size *= factor(nodes.int_const(0) + extent, {})

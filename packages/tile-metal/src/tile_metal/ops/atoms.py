@@ -72,7 +72,7 @@ TENSOR = Unit("tensor_ops", 16, 32, 16, 4)
 
 
 def operand_type(a: str, b: str, c: str) -> str | None:
-    """Return the element type that an instruction takes for operands of two types, or ``None`` if there is none.
+    """Return the instruction's operand type for operands of two types, or ``None``.
 
     It is the narrowest that holds all numbers of both.
     """
@@ -90,7 +90,7 @@ def operand_type(a: str, b: str, c: str) -> str | None:
 
 @cache
 def table(unit: Unit) -> tuple[Atom, ...]:
-    """Return the shape with the combinations of element types that it is for, as a legality table."""
+    """Return the shape with its combinations of element types, as a legality table."""
     found: dict[str, set[tuple[str, str, str]]] = {}
     for types in product(OPERANDS, OPERANDS, ACCUMULATORS):
         operand = operand_type(*types)

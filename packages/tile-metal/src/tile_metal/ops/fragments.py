@@ -1,4 +1,4 @@
-"""Layouts of the operands of matrix instructions: the element map of a block, and fragments made of blocks.
+"""Operand layouts of matrix instructions: element maps of blocks, and fragments of blocks.
 
 A block has 8 rows, and each lane ``l`` holds some neighbours of one of them: of row ``4 * (l / 16) + l % 8 / 2`` the
 ``each`` columns from ``each * (2 * (l / 8 % 2) + l % 2)`` on; the same for A, B and C. So a C whose simdgroups all lie
@@ -18,7 +18,7 @@ Axis = tuple[int, int, int, int]
 
 
 def accumulator(m: int, n: int, split: WarpPartition, unit: Unit, threads: int) -> FragmentLayout:
-    """Return the layout of C: registers count instructions along M and along N, then as the instruction holds them."""
+    """Return the layout of C: registers count instructions along M, then N, then elements."""
     size = unit.m * unit.n // SIMD
     rows = (split.warps_m, SIMD * split.warps_n, split.atoms_m, split.atoms_n * size)
     columns = (split.warps_n, SIMD, split.atoms_n, size)
@@ -42,7 +42,10 @@ def operand_b(k: int, n: int, split: WarpPartition, unit: Unit, threads: int) ->
 
 
 def _blocks(unit: Unit, rows: Axis, columns: Axis, height: int, width: int) -> tuple[Digits, Digits]:
-    """Return the digits of rows and columns; an instruction's registers count blocks along its columns first."""
+    """Return the digits of rows and columns.
+
+    An instruction's registers count blocks along its columns first.
+    """
     high, wide = height // 8, width // unit.columns
     down = (*_outer(rows), Digit(high, unit.each, "register"), Digit(2, 16, "thread"), Digit(4, 2, "thread"))
     across = (

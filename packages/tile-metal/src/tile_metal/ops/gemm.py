@@ -27,7 +27,7 @@ _READERS = 4
 
 
 def reads_rows(operand: Operand, threads: int, ctx: Context, aligned: Aligned) -> bool:
-    """Whether lanes of tensor operations read an operand of a product as well from device memory.
+    """Whether tensor operations read an operand as efficiently from device memory.
 
     Of a row of A or B they take neighbours, and the few simdgroups beside each other find in a cache what one has read.
     Where rows run along the other axis, a lane's neighbours lie in different rows: those go through threadgroup memory.
@@ -81,7 +81,10 @@ class MatrixGemm(MatrixVariant):
 
 
 class MatrixGemmSp(MatrixGemm):
-    """The same with a 2:4 sparse A, see ``ops/sparse.py``; metadata of any width and in any layout."""
+    """The same with a 2:4 sparse A, and metadata of any width and layout.
+
+    See ``ops/sparse.py``.
+    """
 
     op = "gemm_sp"
     suffix = ".sp"

@@ -1,4 +1,4 @@
-"""Reading an operand of a matrix instruction into registers: by blocks, by element, or from a fragment."""
+"""Loads of matrix-instruction operands into registers: by blocks, elements, or fragments."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class SimdgroupOperand(ProductOperand):
 
     @property
     def pitch(self) -> int | None:
-        """Row stride of the stored tile in elements, or ``None`` if blocks have no constant one."""
+        """Row stride of the stored tile in elements, or ``None`` if it varies over blocks."""
         rows, columns = self.view.matrix_dims()
         if self.view.scope == "shared":
             if not all(contiguity.divides(8, self.view.mins[d], self.ranges) for d in (rows, columns)):
@@ -102,24 +102,24 @@ class SimdgroupLoader:
         self.way = operand.way
         #: Whether the instructions read a fragment's own registers.
         whole = operand.depth % operand.unit.k == 0  # beyond K registers hold anything
-        self.in_place = self.way == "fragment" and whole and _stored(operand.language) == operand.dtype
+        self.direct = self.way == "fragment" and whole and _stored(operand.language) == operand.dtype
         self.steps = -(-operand.depth // operand.unit.k)
 
     def at(self, tile: Expr, step: Expr) -> Expr:
         """Return the address of the registers of an instruction."""
         o = self.operand
-        if self.in_place:
+        if self.direct:
             return address(o.array, [(tile * self.steps + step) * o.size])
         return address(self.registers, [self._register(tile)])
 
     def load(self, step: Expr) -> list[Stmt]:
         """Return the statements that read the operands of a step along K, zeros beyond K."""
-        if self.in_place or self.streams:
+        if self.direct or self.streams:
             return []
         return [unrolled(f"{self.name}_tile", self.operand.tiles, lambda tile: self._tile(tile, step))]
 
     def load_tile(self, tile: Expr, step: Expr) -> list[Stmt]:
-        """Return the statements that read the operand of one instruction, if it is read one at a time."""
+        """Return the statements that load one instruction's operand, if loaded one at a time."""
         return [self._tile(tile, step)] if self.streams else []
 
     def _tile(self, tile: Expr, step: Expr) -> Stmt:
@@ -158,7 +158,7 @@ class SimdgroupLoader:
         return nodes.seq(found)
 
     def _neighbours(self, one: Callable[[Any], Any]) -> Stmt:
-        """Return the loop over the elements that a lane holds of a block: those of memory may be read together."""
+        """Return the loop over a lane's elements of a block, with vector access to memory."""
         e, count = nodes.fresh(f"{self.name}_e"), self.operand.unit.each
         marks = {VECTOR: nodes.int_const(count)} if self.operand.array is None else {}
         return nodes.for_loop(e, count, one(e), "unroll", annotations=marks)
@@ -181,12 +181,15 @@ class SimdgroupLoader:
 
 @functools.cache
 def pitch_of(layout: LayoutMap, rows: int, columns: int) -> int | None:
-    """Return the row stride of a layout if it is the same for all 8 x 8 blocks, with contiguous rows."""
+    """Return the common row stride of all 8 x 8 blocks with contiguous rows.
+
+    Return ``None`` without one.
+    """
     shape = layout.shape
     if shape[rows] % 8 or shape[columns] % 8:
         return None
-    places = np.moveaxis(np.asarray(layout.tables()["memory"]).reshape(shape), (rows, columns), (-2, -1))
-    blocks = places.reshape(-1, shape[rows] // 8, 8, shape[columns] // 8, 8)
+    offsets = np.moveaxis(np.asarray(layout.tables()["memory"]).reshape(shape), (rows, columns), (-2, -1))
+    blocks = offsets.reshape(-1, shape[rows] // 8, 8, shape[columns] // 8, 8)
     pitch = int(blocks.reshape(-1)[0:0].size or blocks[0, 0, 1, 0, 0] - blocks[0, 0, 0, 0, 0])
     even = np.arange(8)[:, None, None] * pitch + np.arange(8)
     start = blocks[:, :, :1, :, :1]

@@ -1,4 +1,4 @@
-"""The plan of a product on matrix instructions, and the layouts that it requests in threadgroup memory."""
+"""Plan of a product on matrix instructions, and its requested threadgroup layouts."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class SimdgroupPlan(ProductPlan):
 
     @classmethod
     def of(cls, call: SimtCall, unit: Unit) -> SimdgroupPlan | Reject:
-        """Return the plan that best fits the fragment layouts decided so far, or why there is none."""
+        """Return the plan that best fits the fragment layouts, or the rejection reason."""
         problem = Problem.of(call)
         operand = operand_type(*problem.types)
         few = too_few_threads(call.block.count, SIMD)
@@ -63,7 +63,7 @@ class SimdgroupPlan(ProductPlan):
 
 @cache
 def padded(shape: tuple[int, ...], bits: int) -> LayoutMap | None:
-    """Return a layout whose rows are 16 bytes longer, so that 8 rows of a block lie in different banks.
+    """Return a layout with rows padded by 16 bytes, against bank conflicts of 8-row blocks.
 
     ``None`` if rows are not whole vectors of 16 bytes, or lie in different banks anyway.
     """

@@ -34,7 +34,7 @@ class SimdgroupProduct(RegisterProduct[SimdgroupPlan]):
     corner_names = ("simd_row", "simd_column")
 
     def lane_coordinates(self, number: Var) -> tuple[Expr, Expr]:
-        """Return the row and first column of the elements that a lane holds of a block."""
+        """Return the row and first column of a lane's elements of a block."""
         each = self.plan.unit.each
         row = tirx.floordiv(number, 16) * 4 + tirx.floordiv(tirx.floormod(number, 8), 2)
         column = tirx.floormod(tirx.floordiv(number, 8), 2) * (2 * each) + tirx.floormod(number, 2) * each
@@ -68,9 +68,9 @@ class SimdgroupProduct(RegisterProduct[SimdgroupPlan]):
             held = 1 if streams else operand.tiles
             registers, new = nodes.alloc([held * operand.size], operand.dtype, f"{name}_values", "local")
             loader = SimdgroupLoader(operand, self.lane, registers, name)
-            loader.streams = streams and not loader.in_place
+            loader.streams = streams and not loader.direct
             loaders.append(loader)
-            out += [] if loader.in_place else [new]
+            out += [] if loader.direct else [new]
         steps, full = -(-a.depth // self.plan.unit.k), a.depth // self.plan.unit.k
 
         def one(at: Expr) -> list[Stmt]:
@@ -92,7 +92,10 @@ class SimdgroupProduct(RegisterProduct[SimdgroupPlan]):
         return out + [x for at in range(full, steps) for x in one(at)]
 
     def _rest(self, a: SimdgroupOperand, b: SimdgroupOperand, totals: BufferVar, at: Var, odd: BufferVar) -> Stmt:
-        """Return the statement that adds the infinities and NaN of B, which the instructions took as zero."""
+        """Return the statement that adds the infinities and NaN of B.
+
+        The instructions took them as zero.
+        """
         unit, k = self.plan.unit.k, nodes.fresh("k_odd")
         found = nodes.tile_call("any_sync", [tirx.NE(odd[0], nodes.int_const(0))], ret="bool")
         limits = [at * unit + k < a.depth] if a.depth % unit else []

@@ -1,4 +1,4 @@
-"""Operands of a 2:4 sparse product: A is decompressed as it is read, B is kept finite.
+"""Operands of a 2:4 sparse product: decompressed A, finite B.
 
 Metal has no sparse instructions, so A becomes dense in registers: each lane reads the nibble of its elements' group and
 picks the stored values. The zeros that this fills in must not meet an infinity or NaN of B, which the sparse product
@@ -22,7 +22,7 @@ _INFINITE = 0x7F800000
 
 @dataclass(frozen=True)
 class SparseMetadata:
-    """Which elements of A are stored.
+    """Positions of the stored elements of A.
 
     Attributes
     ----------
@@ -31,7 +31,7 @@ class SparseMetadata:
     turned
         Whether its rows are along K.
     group
-        Elements of K that a nibble describes: 4, of which 2 are stored, or 2, of which 1 is.
+        Elements of K per nibble: 4, of which 2 are stored, or 2, of which 1 is.
     """
 
     view: View
@@ -39,7 +39,7 @@ class SparseMetadata:
     group: int
 
     def stored(self, a: SimdgroupOperand, line: Expr, k: Expr) -> tuple[list[Expr], list[Expr], Expr]:
-        """Return the stored values of a group, their positions in the group, and the position of ``k``."""
+        """Return a group's stored values, their positions, and the position of ``k``."""
         group = tirx.floordiv(k, self.group)
         slots = 2 if self.group == 4 else 1
         code = nibble(self.view, self.turned, line, group)
@@ -48,15 +48,15 @@ class SparseMetadata:
 
     def element(self, a: SimdgroupOperand, line: Expr, k: Expr) -> Expr:
         """Return an element of A, zero where it is not stored."""
-        values, places, place = self.stored(a, line, k)
+        values, positions, position = self.stored(a, line, k)
         found = nodes.zero(a.dtype)
-        for value, where in reversed(list(zip(values, places, strict=True))):
-            found = tirx.Select(tirx.EQ(where, place), value, found)
+        for value, where in reversed(list(zip(values, positions, strict=True))):
+            found = tirx.Select(tirx.EQ(where, position), value, found)
         return found
 
 
 def finite(registers: BufferVar, count: int, dtype: str, odd: BufferVar) -> Stmt:
-    """Return the statement that replaces an infinity or NaN by zero, and sets ``odd`` if there was one."""
+    """Return the statement that replaces infinities and NaN by zero, and sets ``odd``."""
 
     def one(r: Var) -> Stmt:
         replace = nodes.seq([nodes.store(registers, nodes.zero(dtype), [r]), nodes.store(odd, nodes.int_const(1), [0])])
@@ -80,7 +80,9 @@ def contribution(
     total: BufferVar,
     r: Expr,
 ) -> Stmt:
-    """Return the statement that adds one product to a total if B is infinite or NaN there and A stores its factor.
+    """Return the statement that adds one non-finite product to an accumulator.
+
+    It acts if B is infinite or NaN there and A stores its factor.
 
     Parameters
     ----------
@@ -90,13 +92,13 @@ def contribution(
         The accumulators, and the one to add to.
     """
     row, column, k = at
-    values, places, place = metadata.stored(a, row, k)
+    values, positions, position = metadata.stored(a, row, k)
     factor = nodes.fresh("factor", "float32")
     own = nodes.cast(b.load(column, k), "float32")
     adds = [
         tirx.IfThenElse(
-            tirx.EQ(where, place), nodes.store(total, total[r] + nodes.cast(v, "float32") * factor, [r]), None
+            tirx.EQ(where, position), nodes.store(total, total[r] + nodes.cast(v, "float32") * factor, [r]), None
         )
-        for v, where in zip(values, places, strict=True)
+        for v, where in zip(values, positions, strict=True)
     ]
     return nodes.seq([tirx.Bind(factor, own), tirx.IfThenElse(is_odd(factor), nodes.seq(adds), None)])

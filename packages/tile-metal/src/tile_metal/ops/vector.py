@@ -43,7 +43,7 @@ _UNROLLED = 4
 
 
 class VectorByLanes(SimtVariant):
-    """One row times a matrix that is stored by columns, with a reduction over the lanes of a simdgroup."""
+    """One row times a column-major matrix, reduced over the lanes of a simdgroup."""
 
     name = "metal.simd.vector"
     op = "gemm"
@@ -56,7 +56,7 @@ class VectorByLanes(SimtVariant):
     )
 
     def asked(self, call: SimtCall, ctx: Context) -> Asked:
-        """See ``Variant.asked``."""
+        """Return the requests, see ``Variant.asked``."""
         return asked(call, False)
 
     def accepts(self, call: SimtCall, ctx: Context) -> Accept | Reject:
@@ -110,14 +110,14 @@ class VectorByThreads(GemmByThreads):
 
 
 def columns(n: int, threads: int) -> FragmentLayout:
-    """Return the layout of C: neighbouring columns in the registers of a simdgroup, copies in its lanes."""
+    """Return the layout of C: adjacent columns in registers, replicated over lanes."""
     groups = threads // SIMD
     digits = (Digit(groups, SIMD, "thread"), Digit(-(-n // groups), 1, "register"))
     return FragmentLayout((1, n), ((Digit(1, 1, "register"),), digits), threads, (Digit(SIMD, 1, "thread"),))
 
 
 def vector(p: Problem) -> int:
-    """Return how many adjacent elements along K a lane reads at a time: up to 16 bytes of the wider operand."""
+    """Return the vector width along K: up to 16 bytes of the wider operand."""
     most = 128 // max(8, *(DTYPES[v.dtype].bits for v in (p.a, p.b)))
     width = 1
     while width * 2 <= most and p.k % (width * 2) == 0 and p.k >= SIMD * width * 2:
@@ -134,7 +134,7 @@ class _VectorByLanes:
         self.lane, self.first = nodes.fresh("lane"), nodes.fresh("simd_column")
 
     def statement(self) -> Stmt:
-        """Return the product: lanes add up their parts of all columns, then all lanes have the sums."""
+        """Return the product: per-lane partial accumulators of all columns, then a simdgroup reduction."""
         p, thread, chunk = self.p, self.call.block.thread, nodes.fresh("k_turn")
         head = [
             tirx.Bind(self.lane, tirx.floormod(thread, SIMD)),
@@ -147,9 +147,9 @@ class _VectorByLanes:
         body = nodes.seq([
             self.read(self.left, p.a, p.turned_a, 0, k, 0), unrolled("column", self.each, lambda r: self.column(r, k)),
         ])  # fmt: skip
-        turns = -(-p.k // (SIMD * self.width))
+        iterations = -(-p.k // (SIMD * self.width))
         limits = [] if p.k % (SIMD * self.width) == 0 else [k < p.k]
-        loop = nodes.for_loop(chunk, turns, when(limits, body), "unroll" if turns <= _UNROLLED else "serial")
+        loop = nodes.for_loop(chunk, iterations, when(limits, body), "unroll" if iterations <= _UNROLLED else "serial")
         start = unrolled("column", self.each, lambda r: nodes.store(self.parts, nodes.zero(_TOTAL), [r]))
         end = unrolled("column", self.each, self.finish)
         return step(nodes.seq([*head, new_left, new_right, new_parts, start, loop, end]), self.call.span)

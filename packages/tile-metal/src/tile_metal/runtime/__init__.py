@@ -1,4 +1,4 @@
-"""Loading and launching: ``adapter`` chooses by the arrays, ``mlx`` and ``mps`` launch through one library each."""
+"""Loading and launching: ``adapter`` dispatches by arrays to ``mlx`` and ``mps``."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 def adapters(target: Target) -> tuple[RuntimeAdapter, ...]:
-    """Return the runtimes of a target: one that chooses by the arrays of a call, and one for each library."""
+    """Return a target's runtimes: one that dispatches by arrays, and one per library."""
     from tile_metal.runtime.adapter import MetalAdapter
 
     return (

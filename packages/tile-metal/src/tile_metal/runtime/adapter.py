@@ -1,8 +1,8 @@
 """The runtime ``metal``: kernels launched through the library of the arrays of a call.
 
 Loading works on every machine, so that the source of a kernel can be inspected anywhere; only a launch needs a library
-and a device. What a text takes for granted about addresses is checked without them: buffers of Metal begin at a page,
-so the offset of an array in its buffer says what its address is a multiple of.
+and a device. Alignment assumptions of a text are checked without them: Metal buffers are page-aligned, so the offset of
+an array in its buffer determines its alignment.
 """
 
 from __future__ import annotations
@@ -171,7 +171,7 @@ class MetalAdapter(TextAdapter):
         return module
 
     def chooses_math(self, library: str, module: Any) -> bool:
-        """Whether a text says for each of its functions how floats are computed: from MSL 3.2 on."""
+        """Return whether a text sets the math mode of each function: from MSL 3.2 on."""
         version = versions.version_of(str(getattr(module, "__version__", "")))
         return versions.compiled_language(library, version, self.system()) >= MATH_PRAGMAS
 
@@ -184,7 +184,7 @@ class MetalAdapter(TextAdapter):
         return MetalAdapter(target, self.name, libraries=self.libraries, find=self._find, system=self._system)
 
     def runner(self, library: str, module: Any) -> Callable[[KernelText, list[Any]], Any]:
-        """Return a function that launches a text through a library without asking: its last array is written."""
+        """Return a function that launches a text unchecked; its last array is written."""
 
         def run(text: KernelText, given: list[Any]) -> Any:
             arrays = [self.arrays()(library, module, x) for x in (*given, given[-1])]
@@ -222,7 +222,7 @@ class _LoadedText:
 
     def __init__(self, adapter: MetalAdapter, kernel: KernelText) -> None:
         self._adapter, self._kernel = adapter, kernel
-        self._pieces = split(kernel)
+        self._parts = split(kernel)
         self._mlx: MlxLauncher | None = None
         self._torch: TorchLauncher | None = None
 
@@ -232,7 +232,7 @@ class _LoadedText:
 
             mx = self._adapter.launcher("mlx", self._kernel)
             modes = self._adapter.chooses_math("mlx", mx)
-            self._mlx = MlxLauncher(self._kernel, self._pieces, mx, self._adapter.target.text, modes)
+            self._mlx = MlxLauncher(self._kernel, self._parts, mx, self._adapter.target.text, modes)
         return self._mlx
 
     def torch(self) -> TorchLauncher:
@@ -246,7 +246,7 @@ class _LoadedText:
 
 
 class _MetalLaunch:
-    """The launch of a kernel: finds the library of the arrays, and the version of the source that fits them."""
+    """The launch of a kernel: dispatches to the arrays' library and source version."""
 
     def __init__(self, adapter: MetalAdapter, kernel: KernelText) -> None:
         self._adapter, self._facts = adapter, kernel.facts
@@ -283,7 +283,7 @@ class _MetalLaunch:
         )
 
     def _numbers(self, values: Sequence[Any]) -> list[Any]:
-        """Return the values with the offset of each array in its buffer in place of the array."""
+        """Return the values with arrays replaced by their offsets in their buffers."""
         numbers = list(values)
         for i, _ in self._arrays:
             value = values[i]

@@ -1,4 +1,4 @@
-"""The libraries whose arrays are on a Metal device. None is imported before it is asked for."""
+"""Libraries whose arrays are on a Metal device, imported on first use."""
 
 from __future__ import annotations
 

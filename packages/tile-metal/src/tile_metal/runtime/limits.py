@@ -54,8 +54,8 @@ def check_pipeline(facts: LaunchFacts, threads: int, width: int, shared: int) ->
     facts
         Of the text.
     threads, width, shared
-        What the pipeline says: the most threads of a threadgroup, how many execute together, and the bytes of
-        threadgroup memory.
+        Properties of the pipeline: the most threads of a threadgroup, its execution width, and its bytes of threadgroup
+        memory.
 
     Raises
     ------
@@ -69,7 +69,9 @@ def check_pipeline(facts: LaunchFacts, threads: int, width: int, shared: int) ->
 
 
 def threads_of(facts: LaunchFacts, library: str, limit: int) -> Callable[[Sequence[Argument]], Extents | None]:
-    """Return a function from the values of a launch to its threads along x, y and z: ``None`` if there are none.
+    """Return a function from launch values to threads along x, y and z.
+
+    Its result is ``None`` if there are no threads.
 
     The function raises ``GridTooLarge`` if an axis has more than ``limit``.
     """

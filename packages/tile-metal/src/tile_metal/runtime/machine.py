@@ -1,7 +1,7 @@
-"""Which machine a library launches on, and whether kernels of a target run rightly there.
+"""The machine a library launches on, and whether kernels run correctly there.
 
-Every adapter asks before the first launch of a kernel. A text may compile on a machine that computes something else by
-it, so this is never left to Metal.
+Every adapter checks before the first launch of a kernel. A text may compile on a machine that computes other results,
+so the check is never left to Metal.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def check_machine(facts: LaunchFacts, target: Target, library: str, module: Any,
 
 
 def check_products(facts: LaunchFacts, target: Target, wrong: int) -> None:
-    """Refuse a kernel with tensor operations if a product of known result had wrong elements, see ``probe.py``.
+    """Reject tensor operations on machines where a known product is wrong, see ``probe.py``.
 
     Raises
     ------
@@ -70,14 +70,17 @@ def check_products(facts: LaunchFacts, target: Target, wrong: int) -> None:
 
 
 def machine_of(library: str, module: Any, system: Version) -> Machine:
-    """Return the machine on which a library launches, as the library tells it; else by the name of its chip."""
+    """Return the machine on which a library launches.
+
+    It is the library's report, else the machine of the chip's name.
+    """
     name = architecture(module) if library == "mlx" else device_name(module)
     found = versions.machine_of(name, system) if library == "mlx" else versions.machine_with(name, system)
     return found if name else versions.machine_with(versions.chip(), system)
 
 
 def device_info(mx: Any) -> dict[str, Any]:
-    """Return what MLX says of the device; nothing if it does not say it."""
+    """Return MLX's device information, or an empty mapping."""
     new, old = getattr(mx, "device_info", None), getattr(getattr(mx, "metal", None), "device_info", None)
     try:
         if new is not None:  # without an argument that of the default device, which may be the processor
@@ -88,11 +91,11 @@ def device_info(mx: Any) -> dict[str, Any]:
 
 
 def architecture(mx: Any) -> str:
-    """Return the name of the GPU's architecture, for example ``applegpu_g17s``; empty if MLX does not say it."""
+    """Return the GPU architecture, for example ``applegpu_g17s``, or an empty string."""
     return str(device_info(mx).get("architecture", ""))
 
 
 def device_name(torch: Any) -> str:
-    """Return the name of the device ``mps``, for example ``Apple M5 Max``; empty if torch does not say it."""
+    """Return the name of the device ``mps``, for example ``Apple M5 Max``, if known."""
     get = getattr(torch.backends.mps, "get_name", None)
     return str(get()) if get is not None else ""

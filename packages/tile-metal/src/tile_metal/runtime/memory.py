@@ -1,4 +1,4 @@
-"""Arrays of a library's own memory, for checks that need no array library of the user: copied, and guarded."""
+"""Copied and guarded arrays in a library's own memory, for checks without user arrays."""
 
 from __future__ import annotations
 
@@ -17,7 +17,9 @@ DEVICE = (8, 0)
 
 
 class Guarded(GuardedArray):
-    """A guarded copy of a NumPy array on the device, see `tile_core.runtime.guarded`; buffers begin at a page.
+    """A guarded copy of a NumPy array on the device, see `tile_core.runtime.guarded`.
+
+    Buffers begin at a page.
 
     Parameters
     ----------
@@ -59,7 +61,7 @@ class Guarded(GuardedArray):
         return DEVICE
 
     def settle(self, stream: int | None) -> None:
-        """Do nothing: there are no streams in DLPack's sense, and the consumer waits for the library first."""
+        """Do nothing: there are no DLPack streams, and the consumer synchronizes first."""
 
     def exported(self) -> tuple[int, int, object]:
         """See `GuardedArray.exported`."""

@@ -11,9 +11,9 @@ The work of a call is queued when the call returns. Only the first launch of a t
 and compares its threadgroup with what the pipeline allows, when its result is computed. The arrays of a call are
 evaluated before, because the place of an array in its buffer decides which text may run.
 
-MLX keeps one library per name of a kernel, and before 0.32.1 throws it away when the same name comes with another text,
-while work that was queued may still use it. The text has the element types of arrays and whether they are small, so
-every name says these too.
+MLX keeps one library per name of a kernel, and before 0.32.1 discards it when the same name comes with another text,
+while queued work may still use it. The text has the element types of arrays and whether they are small, so every name
+encodes these too.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _MOST_ARGUMENTS = 256
 _TOO_LARGE = re.compile(r"[Tt]hread ?group size \((\d+)\).*maximum allowed.*\((\d+)\)", re.DOTALL)
 _NOT_BUILT = re.compile(r"build metal library|compil|program_source|error:", re.IGNORECASE)
 
-# Both counts are those of the arrays: `origin` has at least one element, `destination` as many as there are threads.
+# # Both counts are those of the arrays: `origin` has at least one element, `destination` one per thread.
 _COPY = """
   const uint i = thread_position_in_grid.x;
   destination[i] = origin[min(i, (uint)origin_shape[0] - 1u)];
@@ -68,18 +68,18 @@ class MlxLauncher:
     ----------
     kernel
         The text.
-    pieces
+    parts
         The text in parts.
     mx
         ``mlx.core``.
     target
         The target, for messages.
     modes
-        Whether the text can say which of its functions are exact whatever the math mode is: without that all are.
+        Whether the text can mark exact functions whatever the math mode is; otherwise all are exact.
     """
 
-    def __init__(self, kernel: KernelText, pieces: TextParts, mx: Any, target: str, modes: bool = True) -> None:
-        self.facts, self._pieces, self._mx, self._target = kernel.facts, pieces, mx, target
+    def __init__(self, kernel: KernelText, parts: TextParts, mx: Any, target: str, modes: bool = True) -> None:
+        self.facts, self._parts, self._mx, self._target = kernel.facts, parts, mx, target
         self._threads = threads_of(kernel.facts, "MLX", MOST_THREADS_OF_A_GRID)
         self._packer = StructPacker(kernel.facts)
         self._arrays = [(i, p) for i, p in enumerate(kernel.facts.params) if p.kind == "pointer"]
@@ -130,7 +130,7 @@ class MlxLauncher:
     def _inputs(
         self, values: Sequence[Argument], slots: Sequence[ArraySlot]
     ) -> tuple[list[Argument], dict[int, Argument]]:
-        """Return the inputs of the kernel, and among them the copies that it changes, by position of the array."""
+        """Return the kernel's inputs, and the copies it modifies, by position of the array."""
         inputs, copies = [], {}
         for at, ((i, param), slot) in enumerate(zip(self._arrays, slots, strict=True)):
             value = values[i].memory if isinstance(values[i], Guarded) else values[i]
@@ -154,7 +154,7 @@ class MlxLauncher:
         inputs: list[Argument],
         threads: tuple[int, int, int],
     ) -> list[Argument]:
-        """Add the kernel to MLX's graph and return its outputs, the token last if there is one."""
+        """Add the kernel to MLX's graph and return its outputs, the token last."""
         mx = self._mx
         outputs = [values[i] for (i, _), slot in zip(self._arrays, slots, strict=True) if slot.role == "output"]
         shapes = [tuple(a.shape) if a.size else (1,) for a in outputs]
@@ -244,7 +244,7 @@ class MlxLauncher:
         return form
 
     def _made(self, slots: tuple[ArraySlot, ...], kinds: tuple[object, ...]) -> _Form:
-        source = mlx_source(self._pieces, slots, self._packer.words)
+        source = mlx_source(self._parts, slots, self._packer.words)
         buffers = len(source.inputs) + len(source.outputs)
         if buffers > MOST_BUFFERS:
             raise TooManyBuffers(kernel=self.facts.kernel, found=buffers, limit=MOST_BUFFERS, where=self.facts.where)
@@ -278,7 +278,7 @@ class MlxLauncher:
 
 
 def storage_of(mx: Any, dtype: str) -> Any:
-    """Return the element type of MLX that an element type is stored as; ``None`` if there is none."""
+    """Return the MLX storage type of an element type; ``None`` without one."""
     from tile_core.dtypes import DTYPES
 
     kind = DTYPES[dtype]
@@ -289,7 +289,7 @@ def storage_of(mx: Any, dtype: str) -> Any:
 
 
 def _kinds(arrays: Sequence[Argument]) -> tuple[object, ...]:
-    """Return what MLX writes into a kernel's head because of its inputs."""
+    """Return the declarations that MLX adds to a kernel's head for its inputs."""
     return tuple((a.dtype, a.size < CONSTANT_BELOW) for a in arrays)
 
 

@@ -27,7 +27,7 @@ FAST_MATH = "PYTORCH_MPS_FAST_MATH"
 
 
 class TorchLauncher:
-    """A text on the device ``mps``, compiled and compared with the pipeline's limits when it is made.
+    """A text on the device ``mps``, compiled and checked against pipeline limits on creation.
 
     Parameters
     ----------
@@ -38,7 +38,7 @@ class TorchLauncher:
     target
         The target, for messages.
     modes
-        Whether the text can say which of its functions are exact whatever the math mode is.
+        Whether the text can mark exact functions whatever the math mode is.
 
     Raises
     ------
@@ -90,7 +90,7 @@ class TorchLauncher:
             raise DeviceFault(kernel=facts.kernel, reporter="torch", reason=str(error), where=facts.where) from error
 
     def _bound(self, value: Argument) -> Argument:
-        """Return the tensor to bind: the elements of 8-bit floats are bytes, and no tensor is empty."""
+        """Return the tensor to bind: bytes for 8-bit floats, and never an empty one."""
         torch = self._torch
         if isinstance(value, Guarded):
             return value.memory[value.offset :]

@@ -1,4 +1,4 @@
-"""The scalars of a launch as one structure of C: each at its natural alignment, passed in words of 64 bits."""
+"""Scalars of a launch as one C structure: naturally aligned, in 64-bit words."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class StructPacker:
         self.words = -(-self.size // WORD)
 
     def pack(self, values: Sequence[Argument]) -> bytes:
-        """Return the bytes of the structure for the values of a launch, one per parameter of the text."""
+        """Return the structure's bytes for a launch's values, one per parameter."""
         return self._struct.pack(*(f.written(values[f.position]) for f in self._fields))
 
 

@@ -1,9 +1,9 @@
-"""A product of known result by the tensor operations, before the first kernel that uses them is launched.
+"""A known product by tensor operations, checked before their first use.
 
-Kernels keep operands and sums of ``matmul2d`` in registers, as the lanes of a simdgroup hold them, and Apple leaves
-that open. It differs between generations of GPUs, so each machine is asked once: one product of small integers by the
-very functions that kernels call, which every element has to agree with. A text that something else launches has only
-what the tensors say of themselves; where that is otherwise, its sums are NaN.
+Kernels keep operands and accumulators of ``matmul2d`` in registers, as the lanes of a simdgroup hold them, which Apple
+does not specify. It differs between generations of GPUs, so each machine is probed once: one product of small integers
+by the functions that kernels call, all of whose elements must agree. A text launched by other programs relies on the
+layout that the tensors report; where that differs, its results are NaN.
 """
 
 from __future__ import annotations
@@ -34,19 +34,21 @@ _FUNCTION = re.compile(rf"\bmatmul2d_{ROWS}x{COLUMNS}x{DEPTH}_([a-z0-9]+)_([a-z0
 
 
 def probes(text: str) -> Iterator[tuple[str, str]]:
-    """Yield the accumulator and operand types, as names of functions have them, of the products in a text."""
+    """Yield accumulator and operand types of a text's products, as helper names spell them."""
     yield from sorted(set(_FUNCTION.findall(text)))
 
 
 def wrong_elements(product: tuple[str, str], module: Any, run: Run) -> int:
-    """Return how many elements of a product are wrong on a machine; 0 if the lanes hold what kernels take for granted.
+    """Return the number of wrong elements of a product on a machine.
+
+    It is 0 if the lanes hold the layout that kernels assume.
 
     Parameters
     ----------
     product
-        Types of the sums and of the operands, as `probes` yields them.
+        Types of the accumulator and of the operands, as `probes` yields them.
     module
-        The library that launches, which is asked once.
+        The library that launches, which is probed once.
     run
         Launches the product.
     """
@@ -63,7 +65,7 @@ def wrong_elements(product: tuple[str, str], module: Any, run: Run) -> int:
 
 
 def held(matrix: Array) -> Array:
-    """Return the elements of a matrix as the lanes hold them: an array of lanes and registers."""
+    """Return a matrix in lane layout: an array of lanes and registers."""
     lane, register = np.arange(LANES)[:, None], np.arange(matrix.size // LANES)
     quarter, block, element = lane // 4, register // 8, register % 8
     row = (quarter & 4 | lane // 2 & 3) + 8 * (element // 4)
@@ -72,11 +74,11 @@ def held(matrix: Array) -> Array:
 
 
 def product_text(total: str, operand: str) -> KernelText:
-    """Return a kernel of one simdgroup that calls the function of a product on registers that it is given."""
+    """Return a kernel of one simdgroup that multiplies given registers."""
     product = f"matmul2d_{ROWS}x{COLUMNS}x{DEPTH}_{total}_{operand}"
     asked, function = (next(h for h in HELPERS if h.name == n) for n in (lanes_name(product), product))
-    sums, kind = TYPES[total], TYPES[operand]
-    rows = [("a", kind, "read", 8), ("b", kind, "read", 16), ("c", sums, "read", 16), ("out", sums, "write", 16)]
+    result, kind = TYPES[total], TYPES[operand]
+    rows = [("a", kind, "read", 8), ("b", kind, "read", 16), ("c", result, "read", 16), ("out", result, "write", 16)]
     before = [*(f"#include <{h}>" for h in ("metal_stdlib", *function.headers)), "using namespace metal;", ""]
     before += [*asked.text.splitlines(), "", *function.text.splitlines(), ""]
     head = [f"[[kernel, max_total_threads_per_threadgroup({LANES})]] void tile_probe_{total}_{operand}("]
@@ -94,7 +96,7 @@ def product_text(total: str, operand: str) -> KernelText:
     names = {short: name for name, short in NAMES.items()}
     kinds = [names[operand], names[operand], names[total], names[total]]
     params = tuple(ParamFact(r[0], "pointer", k, r[2]) for r, k in zip(rows, kinds, strict=True))  # type: ignore[arg-type]
-    # Integers are exact in any math mode, so that the environment may ask for one.
+    # # Integers are exact in any math mode, so that the environment may select one.
     at = {HEAD: len(before) + 1, BODY: len(before) + len(head) + 1, FAST_MATH: True}
     facts = LaunchFacts(f"tile_probe_{total}_{operand}", params, (1, 1, 1), (LANES, 1, 1), attributes=at)
     return KernelText("".join(f"{line}\n" for line in [*before, *head, *body, "}"]), facts)

@@ -100,7 +100,7 @@ class ArraySlot:
 
 @dataclass(frozen=True)
 class MlxSource:
-    """What ``mx.fast.metal_kernel`` is made with.
+    """The arguments of ``mx.fast.metal_kernel``.
 
     Attributes
     ----------
@@ -109,7 +109,7 @@ class MlxSource:
     inputs, outputs
         Names of its parameters: arrays in order, the scalars as the last input, the token as the last output.
     token
-        Whether there is an output besides the kernel's own, whose existence says that the kernel has run.
+        Whether there is an extra output that signals the completion of the kernel.
     """
 
     header: str
@@ -131,7 +131,7 @@ def split(kernel: KernelText) -> TextParts:
     try:
         head, body = int(facts.attributes[HEAD]), int(facts.attributes[BODY])
     except KeyError as missing:
-        raise _wrong(facts, f"the text of {facts.entry} does not say its {missing}") from None
+        raise _wrong(facts, f"the text of {facts.entry} lacks its {missing}") from None
     if not (1 <= head < body <= len(lines) and lines[-1] == "}" and lines[body - 2].rstrip().endswith(") {")):
         raise _wrong(facts, f"the text of {facts.entry} has no body from line {body}")
     declared = " ".join(lines[head - 1 : body - 1])
@@ -159,7 +159,7 @@ def split(kernel: KernelText) -> TextParts:
     )
 
 
-def mlx_source(pieces: TextParts, slots: Sequence[ArraySlot], words: int) -> MlxSource:
+def mlx_source(parts: TextParts, slots: Sequence[ArraySlot], words: int) -> MlxSource:
     """Assemble the parts for one form of launch.
 
     Parameters
@@ -171,19 +171,19 @@ def mlx_source(pieces: TextParts, slots: Sequence[ArraySlot], words: int) -> Mlx
     words
         64-bit words of the structure of scalars, 0 without one.
     """
-    header, body = _without_accidents(pieces)
-    prefix = _fresh("tile_arg", pieces)
+    header, body = _without_accidents(parts)
+    prefix = _fresh("tile_arg", parts)
     inputs: list[str] = []
     outputs: list[str] = []
     bindings = []
-    for i, ((name, kind), slot) in enumerate(zip(pieces.arrays, slots, strict=True)):
+    for i, ((name, kind), slot) in enumerate(zip(parts.arrays, slots, strict=True)):
         passed = f"{prefix}_{i}"
         (outputs if slot.role == "output" else inputs).append(passed)
-        bindings.append(_binding(name, kind, passed, slot, name in pieces.restricted))
-    if pieces.struct:
-        passed = f"{prefix}_{len(pieces.arrays)}"
+        bindings.append(_binding(name, kind, passed, slot, name in parts.restricted))
+    if parts.struct:
+        passed = f"{prefix}_{len(parts.arrays)}"
         inputs.append(passed)
-        space = f"{'constant' if words < CONSTANT_BELOW else 'device const'} {pieces.struct}"
+        space = f"{'constant' if words < CONSTANT_BELOW else 'device const'} {parts.struct}"
         bindings.append(f"  {space}& args = *({space}*){passed};")
     renewed = any(slot.role == "renewed" for slot in slots)
     token = renewed or not outputs
@@ -205,23 +205,23 @@ def _binding(name: str, kind: str, passed: str, slot: ArraySlot, restricted: boo
     return f"  {kind}{' __restrict' if restricted else ''} {name} = ({kind}){source};"
 
 
-def _without_accidents(pieces: TextParts) -> tuple[str, str]:
-    """Return header and body without words that contain the name of a built-in value by accident."""
-    words = set(_WORD.findall(pieces.body))
-    hit = sorted(w for w in words - pieces.builtins if any(a in w for a in ATTRIBUTES))
+def _without_accidents(parts: TextParts) -> tuple[str, str]:
+    """Return header and body without accidental occurrences of built-in names."""
+    words = set(_WORD.findall(parts.body))
+    hit = sorted(w for w in words - parts.builtins if any(a in w for a in ATTRIBUTES))
     if not hit:
-        return pieces.header, pieces.body
-    prefix = _fresh("tile_word", pieces)
+        return parts.header, parts.body
+    prefix = _fresh("tile_word", parts)
     names = {word: f"{prefix}_{i}" for i, word in enumerate(hit)}
 
     def renamed(text: str) -> str:
         return _WORD.sub(lambda found: names.get(found[0], found[0]), text)
 
-    return renamed(pieces.header), renamed(pieces.body)
+    return renamed(parts.header), renamed(parts.body)
 
 
-def _fresh(prefix: str, pieces: TextParts) -> str:
-    while prefix in pieces.body or prefix in pieces.header:
+def _fresh(prefix: str, parts: TextParts) -> str:
+    while prefix in parts.body or prefix in parts.header:
         prefix += "x"
     return prefix
 

@@ -1,4 +1,4 @@
-"""Atomic functions of the text: an instruction where there is one, else a loop around a compare-and-swap.
+"""Atomic functions of the text: an instruction, or a compare-and-swap loop.
 
 ``clang`` makes of one on 8 or 16 bits one on the aligned word that holds them, whose other bytes keep what they hold.
 """
@@ -19,7 +19,7 @@ _BITS = {
     "float64": ("unsigned long", "__builtin_bit_cast(double, {})", "__builtin_bit_cast(unsigned long, {})", ()),
 }
 _NUMBERS = {"float16": "float", "bfloat16": "float", "float32": "float", "float64": "double"}
-#: The larger and the smaller of two floats, of which one that is NaN counts for nothing.
+#: The maximum and minimum of two floats, where NaN is ignored.
 _STEPS = {
     "add": "was + by", "max": "by != by || before(by, was) ? was : by", "min": "by != by || before(was, by) ? was : by",
 }  # fmt: skip
@@ -45,12 +45,15 @@ ORDERS = ("relaxed", "consume", "acquire", "release", "acq_rel", "seq_cst")
 
 
 def name_of(kind: str, dtype: str, order: str) -> str:
-    """Return the name of a function: ``kind`` is an update, ``"load"``, ``"store"``, or ``"low"`` and ``"high"``."""
+    """Return the name of a function.
+
+    ``kind`` is an update, ``"load"``, ``"store"``, or ``"low"`` and ``"high"``.
+    """
     return f"atomic_{kind}_{dtype}_{order}"
 
 
 def function(name: str) -> tuple[str, tuple[str, ...]] | None:
-    """Return the text of a function of `name_of`, and the functions that it calls; ``None`` for other names."""
+    """Return the text of a function of `name_of`, and its callees; else ``None``."""
     parts = name.split("_", 3)
     if len(parts) < 4 or parts[0] != "atomic":
         return None

@@ -17,7 +17,7 @@ HEAD = """\
 #define __shared__ __attribute__((shared))
 #define __launch_bounds__(threads) __attribute__((amdgpu_flat_work_group_size(1, threads)))
 #endif"""
-"""What every text begins with: sums of products round twice, and the words of the language if no header has them."""
+"""Head of every text: no contraction of products and additions, and keywords that no header defines."""
 
 VECTORS = {
     "v2": "typedef unsigned short v2 __attribute__((may_alias));",
@@ -119,7 +119,7 @@ _BINARY = ("atan2", "hypot", "pow")
 
 
 def of_library(name: str) -> str | None:
-    """Return AMD's function of float64 for an operator, if it is one: the compiler of ROCm links its library."""
+    """Return AMD's float64 function of an operator, if one; ROCm's compiler links its library."""
     return f"__ocml_{name}_f64" if name in _LIBRARY else None
 
 

@@ -137,7 +137,7 @@ class HipPrinter(KernelPrinter):
             for n, (t, x) in enumerate(zip((instruction.d, instruction.a, instruction.b), e.args, strict=False))
         )
         flags = ["0", "0", "0"]
-        if instruction.sparse:  # the index register; CBSZ 0 says that ABID chooses a part of it
+        if instruction.sparse:  # the index register; with CBSZ 0, ABID chooses a part of it
             flags = [self.bare(e.args[3]), "0", str(e.attrs["name"]).rpartition("_set")[2]]
         return f"{d} = {instruction.builtin}({a}, {b}, {d}, {', '.join(flags)})"
 

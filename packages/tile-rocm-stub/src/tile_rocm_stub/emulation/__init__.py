@@ -1,4 +1,4 @@
-"""The model with which emitted HIP text runs on a host: what the emulator is told about the language.
+"""Model of HIP with which the emulator runs emitted text on a host.
 
 The text is compiled as it is, with headers that stand for clang's builtins (``headers/rocm_*.h``). Only two things are
 rewritten: vectors of ``_Float16``, which not every host compiler has, become vectors of codes, and the declaration of

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class RocmAtomics(Atomics):
-    """Each operation is a call; ``"a"`` says that the address is of an atomic access."""
+    """Atomics as calls; ``"a"`` marks the address of an atomic access."""
 
     def accepts(self, call: Any, ctx: Context) -> Accept | Reject:
         """Accept all but 8-bit and 4-bit floats and 4-bit integers."""

@@ -1,4 +1,4 @@
-"""Which instruction computes a product: by the element types of its operands, as the language names them."""
+"""The instruction of a product, by the element types of its operands."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _TOTALS = ("float16", "bfloat16", "float32")
 
 
 def small_floats(fp8: str) -> dict[str, str]:
-    """Return the names by which instructions know 8-bit floats of the language.
+    """Return the instructions' names of the language's 8-bit floats.
 
     Parameters
     ----------
@@ -33,7 +33,7 @@ def small_floats(fp8: str) -> dict[str, str]:
 def instruction_for(
     types: tuple[str, str, str], fp8: str, xf32: bool, sparse: bool, rows: int = 16
 ) -> Instruction | None:
-    """Return the instruction for element types of A, B and C; ``None`` if none computes what the language says.
+    """Return the instruction for element types of A, B and C, or ``None``.
 
     Operands of other types are converted as they are read, exactly. Float32 is not rounded: its products are those of
     ``v_mfma_f32_16x16x4_f32``, as are those of tfloat32 where there is no ``xf32``.
@@ -68,7 +68,7 @@ def _inputs(types: tuple[str, str, str], small: dict[str, str], xf32: bool, spar
 
 @cache
 def table(fp8: str, xf32: bool, sparse: bool) -> tuple[Atom, ...]:
-    """Return the shapes with the combinations of element types that they are for, as a legality table."""
+    """Return the shapes with their combinations of element types, as a legality table."""
     found: dict[Instruction, set[tuple[str, str, str]]] = {}
     inputs = (*_FLOATS, "int8")
     for types in product(inputs, inputs, (*_TOTALS, "float64", "int32", "uint32")):

@@ -1,4 +1,4 @@
-"""The index operand of sparse matrix instructions (SMFMAC): which elements of K the stored values of A are.
+"""Index operand of sparse matrix instructions (SMFMAC): positions of A's stored values.
 
 A lane has a nibble for each group of 4 elements along K that it holds: 8 bits for 16-bit elements, 16 bits for 8-bit
 ones. With CBSZ = 0, ABID names the part of the 32-bit register that an instruction looks at (CDNA3 ISA, "Sparse Matrix
@@ -56,7 +56,7 @@ class Metadata:
         return nodes.cast(nodes.load(self.registers, [tile]), "int32")
 
     def load(self, first: Any) -> list[Any]:
-        """Return the reads for steps whose parts of K lie apart: whole words, from element ``first`` of K on."""
+        """Return whole-word reads for interleaved steps, from element ``first`` of K on."""
         bits = DTYPES[self.view.dtype].bits
         per = bits // 4
 
@@ -69,7 +69,7 @@ class Metadata:
         return [unrolled("row_tile", self.tiles, one)]
 
     def load_step(self, first: int) -> list[Any]:
-        """Return the reads for one instruction, whose nibbles go to the lowest bits; beyond K they are legal, too."""
+        """Return the reads for one instruction, in the lowest bits; legal beyond K, too."""
         count, last = self.each // _GROUP, self.problem.k // _GROUP
 
         def one(tile: Any) -> Stmt:
@@ -103,7 +103,7 @@ class Metadata:
         return nodes.seq([nodes.store(self.registers, x, [tile]) for x in (word, legal)])
 
     def _row(self, tile: Any) -> Any:
-        """Return a lane's row; padding rows read the last one, and what they describe is not used."""
+        """Return a lane's row, clamped for padding rows, whose metadata is unused."""
         row = self.first + tile * 16 + self.lane.column
         return row if self.most <= self.problem.m else tirx.min(row, nodes.int_const(self.problem.m - 1))
 

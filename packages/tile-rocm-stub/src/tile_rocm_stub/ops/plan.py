@@ -26,7 +26,7 @@ class MfmaPlan(ProductPlan):
 
     @classmethod
     def of(cls, call: SimtCall, fp8: str, xf32: bool) -> MfmaPlan | Reject:
-        """Return the plan that best fits the fragment layouts decided so far, or why there is none."""
+        """Return the plan that best fits the fragment layouts, or the rejection reason."""
         problem = Problem.of(call)
         waves = call.block.count // WAVE
         sparse = call.name == "gemm_sp"
@@ -52,7 +52,7 @@ class MfmaPlan(ProductPlan):
         return self.chosen.total
 
     def held(self, role: int) -> FragmentLayout:
-        """Return where a fragment must be; registers count tiles, then steps along K, then what a lane holds."""
+        """Return the required fragment layout: tiles, then steps along K, then a lane's elements."""
         p, s, i = self.problem, self.split, self.chosen
         rows = _axis(s.warps_m, WAVE * s.warps_n)
         columns = _axis(s.warps_n, WAVE)
@@ -78,7 +78,10 @@ class MfmaPlan(ProductPlan):
 
 
 def _is_large(problem: Problem, waves: int) -> bool:
-    """Whether each wavefront has a tile of 32 x 32, for which an instruction reads half as much as four of 16 x 16."""
+    """Return whether each wavefront has a 32 x 32 tile.
+
+    Its instruction reads half as much as four of 16 x 16.
+    """
     return problem.m % 32 == problem.n % 32 == 0 and problem.m * problem.n >= 32 * 32 * waves
 
 
@@ -90,9 +93,9 @@ def _axis(waves: int, distance: int) -> Digit:
 class KStep:
     """The part of K that one instruction covers.
 
-    The elements that a lane holds begin at ``first + apart * group``, for the group of lanes that it is in. The order
-    of K makes no difference to a product, so a sparse one takes steps of which each group's parts lie ``apart``: a
-    word of metadata then describes what a lane holds in several steps, and ``part`` of it is this step's.
+    The elements that a lane holds begin at ``first + apart * group``, for its group of lanes. The order of K does not
+    change a product, so a sparse one takes steps of which each group's parts are ``apart``: a word of metadata then
+    describes a lane's elements in several steps, and ``part`` of it is this step's.
     """
 
     first: Any

@@ -28,7 +28,7 @@ class MfmaProduct(RegisterProduct[MfmaPlan]):
     corner_names = ("wave_row", "wave_column")
 
     def lane_coordinates(self, number: Any) -> tuple[Any, Any]:
-        """Return the group of lanes, which holds a part of K, and the line in it."""
+        """Return the group of lanes, which holds a part of K, and its line."""
         m = self.plan.chosen.m
         return tirx.floordiv(number, m), tirx.floormod(number, m)
 
@@ -84,7 +84,7 @@ class MfmaProduct(RegisterProduct[MfmaPlan]):
         return Reader(operand, self.lane, name, c.m, c.each // stored, c.k // stored, stored)
 
     def step(self, step: KStep, a: Reader, b: Reader, metadata: Metadata | None, totals: Any) -> list[Any]:
-        """Return the reads and the instructions of one step for all of the wavefront's part of C."""
+        """Return the loads and instructions of one step for the wavefront's part of C."""
         s, c = self.plan.split, self.plan.chosen
         name = f"{c.name}_set{step.part}" if c.sparse else c.name
 
@@ -99,7 +99,7 @@ class MfmaProduct(RegisterProduct[MfmaPlan]):
 
 @dataclass
 class Reader:
-    """Reads what a lane holds of an operand into registers, for the tiles of one step.
+    """Loads a lane's elements of an operand into registers, for one step's tiles.
 
     Attributes
     ----------
@@ -126,20 +126,20 @@ class Reader:
         self.way = "memory" if o.array is None else "fragment"
         self.steps = -(-o.depth // self.depth)
         #: Whether instructions take the registers of a fragment as they are: beyond K these hold anything.
-        self.in_place = o.array is not None and o.depth % self.depth == 0 and _stored(o.language) == o.dtype
+        self.direct = o.array is not None and o.depth % self.depth == 0 and _stored(o.language) == o.dtype
         self.registers: Any = o.array
         self.new: list[Any] = []
-        if not self.in_place:
+        if not self.direct:
             self.registers, new = nodes.alloc([o.tiles * self.each], o.dtype, f"{self.name}_values", "local")
             self.new = [new]
 
     def at(self, tile: Any, step: KStep) -> Expr:
         """Return the address of the registers of an instruction."""
-        return address(self.registers, [self._held(tile, step) if self.in_place else tile * self.each])
+        return address(self.registers, [self._held(tile, step) if self.direct else tile * self.each])
 
     def load(self, step: KStep) -> list[Any]:
         """Return the statements that fill the registers for a step, zeros beyond K."""
-        if self.in_place:
+        if self.direct:
             return []
 
         def one(tile: Any) -> Stmt:

@@ -1,4 +1,4 @@
-"""The test machine: executes the output of the passes for targets with threads, before text is emitted.
+"""The test machine, which executes the output of SIMT passes before code emission.
 
 ``tile_core.reference`` gives a program as it was traced its meaning. Between there and a text lie forms of it that no
 device executes: tile ops beside asynchronous copies, the code of one thread with shuffles, wide accesses, barriers and

@@ -1,4 +1,7 @@
-"""Asynchronous copies that complete as late as they may: at the wait for their group, before which they are poison."""
+"""Asynchronous copies that complete as late as legal.
+
+They complete at the wait for their group; before, the destination is poison.
+"""
 
 from __future__ import annotations
 
@@ -47,7 +50,7 @@ class Copies:
         barrier: tuple[str, int] | None = None,
         size: int = 0,
     ) -> None:
-        """Begin to fill a slot by calling ``copy``; at a barrier, as ``size`` bytes of its current phase."""
+        """Start a copy in flight, or one of ``size`` bytes of a barrier's phase."""
         key = (region.name, slot)
         assert key not in self._read, f"slot {slot} of {region.name} is filled while other threads may still read it"
         self._slots[key] = "flying"
@@ -80,7 +83,7 @@ class Copies:
         assert not found.flying, f"{barrier} is dropped while copies fly"
 
     def arrive(self, barrier: tuple[str, int], count: int, size: int = 0) -> None:
-        """Arrive some times, and announce bytes."""
+        """Arrive ``count`` times, and add expected transaction bytes."""
         found = self._objects[barrier]
         assert count <= found.missing, f"{count} arrivals at {barrier}, which lacks {found.missing}"
         found.missing -= count
@@ -88,7 +91,7 @@ class Copies:
         found.end()
 
     def wait_phase(self, barrier: tuple[str, int], parity: int) -> None:
-        """Wait until the phase of a parity has ended: what is in flight arrives only now."""
+        """Wait until the phase of a parity has completed; copies in flight complete here."""
         found = self._objects[barrier]
         if found.phase % 2 == parity:
             found.deliver()

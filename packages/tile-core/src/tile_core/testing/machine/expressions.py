@@ -1,4 +1,4 @@
-"""Expressions as functions of the machine and the lanes that evaluate them: arrays with an element a lane."""
+"""Expressions as functions of the machine and its active lanes, vectorized over lanes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tile_core.testing.machine.values import BINARY, UNARY, numpy_type
 
 __all__ = ["Expression", "compile_expression"]
 
-#: In lanes that are not "on" a value says nothing.
+#: In inactive lanes a value is undefined.
 Expression = Callable[[State, Any], Any]
 
 
@@ -195,7 +195,7 @@ def _group_reduce(e: Call, numbers: Numbers) -> Expression:
 
 
 def _loose(e: Call, numbers: Numbers) -> Expression:
-    """The larger or smaller of two floats: the worst of what machines do with zeros and subnormal numbers."""
+    """The maximum or minimum of floats, by the weakest machine rules for zeros and subnormals."""
     a, b = (compile_expression(x, numbers) for x in e.args)
     choose = np.fmax if nodes.operator_name(e).endswith("max_loose") else np.fmin
 
@@ -213,13 +213,13 @@ def _wait(e: Call, numbers: Numbers) -> Expression:
 
 
 def _phased(act: Callable[[Any, tuple[str, int], Any, list[int]], None]) -> Callable[[Any, Numbers], Expression]:
-    """Return a call on an object of a barrier with phases, all lanes of which name the same one."""
+    """Return a call on a phased barrier object, which must be uniform over lanes."""
 
     def compiled(e: Call, numbers: Numbers) -> Expression:
-        place, *args = (compile_expression(a, numbers) for a in e.args)
+        pointer, *args = (compile_expression(a, numbers) for a in e.args)
 
         def run(state: State, on: Array) -> None:
-            address, lane = place(state, on), int(np.flatnonzero(on)[0])
+            address, lane = pointer(state, on), int(np.flatnonzero(on)[0])
             given = [int(a(state, on)[lane]) for a in args]
             act(state.copies, (str(address.region.name), int(address.at[0][lane])), on, given)
 

@@ -1,4 +1,4 @@
-"""Memory of a block: arrays outside, shared buffers with their layouts and offsets; who has touched what."""
+"""Memory of a block: global arrays, shared buffers with layouts and offsets, race detection."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["Memory", "Races"]
 
 
 class Memory:
-    """What all threads of a block see.
+    """Memory visible to all threads of a block.
 
     Attributes
     ----------
@@ -32,7 +32,7 @@ class Memory:
         self._arena: Any = None
 
     def allocate(self, statement: Stmt) -> None:
-        """Make a shared buffer, at its offset if it has one; one that is made again holds poison again."""
+        """Allocate a shared buffer at its offset, if it has one, and poison it."""
         buffer = statement.buffer
         offset = (statement.annotations or {}).get(OFFSET)
         shape, kind = tuple(int(n) for n in buffer.shape), element_of(buffer)
@@ -45,7 +45,7 @@ class Memory:
             self.arrays[buffer] = self._arena[int(offset) : int(offset) + size].view(kind).reshape(shape)
 
     def put(self, buffer: Any, values: Any, layout: Any = None) -> None:
-        """Fill a shared buffer whose elements lie where ``layout`` says, by default in row-major order."""
+        """Fill a shared buffer with the elements in ``layout``, by default row-major."""
         if layout is None:
             self.arrays[buffer] = values.copy()
             return
@@ -65,14 +65,14 @@ class Memory:
         layout = self.layouts.held.get(region.number)
         return self.arrays.held[region.number].shape if layout is None else tuple(layout.shape)
 
-    def place(self, region: Region, at: list[Array]) -> tuple[Array, ...]:
+    def indices(self, region: Region, at: list[Array]) -> tuple[Array, ...]:
         """Return the index into a buffer's array of the elements at ``at``, which lie inside."""
         layout = self.layouts.held.get(region.number)
         return tuple(at) if layout is None else (np.asarray(layout.apply(*at)["memory"]) + np.zeros_like(at[0]),)
 
 
 class Races:
-    """Who has touched which element since the last barrier."""
+    """Accesses since the last barrier, by element and thread."""
 
     def __init__(self) -> None:
         self._writers: dict[int, Any] = {}
@@ -82,13 +82,16 @@ class Races:
         """Forget all accesses: the threads synchronize here."""
         self._writers, self._readers = {}, {}
 
-    def touch(self, region: Region, shape: tuple[int, ...], place: Any, threads: Array, store: bool) -> None:
-        """Refuse what two threads do to one element, unless both read; ``place`` has an element a thread."""
+    def touch(self, region: Region, shape: tuple[int, ...], indices: Any, threads: Array, store: bool) -> None:
+        """Raise if two threads access one element, unless both read.
+
+        ``indices`` has one element per thread.
+        """
         if region.number not in self._writers:
             size = max(1, int(np.prod(shape)))
             self._writers[region.number], self._readers[region.number] = np.full(size, -1), np.full(size, -1)
         writers, readers = self._writers[region.number], self._readers[region.number]
-        flat = np.ravel_multi_index(place, shape) if place else np.zeros(len(threads), dtype=int)
+        flat = np.ravel_multi_index(indices, shape) if indices else np.zeros(len(threads), dtype=int)
         _only(writers[flat], threads, f"race on {region.name}")
         seen = readers[flat]
         order = np.argsort(flat, kind="stable")

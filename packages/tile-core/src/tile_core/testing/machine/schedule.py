@@ -12,20 +12,20 @@ from tile_core.ir import nodes
 from tile_core.testing.machine.state import State
 from tile_core.testing.machine.statements import Statement
 
-__all__ = ["scattered", "together"]
+__all__ = ["scattered", "lockstep"]
 
 _ORDERS = ("up", "down", "random", "random", "random")
 
 
-def together(state: State, body: Statement) -> None:
-    """Take all threads through the statements side by side; a barrier must find all of them."""
+def lockstep(state: State, body: Statement) -> None:
+    """Run all threads through the statements in lockstep; all must reach each barrier."""
     for barrier in body(state, np.ones(state.count, bool)):
         if barrier is not None:
             _meet(state)
 
 
 def scattered(threads: Sequence[State], body: Statement, seed: int) -> None:
-    """Take each thread from barrier to barrier on its own, in the order that ``seed`` chooses."""
+    """Run each thread from barrier to barrier by itself, in the order of ``seed``."""
     rng, order = random.Random(seed), _ORDERS[seed % len(_ORDERS)]
     running = [body(thread, np.ones(1, bool)) for thread in threads]
     ready, waiting, ended = list(range(len(threads))), dict[int, Any](), 0
@@ -52,7 +52,7 @@ def scattered(threads: Sequence[State], body: Statement, seed: int) -> None:
 
 
 def _complete(waiting: dict[int, Any]) -> list[list[int]]:
-    """Return the threads at each barrier of a part of the block where all of them have arrived."""
+    """Return the threads at each barrier that all of its participants have reached."""
     parts: dict[Any, list[int]] = {}
     for n, s in waiting.items():
         if nodes.is_tile_call(s.value, "sync_part"):

@@ -1,4 +1,4 @@
-"""Variables and buffers by index: lookups done once when a body is prepared, not in every step."""
+"""Variables and buffers by index, resolved once when a body is prepared."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The state of a block's threads: their values, registers and memory, and the effect of an access."""
+"""State of a block's threads: values, registers, memory, and effects of accesses."""
 
 from __future__ import annotations
 
@@ -103,11 +103,11 @@ class State:
     # Accesses
 
     def locate(self, region: Region, at: list[Array]) -> tuple[Array, tuple[Array, ...]]:
-        """Return the array of a buffer and the index of every lane's element, wherever that is."""
+        """Return a buffer's array and the index of every lane's element in it."""
         held = self.private.held.get(region.number)
         if held is not None:
             return held, (np.arange(self.count), *at)
-        return self.memory.arrays.held[region.number], self.memory.place(region, at)
+        return self.memory.arrays.held[region.number], self.memory.indices(region, at)
 
     def address(self, region: Region, at: list[Array]) -> Address:
         """Return the address of an element in every lane, wherever that is."""
@@ -116,27 +116,27 @@ class State:
     def read(self, region: Region, at: list[Array], on: Array) -> Array:
         """Return an element in every lane."""
         at, inside = self._inside(region, at, on)
-        array, place = self.locate(region, at)
+        array, indices = self.locate(region, at)
         if not array.size:
             return np.zeros(self.count, array.dtype)
         if region.number not in self.private.held:
             if at:
                 self.copies.read(region, at[0], inside)
             if self.races is not None:
-                self._touch(region, array.shape, place, inside, store=False)
-        found = array[place] if place else np.full(self.count, array[()])
+                self._touch(region, array.shape, indices, inside, store=False)
+        found = array[indices] if indices else np.full(self.count, array[()])
         return found if inside is on else np.where(inside, found, array.dtype.type(0))
 
     def write(self, region: Region, at: list[Array], value: Array, on: Array) -> None:
         """Write an element in the lanes that are ``on``."""
         at, inside = self._inside(region, at, on)
-        array, place = self.locate(region, at)
+        array, indices = self.locate(region, at)
         assert value.dtype == array.dtype, f"{value.dtype} into {region.name}, which has {array.dtype}"
         if not inside.any():
             return
         if self.races is not None and region.number not in self.private.held:
-            self._touch(region, array.shape, place, inside, store=True)
-        array[tuple(p[inside] for p in place)] = value[inside] if place else value[inside][-1]
+            self._touch(region, array.shape, indices, inside, store=True)
+        array[tuple(p[inside] for p in indices)] = value[inside] if indices else value[inside][-1]
 
     def watch(self, address: Address, size: int, on: Array, *, store: bool) -> None:
         """Note the elements of a wide access, which lie along the last dimension."""
@@ -149,8 +149,8 @@ class State:
             if not store:
                 self.copies.read(region, at[0], inside)
             if self.races is not None:
-                array, place = self.locate(region, at)
-                self._touch(region, array.shape, place, inside, store=store)
+                array, indices = self.locate(region, at)
+                self._touch(region, array.shape, indices, inside, store=store)
 
     def part(self) -> None:
         """A step begins or ends: earlier accesses of threads are ordered before later ones."""
@@ -158,7 +158,7 @@ class State:
             self.races.clear()
 
     def _inside(self, region: Region, at: list[Array], on: Array) -> tuple[list[Array], Array]:
-        """Return indices that all lie inside, and the lanes that are on and whose own do."""
+        """Return clamped indices, and the active lanes whose own indices are in bounds."""
         held = self.private.held.get(region.number)
         shape = self.memory.extents(region) if held is None else held.shape[1:]
         assert len(at) == len(shape), f"{len(at)} indices of {region.name}"
@@ -170,10 +170,10 @@ class State:
         return [np.where(inside, i, 0) for i in at], inside if self.lenient else on
 
     def _touch(
-        self, region: Region, shape: tuple[int, ...], place: tuple[Array, ...], on: Array, *, store: bool
+        self, region: Region, shape: tuple[int, ...], indices: tuple[Array, ...], on: Array, *, store: bool
     ) -> None:
         if self.races is not None:
-            self.races.touch(region, shape, tuple(p[on] for p in place), self.lanes[on], store)
+            self.races.touch(region, shape, tuple(p[on] for p in indices), self.lanes[on], store)
 
 
 def _fits(at: list[Array], shape: Sequence[int]) -> Array | None:

@@ -1,4 +1,4 @@
-"""Statements as generators of the state, which stop before accesses, and at barriers with the statement."""
+"""Statements as generators over the state, which pause before accesses and at barriers."""
 
 from __future__ import annotations
 
@@ -70,12 +70,12 @@ def _for(s: Stmt, numbers: Numbers) -> Statement:
         yield None
         first, count = start(state, on).astype(kind), extent(state, on)
 
-        def turns() -> Iterator[Array]:
+        def iterations() -> Iterator[Array]:
             for k in range(0, int(np.where(on, count, 0).max(initial=0)), step):
                 state.values.held[number] = first + kind.type(k)
                 yield on & (k < count)
 
-        yield from body(state, turns())
+        yield from body(state, iterations())
 
     return run
 
@@ -84,7 +84,7 @@ def _while(s: Stmt, numbers: Numbers) -> Statement:
     condition, body = compile_expression(s.condition, numbers), _iterations(s.body, numbers)
 
     def run(state: State, on: Array) -> Iterator[Stmt | None]:
-        def turns() -> Iterator[Array]:
+        def iterations() -> Iterator[Array]:
             here = on
             for _ in range(_ENDLESS):
                 here = here & ~state.left
@@ -95,7 +95,7 @@ def _while(s: Stmt, numbers: Numbers) -> Statement:
             raise AssertionError("a loop does not end")
 
         yield None
-        yield from body(state, turns())
+        yield from body(state, iterations())
 
     return run
 
@@ -103,10 +103,10 @@ def _while(s: Stmt, numbers: Numbers) -> Statement:
 def _iterations(s: Stmt, numbers: Numbers) -> Callable[[State, Iterator[Any]], Iterator[Any]]:
     body = compile_statement(s, numbers)
 
-    def run(state: State, turns: Iterator[Any]) -> Iterator[Stmt | None]:
+    def run(state: State, iterations: Iterator[Any]) -> Iterator[Stmt | None]:
         outer = state.left, state.skipped
         state.left = np.zeros(state.count, bool)
-        for on in turns:
+        for on in iterations:
             state.skipped = np.zeros(state.count, bool)
             here = on & ~state.left
             if here.any():
@@ -193,9 +193,9 @@ def _store(s: Stmt, numbers: Numbers) -> Statement:
 
     def run(state: State, on: Array) -> Iterator[Stmt | None]:
         yield None
-        new, place = value(state, on), [i(state, on) for i in at]
+        new, index = value(state, on), [i(state, on) for i in at]
         yield None
-        state.write(region, place, new, on)
+        state.write(region, index, new, on)
 
     return run
 
@@ -254,7 +254,7 @@ def _move(call: Call, numbers: Numbers) -> Statement:
 
 
 def _tile_op(call: OpCall, numbers: Numbers) -> Statement:
-    """A tile op as the loops of its meaning, on one thread that represents the block."""
+    """A tile op by its reference semantics, on one thread that represents the block."""
     if not (call.name == "copy" and "async" in call.attrs):
         return compile_statement(OPS[call.name].meaning(call), numbers)
     dst, corners = call.args[1], [[_corner(m, numbers) for m in v.mins] for v in call.args[:2]]

@@ -20,21 +20,21 @@ class Machine(State):
     """A block of threads that executes bodies; for its parameters see ``State``."""
 
     def run(self, body: Stmt) -> Machine:
-        """Execute a body in all threads side by side: all do a statement before any does the next one."""
+        """Execute a body in all threads in lockstep, one statement at a time."""
         with np.errstate(all="ignore"):
-            schedule.together(self, compile_statement(body, self.numbers))
+            schedule.lockstep(self, compile_statement(body, self.numbers))
         self.copies.finished()
         return self
 
     def scatter(self, body: Stmt, seed: int) -> Machine:
-        """Execute a body in threads that take turns between barriers: one after another, or access by access."""
+        """Execute a body with interleaved threads: one after another, or access by access."""
         with np.errstate(all="ignore"):
             threads = [self._alone(n) for n in range(self.count)]
             schedule.scattered(threads, compile_statement(body, self.numbers), seed)
         return self
 
     def eval(self, e: Expr, on: Array = None) -> Array:
-        """Return the value of an expression in every lane; in those that are not ``on`` it says nothing."""
+        """Return the value of an expression in every lane; undefined in inactive lanes."""
         return compile_expression(e, self.numbers)(self, np.ones(self.count, bool) if on is None else on)
 
     def _alone(self, lane: int) -> Machine:

@@ -45,7 +45,7 @@ def _remainder(x: Any, y: Any) -> Any:
 
 
 def _total(function: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
-    """Return a division that a lane without a divisor may take part in: its result is not used."""
+    """Return a division that accepts zero divisors in lanes whose result is unused."""
 
     def divide(x: Array, y: Array) -> Array:
         return function(x, np.where(y == 0, y.dtype.type(1), y) if y.dtype.kind in "iu" else y)
@@ -54,7 +54,7 @@ def _total(function: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
 
 
 def _extreme(kind: str, nan_wins: bool) -> Callable[[Any, Any], Any]:
-    """Return the maximum or minimum of floats, where a positive zero is larger than a negative one."""
+    """Return the maximum or minimum of floats, with +0 larger than -0."""
 
     def choose(a: Array, b: Array) -> Array:
         function = getattr(np, f"{kind}imum") if nan_wins else getattr(np, f"f{kind}")

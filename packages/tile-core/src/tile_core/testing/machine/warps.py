@@ -1,4 +1,7 @@
-"""Shuffles and votes of the lanes of a group, whose mask must be exactly the lanes that execute them."""
+"""Shuffles and votes of a group's lanes.
+
+The mask must be exactly the lanes that execute them.
+"""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""A kernel's text, executed as plain Python: a witness that shares nothing with the compiler, not even the tracing.
+"""A kernel's text executed as plain Python: an oracle independent of compiler and tracing.
 
-``tile_core.reference`` begins with what the frontend made of a kernel, so a mistake of the frontend is in its answer
-too. This one reads the text alone: Python itself executes it, with other objects in the place of ``T`` and of buffers.
-Only here would a loop show that was traced with the wrong bounds, or a rebinding that was lost. A contract of
-``pyproject.toml`` keeps the two apart. It knows what the fuzzer's kernels and themes use, not all of the language.
+``tile_core.reference`` starts from the frontend's program, so its result repeats the frontend's mistakes. This oracle
+reads only the text: Python executes it, with other objects bound to ``T`` and to buffers. Only it detects a loop that
+was traced with wrong bounds, or a lost rebinding. An import contract of ``pyproject.toml`` separates the two. It
+implements the part of the language that the fuzzer's kernels and themes use.
 
 ``run(text, arrays)`` gives the outputs of a small kernel. ``numbers`` has the scalars of the language, ``memory`` its
 buffers, ``vocabulary`` what ``T`` means there, ``rewrite`` the little that Python cannot express (launches, variables,

@@ -61,7 +61,7 @@ class Memory:
         return all(0 <= i < n for i, n in zip(at, self.shape, strict=True))
 
     def with_axes(self, items: Any) -> Any:
-        """Return what an index with ``None`` names; see ``plain.whole``."""
+        """Return the elements of an index with ``None``; see ``plain.whole``."""
         raise NotImplementedError
 
     def get(self) -> Number:
@@ -70,7 +70,7 @@ class Memory:
 
 
 class Region:
-    """A rectangle of a buffer: its corner and extents, one per dimension of the buffer, and those that slices gave."""
+    """A rectangle of a buffer: corner, extents per dimension, and the sliced extents."""
 
     def __init__(self, buffer: Memory, low: list[int], extents: list[int], kept: Any = None) -> None:
         self.buffer, self.low, self.extents = buffer, low, extents
@@ -103,8 +103,8 @@ class Region:
         values = buffer.data[self._slices()].astype(kind).reshape(-1).tolist()
         flat = out.reshape(-1)
         for n, at in enumerate(np.ndindex(*self.extents)):
-            place = tuple(a + b for a, b in zip(low, at, strict=True))
-            flat[n] = Number(values[n], buffer.dtype, (buffer, place))
+            position = tuple(a + b for a, b in zip(low, at, strict=True))
+            flat[n] = Number(values[n], buffer.dtype, (buffer, position))
         return out
 
     def assign(self, value: Any) -> None:

@@ -1,4 +1,7 @@
-"""Scalars of the language on Python numbers: promotion, wrapping, rounding and conversion, written a second time."""
+"""Scalars of the language as Python numbers, an independent implementation.
+
+Promotion, wrapping, rounding and conversion are written a second time here.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +18,7 @@ BITS = {f"{k}{b}": b for k in ("int", "uint") for b in (4, 8, 16, 32, 64)}
 
 
 class Illegal(ValueError):
-    """A refusal of the language: a constant that does not fit, a division by a constant zero."""
+    """A rejection by the language: a constant that does not fit, a zero divisor."""
 
 
 _FLOATS = {"float64": 64, "float32": 32, "tfloat32": 32, "float16": 16, "bfloat16": 16}
@@ -138,7 +141,7 @@ def fit(value: Any, dtype: str) -> float:
 
 
 def _short(value: int) -> float:
-    """Return an integer in 53 bits, of which the last is set if others are lost: one rounding of that is right."""
+    """Return an integer in 53 bits with a sticky last bit, for one rounding."""
     size, shift = abs(int(value)), max(int(value).bit_length() - 53, 0)
     kept = size >> shift
     lost = kept << shift != size
@@ -146,7 +149,7 @@ def _short(value: int) -> float:
 
 
 def convert(x: Computed, dtype: str) -> Number:
-    """Return a number as another type: floats truncate and saturate to integers, NaN gives 0, integers wrap."""
+    """Convert a number: floats truncate and saturate to integers, NaN becomes 0, integers wrap."""
     value = x.value if isinstance(x, Number) else x
     if isinstance(x, Number) and x.dtype == dtype:
         return Number(value, dtype)
@@ -282,7 +285,7 @@ _FLOATING: dict[str, Callable[[Any, Any], Any]] = {
 
 
 def extreme(a: Computed, b: Computed, sign: int, nan_propagate: bool) -> Computed:
-    """Return the greater of two numbers, or the less where ``sign`` is negative; +0 beats -0."""
+    """Return the maximum, or the minimum if ``sign`` is negative; +0 exceeds -0."""
     if type(a) is int and type(b) is int:
         return max(a, b) if sign > 0 else min(a, b)
     x, y = pair(a, b)

@@ -29,7 +29,7 @@ def uniform(word: int) -> float:
 
 
 def normal(a: int, b: int) -> tuple[float, float]:
-    """Return two normal numbers of two words, in float64 but for the rounding of the first."""
+    """Return two normal samples from two words, in float64 after rounding the first."""
     u = float(np.float32((a >> 8) + 0.5)) / 2**24
     angle = (b >> 30) * math.pi / 2 + ((b & 0x3FFFFFFF) - 2**29) * math.pi / 2 / 2**30
     radius = math.sqrt(-2 * math.log(u))

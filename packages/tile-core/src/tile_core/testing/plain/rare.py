@@ -1,4 +1,4 @@
-"""Tile ops that few kernels use, in plain Python: rows by number, windows of convolutions, scaled products."""
+"""Rare tile ops in plain Python: gathered rows, convolution windows, scaled products."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def c2d_im2col(
 
 
 def fp8_scaled_matmul(A: Any, A_scale: Any, B: Any, B_scale: Any, C: Any, transpose_B: bool = False) -> None:
-    """Multiply, then scale by one number, or by one of the row and one of the column."""
+    """Multiply, then scale by one factor, or by a row's and a column's."""
     a, b, p, q = (values_of(x) for x in (A, B, A_scale, B_scale))
     product = a @ (b.T if transpose_B else b)
     p = p.reshape(-1, 1) if p.size > 1 else p.reshape(1, 1)
@@ -75,7 +75,10 @@ def gemm_scaled(
 
 
 def _decoded(x: Any, dtype: str) -> Any:
-    """Return values, of codes in bytes if there is a type: two of 4 bits in each."""
+    """Return values, decoded from bytes if a type is given.
+
+    A byte holds two values of 4 bits.
+    """
     found = values_of(x)
     if not dtype or as_region(x).buffer.dtype != "uint8":
         return found

@@ -1,4 +1,4 @@
-"""What Python cannot express of a kernel, rewritten: the launch, variables, and meetings of threads.
+"""Rewrite kernel constructs that Python lacks: the launch, variables, and thread synchronization.
 
 ``with T.Kernel(...) as b:`` becomes a function of the block and a call that runs it for every block. A name that is
 bound to ``T.alloc_var`` is a box: ``x = e`` stores, and reading it loads. In a kernel that names its threads the body
@@ -27,7 +27,7 @@ _NAMING = ("get_thread_binding", "get_thread_bindings", "get_lane_idx", "get_war
 
 
 def rewritten(text: str) -> ast.Module:
-    """Return the module of a kernel's text as plain Python over the names ``T``, ``tile`` and ``launch``."""
+    """Return a kernel's text as a Python module over ``T``, ``tile`` and ``launch``."""
     tree = ast.parse(text)
     tree.body = [s for s in tree.body if not isinstance(s, (ast.Import, ast.ImportFrom))]
     functions = [s for s in tree.body if isinstance(s, ast.FunctionDef)]
@@ -81,7 +81,7 @@ class _Body(ast.NodeTransformer):
         return made
 
     def visit_For(self, node: ast.For) -> Any:
-        """Let the first thread run the iterations of a parallel loop, with barriers before and after it."""
+        """Run the iterations of a parallel loop in the first thread, between barriers."""
         parallel = self.threaded and _called(node.iter) == "Parallel"
         node = self.generic_visit(node)  # type: ignore[assignment]
         if not parallel:
@@ -90,7 +90,7 @@ class _Body(ast.NodeTransformer):
         return [node, ast.Expr(ast.Yield(_request("sync_threads")))]
 
     def visit_Call(self, node: ast.Call) -> Any:
-        """Yield what threads do together; pass variables themselves where a macro takes a reference."""
+        """Yield collective operations; pass variables themselves where a macro takes a reference."""
         name = _called(node)
         refs = self.refs.get(node.func.id, set()) if isinstance(node.func, ast.Name) else set()
         if name == "Ref":

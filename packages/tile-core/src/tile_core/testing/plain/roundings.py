@@ -1,4 +1,4 @@
-"""Conversions with a named rounding, from the list of all numbers of a type: the two neighbours of a number in it."""
+"""Conversions with a named rounding, by search in the list of a type's values."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def _chosen(low: Fraction, high: Fraction, size: Fraction, word: int | None) -> 
 
 
 def _around(size: float, to: str) -> tuple[Fraction, Fraction]:
-    """Return the neighbours of a positive number: the greatest number of a type that is not above, and the next."""
+    """Return the neighbours of a positive value: the greatest not above, and the next."""
     if to in ("float32", "float64"):
         kind = np.dtype(to).type
         with np.errstate(over="ignore"):

@@ -1,4 +1,4 @@
-"""The threads of a block as generators: each runs to its next synchronization point, then that is performed."""
+"""The threads of a block as generators, which pause at synchronization points."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def run_block(language: Any, begin: Callable[[], Generator[Any, Any, None]], cou
 
 
 def _meet(language: Any, waiting: dict[int, Any], answers: list[Any], count: int) -> list[int]:
-    """Perform the operation that a warp or the block waits for; return the threads that continue."""
+    """Perform the operation that a warp or the block waits for; return resumed threads."""
     for low in range(0, count, language.lanes):
         lanes = [t for t in range(low, min(low + language.lanes, count)) if waiting[t][0] != "end"]
         if lanes and all(waiting[t][0] in WARP for t in lanes):
@@ -114,9 +114,9 @@ def _raw(x: Number) -> bytes:
 
 def _source(name: str, t: int, by: int, width: int, lanes: list[int]) -> int:
     base, lane = t - t % width, t % width
-    place = {"shfl_sync": by % width, "shfl_xor": lane ^ by, "shfl_up": lane - by, "shfl_down": lane + by}[name]
-    place = place if 0 <= place < width else lane
-    return base + place if base + place in lanes else t
+    source = {"shfl_sync": by % width, "shfl_xor": lane ^ by, "shfl_up": lane - by, "shfl_down": lane + by}[name]
+    source = source if 0 <= source < width else lane
+    return base + source if base + source in lanes else t
 
 
 def _combined(name: str, lanes: list[int], first: dict[int, Number], width: int) -> Number:

@@ -1,4 +1,4 @@
-"""The tile ops that kernels of scalar and thread code use beside it: element by element."""
+"""Tile ops used beside scalar and thread code, element by element."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ def reduce(src: Any, dst: Any, kind: str, dim: int = -1, clear: bool = True, **h
 
 
 def cumsum(src: Any, dst: Any = None, dim: int = 0, reverse: bool = False) -> None:
-    """Running sums."""
+    """Cumulative addition."""
     write_values(as_region(src if dst is None else dst), oracles.cumsum(values_of(src), dim, reverse))
 
 
@@ -132,7 +132,7 @@ _OPERATORS = {"add": "+", "and": "&", "or": "|", "xor": "^"}
 
 
 def _folded(function: Any, src: Any, identity: Any, dim: int, reverse: bool, several: bool) -> Any:
-    """Return, per component, the running states along the last axis, and the order of the axes."""
+    """Return each component's running states along the last axis, and the axis order."""
     tiles = [np.moveaxis(_squeezed(as_region(x).read()), dim, -1) for x in src]
     if reverse:
         tiles = [np.flip(t, -1) for t in tiles]
@@ -185,11 +185,11 @@ def _converted(src: Any, dtype: str) -> Memory:
     return made
 
 
-def _extreme_at(kind: str) -> Any:
-    def place(src: Any, dst: Any, dim: int = -1) -> None:
+def _arg_reduction(kind: str) -> Any:
+    def op(src: Any, dst: Any, dim: int = -1) -> None:
         write_values(as_region(dst), getattr(np, kind)(values_of(src), axis=dim))
 
-    return place
+    return op
 
 
 def _in_order(src: Any, dim: int, largest: bool) -> tuple[Any, Any]:
@@ -274,7 +274,7 @@ def dp4a(A: Any, B: Any, C: Any) -> None:
 
 
 def as_region(x: Any) -> Region:
-    """Return an operand of a tile op as a region: a whole buffer, a slice, or an element."""
+    """Return a tile op's operand as a region: a buffer, slice, or element."""
     if isinstance(x, Region):
         return x
     if isinstance(x, Number):
@@ -288,7 +288,7 @@ def as_region(x: Any) -> Region:
 
 
 def _corner(x: Number, like: Region) -> Region:
-    """Return the region at a corner: the last extents of the other side that are not 1."""
+    """Return the region at a corner, with the other side's trailing non-unit extents."""
     buffer, at = x.element
     extents = [e for e in like.extents if e != 1] or [1]
     if len(like.extents) == len(at):
@@ -321,7 +321,7 @@ OPS: dict[str, Any] = {
     "reduce": reduce, "cumsum": cumsum, "cumprod": cumprod,
     "cummax": cummax, "atomic_load": atomic_load, "atomic_store": atomic_store, "dp4a": dp4a,
     "sort": sort, "topk": topk, "reduce_with": reduce_with, "scan_with": scan_with,
-    "argmax": _extreme_at("argmax"), "argmin": _extreme_at("argmin"),
+    "argmax": _arg_reduction("argmax"), "argmin": _arg_reduction("argmin"),
     "atomic_addx2": _vector(2), "atomic_addx4": _vector(4),
     **{f"atomic_{k}": _atomic(k) for k in ("add", "max", "min", "and", "or", "xor")},
     **{f"reduce_{k}": _reduction(k) for k in _KINDS},

@@ -143,7 +143,7 @@ class Language:
         self.thread = self.random.thread = thread
 
     def __getattr__(self, name: str) -> Any:
-        """Return what most names mean: types, hints, functions, tile ops."""
+        """Return the definition of most names: types, hints, functions, tile ops."""
         if name in DTYPES:
             return name
         if name in _ALIASES:
@@ -246,7 +246,7 @@ class Language:
             tiles.OPS["copy"](made, dst)
 
     def annotate_safe_value(self, fills: Any) -> None:
-        """Say what reads outside give."""
+        """Set the value of reads outside of a tensor."""
         for memory, value in fills.items():
             memory.outside = value
 
@@ -257,7 +257,7 @@ class Language:
         bounds = [number(start), *([number(stop)] if stop is not None else [])]
         dtype = _counted_in(bounds)
         numbers = range(*(int(b) for b in bounds), *([step] if len(bounds) == 2 else []))
-        return (convert(i, dtype) for i in numbers)  # which may be billions, most of which nobody asks for
+        return (convert(i, dtype) for i in numbers)  # possibly billions, evaluated lazily
 
     unroll = vectorized = serial
 
@@ -372,7 +372,10 @@ class Language:
         return a
 
     def clamp(self, x: Computed, min_val: Any = None, max_val: Any = None) -> Computed:
-        """Return a value that is raised to one limit and then lowered to another; of equal numbers the value stays."""
+        """Clamp a value: raise it to one limit, lower it to another.
+
+        Of equal values the first stays.
+        """
         limits = [(limit, sign) for limit, sign in ((min_val, -1), (max_val, 1)) if limit is not None]
         known = all(isinstance(v, (int, float)) for v in (x, *(limit for limit, _ in limits)))
         for limit, sign in limits:

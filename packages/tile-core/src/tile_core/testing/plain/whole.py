@@ -20,7 +20,7 @@ ELEMENTWISE = frozenset(
 )
 _OPERATORS = "add sub mul truediv floordiv mod pow and_ or_ xor lshift rshift lt le gt ge eq ne neg invert abs".split()
 _REFLECTED = "add sub mul truediv floordiv mod and_ or_ xor".split()
-_IN_PLACE = "add sub mul truediv floordiv mod and_ or_ xor lshift rshift".split()
+_AUGMENTED = "add sub mul truediv floordiv mod and_ or_ xor lshift rshift".split()
 
 
 class Whole:
@@ -65,7 +65,7 @@ class WholeTiles:
         self._language = language
 
     def __getattr__(self, name: str) -> Any:
-        """Return what a name means."""
+        """Return the definition of a name."""
         found = getattr(self._language, "Select" if name == "where" else name)
         if name in ELEMENTWISE:
             return lambda *args, **words: lifted(found, args, words)
@@ -141,7 +141,7 @@ def _reflected(name: str) -> Callable[..., Any]:
     return lambda self, other: apply(lambda a, b: function(b, a), self, other)
 
 
-def _in_place(name: str) -> Callable[..., Any]:
+def _augmented(name: str) -> Callable[..., Any]:
     function = getattr(operator, name)
 
     def method(self: Any, other: Any) -> Any:
@@ -162,5 +162,5 @@ for _kind in (Memory, Region, Whole):
 setattr(Memory, "with_axes", _with_axes)  # noqa: B010
 setattr(Region, "assign", _assign)  # noqa: B010
 for _kind in (Memory, Region):
-    for _name in _IN_PLACE:
-        setattr(_kind, f"__i{_name.strip('_')}__", _in_place(_name))
+    for _name in _AUGMENTED:
+        setattr(_kind, f"__i{_name.strip('_')}__", _augmented(_name))

@@ -96,7 +96,9 @@ def strategies_of(target: Target | None = None) -> dict[str, tuple[st.SearchStra
 
 
 def programs(only: str = "", legal: bool = False, target: Target | None = None) -> st.SearchStrategy[Unit]:
-    """Return programs of one strategy, or of all for a target, half of them with symbols instead of constants.
+    """Return programs of one or all strategies of a target.
+
+    Half of them have symbols instead of constants.
 
     ``legal`` leaves out those that must be refused.
     """

@@ -1,4 +1,4 @@
-"""Names that mean something to a language, its library, its attributes or the emulator, in every role of a program."""
+"""Reserved names of languages, libraries, attributes and the emulator, in every role of a program."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Programs in which one role hands tiles to another one, ordered by barriers of the program's own."""
+"""Programs in which one role passes tiles to another, ordered by explicit barriers."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ _SPLITS = (
 
 @st.composite
 def barriers(draw: Draw) -> Unit:
-    """Draw a program: slots, trip counts, who waits from when on, and tiles that the barriers do not order."""
+    """Draw a program: slots, trip counts, the first waits, and tiles outside the barriers' order."""
     threads, size, first, second = draw(st.sampled_from(_SPLITS))
     stages, most, trips = draw(st.integers(1, 4)), draw(st.integers(1, 7)), draw(st.integers(0, 7))
     rows, cols = draw(st.sampled_from((1, 3, 8, 16))), draw(st.sampled_from((5, 16, 32, 33)))
     dtype, known = draw(st.sampled_from(_TYPES)), draw(st.booleans())
     trips = min(trips, most)
     fills, reads = (size * len(g.split(",")) for g in (first, second))
-    slot, turn = f"k % {stages}", f"k // {stages}"
+    slot, cycle = f"k % {stages}", f"k // {stages}"
     late = draw(st.booleans())
-    free = f"T.barrier_wait(empty[{slot}], ({turn} + 1) % 2)"
+    free = f"T.barrier_wait(empty[{slot}], ({cycle} + 1) % 2)"
     if late:
-        free = f"if k >= {stages}:\n            T.barrier_wait(empty[{slot}], ({turn} - 1) % 2)"
+        free = f"if k >= {stages}:\n            T.barrier_wait(empty[{slot}], ({cycle} - 1) % 2)"
     fill = f"T.copy(A[k * {rows}, 0], s[{slot}, :, :])"
     if draw(st.booleans()):
         fill = (
@@ -50,7 +50,7 @@ for k in range({trips if known else "n"}):
         T.barrier_arrive(full[{slot}])
         {extra}
     with T.ws({second}, size={size}):
-        T.barrier_wait(full[{slot}], {turn} % 2)
+        T.barrier_wait(full[{slot}], {cycle} % 2)
         for i, j in T.Parallel({rows}, {cols}):
             B[bx, k * {rows} + i, j] = {value}
         T.barrier_arrive(empty[{slot}])"""

@@ -1,4 +1,4 @@
-"""Blocks that race, and blocks that nearly do: which of both, all blocks and elements counted one by one decide."""
+"""Blocks that race or nearly race, decided by enumerating all blocks and elements."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _ATOMIC = "for i in T.Parallel({n}):\n    T.atomic_add(B[{at} + i], {value})"
 
 @st.composite
 def block_races(draw: Draw) -> Unit:
-    """Draw a launch whose blocks write pieces of one tensor, and may read it."""
+    """Draw a launch whose blocks write parts of one tensor, and may read it."""
     extents = [draw(st.integers(1, 5)), draw(st.integers(1, 3))]
     at, guard = _drawn(draw, _CORNERS), _drawn(draw, _GUARDS)
     n, (value, needs) = draw(st.integers(1, 6)), draw(st.sampled_from(_VALUES))
@@ -79,7 +79,10 @@ _Writes = dict[int, list[tuple[Mapping[str, int], Any]]]
 
 
 def _written(blocks: Sequence[Mapping[str, int]], at: str, guard: str, n: int, needs: str | None) -> _Writes:
-    """Return who writes what; with ``needs`` of ``None`` every block has a value of its own."""
+    """Return the writer of each element.
+
+    With ``needs`` of ``None`` every block has a value of its own.
+    """
     found: _Writes = {}
     for block in blocks:
         if guard and not eval(guard, {}, dict(block)):

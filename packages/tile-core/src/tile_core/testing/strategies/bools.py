@@ -1,4 +1,4 @@
-"""Bools as values: compared with each other, used several times, chosen among, counted, in tiles and variables."""
+"""Bools as values: compared, reused, selected, counted, in tiles and variables."""
 
 from __future__ import annotations
 
@@ -38,7 +38,10 @@ _LAZY = "T.if_then_else({b}"
 
 @st.composite
 def bools(draw: Draw) -> Unit:
-    """Draw a loop whose names are bools made of each other, and numbers made of them; results of any type."""
+    """Draw a loop of named bools derived from each other, and integers from them.
+
+    Results have any type.
+    """
     n = draw(st.sampled_from((1, 2, 7, 16, 40, 67)))
     loop = draw(st.sampled_from(("T.Parallel", "T.Parallel", "T.serial", "T.vectorized", "T.unroll")))
     loop = loop if n < 20 or loop != "T.unroll" else "T.Parallel"
@@ -126,7 +129,7 @@ class _Names:
 
 
 def _whole(draw: Draw, n: int, tiles: bool) -> list[str]:
-    """Draw what the block does with the results: comparisons of tiles, and whether any or all hold."""
+    """Draw the block's use of the results: comparisons of tiles, any and all."""
     if not tiles or draw(st.booleans()):
         return [f"R[0] = {draw(st.sampled_from(('w == (v > 1)', 'w != w', 'not w', 'w')))}"]
     form = draw(st.sampled_from(("m[i] == B[i]", "m[i] != (B[i] == m[i])", "T.if_then_else(m[i], B[i], not B[i])")))

@@ -1,4 +1,4 @@
-"""Tiles as boxes: rows of whole 16 bytes, that enter and leave shared memory in every way, by copies and updates.
+"""Tiles with rows of whole 16 bytes, in every copy and update of shared memory.
 
 Some are rows by number, which such engines move too.
 
@@ -21,14 +21,14 @@ _TYPES = (
     "uint8", "int8", "float8_e4m3fn", "float16", "bfloat16", "int16", "float32", "int32", "uint32", "int64", "uint64",
     "float64",
 )  # fmt: skip
-_SUMS = ("float32", "float16", "bfloat16", "int32", "uint32", "int64", "uint64")
-_ATOMICS = {t: ("add",) if t.startswith(("float", "bfloat")) else ("add", "min", "max", "or", "xor") for t in _SUMS}
+_ATOMIC = ("float32", "float16", "bfloat16", "int32", "uint32", "int64", "uint64")
+_ATOMICS = {t: ("add",) if t.startswith(("float", "bfloat")) else ("add", "min", "max", "or", "xor") for t in _ATOMIC}
 _AXES = ("i", "j", "k", "l")
 
 
 @st.composite
 def boxes(draw: Draw) -> Unit:
-    """Draw a loop over tiles along the first dimension that moves each of them in and out."""
+    """Draw a loop that moves tiles along the first dimension in and out."""
     dtype = draw(st.sampled_from(_TYPES))
     wide = 128 // DTYPES[dtype].bits
     block = (
@@ -38,16 +38,16 @@ def boxes(draw: Draw) -> Unit:
     )
     while prod(block) * DTYPES[dtype].bits < 1024:
         block = (block[0] * 2, *block[1:])
-    turns, blocks = draw(st.integers(1, 4)), draw(st.integers(1, 2))
+    trips, blocks = draw(st.integers(1, 4)), draw(st.integers(1, 2))
     if draw(st.integers(0, 5)) == 0:
-        return _whole_rows(draw, dtype, turns, blocks)
-    rows = max(1, block[0] * turns * blocks - draw(st.integers(0, block[0])))
+        return _whole_rows(draw, dtype, trips, blocks)
+    rows = max(1, block[0] * trips * blocks - draw(st.integers(0, block[0])))
     shape = (
         rows,
         *(n + draw(st.integers(-1, 2)) or 1 for n in block[1:-1]),
         block[-1] + wide * draw(st.integers(0, 2)),
     )
-    first, rest = f"(bx * {turns} + t) * {block[0]}", ", 0" * (len(block) - 1)
+    first, rest = f"(bx * {trips} + t) * {block[0]}", ", 0" * (len(block) - 1)
     body = [_entering(draw, block, first, rest)]
     if dtype in _ATOMICS and draw(st.booleans()):
         index = ", ".join(_AXES[: len(block)])
@@ -56,7 +56,7 @@ def boxes(draw: Draw) -> Unit:
     kind = draw(st.sampled_from(_ATOMICS.get(dtype, ("",))))
     if kind and draw(st.booleans()):
         body.append(f"T.atomic_{kind}(C[0{rest}], s)")
-    loop = draw(st.sampled_from((f"T.serial({turns})", f"T.Pipelined({turns}, num_stages={draw(st.integers(1, 3))})")))
+    loop = draw(st.sampled_from((f"T.serial({trips})", f"T.Pipelined({trips}, num_stages={draw(st.integers(1, 3))})")))
     inner = "\n".join(f"    {line}" for line in "\n".join(body).splitlines())
     text = f's = T.alloc_shared({block}, "{dtype}")\nfor t in {loop}:\n{inner}'
     params = [tensor("A", dtype, *shape), output("B", dtype, *shape), output("C", dtype, *block)]
@@ -67,16 +67,16 @@ def boxes(draw: Draw) -> Unit:
     return themed("boxes", draw, params, text, {"": data}, grid=str(blocks), threads=threads, needs=needs)
 
 
-def _whole_rows(draw: Draw, dtype: str, turns: int, blocks: int) -> Unit:
-    """Draw a loop over tiles of whole rows, of a length that may be that of no box."""
+def _whole_rows(draw: Draw, dtype: str, trips: int, blocks: int) -> Unit:
+    """Draw a loop over tiles of whole rows, possibly longer than any box."""
     height, width = 16 * draw(st.integers(1, 2)), draw(st.integers(1, 40))
-    part = f"(bx * {turns} + t) * {height} : (bx * {turns} + t + 1) * {height}"
+    part = f"(bx * {trips} + t) * {height} : (bx * {trips} + t + 1) * {height}"
     text = f"""\
 s = T.alloc_shared(({height}, {width}), "{dtype}")
-for t in T.serial({turns}):
+for t in T.serial({trips}):
     T.copy(A[{part}, :], s)
     T.copy(s, B[{part}, :])"""
-    shape = (height * turns * blocks, width)
+    shape = (height * trips * blocks, width)
     params = [tensor("A", dtype, *shape), output("B", dtype, *shape)]
     data = {"A": patterns(draw, shape, dtype), "B": patterns(draw, shape, dtype)}
     threads = draw(st.sampled_from((1, 32, 96)))
@@ -85,7 +85,7 @@ for t in T.serial({turns}):
 
 @st.composite
 def numbered_rows(draw: Draw) -> Unit:
-    """Draw rows that are gathered by their numbers, and stored in a row or by numbers; or that a product takes."""
+    """Draw rows gathered by index, stored by row or by index, or multiplied."""
     dtype = draw(st.sampled_from(_TYPES))
     wide = 128 // DTYPES[dtype].bits
     count, width = draw(st.sampled_from((8, 4, 7, 18, 32, 128))), wide * draw(st.sampled_from((8, 4, 2, 1)))

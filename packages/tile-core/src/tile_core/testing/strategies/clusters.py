@@ -1,4 +1,4 @@
-"""Launches in clusters: blocks that know their ranks and wait for each other, beside work of their own."""
+"""Launches in clusters: blocks use ranks and cluster barriers beside work of their own."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ _TYPES = ("int32", "float32", "float16", "int64")
 
 @st.composite
 def clusters(draw: Draw) -> Unit:
-    """Draw a launch: its grid and clusters, an order of blocks, and where all blocks of a cluster meet."""
+    """Draw a launch: its grid, clusters, rasterization and cluster barriers."""
     dims = draw(st.sampled_from(((1,), (2,), (4,), (8,), (3,), (2, 2), (1, 2), (2, 1), (3, 2), (1, 4), (2, 2, 2))))
     grid = tuple(n * draw(st.integers(1, 3)) for n in dims)
     axes = ("bx", "by", "bz")[: len(grid)]
     rows, cols = draw(st.sampled_from((1, 3, 8))), draw(st.sampled_from((5, 16, 33)))
-    dtype, turns = draw(st.sampled_from(_TYPES)), draw(st.integers(0, 3))
+    dtype, iterations = draw(st.sampled_from(_TYPES)), draw(st.integers(0, 3))
     number = axes[0]
     for axis, extent in zip(axes[1:], grid[1:], strict=True):
         number = f"({number}) * {extent} + {axis}"
@@ -39,7 +39,7 @@ def clusters(draw: Draw) -> Unit:
 {swizzle}number = {number}
 s = T.alloc_shared(({rows}, {cols}), "{dtype}")
 T.copy(A[number * {rows}, 0], s)
-for k in range({turns}):
+for k in range({iterations}):
     {meets}
     {work}
     {ends}
@@ -60,15 +60,15 @@ _WAYS = {
     "(rank + 1) % {n}": lambda r, n: (r + 1) % n,
     "(rank + {n} - 1) % {n}": lambda r, n: (r + n - 1) % n,
     "{n} - 1 - rank": lambda r, n: n - 1 - r,
-    "(rank + k) % {n}": None,  # another block in each turn
+    "(rank + k) % {n}": None,  # another block in each iteration
 }
 
 
 @st.composite
 def exchanges(draw: Draw) -> Unit:
-    """Draw blocks of clusters that hand tiles, or parts of tiles, to each other and add what they get."""
+    """Draw clusters whose blocks exchange tiles or parts, and accumulate the received ones."""
     blocks = draw(st.sampled_from((1, 2, 2, 3, 4, 8)))
-    clusters, turns = draw(st.integers(1, 2)), draw(st.integers(0, 3))
+    clusters, iterations = draw(st.integers(1, 2)), draw(st.integers(0, 3))
     dtype = draw(st.sampled_from(("float32", "int32", "float16", "int64")))
     counted = draw(st.booleans())
     width = 16 // np.dtype(dtype).itemsize
@@ -88,7 +88,7 @@ r = T.alloc_shared(({rows}, {cols}), "{dtype}")
 T.copy(A[bx * {rows}, 0], s)
 T.clear(r)
 T.cluster_sync()
-for k in range({turns}):
+for k in range({iterations}):
     T.copy_cluster(s{part}, r{part}, dst_block={way.format(n=blocks)}{", remote_barrier=got" if counted else ""})
     {waits}
     for i, j in T.Parallel({rows}, {cols}):
@@ -99,7 +99,7 @@ T.copy(s, B[bx * {rows}, 0])"""
     def want(d: Data) -> Array:
         s = np.asarray(d["A"]).reshape(-1, rows, cols).astype("float64")
         r = np.zeros_like(s)
-        for k in range(turns):
+        for k in range(iterations):
             for b in range(len(s)):
                 at, chosen = b % blocks, _WAYS[way]
                 to = (at + k) % blocks if chosen is None else chosen(at, blocks)

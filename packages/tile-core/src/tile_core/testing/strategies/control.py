@@ -35,7 +35,7 @@ def helper(a):
 
 @st.composite
 def control(draw: Draw) -> Unit:
-    """Draw a kernel whose blocks count in variables, under loops and branches that break and go on."""
+    """Draw a kernel whose blocks count in variables, under loops, branches, breaks and continues."""
     n = draw(st.integers(1, 9))
     lines = ["x = A[bx]", f"c = T.alloc_var({spelled(draw, 'int32')}, init=x)", 'd = T.alloc_var("int64", 0)']
     for _ in range(draw(st.integers(1, 3))):

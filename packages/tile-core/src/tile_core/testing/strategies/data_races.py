@@ -1,4 +1,7 @@
-"""Programs whose blocks meet where data say: they race, which the reference must report, or do not and are right."""
+"""Programs whose blocks may race on data-dependent elements.
+
+The reference must report a race; programs without one must be right on every target.
+"""
 
 from __future__ import annotations
 

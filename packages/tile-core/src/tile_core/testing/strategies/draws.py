@@ -1,4 +1,4 @@
-"""What all strategies of the fuzzer draw from: element types, extents, positions and tiles of a sketch."""
+"""Basic draws of all strategies: element types, extents, positions and tiles."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ THREADS = (1, 31, 32, 64, 96, 128, 384)
 
 
 def offset(draw: Draw, last: int) -> str:
-    """Draw a position: a constant from 0 to ``last``, or a runtime value that may be outside."""
+    """Draw a position: a constant from 0 to ``last``, or an unchecked runtime value."""
     inside = st.integers(0, max(0, last)).map(str)
     return draw(st.one_of(inside, st.integers(-3, 3).map(lambda c: f"v + {c}")))
 
 
-def place(text: str, env: Env) -> int:
+def index(text: str, env: Env) -> int:
     """Return the value of an index."""
     return int(eval(text, {}, env))
 
@@ -52,5 +52,5 @@ def convertible(source: Tile, dtype: str) -> bool:
 
 
 def wide(x: Array) -> Array:
-    """Return integers as 64-bit ones, so that sums do not wrap before they are rounded once."""
+    """Widen integers to 64 bits, so that they do not wrap before the single rounding."""
     return x.astype(np.int64) if x.dtype.kind in "iu" else x

@@ -103,7 +103,10 @@ def _doubled(a: Array, b: Array) -> Array:
 
 
 def _leaf(draw: Draw, sketch: Sketch, to: Tile) -> Operand:
-    """Draw an element of a tile, a vector or an input, or a constant, converted to the element type of ``to``."""
+    """Draw an element or constant, converted to the element type of ``to``.
+
+    The element is of a tile, a vector or an input.
+    """
     rows, cols = to.shape
     kind = draw(st.sampled_from(("tile", "tile", "constant", "index")))
     dtype = to.dtype
@@ -120,7 +123,10 @@ def _leaf(draw: Draw, sketch: Sketch, to: Tile) -> Operand:
 
 
 def _element(draw: Draw, source: Tile, to: Tile) -> Operand:
-    """Draw how an element of another tile is read; the tile that is written is read at the same place only."""
+    """Draw a read of another tile's element.
+
+    The tile that is written is read at the same index only.
+    """
     same = source.name == to.name
     if len(source.shape) == 1:
         index = draw(st.sampled_from(("j", "i", "j // 2")))
@@ -148,7 +154,10 @@ def _element(draw: Draw, source: Tile, to: Tile) -> Operand:
 
 
 def _read(draw: Draw, source: Tile, to: Tile, indices: tuple[str, ...]) -> str:
-    """Return the text of a read; what lies outside is guarded, or hidden behind a scalar: nobody can prove it then."""
+    """Return the text of a read.
+
+    An index that may be outside is guarded, or depends on a scalar, so that no proof can decide it.
+    """
     i, j = np.indices(to.shape)
     outside = []
     for d, (index, extent) in enumerate(zip(indices, source.shape, strict=True)):

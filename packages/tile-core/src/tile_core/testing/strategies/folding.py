@@ -1,4 +1,6 @@
-"""Operands that become constant only in the compiler: zero divisors, wide shifts, conversions out of range, zeros.
+"""Operands that become constant only in the compiler.
+
+Zero divisors, wide shifts, conversions out of range, zeros.
 
 Each statement applies a rule of the language (division by zero, shifts beyond the width, floats that do not fit an
 integer, signs of zeros) to a *late* constant: an expression that tracing leaves as it is, and that some later pass,
@@ -90,7 +92,7 @@ _ROWS = (1, 8, 12, 12)
 
 @st.composite
 def folding(draw: Draw) -> Unit:
-    """Draw statements that apply a rule for scalars to a number that becomes constant after tracing."""
+    """Draw statements that apply a scalar rule to a value constant after tracing."""
     floats = draw(st.integers(0, 3)) == 0
     dtype = draw(
         st.sampled_from(("float32", "float32", "float32", "float16", "bfloat16", "float64") if floats else INTEGERS)
@@ -140,7 +142,7 @@ class _Late:
         return f"B[{row}, i] = {self.filled(self.choose.pick(_SIGNED))}"
 
     def filled(self, form: str, depth: int = 1) -> str:
-        """Draw the parts of a form; a letter that occurs twice stands for one expression, except for zeros."""
+        """Draw the operands of a form; equal letters stand for one expression, except zeros."""
         for letter in "dacmfkxp":
             if "{" + letter + "}" in form:
                 form = form.replace("{" + letter + "}", getattr(self, letter)())

@@ -1,4 +1,4 @@
-"""Launches: mixed and dynamic grids, empty ones, persistent blocks, tensors of rank 0, kernels without tensors."""
+"""Launches: mixed, dynamic and empty grids, persistent blocks, rank-0 tensors, no tensors."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def grids(draw: Draw) -> Unit:
         )
     )
     names = ("bx", "by", "bz")[: len(axes)]
-    place = ", ".join(names)
+    index = ", ".join(names)
     threads = draw(st.sampled_from((1, 7, 32, 64)))
     lines = [f"T.use_swizzle({draw(st.integers(1, 4))}, order={draw(st.sampled_from(('row', 'column')))!r})"] * draw(
         st.integers(0, 1)
@@ -32,7 +32,7 @@ def grids(draw: Draw) -> Unit:
         "B[{p}, 2] = A[{first}, 1] * 3",
         "if {first} % 2 == 0:\n    for i in T.serial(5):\n        B[{p}, i] = {first} - i",
     )))  # fmt: skip
-    lines.append(body.format(p=place, first=draw(st.sampled_from(names))))
+    lines.append(body.format(p=index, first=draw(st.sampled_from(names))))
     if draw(st.booleans()):
         lines.append("T.atomic_add(C[()], 1)")
     dims = (9, 9, 9)[: len(axes)]
@@ -46,7 +46,7 @@ def grids(draw: Draw) -> Unit:
             "m": m, "v": v, "A": randoms(draw, (m, 5), "int32"), "B": randoms(draw, (*dims, 5), "int32"),
             "C": randoms(draw, (), "int32"),
         }  # fmt: skip
-    axis_names = names[0] if len(names) == 1 else f"({place})"
+    axis_names = names[0] if len(names) == 1 else f"({index})"
     return themed(
         "grids", draw, params, "\n".join(lines), launches, grid=", ".join(axes), axes=axis_names, threads=threads,
         symbols=("m",), needs=frozenset({"atomic:add:int32"}),
@@ -55,7 +55,7 @@ def grids(draw: Draw) -> Unit:
 
 @st.composite
 def launches(draw: Draw) -> Unit:
-    """Draw launches of a rare form: several of them, persistent blocks, tensors of rank 0, no tensors at all."""
+    """Draw rare launches: several kernels, persistent blocks, rank-0 tensors, no tensors."""
     form = draw(st.sampled_from((_several, _several, _synced, _persistent, _rank_0, _no_tensors)))
     made: Unit = form(draw)
     return made
@@ -71,7 +71,7 @@ _ROWS = (
 
 
 def _several(draw: Draw) -> Unit:
-    """Draw two to four launches that hand workspaces on; every one reads rows that other blocks wrote."""
+    """Draw two to four launches that share workspaces, each reading other blocks' rows."""
     dtype = draw(st.sampled_from(("int32", "uint8", "float32", "int64", "int16")))
     count = draw(st.integers(1, 3))
     lines = [f"W{n} = T.alloc_global((m, 5), {spelled(draw, dtype)})" for n in range(count)]
@@ -100,7 +100,7 @@ def _several(draw: Draw) -> Unit:
 
 
 def _synced(draw: Draw) -> Unit:
-    """Draw one launch whose blocks wait for each other, and read rows that other blocks wrote before."""
+    """Draw a launch with grid barriers, after which blocks read other blocks' rows."""
     dtype, count = draw(st.sampled_from(("int32", "uint8", "float32"))), draw(st.integers(1, 3))
     lines = [f"W{n} = T.alloc_global((m, 5), {spelled(draw, dtype)})" for n in range(count)]
     lines.append(f"with T.Kernel(m, threads={draw(st.sampled_from((1, 32, 64)))}) as r:")

@@ -10,7 +10,7 @@ from tile_core.testing.strategies.draws import Draw
 
 @st.composite
 def illegal(draw: Draw) -> Unit:
-    """Draw a program with one thing that the language refuses, and the codes of the errors that say so."""
+    """Draw a program with one construct that the language rejects, and its error codes."""
     n = draw(st.integers(2, 40))
     c = draw(st.integers(1, n - 1))
     scope = draw(st.sampled_from(("shared", "fragment")))

@@ -18,7 +18,7 @@ def indices(draw: Draw) -> Unit:
 
 @st.composite
 def nibbles(draw: Draw) -> Unit:
-    """Draw a kernel that moves elements of 4 bits by index arithmetic: neighbours share a byte."""
+    """Draw a kernel that moves 4-bit elements by index arithmetic: neighbours share a byte."""
     dtype = draw(st.sampled_from(("uint4", "int4", "float4_e2m1fn")))
     n = draw(st.sampled_from((2, 6, 14, 16, 30, 32, 62, 64)))
     threads = draw(st.sampled_from((1, 7, 32, 64, 128)))

@@ -1,4 +1,4 @@
-"""Vector loops: loads at values that wrap inside of a vector, beside guards; conversions between all types."""
+"""Vector loops: loads at indices that wrap inside of a vector, guards, conversions."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _ROWS = 6
 
 @st.composite
 def lanes(draw: Draw) -> Unit:
-    """Draw loops that load at remainders, masks and narrow values of their variables, in each dimension."""
+    """Draw loops that load at remainders, masks and narrow values of their variables."""
     dtype = draw(st.sampled_from(("int32", "uint64", "float32", "int8", "float64", "uint16")))
     params, lines, data = [scalar("v")], [], {"v": draw(st.integers(0, 3)), "A": randoms(draw, (_ROWS, 3), dtype)}
     params.append(tensor("A", dtype, _ROWS, 3))
@@ -54,7 +54,7 @@ def _wrapped(draw: Draw, var: str, size: int) -> str:
 
 
 def _guarded(draw: Draw) -> str:
-    """Return a term behind a guard that the text has, perhaps inside of another one, or that the compiler adds."""
+    """Return a term behind an explicit guard, perhaps nested, or one the compiler adds."""
     c = draw(st.integers(1, 5))
     guard = draw(st.sampled_from(_GUARDS)).format(c=c)
     form = draw(st.sampled_from((
@@ -66,7 +66,7 @@ def _guarded(draw: Draw) -> str:
 
 @st.composite
 def vector_casts(draw: Draw) -> Unit:
-    """Draw conversions of one array to several types in loops of vectors, with and without guards."""
+    """Draw vectorized conversions of one array to several types, with and without guards."""
     source = draw(st.sampled_from(("uint64", *COMPUTED)))
     kinds = draw(st.lists(st.sampled_from(COMPUTED).filter(lambda k: k != source), min_size=2, max_size=4, unique=True))
     n = draw(st.sampled_from(_EXTENTS))

@@ -85,7 +85,10 @@ ON_THREADS = (
 
 @st.composite
 def layouts(draw: Draw) -> Unit:
-    """Draw user layouts of shared memory and fragments under copies, loops and sums; sizes are awkward too."""
+    """Draw user layouts of shared memory and fragments under copies, loops and reductions.
+
+    Awkward sizes are included.
+    """
     r, c = draw(st.sampled_from((3, 8, 16, 17, 32))), draw(st.sampled_from((5, 32, 33, 64)))
     t = draw(st.sampled_from((32, 64)))
     facts = {"r": r, "c": c, "t": t, "q": -(-c // t), "k": t // 16}

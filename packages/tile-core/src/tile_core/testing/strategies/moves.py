@@ -14,16 +14,16 @@ from tile_core.testing.strategies.draws import (
     TYPES,
     Draw,
     convertible,
+    index,
     is_matrix,
     offset,
     pick,
-    place,
     wide,
 )  # fmt: skip
 
 
 def load(draw: Draw, sketch: Sketch, block: Block, shape: tuple[int, int] | None, corner: str = "") -> Tile:
-    """Copy a window of an input into a new tile, converted; the window may reach outside."""
+    """Copy a window of an input, which may reach outside, into a new converted tile."""
     dtype = draw(st.sampled_from(TYPES))
     whole = DTYPES[dtype].is_integer and draw(st.booleans())
     name = sketch.input(dtype, whole)
@@ -37,7 +37,7 @@ def load(draw: Draw, sketch: Sketch, block: Block, shape: tuple[int, int] | None
     col = offset(draw, 2)
 
     def action(env: Env) -> None:
-        env[t.name] = rounded(oracles.copy_region(env[name], (place(row, env), place(col, env)), extents), t.dtype)
+        env[t.name] = rounded(oracles.copy_region(env[name], (index(row, env), index(col, env)), extents), t.dtype)
 
     slices = f"{row} : {row} + {extents[0]}, {col} : {col} + {extents[1]}"
     text = f"{name}[{row}, {col}]" if draw(st.booleans()) else f"{name}[{slices}]"
@@ -56,7 +56,7 @@ def fill(draw: Draw, sketch: Sketch, block: Block) -> None:
 
     def action(env: Env) -> None:
         region = np.full((size, t.shape[1]), value, env[t.name].dtype)
-        env[t.name] = oracles.write_region(env[t.name], (place(low, env), 0), region)
+        env[t.name] = oracles.write_region(env[t.name], (index(low, env), 0), region)
 
     block.add(f"T.fill({t.name}[{low} : {low} + {size}, :], {value})", action)
     sketch.grown(t, 3.0)
@@ -75,7 +75,7 @@ def cast_tile(draw: Draw, sketch: Sketch, block: Block) -> None:
 
 
 def copy_tile(draw: Draw, sketch: Sketch, block: Block) -> None:
-    """Copy rows of a tile to other rows of it or of another one of the same width."""
+    """Copy rows of a tile to it or to another one of the same width."""
     source = pick(draw, sketch, is_matrix)
     if source is None:
         return
@@ -87,8 +87,8 @@ def copy_tile(draw: Draw, sketch: Sketch, block: Block) -> None:
     width = source.shape[1]
 
     def action(env: Env) -> None:
-        part = oracles.copy_region(env[source.name], (place(a, env), 0), (rows, width))
-        env[to.name] = oracles.write_region(env[to.name], (place(b, env), 0), part)
+        part = oracles.copy_region(env[source.name], (index(a, env), 0), (rows, width))
+        env[to.name] = oracles.write_region(env[to.name], (index(b, env), 0), part)
 
     block.add(f"T.copy({source.name}[{a} : {a} + {rows}, :], {to.name}[{b} : {b} + {rows}, :])", action)
     sketch.grown(to, source.bound)

@@ -14,13 +14,16 @@ _TOKEN = re.compile(
     r'(?<![\w.])\d+(?![\w.])|"\w+"|\b[tXO]\d+\b|True|False|\b[A-Z]\b(?=\[)|\b[a-z]\b(?=\[)|\b(?:tx|bx|by|v|m)\b'
 )
 MANY = 70_000
-"""More than 16 bits hold; as the count of a loop, more trips than a mutant is run for."""
+"""More than 16 bits hold; as a trip count, longer than a mutant may run."""
 _NUMBERS = ("0", "1", "-1", "5", "13", "49", "2.5", "v", "bx", "300", "m", str(MANY))
 _KINDS = ("float8_e4m3fn", "int4", "bool", "float12", "uint4", "float4_e2m1fn", "tfloat32", "uint64")
 
 
 def mutants_of(programs: st.SearchStrategy[Unit]) -> st.SearchStrategy[Unit]:
-    """Return programs with one number, type or name changed: right or refused, but never an internal error."""
+    """Return programs with one token changed: right or rejected, never an internal error.
+
+    A token is a number, a type or a name.
+    """
 
     @st.composite
     def mutants(draw: Draw) -> Unit:
@@ -39,7 +42,7 @@ def mutants_of(programs: st.SearchStrategy[Unit]) -> st.SearchStrategy[Unit]:
 
 
 def _other(draw: Draw, old: str, tokens: set[str]) -> str:
-    """Return what takes the place of a token."""
+    """Return the replacement of a token."""
     if old.isdigit():
         return str(draw(st.sampled_from(_NUMBERS)))
     if old.startswith('"'):

@@ -1,4 +1,4 @@
-"""Names of intermediate integers and bools that many statements use: as indices, in guards, values and bounds."""
+"""Named integers and bools with many uses: indices, guards, values and bounds."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ _SIZE = 29
 
 @st.composite
 def names(draw: Draw) -> Unit:
-    """Draw a kernel that names integers and bools, some of them made of others, and uses each many times."""
+    """Draw a kernel with named integers and bools, derived from each other, of many uses."""
     choose = Drawn(draw)
     head = choose.pick(tuple(_LOOPS))
     n, blocks = choose.pick((1, 3, 5, 8, 16) if "vectorized" not in head else (2, 4, 8)), choose.integer(1, 3)

@@ -28,7 +28,7 @@ _BODIES = (
 
 @st.composite
 def pointers(draw: Draw) -> Unit:
-    """Draw groups of any sizes, whose addresses are read by a block each, or in a loop of one block."""
+    """Draw groups of any sizes with addresses read per block, or in one block's loop."""
     dtype, groups = draw(st.sampled_from(_TYPES)), draw(st.integers(1, 4))
     sizes = [draw(st.sampled_from((1, 3, 8, 31, 32, 33, 64, 70))) for _ in range(groups)]
     facts = {"w": draw(st.sampled_from((1, 8, 32, 45))), "o": draw(st.integers(0, 5)), "p": draw(st.integers(0, 3))}

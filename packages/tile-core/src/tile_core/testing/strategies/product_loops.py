@@ -1,4 +1,4 @@
-"""Pipelined loops of several products, of which some take what others of their trip have computed."""
+"""Pipelined loops of several products, some of which use results of the same iteration."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tile_core.testing.strategies.draws import Draw
 from tile_core.testing.strategies.themes import randoms, themed
 
 _THREADS = (128, 128, 256, 160, 96)
-#: What stands before the first product of a trip, between its products, and behind the last one.
+#: Statements before the first product of an iteration, between its products, and after the last one.
 _BEFORE = ("", "", "", "T.clear(p)", "for i, j in T.Parallel({m}, {d}):\n    c[i, j] = c[i, j] + o")
 _BETWEEN = ("", "for i, j in T.Parallel({m}, {d}):\n    c[i, j] = T.max(c[i, j], -99)", "T.reduce_max(s, top, dim=1)")
 _BEHIND = ("", "", "", "T.clear(p)", "for i, j in T.Parallel({m}, {n}):\n    s[i, j] = 0")
@@ -17,7 +17,7 @@ _BEHIND = ("", "", "", "T.clear(p)", "for i, j in T.Parallel({m}, {n}):\n    s[i
 
 @st.composite
 def product_loops(draw: Draw) -> Unit:
-    """Draw a loop of two or three products, the last ones on what is left of the first."""
+    """Draw a loop of two or three chained products."""
     m, n, k = (draw(st.sampled_from(x)) for x in ((64, 64, 128, 64, 48), (16, 32, 64, 32, 24), (16, 32, 64)))
     same = draw(st.sampled_from((False, False, True)))
     d = k if same else draw(st.sampled_from((16, 32, 64, 40)))

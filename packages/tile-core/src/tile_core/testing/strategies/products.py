@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from tile_core.dtypes import DTYPES
 from tile_core.numerics import oracles
 from tile_core.testing.sketch import Block, Env, Sketch, limit, rounded, sparse_operand
-from tile_core.testing.strategies.draws import EXTENTS, SCOPES, Draw, is_matrix, offset, pick, place, wide
+from tile_core.testing.strategies.draws import EXTENTS, SCOPES, Draw, index, is_matrix, offset, pick, wide
 
 #: Accumulator by the kind of operands.
 _ACCUMULATORS = {
@@ -19,7 +19,7 @@ _ACCUMULATORS = {
 
 
 def product(draw: Draw, sketch: Sketch, block: Block, times: int = 1) -> None:
-    """Multiply a tile by a new one that is loaded, into a new or an old accumulator."""
+    """Multiply a tile by a newly loaded one, into a new or an old accumulator."""
     a = pick(draw, sketch, is_matrix)
     if a is None:
         return
@@ -36,7 +36,7 @@ def product(draw: Draw, sketch: Sketch, block: Block, times: int = 1) -> None:
     row = offset(draw, 4)
 
     def loaded(env: Env) -> None:
-        env[b.name] = rounded(oracles.copy_region(env[source], (place(row, env), 0), b.shape), b.dtype)
+        env[b.name] = rounded(oracles.copy_region(env[source], (index(row, env), 0), b.shape), b.dtype)
 
     block.add(f"T.copy({source}[{row}, 0], {b.name})", loaded)
     old = pick(draw, sketch, lambda t: t.shape == (m, n) and t.dtype == acc and t.name != a.name)
@@ -67,7 +67,7 @@ def product(draw: Draw, sketch: Sketch, block: Block, times: int = 1) -> None:
 
 
 def sparse_product(draw: Draw, sketch: Sketch, block: Block) -> None:
-    """Multiply a 2:4 sparse operand, which is a parameter of its own, by a tile that is loaded."""
+    """Multiply a 2:4 sparse operand, a parameter of its own, by a loaded tile."""
     dtype, meta = draw(
         st.sampled_from((("float16", "int16"), ("bfloat16", "int32"), ("int8", "int32"), ("float32", "int16")))
     )
@@ -91,7 +91,7 @@ def sparse_product(draw: Draw, sketch: Sketch, block: Block) -> None:
 
     def action(env: Env) -> None:
         env[a.name], env[e.name] = env[name], env[f"{name}E"]
-        env[b.name] = rounded(oracles.copy_region(env[source], (place(row, env), 0), b.shape), dtype)
+        env[b.name] = rounded(oracles.copy_region(env[source], (index(row, env), 0), b.shape), dtype)
         right = env[b.name].T if tb else env[b.name]
         env[c.name] = rounded(dense @ right.astype(np.float64), acc)
 

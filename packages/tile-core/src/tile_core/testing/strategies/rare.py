@@ -1,4 +1,4 @@
-"""Ops that few kernels use: dot products of four, windows of convolutions, scaled products, rows by number."""
+"""Rare ops: dot products of four, convolution windows, scaled products, gathered rows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reducers over fragments of any shape, reductions of tiles, and products with few or odd threads."""
+"""Reducers over fragments of any shape, reductions of tiles, products with odd thread counts."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _THREADS = (1, 31, 32, 64, 96, 128, 256)
 
 @st.composite
 def reducers(draw: Draw) -> Unit:
-    """Draw a reducer that parallel iterations combine a fragment into, loaded or the result of a product."""
+    """Draw a reducer over a fragment that is loaded or the result of a product."""
     rows, cols = draw(st.sampled_from(_EXTENTS)), draw(st.sampled_from(_EXTENTS))
     dtype = draw(st.sampled_from(("float32", "int32", "float16", "int64", "float32")))
     bits = ("bitand", "bitor", "bitxor") if dtype in ("int32", "int64") else ()
@@ -71,7 +71,7 @@ def reducers(draw: Draw) -> Unit:
 
 @st.composite
 def reductions(draw: Draw) -> Unit:
-    """Draw a reduction of a tile of any scope into one that keeps or starts anew, and scans."""
+    """Draw scans, and reductions of a tile that accumulate or start anew."""
     rows, cols = draw(st.sampled_from(_EXTENTS)), draw(st.sampled_from(_EXTENTS))
     dtype = draw(st.sampled_from(("float32", "int32", "float16", "bfloat16", "uint8", "int64")))
     dim, clear = draw(st.integers(0, 1)), draw(st.booleans())
@@ -110,7 +110,7 @@ _ORDERED = (
 
 @st.composite
 def functions(draw: Draw) -> Unit:
-    """Draw a reduction or scan by a function of the user's, of one tile or two, or the place of an extreme."""
+    """Draw a reduction or scan by a user function, or an argmax or argmin."""
     rows, cols = draw(st.sampled_from(_EXTENTS)), draw(st.sampled_from(_EXTENTS[:-1]))
     dim, form = draw(st.integers(0, 1)), draw(st.sampled_from(("reduce", "scan", "place", "order")))
     dtype = draw(st.sampled_from(("int32", "float32", "int64", "int16", "float32", "float16")))
@@ -154,7 +154,7 @@ def functions(draw: Draw) -> Unit:
 
 @st.composite
 def odd_products(draw: Draw) -> Unit:
-    """Draw products with one thread, an odd number of them, or many, and with every policy."""
+    """Draw products with one, odd or many threads, and with every policy."""
     m, n = draw(st.sampled_from((1, 3, 8, 16, 24, 33))), draw(st.sampled_from((1, 5, 8, 16, 31, 40)))
     k, kind = (
         draw(st.sampled_from((1, 4, 8, 16, 20))),

@@ -1,4 +1,4 @@
-"""Programs of tile ops in which parts of the block do parts of the work: the meaning is that of all threads' work."""
+"""Programs of tile ops split over roles, equivalent to the work of all threads."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _SPLITS = (
 
 @st.composite
 def role_programs(draw: Draw) -> Unit:
-    """Draw a program of tile ops in which roles do some of the steps, in loops and under conditions too."""
+    """Draw a program of tile ops with steps in roles, loops and conditions."""
     threads, size, groups = draw(st.sampled_from(_SPLITS))
     sketch = Sketch(draw(st.sampled_from(EXTENTS)), draw(st.sampled_from(EXTENTS)), threads)
     load(draw, sketch, sketch.body, (sketch.rows, sketch.cols))
@@ -57,7 +57,7 @@ def _number(groups: str) -> int:
 
 
 def _around(draw: Draw, body: Block, block: Block) -> None:
-    """Add statements as they are, or under a condition that is the same for all threads."""
+    """Add statements as they are, or under a uniform condition."""
     if not block.lines:
         return
     condition = draw(st.sampled_from(("", "v > 1", "bx == 0")))

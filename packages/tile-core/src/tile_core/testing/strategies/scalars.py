@@ -1,4 +1,7 @@
-"""Scalar code: parameters of every type, NaN and infinities among them; casts; divisions near the limits; functions."""
+"""Scalar code: parameters of every type, casts, divisions near the limits, functions.
+
+Inputs include NaN and infinities.
+"""
 
 from __future__ import annotations
 
@@ -89,7 +92,7 @@ def _conversion(draw: Draw, types: Sequence[str]) -> tuple[str, str]:
 
 
 def _literal(draw: Draw, dtype: str) -> float:
-    """Return a Python number for an element of a type: of floats one beside a tie."""
+    """Return a Python number for an element type, next to a tie for floats."""
     kind, rng = DTYPES[dtype], np.random.default_rng(draw(st.integers(0, 10**6)))
     if not kind.is_float:
         return int(rng.integers(-(2 ** (kind.bits - 1)) if kind.kind == "int" else 0, 2 ** (kind.bits - 1) - 1))
@@ -100,7 +103,7 @@ def _literal(draw: Draw, dtype: str) -> float:
 
 @st.composite
 def roundings(draw: Draw) -> Unit:
-    """Draw conversions with a named rounding, saturating or not, of any bits; random words come from an array."""
+    """Draw conversions with a named rounding, saturating or not; random words come from arrays."""
     source, to = _conversion(draw, [d for d in ALL_TYPES if d != "bool"])
     n = draw(st.sampled_from((1, 8, 16, 34, 100)))
     kinds = DTYPES[source], DTYPES[to]
@@ -184,7 +187,7 @@ def _known(names: tuple[str, ...]) -> list[str]:
 
 @st.composite
 def mathematics(draw: Draw) -> Unit:
-    """Draw functions of floats: those of the language that NumPy has too, with the tolerance of the type."""
+    """Draw functions of floats that NumPy has too, with the tolerance of the type."""
     dtype = draw(st.sampled_from(FLOATS))
     n = draw(st.sampled_from((5, 32, 70)))
     exact = draw(st.booleans())

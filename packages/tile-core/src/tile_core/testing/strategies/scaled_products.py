@@ -1,4 +1,7 @@
-"""Products with scales for blocks of K: the formats of hardware and others, pipelined, with code behind the sums."""
+"""Pipelined products with scales per block of K, and code after the accumulation.
+
+Formats are those of hardware and others.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +41,7 @@ def scaled_products(draw: Draw) -> Unit:
     ta = not large and draw(st.booleans())
     tb = large or draw(st.booleans())
     trips, stages, each = draw(st.integers(1, 3)), draw(st.integers(0, 3)), k // block
-    low = draw(st.sampled_from((0, block))) if trips > 1 else 0  # what the last trip has too little
+    low = draw(st.sampled_from((0, block))) if trips > 1 else 0  # missing from the last iteration
     depth = k * trips - low
 
     def of(lines: int, extent: int, along: bool) -> tuple[int, int]:
@@ -66,7 +69,7 @@ def scaled_products(draw: Draw) -> Unit:
     lines += [f'q = T.alloc_shared({of(n, each, tb)}, "{scale}")', f'c = T.alloc_fragment(({m}, {n}), "float32")']
     far = draw(st.sampled_from(("", *(how for how, (legal, *_) in _FAR.items() if scale == _E8M0 and legal >= {a, b}))))
     lines += [
-        # Beside huge terms a sum of float32 has no room for 2, which is left where they cancel each other.
+        # Next to huge terms a float32 accumulator cannot hold 2, which remains where they cancel each other.
         draw(st.sampled_from(("T.clear(c)", "T.fill(c, 2)"))) if far != "huge" else "T.clear(c)",
         f"for o in T.Pipelined({trips}, num_stages={stages}):",
     ]

@@ -1,4 +1,4 @@
-"""Corners, bounds and rows that a kernel computes or reads; any program with symbols instead of constants."""
+"""Corners, bounds and rows that kernels compute or read, and symbols instead of constants."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _HIGHS = ("R[bx]", "v", "3", "R[i]", "i + 1", "at + 2", "m - 1")
 
 @st.composite
 def corners(draw: Draw) -> Unit:
-    """Draw updates of tiles, loops of threads, and rows, at integers that the kernel computes or reads."""
+    """Draw tile updates, thread loops and rows at integers computed or read by the kernel."""
     made: Unit = draw(st.sampled_from((_updates, _updates, _bounds, _bounds, _tables)))(draw)
     return made
 
@@ -90,6 +90,6 @@ _FORMS = (None, *((extents, corner) for extents in EXTENTS for corner in CORNERS
 
 
 def with_symbols(unit: Unit) -> st.SearchStrategy[Unit]:
-    """Return a strategy of a program and its twins, the program itself half of the time."""
+    """Return a strategy of a program and, in half of the draws, its twins."""
     forms = st.one_of(st.none(), st.sampled_from(_FORMS))
     return forms.map(lambda form: unit if form is None else twin(unit, *form) or unit)

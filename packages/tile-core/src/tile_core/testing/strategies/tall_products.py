@@ -1,4 +1,4 @@
-"""Products of tiles with many rows, which groups of warps compute together: pipelined, chained, with code between.
+"""Products of tall tiles shared by groups of warps: pipelined, chained, with code between.
 
 The first operand may be 2:4 sparse. What stands behind the loop may take elements of vectors by row or column.
 """
@@ -21,7 +21,7 @@ _KINDS = {
     "float16": "float32", "bfloat16": "float32", "tfloat32": "float32", "int8": "int32", "uint8": "int32",
     "float8_e4m3fn": "float32", "float8_e5m2": "float32",
 }  # fmt: skip
-#: Element types of the results, by those of the sums.
+#: Element types of the results, by accumulator type.
 _RESULTS = {
     "float32": ("float32", "float32", "float16", "bfloat16", "float8_e4m3fn", "float8_e5m2"),
     "int32": ("int32", "int32", "int8", "uint8"),
@@ -33,9 +33,9 @@ _ROWS, _COLUMNS, _DEPTHS = (
 )
 _LARGEST = (128, 128, 256), (16, 32, 48, 64, 96, 128, 240), (64, 64, 128)
 _THREADS = (128, 128, 160, 256, 256, 384, 96)
-#: Rows and columns of tiles of which each of two warpgroups has whole rows.
+#: Rows and columns of tiles whose rows divide over two warpgroups.
 _LEAVING = ((128, 64), (128, 64), (128, 96), (128, 128), (256, 64))
-#: What says where results go, and what is said before the loop about that.
+#: Statements that store results, and their annotation before the loop.
 _CORNERS: tuple[tuple[tuple[str, ...], str], ...] = (
     *[((), "{at}")] * 4, (("r = {at}",), "r"), (("r = {at}",), "r"), (('r = T.alloc_var("int32")', "r = {at}"), "r"),
     (('r = T.alloc_local((1,), "int32")', "r[0] = {at}"), "r[0]"),
@@ -59,14 +59,17 @@ _BLOCKS = st.tuples(st.sampled_from((1, 2, 2, 2, 3)), st.sampled_from((1, 2, 2))
 
 @st.composite
 def tall_products(draw: Draw) -> Unit:
-    """Draw a product, or two of which the second takes the first one's sums; or one of a sparse operand."""
+    """Draw a product, two chained ones, or one of a sparse operand."""
     number = draw(st.integers(0, 7))
     return draw(sparse_products() if number < 2 else leaving_products() if number == 2 else dense_products(number == 3))
 
 
 @st.composite
 def leaving_products(draw: Draw) -> Unit:
-    """Draw a product of several tiles with narrow results, which may leave while the next tile is computed."""
+    """Draw a product of several tiles whose narrow results may use a late epilogue.
+
+    They may be stored while the next tile is computed.
+    """
     kind, out = (draw(st.sampled_from(x)) for x in (("float16", "bfloat16", "float8_e4m3fn"), ("float16", "bfloat16")))
     (m, n), k = draw(st.sampled_from(_LEAVING)), draw(st.sampled_from((32, 64)))
     tb = kind.startswith("float8") or draw(st.booleans())
@@ -125,12 +128,12 @@ def sparse_products(draw: Draw) -> Unit:
 
 @st.composite
 def dense_products(draw: Draw, counted: bool = False) -> Unit:
-    """Draw a dense product, or two of which the second takes the first one's sums.
+    """Draw a dense product, or two of which the second uses the first one's accumulator.
 
     Parameters
     ----------
     counted
-        Whether a tensor says how many iterations each row of blocks has, none among it.
+        Whether a tensor holds the trip count of each row of blocks, including 0.
     """
     kind = draw(st.sampled_from(("float16", "float16", "bfloat16", *_KINDS)))
     acc, (m, n, k, threads, whole) = _KINDS[kind], _shape(draw, _DEPTHS)
@@ -181,7 +184,7 @@ def dense_products(draw: Draw, counted: bool = False) -> Unit:
 def _behind(
     draw: Draw, tile: tuple[int, int], sizes: tuple[int, int], acc: str
 ) -> tuple[list[str], list[Param], dict[str, Any]]:
-    """Draw what stands behind a loop, and the vectors that it takes, if it does: the lines, parameters and data."""
+    """Draw an epilogue and its operands: lines, parameters and data."""
     (m, n), (rows, columns) = tile, sizes
     if draw(st.integers(0, 2)):
         between = draw(st.sampled_from(_BETWEEN))

@@ -1,4 +1,4 @@
-"""Common parts of the strategies: the expected result is the kernel's text executed as plain Python."""
+"""Common parts of the strategies, whose oracle executes the kernel text as plain Python."""
 
 from __future__ import annotations
 
@@ -42,7 +42,10 @@ def themed(
     theme: str, draw: Draw, params: Sequence[Param], body: str, launches: Mapping[str, Data],
     tolerance: Tolerance = EXACT, meanings: Mapping[str, Any] = MappingProxyType({}), **rest: Any,
 ) -> Unit:  # fmt: skip
-    """Return a unit of one theme; ``launches`` are the inputs by name of the launch, ``meanings`` those of names."""
+    """Return a unit of one theme.
+
+    ``launches`` are the inputs by name of the launch, ``meanings`` the values of names.
+    """
     made: list[Unit] = []
 
     def want(d: Data) -> Any:
@@ -60,7 +63,10 @@ def _copied(d: Data, rng: np.random.Generator) -> Data:
 
 
 def spelled(draw: Draw, dtype: str, often: bool = False) -> str:
-    """Return the text of an element type: a string, a name of the language, or an alias; names more often if asked."""
+    """Return the spelling of an element type: string, language name, or alias.
+
+    Names are more frequent on request.
+    """
     forms = [f"T.{dtype}"] * (4 if often else 1) + [f'"{dtype}"', f'T.dtype("{dtype}")']
     if dtype in _ALIASES:
         forms.append(f"T.{_ALIASES[dtype]}")
@@ -73,7 +79,7 @@ def randoms(draw: Draw, shape: tuple[int, ...], dtype: str, low: int = -4, high:
 
 
 def convertible(draw: Draw, shape: tuple[int, ...], source: str, to: str) -> Array:
-    """Return an array of any bit patterns, or of numbers beside the ties of a conversion."""
+    """Return an array of any bit patterns, or values next to ties of a conversion."""
     rng = np.random.default_rng(draw(st.integers(0, 10**6)))
     return near_ties(rng, shape, source, to) if draw(st.booleans()) else anything(rng, shape, source)
 

@@ -1,4 +1,4 @@
-"""Kernels that name their threads: shared memory and barriers, private arrays, warps, votes, elements of 4 bits."""
+"""Kernels with explicit threads: shared memory, barriers, private arrays, warps, votes, 4-bit elements."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _TYPES = ("int32", "int64", "uint32", "int16", "uint8")
 
 @dataclass
 class _Sketch:
-    """A kernel of threads that is being drawn: ``x`` is the number that a thread computes."""
+    """A kernel of explicit threads under construction; ``x`` is the value of a thread."""
 
     draw: Draw
     shape: tuple[int, ...]
@@ -53,7 +53,7 @@ class _Sketch:
 
 @st.composite
 def threads(draw: Draw) -> Unit:
-    """Draw a kernel in which threads compute numbers by steps that exchange numbers with other threads."""
+    """Draw a kernel in which threads compute and exchange values."""
     shape = draw(st.sampled_from(((1,), (7,), (31,), (32,), (48,), (64,), (96,), (8, 4), (4, 2, 4))))
     s = _Sketch(draw, shape, draw(st.sampled_from(_TYPES)), draw(st.integers(1, 3)))
     n = s.n
@@ -101,7 +101,7 @@ def _private(s: _Sketch) -> None:
 
 
 def _moved(s: _Sketch) -> None:
-    """Copy or fill a private array, move it to another one, and use that: every thread has its own."""
+    """Copy or fill a thread's private array, move it to another one, and use that."""
     a, b, size = s.fresh("r"), s.fresh("r"), s.constant(1, 4)
     s.lines += [f'{name} = T.alloc_local(({size},), "{s.dtype}")' for name in (a, b)]
     first = s.draw(
@@ -123,7 +123,7 @@ def _branch(s: _Sketch) -> None:
 
 
 def _repeat(s: _Sketch) -> None:
-    """Each thread loops as often as its number says."""
+    """A loop in each thread with the trip count of its value."""
     c = s.constant(0, 9)
     s.lines += s.draw(
         st.sampled_from((
@@ -173,8 +173,8 @@ def _nibbles(s: _Sketch) -> None:
     """Every thread stores an element of 4 bits: neighbours share a byte."""
     dtype = s.draw(st.sampled_from(("uint4", "int4")))
     q = s.output(dtype, s.blocks, 2 * s.n)
-    place = s.draw(st.sampled_from(("tx", f"{s.n - 1} - tx", "tx * 2", "tx * 2 + 1")))
-    s.lines.append(f'{q}[bx, {place}] = T.cast(x, "{dtype}")')
+    position = s.draw(st.sampled_from(("tx", f"{s.n - 1} - tx", "tx * 2", "tx * 2 + 1")))
+    s.lines.append(f'{q}[bx, {position}] = T.cast(x, "{dtype}")')
 
 
 def _indices(s: _Sketch) -> None:

@@ -13,7 +13,7 @@ from tile_core.testing.strategies.elementwise import Operand, expression, typed
 
 
 def whole_tiles(draw: Draw, sketch: Sketch, block: Block, grow: int = 1) -> None:
-    """An expression of whole tiles that is stored in a tile, in a slice, by name, or by an op."""
+    """Draw a whole-tile expression stored in a tile or slice, or passed to an op."""
     to = pick(draw, sketch, is_matrix)
     if to is None:
         return
@@ -72,14 +72,17 @@ def _leaf(draw: Draw, sketch: Sketch, to: Tile) -> Operand:
         text = draw(st.sampled_from((f'T.cast({text}, "{dtype}")', f'{text}.astype("{dtype}")')))
 
     def value(env: Env, i: Array, j: Array) -> Array:
-        places = eval(index, {}, {"i": i, "j": j})
-        return typed(env[source.name][tuple(p * np.ones_like(i) for p in places)], dtype)
+        coordinates = eval(index, {}, {"i": i, "j": j})
+        return typed(env[source.name][tuple(p * np.ones_like(i) for p in coordinates)], dtype)
 
     return text, value, source.bound
 
 
 def _part(draw: Draw, source: Tile, to: Tile) -> tuple[str, str] | None:
-    """Draw the text of a part of a tile that broadcasts, and its index; ``None`` if none is large enough."""
+    """Draw a part of a tile that broadcasts, and its index.
+
+    Return ``None`` if no tile is large enough.
+    """
     (rows, cols), name = to.shape, source.name
     forms: list[tuple[str, str]] = []
     if len(source.shape) == 1:

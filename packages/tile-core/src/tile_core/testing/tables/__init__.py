@@ -1,6 +1,6 @@
-"""The cases, one module per op or group of ops. Each has ``units()``; the rows here are the order of the run.
+"""The cases, one module with ``units()`` per op or group of ops, in run order.
 
-Behind them come those of a target's backend (``tile_cases`` of ``plugins/hookspecs.py``).
+The cases of a target's backend follow (``tile_cases`` of ``plugins/hookspecs.py``).
 """
 
 from __future__ import annotations
@@ -36,7 +36,9 @@ def units(target: Target | None = None) -> list[Unit]:
 
 
 def cases(target: Target | str | None = None) -> list[Case]:
-    """Return all cases, also those that a target's backend adds; of a text that names no target those of the core.
+    """Return all cases, also those that a target's backend adds.
+
+    Text that names no installed target gives the core's cases.
 
     Raises
     ------
@@ -60,7 +62,7 @@ def _named(text: str) -> Target | None:
     try:
         return installed().resolve_target(text)
     except TileError:
-        return None  # who runs the cases is told
+        return None  # the runner reports it
 
 
 def _added(target: Target, seen: set[tuple[str, str]]) -> list[Unit]:

@@ -1,4 +1,4 @@
-"""Atomics: every operation and element type, of elements, tiles and a scalar; previous values; memory orders."""
+"""Atomics: every operation and type, on elements, tiles and scalars; previous values; memory orders."""
 
 from __future__ import annotations
 
@@ -22,7 +22,10 @@ def units() -> list[Unit]:
 
 
 def _want(op: str, dtype: str, form: str) -> Any:
-    """What four blocks leave: block b adds row b of A (form "tile", "element") or the number 2."""
+    """Result of four blocks: block b adds row b of A, or 2.
+
+    Row b for the forms "tile" and "element", the number 2 otherwise.
+    """
 
     def want(d: Data) -> Array:
         start = values(d[f"{op}_{form}"], dtype)

@@ -1,4 +1,4 @@
-"""Barriers of a program's own: results are those of the kernel without them, and what does not balance is refused."""
+"""Explicit barriers: results equal those without them, and unbalanced ones are rejected."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ NAMES = frozenset({"name:alloc_barrier"})
 
 def units() -> list[Unit]:
     """Return the units of this table."""
-    return [*_handed_over(), *_in_turns(), _threads(), *_refusals()]
+    return [*_handed_over(), *_in_loops(), _threads(), *_refusals()]
 
 
 def _params(dtype: str) -> list[Param]:
@@ -25,7 +25,10 @@ def _params(dtype: str) -> list[Param]:
 
 
 def _handed_over() -> list[Unit]:
-    """One role fills slots, another one reads them: rings of several lengths, constant and unknown trip counts."""
+    """A producer role fills a ring of slots for a consumer role.
+
+    Rings of several lengths, constant and unknown trip counts.
+    """
     found = []
     for stages, dtype in ((1, "float32"), (2, "int32"), (3, "float16")):
         for trips in ("n", "0", "1", "2", "5"):
@@ -62,8 +65,8 @@ def _handed_over() -> list[Unit]:
     return found
 
 
-def _in_turns() -> list[Unit]:
-    """The same with loops inside of the roles, whose iterations take turns."""
+def _in_loops() -> list[Unit]:
+    """The same with loops inside of the roles, whose iterations alternate."""
     found = []
     for stages, dtype in ((1, "float32"), (2, "float16"), (3, "int32")):
         body = lines(f"""

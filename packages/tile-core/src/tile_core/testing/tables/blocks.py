@@ -1,4 +1,4 @@
-"""Reductions that a whole block shares: many groups of threads, and numbers that are hard to tell apart."""
+"""Reductions over a whole block: many groups of threads, and values that nearly tie."""
 
 from __future__ import annotations
 
@@ -17,7 +17,10 @@ def units() -> list[Unit]:
 
 
 def _rows() -> list[Unit]:
-    """A row of a block of up to 32 groups: reduced from registers, by a reducer, and all threads use the result."""
+    """A row of a block of up to 32 groups, with and without a reducer.
+
+    All threads use the result.
+    """
     found = []
     for n, dtype in enumerate(("float32", "float16", "int32", "uint32", "int8", "int64")):
         rows, columns, threads = _SIZES[n % len(_SIZES)]
@@ -57,7 +60,7 @@ def _rows() -> list[Unit]:
 
 
 def _vectors() -> list[Unit]:
-    """A vector times a matrix: a reducer whose rows belong to groups of threads, wide loads, scales per group."""
+    """A vector times a matrix: reducer rows per thread group, vector loads, scales per group."""
     found = []
     for dtype in ("int4", "uint4", "int8", "float8_e4m3fn", "float16", "float4_e2m1fn"):
         for rows, columns, block, step, threads in ((16, 1024, 8, 512, 64), (10, 1000, 4, 256, 128)):
@@ -95,7 +98,10 @@ def _vectors() -> list[Unit]:
 
 
 def _tiny() -> list[Unit]:
-    """Zeros of both signs and subnormal numbers keep their order, also where a device flushes them: bits count."""
+    """Signed zeros and subnormals keep their order, also on devices that flush them.
+
+    Results are compared by bits.
+    """
     found = []
     for kind in ("max", "min"):
         for rows, columns, threads in ((9, 70, 64), (9, 1200, 256)):
@@ -119,7 +125,7 @@ def _tiny() -> list[Unit]:
 
 
 def _extreme_bits(kind: str, a: Array) -> Array:
-    """Return the bits of the largest or smallest number of each row, in the order of the numbers' bits."""
+    """Return the bits of each row's largest or smallest value, in the order of bits."""
     bits = a.view(np.int32).astype(np.int64)
     order = np.where(bits < 0, -(bits & 0x7FFFFFFF) - 1, bits)
     none = np.iinfo(np.int64).min if kind == "max" else np.iinfo(np.int64).max
@@ -130,7 +136,7 @@ def _extreme_bits(kind: str, a: Array) -> Array:
 
 
 def _small(rng: np.random.Generator, shape: tuple[int, int]) -> Array:
-    """Return rows of nothing but zeros and subnormal numbers, of either sign or of one, some beside larger ones."""
+    """Return rows of zeros and subnormals, of either sign or one, some with larger values."""
     a = rng.choice(np.array([0.0, -0.0, 1e-45, -1e-45, 3e-40, -3e-40, 1.1e-38, -1.1e-38], np.float32), shape)
     a[1], a[2] = -np.abs(a[1]), np.abs(a[2])
     a[3] = rng.choice(np.array([0.0, -0.0], np.float32), shape[1])

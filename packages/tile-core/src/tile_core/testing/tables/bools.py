@@ -1,4 +1,4 @@
-"""Bools as values: with names, compared with each other, in long chains, as numbers, in tiles and in branches."""
+"""Bools as values: named, compared, chained, as integers, in tiles and branches."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def _loop(kind: str, n: int, *body: str) -> str:
 
 
 def _expressions() -> list[Unit]:
-    """Every operation of bools; with a name for its result, used three times, as a number too."""
+    """Every operation of bools, with a named result used three times, also as an integer."""
     found = []
     for n in SIZES:
         stored, named = {}, {}
@@ -150,7 +150,7 @@ def _conversions() -> list[Unit]:
 
 
 def _chains() -> list[Unit]:
-    """A value that is used twice, over and over: compiling takes as long as the chain is."""
+    """Values that are used twice repeatedly: compile time is linear in the chain."""
     found = []
     for n, kind in ((1, "T.Parallel"), (67, "T.Parallel"), (67, "T.serial"), (64, "T.vectorized")):
         parts = {}
@@ -248,7 +248,7 @@ def _variables() -> list[Unit]:
 
 
 def _refusals() -> list[Unit]:
-    """The bits of a true bool are a machine's own, and a bool is no index."""
+    """The bits of a true bool are machine-specific, and a bool is not an index."""
     a = [tensor("A", "uint8", 8), tensor("Q", "bool", 8)]
     return [
         refused("bools", "illegal-bits-of", "A[0] = T.reinterpret(Q[0], 'uint8')", "K128", params=a),

@@ -1,4 +1,7 @@
-"""Tiles whose rows are whole 16 bytes: copy engines of some targets move them, by boxes of one to five dimensions."""
+"""Tiles with rows of whole 16 bytes, as copy engines move them in boxes.
+
+Boxes have one to five dimensions.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +18,7 @@ _TYPES = (
     "uint8", "int8", "float8_e4m3fn", "float8_e5m2", "float16", "bfloat16", "int16", "float32", "int32", "uint32",
     "int64", "uint64", "float64",
 )  # fmt: skip
-_SUMS = ("float32", "float16", "bfloat16", "int32", "uint32", "int64", "uint64")
+_ATOMIC = ("float32", "float16", "bfloat16", "int32", "uint32", "int64", "uint64")
 #: Extents of tiles in all dimensions but the last, and of how many more the tensor has.
 _TILES = (((), ()), ((8,), (13,)), ((2, 4), (3, 1)), ((1, 2, 4), (2, 0, 3)), ((2, 1, 2, 3), (1, 1, 0, 2)))
 _LOOPS = ("T.Pipelined({}, num_stages=3)", "T.serial({})", "T.Pipelined({}, num_stages=2)")
@@ -27,7 +30,7 @@ def units() -> list[Unit]:
 
 
 def _whole_rows(dtype: str) -> Unit:
-    """Move whole rows of a length that no box has: their bytes lie one after another."""
+    """Move whole rows longer than any box: their bytes are contiguous."""
     shape, body = (
         (64, 13),
         f"""
@@ -47,7 +50,10 @@ def _whole_rows(dtype: str) -> Unit:
 
 
 def _moved(n: int, dtype: str) -> Unit:
-    """Move tiles along the first dimension in and out, the last one partly outside; then one alone."""
+    """Move tiles along the first dimension in and out, the last partly outside.
+
+    Then one tile alone.
+    """
     wide = 128 // DTYPES[dtype].bits
     tile, more = _TILES[n % 5]
     block = (*tile, wide * (1, 2, 4, 8, 12)[n * 2 % 5])
@@ -55,10 +61,10 @@ def _moved(n: int, dtype: str) -> Unit:
         block = (block[0] * 2, *block[1:])
     grown = (*more, wide * (n % 2)) if more else (block[0] + wide,)
     shape = tuple(b + e for b, e in zip(block, grown, strict=True))
-    turns, rest = -(-shape[0] // block[0]), ", 0" * (len(block) - 1)
+    trips, rest = -(-shape[0] // block[0]), ", 0" * (len(block) - 1)
     body = f"""
         s = T.alloc_shared({block}, "{dtype}")
-        for t in {_LOOPS[n % 3].format(turns)}:
+        for t in {_LOOPS[n % 3].format(trips)}:
             T.copy(A[t * {block[0]}{rest}], s)
             T.copy(s, B[t * {block[0]}{rest}])
         r = T.alloc_shared({block}, "{dtype}")
@@ -78,8 +84,8 @@ def _moved(n: int, dtype: str) -> Unit:
         return values(d["C"], dtype) + values(d["A"], dtype)[first]
 
     parts = {"moved": Part((output("B", dtype, *shape), output("P", dtype, *block)), body, want)}
-    sums = dtype in _SUMS
-    if sums:
+    reducible = dtype in _ATOMIC
+    if reducible:
         add = f'''
             q = T.alloc_shared({block}, "{dtype}")
             T.copy(A[0{rest}], q)
@@ -89,9 +95,9 @@ def _moved(n: int, dtype: str) -> Unit:
         parts["added"] = Part((output("C", dtype, *block),), add, total, needs=needs)
 
     def data(rng: Any) -> Data:
-        make = numbers if sums else anything
+        make = numbers if reducible else anything
         found = {"A": make(rng, shape, dtype), "B": make(rng, shape, dtype)}
-        return {**found, "C": numbers(rng, block, dtype)} if sums else found
+        return {**found, "C": numbers(rng, block, dtype)} if reducible else found
 
     name = f"boxes-{len(block)}d-{dtype}"
     return Unit(

@@ -14,14 +14,14 @@ from tile_core.testing.case import Data, Launch, Part, Unit, output, tensor
 from tile_core.testing.data import TYPES, Array, castable, stored, values
 
 #: Targets that one kernel has at a time.
-_TOGETHER = 4
+_PER_UNIT = 4
 #: Rows of a block at most: tiles of more would not fit the shared memory of every target.
 _BLOCK = 9
 
 
 def units() -> list[Unit]:
     """Return the units of this table."""
-    return [_unit(s, TYPES[i : i + _TOGETHER]) for s in TYPES for i in range(0, len(TYPES), _TOGETHER)]
+    return [_unit(s, TYPES[i : i + _PER_UNIT]) for s in TYPES for i in range(0, len(TYPES), _PER_UNIT)]
 
 
 def _unit(source: str, targets: tuple[str, ...]) -> Unit:

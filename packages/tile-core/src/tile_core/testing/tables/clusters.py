@@ -1,4 +1,4 @@
-"""Launches in clusters: ranks and results are those of the grid, and barriers that not all reach are refused."""
+"""Launches in clusters: ranks, results, and rejection of barriers that not all blocks reach."""
 
 from __future__ import annotations
 
@@ -44,10 +44,10 @@ def _ranked(grid: tuple[int, ...], dims: tuple[int, ...], panel: int) -> Unit:
     body += f"B[{at}, 0] = T.block_rank_in_cluster()\nB[{at}, 1] = T.cluster_size() * 100 + {' + '.join(axes)}"
 
     def want(d: Data) -> Array:
-        places = np.indices(shape)
+        block = np.indices(shape)
         sizes = (*dims, 1, 1)[:3]
-        rank = places[0] % sizes[0] + sizes[0] * (places[1] % sizes[1]) + sizes[0] * sizes[1] * (places[2] % sizes[2])
-        return np.stack([rank, np.prod(dims) * 100 + places.sum(0)], -1).astype("int32")
+        rank = block[0] % sizes[0] + sizes[0] * (block[1] % sizes[1]) + sizes[0] * sizes[1] * (block[2] % sizes[2])
+        return np.stack([rank, np.prod(dims) * 100 + block.sum(0)], -1).astype("int32")
 
     name = f"ranks-{'x'.join(map(str, grid))}-{'x'.join(map(str, dims))}{f'-panel-{panel}' if panel else ''}"
     return one(

@@ -19,7 +19,10 @@ def units() -> list[Unit]:
 
 
 def _blockwise(name: str, code: str, function: Any, before: str = "") -> Unit:
-    """Return a unit in which block b computes B[b] from x = A[b] and y = D[b]."""
+    """Return a unit whose block b computes B[b] from ``x`` and ``y``.
+
+    ``x`` is A[b] and ``y`` is D[b].
+    """
     body = "x = A[bx]\ny = D[bx]\n" + code
 
     def want(d: Data) -> Array:
@@ -184,7 +187,7 @@ def _serial() -> list[Unit]:
 
 
 def _names() -> list[Unit]:
-    """Names that are bound again, macros, what Python knows while it traces, and what is assumed."""
+    """Rebound names, macros, constants of the trace, and assumptions."""
     return [
         _blockwise("#3231-name-again", lines("""
             i = T.alloc_var('int32', init=x)
@@ -293,7 +296,7 @@ def _loops() -> list[Unit]:
 
 
 def _launches() -> list[Unit]:
-    """Grids of one to three axes, of runtime size and of none; persistent blocks; swizzled order."""
+    """Grids of one to three axes, runtime size and none; persistent blocks; swizzled rasterization."""
     cells = "B[{0}] = B[{0}] + 1"
     found = []
     for name, grid, axes, at, shape in (
@@ -343,7 +346,7 @@ def _launches() -> list[Unit]:
 
 
 def _schedulers() -> list[Unit]:
-    """The tiles of a block as a state, in a loop that takes several at a time, with sizes known late."""
+    """A block's tile scheduler as state in a multi-tile loop, with sizes from memory."""
     loop = lines("""
         while s.valid():
             B[s.m_idx, s.n_idx] = B[s.m_idx, s.n_idx] + s.m_idx * 100 + s.n_idx

@@ -1,4 +1,4 @@
-"""T.copy: scopes, awkward tiles of matrices of any size, windows at any corner, strides, ranks, overlaps, hints."""
+"""T.copy: scopes, awkward tiles, windows at any corner, strides, ranks, overlaps, hints."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def _scopes() -> list[Unit]:
 
 
 def _tiles() -> list[Unit]:
-    """A grid of tiles over a matrix of any size; the last tile shows what was read outside."""
+    """A grid of tiles over any matrix; the last tile exposes reads outside."""
     found = []
     types = [t for t in TYPES if t not in ("int4", "uint4", "float4_e2m1fn", "bool")]
     for n, dtype in enumerate(types):
@@ -136,7 +136,7 @@ def _windows() -> list[Unit]:
 
 
 def _threads() -> list[Unit]:
-    """#2562: any number of threads stores everything; #2529: a length that is not a multiple of the block."""
+    """#2562: every thread count stores all elements; #2529: a length not divisible by the block."""
     found = []
     for threads in THREADS:
         body = """
@@ -156,7 +156,7 @@ def _threads() -> list[Unit]:
 
 
 def _offsets() -> list[Unit]:
-    """#2527, #2584: starts that no vector is aligned to; #2581: a tile that is wider than the copy."""
+    """#2527, #2584: starts without vector alignment; #2581: a tile wider than the copy."""
     found = []
     for dtype in ("int32", "float16", "uint8"):
         body = f'''

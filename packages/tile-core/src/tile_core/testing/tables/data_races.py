@@ -1,4 +1,4 @@
-"""Blocks that meet where data say: the reference reports those that race, and the others are right on every target."""
+"""Blocks with data-dependent accesses: races are reported, other programs right on every target."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""T.argmax, T.argmin, and reductions and scans by a function: element types, ties, NaN, dimensions, several tiles."""
+"""T.argmax, T.argmin, and reductions and scans by a user function.
+
+Element types, ties, NaN, dimensions, several tiles.
+"""
 
 from __future__ import annotations
 
@@ -31,10 +34,10 @@ _SCOPES = ("fragment", "shared")
 
 def units() -> list[Unit]:
     """Return the units of this table."""
-    return [*_places(), *_special(), *_slices(), *_reductions(), *_pairs(), *_scans(), *_logsums(), *_refusals()]
+    return [*_indices(), *_special(), *_slices(), *_reductions(), *_pairs(), *_scans(), *_logsums(), *_refusals()]
 
 
-def _places() -> list[Unit]:
+def _indices() -> list[Unit]:
     """Any element type along both dimensions, of few different values; codes of floats include NaN."""
     found = []
     for n, dtype in enumerate(TYPES):
@@ -71,7 +74,7 @@ def _at(kind: str, dtype: str, shape: tuple[int, ...], dim: int) -> Any:
 
 
 def _special() -> list[Unit]:
-    """NaN wins wherever it is, equal zeros, infinities, subnormal numbers, limits of integers; memory as it is."""
+    """NaN wins at any index, equal zeros, infinities, subnormals, integer limits; unchanged memory."""
     found = []
     for n, dtype in enumerate(("float32", "float16", "bfloat16", "float64", "int32", "uint64", "int8")):
         body = lines("""
@@ -123,7 +126,7 @@ def _slices() -> list[Unit]:
 
 
 def _reductions() -> list[Unit]:
-    """One tile: a sum that wraps, with and without names, a sum modulo a parameter, the largest size with its sign."""
+    """One tile: wrapping addition with and without names, a modulo, a signed absolute maximum."""
     found = []
     functions = {
         "sum": ("lambda a, b: a + b", "0", lambda a, m: a.sum(1, dtype=a.dtype)),
@@ -182,7 +185,7 @@ def _reductions() -> list[Unit]:
 
 
 def _pairs() -> list[Unit]:
-    """Two and three tiles of different types and scopes: a weighted place, and sums beside an extreme."""
+    """Two and three tiles of different types and scopes: a weighted argmax, extremes, totals."""
     found = []
     for n, (rows, cols) in enumerate(_SHAPES):
         for dim in (0, 1):
@@ -225,7 +228,10 @@ def _pairs() -> list[Unit]:
 
 
 def _scans() -> list[Unit]:
-    """Functions whose order matters: maps x -> p x + q one after the other, in both directions; the last not 0."""
+    """Non-commutative functions: compositions of x -> p x + q, in both directions.
+
+    The last element is not 0.
+    """
     found = []
     for n, (rows, cols) in enumerate(_SHAPES):
         dim, reverse = n % 2, n % 3 == 0
@@ -272,7 +278,7 @@ def _scans() -> list[Unit]:
 
 
 def _logsums() -> list[Unit]:
-    """Sums of exponentials that overflow, of lines of infinities, with NaN, kept extents, and slices."""
+    """Log-sum-exp with overflow, infinite lines, NaN, kept extents, and slices."""
     found = []
     for n, dtype in enumerate(("float32", "float16", "bfloat16", "float64", "float32")):
         rows, cols = _SHAPES[n]

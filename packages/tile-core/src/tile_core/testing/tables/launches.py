@@ -71,7 +71,7 @@ def units() -> list[Unit]:
 
 
 def _split_k() -> list[Unit]:
-    """Partial sums of the rows, and their sum: the shape of split-K products and of attention for decoding."""
+    """Partial reductions and their total, the shape of split-K products and decoding attention."""
     body = """
         parts = T.alloc_global((T.ceildiv(m, 16), 24), "float32")
         with T.Kernel(T.ceildiv(m, 16), threads=64) as (bx,):
@@ -99,7 +99,10 @@ def _split_k() -> list[Unit]:
 
 
 def _reversed() -> list[Unit]:
-    """Every launch reads what other blocks of the one before wrote; the last one reads the first workspace again."""
+    """Every launch reads other blocks' writes of the previous launch.
+
+    The last one rereads the first workspace.
+    """
     found = []
     for n, dtype in enumerate(TYPES):
         rows, cols = ((9, 16), (17, 8), (3, 34), (40, 6))[n % 4]
@@ -132,7 +135,7 @@ def _reversed() -> list[Unit]:
 
 
 def _forms() -> list[Unit]:
-    """Annotations of one launch alone, sizes and scalars of one alone, empty grids, threads by number, one name."""
+    """Annotations, sizes and scalars of single launches, empty grids, thread counts, one shared name."""
     found = []
     for name, (body, meaning) in _FORMS.items():
         params = [tensor("A", "float32", 13), scalar("v"), output("B", "float32", 40)]
@@ -147,7 +150,7 @@ def _forms() -> list[Unit]:
 
 
 def _barriers() -> list[Unit]:
-    """Barriers of the whole grid: blocks read what others wrote, names of the launch go on, a grid of several axes."""
+    """Grid barriers: blocks read other blocks' writes, names persist, a grid of several axes."""
     body = lines("""
         W = T.alloc_global((m, 16), "float32")
         with T.Kernel(T.ceildiv(m, 8), 2, threads=64) as (bx, by):

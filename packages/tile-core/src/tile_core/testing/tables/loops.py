@@ -1,4 +1,4 @@
-"""T.Parallel and T.Pipelined: guards, branches, widths, private storage, stages and trip counts, and races."""
+"""T.Parallel and T.Pipelined: guards, branches, widths, private storage, stages, trip counts, races."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def units() -> list[Unit]:
 
 
 def _widths() -> list[Unit]:
-    """#2394: a row that all rows are combined with, of any width; #2957: a loop that is shorter than the next."""
+    """#2394: a row combined with all rows, of any width; #2957: a shorter loop first."""
     found = []
     for n, width in enumerate(WIDTHS):
         threads = THREADS[n % 9]
@@ -63,7 +63,7 @@ def _widths() -> list[Unit]:
 
 
 def _guards() -> list[Unit]:
-    """Tiles over matrices of any size: by condition, by the out-of-range rule, by a shorter trip count."""
+    """Tiles over matrices of any size: by condition, out-of-range rule, or a shorter trip count."""
     bodies = {
         "condition": """
             for i, j in T.Parallel(16, 24):
@@ -177,7 +177,7 @@ def _trip_counts() -> list[Unit]:
 
 
 def _changing_bounds() -> list[Unit]:
-    """Bounds that read a variable which the body changes: they are evaluated once, before the first trip."""
+    """Bounds that read a variable changed by the body: evaluated once, before the first iteration."""
     body = """
         n = T.alloc_var("int32", init=p)
         c = T.alloc_var("int32", init=0)
@@ -209,7 +209,7 @@ def _changing_bounds() -> list[Unit]:
 
 
 def _private() -> list[Unit]:
-    """Every iteration has its own array and variable; inner loops with trip counts from memory."""
+    """Private arrays and variables per iteration; inner loops with trip counts from memory."""
     body = """
         for i in T.Parallel(17):
             own = T.alloc_local((9,), "float32")
@@ -225,8 +225,8 @@ def _private() -> list[Unit]:
 
     def want(d: Data) -> dict[str, Array]:
         a = values(d["A"], "float32")[:, ::-1]
-        sums = [row[: max(0, int(k))].sum() for row, k in zip(a, d["N"], strict=True)]
-        return {"B": np.array(sums), "C": a}
+        totals = [row[: max(0, int(k))].sum() for row, k in zip(a, d["N"], strict=True)]
+        return {"B": np.array(totals), "C": a}
 
     def data(rng: np.random.Generator) -> Data:
         return {"A": numbers(rng, (17, 9), "float32"), "N": rng.integers(-2, 12, 17).astype(np.int32)}
@@ -271,7 +271,7 @@ def _races() -> list[Unit]:
 
 
 def _pipelines() -> list[Unit]:
-    """Stages 0 to 4 and trip counts 0, 1, 2 and more; what stays in the last stage (#3039)."""
+    """Stages 0 to 4, trip counts from 0; contents of the last stage (#3039)."""
     found = []
     for stages in range(5):
         body = f"""

@@ -32,7 +32,7 @@ def _numbered(name: str, count: int = 3) -> list[str]:
 
 
 def _copies() -> list[Unit]:
-    """Each block moves the tensor at one address to that at another, through a tile and element by element."""
+    """Each block copies between the tensors at two addresses, by tile and by element."""
     found = []
     for n, dtype in enumerate(TYPES):
         scope = ("shared", "fragment")[n % 2]
@@ -75,7 +75,7 @@ def _copies() -> list[Unit]:
 
 
 def _loops() -> list[Unit]:
-    """One block goes through all addresses, of which a loop's variable or memory says the element."""
+    """One block iterates over all addresses, indexed by a loop variable or by memory."""
     found = []
     for name, element in (("variable", "g"), ("memory", "T.cast(O[g], 'int32')")):
         body = lines(f"""

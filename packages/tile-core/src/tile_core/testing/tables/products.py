@@ -1,4 +1,4 @@
-"""T.gemm: element types, awkward tiles, trip counts, scopes, slices, policies, and refusals.
+"""T.gemm: element types, awkward tiles, trip counts, scopes, slices, policies, and rejections.
 
 Data are small integers: every product and sum is exact, so the result must be equal.
 """
@@ -41,12 +41,14 @@ def blocked(
     threads: int = 128, turned: tuple[bool, bool] = (False, False), scopes: tuple[str, str, str] = SCOPES[0],
     flags: str = "", out: str = "", fixed: bool = False, **rest: Any,
 ) -> Unit:  # fmt: skip
-    """Return the usual product in tiles of matrices of any size; a launch per (m, n, k) of ``sizes``.
+    """Return the usual blocked product of any size.
+
+    ``sizes`` has a launch per (m, n, k).
 
     Parameters
     ----------
     out
-        Element type of the result, if not that of the sums.
+        Element type of the result, if not that of the accumulator.
     fixed
         Whether the program has the one size of ``sizes`` as constants.
     """
@@ -78,7 +80,7 @@ def blocked(
 
     launches = {f"{m}x{n}x{k}": lambda rng, s=(m, n, k): data(rng, *s) for m, n, k in sizes}
     held = ((bm * bk, a), (bk * bn, b), (bm * bn, c))
-    room = sum(
+    shared_bytes = sum(
         count * max(8, DTYPES[t].bits) // 8 for (count, t), scope in zip(held, scopes, strict=True) if scope == "shared"
     )
     params = [tensor("A", a, *left), tensor("B", b, *right), output("C", out or c, m, n)]
@@ -86,12 +88,12 @@ def blocked(
         "gemm", name, params, body, want, launches, VALUE, threads=threads,
         symbols=() if fixed else ("m", "n", "k"),
         grid=f"T.ceildiv({n}, {bn}), T.ceildiv({m}, {bm})",
-        axes="(bx, by)", needs=frozenset({f"shared:{room}"}), **rest,
+        axes="(bx, by)", needs=frozenset({f"shared:{shared_bytes}"}), **rest,
     )  # fmt: skip
 
 
 def _constant() -> list[Unit]:
-    """Products of several tiles and trips, of constant sizes: blocks may share tiles, or copy for others."""
+    """Products of several tiles and iterations of constant sizes, for persistent kernels and multicast."""
     half = ("float16", "float16", "float32")
     cases: tuple[tuple[str, tuple[int, int, int], tuple[str, str, str], tuple[int, int, int], dict[str, Any]], ...] = (
         ("f16", (64, 64, 32), half, (200, 136, 160), {"stages": 3, "turned": (False, True), "out": "float16"}),
@@ -175,7 +177,7 @@ _LARGE = ("float16", "bfloat16", "tfloat32", "int8", "float8_e4m3fn")
 
 
 def _tall() -> list[Unit]:
-    """Tiles of many rows, for targets where groups of warps share an instruction: every type, orientation and group."""
+    """Tall tiles, where groups of warps share an instruction: every type, orientation and group."""
     found = []
     for n, types in enumerate(t for t in TYPES if t[0] == t[1] or "8" in t[0]):
         tile = (64, (24, 64, 40)[n % 3], 64)
@@ -243,7 +245,7 @@ def _product(d: Data) -> Array:
 def _others() -> list[Unit]:
     """Accumulation, elementwise work on an accumulator, slices, views, operands that are used again."""
     fill = "T.fill(C_f, 7.0)\n"
-    turn = lines("""
+    cleared = lines("""
         B_f = T.alloc_fragment((48, 17), "float16")
         T.copy(B_s, B_f)
         T.gemm(A_s, B_f, C_f, clear_accum=True)
@@ -256,7 +258,7 @@ def _others() -> list[Unit]:
         T.copy(C_f, C)
     """)
     return [
-        _whole("#2627-clear", fill + turn, 17, 17, 48, _product),
+        _whole("#2627-clear", fill + cleared, 17, 17, 48, _product),
         _whole("accumulate", fill + "T.gemm(A_s, B_s, C_f)\nT.copy(C_f, C)", 17, 24, 48, lambda d: _product(d) + 7),
         _whole("#2627-first-slice", fill + slices.format(flag=", clear_accum=k == 0"), 17, 24, 48, _product),
         _whole("slices", fill + slices.format(flag=""), 17, 24, 48, lambda d: _product(d) + 7),
@@ -311,7 +313,7 @@ def _chain() -> Unit:
 
 
 def _chained_loops() -> list[Unit]:
-    """The shape of attention: a loop whose second product takes what is made of the first one's sums."""
+    """The shape of attention: the second product uses a function of the first accumulator."""
 
     def want(d: Data) -> dict[str, Array]:
         a, b, c = (values(d[name], "float16") for name in "ABC")

@@ -89,7 +89,7 @@ def _floats() -> list[Unit]:
 
 
 def _sequences() -> list[Unit]:
-    """A sequence per iteration, and per thread: words, floats of both kinds, and a loop that takes some."""
+    """A sequence per iteration and per thread: words, floats of both kinds, and a loop."""
     body = lines("""
         for i in T.Parallel(50):
             T.rng_init(n, i, 2)

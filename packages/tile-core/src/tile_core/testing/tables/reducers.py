@@ -1,4 +1,4 @@
-"""Reducers: sums, extremes and bits that parallel iterations combine, in one epoch and in several."""
+"""Reducers: additions, extremes and bits over parallel iterations, in one epoch and in several."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ _OPERATIONS = {
 
 
 def _epochs() -> list[Unit]:
-    """Reducers that begin again, as often as is known when compiling or when running; of small and large tiles."""
+    """Reducers with several epochs, of compile-time or runtime count, over small and large tiles."""
     found = []
     for dtype, op in (
         ("int32", "bitand"), ("uint8", "bitor"), ("int64", "bitxor"), ("float32", "sum"), ("float16", "max"),

@@ -36,7 +36,7 @@ def _legal(source: str, out: str) -> tuple[str, ...]:
 
 
 def _kinds() -> list[Unit]:
-    """Every kind and pair of types, along both dimensions, starting from the neutral element or the destination."""
+    """Every kind and pair of types, along both dimensions, accumulating or starting anew."""
     found = []
     for n, (source, out) in enumerate(TYPES):
         for dim in (0, 1):
@@ -75,7 +75,10 @@ def _kinds() -> list[Unit]:
 
 
 def _few(rng: np.random.Generator, shape: tuple[int, ...], dtype: str) -> Array:
-    """Numbers, with zeros in every third row and column only; in lines of floats few but 1, for exact products."""
+    """Values with zeros in every third row and column only.
+
+    Lines of floats have few values except 1, for exact products.
+    """
     found = numbers(rng, shape, dtype, -3, 3)
     rows, columns = np.indices(shape)
     ones = (found == 0) & ((rows % 3 > 0) | (columns % 3 > 0))
@@ -157,7 +160,7 @@ def _special(rng: np.random.Generator, dtype: str) -> Data:
 
 
 def _truths() -> list[Unit]:
-    """any and all of floats, into truth values and integers: NaN is not zero, -0 is."""
+    """any and all of floats, into bools and integers: NaN is not zero, -0 is."""
     found = []
     for n, (source, out) in enumerate(
         (("float32", "bool"), ("float16", "int32"), ("float8_e4m3fn", "bool"), ("float64", "uint8"), ("int8", "bool"))
@@ -289,7 +292,10 @@ def _scanned(op: str, dtype: str, dim: int, reverse: bool) -> Any:
 
 
 def _scan_peers() -> list[Unit]:
-    """#2536: rows at an offset; #2576: 96 threads; #3011: shared to fragment; #2284: columns; in place; NaN."""
+    """Regressions #2536, #2576, #3011, #2284, in-place scans and NaN.
+
+    #2536: rows at an offset; #2576: 96 threads; #3011: shared to fragment; #2284: columns.
+    """
     data = {"": lambda rng: {"A": numbers(rng, (128, 8), "float32")}}
     params = [tensor("A", "float32", 128, 8), output("B", "float32", 128, 8)]
 

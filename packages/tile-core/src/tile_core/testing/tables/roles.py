@@ -1,4 +1,4 @@
-"""Work of a part of a block's threads (``T.ws``): results are those of the kernel without it."""
+"""Work of a part of a block's threads (``T.ws``): results equal those without it."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def _apart(d: Data) -> Array:
     return d["A"] * 2 + d["D"][::-1]
 
 
-def _turns(d: Data) -> Array:
+def _iterated(d: Data) -> Array:
     total = np.zeros((M, N), np.float32)
     for k in range(3):
         total += (d["A"] + k)[::-1] + d["D"]
@@ -63,7 +63,7 @@ def _work() -> list[Unit]:
             for i, j in ALL:
                 B[i, j] = s0[i, j] + s1[i, j]
         """, _apart),
-        # One role hands a tile to another one in each turn of a loop.
+        # # One role passes a tile to another one in each iteration of a loop.
         _unit("turns", """
             T.clear(f0)
             for k in T.serial(3):
@@ -76,7 +76,7 @@ def _work() -> list[Unit]:
                 for i, j in ALL:
                     f0[i, j] = f0[i, j] + s1[i, j]
             T.copy(f0, B)
-        """, _turns),
+        """, _iterated),
         # A tile in registers that a role fills and the block reads, and a reduction by a role.
         _unit("fragments", """
             m = T.alloc_fragment((24,), "float32")
@@ -134,7 +134,7 @@ def _numbered() -> Unit:
 
 
 def _product() -> Unit:
-    """A pipelined product by one role while the other one sums rows, pipelined too."""
+    """A pipelined product by one role while the other one reduces rows, pipelined too."""
     params = [tensor("A", "float16", 64, 48), tensor("D", "float16", 48, 32), output("B", "float32", 64, 32)]
     body = lines("""
         s = T.alloc_shared((64, 16), "float16")
@@ -171,7 +171,7 @@ def _product() -> Unit:
 
 
 def _slots(k: int, role: int) -> Unit:
-    """A product by one role, of slots that the other one fills: tiles as large as those of the largest instructions."""
+    """A product by one role, of slots that the other fills, with the largest tiles."""
     columns, trips = 32, 3
     body = lines(f"""
         s = T.alloc_shared((2, 128, {k}), "float16")

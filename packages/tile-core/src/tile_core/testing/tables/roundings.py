@@ -1,4 +1,4 @@
-"""Conversions whose rounding and overflow are named, of every type to every other, and ``T.round`` with its modes."""
+"""Conversions between all types with a named rounding and overflow, and ``T.round`` modes."""
 
 from __future__ import annotations
 
@@ -67,7 +67,10 @@ def _unit(source: str, target: str, ways: Mapping[str, tuple[str | None, bool | 
 
 
 def _data(rng: np.random.Generator, source: str, target: str) -> Data:
-    """Numbers of any bits, numbers of the target, and numbers near and between those; random words."""
+    """Values of any bits, values of the target type, and values near and between those.
+
+    Random words are drawn too.
+    """
     if not DTYPES[source].is_float:
         return {"A": near_ties(rng, (_COUNT,), source, target), "R": anything(rng, (_COUNT,), "uint32")}
     near: Array

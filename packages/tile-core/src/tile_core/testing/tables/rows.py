@@ -136,7 +136,10 @@ def _others() -> list[Unit]:
 
 
 def _operand() -> Unit:
-    """Rows that become an operand of a product whose columns two groups of threads share: the tile has one layout."""
+    """Rows that become a product's operand, with columns split over two thread groups.
+
+    The tile has one layout.
+    """
     params = [tensor("A", "float16", 64, 32), tensor("B", "float16", 40, 192), tensor("R", "int32", 32)]
     body = """
         a, b = T.alloc_shared((64, 32), 'float16'), T.alloc_shared((32, 192), 'float16')

@@ -31,7 +31,10 @@ def _elementwise(
     data: Any,
     shape: tuple[int, ...] = SHAPE,
 ) -> Unit:
-    """Return a unit of expressions of a[i, j] and b[i, j]: part -> (expression, reference, output type, tolerance)."""
+    """Return a unit of expressions of a[i, j] and b[i, j].
+
+    A part maps to (expression, reference, output type, tolerance).
+    """
     rows = min(shape[0], BLOCK)
     tile, made = (rows, *shape[1:]), {}
     for part, (expression, want, out, tolerance) in parts.items():
@@ -222,7 +225,7 @@ def _reals(dtype: str, shape: tuple[int, ...]) -> Any:
 
 
 def _extremes() -> list[Unit]:
-    """#2697, #3024: max, min and clamp with NaN, infinities and both zeros, in either order of operands."""
+    """#2697, #3024: max, min and clamp with NaN, infinities and both zeros, in either order."""
     found = []
     for dtype in COMPUTED:
         floats = DTYPES[dtype].is_float
@@ -257,7 +260,7 @@ def _fmin(a: Array, b: Array) -> Array:
 
 
 def _raised(a: Array, b: Array) -> Array:
-    """``T.clamp(a, b, 1)``: a limit that is NaN is none, and of two zeros the first stays."""
+    """``T.clamp(a, b, 1)``: a NaN limit is ignored, and of two zeros the first stays."""
     above = np.where(a < b, b, a)
     return np.where(above > 1, np.ones_like(above), above)
 

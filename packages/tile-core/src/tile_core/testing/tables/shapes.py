@@ -17,7 +17,7 @@ def units() -> list[Unit]:
 
 
 def _symbolic() -> list[Unit]:
-    """Sizes in several parameters and in arithmetic; #3017: an output before the input that defines its size."""
+    """Sizes in several parameters and in arithmetic; #3017: an output that precedes its sizing input."""
     body = """
         for i, j in T.Parallel(32, 32):
             O[by * 32 + i, bx * 32 + j] = X[by * 32 + i] * Y[bx * 32 + j] * s

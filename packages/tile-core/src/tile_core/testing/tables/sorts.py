@@ -22,7 +22,10 @@ def units() -> list[Unit]:
 
 
 def _codes(dtype: str, shape: tuple[int, ...]) -> Any:
-    """Bit patterns with many equal ones and without -0; floats of 16 bits and more are few numbers and NaN."""
+    """Bit patterns with many equal ones and without -0.
+
+    Floats of 16 bits and more are few values and NaN.
+    """
 
     def data(rng: np.random.Generator) -> Data:
         d = DTYPES[dtype]
@@ -36,7 +39,10 @@ def _codes(dtype: str, shape: tuple[int, ...]) -> Any:
 
 
 def _order(d: Data, dtype: str, shape: tuple[int, ...], dim: int, largest: bool) -> tuple[Array, Array]:
-    """The values, and their indices in order: NaN is the largest, the lowest index of equal ones comes first."""
+    """Values and indices in sorted order.
+
+    NaN is the largest; equal values are in order of their indices.
+    """
     a = values(d["A"], dtype, shape)
     rank = np.unique(np.where(np.isnan(a), np.inf, a) if a.dtype.kind == "f" else a, return_inverse=True)[1]
     rank = rank.reshape(shape) * 2 + (np.isnan(a) if a.dtype.kind == "f" else 0)
@@ -99,7 +105,7 @@ def _tops() -> list[Unit]:
 
 
 def _zeros() -> list[Unit]:
-    """Sorting puts -0 before +0, the largest are in order of their indices; subnormal numbers have theirs."""
+    """Sorting puts -0 before +0, top-k is stable, and subnormals have an order."""
     found = []
     for dtype, least in (("float32", 2.0**-149), ("float16", 2.0**-24), ("float64", 2.0**-1074)):
         body = lines("""
@@ -123,7 +129,7 @@ def _zeros() -> list[Unit]:
 
 
 def _long() -> list[Unit]:
-    """Lines of many keys, of which a part is exchanged at a time; numbers all different."""
+    """Lines of many distinct keys, exchanged a part at a time."""
     found = []
     for rows, length in ((2, 3000), (5, 1025), (1, 2048)):
         body = lines("""

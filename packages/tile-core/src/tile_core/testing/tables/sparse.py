@@ -1,4 +1,4 @@
-"""T.gemm_sp: the product of a 2:4 sparse tile, with every mask, metadata of every width, and transposes."""
+"""T.gemm_sp: 2:4 sparse products, with every mask, metadata width and transpose."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def units() -> list[Unit]:
     return [*found, *_refusals()]
 
 
-#: Types, tiles, and extents along K that the program knows.
+#: Types, tiles, and constant extents along K.
 _ALONG = (
     (TYPES[0], (64, 32, 64), 640), (TYPES[0], (64, 24, 64), 1152), (TYPES[0], (128, 32, 64), 192),
     (TYPES[1], (128, 32, 128), 896), (TYPES[2], (64, 48, 64), 512), (TYPES[1], (64, 24, 64), 320),
@@ -137,7 +137,12 @@ def _unit(
 
 
 def _semi_sparse(rng: np.random.Generator, m: int, k: int, dtype: str) -> Array:
-    """Small integers with at most 2 of 4 (1 of 2 for 32-bit types) not zero; every mask occurs, the empty one too."""
+    """Small integers, at most 2 of 4 (1 of 2 for 32-bit types) non-zero.
+
+    Every mask occurs, the empty one too.
+
+    Every mask occurs, the empty one too.
+    """
     low = 0 if DTYPES[dtype].kind == "uint" else -3
     dense = rng.integers(low, 4, (m, k)).astype(np.float64)
     group, kept = (2, 1) if DTYPES[dtype].bits == 32 else (4, 2)

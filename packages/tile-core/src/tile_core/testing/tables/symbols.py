@@ -1,4 +1,4 @@
-"""Sizes, strides and corners that calls decide: of every integer type, mixed, and with values read from memory."""
+"""Runtime sizes, strides and corners of every integer type, mixed, and read from memory."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def _rows() -> list[Unit]:
 
 
 def _bounds() -> list[Unit]:
-    """Loops of threads whose bounds are negative, read or scalars, with reads of tensors that they do not index."""
+    """Thread loops with negative, loaded or scalar bounds, and reads of unindexed tensors."""
     found = []
     lows = {"0": "0", "-1": "-1", "read": "V[2]", "scalar": "n", "index": "i - 2"}
     for kind, (name, low) in itertools.product(KINDS, lows.items()):
@@ -163,7 +163,7 @@ def _strides() -> list[Unit]:
 
 
 def _copies() -> list[Unit]:
-    """A corner of a tensor beside a tensor of symbolic size: the tile's extents are those of the other operand."""
+    """A tensor corner beside a symbolic tensor: the tile has the other operand's extents."""
     found: list[Unit] = []
     for kind in KINDS[1:]:
         body = lines("""

@@ -284,7 +284,7 @@ def _warps() -> list[Unit]:
 
 
 def _alike(w: Array) -> Array:
-    """Return the lanes of a warp that hold the same bits, as a mask for each lane."""
+    """Return a mask for each lane of the warp's lanes with the same bits."""
     raw = w.view(f"u{w.dtype.itemsize}")
     return np.array([sum(1 << k for k, y in enumerate(raw) if y == x) for x in raw], np.uint64)
 
@@ -295,7 +295,7 @@ def _all_alike(w: Array) -> Array:
 
 
 def _matches() -> list[Unit]:
-    """Values of every width are compared by their bits; in a full warp, one that is not full, and several."""
+    """Values of every width matched by bits, in full, partial and several warps."""
     found = []
     for dtype, threads in (("float16", 48), ("uint8", 31), ("float32", 64), ("int64", 33), ("float64", 32)):
         body = "tx = T.get_thread_binding(0)\nB[tx] = T.match_any_sync(A[tx])\nC[tx] = T.match_all_sync(A[tx])"
@@ -314,7 +314,7 @@ def _matches() -> list[Unit]:
 
 
 def _votes_of_blocks() -> list[Unit]:
-    """Votes of all threads of a block, in a loop that they end, and with shared memory that they order."""
+    """Votes of a block's threads, in a loop that they end, ordering shared memory."""
     body = lines("""
         t = T.get_thread_binding(0) + T.get_thread_binding(1) * X
         s = T.alloc_shared((N,), "int32")

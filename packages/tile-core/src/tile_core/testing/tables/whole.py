@@ -84,7 +84,7 @@ def _forms() -> list[Unit]:
 
 
 def _edges() -> list[Unit]:
-    """Slices of tensors at their edges: outside reads 0, writes are dropped; slices of themselves are read first."""
+    """Slices at tensor edges: outside reads 0, writes are dropped; aliased slices are read first."""
     body = """
         rows, cols = slice(by * 16, by * 16 + 16), slice(bx * 24, bx * 24 + 24)
         s = T.alloc_shared((16, 24), "float32")
