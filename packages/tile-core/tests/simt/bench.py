@@ -45,7 +45,7 @@ class Bench:
     def __init__(self, threads: int) -> None:
         self.thread = nodes.fresh("tid")
         self.block = Block((threads, 1, 1), self.thread)
-        self.places = Placement()
+        self.placement = Placement()
         self.machine = Machine(threads, self.thread, races=True)
 
     def tile(self, data: Any, dtype: str, name: str, scope: str, dist: FragmentLayout | None = None) -> Any:
@@ -54,7 +54,7 @@ class Bench:
             self.machine.memory.arrays[b] = data.copy()
             return b
         self.hold(b, dist)
-        array = self.places.arrays[b]
+        array = self.placement.arrays[b]
         found = np.frombuffer(
             np.random.default_rng(3).bytes(self.machine.count * dist.registers * data.itemsize), np.uint8
         )
@@ -65,20 +65,20 @@ class Bench:
         return b
 
     def hold(self, b: Any, dist: FragmentLayout) -> None:
-        self.places.fragments[b] = dist
-        self.places.arrays[b] = buffer((dist.registers,), nodes.element_type(b), f"{b.name}_r", "local")
+        self.placement.fragments[b] = dist
+        self.placement.arrays[b] = buffer((dist.registers,), nodes.element_type(b), f"{b.name}_r", "local")
 
     def value(self, b: Any) -> Any:
-        dist = self.places.fragments.get(b)
+        dist = self.placement.fragments.get(b)
         if dist is None:
             return self.machine.memory.arrays[b]
-        found = self.machine.private[self.places.arrays[b]][dist.thread_table, dist.register_table[:, None]]
+        found = self.machine.private[self.placement.arrays[b]][dist.thread_table, dist.register_table[:, None]]
         first = found[:, :1]
         assert ((found == first) | ((found != found) & (first != first))).all(), "copies differ"
         return first[:, 0].reshape(dist.shape)
 
     def run(self, variant: Any, name: str, args: tuple[Any, ...], attrs: dict[str, Any]) -> None:
-        call = SimtCall(name, args, attrs, block=self.block, places=self.places)
+        call = SimtCall(name, args, attrs, block=self.block, placement=self.placement)
         assert isinstance(variant.accepts(call, self.ctx), Accept)
         body = variant.lower(call, self.ctx)
         body = lower_warp_calls(body, self.block, 32, self.ctx.capabilities.group_reductions)

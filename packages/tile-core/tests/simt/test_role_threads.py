@@ -166,7 +166,7 @@ def test_barriers_are_those_of_the_threads_that_depend_on_each_other():
 
 
 def test_a_tile_in_registers_belongs_to_the_role_that_uses_it():
-    places = {str(b.name): layout for b, layout in planned(turns)[PLACEMENT].places.fragments.items()}
+    places = {str(b.name): layout for b, layout in planned(turns)[PLACEMENT].placement.fragments.items()}
     assert places["f"].threads == 32
 
     @T.prim_func
@@ -177,7 +177,7 @@ def test_a_tile_in_registers_belongs_to_the_role_that_uses_it():
                 T.copy(A, f)
                 T.copy(f, B)
 
-    places = {str(b.name): layout for b, layout in planned(own)[PLACEMENT].places.fragments.items()}
+    places = {str(b.name): layout for b, layout in planned(own)[PLACEMENT].placement.fragments.items()}
     assert places["f"].threads == 64
 
     @T.prim_func
@@ -189,7 +189,7 @@ def test_a_tile_in_registers_belongs_to_the_role_that_uses_it():
             T.copy(f, B)
 
     plan = planned(common)
-    assert not plan[PLACEMENT].places.fragments
+    assert not plan[PLACEMENT].placement.fragments
     assert set(plan[DEMOTED].values()) == {"threads of several roles use it"}
 
 

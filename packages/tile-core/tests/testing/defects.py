@@ -64,8 +64,8 @@ def padding_takes_part(patch: Any) -> None:
         stores = [(x.buffer, x.indices, True) for x in parallel_nest.collect(self.nest.body, tirx.BufferStore)]
         loads = [(x.source, x.indices, False) for x in parallel_nest.collect(self.nest.body, ir.TensorLoad)]
         for buffer, indices, is_store in [*stores, *loads]:
-            known = self.places.fragments.get(buffer)
-            if known is None or buffer not in self.places.arrays:
+            known = self.placement.fragments.get(buffer)
+            if known is None or buffer not in self.placement.arrays:
                 continue
             for d, index in enumerate(indices):
                 mine = at.get(index) if isinstance(index, tirx.Var) else None

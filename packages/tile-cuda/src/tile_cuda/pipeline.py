@@ -15,7 +15,7 @@ from tile_core.passes.spine import Pass, Spine
 from tile_core.simt.notes import BLOCK
 from tile_core.simt.pipelining.async_products import accumulator_of
 from tile_core.simt.pipelining.operands import Operand
-from tile_core.simt.pipelining.overlap import TURN, Candidates
+from tile_core.simt.pipelining.overlap import PING_PONG, Candidates
 from tile_core.simt.role_threads import block_in
 from tile_core.simt.spine import SimtHooks, simt_spine
 from tile_core.simt.variant import Block, SimtCall
@@ -85,7 +85,7 @@ def can_copy(call: OpCall, ctx: Context, aligned: Aligned) -> Accept | Reject:
     return Reject(f"{chunks.reason}; {because}")
 
 
-def can_last(call: OpCall, ctx: Context, threads: int) -> bool:
+def is_async(call: OpCall, ctx: Context, threads: int) -> bool:
     """Whether a product of so many threads runs on instructions that last until they are waited for."""
     if ctx.capabilities.fact(TCGEN05):
         return COMPLETES not in call.attrs and asks(call, ctx) and _stays(_given(call, threads), ctx)
@@ -100,7 +100,7 @@ def reads_directly(operand: Operand, threads: int, ctx: Context, aligned: Aligne
     call = operand.call
     if call.name != "gemm_sp" or operand.position != 1 or not ctx.capabilities.fact(WGMMA):
         return False
-    return can_last(call, ctx, threads) and prefetches_metadata(_given(call, threads), operand, aligned)
+    return is_async(call, ctx, threads) and prefetches_metadata(_given(call, threads), operand, aligned)
 
 
 def _given(call: OpCall, threads: int) -> SimtCall:
@@ -167,7 +167,7 @@ def warpgroup_products(body: Stmt, ctx: Context, block: Block) -> list[SimtCall]
         call = OpCall.decode(p.stmt) if is_op(p.stmt) else None
         if call is not None and call.name in ("gemm", "gemm_sp"):
             threads = block_in(p.role, block).count
-            found += [_given(call, threads)] if can_last(call, ctx, threads) else []
+            found += [_given(call, threads)] if is_async(call, ctx, threads) else []
     return found
 
 
@@ -193,14 +193,14 @@ def can_overlap(found: Candidates, ctx: Context) -> Accept | Reject:
         reason = 'the option overlap is "never"'
     elif ctx.options.overlap == "auto":
         reason = not_faster(found, ping_pong, ctx.options.max_registers, ctx.capabilities.shared_bytes)
-    return Reject(reason) if reason else Accept(facts={TURN: WARPGROUP} if ping_pong else {})
+    return Reject(reason) if reason else Accept(facts={PING_PONG: WARPGROUP} if ping_pong else {})
 
 
 def pipeline(target: Target, spine: Spine) -> Spine:
     """Return the passes for a target."""
     conversions = FP8 if target.capabilities.fact(FP8_MMA) else PLAIN
     hooks = SimtHooks(
-        can_copy=can_copy, can_last=can_last, can_overlap=can_overlap, share=choose_persistent, cluster=choose_cluster,
+        can_copy=can_copy, is_async=is_async, can_overlap=can_overlap, share=choose_persistent, cluster=choose_cluster,
         reads_directly=reads_directly,
     )  # fmt: skip
     passes = simt_spine(spine, hooks)

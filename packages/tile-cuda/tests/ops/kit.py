@@ -59,7 +59,7 @@ class Run:
         self.offset = nodes.fresh("offset")
         values = {} if case.runtime is None else {self.offset: case.runtime}
         self.machine = Machine(case.threads, self.thread, values=values, instructions=instructions())
-        self.places = Placement()
+        self.placement = Placement()
         self.data: dict[str, Any] = {}
         self.views: dict[str, View] = {}
         self.make()
@@ -124,7 +124,7 @@ class Run:
         }  # fmt: skip
         args = (*(self.views[r] for r in names), clear)
         block = Block((c.threads, 1, 1), self.thread)
-        return SimtCall("gemm_sp" if c.meta else "gemm", args, attrs, block=block, places=self.places)
+        return SimtCall("gemm_sp" if c.meta else "gemm", args, attrs, block=block, placement=self.placement)
 
     def choose(self) -> Any:
         c = self.case
@@ -133,31 +133,31 @@ class Run:
     def place(self) -> None:
         """Do what the inference does: ask until nothing changes."""
         for role, layout in self.case.layouts.items():
-            self.places.layouts[self.views[role].buffer] = layout
+            self.placement.layouts[self.views[role].buffer] = layout
         for _ in range(2):
             for position, want in self.variant.layouts(self.call, None).items():
                 buffer = self.call.args[position].buffer
                 if isinstance(want, FragmentLayout):
-                    found = self.places.fragments.setdefault(buffer, want)
+                    found = self.placement.fragments.setdefault(buffer, want)
                     assert found.same_as(want)
                 elif not self.case.plain:
-                    self.places.layouts.setdefault(buffer, want)
+                    self.placement.layouts.setdefault(buffer, want)
         for role, view in self.views.items():
-            found = self.places.fragments.get(view.buffer)
+            found = self.placement.fragments.get(view.buffer)
             if found is None:
-                self.machine.memory.put(view.buffer, self.data[role], self.places.layouts.get(view.buffer))
+                self.machine.memory.put(view.buffer, self.data[role], self.placement.layouts.get(view.buffer))
                 continue
             array = tirx.decl_buffer([found.registers], view.dtype, role, scope="local", layout=None)
-            self.places.arrays[view.buffer] = array
+            self.placement.arrays[view.buffer] = array
             registers = self.machine.allocate(array)
             for copy in range(found.replicas):
                 registers[found.thread_table[:, copy], found.register_table] = self.data[role].reshape(-1)
 
     def read(self, role: str) -> Any:
         view = self.views[role]
-        found = self.places.fragments.get(view.buffer)
+        found = self.placement.fragments.get(view.buffer)
         if found is not None:
-            registers = self.machine.private[self.places.arrays[view.buffer]]
+            registers = self.machine.private[self.placement.arrays[view.buffer]]
             copies = registers[found.thread_table, found.register_table[:, None]]
             assert (copies == copies[:, :1]).all()
             return copies[:, 0].reshape(found.shape)

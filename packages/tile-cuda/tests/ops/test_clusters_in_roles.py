@@ -104,7 +104,7 @@ def test_the_report_says_what_a_block_loads():
     assert "4 blocks share 8 tiles" in text
     assert "clusters of 2 x 1 blocks, each of which loads 6,144 of 8,192 bytes a trip" in text
     assert "A_s_stages: blocks 0, 1 of a cluster bring it together" in text
-    assert "the copier, each trip: wait for t_free, 1 phase earlier; expect 8192 bytes at t_arrived" in text
+    assert "the producer, each trip: wait for t_free, 1 phase earlier; expect 8192 bytes at t_arrived" in text
     assert "arrive at t_free in all blocks that fill slots here of trip -1, one a warp" in text
     assert text.count("meet the other blocks") == 4
     text = said(issuers.gemm((256, 128, 160)), BLACKWELL, {**ISSUES, "clusters": 4})

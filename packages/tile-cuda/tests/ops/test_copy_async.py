@@ -74,12 +74,17 @@ class Copy:
     def lower(self, slot=0):
         thread = nodes.fresh("tid")
         dst = View(self.to, (slot, *self.dst.mins[1:]), self.dst.extents) if self.slots else self.dst
-        places = Placement(layouts={} if self.layout is None else {self.to: self.layout})
+        placement = Placement(layouts={} if self.layout is None else {self.to: self.layout})
         ranges = tvm.sym.Analyzer()
         ranges.bind(thread, ir.Range.from_min_extent(0, self.threads))
         attrs = {"async": 1, **self.answer.facts}
         call = SimtCall(
-            "copy", (self.src, dst), attrs, block=Block((self.threads, 1, 1), thread), places=places, ranges=ranges
+            "copy",
+            (self.src, dst),
+            attrs,
+            block=Block((self.threads, 1, 1), thread),
+            placement=placement,
+            ranges=ranges,
         )
         assert isinstance(AsyncCopy().accepts(call, CTX), Accept)
         return AsyncCopy().lower(call, CTX), thread
@@ -140,8 +145,8 @@ class Copy:
                 want[at] = array[tuple(index)]
         shape = nodes.shape_of(self.to)
         layout = row_major(tuple(shape)) if self.layout is None else self.layout
-        places = np.asarray(layout.tables()["memory"]).reshape(shape)
-        region = places[slot] if self.slots else places
+        placement = np.asarray(layout.tables()["memory"]).reshape(shape)
+        region = placement[slot] if self.slots else placement
         region = region[tuple(slice(0, n) for n in self.tile)].reshape(want.shape)
         assert memory[region].tobytes() == want.tobytes()
         times = written.reshape(-1, size)[:, 0]

@@ -129,8 +129,8 @@ def test_an_accumulator_is_the_left_operand_of_the_next_product() -> None:
     """The registers of C with all warps along the rows are those of A."""
     first = check(m=64, n=48, k=32, policy=1, threads=128)
     second = check(m=64, n=32, k=48, scopes="rsr", threads=128)
-    c = first.places.fragments[first.views["C"].buffer]
-    a = second.places.fragments[second.views["A"].buffer]
+    c = first.placement.fragments[first.views["C"].buffer]
+    a = second.placement.fragments[second.views["A"].buffer]
     assert c.same_as(a)
 
 

@@ -93,7 +93,7 @@ def check(options=ALWAYS, target=TARGET, **how):
 
 
 def is_split(kernel):
-    return "the issuer" in kernel.explain()
+    return "the MMA warp" in kernel.explain()
 
 
 CASES = {
@@ -186,9 +186,9 @@ def test_each_rule_has_two_sides(name):
     alone = report_json(gemm(**how), TARGET, options={**ALWAYS, **options})
     shared = report_json(gemm(**nearest), TARGET, options={**ALWAYS, **others})
     said = [" ".join(map(str, (*x["block"]["loops"], *x["ops"]))) for x in (alone, shared)]
-    assert "the issuer" not in said[0]
+    assert "the MMA warp" not in said[0]
     assert reason in said[0], said[0]
-    assert "the issuer" in said[1]
+    assert "the MMA warp" in said[1]
 
 
 @pytest.mark.parametrize(

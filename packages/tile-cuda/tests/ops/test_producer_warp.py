@@ -140,7 +140,7 @@ def test_each_rule_has_two_sides(name: str) -> None:
 
 def test_the_report_shows_both_schedules() -> None:
     said = " ".join(str(tile.explain(taller(256), TARGET, options=ALWAYS)).split())
-    assert "the copier, each trip: wait for k_free, 1 phase earlier; expect 8192 bytes at k_arrived" in said
+    assert "the producer, each trip: wait for k_free, 1 phase earlier; expect 8192 bytes at k_arrived" in said
     assert "arrive at k_free, one a warp; arrive at k_free_1 of trip -1, one a warp" in said
     assert "group 1, before: arrive at k_turn, one a thread" in said
 
@@ -204,17 +204,18 @@ def test_the_ledger_finds_steps_that_are_left_out_or_come_too_early() -> None:
     assert imbalance_of(schedule) is None
     copier, *groups = schedule.programs
     wrong: list[tuple[RoleProgram, ...]] = [
-        (replace(copier, trip=copier.trip[:at] + copier.trip[at + 1 :]), *groups) for at in range(len(copier.trip))
+        (replace(copier, iteration=copier.iteration[:at] + copier.iteration[at + 1 :]), *groups)
+        for at in range(len(copier.iteration))
     ]
     for i, group in enumerate(groups):
-        for at, step in enumerate(group.trip):
+        for at, step in enumerate(group.iteration):
             # Whoever gets a turn knows what those who give it have waited for.
             implied = i > 0 and isinstance(step, WaitPhase) and "arrived" in step.barrier
             if isinstance(step, (Arrive, WaitPhase)) and not implied:
-                trips = [group.trip[:at] + group.trip[at + 1 :]]
+                trips = [group.iteration[:at] + group.iteration[at + 1 :]]
                 if isinstance(step, Arrive) and step.ahead < 0:
-                    trips.append((*group.trip[:at], replace(step, ahead=0), *group.trip[at + 1 :]))
-                changed = [replace(group, trip=trip) for trip in trips]
+                    trips.append((*group.iteration[:at], replace(step, ahead=0), *group.iteration[at + 1 :]))
+                changed = [replace(group, iteration=iteration) for iteration in trips]
                 wrong += [(copier, *groups[:i], g, *groups[i + 1 :]) for g in changed]
         wrong.append((copier, *groups[:i], replace(group, after=group.after[:-1]), *groups[i + 1 :]))
     assert len(wrong) >= 15

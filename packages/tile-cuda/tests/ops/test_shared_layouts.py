@@ -21,7 +21,7 @@ def layouts(m: int, n: int, k: int, dtype: str, turned: tuple[bool, bool], stage
     total = "int32" if dtype == "int8" else "float32"
     run = Run(Case(m=m, n=n, k=k, types=(dtype, dtype, total), turned=turned, stages=stages))
     views = [run.views["A"], run.views["B"]]
-    return [(v, run.places.layouts.get(v.buffer) or row_major(v.buffer.shape)) for v in views]
+    return [(v, run.placement.layouts.get(v.buffer) or row_major(v.buffer.shape)) for v in views]
 
 
 def whole(shape: tuple[int, int, int], dtype: str) -> bool:

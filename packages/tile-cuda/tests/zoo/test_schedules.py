@@ -31,9 +31,9 @@ def test_schedules_balance(entry, target):
         anyhow = replace(schedule, trips=None)
         assert imbalance_of(anyhow) is None
         for at, program in enumerate(schedule.programs):
-            for n, step in enumerate(program.trip):
+            for n, step in enumerate(program.iteration):
                 if isinstance(step, (WaitGroups, WaitPhase)):
-                    left = replace(program, trip=(*program.trip[:n], *program.trip[n + 1 :]))
+                    left = replace(program, iteration=(*program.iteration[:n], *program.iteration[n + 1 :]))
                     programs = (*schedule.programs[:at], left, *schedule.programs[at + 1 :])
                     assert imbalance_of(replace(anyhow, programs=programs)) is not None, step
 
@@ -42,4 +42,4 @@ def test_the_zoo_has_schedules():
     entry = next(e for e in ZOO if e.name == "gemm_f16")
     (schedule,) = schedules(entry, "sm_80")
     assert schedule.stages == 3
-    assert any(isinstance(s, WaitGroups) for p in schedule.programs for s in p.trip)
+    assert any(isinstance(s, WaitGroups) for p in schedule.programs for s in p.iteration)

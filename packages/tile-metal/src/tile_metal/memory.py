@@ -27,7 +27,7 @@ def drop_padding(plan: Plan, ctx: Context) -> Plan:
 
     Buffers that share bytes are counted each: the arena is planned later.
     """
-    layouts = plan[PLACEMENT].places.layouts
+    layouts = plan[PLACEMENT].placement.layouts
     buffers = [a.buffer for a in collect(plan.body, tirx.AllocBuffer) if nodes.scope_of(a.buffer) == "shared"]
     if sum(_held(b, layouts.get(b)) for b in buffers) > ctx.capabilities.shared_bytes:
         for buffer in [b for b, layout in layouts.items() if getattr(layout, "note", "") == PADDED]:

@@ -201,7 +201,7 @@ def block_facts(plan: Plan) -> BlockFacts | None:
     if PLACEMENT not in plan or ARENA not in plan:
         return None
     return BlockFacts(
-        fragments=tuple(_fragment(b, d) for b, d in plan[PLACEMENT].places.fragments.items()),
+        fragments=tuple(_fragment(b, d) for b, d in plan[PLACEMENT].placement.fragments.items()),
         shared=_shared(plan),
         shared_bytes=plan[ARENA].bytes,
         loops=tuple(
@@ -236,7 +236,7 @@ def _fragment(buffer: BufferVar, d: Var) -> FragmentFacts:
 
 
 def _shared(plan: Plan) -> tuple[SharedFacts, ...]:
-    layouts = {str(b.name): layout for b, layout in plan[PLACEMENT].places.layouts.items()}
+    layouts = {str(b.name): layout for b, layout in plan[PLACEMENT].placement.layouts.items()}
     versions = {str(new.name): str(old.name) for new, old in plan[PIPELINE].versions.items()}
     declared = {str(a.buffer.name): nodes.scope_of(a.buffer) for a in collect(plan.program.func.body, tirx.AllocBuffer)}
     found = []

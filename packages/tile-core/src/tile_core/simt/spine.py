@@ -65,9 +65,9 @@ from tile_core.simt.notes import (
 from tile_core.simt.ops.reducer import may_be_partial
 from tile_core.simt.pipelining.multicast import ChosenCluster, Clustering, Shared
 from tile_core.simt.pipelining.operands import Operand, read_operands_directly
-from tile_core.simt.pipelining.persistent import PersistentGrid, Sharing
+from tile_core.simt.pipelining.persistent import PersistentGrid, PersistentHooks
 from tile_core.simt.pipelining.ping_pong import require_no_shared_barrier
-from tile_core.simt.pipelining.plan import ASKED_LAYOUT, COMPLETION, PLACE
+from tile_core.simt.pipelining.plan import ASKED_LAYOUT, COMPLETION, IMMEDIATE
 from tile_core.simt.pipelining.register_buffering import double_buffer_registers
 from tile_core.simt.pipelining.software_pipeline import plan_pipeline
 from tile_core.simt.placement.layout_inference import Inferred, infer
@@ -89,7 +89,7 @@ if TYPE_CHECKING:
 _ROUNDS = 1000
 
 
-_IN_PLACE = Accept(facts={COMPLETION: PLACE})
+_IMMEDIATE = Accept(facts={COMPLETION: IMMEDIATE})
 
 
 @dataclass(frozen=True)
@@ -106,7 +106,7 @@ class SimtHooks:
     reads_directly
         Whether a product of a block of so many threads reads an ``Operand`` of ``pipelining/operands.py`` as well from
         global memory, given what a launch promises: then a pipelined loop does not copy it. By default none does.
-    can_last
+    is_async
         Whether a product (an ``OpCall``) of so many threads has instructions that last until they are waited for, by
         the op ``wait_uses`` of ``pipelining/lasting.py``, for which the target then has a variant. By default none has.
     can_overlap
@@ -120,9 +120,9 @@ class SimtHooks:
         a ``Shape`` and ``ctx=``. By default they do not.
     """
 
-    can_copy: Callable[[Any, Context, Aligned], Accept | Reject] = lambda call, ctx, aligned: _IN_PLACE
+    can_copy: Callable[[Any, Context, Aligned], Accept | Reject] = lambda call, ctx, aligned: _IMMEDIATE
     reads_directly: Callable[[Operand, int, Context, Aligned], bool] | None = None
-    can_last: Callable[[Any, Context, int], bool] = lambda call, ctx, threads: False
+    is_async: Callable[[Any, Context, int], bool] = lambda call, ctx, threads: False
     can_overlap: Callable[[Any, Context], Accept | Reject] = lambda candidates, ctx: Accept()
     share: Callable[..., PersistentGrid | Reject] | None = None
     cluster: Callable[[Shared, Context], ChosenCluster | Reject] | None = None
@@ -196,26 +196,26 @@ def _pipeline(hooks: SimtHooks) -> Callable[[Plan, Context], Plan]:
         body, reads = plan.body, hooks.reads_directly
         if reads is not None:
             body = read_operands_directly(body, lambda operand: reads(operand, threads, ctx, aligned), kept)
-        sharing = None
+        persistent_hooks = None
         # The layout of a fragment says which of the block's threads hold it, and these are all that it has.
         placed = any(str(a.buffer.name) in annotated for a in _fragments(body))
         alone = cluster_of(plan.program.attrs) == (1, 1, 1) and not uses_threads(body)
         if hooks.share is not None and alone and not placed:
             share = functools.partial(hooks.share, ctx=ctx)
-            sharing = Sharing(share, plan[BLOCK].thread, plan[ORDER])
+            persistent_hooks = PersistentHooks(share, plan[BLOCK].thread, plan[ORDER])
         body, report = plan_pipeline(
-            body, can_copy, safe_values, threads, lambda call, count: hooks.can_last(call, ctx, count),
-            lambda candidates: hooks.can_overlap(candidates, ctx), sharing, _clustering(plan, ctx, hooks),
+            body, can_copy, safe_values, threads, lambda call, count: hooks.is_async(call, ctx, count),
+            lambda candidates: hooks.can_overlap(candidates, ctx), persistent_hooks, _clustering(plan, ctx, hooks),
         )  # fmt: skip
         plan = plan.replace(body=body).note(PIPELINE, report)
         if prod(report.cluster) > 1:
             attrs = {**plan.program.attrs, "cluster": report.cluster}
             plan = plan.replace(program=replace(plan.program, attrs=attrs), written=plan.program)
-        if report.workers is None:
+        if report.persistent is None:
             return plan
-        block = replace(plan[BLOCK], extents=(threads + report.workers.others, 1, 1))
+        block = replace(plan[BLOCK], extents=(threads + report.persistent.extra_threads, 1, 1))
         # Blocks that stay number tiles in their order themselves.
-        return plan.note(BLOCK, block).note(ORDER, {} if report.workers.blocks else plan[ORDER])
+        return plan.note(BLOCK, block).note(ORDER, {} if report.persistent.blocks else plan[ORDER])
 
     return run
 
@@ -248,12 +248,12 @@ def _placed(plan: Plan, ctx: Context, withdrawn: Withdrawals) -> Plan:
         body, _ = rescope(body, inferred.demoted)
     safe = dict(plan.program.attrs.get("safe_values") or {})
     buffers = [*plan.params, *(a.buffer for a in collect(body, tirx.AllocBuffer))]
-    inferred.places.safe_values.update({b: safe[str(b.name)] for b in buffers if str(b.name) in safe})
-    for buffer, layout in inferred.places.fragments.items():
-        inferred.places.arrays[buffer] = tirx.decl_buffer(
+    inferred.placement.safe_values.update({b: safe[str(b.name)] for b in buffers if str(b.name) in safe})
+    for buffer, layout in inferred.placement.fragments.items():
+        inferred.placement.arrays[buffer] = tirx.decl_buffer(
             [layout.registers], nodes.element_type(buffer), buffer.name, scope="local", layout=None
         )
-    plan = plan.replace(defined=(*plan.defined, *inferred.places.arrays.values()))
+    plan = plan.replace(defined=(*plan.defined, *inferred.placement.arrays.values()))
     plan = plan.note(PLACEMENT, inferred).note(SELECTED, selected).note(DEMOTED, moved)
     return plan.replace(body=guarded, choices=selected.choices)
 
@@ -290,7 +290,7 @@ def _lower(plan: Plan, ctx: Context) -> Plan:
     while True:
         selected = plan[SELECTED]
         try:
-            body = lower_selected(plan.body, selected.selections, plan[BLOCK], plan[PLACEMENT].places, ctx, sizes)
+            body = lower_selected(plan.body, selected.selections, plan[BLOCK], plan[PLACEMENT].placement, ctx, sizes)
             return plan.replace(body=body)
         except Withdrawn as gone:
             # What it needs of other operands' places may be different without it.
@@ -307,13 +307,13 @@ def _distribute(plan: Plan, ctx: Context) -> Plan:
     width = ctx.capabilities.execution_width or WARP
     inferred = plan[PLACEMENT]
     names = uses_threads(plan.program.func.body)
-    body, slow = distribute(plan.body, plan[BLOCK], inferred.places, inferred.nests, names, width)
+    body, slow = distribute(plan.body, plan[BLOCK], inferred.placement, inferred.nests, names, width)
     warnings = dict.fromkeys(loop.warning(plan[BLOCK].count) for loop in slow)
     return plan.replace(body=body, slow=(*plan.slow, *warnings))
 
 
 def _register_sets(plan: Plan, ctx: Context) -> Plan:
-    return plan.replace(body=double_buffer_registers(plan.body, plan[PLACEMENT].places.in_flight))
+    return plan.replace(body=double_buffer_registers(plan.body, plan[PLACEMENT].placement.in_flight))
 
 
 def _warps(plan: Plan, ctx: Context) -> Plan:
@@ -326,20 +326,20 @@ def _parameters(plan: Plan, ctx: Context) -> Plan:
 
 
 def _vectorize(plan: Plan, ctx: Context) -> Plan:
-    layouts = plan[PLACEMENT].places.layouts
+    layouts = plan[PLACEMENT].placement.layouts
     body = vectorize(plan.body, ctx.capabilities, plan[ALIGNED], layouts)
     return plan.replace(body=body).note(RELIED, relied(body, plan[ALIGNED]))
 
 
 def _banks(plan: Plan, ctx: Context) -> Plan:
-    layouts, banks = plan[PLACEMENT].places.layouts, ctx.capabilities.shared_banks
+    layouts, banks = plan[PLACEMENT].placement.layouts, ctx.capabilities.shared_banks
     if banks:
         layouts.update(spread_over_banks(plan.body, plan[BLOCK], layouts, banks))
     return plan
 
 
 def _layouts(plan: Plan, ctx: Context) -> Plan:
-    return plan.replace(body=apply_shared_layouts(plan.body, plan[PLACEMENT].places.layouts, plan[BLOCK]))
+    return plan.replace(body=apply_shared_layouts(plan.body, plan[PLACEMENT].placement.layouts, plan[BLOCK]))
 
 
 def _arena(plan: Plan, ctx: Context) -> Plan:
@@ -378,6 +378,6 @@ def _unused(plan: Plan, ctx: Context) -> Plan:
 
 
 def _arrays(plan: Plan, ctx: Context) -> Plan:
-    found = private_arrays(plan.body, ctx.capabilities, plan[PLACEMENT].places.arrays)
+    found = private_arrays(plan.body, ctx.capabilities, plan[PLACEMENT].placement.arrays)
     said = found.warning(plan[BLOCK].count, ctx.capabilities.shared_bytes)
     return plan.replace(slow=(*plan.slow, said) if said else plan.slow).note(ARRAYS, found)

@@ -69,7 +69,7 @@ class RegisterPrefetch:
 
     Attributes
     ----------
-    turns
+    iterations
         Iterations that one load is for, at least two; ``turn`` is the variable of an iteration's number among them,
         which the statement binds to 0: where nothing is loaded ahead.
     load
@@ -84,8 +84,8 @@ class RegisterPrefetch:
         Registers that ``load`` and ``fill`` write besides.
     """
 
-    turns: int
-    turn: Var
+    iterations: int
+    iteration: Var
     load: Stmt
     fill: Stmt
     last: Stmt
@@ -106,7 +106,7 @@ class InFlight:
     beyond
         Whether that wait is one of the next iteration, or stands behind the loop; otherwise it stands in the same list
         of statements.
-    ahead
+    prefetch
         How one load fills them for several iterations; ``reads`` then are those of an iteration's turn. By default each
         iteration fills them itself.
     """
@@ -114,7 +114,7 @@ class InFlight:
     reads: tuple[Stmt, ...]
     first: Expr
     beyond: bool = True
-    ahead: RegisterPrefetch | None = None
+    prefetch: RegisterPrefetch | None = None
 
 
 @dataclass
@@ -151,7 +151,7 @@ class SimtCall(OpCall):
     ----------
     block
         The threads that execute it together.
-    places
+    placement
         The placement of its operands: empty in ``accepts``, what is decided so far in ``layouts``, complete in
         ``lower``. A fragment without a layout lives in shared memory and has scope ``shared``.
     divergent
@@ -161,7 +161,7 @@ class SimtCall(OpCall):
     """
 
     block: Block = field(default_factory=lambda: Block((1, 1, 1), None))
-    places: Placement = field(default_factory=Placement)
+    placement: Placement = field(default_factory=Placement)
     divergent: bool = False
     ranges: Analyzer = field(default_factory=Analyzer)
 
@@ -169,10 +169,10 @@ class SimtCall(OpCall):
 class SimtVariant(Variant):
     """A variant whose ``lower`` returns per-thread code.
 
-    The statement is executed by all threads of the block. Registers of fragments are ``call.places.arrays``; shared and
-    global buffers are accessed by their logical indices, layouts are applied later. Parts between which threads depend
-    on each other are marked with ``ir.calls.step``: barriers are placed where steps need them. Fragments that have
-    no layout are shared buffers, so every operand that may be a fragment may be shared too.
+    The statement is executed by all threads of the block. Registers of fragments are ``call.placement.arrays``; shared
+    and global buffers are accessed by their logical indices; layouts are applied afterwards. Parts between which
+    threads depend on each other are marked with ``ir.calls.step``: barriers are inserted between steps. Fragments
+    without a layout are shared buffers, so every operand that may be a fragment may be shared too.
 
     A variant of a target with threads that is *not* a ``SimtVariant`` is lowered when it is selected: it returns loops
     of role ``parallel`` on the tiles as the program names them, which are then distributed like the user's.

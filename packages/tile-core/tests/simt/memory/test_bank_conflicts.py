@@ -31,7 +31,7 @@ def transposed(rows, columns, dtype, threads=64, view=False):
 def found(program, banks=32):
     """Return the layouts by the name of their buffer."""
     plan = planned(program, last="vectorize")
-    layouts = spread_over_banks(plan.body, plan[BLOCK], plan[PLACEMENT].places.layouts, banks)
+    layouts = spread_over_banks(plan.body, plan[BLOCK], plan[PLACEMENT].placement.layouts, banks)
     return {str(b.name): layout for b, layout in layouts.items()}
 
 
@@ -79,8 +79,8 @@ def test_what_keeps_its_order():
 
 def test_no_target_without_banks():
     plan = planned(transposed(64, 64, "float16"), last="layouts")
-    assert not plan[PLACEMENT].places.layouts
+    assert not plan[PLACEMENT].placement.layouts
     plan = planned(transposed(64, 64, "float16"), last="layouts", shared_banks=32)
-    assert plan[PLACEMENT].places.layouts
+    assert plan[PLACEMENT].placement.layouts
     with pytest.raises(Exception, match="shared_banks"):
         Capabilities(shared_banks=24)

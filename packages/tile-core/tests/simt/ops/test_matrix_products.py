@@ -204,7 +204,7 @@ class TestVariant:
         product = Product(16, 8, 4, TYPES, scopes="ssr", variant=VARIANT)
         assert isinstance(product.wants[2], FragmentLayout)
         assert [str(product.wants[i].note) for i in (0, 1)] == ["elements of 32 bits"] * 2
-        product.call.places.layouts[product.args[0].buffer] = product.wants[0]
+        product.call.placement.layouts[product.args[0].buffer] = product.wants[0]
         assert 0 not in VARIANT.layouts(product.call, CTX)
 
     def test_a_descriptor_asks_for_no_fragment(self) -> None:

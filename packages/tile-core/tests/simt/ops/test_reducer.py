@@ -31,7 +31,7 @@ def test_copies_are_combined(threads: int, dtype: str) -> None:
         bench = Bench(threads)
         b = bench.tile(np.zeros((3, 5), numpy_type(dtype)), dtype, "r", "local.fragment", partial((3, 5), threads))
         copies = rng.integers(-9, 10, (threads, 15)).astype(numpy_type(dtype))
-        bench.machine.private[bench.places.arrays[b]] = copies.copy()
+        bench.machine.private[bench.placement.arrays[b]] = copies.copy()
         bench.run(FinalizeByShuffles("core"), "finalize_reducer", (view(b),), {"kind": kind})
         check(bench.value(b), function(copies, axis=0).reshape(3, 5))
 

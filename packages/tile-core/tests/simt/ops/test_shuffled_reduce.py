@@ -44,7 +44,7 @@ def reduce(
     attrs = {"kind": kind, "dim": dim, "clear": clear, "nan_propagate": nan}
     if isinstance(to, str) and to == "derived":
         probe = buffer(kept, out, "B", "local.fragment")
-        call = SimtCall("reduce", (view(a), view(probe)), attrs, block=bench.block, places=bench.places)
+        call = SimtCall("reduce", (view(a), view(probe)), attrs, block=bench.block, placement=bench.placement)
         to = variant.layouts(call, CTX).get(1)
         assert (to is not None) == (dist is not None)
     b = bench.tile(start, out, "B", "local.fragment" if to else scope, to)
@@ -209,7 +209,7 @@ def test_safe_values_are_what_is_read_outside() -> None:
     bench = Bench(32)
     src = bench.tile(np.ones((4, 8), np.float32), "float32", "A", "global")
     out = bench.tile(np.zeros(4, np.float32), "float32", "B", "shared")
-    bench.places.safe_values[src] = nodes.const(7, "float32")
+    bench.placement.safe_values[src] = nodes.const(7, "float32")
     attrs = {"kind": "max", "dim": 1, "clear": True, "nan_propagate": False}
     bench.run(ReduceByShuffles("core"), "reduce", (view(src, [0, 5], [4, 8]), view(out)), attrs)
     check(bench.value(out), np.full(4, 7))
@@ -225,7 +225,7 @@ def test_keep_dimension() -> None:
         variant = ReduceByShuffles("core")
         attrs = {"kind": "sum", "dim": dim, "clear": True, "nan_propagate": False}
         to = variant.layouts(
-            SimtCall("reduce", (view(src), view(b)), attrs, block=bench.block, places=bench.places), CTX
+            SimtCall("reduce", (view(src), view(b)), attrs, block=bench.block, placement=bench.placement), CTX
         )[1]
         b = bench.tile(np.zeros(shape, np.int32), "int32", "B", "local.fragment", to)
         bench.run(variant, "reduce", (view(src), view(b)), attrs)

@@ -108,7 +108,7 @@ def test_lines_inside_of_threads_need_no_scratch(reverse: bool) -> None:
     x = bench.tile(a, "int32", "A", "local.fragment", dist)
     free = buffer(a.shape, "int32", "B", "local.fragment")
     attrs = {"kind": "sum", "dim": 1, "reverse": reverse, "nan_propagate": False}
-    call = SimtCall("scan", (view(x), view(free)), attrs, block=bench.block, places=bench.places)
+    call = SimtCall("scan", (view(x), view(free)), attrs, block=bench.block, placement=bench.placement)
     assert ScanByShuffles("core").layouts(call, CTX) == {1: dist}
     bench.hold(free, dist)
     assert "shared" not in str(ScanByShuffles("core").lower(call, CTX))

@@ -57,7 +57,7 @@ class Product:
         attrs = {"transpose_A": turned[0], "transpose_B": turned[1], "policy": 0, "types": list(types)}
         self.args = (*views, clear)
         bench = self.bench
-        self.call = SimtCall("gemm", self.args, attrs, block=bench.block, places=bench.places)
+        self.call = SimtCall("gemm", self.args, attrs, block=bench.block, placement=bench.placement)
         assert isinstance(variant.accepts(self.call, CTX), Accept)
         self.wants = variant.layouts(self.call, CTX)
 
@@ -80,7 +80,7 @@ class Product:
             bench.hold(c.buffer, found)
             held = np.full((bench.machine.count, found.registers), 77).astype(self.start.dtype)
             held[found.thread_table, found.register_table[:, None]] = self.start.reshape(-1, 1)
-            bench.machine.private[bench.places.arrays[c.buffer]] = held
+            bench.machine.private[bench.placement.arrays[c.buffer]] = held
         bench.run(self.variant, "gemm", self.args, dict(self.call.attrs))
         if isinstance(found, FragmentLayout):
             return bench.value(c.buffer)

@@ -41,9 +41,9 @@ def schedule(stages, trips, groups, programs, barriers=()):
 def counted(stages=3, trips=None):
     """Groups that each thread counts."""
     before = tuple(s for t in range(stages - 1) for s in (Issue("copies", t), Commit()))
-    trip = (WaitGroups(stages - 2), Sync(), Issue("copies", stages - 1), Commit(), Use())
+    iteration = (WaitGroups(stages - 2), Sync(), Issue("copies", stages - 1), Commit(), Use())
     group = CopyGroup("copies", COPIES, BLOCK, CountedGroups())
-    return schedule(stages, trips, (group,), (RoleProgram(BLOCK, before, trip, (WaitGroups(0), Sync())),))
+    return schedule(stages, trips, (group,), (RoleProgram(BLOCK, before, iteration, (WaitGroups(0), Sync())),))
 
 
 def placed(stages=3, trips=None):
@@ -59,9 +59,11 @@ def transacted(stages=3, trips=None):
     """Bytes that a barrier counts, issued by the first thread of the block."""
     before = tuple(s for t in range(stages - 1) for s in (Expect("full", BYTES, t), Issue("copies", t)))
     last = stages - 1
-    trip = (WaitPhase("full"), Sync(), Expect("full", BYTES, last), Issue("copies", last), Use())
+    iteration = (WaitPhase("full"), Sync(), Expect("full", BYTES, last), Issue("copies", last), Use())
     group = CopyGroup("copies", COPIES, BLOCK.leader, Transactions("full"))
-    return schedule(stages, trips, (group,), (RoleProgram(BLOCK, before, trip, (Sync(),)),), (PhaseBarrier("full", 1),))
+    return schedule(
+        stages, trips, (group,), (RoleProgram(BLOCK, before, iteration, (Sync(),)),), (PhaseBarrier("full", 1),)
+    )
 
 
 def specialised(stages=3, trips=None):
@@ -82,33 +84,37 @@ def mixed(stages=3, trips=None):
         return (Issue("a", t), Expect("full", 32, t), Issue("b", t), Commit())
 
     before = tuple(s for t in range(stages - 1) for s in issue(t))
-    trip = (WaitGroups(stages - 2), WaitPhase("full"), Sync(), *issue(stages - 1), Use())
+    iteration = (WaitGroups(stages - 2), WaitPhase("full"), Sync(), *issue(stages - 1), Use())
     return schedule(
-        stages, trips, (a, b), (RoleProgram(BLOCK, before, trip, (WaitGroups(0), Sync())),), (PhaseBarrier("full", 1),)
+        stages,
+        trips,
+        (a, b),
+        (RoleProgram(BLOCK, before, iteration, (WaitGroups(0), Sync())),),
+        (PhaseBarrier("full", 1),),
     )
 
 
-def lasting(stages=3, trips=None):
+def asynchronous(stages=3, trips=None):
     """Groups that each thread counts, and uses that last until those of the next trip have begun."""
     made = counted(stages, trips)
     (program,) = made.programs
-    waits, sync, issue, commit, _ = program.trip
-    trip = (waits, sync, Use(lasts=True), WaitUses(1), Sync(), issue, commit)
-    return edited(made, before=(*program.before, WaitUses(0)), trip=trip, after=(WaitUses(0), *program.after))
+    waits, sync, issue, commit, _ = program.iteration
+    iteration = (waits, sync, Use(in_flight=True), WaitUses(1), Sync(), issue, commit)
+    return edited(made, before=(*program.before, WaitUses(0)), iteration=iteration, after=(WaitUses(0), *program.after))
 
 
 def async_transacted(stages=3, trips=None):
     """The same of bytes that a barrier counts: the wait for the phase needs no barrier of the block behind it."""
     made = transacted(stages, trips)
-    waits, _, expect, issue, _ = made.programs[0].trip
-    trip = (waits, Use(lasts=True), WaitUses(1), Sync(), expect, issue)
-    return edited(made, trip=trip, after=(WaitUses(0), Sync()))
+    waits, _, expect, issue, _ = made.programs[0].iteration
+    iteration = (waits, Use(in_flight=True), WaitUses(1), Sync(), expect, issue)
+    return edited(made, iteration=iteration, after=(WaitUses(0), Sync()))
 
 
 def clustered(stages=3, trips=None, sets=((0, 1),), each="warp", blocks=2):
     """The blocks of a cluster bring one of two tiles together."""
     rows = ((0, 1), (2, 3)) if blocks == 4 else ()
-    copies = (replace(COPIES[0], together=rows), replace(COPIES[1], together=sets))
+    copies = (replace(COPIES[0], multicast=rows), replace(COPIES[1], multicast=sets))
     group = CopyGroup("copies", copies, BLOCK.leader, Transactions("full"))
     program = in_cluster(BLOCK, stages, (group,), "free", each)
     arrivals = (2 if blocks == 2 else 3) * {"thread": BLOCK.count, "warp": BLOCK.count // 32}[each]

@@ -29,13 +29,13 @@ def test_a_constant_trip_count(trips):
 
 def waits(**changes):
     """Change the wait for a free slot."""
-    steps = clustered().programs[0].trip
+    steps = clustered().programs[0].iteration
     made = swapped(steps, WaitPhase, lambda s: replace(s, **changes) if s.barrier == "free" else s)
-    return edited(clustered(), trip=made)
+    return edited(clustered(), iteration=made)
 
 
 def of_trip(kind, nth=0):
-    return edited(clustered(), trip=without(clustered().programs[0].trip, kind, nth))
+    return edited(clustered(), iteration=without(clustered().programs[0].iteration, kind, nth))
 
 
 def arrivals(number):
@@ -49,28 +49,28 @@ def without_meeting(where):
 
 
 def own_arrivals_only():
-    steps = swapped(clustered().programs[0].trip, Arrive, lambda s: replace(s, everywhere=False))
-    return edited(clustered(), trip=steps)
+    steps = swapped(clustered().programs[0].iteration, Arrive, lambda s: replace(s, everywhere=False))
+    return edited(clustered(), iteration=steps)
 
 
 def bytes_of_its_own_share():
     program = clustered().programs[0]
     parts = {
-        n: swapped(getattr(program, n), Expect, lambda s: replace(s, bytes=BYTES - 16)) for n in ("before", "trip")
+        n: swapped(getattr(program, n), Expect, lambda s: replace(s, bytes=BYTES - 16)) for n in ("before", "iteration")
     }
     return edited(clustered(), **parts)
 
 
 def free_before_its_use_has_ended():
-    steps = list(clustered().programs[0].trip)
+    steps = list(clustered().programs[0].iteration)
     at = next(i for i, s in enumerate(steps) if isinstance(s, WaitUses))
     steps[at], steps[at + 1] = steps[at + 1], steps[at]
-    return edited(clustered(), trip=tuple(steps))
+    return edited(clustered(), iteration=tuple(steps))
 
 
 def of_sets(*sets, blocks=2):
     made = clustered()
-    copies = tuple(replace(c, together=sets) if c.together else c for c in made.groups[0].copies)
+    copies = tuple(replace(c, multicast=sets) if c.multicast else c for c in made.groups[0].copies)
     return replace(made, groups=(replace(made.groups[0], copies=copies),), blocks=blocks)
 
 

@@ -9,7 +9,7 @@ from tile_core.compat.tvm import tirx
 from tile_core.ir import calls, nodes
 from tile_core.ir.visit import collect
 from tile_core.lowering.variant import Accept
-from tile_core.simt.pipelining.async_products import LASTS, PENDING
+from tile_core.simt.pipelining.async_products import IN_FLIGHT, PENDING
 from tile_core.simt.pipelining.plan import COMPLETION, GROUP, TRANSACTIONS
 from tile_core.simt.pipelining.software_pipeline import plan_pipeline
 
@@ -52,12 +52,12 @@ def product(extra="", scope="fragment", clear=False, second=False, inside=False,
     return main
 
 
-def planned(program, completion=GROUP, can_last=lambda call, threads: True):
+def planned(program, completion=GROUP, is_async=lambda call, threads: True):
     facts = Accept(facts={COMPLETION: completion})
-    return plan_pipeline(program.func.body, lambda call: facts, threads=4, can_last=can_last)
+    return plan_pipeline(program.func.body, lambda call: facts, threads=4, is_async=is_async)
 
 
-def trip(body):
+def iteration(body):
     """The calls of the loop's body, without those of copies' conditions."""
     (loop,) = [s for s in collect(body, tirx.For) if str(s.loop_var.name) == "k"]
     return [s.value for s in collect(loop.body, tirx.Evaluate) if nodes.is_tile_call(s.value)]
@@ -69,10 +69,10 @@ def named(found):
 
 def test_a_trip_begins_its_product_before_it_waits_for_the_one_before():
     body, report = planned(product())
-    found = trip(body)
+    found = iteration(body)
     copies = ["copy", "copy", "async_commit"]
     assert named(found) == ["async_wait", "sync_threads", "gemm", "wait_uses", "sync_threads", *copies]
-    assert LASTS in found[2].attrs
+    assert IN_FLIGHT in found[2].attrs
     assert int(found[3].attrs[PENDING]) == 1
     assert not found[3].args
     assert calls.AFTER_READS in found[4].attrs
@@ -86,7 +86,9 @@ def test_a_trip_begins_its_product_before_it_waits_for_the_one_before():
 def test_phases_need_one_barrier_of_the_block():
     body, _ = planned(product(), TRANSACTIONS)
     order = [
-        n for n in named(trip(body)) if n in ("barrier_wait", "gemm", "wait_uses", "sync_threads", "barrier_expect")
+        n
+        for n in named(iteration(body))
+        if n in ("barrier_wait", "gemm", "wait_uses", "sync_threads", "barrier_expect")
     ]
     assert order == ["barrier_wait", "gemm", "wait_uses", "sync_threads", "barrier_expect"]
 
@@ -106,13 +108,13 @@ def test_what_keeps_a_product_in_its_trip(reason):
     body, report = planned(product(**KEPT[reason]))
     assert report.loops[0].stages == 3
     assert ("C_f", f"its product is waited for in each iteration: {reason}") in report.loops[0].notes
-    assert "wait_uses" not in named(trip(body))
-    assert not [c for c in trip(body) if c.attrs and LASTS in c.attrs]
+    assert "wait_uses" not in named(iteration(body))
+    assert not [c for c in iteration(body) if c.attrs and IN_FLIGHT in c.attrs]
 
 
 def test_targets_decide():
     asked = []
-    body, report = planned(product(), can_last=lambda call, threads: asked.append((call.name, threads)))
+    body, report = planned(product(), is_async=lambda call, threads: asked.append((call.name, threads)))
     assert asked == [("gemm", 4)]
-    assert "wait_uses" not in named(trip(body))
+    assert "wait_uses" not in named(iteration(body))
     assert not report.loops[0].notes

@@ -26,9 +26,9 @@ from .schedules import (
     BLOCK,
     BYTES,
     async_transacted,
+    asynchronous,
     counted,
     edited,
-    lasting,
     mixed,
     placed,
     specialised,
@@ -37,7 +37,7 @@ from .schedules import (
     without,
 )
 
-KINDS = (counted, placed, transacted, specialised, mixed, lasting, async_transacted)
+KINDS = (counted, placed, transacted, specialised, mixed, asynchronous, async_transacted)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -57,8 +57,8 @@ def test_one_slot_needs_no_more():
     assert imbalance_of(one) is None
 
 
-def trip(made, number=0):
-    return made.programs[number].trip
+def iteration(made, number=0):
+    return made.programs[number].iteration
 
 
 def before(made):
@@ -81,35 +81,37 @@ def wrong_bytes(n):
     def change(step):
         return replace(step, bytes=n)
 
-    return edited(made, before=swapped(before(made), Expect, change), trip=swapped(trip(made), Expect, change))
+    return edited(
+        made, before=swapped(before(made), Expect, change), iteration=swapped(iteration(made), Expect, change)
+    )
 
 
 def missing(kind, made, number=0, nth=0):
-    return edited(made, number, trip=without(trip(made, number), kind, nth))
+    return edited(made, number, iteration=without(iteration(made, number), kind, nth))
 
 
 def waits(made, number=0, **changes):
-    return edited(made, number, trip=swapped(trip(made, number), WaitPhase, lambda s: replace(s, **changes)))
+    return edited(made, number, iteration=swapped(iteration(made, number), WaitPhase, lambda s: replace(s, **changes)))
 
 
 def pending(n):
     made = counted()
-    return edited(made, trip=swapped(trip(made), WaitGroups, lambda s: WaitGroups(n)))
+    return edited(made, iteration=swapped(iteration(made), WaitGroups, lambda s: WaitGroups(n)))
 
 
 def early(made, **changes):
-    return edited(made, trip=swapped(trip(made), Issue, lambda s: replace(s, **changes)))
+    return edited(made, iteration=swapped(iteration(made), Issue, lambda s: replace(s, **changes)))
 
 
 def issued_twice():
     made = transacted()
-    return edited(made, trip=(*trip(made), Issue("copies", 2)))
+    return edited(made, iteration=(*iteration(made), Issue("copies", 2)))
 
 
 def released_before_use():
     made = specialised()
-    wait, use, arrive = trip(made, 1)
-    return edited(made, 1, trip=(wait, arrive, use))
+    wait, use, arrive = iteration(made, 1)
+    return edited(made, 1, iteration=(wait, arrive, use))
 
 
 def too_many_before():
@@ -138,31 +140,31 @@ def left_early():
 
 def a_part_syncs():
     made = specialised()
-    return edited(made, 0, trip=(WaitPhase("empty"), *trip(made, 0)[1:]))
+    return edited(made, 0, iteration=(WaitPhase("empty"), *iteration(made, 0)[1:]))
 
 
 def announced_after_arrival():
     """Bytes that are announced for the trip after."""
     made = specialised()
-    return edited(made, 0, trip=swapped(trip(made, 0), Expect, lambda s: replace(s, ahead=1)))
+    return edited(made, 0, iteration=swapped(iteration(made, 0), Expect, lambda s: replace(s, ahead=1)))
 
 
 def arrived_for_later():
     made = specialised()
-    return edited(made, 1, trip=swapped(trip(made, 1), Arrive, lambda s: replace(s, ahead=1)))
+    return edited(made, 1, iteration=swapped(iteration(made, 1), Arrive, lambda s: replace(s, ahead=1)))
 
 
 def in_flight(n, made=None):
     """Uses that a trip leaves in flight."""
-    made = lasting() if made is None else made
-    return edited(made, trip=swapped(trip(made), WaitUses, lambda s: WaitUses(n)))
+    made = asynchronous() if made is None else made
+    return edited(made, iteration=swapped(iteration(made), WaitUses, lambda s: WaitUses(n)))
 
 
 def filled_before_the_wait(made):
     """The slot is filled before the use of the trip before is waited for, behind a barrier of the block."""
-    steps = trip(made)
+    steps = iteration(made)
     at = next(i for i, s in enumerate(steps) if isinstance(s, WaitUses))
-    return edited(made, trip=(*steps[:at], *steps[at + 1 :], steps[at]))
+    return edited(made, iteration=(*steps[:at], *steps[at + 1 :], steps[at]))
 
 
 UNBALANCED = {
@@ -170,11 +172,12 @@ UNBALANCED = {
     "more arrivals than come": (wrong_arrivals(2), "full", 1, "it gets 1 of 2 arrivals"),
     "fewer arrivals than come": (empty_arrivals(3), "empty", 1, "gets 4 arrivals of 3"),
     "an arrival of each thread where one of each warp is meant": (
-        edited(specialised(), 1, trip=(WaitPhase("full"), Use(), Arrive("empty", "thread"))), "empty", 1,
+        edited(specialised(), 1, iteration=(WaitPhase("full"), Use(), Arrive("empty", "thread"))), "empty", 1,
         "arrivals of 4",
     ),
     "an arrival twice": (
-        edited(specialised(), 1, trip=(*trip(specialised(), 1), Arrive("empty", "warp"))), "empty", 1, "arrivals of 4",
+        edited(specialised(), 1, iteration=(*iteration(specialised(), 1), Arrive("empty", "warp"))), "empty", 1,
+        "arrivals of 4",
     ),
     "an arrival that is missing": (missing(Arrive, specialised(), 1), "empty", 4, "never passes: it gets 0 of 4"),
     "an arrival for another trip": (arrived_for_later(), "empty", 2, "may end while a thread waits for phase -1"),
@@ -195,7 +198,8 @@ UNBALANCED = {
     "a wait for no group": (missing(WaitGroups, counted()), "A_s", 1, "before its copy is complete"),
     "a group that is not ended": (missing(Commit, counted()), "A_s", 2, "before its copy is complete"),
     "copies that are never waited for": (
-        edited(pending(2), trip=without(trip(pending(2)), Use), after=(Sync(),)), "copies", 1, "never waited for",
+        edited(pending(2), iteration=without(iteration(pending(2)), Use), after=(Sync(),)), "copies", 1,
+        "never waited for",
     ),
     # slots
     "no barrier of the block": (missing(Sync, counted()), "A_s", 1, "before its copy is issued"),
@@ -209,31 +213,34 @@ UNBALANCED = {
     "two uses in flight, copies of boxes": (
         in_flight(2, async_transacted()), "A_s", 4, "slot 0 is filled for trip 3 while it may still be read",
     ),
-    "no wait for uses": (missing(WaitUses, lasting()), "A_s", 4, "slot 0 is filled for trip 3 while it may still be"),
+    "no wait for uses": (missing(WaitUses, asynchronous()), "A_s", 4, "slot 0 is filled for trip 3 while it may"),
     "a slot is filled before the wait": (
-        filled_before_the_wait(lasting()), "A_s", 4, "slot 0 is filled for trip 3 while it may still be read",
+        filled_before_the_wait(asynchronous()), "A_s", 4, "slot 0 is filled for trip 3 while it may still be read",
     ),
     "a slot is filled before the wait, copies of boxes": (
         filled_before_the_wait(async_transacted()), "A_s", 4, "slot 0 is filled for trip 3 while it may still be",
     ),
     "no barrier behind the wait for uses": (
-        missing(Sync, lasting(), nth=1), "A_s", 4, "slot 0 is filled for trip 3 while it may still be read",
+        missing(Sync, asynchronous(), nth=1), "A_s", 4, "slot 0 is filled for trip 3 while it may still be read",
     ),
     "no barrier behind the wait for uses, copies of boxes": (
         missing(Sync, async_transacted()), "A_s", 4, "slot 0 is filled for trip 3 while it may still be read",
     ),
-    "no barrier before a use": (missing(Sync, lasting()), "A_s", 1, "before its copy is"),
+    "no barrier before a use": (missing(Sync, asynchronous()), "A_s", 1, "before its copy is"),
     "no wait for uses behind the loop": (
-        edited(lasting(), after=(WaitGroups(0), Sync())), "k", 1, "the use of trip 0 is never waited for",
+        edited(asynchronous(), after=(WaitGroups(0), Sync())), "k", 1,
+        "the use of trip 0 is never waited for",
     ),
     "a wait behind the loop that leaves one": (
-        edited(lasting(), after=(WaitUses(1), WaitGroups(0), Sync())), "k", 1, "the use of trip 0 is never waited for",
+        edited(asynchronous(), after=(WaitUses(1), WaitGroups(0), Sync())), "k", 1,
+        "the use of trip 0 is never waited for",
     ),
     # the end
     "the last trip's slot is never waited for": (left_early(), "copies", 1, "never waited for"),
     "threads that wait and do not copy": (all_threads_produce(), "empty", 1, "may end while a thread waits"),
     "the slot of the next trip is read": (
-        edited(transacted(), trip=(*trip(transacted())[:-1], Use(1))), "A_s", 2, "before its copy is complete",
+        edited(transacted(), iteration=(*iteration(transacted())[:-1], Use(1))), "A_s", 2,
+        "before its copy is complete",
     ),
 }  # fmt: skip
 
@@ -272,7 +279,7 @@ def test_a_schedule_says_what_happens_when():
         "the block, each trip: wait for all but 1 group; sync; issue copies of trip +2; commit; use the slots",
         "the block, after: wait for all groups; sync",
     ]
-    assert lasting().lines()[-2:] == [
+    assert asynchronous().lines()[-2:] == [
         "the block, each trip: wait for all but 1 group; sync; use the slots, which lasts until waited for; "
         "wait for all but 1 use; sync; issue copies of trip +2; commit",
         "the block, after: wait for all uses; wait for all groups; sync",

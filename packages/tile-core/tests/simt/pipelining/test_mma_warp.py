@@ -9,22 +9,24 @@ import pytest
 from tile_core.ir import nodes
 from tile_core.ops.base import View
 from tile_core.simt.pipelining.ledger import imbalance_of
-from tile_core.simt.pipelining.mma_warp import of_tiles, with_mma_warp
+from tile_core.simt.pipelining.mma_warp import accumulator_schedule, with_mma_warp
 from tile_core.simt.pipelining.persistent import PersistentGrid
 from tile_core.simt.pipelining.schedule import Arrive, Complete, Expect, Issue, Use, WaitPhase
 
 from .schedules import async_transacted, edited, swapped, without
 
-WORKERS = PersistentGrid(148, 32, "thread", 32, issuers=32, buffers=2)
+PERSISTENT = PersistentGrid(148, 32, "thread", 32, mma_threads=32, buffers=2)
 
 
 def slots(stages=3):
-    return with_mma_warp(async_transacted(stages), 128, WORKERS, "free")
+    return with_mma_warp(async_transacted(stages), 128, PERSISTENT, "free")
 
 
 def tiles(buffers=2):
-    sums, _ = nodes.alloc([128, 64], "float32", "sums", "matrix")
-    return of_tiles(View(sums, (0, 0), (128, 64)), 128, replace(WORKERS, buffers=buffers), "ready", "unused")
+    accumulator, _ = nodes.alloc([128, 64], "float32", "sums", "matrix")
+    return accumulator_schedule(
+        View(accumulator, (0, 0), (128, 64)), 128, replace(PERSISTENT, buffers=buffers), "ready", "unused"
+    )
 
 
 @pytest.mark.parametrize("stages", [2, 3, 4, 5, 8])
@@ -33,7 +35,7 @@ def test_slots_balance(stages):
     assert made.trips is None
     assert imbalance_of(made) is None
     roles = [p.role for p in made.programs]
-    assert [(r.name, r.first, r.count) for r in roles] == [("the copier", 128, 1), ("the issuer", 160, 1)]
+    assert [(r.name, r.first, r.count) for r in roles] == [("the producer", 128, 1), ("the MMA warp", 160, 1)]
     assert "arrive at free when these uses are complete" in "\n".join(made.lines())
 
 
@@ -46,12 +48,12 @@ def test_sums_balance(buffers):
 
 def of_trip(make, number, kind):
     made = make()
-    return edited(made, number, trip=without(made.programs[number].trip, kind))
+    return edited(made, number, iteration=without(made.programs[number].iteration, kind))
 
 
 def changed(make, number, kind, **parts):
     made = make()
-    return edited(made, number, trip=swapped(made.programs[number].trip, kind, lambda s: replace(s, **parts)))
+    return edited(made, number, iteration=swapped(made.programs[number].iteration, kind, lambda s: replace(s, **parts)))
 
 
 def arrivals(make, number, count):
@@ -64,8 +66,8 @@ def arrivals(make, number, count):
 def exchanged():
     """A slot is free before its use has begun."""
     made = slots()
-    full, use, complete = made.programs[1].trip
-    return edited(made, 1, trip=(full, complete, use))
+    full, use, complete = made.programs[1].iteration
+    return edited(made, 1, iteration=(full, complete, use))
 
 
 UNBALANCED = {
@@ -98,6 +100,6 @@ def test_changes_are_refused(name):
 
 def test_sums_are_free_behind_their_use():
     made = tiles()
-    ready, use, free = made.programs[1].trip
+    ready, use, free = made.programs[1].iteration
     assert isinstance(use, Use)
-    assert imbalance_of(edited(made, 1, trip=(ready, free, use))) is not None
+    assert imbalance_of(edited(made, 1, iteration=(ready, free, use))) is not None

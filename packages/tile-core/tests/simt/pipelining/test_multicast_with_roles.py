@@ -8,21 +8,21 @@ import pytest
 
 from tile_core.simt.pipelining.ledger import imbalance_of
 from tile_core.simt.pipelining.mma_warp import with_mma_warp
-from tile_core.simt.pipelining.persistent import PersistentGrid, at_ends, with_roles
+from tile_core.simt.pipelining.persistent import PersistentGrid, at_tile_ends, with_producer_role
 from tile_core.simt.pipelining.schedule import Arrive, Complete, Expect, Issue, Meet, WaitPhase, WaitUses
 
 from .schedules import BYTES, clustered, edited, swapped, without
 
 FOUR = {"sets": ((0, 2), (1, 3)), "blocks": 4}
-WORKERS = PersistentGrid(132, 32, "warp", 32)
+PERSISTENT = PersistentGrid(132, 32, "warp", 32)
 
 
 def shared(stages=3, arrivals="warp", **how):
-    return with_roles(clustered(stages, **how), 128, replace(WORKERS, arrivals=arrivals), "free")
+    return with_producer_role(clustered(stages, **how), 128, replace(PERSISTENT, arrivals=arrivals), "free")
 
 
 def issued(stages=3, **how):
-    return with_mma_warp(clustered(stages, **how), 128, replace(WORKERS, issuers=32), "free")
+    return with_mma_warp(clustered(stages, **how), 128, replace(PERSISTENT, mma_threads=32), "free")
 
 
 @pytest.mark.parametrize("how", [{}, {"arrivals": "thread"}, FOUR], ids=["warps", "threads", "four"])
@@ -32,7 +32,7 @@ def test_blocks_that_compute_balance(stages, how):
     made = shared(stages, **how)
     assert made.trips is None
     assert imbalance_of(made) is None
-    assert imbalance_of(at_ends(made)) is None
+    assert imbalance_of(at_tile_ends(made)) is None
 
 
 @pytest.mark.parametrize("how", [{}, FOUR], ids=["two", "four"])
@@ -44,16 +44,16 @@ def test_blocks_with_an_issuer_balance(stages, how):
 
 @pytest.mark.parametrize("trips", [0, 1, 2, 5])
 def test_all_blocks_make_the_same_trips_whatever_their_number(trips):
-    for made in (shared(), at_ends(shared()), issued(), issued(**FOUR)):
+    for made in (shared(), at_tile_ends(shared()), issued(), issued(**FOUR)):
         assert imbalance_of(replace(made, trips=trips)) is None
 
 
 def of_trip(made, number, kind, nth=0):
-    return edited(made, number, trip=without(made.programs[number].trip, kind, nth))
+    return edited(made, number, iteration=without(made.programs[number].iteration, kind, nth))
 
 
 def changed(made, number, kind, **parts):
-    return edited(made, number, trip=swapped(made.programs[number].trip, kind, lambda s: replace(s, **parts)))
+    return edited(made, number, iteration=swapped(made.programs[number].iteration, kind, lambda s: replace(s, **parts)))
 
 
 def arrivals(made, count):
@@ -67,9 +67,9 @@ def unmet(made, where):
 
 
 def exchanged(made, number, at):
-    steps = list(made.programs[number].trip)
+    steps = list(made.programs[number].iteration)
     steps[at], steps[at + 1] = steps[at + 1], steps[at]
-    return edited(made, number, trip=tuple(steps))
+    return edited(made, number, iteration=tuple(steps))
 
 
 UNBALANCED = {
@@ -83,8 +83,8 @@ UNBALANCED = {
         arrivals(changed(shared(), 1, Arrive, everywhere=False), 4), "while it may still be read",
     ),
     "fewer arrivals are expected": (arrivals(shared(), 4), "has begun|arrivals of 4"),
-    "a slot is free before its use has ended": (exchanged(at_ends(shared()), 1, 2), "may still be read"),
-    "uses are not waited for": (of_trip(at_ends(shared()), 1, WaitUses), "may still be read"),
+    "a slot is free before its use has ended": (exchanged(at_tile_ends(shared()), 1, 2), "may still be read"),
+    "uses are not waited for": (of_trip(at_tile_ends(shared()), 1, WaitUses), "may still be read"),
     "objects that may not exist yet": (unmet(shared(), "before"), "before the blocks meet"),
     "objects that may be gone": (unmet(shared(), "after"), "before another one has used its objects"),
     "one role does not meet the others": (edited(shared(), 0, before=()), "barrier that others never reach"),

@@ -12,11 +12,11 @@ from tile_core.errors.base import InternalError
 from tile_core.ir import calls, nodes
 from tile_core.ir.visit import collect, loads_of, replace_for
 from tile_core.lowering.variant import Accept, Reject
-from tile_core.simt.pipelining.async_products import LASTS, PENDING
+from tile_core.simt.pipelining.async_products import IN_FLIGHT, PENDING
 from tile_core.simt.pipelining.ledger import imbalance_of
-from tile_core.simt.pipelining.overlap import TURN
+from tile_core.simt.pipelining.overlap import PING_PONG
 from tile_core.simt.pipelining.ping_pong import require_no_shared_barrier
-from tile_core.simt.pipelining.plan import COMPLETION, GROUP, PLACE, TRANSACTIONS
+from tile_core.simt.pipelining.plan import COMPLETION, GROUP, IMMEDIATE, TRANSACTIONS
 from tile_core.simt.pipelining.schedule import Arrive, Expect, Issue, Sync, Use, WaitGroups, WaitPhase, WaitUses
 from tile_core.simt.pipelining.software_pipeline import plan_pipeline
 
@@ -82,11 +82,11 @@ def chained(extra="", stages=2, trips=4, same=False, tails=1):
 
 def planned(program, completion=GROUP, **hooks):
     facts = Accept(facts={COMPLETION: completion})
-    hooks = {"can_last": lambda call, threads: True, **hooks}
+    hooks = {"is_async": lambda call, threads: True, **hooks}
     return plan_pipeline(program.func.body, lambda call: facts, threads=4, **hooks)
 
 
-TAKE_TURNS = {"can_overlap": lambda found: Accept(facts={TURN: 2} if found.alone else {})}
+TAKE_TURNS = {"can_overlap": lambda found: Accept(facts={PING_PONG: 2} if found.alone else {})}
 
 
 def found_in(s):
@@ -97,7 +97,7 @@ def found_in(s):
             if str(x.annotations.get(nodes.ROLE)) == "parallel" and str(x.loop_var.name) == "i":
                 found.append("work")
         elif nodes.is_tile_call(x.value, "gemm"):
-            assert LASTS in x.value.attrs
+            assert IN_FLIGHT in x.value.attrs
             found.append(str(x.value.args[2].source.name))
         elif nodes.is_tile_call(x.value, "wait_uses"):
             (ended,) = (str(a.source.name) for a in x.value.args)
@@ -120,7 +120,7 @@ WAITS = ("wait k_arrived", "wait k_arrived_1")
 ORDER = ["sync", "S", "O_f", "1 left, S", "work", "0 left, O_f", "P ="]
 
 
-@pytest.mark.parametrize("completion", [GROUP, TRANSACTIONS, PLACE])
+@pytest.mark.parametrize("completion", [GROUP, TRANSACTIONS, IMMEDIATE])
 def test_the_tail_of_a_trip_runs_beside_the_head_of_the_next(completion):
     body, report = planned(chained(), completion)
     loop = loop_of(body)
@@ -140,10 +140,10 @@ def test_groups_of_threads_take_turns():
     assert found_in(loop.body) == [*WAITS, *turns[0], "S", "O_f", *turns[1], *ORDER[3:], *turns[2]]
     programs = report.loops[0].schedule.programs
     assert [(p.role.first, p.role.count) for p in programs] == [(0, 2), (2, 2)]
-    assert [any(isinstance(s, Issue) for s in p.trip) for p in programs] == [False, True]
+    assert [any(isinstance(s, Issue) for s in p.iteration) for p in programs] == [False, True]
 
 
-@pytest.mark.parametrize(("completion", "extra"), [(GROUP, ""), (PLACE, ""), (TRANSACTIONS, "reader")])
+@pytest.mark.parametrize(("completion", "extra"), [(GROUP, ""), (IMMEDIATE, ""), (TRANSACTIONS, "reader")])
 def test_no_turns_where_more_than_products_reads_slots_or_copies_end_otherwise(completion, extra):
     body, report = planned(chained(extra, stages=3), completion, **TAKE_TURNS)
     assert "sync" in found_in(loop_of(body).body)
@@ -200,7 +200,7 @@ def test_products_that_stay_in_their_trip_run_beside_each_other():
     order = ["sync", "S", "0 left, S", "work", "P =", "O_f", "D_f", "0 left, O_f", "0 left, D_f"]
     assert found_in(loop_of(body).body) == order
     (program,) = report.loops[0].schedule.programs
-    assert not any(isinstance(s, WaitUses) for s in program.trip)
+    assert not any(isinstance(s, WaitUses) for s in program.iteration)
     assert nodes.as_int(loop_of(body).extent) == 4
 
 
@@ -227,7 +227,7 @@ def test_unknown_trip_counts_are_tested_once():
 
 
 def schedules(same=False, stages=3):
-    for completion in (GROUP, TRANSACTIONS, PLACE):
+    for completion in (GROUP, TRANSACTIONS, IMMEDIATE):
         _, report = planned(chained(same=same, stages=stages, trips=T.dynamic("n")), completion)
         yield completion, report.loops[0].schedule
 
@@ -239,13 +239,13 @@ def test_these_balance(stages, same):
 
 
 MISTAKES = {
-    "the tail is never waited for": lambda m: edited(m, trip=without(m.programs[0].trip, WaitUses, 1)),
-    "no barrier before slots are filled": lambda m: edited(m, trip=without(m.programs[0].trip, Sync)),
+    "the tail is never waited for": lambda m: edited(m, iteration=without(m.programs[0].iteration, WaitUses, 1)),
+    "no barrier before slots are filled": lambda m: edited(m, iteration=without(m.programs[0].iteration, Sync)),
     "slots of the tail are filled as early as others": lambda m: edited(
-        m, trip=swapped(m.programs[0].trip, Issue, lambda s: replace(s, ahead=2))
+        m, iteration=swapped(m.programs[0].iteration, Issue, lambda s: replace(s, ahead=2))
     ),
     "the tail reads the slot of its own trip later": lambda m: edited(
-        m, trip=swapped(m.programs[0].trip, Use, lambda s: replace(s, ahead=-2) if s.ahead else s)
+        m, iteration=swapped(m.programs[0].iteration, Use, lambda s: replace(s, ahead=-2) if s.ahead else s)
     ),
     "the last tail is not waited for": lambda m: edited(m, after=without(m.programs[0].after, WaitUses)),
 }
@@ -263,7 +263,7 @@ def test_the_ledger_refuses_copies_that_are_not_waited_for():
         if completion in kinds:
             program = schedule.programs[0]
             kind = kinds[completion]
-            assert imbalance_of(edited(schedule, trip=without(program.trip, kind))) is not None
+            assert imbalance_of(edited(schedule, iteration=without(program.iteration, kind))) is not None
             last = edited(schedule, after=without(program.after, kind))
             assert imbalance_of(last) is not None, completion
 
@@ -273,7 +273,7 @@ def test_the_ledger_refuses_copies_that_are_not_waited_for():
 
 def turned(stages=3, same=False, count=2):
     size = 4 // count
-    hooks = {"can_overlap": lambda found: Accept(facts={TURN: size})}
+    hooks = {"can_overlap": lambda found: Accept(facts={PING_PONG: size})}
     _, report = planned(chained(stages=stages, same=same, trips=T.dynamic("n")), TRANSACTIONS, **hooks)
     return report.loops[0].schedule
 
@@ -287,7 +287,7 @@ def test_turns_balance(stages, same, count):
 
 def of(schedule, number, change):
     program = schedule.programs[number]
-    return edited(schedule, number, trip=change(program.trip))
+    return edited(schedule, number, iteration=change(program.iteration))
 
 
 def one_arrives(schedule):

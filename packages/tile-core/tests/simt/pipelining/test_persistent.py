@@ -7,16 +7,16 @@ from dataclasses import replace
 import pytest
 
 from tile_core.simt.pipelining.ledger import imbalance_of
-from tile_core.simt.pipelining.persistent import PersistentGrid, at_ends, with_roles
+from tile_core.simt.pipelining.persistent import PersistentGrid, at_tile_ends, with_producer_role
 from tile_core.simt.pipelining.schedule import Arrive, Expect, Use, WaitPhase, WaitUses
 
 from .schedules import async_transacted, edited, without
 
-WORKERS = PersistentGrid(132, 32, "warp", 32)
+PERSISTENT = PersistentGrid(132, 32, "warp", 32)
 
 
 def shared(stages=3, arrivals="warp"):
-    return with_roles(async_transacted(stages), 128, replace(WORKERS, arrivals=arrivals), "free")
+    return with_producer_role(async_transacted(stages), 128, replace(PERSISTENT, arrivals=arrivals), "free")
 
 
 @pytest.mark.sweep(1)
@@ -26,26 +26,26 @@ def test_both_balance_for_every_trip_count(stages, arrivals):
     made = shared(stages, arrivals)
     assert made.trips is None
     assert imbalance_of(made) is None
-    assert imbalance_of(at_ends(made)) is None
+    assert imbalance_of(at_tile_ends(made)) is None
 
 
 def _trip(made, number):
-    return made.programs[number].trip
+    return made.programs[number].iteration
 
 
 def _without(made, number, kind):
-    return edited(made, number, trip=without(_trip(made, number), kind))
+    return edited(made, number, iteration=without(_trip(made, number), kind))
 
 
 def _arrive(made, **parts):
     *steps, arrive = _trip(made, 1)
     assert isinstance(arrive, Arrive)
-    return edited(made, 1, trip=(*steps, replace(arrive, **parts)))
+    return edited(made, 1, iteration=(*steps, replace(arrive, **parts)))
 
 
 UNBALANCED = {
     "no wait for a free slot": lambda m: _without(m, 0, WaitPhase),
-    "a wait for the phase of the trip itself": lambda m: edited(m, 0, trip=(WaitPhase("free"), *_trip(m, 0)[1:])),
+    "a wait for the phase of the trip itself": lambda m: edited(m, 0, iteration=(WaitPhase("free"), *_trip(m, 0)[1:])),
     "no bytes announced": lambda m: _without(m, 0, Expect),
     "no wait for a full slot": lambda m: _without(m, 1, WaitPhase),
     "slots are never free": lambda m: _without(m, 1, Arrive),
@@ -64,7 +64,7 @@ def test_changes_are_refused(name):
 
 
 def test_the_last_slot_of_a_tile_is_free_only_behind_its_use():
-    made = at_ends(shared())
+    made = at_tile_ends(shared())
     full, use, waits, arrive = _trip(made, 1)
     assert isinstance(use, Use)
-    assert imbalance_of(edited(made, 1, trip=(full, use, arrive, waits))) is not None
+    assert imbalance_of(edited(made, 1, iteration=(full, use, arrive, waits))) is not None

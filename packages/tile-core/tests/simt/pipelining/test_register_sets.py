@@ -143,23 +143,25 @@ def _Plain(body):
 TURNS = 4
 
 
-def ahead(extent, begin=0, beyond=True, turns=TURNS, name="k"):
+def prefetch(extent, begin=0, beyond=True, iterations=TURNS, name="k"):
     """A loop whose products read a register each, filled from what was loaded for ``turns`` of them."""
-    k, turn = nodes.fresh(name), nodes.fresh("turn")
-    arrays = [nodes.alloc([turns], "int32", n, "local") for n in ("held", "loaded", "turned")]
+    k, iteration = nodes.fresh(name), nodes.fresh("turn")
+    arrays = [nodes.alloc([iterations], "int32", n, "local") for n in ("held", "loaded", "turned")]
     ((held, new), (loaded, _), (turned, _)) = arrays
-    taken = [nodes.store(turned, nodes.load(loaded, [i]), [i]) for i in range(turns)]
-    filled = [nodes.store(held, nodes.load(turned, [i]), [i]) for i in range(turns)]
+    taken = [nodes.store(turned, nodes.load(loaded, [i]), [i]) for i in range(iterations)]
+    filled = [nodes.store(held, nodes.load(turned, [i]), [i]) for i in range(iterations)]
     made = RegisterPrefetch(
-        turns, turn, load=nodes.seq([nodes.store(loaded, k + i, [i]) for i in range(turns)]),
+        iterations, iteration, load=nodes.seq([nodes.store(loaded, k + i, [i]) for i in range(iterations)]),
         fill=nodes.seq([*taken, *(filled[:-1] if beyond else filled)]),
         last=nodes.seq(filled[-1:] if beyond else []),
         alone=nodes.store(held, k, [0]), arrays=(loaded, turned),
     )  # fmt: skip
-    issue = execute("issue", [address(held, [turn])])
+    issue = execute("issue", [address(held, [iteration])])
     waits = [retired(1)] if beyond else [retired(0)]
-    body = nodes.for_loop(k, extent, nodes.seq([tirx.Bind(turn, nodes.int_const(0)), new, issue, *waits]), start=begin)
-    reads = (execute("read", [address(held, [turn])]),)
+    body = nodes.for_loop(
+        k, extent, nodes.seq([tirx.Bind(iteration, nodes.int_const(0)), new, issue, *waits]), start=begin
+    )
+    reads = (execute("read", [address(held, [iteration])]),)
     whole = nodes.seq([body, retired(0)]) if beyond else body
     return whole, {held: InFlight(reads, nodes.int_const(FIRST), beyond, made)}
 
@@ -211,21 +213,21 @@ def values_of(body, env=None):
 @pytest.mark.parametrize("beyond", [True, False], ids=["beyond", "ended"])
 @pytest.mark.parametrize("begin", [0, 3])
 @pytest.mark.parametrize("trips", [0, 1, 2, 3, 4, 5, 7, 8, 13])
-@pytest.mark.parametrize("turns", [2, 4, 8])
-def test_one_load_fills_registers_of_several_iterations(turns, trips, begin, beyond):
-    body, in_flight = ahead(trips, begin, beyond, turns)
+@pytest.mark.parametrize("iterations", [2, 4, 8])
+def test_one_load_fills_registers_of_several_iterations(iterations, trips, begin, beyond):
+    body, in_flight = prefetch(trips, begin, beyond, iterations)
     assert values_of(double_buffer_registers(body, in_flight)) == [begin + i for i in range(trips)]
 
 
 @pytest.mark.parametrize("trips", range(10))
 def test_one_load_fills_registers_of_any_number_of_iterations(trips):
     n = nodes.fresh("n")
-    body, in_flight = ahead(n, 2)
+    body, in_flight = prefetch(n, 2)
     assert values_of(double_buffer_registers(body, in_flight), {n: trips}) == [2 + i for i in range(trips)]
 
 
 def test_what_an_iteration_may_leave_out_is_not_loaded_ahead():
-    body, in_flight = ahead(5)
+    body, in_flight = prefetch(5)
     loop = body.seq[0]
     odd = tirx.EQ(tirx.floormod(loop.loop_var, nodes.int_const(2)), nodes.int_const(1))
     some = nodes.for_loop(loop.loop_var, 5, tirx.IfThenElse(odd, loop.body, None))
@@ -233,17 +235,17 @@ def test_what_an_iteration_may_leave_out_is_not_loaded_ahead():
 
 
 def test_without_a_loop_around_it_an_iteration_fills_its_registers_itself():
-    body, in_flight = ahead(5)
+    body, in_flight = prefetch(5)
     loop = body.seq[0]
     alone = substitute(loop.body, {loop.loop_var: nodes.int_const(7)})
     (held,) = in_flight
     made = in_flight[held]
-    there = replace(made, ahead=replace(made.ahead, alone=nodes.store(held, nodes.int_const(7), [0])))
+    there = replace(made, prefetch=replace(made.prefetch, alone=nodes.store(held, nodes.int_const(7), [0])))
     assert values_of(double_buffer_registers(nodes.seq([alone, retired(0)]), {held: there})) == [7]
 
 
 def test_the_next_load_stands_before_the_products_it_is_not_for():
-    body, in_flight = ahead(8)
+    body, in_flight = prefetch(8)
     inner = double_buffer_registers(body, in_flight)
     (loop,) = collect(inner, tirx.For)
     stores = [str(s.buffer.name) for s in collect(loop.body, tirx.BufferStore)]

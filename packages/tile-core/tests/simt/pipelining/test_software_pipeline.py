@@ -13,7 +13,7 @@ from tile_core.ir import calls, nodes
 from tile_core.ir.visit import StmtRewriter, collect, replace_for
 from tile_core.lowering.variant import Accept, Reject
 from tile_core.simt.pipelining import staging
-from tile_core.simt.pipelining.plan import COMPLETION, GROUP, PLACE, REGISTERS, TRANSACTIONS
+from tile_core.simt.pipelining.plan import COMPLETION, GROUP, IMMEDIATE, REGISTERS, TRANSACTIONS
 from tile_core.simt.pipelining.software_pipeline import plan_pipeline
 from tile_core.testing.machine import Machine, element_of
 
@@ -45,7 +45,7 @@ def interpret(program, body, seed, late, **scalars):
 
 
 #: How copies complete: all in one way, or those of every other buffer in another.
-COMPLETIONS = (GROUP, TRANSACTIONS, PLACE, (GROUP, TRANSACTIONS), (PLACE, TRANSACTIONS))
+COMPLETIONS = (GROUP, TRANSACTIONS, IMMEDIATE, (GROUP, TRANSACTIONS), (IMMEDIATE, TRANSACTIONS))
 
 
 def completing(kinds):

@@ -14,7 +14,7 @@ from tile_core.passes.spine import SPINE, Plan, Spine
 from tile_core.simt.barriers.insertion import insert_barriers
 from tile_core.simt.memory.alignment import Aligned
 from tile_core.simt.notes import ALIGNED, BLOCK
-from tile_core.simt.pipelining.plan import COMPLETION, GROUP, PLACE, TRANSACTIONS
+from tile_core.simt.pipelining.plan import COMPLETION, GROUP, IMMEDIATE, TRANSACTIONS
 from tile_core.simt.spine import SimtHooks, simt_spine
 from tile_core.simt.variant import SimtVariant
 from tile_core.testing.machine import Machine
@@ -106,7 +106,7 @@ def product(stages, outer=1):
 
 
 @pytest.mark.parametrize("late", [True, False])
-@pytest.mark.parametrize("kinds", [(TRANSACTIONS,), (TRANSACTIONS, GROUP), (PLACE, TRANSACTIONS)])
+@pytest.mark.parametrize("kinds", [(TRANSACTIONS,), (TRANSACTIONS, GROUP), (IMMEDIATE, TRANSACTIONS)])
 @pytest.mark.parametrize("stages", [2, 3])
 @pytest.mark.parametrize("outer", [1, 3])
 def test_products(stages, kinds, late, outer):

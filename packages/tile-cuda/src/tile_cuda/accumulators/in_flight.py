@@ -18,7 +18,7 @@ from tile_core.ir import nodes
 from tile_core.ir.visit import StmtRewriter, collect
 from tile_core.ops.base import OpCall, View, is_op, with_attributes
 from tile_core.ops.effects import effects
-from tile_core.simt.pipelining.async_products import ENDED, LASTS, PENDING, SETTLED, WAIT_USES, accumulator_of
+from tile_core.simt.pipelining.async_products import ENDED, IN_FLIGHT, PENDING, SETTLED, WAIT_USES, accumulator_of
 from tile_core.simt.pipelining.dependences import uses
 from tile_cuda.target import WGMMA
 from tile_cuda.vocabulary.products import DENSE, SPARSE
@@ -65,7 +65,7 @@ def _pending(s: Stmt) -> int | None:
     """Return how many products a wait of the program leaves in flight; ``None`` if the statement is none."""
     if not is_op(s) or not nodes.is_tile_call(s.value, WAIT_USES) or len(s.value.args):
         return None
-    return int(nodes.as_int(s.value.attrs[PENDING])) if LASTS not in s.value.attrs else None
+    return int(nodes.as_int(s.value.attrs[PENDING])) if IN_FLIGHT not in s.value.attrs else None
 
 
 _FORCED = {"gemm": DENSE, "gemm_sp": SPARSE}
@@ -77,7 +77,7 @@ def _accumulator(s: Stmt) -> View | None:
     if name is None:
         return None
     call = OpCall.decode(s)
-    if str(call.attrs.get("variant")) != _FORCED[name] or LASTS in call.attrs:
+    if str(call.attrs.get("variant")) != _FORCED[name] or IN_FLIGHT in call.attrs:
         return None
     accumulator: View = call.args[accumulator_of(call)]
     return accumulator if accumulator.scope == "local.fragment" else None
@@ -130,15 +130,17 @@ def _marked(body: Sequence[Stmt], ends: Mapping[int, int]) -> list[Stmt]:
         assert accumulator is not None
         earlier = (i for i, last in ends.items() if i < at < last)
         again = any(_same(_accumulator(body[i]), accumulator) for i in earlier)
-        found[at] = with_attributes(body[at], {LASTS: 1, ENDED: 1} if again else {LASTS: 1, ENDED: 1, SETTLED: 1})
+        found[at] = with_attributes(
+            body[at], {IN_FLIGHT: 1, ENDED: 1} if again else {IN_FLIGHT: 1, ENDED: 1, SETTLED: 1}
+        )
         named = waits.setdefault(end, [])
         # Another product that adds to them may still be in flight behind this wait.
         adds = any(at < i < end < last and _same(_accumulator(body[i]), accumulator) for i, last in ends.items())
         if not adds and not any(_same(View.of(w.value.args[0]), accumulator) for w in named):
             region = nodes.region(accumulator.buffer, list(accumulator.mins), list(accumulator.extents))
-            named.append(with_attributes(body[end], {LASTS: 1}, [region]))
+            named.append(with_attributes(body[end], {IN_FLIGHT: 1}, [region]))
     for end, named in waits.items():
-        found[end] = nodes.seq(named or [with_attributes(body[end], {LASTS: 1})])
+        found[end] = nodes.seq(named or [with_attributes(body[end], {IN_FLIGHT: 1})])
     return found
 
 

@@ -20,7 +20,7 @@ from tile_core.ir import nodes
 from tile_core.ir.visit import StmtRewriter, role
 from tile_core.ops.base import OpCall, View, is_op
 from tile_core.records import dataclass
-from tile_core.simt.pipelining.async_products import LASTS, WAIT_USES, accumulator_of
+from tile_core.simt.pipelining.async_products import IN_FLIGHT, WAIT_USES, accumulator_of
 from tile_core.simt.pipelining.dependences import uses
 from tile_core.simt.role_threads import is_shared
 from tile_cuda.ops.warpgroup_plan import PROMOTE
@@ -168,9 +168,9 @@ def _filled(s: Stmt) -> BufferVar | None:
 def _starts(s: Stmt, buffer: BufferVar) -> bool:
     """Whether a product adds to all elements of a fragment, in its registers: promoted sums are added one by one."""
     call = OpCall.decode(s)
-    lasts = call.name == _STARTED and LASTS in call.attrs and PROMOTE not in call.attrs
+    lasts = call.name == _STARTED and IN_FLIGHT in call.attrs and PROMOTE not in call.attrs
     return lasts and tuple(call.args[accumulator_of(call)].extents) == tuple(nodes.shape_of(buffer))
 
 
 def _is_wait(s: Stmt) -> bool:
-    return bool(is_op(s) and nodes.is_tile_call(s.value, WAIT_USES) and LASTS in s.value.attrs)
+    return bool(is_op(s) and nodes.is_tile_call(s.value, WAIT_USES) and IN_FLIGHT in s.value.attrs)

@@ -86,7 +86,7 @@ def _of_lines(shared: Shared) -> ChosenCluster | Reject:
     lines = {b: _lines_of(call) for b, call in shared.copies.items()}
     needed, product = CYCLES * sum(lines.values()), 2 * _clocks(shared)
     offers = [o for o in shared.offers if prod(o.cluster) == PAIR]
-    if not shared.stay or shared.product.name != "gemm" or not offers:
+    if not shared.persistent or shared.product.name != "gemm" or not offers:
         return Reject('on an H200 it was not faster; the option clusters="always" does it')
     if not worth_pairs(sum(lines.values()), shared.loaded / LINE, product):
         return Reject(

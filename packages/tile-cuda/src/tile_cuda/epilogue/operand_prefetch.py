@@ -10,9 +10,9 @@ it needs itself::
     copy fragment to line                              where the nest begins; for a vector along rows, nothing
     for i, j: C[i, j] = f(C[i, j], line[j])            or fragment[i]
 
-Where results leave while the next tile is computed (``LATER``), threads have registers for the vector of columns behind
-the loop, and a barrier there would let warpgroups wait for each other: it stays where it is. On an H100 products of
-8-bit floats with scales are 0.980 times as fast as the library's that way, and 0.972 times with the vector ahead.
+Where results leave while the next tile is computed (``SUBTILE``), threads have registers for the vector of columns
+behind the loop, and a barrier there would let warpgroups wait for each other: it stays where it is. On an H100 products
+of 8-bit floats with scales are 0.980 times as fast as the library's that way, and 0.972 times with the vector ahead.
 
 The meaning stays: what lies outside of a tensor reads as its safe value, element by element or by a copy.
 """
@@ -42,7 +42,7 @@ from tile_core.passes.check_launch_order import WAIT
 from tile_core.records import dataclass
 from tile_core.simt.notes import BLOCK
 from tile_core.simt.pipelining.async_products import accumulator_of, products_of
-from tile_core.simt.pipelining.late_epilogue import LATER
+from tile_core.simt.pipelining.late_epilogue import SUBTILE
 from tile_core.simt.variant import SimtCall
 from tile_cuda.epilogue.prefetch_budget import SharedMemoryBudget
 from tile_cuda.epilogue.staged import EpilogueFragments, results_of
@@ -125,7 +125,7 @@ class _Search:
 
     def __init__(self, plan: Plan, ctx: Context, products: Sequence[SimtCall]) -> None:
         self.params, self.threads = plan.params, plan[BLOCK].count
-        self.apart = any(LATER in s.value.attrs for s in collect(plan.body, tirx.Evaluate) if is_op(s))
+        self.apart = any(SUBTILE in s.value.attrs for s in collect(plan.body, tirx.Evaluate) if is_op(s))
         self.products, self.varying = products, Varying(plan.body)
         self.flow = self.varying.flow
         accumulators = [call.args[accumulator_of(call)].buffer for call in products]

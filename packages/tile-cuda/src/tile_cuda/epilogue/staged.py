@@ -28,7 +28,7 @@ from tile_core.simt.memory.alignment import Aligned, factor, strides_of
 from tile_core.simt.notes import ALIGNED, BLOCK, PIPELINE
 from tile_core.simt.pipelining.async_products import accumulator_of
 from tile_core.simt.pipelining.dependences import uses
-from tile_core.simt.pipelining.late_epilogue import LATER
+from tile_core.simt.pipelining.late_epilogue import SUBTILE
 from tile_core.simt.role_threads import is_shared
 from tile_cuda.ops.boxes import row_lengths
 from tile_cuda.ops.copy_lanes import EXCHANGES, LANES
@@ -224,8 +224,8 @@ class _Stage(StmtRewriter):
             corner = [*tensor.mins[:-1], tensor.mins[-1] + nodes.int_const(at) if at else tensor.mins[-1]]
             there = nodes.region(tensor.buffer, corner, [*tensor.extents[:-1], width])
             new.append(made)
-            parts.append(tirx.Evaluate(nodes.tile_call("copy", [of, here], {LANES: note, LATER: number}), s.span))
-            parts.append(tirx.Evaluate(nodes.tile_call("copy", [here, there], {**rest, LATER: number}), s.span))
+            parts.append(tirx.Evaluate(nodes.tile_call("copy", [of, here], {LANES: note, SUBTILE: number}), s.span))
+            parts.append(tirx.Evaluate(nodes.tile_call("copy", [here, there], {**rest, SUBTILE: number}), s.span))
         return nodes.seq([*new, *parts])
 
     def has_whole_rows(self, source: View) -> bool:

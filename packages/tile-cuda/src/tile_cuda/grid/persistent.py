@@ -75,7 +75,7 @@ def choose_persistent(shape: Shape, ctx: Context) -> PersistentGrid | Reject:
     promoted = PROMOTE in shape.product.attrs
     own = shape.threads > WARPGROUP and ctx.options.max_registers is None
     moves = (direct or promoted) and own
-    late = shape.pieces > 1 and shape.trips * _SUBTILES_PER_ITERATION >= shape.pieces and not promoted and own
+    late = shape.subtiles > 1 and shape.trips * _SUBTILES_PER_ITERATION >= shape.subtiles and not promoted and own
     # Blocks that run beside each other store results while others compute as it is.
     late = late and _at_a_time(shape.threads + (WARPGROUP if moves else WARP), size, ctx) == 1
     moves = moves or late
@@ -94,7 +94,9 @@ def choose_persistent(shape: Shape, ctx: Context) -> PersistentGrid | Reject:
     # Partial sums and metadata take the registers that threads more would have; these then give theirs away.
     registers = (COPIER_REGISTERS, USER_REGISTERS) if moves else None
     beside, held = threads - shape.threads, 0 if isinstance(option, int) else at_a_time
-    return PersistentGrid(min(blocks, shape.tiles), beside, arrivals, WARP, registers, at_a_time=held, later=late)
+    return PersistentGrid(
+        min(blocks, shape.tiles), beside, arrivals, WARP, registers, at_a_time=held, late_epilogue=late
+    )
 
 
 def _at_a_time(threads: int, size: int, ctx: Context) -> int:
@@ -140,7 +142,7 @@ def _with_mma_warp(shape: Shape, tiles: int, size: int, ctx: Context) -> Persist
     blocks = min(option if isinstance(option, int) else OF_TENSOR_MEMORY * at_a_time, tiles)
     several = buffers if blocks < tiles else 1
     held = 0 if isinstance(option, int) else at_a_time
-    return PersistentGrid(blocks, WARP, "thread", WARP, issuers=WARP, buffers=several, at_a_time=held)
+    return PersistentGrid(blocks, WARP, "thread", WARP, mma_threads=WARP, buffers=several, at_a_time=held)
 
 
 def may_persist(plan: Plan, ctx: Context) -> bool:

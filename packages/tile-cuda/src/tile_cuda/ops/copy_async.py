@@ -99,7 +99,7 @@ class AsyncCopy(SimtVariant):
         call, before = _settled(call)
         src, dst = call.args
         size = DTYPES[src.dtype].bits // 8
-        shared = _shared_elements(dst, call.places.layouts.get(dst.buffer), int(call.attrs[BYTES]) // size)
+        shared = _shared_elements(dst, call.placement.layouts.get(dst.buffer), int(call.attrs[BYTES]) // size)
         while shared > 1 and _row(src, dst) % shared:
             shared //= 2
         if shared * size < 4:

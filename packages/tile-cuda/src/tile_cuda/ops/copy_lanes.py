@@ -116,19 +116,19 @@ class LaneCopy(SimtVariant):
 
     def layouts(self, call: SimtCall, ctx: Context) -> Mapping[int, LayoutMap]:
         """Return the layout of the results, as soon as that of the sums is known."""
-        src = columns_of(call.places.fragments.get(call.args[0].buffer), call.args[0])
+        src = columns_of(call.placement.fragments.get(call.args[0].buffer), call.args[0])
         found = None if src is None else exchanged(src, _exchange(call))
         return {} if found is None else {1: found}
 
     def lower(self, call: SimtCall, ctx: Context) -> Stmt:
         """Return loops over groups of tiles: conversions to registers of 16 bytes, and the exchange."""
         how = _exchange(call)
-        whole, dst = (call.places.fragments.get(v.buffer) for v in call.args[:2])
+        whole, dst = (call.placement.fragments.get(v.buffer) for v in call.args[:2])
         src = columns_of(whole, call.args[0])
         made = None if src is None else exchanged(src, how)
         if whole is None or src is None or dst is None or made is None or not made.same_as(dst):
             raise Withdrawn("the sums are not where matrix units leave them")
-        accumulators, results = (call.places.arrays[v.buffer] for v in call.args[:2])
+        accumulators, results = (call.placement.arrays[v.buffer] for v in call.args[:2])
         (*outer, tiles), lane = _registers(whole), nodes.int_const(0) + call.block.thread % 4
         loops = [(nodes.fresh("r"), d) for d in outer]
         groups = int(call.args[0].extents[-1]) // how.columns if src is not whole else tiles.extent // how.tiles

@@ -64,7 +64,7 @@ class MatrixCopy(SimtVariant):
         """Ask for rows whose chunks are in different banks, where the tile has no layout yet."""
         tile: View = call.args[1]
         shape = tuple(nodes.shape_of(tile.buffer))
-        if tile.buffer in call.places.layouts or not all(isinstance(n, int) for n in shape):
+        if tile.buffer in call.placement.layouts or not all(isinstance(n, int) for n in shape):
             return {}
         made = swizzled_rows(shape, DTYPES[tile.dtype].bits, row_lengths(call, tile))
         return {} if made is None else {1: made}
@@ -72,11 +72,13 @@ class MatrixCopy(SimtVariant):
     def lower(self, call: SimtCall, ctx: Context) -> Stmt:
         """Return loops over the matrices of a thread, by fours, twos and ones."""
         src, dst = call.args[:2]
-        layout = call.places.fragments.get(src.buffer)
+        layout = call.placement.fragments.get(src.buffer)
         found = None if layout is None else Matrices.of(layout)
         if found is None or layout is None:
             raise Withdrawn("the sums are not where matrix units leave them")
-        if not contiguity.has_runs(call.places.layouts.get(dst.buffer), dst, dst.matrix_dims()[1], _SIDE, call.ranges):
+        if not contiguity.has_runs(
+            call.placement.layouts.get(dst.buffer), dst, dst.matrix_dims()[1], _SIDE, call.ranges
+        ):
             raise Withdrawn(f"rows of {dst.name} have no chunks of 16 bytes")
         if contiguity.conditions(dst, call.ranges):
             raise Withdrawn(f"{dst.name} may lie outside of its buffer in part")
@@ -125,7 +127,7 @@ class _Stores:
 
     def __init__(self, call: SimtCall, matrices: Matrices) -> None:
         self.call, self.matrices = call, matrices
-        self.source = call.places.arrays[call.args[0].buffer]
+        self.source = call.placement.arrays[call.args[0].buffer]
         self.halves, self.new = nodes.alloc([4 * _PAIR], call.args[1].dtype, "matrix_halves", "local")
         self.words, self.also = nodes.alloc([4], "uint32", "matrix_words", "local")
         self.thread = nodes.int_const(0) + call.block.thread

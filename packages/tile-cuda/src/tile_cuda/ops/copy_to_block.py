@@ -61,7 +61,7 @@ class CopyToBlock(SimtVariant):
 
     def layouts(self, call: SimtCall, ctx: Context) -> Mapping[int, LayoutMap]:
         """Let a tile have the layout of the other one, so that their bytes are in one order."""
-        known = [call.places.layouts.get(view.buffer) for view in call.args[:2]]
+        known = [call.placement.layouts.get(view.buffer) for view in call.args[:2]]
         whole = all(tuple(nodes.shape_of(view.buffer)) == tuple(view.extents) for view in call.args[:2])
         counted = len(call.args) > copy_to_block.BARRIER
         found = known[0] or known[1]
@@ -102,7 +102,7 @@ class CopyToBlock(SimtVariant):
         Withdrawn
             If they are not in the same order.
         """
-        layouts = [call.places.layouts.get(view.buffer) for view in (src, dst)]
+        layouts = [call.placement.layouts.get(view.buffer) for view in (src, dst)]
         if all(layout is None or _is_plain(layout) for layout in layouts):
             return []
         orders = [_order(view, layout) for view, layout in zip((src, dst), layouts, strict=True)]

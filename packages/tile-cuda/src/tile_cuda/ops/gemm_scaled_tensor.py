@@ -165,7 +165,7 @@ class TensorGemmScaled(TensorVariant):
         found = dict(super().layouts(call, ctx))
         for role in (0, 1):
             layout = scale_layout(call, role)
-            if layout is not None and call.args[1 + 2 * role].buffer not in call.places.layouts:
+            if layout is not None and call.args[1 + 2 * role].buffer not in call.placement.layouts:
                 found[1 + 2 * role] = layout
         return found
 

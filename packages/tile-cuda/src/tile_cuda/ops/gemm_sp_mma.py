@@ -32,7 +32,7 @@ class MmaGemmSp(MmaVariant):
         """Also return the swizzle of metadata whose rows are along K: lanes read four of these rows at once."""
         found = dict(super().layouts(call, ctx))
         view = call.args[1]
-        if call.attrs["transpose_E"] and view.buffer not in call.places.layouts:
+        if call.attrs["transpose_E"] and view.buffer not in call.placement.layouts:
             layout = swizzled(tuple(nodes.shape_of(view.buffer)), DTYPES[view.dtype].bits)
             if layout is not None:
                 found[1] = layout
@@ -43,6 +43,6 @@ class MmaGemmSp(MmaVariant):
 
         def metadata(lane: Lane, first: Var) -> MmaMetadata:
             view, turned = call.args[1], bool(call.attrs["transpose_E"])
-            return MmaMetadata(plan, view, turned, lane, first, call.ranges, call.places.layouts.get(view.buffer))
+            return MmaMetadata(plan, view, turned, lane, first, call.ranges, call.placement.layouts.get(view.buffer))
 
         return MmaProduct(plan, call, metadata).statement()

@@ -39,7 +39,7 @@ class LaneMetadata(MmaMetadata):
 
     def __init__(self, product: SparseTensorProduct, view: object, turned: bool) -> None:
         call, lane = product.call, product.lane
-        layout = call.places.layouts.get(view.buffer)  # type: ignore[attr-defined]
+        layout = call.placement.layouts.get(view.buffer)  # type: ignore[attr-defined]
         super().__init__(product.plan, view, turned, lane, product.rows, call.ranges, layout)  # type: ignore[arg-type]
         self.group = 1 if self.wide else 2
 

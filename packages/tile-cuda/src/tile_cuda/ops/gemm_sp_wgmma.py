@@ -16,7 +16,7 @@ from tile_core.ir import nodes
 from tile_core.ir.calls import address
 from tile_core.lowering.variant import Accept, Reject
 from tile_core.ops.gemm_sp import EMPTY, increasing
-from tile_core.simt.pipelining.async_products import ENDED, LASTS
+from tile_core.simt.pipelining.async_products import ENDED, IN_FLIGHT
 from tile_core.simt.variant import InFlight, SimtCall
 from tile_cuda.ops.gemm_wgmma import WarpgroupProduct, WarpgroupVariant, read
 from tile_cuda.ops.metadata import MmaMetadata
@@ -70,17 +70,17 @@ class SparseProduct(WarpgroupProduct):
     def _before(self, prefetch: MetadataPrefetch) -> list[Stmt]:
         """Return the allocation of registers that are filled ahead."""
         self.held = prefetch.held
-        beyond = LASTS in self.call.attrs and ENDED not in self.call.attrs
+        beyond = IN_FLIGHT in self.call.attrs and ENDED not in self.call.attrs
         made = prefetch.registers(nodes.seq(self._read()), not beyond)
-        reads = tuple(self.after()) if LASTS in self.call.attrs else ()
+        reads = tuple(self.after()) if IN_FLIGHT in self.call.attrs else ()
         found = InFlight(reads, nodes.const(EMPTY, "uint32"), beyond, made)
-        self.call.places.in_flight[self.held] = found
+        self.call.placement.in_flight[self.held] = found
         return [tirx.Bind(prefetch.iteration, nodes.int_const(0)), tirx.AllocBuffer(self.held)]
 
     def _read(self) -> list[Stmt]:
         """Return the statements that read metadata element by element, into the registers of the first turn."""
         view = self.call.args[1]
-        turned, layout = bool(self.call.attrs["transpose_E"]), self.call.places.layouts.get(view.buffer)
+        turned, layout = bool(self.call.attrs["transpose_E"]), self.call.placement.layouts.get(view.buffer)
         read = MmaMetadata(self.plan, view, turned, self.lane, self.rows, self.call.ranges, layout)
         found = []
         for group in range(self.groups):
@@ -101,7 +101,7 @@ class SparseProduct(WarpgroupProduct):
         """Say that the registers of metadata are read until the wait."""
         if self.prefetch is None:
             found = InFlight(tuple(self.after()), nodes.const(EMPTY, "uint32"), beyond=ENDED not in self.call.attrs)
-            self.call.places.in_flight[self.held] = found
+            self.call.placement.in_flight[self.held] = found
 
     def function(self, columns: int, step: int) -> str:
         """Return the function of an instruction."""

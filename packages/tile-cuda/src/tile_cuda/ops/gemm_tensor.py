@@ -20,7 +20,7 @@ from tile_core.ops.base import OpCall, View, completion
 from tile_core.simt.ops.gemm_problem import Problem
 from tile_core.simt.ops.products.lowering import RegisterProduct
 from tile_core.simt.ops.products.variant import MatrixVariant, matrix_legality
-from tile_core.simt.pipelining.async_products import ISSUED, LASTS
+from tile_core.simt.pipelining.async_products import IN_FLIGHT, ISSUED
 from tile_core.simt.pipelining.multicast import HALVES
 from tile_core.simt.variant import SimtCall
 from tile_cuda.ops.accumulator_marks import MATRIX, enters, holds, leaves
@@ -132,7 +132,7 @@ class TensorVariant(MatrixVariant):
         for role in plan.described:
             view = plan.view(role)
             layout = layout_of(view, plan.swizzle(role))
-            if layout is not None and view.buffer not in call.places.layouts:
+            if layout is not None and view.buffer not in call.placement.layouts:
                 found[plan.problem.positions[role]] = layout
         return found
 
@@ -241,7 +241,7 @@ class TensorProduct(RegisterProduct[TensorPlan]):
 
     def __init__(self, plan: TensorPlan, call: SimtCall) -> None:
         super().__init__(plan, call)
-        layouts = call.places.layouts
+        layouts = call.placement.layouts
         self.matrices = {
             r: SharedMatrix.of(plan, r, layouts.get(plan.view(r).buffer), call.ranges) for r in plan.described
         }
@@ -276,10 +276,10 @@ class TensorProduct(RegisterProduct[TensorPlan]):
     def loop(self, guarded: bool, totals: BufferVar | None, whole: bool) -> list[Stmt]:
         """Return the product between the sums' two ways, if they have to move."""
         call, given, thread = self.call, self.given, self.call.block.thread
-        own = call.places.arrays.get(self.plan.problem.c.buffer)
+        own = call.placement.arrays.get(self.plan.problem.c.buffer)
         stays = bool(nodes.as_int(given.stays)) and own is not None and totals is not None and own.same_as(totals)
         arrives = completion(call)
-        lasts = (stays or totals is None) and (LASTS in call.attrs or arrives is not None)
+        lasts = (stays or totals is None) and (IN_FLIGHT in call.attrs or arrives is not None)
         # A barrier of the program says when the product is complete, and nothing else asks.
         counts = arrives is None or not lasts or bool(self.plan.metadata)
         base = nodes.load(given.columns.buffer, list(given.columns.mins))
@@ -420,7 +420,7 @@ class HeldTensorProduct(TensorProduct):
     def before(self, mine: Expr) -> list[Stmt]:
         """Return the moves of a thread's rows of A."""
         p = self.plan
-        array, each, per = self.call.places.arrays[p.problem.a.buffer], p.row_metadata, 32 // p.family.bits
+        array, each, per = self.call.placement.arrays[p.problem.a.buffer], p.row_metadata, 32 // p.family.bits
         found = self.waited()
         for i in range(p.split.atoms_m):
             words, new = nodes.alloc([each], "uint32", "rows", "local")

@@ -15,7 +15,7 @@ from tile_core.lowering.variant import Accept, Reject
 from tile_core.simt.ops.gemm_problem import Problem
 from tile_core.simt.ops.products.lowering import RegisterProduct
 from tile_core.simt.ops.products.variant import MatrixVariant, matrix_legality
-from tile_core.simt.pipelining.async_products import ENDED, LASTS, SETTLED
+from tile_core.simt.pipelining.async_products import ENDED, IN_FLIGHT, SETTLED
 from tile_core.simt.variant import InFlight, SimtCall
 from tile_cuda.ops.gemm_mma import HELD
 from tile_cuda.ops.operand import MmaLoader, MmaOperand
@@ -92,7 +92,7 @@ class WarpgroupVariant(MatrixVariant):
         for role in (0, 1):
             view = plan.view(role)
             layout = layout_of(view, plan.swizzle(role)) if view.scope == "shared" else None
-            if layout is not None and view.buffer not in call.places.layouts:
+            if layout is not None and view.buffer not in call.placement.layouts:
                 found[plan.problem.positions[role]] = layout
         return found
 
@@ -119,7 +119,7 @@ class WarpgroupProduct(RegisterProduct[WarpgroupPlan]):
 
     def __init__(self, plan: WarpgroupPlan, call: SimtCall) -> None:
         super().__init__(plan, call)
-        s, layouts = plan.split, call.places.layouts
+        s, layouts = plan.split, call.placement.layouts
         self.matrices = [
             SharedMatrix.of(plan, role, layouts.get(plan.view(role).buffer), call.ranges) if plan.shared(role) else None
             for role in (0, 1)
@@ -167,7 +167,7 @@ class WarpgroupProduct(RegisterProduct[WarpgroupPlan]):
             self.outlast()
             if words is not None:
                 uses = tuple(read(*own[0], held_name))
-                self.call.places.in_flight[words] = InFlight(uses, nodes.const(0, "uint32"), beyond=False)
+                self.call.placement.in_flight[words] = InFlight(uses, nodes.const(0, "uint32"), beyond=False)
             kept = [*([accumulators] if settled else []), *own]
             return [*found, *reads, *(s for b, count in kept for s in keep(b, count)), *self._issued(totals, words)]
         kept = [] if self.is_new(0) else [accumulators]
@@ -185,8 +185,8 @@ class WarpgroupProduct(RegisterProduct[WarpgroupPlan]):
     def lasts(self, totals: BufferVar) -> bool:
         """Whether the product is waited for elsewhere: its sums are the registers of C itself."""
         p = self.plan.problem
-        own = self.call.places.arrays.get(p.c.buffer)
-        if LASTS not in self.call.attrs or own is None or not own.same_as(totals) or self.plan.promote:
+        own = self.call.placement.arrays.get(p.c.buffer)
+        if IN_FLIGHT not in self.call.attrs or own is None or not own.same_as(totals) or self.plan.promote:
             return False
         # Registers of a fragment are allocated where all threads come by, as the wait that reads them does.
         return self.plan.shared(0) or (ENDED in self.call.attrs and self.used == self.plan.threads)

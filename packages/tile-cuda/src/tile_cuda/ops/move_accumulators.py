@@ -51,7 +51,7 @@ class ReadAccumulator(SimtVariant):
         *_, height, width = map(int, nodes.shape_of(view.buffer))
         rows = tirx.floordiv(nodes.int_const(0) + row, nodes.int_const(LANES)) * nodes.int_const(width)
         rows = rows + buffer[0] * nodes.int_const(height // LANES * width) if buffer else rows
-        own, new, thread = call.places.arrays.get(piece.buffer), None, call.block.number
+        own, new, thread = call.placement.arrays.get(piece.buffer), None, call.block.number
         if own is None:
             # Something else wants the piece in shared memory.
             own, new = nodes.alloc([piece.extents[1]], piece.dtype, "sums", "local")

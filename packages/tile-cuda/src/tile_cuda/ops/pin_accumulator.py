@@ -36,5 +36,5 @@ class PinAccumulator(SimtVariant):
 
     def lower(self, call: SimtCall, ctx: Context) -> Stmt:
         """Return a mark: products that found another way in the end leave its demand unmet."""
-        own = call.places.arrays.get(call.args[0].buffer)
+        own = call.placement.arrays.get(call.args[0].buffer)
         return nodes.seq([]) if own is None else must_stay(own, call.where)

@@ -44,7 +44,7 @@ def scale_layout(call: OpCall, role: int) -> LayoutMap | None:
 
 def is_copied(call: SimtCall, role: int) -> bool:
     """Whether the scales of A (0) or B (1) lie so that they can be copied."""
-    wanted, given = scale_layout(call, role), call.places.layouts.get(call.args[1 + 2 * role].buffer)
+    wanted, given = scale_layout(call, role), call.placement.layouts.get(call.args[1 + 2 * role].buffer)
     return wanted is not None and given is not None and _same(given, wanted)
 
 

@@ -43,7 +43,7 @@ class ScaleWords:
         self.signed = call.attrs["types"][1] == "float8_e4m3fn"
         if contiguity.conditions(self.view, call.ranges):
             raise Withdrawn(f"{self.view.name} may lie outside of its buffer in part")
-        layout = call.places.layouts.get(self.view.buffer)
+        layout = call.placement.layouts.get(self.view.buffer)
         along, whole = self.view.matrix_dims()[1], self.count % PER_WORD == 0 and not self.turned
         self.whole = whole and contiguity.has_runs(layout, self.view, along, PER_WORD, call.ranges)
 

@@ -41,11 +41,11 @@ class WarpgroupWait(_Wait):
     def lower(self, call: SimtCall, ctx: Context) -> Stmt:
         """Return the wait, behind which the compiler leaves all accesses of the sums."""
         pending = int(nodes.as_int(call.attrs[PENDING]))
-        arrays = [call.places.arrays.get(a.buffer) for a in call.args if isinstance(a, View)]
+        arrays = [call.placement.arrays.get(a.buffer) for a in call.args if isinstance(a, View)]
         ended = {} if pending else {"waits": PRODUCTS}
         wait = nodes.tile_call("instruction", [], {"name": wait_name(pending), **ended})
         kept = [s for a in arrays if a is not None for s in keep(a, nodes.shape_of(a)[0])]
-        read = [retired(pending)] if call.places.in_flight else []
+        read = [retired(pending)] if call.placement.in_flight else []
         return nodes.seq([tirx.Evaluate(wait, call.span), *kept, *read])
 
 

@@ -178,7 +178,7 @@ class _VectorByLanes:
         """Return the statement that adds the sum of a column to C."""
         j, total = self.first + r, calls.instruction("simd_sum", [self.parts[r]], _TOTAL)
         c, clear = self.p.c, self.p.clear
-        array = self.call.places.arrays.get(c.buffer)
+        array = self.call.placement.arrays.get(c.buffer)
         at = matrix(c, False, 0, j)
         held = nodes.load(array, [r]) if array is not None else nodes.load(c.buffer, at)
         before = convert(held, _TOTAL)

@@ -236,7 +236,7 @@ def once(call: SimtCall, value: BufferVar, make: Stmt, body: Stmt) -> tuple[Stmt
     Outside thread code one thread does it for the block, and the others read the result from shared memory.
     """
     dtype = nodes.element_type(value)
-    safe = call.places.safe_values.get(call.args[0].buffer)
+    safe = call.placement.safe_values.get(call.args[0].buffer)
     start = nodes.store(value, nodes.zero(dtype) if safe is None else nodes.cast(safe, dtype), [0])
     if call.divergent or call.block.count == 1:
         return nodes.seq([make, start, body]), value[0]

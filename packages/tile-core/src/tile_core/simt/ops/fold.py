@@ -38,7 +38,7 @@ class FoldByShuffles(ByShuffles):
 
     def layouts(self, call: SimtCall, ctx: Context) -> dict[int, FragmentLayout]:
         """Demand the first source's layout of other sources, and that of the results of destinations."""
-        fold, known = Fold.of(call), call.places.fragments
+        fold, known = Fold.of(call), call.placement.fragments
         src = fold.sources[0]
         found = None if src is None else known.get(src.buffer)
         if src is None or found is None:
@@ -66,7 +66,7 @@ class _Fold:
         assert src is not None
         self.src: View = src
         self.dim, self.thread = self.fold.dim, call.block.thread
-        held = call.places.fragments.get(src.buffer)
+        held = call.placement.fragments.get(src.buffer)
         self.tile = held if held is not None else shares(src, self.dim, call.block.count)
         self.walk = Walk(self.tile, self.thread)
         self.result = self.tile.project(self.dim)
@@ -99,14 +99,14 @@ class _Fold:
 
     def value(self, source: View, coordinates: list[Expr]) -> Expr:
         """Return a source's element at coordinates of the first source."""
-        held = self.call.places.fragments.get(source.buffer)
+        held = self.call.placement.fragments.get(source.buffer)
         compact = kept(self.src, coordinates)
         if held is None:
             found = iter(compact)
             zero = nodes.int_const(0)
             at = coordinates if source is self.src else [next(found) if e != 1 else zero for e in source.extents]
-            return load(source, at, self.call.places.safe_values)
-        array = self.call.places.arrays[source.buffer]
+            return load(source, at, self.call.placement.safe_values)
+        array = self.call.placement.arrays[source.buffer]
         if source is self.src or (held.same_as(self.tile) and held.shape == self.tile.shape):
             return nodes.load(array, [self.walk.register()])
         return self.through_scratch(source, held, array, compact)

@@ -130,7 +130,7 @@ class _ThreadProduct:
 
     def statement(self) -> Stmt:
         g, call = self.g, self.call
-        array = call.places.arrays.get(self.p.c.buffer)
+        array = call.placement.arrays.get(self.p.c.buffer)
         direct = array is not None and nodes.element_type(array) == self.kind
         totals, new = (array, None) if direct else nodes.alloc([g.each_m * g.each_n], self.kind, "totals", "local")
         thread = call.block.thread
@@ -264,7 +264,7 @@ class _ThreadProduct:
         p = self.p
         if p.turned_b or p.b.dtype != self.kind or p.n % self.g.vector or contiguity.conditions(p.b, self.call.ranges):
             return False
-        layout = self.call.places.layouts.get(p.b.buffer)
+        layout = self.call.placement.layouts.get(p.b.buffer)
         return contiguity.has_runs(layout, p.b, p.b.matrix_dims()[1], self.g.vector, self.call.ranges)
 
     def element(self, view: View, turned: bool, line: Expr, k: Expr, role: int) -> Expr:

@@ -39,7 +39,7 @@ class Lines:
     @property
     def is_held(self) -> bool:
         """Whether the tile is a fragment: each thread can only read its own elements."""
-        return self.view.buffer in self.call.places.fragments
+        return self.view.buffer in self.call.placement.fragments
 
     def index(self, line: Expr, k: Expr) -> list[Expr]:
         """Return the index, per dimension of the buffer, of a place on a line."""
@@ -52,7 +52,7 @@ class Lines:
 
     def load(self, line: Expr, k: Expr) -> Expr:
         """Return an element of a tile in memory; outside of the buffer it is the safe value."""
-        return load(self.view, self.index(line, k), self.call.places.safe_values)
+        return load(self.view, self.index(line, k), self.call.placement.safe_values)
 
     def store(self, value: Expr, line: Expr, k: Expr) -> Stmt:
         """Store to a tile in memory, if the place is inside the buffer."""
@@ -61,25 +61,25 @@ class Lines:
 
     def load_at(self, coordinates: Sequence[Expr]) -> Expr:
         """Return an element of a tile in memory by its index in the view."""
-        return load(self.view, coordinates, self.call.places.safe_values)
+        return load(self.view, coordinates, self.call.placement.safe_values)
 
     def collect(self, scratch: BufferVar, convert: Convert, pitch: int) -> Stmt:
         """Return the step that stores all elements of a fragment to scratch, line by line, ``pitch`` apart."""
-        walk = Walk(self.call.places.fragments[self.view.buffer], self.thread)
+        walk = Walk(self.call.placement.fragments[self.view.buffer], self.thread)
         line, k = self._place(walk.coordinates())
-        value = convert(self.call.places.arrays[self.view.buffer][walk.register()])
+        value = convert(self.call.placement.arrays[self.view.buffer][walk.register()])
         store = when(walk.inside(), nodes.store(scratch, value, [line * nodes.int_const(pitch) + k]))
         return calls.step(when(walk.dist.is_first(self.thread), walk.wrap(store)), self.call.span)
 
     def fill(self, value: Callable[[Expr, Expr], Expr]) -> Stmt:
         """Return the step that stores an element at every place, given as a line and a place on it."""
-        held = self.call.places.fragments.get(self.view.buffer)
+        held = self.call.placement.fragments.get(self.view.buffer)
         walk = Walk(held if held is not None else shares(self.view, self.dim, self.call.block.count), self.thread)
         line, k = self._place(walk.coordinates())
         if held is None:
             store = when(walk.inside(), self.store(value(line, k), line, k))
             return calls.step(when(walk.dist.is_first(self.thread), walk.wrap(store)), self.call.span)
-        array = self.call.places.arrays[self.view.buffer]
+        array = self.call.placement.arrays[self.view.buffer]
         store = nodes.store(array, value(line, k), [walk.register()], self.call.span)
         return calls.step(walk.wrap(when(walk.inside(), store)), self.call.span)
 

@@ -44,7 +44,7 @@ class ReduceByShuffles(ByShuffles):
     def layouts(self, call: SimtCall, ctx: Context) -> dict[int, FragmentLayout]:
         """Demand that a destination without a layout has that of the results."""
         src, dst = call.args
-        known = call.places.fragments
+        known = call.placement.fragments
         found = known.get(src.buffer)
         if found is None or dst.buffer in known:
             return {}
@@ -68,7 +68,7 @@ class _Reduce:
         self.combine = Combination(combined_as(self.kind), self.acc, propagates)
         self.is_loose = is_loose and self.acc == "float32" and self.combine.kind in ("max", "min") and not propagates
         self.thread = call.block.thread
-        held = call.places.fragments.get(self.src.buffer)
+        held = call.placement.fragments.get(self.src.buffer)
         self.held = held is not None
         self.tile = held if held is not None else shares(self.src, self.dim, call.block.count)
         self.walk = Walk(self.tile, self.thread)
@@ -79,7 +79,7 @@ class _Reduce:
     def lower(self) -> Stmt:
         digits = [d for d in self.tile.dims[self.dim] if d.axis == "thread" and d.extent > 1]
         # Where the results go to memory, one of the threads that have them stores them.
-        readers = [] if self.dst.buffer in self.call.places.arrays else self.result.is_first(self.thread)
+        readers = [] if self.dst.buffer in self.call.placement.arrays else self.result.is_first(self.thread)
         scratch, near, far = combine_threads(
             self.result, self.thread, digits, self.lanes, [self.total], self.combine, readers
         )
@@ -94,9 +94,9 @@ class _Reduce:
         at = walk.register(self.result.dims, self.rows) if self.rows else nodes.int_const(0)
         coordinates = walk.coordinates()
         if self.held:
-            value = nodes.load(self.call.places.arrays[self.src.buffer], [walk.register()])
+            value = nodes.load(self.call.placement.arrays[self.src.buffer], [walk.register()])
         else:
-            value = load(self.src, coordinates, self.call.places.safe_values)
+            value = load(self.src, coordinates, self.call.placement.safe_values)
         start = neutral(self.kind, self.acc)
         x = choose(walk.inside(), element(self.kind, value, self.acc), start, not self.held)
 

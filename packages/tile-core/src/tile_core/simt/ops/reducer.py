@@ -72,11 +72,11 @@ class FinalizeByShuffles(ByShuffles):
     def lower(self, call: SimtCall, ctx: Context) -> Stmt:
         """Combine lanes, then groups."""
         buffer = call.args[0].buffer
-        dist = call.places.fragments.get(buffer)
+        dist = call.placement.fragments.get(buffer)
         if dist is None or dist.replicas == 1:
             return nodes.seq([])
         kind, dtype = str(call.attrs["kind"]), nodes.element_type(buffer)
-        wide, array, thread = accumulator(dtype), call.places.arrays[buffer], call.block.thread
+        wide, array, thread = accumulator(dtype), call.placement.arrays[buffer], call.block.thread
         combine = Combination(kind, wide)
         start = combine.neutral
         total, allocate = nodes.alloc([dist.registers], wide, "acc", "local")

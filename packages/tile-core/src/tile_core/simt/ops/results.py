@@ -50,10 +50,10 @@ class Results:
 
     def finish(self) -> tuple[Stmt | None, Stmt]:
         """Return the allocation, and the statement that stores the results."""
-        array = self.call.places.arrays.get(self.dst.buffer)
+        array = self.call.placement.arrays.get(self.dst.buffer)
         if array is None:
             return None, calls.step(self.to_memory(), self.call.span)
-        known = self.call.places.fragments[self.dst.buffer]
+        known = self.call.placement.fragments[self.dst.buffer]
         expected = at_destination(self.tile, self.src, self.dst, self.dim)
         if expected is not None and covers(expected, known):
             return None, calls.step(self.to_registers(array), self.call.span)

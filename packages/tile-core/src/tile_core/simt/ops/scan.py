@@ -38,7 +38,7 @@ class ScanByShuffles(ByShuffles):
     def layouts(self, call: SimtCall, ctx: Context) -> dict[int, FragmentLayout]:
         """Demand that a destination without a layout takes that of a source whose lines lie inside threads."""
         src, dst = call.args
-        known = call.places.fragments
+        known = call.placement.fragments
         found = known.get(src.buffer)
         if found is None or dst.buffer in known or nodes.shape_of(dst.buffer) != list(found.shape):
             return {}
@@ -65,7 +65,7 @@ class _Scan:
         self.lines = prod(self.extents[d] for d in self.others)
 
     def lower(self) -> Stmt:
-        held = [self.call.places.fragments.get(v.buffer) for v in (self.src, self.dst)]
+        held = [self.call.placement.fragments.get(v.buffer) for v in (self.src, self.dst)]
         first, second = held
         if first is not None and second is not None and first.same_as(second) and _in_threads(first, self.dim):
             return self.in_registers(first)
@@ -89,7 +89,7 @@ class _Scan:
     def in_registers(self, dist: FragmentLayout) -> Stmt:
         """Scan lines that lie inside threads."""
         walk = Walk(dist, self.thread)
-        source, target = (self.call.places.arrays[v.buffer] for v in (self.src, self.dst))
+        source, target = (self.call.placement.arrays[v.buffer] for v in (self.src, self.dst))
         total, allocate = nodes.alloc([1], self.acc, "acc", "local")
         if self.reverse:
             mine = dist.dims[self.dim]
@@ -113,14 +113,14 @@ class _Scan:
     def from_registers(self, dist: FragmentLayout, put: Put) -> Stmt:
         """Store a fragment's elements to scratch."""
         walk = Walk(dist, self.thread)
-        value = convert(self.call.places.arrays[self.src.buffer][walk.register()], self.acc)
+        value = convert(self.call.placement.arrays[self.src.buffer][walk.register()], self.acc)
         store = when(walk.inside(), put(self.wide(walk.coordinates(), self.src), value))
         return calls.step(when(dist.is_first(self.thread), walk.wrap(store)))
 
     def to_registers(self, dist: FragmentLayout, get: Get) -> Stmt:
         """Load a fragment's elements from scratch."""
         walk = Walk(dist, self.thread)
-        array = self.call.places.arrays[self.dst.buffer]
+        array = self.call.placement.arrays[self.dst.buffer]
         value = convert(get(self.wide(walk.coordinates(), self.dst)), self.dst.dtype)
         store = when(walk.inside(), nodes.store(array, value, [walk.register()], self.call.span))
         return calls.step(walk.wrap(store))
@@ -133,7 +133,7 @@ class _Scan:
     # Memory
 
     def get_memory(self, at: list[Expr]) -> Expr:
-        return convert(load(self.src, at, self.call.places.safe_values), self.acc)
+        return convert(load(self.src, at, self.call.placement.safe_values), self.acc)
 
     def put_memory(self, at: list[Expr], value: Expr) -> Stmt:
         found = iter([i for i, e in zip(at, self.extents, strict=True) if e != 1])

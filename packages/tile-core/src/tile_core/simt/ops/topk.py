@@ -87,7 +87,7 @@ class _TopK:
         self.source = Lines(call, src, self.dims[0])
         self.turns = int(values.extents[self.dims[1]])
         self.dtype, self.dim = src.dtype, self.dims[0]
-        held = call.places.fragments.get(src.buffer)
+        held = call.placement.fragments.get(src.buffer)
         self.tile = held if held is not None else shares(src, self.dim, call.block.count)
         self.walk = Walk(self.tile, self.thread)
         self.result = self.tile.project(self.dim)
@@ -133,7 +133,7 @@ class _TopK:
 
     def element(self, walk: Walk) -> Expr:
         if self.source.is_held:
-            return nodes.load(self.call.places.arrays[self.source.view.buffer], [walk.register()])
+            return nodes.load(self.call.placement.arrays[self.source.view.buffer], [walk.register()])
         return self.source.load_at(walk.coordinates())
 
     def look(self) -> Stmt:

@@ -22,7 +22,7 @@ from tile_core.simt.pipelining.dependences import Analysis, top_level, uses
 
 #: Attribute of a product: it is not waited for, since an op ``wait_uses`` behind it does that; and of such an op, if
 #: it is not one of the program.
-LASTS = "lasts"
+IN_FLIGHT = "lasts"
 #: Attribute of a product that lasts, on sums that no other one adds to at that time: they hold their value there.
 SETTLED = "settled"
 #: Attribute of a product that lasts, and that one thread issues for others: it stands in a role of that thread.
@@ -37,19 +37,19 @@ _PRODUCTS = ("gemm", "gemm_sp", "gemm_scaled")
 
 __all__ = [
     "ENDED",
+    "IN_FLIGHT",
     "ISSUED",
-    "LASTS",
     "PENDING",
     "SETTLED",
     "WAIT_USES",
-    "CanLast",
+    "IsAsync",
     "Product",
     "async_product",
     "products_of",
     "accumulator_of",
 ]
 
-CanLast = Callable[[OpCall], bool]
+IsAsync = Callable[[OpCall], bool]
 
 
 @dataclass(frozen=True)
@@ -60,16 +60,16 @@ class Product:
     ----------
     position
         Its index among the statements of the loop's body.
-    sums
+    accumulator
         The tile that it adds to.
     """
 
     position: int
-    sums: View
+    accumulator: View
 
 
 def async_product(
-    analysis: Analysis, loop: Stmt, copied: Collection[Any], can_last: CanLast
+    analysis: Analysis, loop: Stmt, copied: Collection[Any], is_async: IsAsync
 ) -> tuple[Product | None, tuple[tuple[str, str], ...]]:
     """Return the product of a loop that lasts beyond its iteration, if one can, and notes about one that cannot.
 
@@ -77,18 +77,18 @@ def async_product(
     ----------
     copied
         The buffers that are copied ahead.
-    can_last
+    is_async
         Whether the target has instructions for a product that last. If a product then runs on others, the schedule is
         right as well.
     """
     body = top_level(loop.body)
     every = products_of(loop.body)
-    able = [s for s in every if can_last(OpCall.decode(s))]
+    able = [s for s in every if is_async(OpCall.decode(s))]
     if not able:
         return None, ()
     position = next((i for i, s in enumerate(body) if is_op(s) and s.same_as(able[0])), None)
     call = OpCall.decode(able[0])
-    reason = "the loop has several products" if len(every) > 1 else _reason(analysis, loop, call, position, copied)
+    reason = "the loop has several products" if len(every) > 1 else _obstacle(analysis, loop, call, position, copied)
     if reason or position is None:
         return None, ((call.args[accumulator_of(call)].name, f"its product is waited for in each iteration: {reason}"),)
     return Product(position, call.args[accumulator_of(call)]), ()
@@ -99,20 +99,20 @@ def products_of(s: Stmt) -> list[Stmt]:
     return [x for x in collect(s, tirx.Evaluate) if any(nodes.is_tile_call(x.value, n) for n in _PRODUCTS)]
 
 
-def _reason(analysis: Analysis, loop: Stmt, call: OpCall, position: int | None, copied: Collection[Any]) -> str:
+def _obstacle(analysis: Analysis, loop: Stmt, call: OpCall, position: int | None, copied: Collection[Any]) -> str:
     """Return why a product cannot last; empty if it can."""
-    sums: View = call.args[accumulator_of(call)]
+    accumulator: View = call.args[accumulator_of(call)]
     if position is None:
         return "it stands under a condition or in an inner loop"
-    if sums.scope not in ("local.fragment", "matrix"):
-        return f"{sums.name} is in shared memory"
-    if sums.buffer in analysis.viewed or sums.buffer in analysis.flow.roots:
-        return f"{sums.name} has views"
-    if sums.scope != "matrix" and not _adds(call.args[accumulator_of(call) + 1], loop):
-        return f"it may clear {sums.name}"
+    if accumulator.scope not in ("local.fragment", "matrix"):
+        return f"{accumulator.name} is in shared memory"
+    if accumulator.buffer in analysis.viewed or accumulator.buffer in analysis.flow.roots:
+        return f"{accumulator.name} has views"
+    if accumulator.scope != "matrix" and not _adds(call.args[accumulator_of(call) + 1], loop):
+        return f"it may clear {accumulator.name}"
     body = top_level(loop.body)
-    if any(i != position and uses(s, sums.buffer) for i, s in enumerate(body)):
-        return f"{sums.name} is used elsewhere in the loop"
+    if any(i != position and uses(s, accumulator.buffer) for i, s in enumerate(body)):
+        return f"{accumulator.name} is used elsewhere in the loop"
     written = analysis.written(loop.body)
     for operand in call.args[: accumulator_of(call)]:
         if operand.scope not in ("shared", "global"):

@@ -97,11 +97,11 @@ class Analysis:
         self.root = self.flow.root
         self.viewed = set(self.flow.roots.values())
         #: The pipelined loops around each use, by buffer.
-        self.places: dict[Any, list[tuple[Any, ...]]] = {}
+        self.use_loops: dict[Any, list[tuple[Any, ...]]] = {}
         for p in self.flow.points:
             loops = tuple(x.stmt for x in p.loops if _is_pipelined(x))
             for var in {v for part in p.own for v in names_of(part) if tirx.is_buffer_var(v)}:
-                self.places.setdefault(var, []).append(loops)
+                self.use_loops.setdefault(var, []).append(loops)
         self._closed: dict[tuple[Any, Any], bool] = {}
         self._candidates: dict[int, tuple[list[Candidate], Stmt]] = {}
         #: What ``plan.choose`` chose, by the loops that it was asked about, which live as long.
@@ -114,7 +114,7 @@ class Analysis:
 
         Other pipelined loops may use it too, if each of their iterations writes it before it reads it.
         """
-        for loops in self.places.get(buffer, ()):
+        for loops in self.use_loops.get(buffer, ()):
             if any(x.loop_var.same_as(loop.loop_var) for x in loops):
                 continue
             if not any(self._closed_in(buffer, x) for x in loops):
@@ -123,7 +123,7 @@ class Analysis:
 
     def only_in(self, buffer: BufferVar, loop: Stmt) -> bool:
         """Whether all uses of a buffer are inside a loop."""
-        return all(any(x.loop_var.same_as(loop.loop_var) for x in loops) for loops in self.places.get(buffer, ()))
+        return all(any(x.loop_var.same_as(loop.loop_var) for x in loops) for loops in self.use_loops.get(buffer, ()))
 
     def _closed_in(self, buffer: BufferVar, loop: Stmt) -> bool:
         key = (buffer, loop.loop_var)

@@ -21,7 +21,7 @@ from tile_core.simt.pipelining.dependences import uses
 from tile_core.simt.pipelining.grids import GridLoops
 
 #: Attribute of an op: the number of the piece that it is a part of.
-LATER = "later"
+SUBTILE = "later"
 
 
 def epilogue_of(grid: GridLoops) -> list[list[Stmt]]:
@@ -32,34 +32,34 @@ def epilogue_of(grid: GridLoops) -> list[list[Stmt]]:
     """
     body = [s for s in grid.body if not isinstance(s, tirx.AllocBuffer)]
     count = 0
-    while count < len(body) and _piece(body[-1 - count]) is not None:
+    while count < len(body) and _subtile(body[-1 - count]) is not None:
         count += 1
-    pieces = body[len(body) - count :]
-    written = written_by(pieces)
+    subtiles = body[len(body) - count :]
+    written = written_by(subtiles)
     if any(uses(s, b) for s in body[: len(body) - count] for b in written):
         return []
     named = {s.var for s in grid.before()}
     own = {s.var for s in body if isinstance(s, tirx.Bind)} - named
-    if any(v in own for s in pieces for v in collect(s, tirx.Var)):
+    if any(v in own for s in subtiles for v in collect(s, tirx.Var)):
         return []
-    if any(loads_of(at) for s in pieces for at in _corners(s)):
+    if any(loads_of(at) for s in subtiles for at in _corners(s)):
         return []
-    return [list(group) for _, group in groupby(pieces, _piece)]
+    return [list(group) for _, group in groupby(subtiles, _subtile)]
 
 
-def without_epilogue(behind: Sequence[Stmt], pieces: Sequence[Sequence[Stmt]]) -> list[Stmt]:
+def without_epilogue(behind: Sequence[Stmt], subtiles: Sequence[Sequence[Stmt]]) -> list[Stmt]:
     """Return the statements of a tile behind its loop that do not wait for the next one."""
-    return list(behind[: len(behind) - sum(map(len, pieces))])
+    return list(behind[: len(behind) - sum(map(len, subtiles))])
 
 
-def written_by(pieces: Sequence[Stmt]) -> list[BufferVar]:
+def written_by(subtiles: Sequence[Stmt]) -> list[BufferVar]:
     """Return the tensors in global memory that statements write."""
-    views = [OpCall.decode(s).args[1] for s in pieces]
+    views = [OpCall.decode(s).args[1] for s in subtiles]
     found: dict[BufferVar, None] = {v.buffer: None for v in views if isinstance(v, View) and v.scope == "global"}
     return list(found)
 
 
-def in_iterations(pieces: Sequence[Sequence[Stmt]], trips: int, k: Expr, mapping: Mapping[Any, Any]) -> Stmt:
+def in_iterations(subtiles: Sequence[Sequence[Stmt]], trips: int, k: Expr, mapping: Mapping[Any, Any]) -> Stmt:
     """Return the pieces of another tile, each under the condition that it is its iteration's turn.
 
     Parameters
@@ -69,12 +69,12 @@ def in_iterations(pieces: Sequence[Sequence[Stmt]], trips: int, k: Expr, mapping
     mapping
         The names of that tile.
     """
-    each, kind = -(-len(pieces) // trips), nodes.dtype_of(k)
+    each, kind = -(-len(subtiles) // trips), nodes.dtype_of(k)
     found: Any = None
-    for at in reversed(range(0, len(pieces), each)):
-        part = nodes.seq([substitute(s, dict(mapping)) for piece in pieces[at : at + each] for s in piece])
+    for at in reversed(range(0, len(subtiles), each)):
+        part = nodes.seq([substitute(s, dict(mapping)) for subtile in subtiles[at : at + each] for s in subtile])
         found = tirx.IfThenElse(tirx.EQ(k, nodes.int_const(at // each, kind)), part, found)
-    return tirx.IfThenElse(k < nodes.int_const(-(-len(pieces) // each), kind), found, None)
+    return tirx.IfThenElse(k < nodes.int_const(-(-len(subtiles) // each), kind), found, None)
 
 
 def _corners(s: Stmt) -> list[Expr]:
@@ -83,7 +83,7 @@ def _corners(s: Stmt) -> list[Expr]:
     return [nodes.int_const(0) + at for v in views for at in v.mins]
 
 
-def _piece(s: Stmt) -> int | None:
-    if not is_op(s) or LATER not in s.value.attrs or not nodes.is_tile_call(s.value, "copy"):
+def _subtile(s: Stmt) -> int | None:
+    if not is_op(s) or SUBTILE not in s.value.attrs or not nodes.is_tile_call(s.value, "copy"):
         return None
-    return int(nodes.as_int(s.value.attrs[LATER]))
+    return int(nodes.as_int(s.value.attrs[SUBTILE]))

@@ -79,13 +79,13 @@ def imbalance_of(schedule: Schedule) -> Imbalance | None:
     repeats = dict.fromkeys(orders, False)
     for trips in counts:
         for late in orders:
-            asked = trips >= enough and (longest - trips) % schedule.stages == 0 and len(counts) > 1
+            keeps = trips >= enough and (longest - trips) % schedule.stages == 0 and len(counts) > 1
             try:
-                run = Run(schedule, trips, late, asked)
+                run = Run(schedule, trips, late, keeps)
                 run.go()
             except Unbalanced as found:
                 return Imbalance(found.what, trips, found.reason)
-            repeats[late] = asked and _repeats(run, schedule.stages, trips - ahead)
+            repeats[late] = keeps and _repeats(run, schedule.stages, trips - ahead)
         if all(repeats.values()):
             return None
         if trips == longest and len(counts) > 1:
@@ -106,7 +106,7 @@ def _late(schedule: Schedule) -> int:
     Slots become free a trip later than they could, or when other blocks say so too. A role then runs ahead by one slot
     less than there are: the pattern of both has the product of these numbers.
     """
-    steps = [s for p in schedule.programs for s in p.trip]
+    steps = [s for p in schedule.programs for s in p.iteration]
     late = schedule.blocks > 1 or any(isinstance(s, Arrive) and s.ahead < 0 for s in steps)
     late = late and len(schedule.programs) > 1
     return schedule.stages * (schedule.stages - 1) if late else 0
@@ -116,7 +116,7 @@ def _most_in_flight(schedule: Schedule) -> int:
     """Return how many trips a step may be ahead of the last role: each role runs until the slots are full."""
     if len(schedule.programs) > 1 or schedule.blocks > 1:
         return schedule.stages
-    steps = [s for p in schedule.programs for s in p.trip]
+    steps = [s for p in schedule.programs for s in p.iteration]
     return max((s.ahead for s in steps if isinstance(s, (Issue, Expect, WaitPhase, Use))), default=0)
 
 
@@ -130,7 +130,7 @@ def _unknown(schedule: Schedule) -> Imbalance | None:
             if role.overlaps(other):
                 return Imbalance(role.name, 0, f"it has threads of {other.name}")
     for group in schedule.groups:
-        apart = next((c for c in group.copies if c.together and not _covers(c, schedule.blocks)), None)
+        apart = next((c for c in group.copies if c.multicast and not _covers(c, schedule.blocks)), None)
         if apart is not None:
             return Imbalance(apart.ring, 0, "the sets of blocks that bring it are not those of the cluster")
         missing = {c.ring for c in group.copies} - rings
@@ -140,7 +140,7 @@ def _unknown(schedule: Schedule) -> Imbalance | None:
         if barrier is not None and barrier not in barriers:
             return Imbalance(barrier, 0, f"{group.name} completes at it, but it is no barrier")
     for program in schedule.programs:
-        for step in (*program.before, *program.trip, *program.after):
+        for step in (*program.before, *program.iteration, *program.after):
             name = getattr(step, "barrier", None)
             if name is not None and name not in barriers:
                 return Imbalance(name, 0, "it is named, but it is no barrier")
@@ -151,5 +151,5 @@ def _unknown(schedule: Schedule) -> Imbalance | None:
 
 def _covers(copy: Copy, blocks: int) -> bool:
     """Whether each block of the cluster is in one set, and brings an equal share."""
-    found = sorted(block for of in copy.together for block in of)
-    return found == list(range(blocks)) and all(copy.bytes % len(of) == 0 for of in copy.together)
+    found = sorted(block for of in copy.multicast for block in of)
+    return found == list(range(blocks)) and all(copy.bytes % len(of) == 0 for of in copy.multicast)

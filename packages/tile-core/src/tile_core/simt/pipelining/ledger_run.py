@@ -107,16 +107,16 @@ class Run:
 
     def steps(self, thread: Thread) -> Iterator[Step]:
         """Yield the steps of a thread; a trip's steps name its trip by ``thread.trip``."""
-        thread.trip = 0
+        thread.iteration = 0
         yield from thread.program.before
-        for trip in range(self.trips):
-            thread.trip, thread.at = trip, trip
-            if self.keep and all(t.at >= trip for t in self.threads):
-                self.states[trip] = self.state(trip)
-            for place, step in enumerate(thread.program.trip):
-                thread.place = place
+        for iteration in range(self.trips):
+            thread.iteration, thread.at = iteration, iteration
+            if self.keep and all(t.at >= iteration for t in self.threads):
+                self.states[iteration] = self.state(iteration)
+            for position, step in enumerate(thread.program.iteration):
+                thread.position = position
                 yield step
-        thread.trip = self.trips
+        thread.iteration = self.trips
         yield from thread.program.after
 
     def execute(self, thread: Thread, step: Step) -> bool:
@@ -124,7 +124,7 @@ class Run:
         if isinstance(step, (Sync, Meet)):
             thread.waits = "sync"
             return False
-        trip = thread.trip + getattr(step, "ahead", 0)
+        iteration = thread.iteration + getattr(step, "ahead", 0)
         if isinstance(step, Commit):
             thread.groups.append(thread.open)
             thread.open = []
@@ -138,29 +138,29 @@ class Run:
             for event, _ in thread.uses[:done]:
                 thread.clock |= 1 << event
             thread.uses = thread.uses[done:]
-        elif not 0 <= trip < self.trips:
+        elif not 0 <= iteration < self.trips:
             return True
         elif isinstance(step, Issue):
-            self.issue(thread, self.schedule.group(step.group), trip)
+            self.issue(thread, self.schedule.group(step.group), iteration)
         elif isinstance(step, Complete):
             if thread.leads:
                 blocks = self.schedule.partners(thread.block) if step.everywhere else (thread.block,)
-                self.complete(thread, step.barrier, trip, blocks)
+                self.complete(thread, step.barrier, iteration, blocks)
         elif isinstance(step, Expect):
             if thread.leads:
-                self.arrive(thread, step.barrier, trip, 1, step.bytes)
+                self.arrive(thread, step.barrier, iteration, 1, step.bytes)
         elif isinstance(step, Arrive):
             for block in self.schedule.partners(thread.block) if step.everywhere else (thread.block,):
-                self.arrive(thread, step.barrier, trip, _arrivals(thread, step), block=block)
+                self.arrive(thread, step.barrier, iteration, _arrivals(thread, step), block=block)
         elif isinstance(step, WaitPhase):
-            return (step.alone and not thread.leads) or self.wait(thread, step.barrier, trip, step.lag)
+            return (step.alone and not thread.leads) or self.wait(thread, step.barrier, iteration, step.lag)
         else:
-            self.use(thread, step, trip)
+            self.use(thread, step, iteration)
         return True
 
     # Copies and slots
 
-    def issue(self, thread: Thread, group: CopyGroup, trip: int) -> None:
+    def issue(self, thread: Thread, group: CopyGroup, iteration: int) -> None:
         """Issue a group's copies; for transactions, the first thread issues all of its block."""
         alone = isinstance(group.completion, (Transactions, Arrival)) or group.issuer.count == 1
         if alone and not thread.leads:
@@ -172,9 +172,9 @@ class Run:
                 sizes[block] = sizes.get(block, 0) + c.bytes // len(partners)
         for block, size in sizes.items():
             arrives = group.completion.barrier if isinstance(group.completion, Arrival) else ""
-            self.fly(thread, Flight(self.event(), trip, group, thread.clock, block, size, arrives))
+            self.fly(thread, Flight(self.event(), iteration, group, thread.clock, block, size, arrives))
 
-    def complete(self, thread: Thread, name: str, trip: int, blocks: Sequence[int]) -> None:
+    def complete(self, thread: Thread, name: str, iteration: int, blocks: Sequence[int]) -> None:
         """Let the uses of a thread arrive in some blocks when they are complete."""
         before = thread.clock
         for event, _ in thread.uses:
@@ -184,23 +184,30 @@ class Run:
             event = self.event()
             if block != thread.block:
                 self.send(thread, block, name, event)
-            self.launch(thread, Flight(event, trip, None, before, block, 0, name))
+            self.launch(thread, Flight(event, iteration, None, before, block, 0, name))
 
     def fly(self, thread: Thread, flight: Flight) -> None:
         """Begin the copies of a thread to a block."""
-        block, trip, group, slot = flight.block, flight.trip, flight.group, flight.trip % self.schedule.stages
+        block, iteration, group, slot = (
+            flight.block,
+            flight.iteration,
+            flight.group,
+            flight.iteration % self.schedule.stages,
+        )
         assert group is not None
         for ring in dict.fromkeys(c.ring for c in group.copies if block in c.partners(thread.block)):
             for read in self.reads.get((block, ring, slot), ()):
                 if not thread.clock >> read & 1:
-                    raise Unbalanced(ring, f"slot {slot} is filled for trip {trip} while it may still be read")
+                    raise Unbalanced(ring, f"slot {slot} is filled for trip {iteration} while it may still be read")
             parts = self.filled.setdefault((block, ring, slot), {})
             for old in parts.values():
-                if old.trip != trip and not thread.clock >> old.event & 1:
-                    raise Unbalanced(ring, f"slot {slot} is filled for trip {trip} while a copy to it is in flight")
-                if old.trip == trip and parts.get(thread.number) is old:
-                    raise Unbalanced(ring, f"slot {slot} is filled twice for trip {trip}")
-            parts = {n: f for n, f in parts.items() if f.trip == trip}
+                if old.iteration != iteration and not thread.clock >> old.event & 1:
+                    raise Unbalanced(
+                        ring, f"slot {slot} is filled for trip {iteration} while a copy to it is in flight"
+                    )
+                if old.iteration == iteration and parts.get(thread.number) is old:
+                    raise Unbalanced(ring, f"slot {slot} is filled twice for trip {iteration}")
+            parts = {n: f for n, f in parts.items() if f.iteration == iteration}
             self.filled[block, ring, slot] = parts | {thread.number: flight}
             self.reads[block, ring, slot] = []
         if isinstance(group.completion, Immediate):
@@ -209,16 +216,16 @@ class Run:
             thread.open.append(flight)
         else:
             if block != thread.block:  # its own thread has arrived in that phase
-                name, phase = group.completion.barrier, trip // self.schedule.stages
+                name, phase = group.completion.barrier, iteration // self.schedule.stages
                 self.send(thread, block, name, flight.event)
-                self.certain(thread, (block, name, slot), phase, f"bytes of trip {trip}")
+                self.certain(thread, (block, name, slot), phase, f"bytes of trip {iteration}")
             self.launch(thread, flight)
 
     def launch(self, thread: Thread, flight: Flight) -> None:
         """Let something go on by itself, which tells others when it is complete."""
         if flight.arrives:
-            slot, phase = flight.trip % self.schedule.stages, flight.trip // self.schedule.stages
-            what = f"an arrival for trip {flight.trip}"
+            slot, phase = flight.iteration % self.schedule.stages, flight.iteration // self.schedule.stages
+            what = f"an arrival for trip {flight.iteration}"
             self.certain(thread, (flight.block, flight.arrives, slot), phase, what)
         if self.late:
             self.transacted.append(flight)
@@ -226,22 +233,22 @@ class Run:
         else:
             self.deliver(flight)
 
-    def use(self, thread: Thread, step: Use, trip: int) -> None:
+    def use(self, thread: Thread, step: Use, iteration: int) -> None:
         """Check that slots hold what the thread reads."""
-        slot, event = trip % self.schedule.stages, self.event(None if step.lasts else thread)
-        if step.lasts:
-            thread.uses.append((event, trip))
+        slot, event = iteration % self.schedule.stages, self.event(None if step.in_flight else thread)
+        if step.in_flight:
+            thread.uses.append((event, iteration))
         for ring in step.rings or [r.name for r in self.schedule.rings]:
             parts = self.filled.get((thread.block, ring, slot), {})
             wanted = self.parts(ring, thread.block)
-            if any(f.trip != trip for f in parts.values()):
-                other = next(f.trip for f in parts.values() if f.trip != trip)
-                raise Unbalanced(ring, f"slot {slot} holds trip {other} when trip {trip} is read")
+            if any(f.iteration != iteration for f in parts.values()):
+                other = next(f.iteration for f in parts.values() if f.iteration != iteration)
+                raise Unbalanced(ring, f"slot {slot} holds trip {other} when trip {iteration} is read")
             if len(parts) < wanted:
-                raise Unbalanced(ring, f"slot {slot} is read for trip {trip} before its copy is issued")
+                raise Unbalanced(ring, f"slot {slot} is read for trip {iteration} before its copy is issued")
             for flight in parts.values():
                 if not thread.clock >> flight.event & 1:
-                    raise Unbalanced(ring, f"slot {slot} is read for trip {trip} before its copy is complete")
+                    raise Unbalanced(ring, f"slot {slot} is read for trip {iteration} before its copy is complete")
             self.reads.setdefault((thread.block, ring, slot), []).append(event)
 
     def parts(self, ring: str, block: int) -> int:
@@ -256,7 +263,7 @@ class Run:
     # Barriers
 
     def arrive(
-        self, thread: Thread, name: str, trip: int, arrivals: int, announced: int = 0, block: int | None = None
+        self, thread: Thread, name: str, iteration: int, arrivals: int, announced: int = 0, block: int | None = None
     ) -> None:
         """Arrive for a trip, in another block than the thread's if that is given."""
         if not arrivals:
@@ -264,10 +271,10 @@ class Run:
         event = self.event(thread)
         if block not in (None, thread.block):
             self.send(thread, block, name, event)
-        slot, phase = trip % self.schedule.stages, trip // self.schedule.stages
+        slot, phase = iteration % self.schedule.stages, iteration // self.schedule.stages
         key = (thread.block if block is None else block, name, slot)
         found = self.objects[key]
-        self.certain(thread, key, phase, f"an arrival for trip {trip}")
+        self.certain(thread, key, phase, f"an arrival for trip {iteration}")
         if arrivals > found.arrivals:
             total = self.counts[name] - found.arrivals + arrivals
             raise Unbalanced(name, f"phase {phase} of slot {slot} gets {total} arrivals of {self.counts[name]}")
@@ -283,9 +290,9 @@ class Run:
             raise Unbalanced(name, f"block {thread.block} uses the objects of block {block} before the blocks meet")
         self.sent.append((block, name, event))
 
-    def wait(self, thread: Thread, name: str, trip: int, lag: int) -> bool:
+    def wait(self, thread: Thread, name: str, iteration: int, lag: int) -> bool:
         """Pass if the phase has ended."""
-        slot, phase = trip % self.schedule.stages, trip // self.schedule.stages - lag
+        slot, phase = iteration % self.schedule.stages, iteration // self.schedule.stages - lag
         if phase < 0:
             if lag == 0 or phase < -1:
                 raise Unbalanced(name, f"a wait names phase {phase} of slot {slot}")
@@ -314,11 +321,11 @@ class Run:
     def deliver(self, flight: Flight) -> None:
         """Complete copies of transactions."""
         name = flight.barrier
-        slot, phase = flight.trip % self.schedule.stages, flight.trip // self.schedule.stages
+        slot, phase = flight.iteration % self.schedule.stages, flight.iteration // self.schedule.stages
         key = (flight.block, name, slot)
         found = self.objects[key]
         if found.phase != phase:
-            what = f"the bytes of trip {flight.trip} come in phase {found.phase} of slot {slot}"
+            what = f"the bytes of trip {flight.iteration} come in phase {found.phase} of slot {slot}"
             raise Unbalanced(name, f"{what}, not in phase {phase}: it ended without them")
         if flight.arrives and not found.arrivals:
             raise Unbalanced(name, f"phase {phase} of slot {slot} gets more than {self.counts[name]} arrivals")
@@ -334,7 +341,7 @@ class Run:
         """Complete the oldest copies in flight, if there are any."""
         if not self.flying:
             return False
-        oldest = min(self.flying, key=lambda f: (f.trip, f.block))
+        oldest = min(self.flying, key=lambda f: (f.iteration, f.block))
         self.flying = [f for f in self.flying if f is not oldest]
         self.deliver(oldest)
         return True
@@ -373,8 +380,8 @@ class Run:
         for thread in self.threads:
             step = waiting.get(thread.number)
             if isinstance(step, WaitPhase):
-                trip = thread.trip + step.ahead
-                slot, phase = trip % self.schedule.stages, trip // self.schedule.stages - step.lag
+                iteration = thread.iteration + step.ahead
+                slot, phase = iteration % self.schedule.stages, iteration // self.schedule.stages - step.lag
                 found = self.objects[thread.block, step.barrier, slot]
                 reason = self.lacks(step.barrier, found)
                 raise Unbalanced(step.barrier, f"a wait for phase {phase} of slot {slot} never passes: {reason}")
@@ -396,7 +403,7 @@ class Run:
         for thread in self.threads:
             left = [f for group in [*thread.groups, thread.open] for f in group if not thread.clock >> f.event & 1]
             if left:
-                raise Unbalanced(left[0].name, f"the copies of trip {left[0].trip} are never waited for")
+                raise Unbalanced(left[0].name, f"the copies of trip {left[0].iteration} are never waited for")
             if thread.uses:
                 raise Unbalanced(self.schedule.loop, f"the use of trip {thread.uses[0][1]} is never waited for")
         waited = [0 for _ in self.blocks]
@@ -405,7 +412,7 @@ class Run:
         for flight in self.transacted:
             if not waited[flight.block] >> flight.event & 1:
                 what = "copies" if flight.group is not None else "uses"
-                raise Unbalanced(flight.name, f"the {what} of trip {flight.trip} are never waited for")
+                raise Unbalanced(flight.name, f"the {what} of trip {flight.iteration} are never waited for")
         for block, name, event in self.sent:
             if not waited[block] >> event & 1:
                 raise Unbalanced(name, f"block {block} may end before another one has used its objects")
@@ -425,35 +432,41 @@ class Run:
             thread.clock |= 1 << number
         return number
 
-    def state(self, trip: int) -> Any:
+    def state(self, iteration: int) -> Any:
         """Return what decides the future, with trips relative to ``trip``."""
         stages = self.schedule.stages
-        base = trip // stages
+        base = iteration // stages
 
         def known(event: int) -> tuple[bool, ...]:
             return tuple(bool(t.clock >> event & 1) for t in self.threads)
 
         def trips(flights: list[Flight]) -> tuple[int, ...]:
-            return tuple(f.trip - trip for f in flights)
+            return tuple(f.iteration - iteration for f in flights)
 
         threads = tuple(
-            (t.at - trip, t.place, tuple(map(trips, t.groups)), trips(t.open), tuple(of - trip for _, of in t.uses))
+            (
+                t.at - iteration,
+                t.position,
+                tuple(map(trips, t.groups)),
+                trips(t.open),
+                tuple(of - iteration for _, of in t.uses),
+            )
             for t in self.threads
         )
         objects = tuple(
             (
-                block, (slot - trip) % stages, name, o.phase - base + (slot < trip % stages), o.arrivals, o.bytes,
-                known(o.ends[-1][0]) if o.ends else (),
+                block, (slot - iteration) % stages, name, o.phase - base + (slot < iteration % stages),
+                o.arrivals, o.bytes, known(o.ends[-1][0]) if o.ends else (),
             )
             for (block, name, slot), o in self.objects.items()
         )  # fmt: skip
         slots = tuple(
-            (block, ring, (slot - trip) % stages,
-             tuple((n, f.trip - trip, known(f.event)) for n, f in sorted(parts.items())),
+            (block, ring, (slot - iteration) % stages,
+             tuple((n, f.iteration - iteration, known(f.event)) for n, f in sorted(parts.items())),
              tuple(known(r) for r in self.reads[block, ring, slot]))
             for (block, ring, slot), parts in self.filled.items()
         )  # fmt: skip
-        flying = tuple(sorted((f.block, f.trip - trip, f.arrives) for f in self.flying))
+        flying = tuple(sorted((f.block, f.iteration - iteration, f.arrives) for f in self.flying))
         return threads, tuple(sorted(objects)), tuple(sorted(slots)), flying
 
 

@@ -30,7 +30,7 @@ class Thread:
         The events before its next one, as a set of bits.
     met
         Whether it has met the other blocks, whose barriers exist since then.
-    place
+    position
         Of its latest step among those of a trip.
     open, groups
         Copies that are in no group yet, and groups of copies in flight, oldest first.
@@ -45,8 +45,8 @@ class Thread:
     block: int = 0
     clock: int = 0
     met: bool = False
-    trip: int = -1
-    place: int = 0
+    iteration: int = -1
+    position: int = 0
     at: int = -1
     open: list[Flight] = field(default_factory=list)
     groups: list[list[Flight]] = field(default_factory=list)
@@ -66,7 +66,7 @@ class Flight:
     """
 
     event: int
-    trip: int
+    iteration: int
     group: CopyGroup | None
     before: int
     block: int

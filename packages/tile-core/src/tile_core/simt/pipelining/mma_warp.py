@@ -31,7 +31,13 @@ from tile_core.simt.pipelining.async_products import ISSUED, Product, accumulato
 from tile_core.simt.pipelining.dependences import top_level, uses
 from tile_core.simt.pipelining.grids import GridLoops
 from tile_core.simt.pipelining.multicast import mask_of
-from tile_core.simt.pipelining.persistent import PersistentGrid, PersistentWriter, Sharing, meetings
+from tile_core.simt.pipelining.persistent import (
+    PRODUCER,
+    PersistentGrid,
+    PersistentHooks,
+    PersistentWriter,
+    cluster_syncs,
+)
 from tile_core.simt.pipelining.plan import LoopPlan
 from tile_core.simt.pipelining.schedule import (
     Arrival,
@@ -51,6 +57,8 @@ from tile_core.simt.pipelining.schedule import (
 from tile_core.simt.pipelining.writers import on_slot
 from tile_core.simt.role import Role
 
+MMA_WARP = "the MMA warp"
+
 
 def mma_warp_reason(grid: GridLoops, product: Product, copied: Sequence[BufferVar], binds: Sequence[int]) -> str:
     """Return why no other thread can issue the products of a loop; empty if one can.
@@ -62,7 +70,7 @@ def mma_warp_reason(grid: GridLoops, product: Product, copied: Sequence[BufferVa
     binds
         Positions of bindings in the loop that corners of copies use.
     """
-    body, sums = top_level(grid.body[grid.loop].body), product.sums
+    body, accumulator = top_level(grid.body[grid.loop].body), product.accumulator
     call = OpCall.decode(body[product.position])
     for view in call.args[: accumulator_of(call)]:
         if not any(view.buffer.same_as(b) for b in copied):
@@ -71,38 +79,40 @@ def mma_warp_reason(grid: GridLoops, product: Product, copied: Sequence[BufferVa
         moved = is_op(s) and nodes.is_tile_call(s.value, "copy") and any(uses(s, b) for b in copied)
         if not (moved or at == product.position or at in binds or isinstance(s, (tirx.AllocBuffer, tirx.Bind))):
             return "its loop does more than copy and multiply"
-    if any(uses(s, sums.buffer) for s in grid.body[: grid.loop]):
-        return f"{sums.name} does not begin with zeros"
+    if any(uses(s, accumulator.buffer) for s in grid.body[: grid.loop]):
+        return f"{accumulator.name} does not begin with zeros"
     return ""
 
 
-def with_mma_warp(schedule: Schedule, threads: int, workers: PersistentGrid, name: str) -> Schedule:
+def with_mma_warp(schedule: Schedule, threads: int, persistent: PersistentGrid, name: str) -> Schedule:
     """Return the schedule of slots; ``name`` is that of barriers of free slots."""
-    copier, issuer = Role("the copier", threads, 1), Role("the issuer", threads + workers.copiers, 1)
-    (group,), full, met = schedule.groups, schedule.barriers[0], meetings(schedule)
+    producer, mma_warp = Role(PRODUCER, threads, 1), Role(MMA_WARP, threads + persistent.producers, 1)
+    (group,), full, met = schedule.groups, schedule.barriers[0], cluster_syncs(schedule)
     ends = tuple(WaitPhase(name, ahead=-n) for n in range(schedule.stages, 0, -1))
     complete = Complete(name, everywhere=schedule.blocks > 1)
-    trip = (WaitPhase(name, lag=1), Expect(full.name, group.bytes), Issue(group.name))
-    copies = RoleProgram(copier, met, trip, (*ends, *met))
-    products = RoleProgram(issuer, met, (WaitPhase(full.name), Use(lasts=True), complete), met)
-    moved, barriers = replace(group, issuer=copier), (full, PhaseBarrier(name, len(schedule.partners(0))))
+    iteration = (WaitPhase(name, lag=1), Expect(full.name, group.bytes), Issue(group.name))
+    copies = RoleProgram(producer, met, iteration, (*ends, *met))
+    products = RoleProgram(mma_warp, met, (WaitPhase(full.name), Use(in_flight=True), complete), met)
+    moved, barriers = replace(group, issuer=producer), (full, PhaseBarrier(name, len(schedule.partners(0))))
     return replace(schedule, trips=None, groups=(moved,), programs=(copies, products), barriers=barriers)
 
 
-def of_tiles(sums: View, threads: int, workers: PersistentGrid, ready: str, free: str) -> Schedule:
+def accumulator_schedule(
+    accumulator: View, threads: int, persistent: PersistentGrid, ready: str, free: str
+) -> Schedule:
     """Return the schedule of sums, whose trips are the tiles of a block."""
-    issuer, users = Role("the issuer", threads + workers.copiers, 1), Role("the block", 0, threads)
-    size = prod(map(int, nodes.shape_of(sums.buffer))) * DTYPES[sums.dtype].bits // 8
-    ring = Ring(sums.name, size)
-    group = CopyGroup("products", (Copy("products", ring.name, size),), issuer, Arrival(ready))
-    products = RoleProgram(issuer, (), (WaitPhase(free, lag=1), Issue("products")))
-    results = RoleProgram(users, (), (WaitPhase(ready), Use(), Arrive(free)))
+    mma_warp, consumers = Role(MMA_WARP, threads + persistent.producers, 1), Role("the block", 0, threads)
+    size = prod(map(int, nodes.shape_of(accumulator.buffer))) * DTYPES[accumulator.dtype].bits // 8
+    ring = Ring(accumulator.name, size)
+    group = CopyGroup("products", (Copy("products", ring.name, size),), mma_warp, Arrival(ready))
+    products = RoleProgram(mma_warp, (), (WaitPhase(free, lag=1), Issue("products")))
+    results = RoleProgram(consumers, (), (WaitPhase(ready), Use(), Arrive(free)))
     barriers = (PhaseBarrier(ready, 1), PhaseBarrier(free, threads))
-    return Schedule("tiles", workers.buffers, None, (ring,), (group,), (products, results), barriers)
+    return Schedule("tiles", persistent.buffers, None, (ring,), (group,), (products, results), barriers)
 
 
-def write_issued(
-    plan: LoopPlan, grid: GridLoops, workers: PersistentGrid, sharing: Sharing, threads: int, tiles: Schedule
+def write_mma_warp(
+    plan: LoopPlan, grid: GridLoops, persistent: PersistentGrid, hooks: PersistentHooks, threads: int, tiles: Schedule
 ) -> Stmt:
     """Return the loop over the blocks that stay.
 
@@ -111,44 +121,44 @@ def write_issued(
     plan, tiles
         With the schedule of `with_mma_warp`; that of `of_tiles`.
     """
-    return _IssuedWriter(plan, grid, workers, sharing, threads, tiles).written()
+    return _MmaWarpWriter(plan, grid, persistent, hooks, threads, tiles).written()
 
 
-class _IssuedWriter(PersistentWriter):
+class _MmaWarpWriter(PersistentWriter):
     def __init__(
         self,
         plan: LoopPlan,
         grid: GridLoops,
-        workers: PersistentGrid,
-        sharing: Sharing,
+        persistent: PersistentGrid,
+        hooks: PersistentHooks,
         threads: int,
-        of_tiles: Schedule,
+        accumulator_schedule: Schedule,
     ) -> None:
         assert isinstance(plan.product, Product)
-        self.old = plan.product.sums.buffer
-        shape = [workers.buffers, *nodes.shape_of(self.old)]
+        self.old = plan.product.accumulator.buffer
+        shape = [persistent.buffers, *nodes.shape_of(self.old)]
         kind, scope = nodes.element_type(self.old), nodes.scope_of(self.old)
         #: The sums: one buffer, or several.
-        self.sums = self.old
-        if workers.buffers > 1:
-            self.sums = tirx.decl_buffer(shape, kind, self.old.name, scope=scope, layout=None)
+        self.accumulator = self.old
+        if persistent.buffers > 1:
+            self.accumulator = tirx.decl_buffer(shape, kind, self.old.name, scope=scope, layout=None)
         body = [self.renamed(s) if isinstance(s, tirx.AllocBuffer) else s for s in grid.body]
-        super().__init__(plan, replace(grid, body=body), workers, sharing, threads)
-        self.of_tiles = of_tiles
-        self.ready, self.free = (b.name for b in of_tiles.barriers)
+        super().__init__(plan, replace(grid, body=body), persistent, hooks, threads)
+        self.accumulator_schedule = accumulator_schedule
+        self.ready, self.free = (b.name for b in accumulator_schedule.barriers)
 
     def renamed(self, s: Stmt) -> Stmt:
         """Return the allocation of all sums for that of one."""
-        return tirx.AllocBuffer(self.sums, None, s.span) if s.buffer.same_as(self.old) else s
+        return tirx.AllocBuffer(self.accumulator, None, s.span) if s.buffer.same_as(self.old) else s
 
     def objects(self) -> tuple[list[Stmt], Stmt]:
         """Return the allocations of all barriers, and their initialisation."""
         made, first = super().objects()
         parts = [first.body]
-        for barrier in self.of_tiles.barriers:
-            self.barriers[barrier.name], allocate = calls.alloc_barriers(barrier.name, self.workers.buffers)
+        for barrier in self.accumulator_schedule.barriers:
+            self.barriers[barrier.name], allocate = calls.alloc_barriers(barrier.name, self.persistent.buffers)
             made.append(allocate)
-            slots = map(nodes.int_const, range(self.workers.buffers))
+            slots = map(nodes.int_const, range(self.persistent.buffers))
             parts += [calls.barrier_init(self.barriers[barrier.name], slot, barrier.arrivals) for slot in slots]
         return made, calls.only(("the first thread", 0, 1), nodes.seq(parts))
 
@@ -156,64 +166,72 @@ class _IssuedWriter(PersistentWriter):
         """Return the rings, and the barriers: what only some roles use is in use as long as others work."""
         return [*self.plan.rings.values(), *self.barriers.values()]
 
-    def copying(self) -> Stmt:
+    def producer_loops(self) -> Stmt:
         """Return the loops of the thread that copies, and its waits until all products have read their slots."""
-        worked = self.turns() * nodes.int_const(int(nodes.as_int(self.trips)))
+        worked = self.tile_count() * nodes.int_const(int(nodes.as_int(self.trips)))
         waits = []
         for n in range(self.stages, 0, -1):
             count = worked - nodes.int_const(n)
             wait = calls.barrier_wait(self.barriers[self.empty], self.slot_of(count), self.parity(count, 0))
             waits.append(tirx.IfThenElse(count >= nodes.int_const(0), wait, None))
-        return nodes.seq([super().copying(), *waits])
+        return nodes.seq([super().producer_loops(), *waits])
 
-    def others(self) -> list[Stmt]:
+    def extra_roles(self) -> list[Stmt]:
         """Return the work of the thread that multiplies."""
-        turn, k, slot = nodes.fresh("turn"), nodes.fresh(f"{self.loop.loop_var.name}_issued", self.kind), self.slot
+        tile_iteration, k, slot = (
+            nodes.fresh("turn"),
+            nodes.fresh(f"{self.loop.loop_var.name}_issued", self.kind),
+            self.slot,
+        )
         assert isinstance(self.plan.product, Product)
         product = on_slot(self.body[self.plan.product.position], self.plan.rings, slot)
-        product = _marked(substitute(self.of_buffer(product, turn), {self.loop.loop_var: k}))
-        count = self.counted(turn, k)
-        blocks = None if self.plan.together is None else mask_of(self.blocks, self.schedule.partners(0))
-        trip = [
+        product = _marked(substitute(self.of_buffer(product, tile_iteration), {self.loop.loop_var: k}))
+        count = self.counted(tile_iteration, k)
+        blocks = None if self.plan.multicast is None else mask_of(self.blocks, self.schedule.partners(0))
+        iteration = [
             tirx.Bind(slot, self.slot_of(count)),
             calls.barrier_wait(self.barriers[self.full], slot, self.parity(count, 0)),
             product,
             calls.barrier_complete(self.barriers[self.empty], slot, blocks),
         ]
-        loop = nodes.for_loop(k, self.trips, nodes.seq(trip), "serial", span=self.loop.span)
-        buffer = self.buffer_of(turn)
-        before = calls.barrier_wait(self.barriers[self.free], buffer, self.phase_of(turn, 1))
+        loop = nodes.for_loop(k, self.trips, nodes.seq(iteration), "serial", span=self.loop.span)
+        buffer = self.buffer_of(tile_iteration)
+        before = calls.barrier_wait(self.barriers[self.free], buffer, self.phase_of(tile_iteration, 1))
         behind = calls.barrier_complete(self.barriers[self.ready], buffer)
-        issuer = next(p.role for p in self.schedule.programs if p.role.name == "the issuer")
-        work = self.over_tiles(turn, [before, loop, behind])
-        return [calls.only((issuer.name, issuer.first, 1), work, self.loop.span)]
+        mma_warp = next(p.role for p in self.schedule.programs if p.role.name == MMA_WARP)
+        work = self.over_tiles(tile_iteration, [before, loop, behind])
+        return [calls.only((mma_warp.name, mma_warp.first, 1), work, self.loop.span)]
 
-    def computing(self) -> Stmt:
+    def consumer_loops(self) -> Stmt:
         """Return the loop of the threads of the program: the sums of a tile are free behind their last use."""
-        turn = nodes.fresh("turn")
-        parts = self.place(turn, {axis: s.loop_var for axis, s in self.grid.axes.items()})
+        tile_iteration = nodes.fresh("turn")
+        parts = self.tile_coordinates(tile_iteration, {axis: s.loop_var for axis, s in self.grid.axes.items()})
         body = [s for s in self.grid.body if not isinstance(s, tirx.AllocBuffer)]
         at = next(i for i, s in enumerate(body) if s.same_as(self.loop))
         behind = body[at + 1 :]
         last = max((i + 1 for i, s in enumerate(behind) if uses(s, self.old)), default=0)
-        behind = [self.of_buffer(s, turn) for s in behind]
-        buffer = self.buffer_of(turn)
-        wait = calls.barrier_wait(self.barriers[self.ready], buffer, self.phase_of(turn, 0))
+        behind = [self.of_buffer(s, tile_iteration) for s in behind]
+        buffer = self.buffer_of(tile_iteration)
+        wait = calls.barrier_wait(self.barriers[self.ready], buffer, self.phase_of(tile_iteration, 0))
         free = calls.barrier_arrive(self.barriers[self.free], buffer)
-        return self.over_tiles(turn, [*parts, *body[:at], wait, *behind[:last], free, *behind[last:]])
+        return self.over_tiles(tile_iteration, [*parts, *body[:at], wait, *behind[:last], free, *behind[last:]])
 
-    def of_buffer(self, s: Stmt, turn: Expr) -> Stmt:
+    def of_buffer(self, s: Stmt, tile_iteration: Expr) -> Stmt:
         """Return a statement on the sums of a turn."""
-        return s if self.workers.buffers == 1 else _OnBuffer(self.old, self.sums, self.buffer_of(turn)).stmt(s)
+        return (
+            s
+            if self.persistent.buffers == 1
+            else _OnBuffer(self.old, self.accumulator, self.buffer_of(tile_iteration)).stmt(s)
+        )
 
-    def buffer_of(self, turn: Expr) -> Expr:
+    def buffer_of(self, tile_iteration: Expr) -> Expr:
         """Return the buffer of sums of a turn."""
-        count = self.workers.buffers
-        return nodes.int_const(0) if count == 1 else tirx.floormod(turn, nodes.int_const(count))
+        count = self.persistent.buffers
+        return nodes.int_const(0) if count == 1 else tirx.floormod(tile_iteration, nodes.int_const(count))
 
-    def phase_of(self, turn: Expr, more: int) -> Expr:
+    def phase_of(self, tile_iteration: Expr, more: int) -> Expr:
         """Return the parity of a turn's phase of the barriers of its sums, or of a later one."""
-        phase = tirx.floordiv(turn, nodes.int_const(self.workers.buffers)) + nodes.int_const(more)
+        phase = tirx.floordiv(tile_iteration, nodes.int_const(self.persistent.buffers)) + nodes.int_const(more)
         return tirx.floormod(phase, nodes.int_const(2))
 
 

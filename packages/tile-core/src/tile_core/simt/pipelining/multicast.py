@@ -28,7 +28,7 @@ from tile_core.simt.role_threads import is_shared
 
 #: Attribute of a copy that blocks of a cluster make together: blocks along x, y and z of a cluster, and behind them a
 #: mask of ranks for each set of blocks that take the same tile. Each block issues a share of it, for all of its set.
-TOGETHER = "together"
+MULTICAST = "together"
 #: Attribute of a product that two blocks of a cluster compute together: blocks along x, y and z of a cluster. Each has
 #: half of the columns of B in shared memory, and the product reads both halves.
 HALVES = "halves"
@@ -78,7 +78,7 @@ class Shared:
         Why there are no others: a buffer whose copies do not allow it, or ``None``, and why.
     copies
         The copies of a trip, by the buffer that is filled.
-    stay
+    persistent
         Whether blocks stay and share the tiles of the grid.
     """
 
@@ -90,7 +90,7 @@ class Shared:
     offers: Sequence[ClusterOffer]
     reasons: Sequence[tuple[Any, str]] = ()
     copies: Mapping[Any, OpCall] = field(default_factory=dict)
-    stay: bool = False
+    persistent: bool = False
 
     def because(self, buffer: Any = None) -> str:
         """Return why there are no other clusters, of what concerns all buffers or only one."""
@@ -147,8 +147,8 @@ class Clustering:
 def halved(c: Candidate, product: OpCall, cluster: tuple[int, int, int]) -> Candidate:
     """Return the copy of B of a product of which each block of a pair loads half of the columns."""
     src, dst = c.call.args[:2]
-    turned = bool(product.attrs["transpose_B"])
-    from_end = 2 if turned else 1
+    transposed = bool(product.attrs["transpose_B"])
+    from_end = 2 if transposed else 1
     half = int(dst.extents[-from_end]) // 2
     rank = rank_in(cluster)
     extents, mins, whole = list(src.extents), list(src.mins), list(nodes.shape_of(dst.buffer))
@@ -175,14 +175,14 @@ def _innermost(grid: Mapping[int, Stmt]) -> Stmt | None:
 
 def sets_of(call: OpCall) -> tuple[tuple[int, ...], Sets]:
     """Return the cluster and the sets of blocks of a copy that they make together; nothing for other copies."""
-    given = [int(n) for n in call.attrs.get(TOGETHER, ())]
+    given = [int(n) for n in call.attrs.get(MULTICAST, ())]
     ranks = range(prod(given[:3]))
     return tuple(given[:3]), tuple(tuple(r for r in ranks if mask >> r & 1) for mask in given[3:])
 
 
 def marked(cluster: Sequence[int], sets: Sets) -> dict[str, Any]:
     """Return the attribute of a copy that blocks make together."""
-    return {TOGETHER: [*cluster, *(sum(1 << r for r in of) for of in sets)]}
+    return {MULTICAST: [*cluster, *(sum(1 << r for r in of) for of in sets)]}
 
 
 def in_line(cluster: Sequence[int]) -> tuple[int, int, int]:
@@ -195,7 +195,7 @@ def rank_in(cluster: Sequence[int]) -> Expr:
     return calls.rank_in_cluster([calls.block_index(axis) for axis in range(3)], cluster)
 
 
-def tell(
+def arrive_at_peers(
     barrier: Any, slot: Expr, cluster: Sequence[int], partners: Sequence[int], lane: Expr | None, span: Any
 ) -> Stmt:
     """Return the arrivals in all blocks that fill slots here.
@@ -233,7 +233,7 @@ def mask_of(cluster: Sequence[int], partners: Sequence[int]) -> Expr:
 def multicast_of(
     clustering: Clustering, grid: Mapping[int, Stmt], loop: Stmt, copies: Sequence[Candidate], sizes: Mapping[Any, int],
     binds: Mapping[Var, Any], product: OpCall, alone: bool, threads: int, stages: int,
-    can_copy: CanCopy, stay: bool,
+    can_copy: CanCopy, persistent: bool,
 ) -> ChosenCluster | str:  # fmt: skip
     """Return how the blocks of a loop bring tiles together, or why they do not.
 
@@ -249,7 +249,7 @@ def multicast_of(
         Values of variables.
     can_copy
         Whether a copy that is marked can be made so.
-    stay
+    persistent
         Whether blocks stay and share the tiles of the grid.
     """
     known = InCluster((1, 1, 1), {axis: s.loop_var for axis, s in grid.items()}, dict(binds))
@@ -258,7 +258,7 @@ def multicast_of(
         return reason
     offers, reasons = offers_of(grid, copies, sizes, known, clustering.most, can_copy)
     calls = {c.buffer: c.call for c in copies}
-    shared = Shared(threads, stages, sum(sizes.values()), product, alone, offers, reasons, calls, stay)
+    shared = Shared(threads, stages, sum(sizes.values()), product, alone, offers, reasons, calls, persistent)
     answer = clustering.choose(shared)
     return answer.reason if isinstance(answer, Reject) else answer
 

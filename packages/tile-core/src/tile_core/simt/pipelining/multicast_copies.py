@@ -37,18 +37,18 @@ class Multicast:
         How its blocks bring tiles together; ``None`` if they do not.
     cluster
         Of the launch, along x, y and z.
-    said
+    note
         What a report says about it.
     """
 
     choice: Prefetched
     chosen: ChosenCluster | None
     cluster: tuple[int, int, int]
-    said: str
+    note: str
 
 
 @dataclass(frozen=True)
-class Bringing:
+class MulticastAnalysis:
     """What is known of a program whose blocks may bring tiles together.
 
     Attributes
@@ -69,7 +69,7 @@ class Bringing:
     threads: int
 
     def of(
-        self, grid: Mapping[int, Stmt], loop: Stmt, choice: Prefetched, call: OpCall, workers: int | None = None,
+        self, grid: Mapping[int, Stmt], loop: Stmt, choice: Prefetched, call: OpCall, persistent: int | None = None,
     ) -> Multicast:  # fmt: skip
         """Return how the blocks of a loop bring tiles together, if they do.
 
@@ -83,29 +83,31 @@ class Bringing:
             The copies that run ahead.
         call
             Its product, which lasts.
-        workers
+        persistent
             How many blocks stay and share the tiles of the grid, numbered along one axis; ``None``: each has its own.
         """
         counted = [c for c in choice.chosen if choice.facts.get(c.buffer, {}).get(COMPLETION) == TRANSACTIONS]
         if not counted:
-            return _apart(choice, "none of its copies is counted by a barrier")
+            return _no_multicast(choice, "none of its copies is counted by a barrier")
         sizes = {c.buffer: bytes_of(c.buffer) for c in choice.chosen}
         binds = {v: e for v, e in self.analysis.flow.binds.items() if not nodes.is_tile_call(e)}
         alone = is_alone(grid, loop, call) and self.analysis.only_in(call.args[accumulator_of(call) - 1].buffer, loop)
         found = multicast_of(
             self.clustering, grid, loop, counted, sizes, binds, call, alone, self.threads, stages_of(loop),
-            self.can_copy, workers is not None,
+            self.can_copy, persistent is not None,
         )  # fmt: skip
         if isinstance(found, str):
-            return _apart(choice, found)
-        if found.halves and workers is not None:
-            return _apart(choice, "blocks with roles compute no product in pairs")
+            return _no_multicast(choice, found)
+        if found.halves and persistent is not None:
+            return _no_multicast(choice, "blocks with roles compute no product in pairs")
         if found.halves:
             return self.halves(choice, found, call)
         cluster, sets = found.offer.cluster, found.offer.sets
-        if workers is not None and workers < prod(cluster):
-            return _apart(choice, f"{workers} block{'s'[: workers - 1]} that stay are no cluster of {prod(cluster)}")
-        launched = cluster if workers is None else in_line(cluster)
+        if persistent is not None and persistent < prod(cluster):
+            return _no_multicast(
+                choice, f"{persistent} block{'s'[: persistent - 1]} that stay are no cluster of {prod(cluster)}"
+            )
+        launched = cluster if persistent is None else in_line(cluster)
         calls = {c.buffer: replace(c.call, attrs={**c.call.attrs, **marked(launched, sets[c.buffer])})
                  for c in choice.chosen if c.buffer in sets}  # fmt: skip
         answers = {b: self.can_copy(call) for b, call in calls.items()}
@@ -128,5 +130,5 @@ class Bringing:
         return Multicast(replace(choice, chosen=chosen, facts={**choice.facts, b: answer.facts}), found, cluster, text)
 
 
-def _apart(choice: Prefetched, reason: str) -> Multicast:
+def _no_multicast(choice: Prefetched, reason: str) -> Multicast:
     return Multicast(choice, None, (1, 1, 1), f"each block loads for itself: {reason}")

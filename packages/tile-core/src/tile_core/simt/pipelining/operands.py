@@ -59,12 +59,12 @@ def read_operands_directly(body: Stmt, reads: Reads, kept: Collection[str]) -> S
     kept
         Names of tensors and buffers with a layout or a value outside of their own: copies from and to them remain.
     """
-    rewriter = _InPlace(body, reads, kept)
+    rewriter = _DirectReads(body, reads, kept)
     new = rewriter.stmt(body)
     return _WithoutAllocations(rewriter.dropped).stmt(new) if rewriter.dropped else body
 
 
-class _InPlace(StmtRewriter):
+class _DirectReads(StmtRewriter):
     def __init__(self, body: Stmt, reads: Reads, kept: Collection[str]) -> None:
         self.analysis, self.reads, self.kept = Analysis(body), reads, kept
         self.dropped: set[Any] = set()

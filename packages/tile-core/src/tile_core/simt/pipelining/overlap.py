@@ -26,11 +26,11 @@ from tile_core.ir.visit import collect, loads_of
 from tile_core.lowering.variant import Accept, Reject
 from tile_core.ops.base import OpCall, View, is_op
 from tile_core.records import dataclass
-from tile_core.simt.pipelining.async_products import CanLast, Product, accumulator_of, products_of
+from tile_core.simt.pipelining.async_products import IsAsync, Product, accumulator_of, products_of
 from tile_core.simt.pipelining.dependences import Analysis, top_level, uses
 
 #: Fact of an accepted overlap: threads of each group that takes turns, see `OverlapPlan`.
-TURN = "turn"
+PING_PONG = "turn"
 
 
 @dataclass(frozen=True)
@@ -101,7 +101,7 @@ class OverlapPlan:
         Positions of those that run in the next trip.
     begin
         The position behind which they run there; -1 if there are none.
-    turn
+    group_threads
         Threads that begin their products together, and after those before them, so that one group's products run while
         another one works on sums; 0: all of the block begin when they get there.
     """
@@ -110,7 +110,7 @@ class OverlapPlan:
     products: Mapping[int, Product]
     tails: tuple[int, ...]
     begin: int
-    turn: int = 0
+    group_threads: int = 0
 
     def are_products_own(self, body: Sequence[Stmt], copied: Collection[Any]) -> bool:
         """Whether nothing but products reads what is copied ahead, and they read nothing else that a trip shares."""
@@ -159,7 +159,7 @@ class OverlapPlan:
 
 
 def overlap_of(
-    analysis: Analysis, loop: Stmt, copied: Collection[Any], can_last: CanLast
+    analysis: Analysis, loop: Stmt, copied: Collection[Any], is_async: IsAsync
 ) -> tuple[OverlapPlan | None, str]:
     """Return how the trips of a loop of several products can overlap; else ``None``, and why not.
 
@@ -167,7 +167,7 @@ def overlap_of(
     ----------
     copied
         The buffers that are copied ahead.
-    can_last
+    is_async
         Whether the target has instructions for a product that last.
     """
     body = top_level(loop.body)
@@ -178,7 +178,7 @@ def overlap_of(
     for i, call in at.items():
         reason = (
             _unable(analysis, call)
-            if can_last(call)
+            if is_async(call)
             else f"that of line {_line(body[i])} has no instructions that last"
         )
         if reason:
@@ -202,7 +202,7 @@ def overlap_of(
 
 
 def within_iterations(
-    analysis: Analysis, loop: Stmt, copied: Collection[Any], can_last: CanLast
+    analysis: Analysis, loop: Stmt, copied: Collection[Any], is_async: IsAsync
 ) -> OverlapPlan | None:  # fmt: skip
     """Return the products of a loop that run beside other statements of their own trip; ``None`` if none does.
 
@@ -212,7 +212,7 @@ def within_iterations(
     products = {}
     for i, s in enumerate(body):
         call = OpCall.decode(s) if products_of(s) and is_op(s) else None
-        if call is not None and can_last(call) and not _unable(analysis, call):
+        if call is not None and is_async(call) and not _unable(analysis, call):
             products[i] = Product(i, call.args[accumulator_of(call)])
     if len(products) < 2:
         return None
@@ -252,8 +252,8 @@ def _unable(analysis: Analysis, call: OpCall) -> str:
     for view in (*call.args[: accumulator_of(call)], call.args[accumulator_of(call)]):
         if view.buffer in analysis.viewed or view.buffer in analysis.flow.roots:
             return f"{view.name} has views"
-    sums: View = call.args[accumulator_of(call)]
-    return "" if sums.scope == "local.fragment" else f"{sums.name} is in shared memory"
+    accumulator: View = call.args[accumulator_of(call)]
+    return "" if accumulator.scope == "local.fragment" else f"{accumulator.name} is in shared memory"
 
 
 def _late(

@@ -22,7 +22,7 @@ from tile_core.compat.types import Expr, Stmt, Var
 from tile_core.ir import calls, nodes
 from tile_core.ir.visit import renamed, replace_for, substitute
 from tile_core.ops.base import with_attributes
-from tile_core.simt.pipelining.async_products import ENDED, LASTS, PENDING, SETTLED, WAIT_USES, Product
+from tile_core.simt.pipelining.async_products import ENDED, IN_FLIGHT, PENDING, SETTLED, WAIT_USES, Product
 from tile_core.simt.pipelining.dependences import without_dead
 from tile_core.simt.pipelining.overlap import Item
 from tile_core.simt.pipelining.plan import LoopPlan
@@ -37,8 +37,8 @@ from tile_core.simt.pipelining.schedule import (
     Use,
     WaitPhase,
     WaitUses,
-    taking,
-    turns_of,
+    order_barriers_of,
+    ping_pong_programs,
 )
 from tile_core.simt.pipelining.writers import Around, LoopWriter, on_slot, runs_of, slot_of
 
@@ -58,19 +58,19 @@ class OverlapWriter(LoopWriter):
         if not self.overlap.tails:
             return super().iterations_of(program)
         loop, rest = self.loop, program.after[: -1 if program.after[-1] == Sync() else None]
-        turned = [
+        signals = [
             calls.only(_threads(p), calls.barrier_arrive(self.barriers[s.barrier], nodes.int_const(0)))
             for p in self.schedule.programs for s in p.before if isinstance(s, Arrive)
         ]  # fmt: skip
         first = substitute(self.one_iteration(program, self.zero, True), {loop.loop_var: loop.min})
         notes = {str(k): v for k, v in loop.annotations.items()} | {nodes.ROLE: "serial"}
-        turn = loop.loop_var if nodes.as_int(loop.min) == 0 else loop.loop_var - loop.min
+        iteration = loop.loop_var if nodes.as_int(loop.min) == 0 else loop.loop_var - loop.min
         extent = self.at(self.trips - self.one, {})
         others = replace_for(
-            loop, self.one_iteration(program, turn, False), min=self.at(loop.min + self.one, {}), extent=extent,
+            loop, self.one_iteration(program, iteration, False), min=self.at(loop.min + self.one, {}), extent=extent,
             annotations=notes,
         )  # fmt: skip
-        parts = nodes.seq([*turned, renamed(first), others, *self.ended(rest)])
+        parts = nodes.seq([*signals, renamed(first), others, *self.ended(rest)])
         trips = nodes.as_int(self.trips)
         if not isinstance(trips, int):
             parts = tirx.IfThenElse(self.zero < self.trips, parts, None, loop.span)
@@ -82,47 +82,58 @@ class OverlapWriter(LoopWriter):
         order = self.overlap.order(self.body, kept, True)
         return [self.written(item, self.slot, self.slot, self.loop.loop_var) for item in order]
 
-    def one_iteration(self, program: RoleProgram, turn: Expr, first: bool) -> Stmt:
+    def one_iteration(self, program: RoleProgram, iteration: Expr, first: bool) -> Stmt:
         """Return a trip, without a tail if it is the first."""
         slot, before = nodes.fresh("slot"), nodes.fresh("slot_before")
-        parts: list[Stmt] = [tirx.Bind(slot, slot_of(turn, self.stages))]
+        parts: list[Stmt] = [tirx.Bind(slot, slot_of(iteration, self.stages))]
         if not first:
-            parts.append(tirx.Bind(before, slot_of(turn - self.one, self.stages)))
-        opening = program.trip[: next(i for i, s in enumerate(program.trip) if isinstance(s, (Use, WaitUses)))]
-        turns = turns_of(self.schedule)
+            parts.append(tirx.Bind(before, slot_of(iteration - self.one, self.stages)))
+        opening = program.iteration[
+            : next(i for i, s in enumerate(program.iteration) if isinstance(s, (Use, WaitUses)))
+        ]
+        order_barriers = order_barriers_of(self.schedule)
         for ahead, run in runs_of(opening):
             issued = [s for s in run if isinstance(s, (Issue, Expect, Commit))]
             for step in run:
-                if isinstance(step, WaitPhase) and step.barrier in turns:
-                    parts += [self.wait_for_signal(p, turn, slot, turns) for p in taking(self.schedule)]
+                if isinstance(step, WaitPhase) and step.barrier in order_barriers:
+                    parts += [
+                        self.wait_for_signal(p, iteration, slot, order_barriers)
+                        for p in ping_pong_programs(self.schedule)
+                    ]
                 elif step not in issued and not (first and ahead < 0):
-                    parts.append(self.wait(step, turn + ahead if ahead else turn, slot if ahead == 0 else before))
+                    parts.append(
+                        self.wait(step, iteration + ahead if ahead else iteration, slot if ahead == 0 else before)
+                    )
             if issued:
-                later, at = turn + nodes.int_const(ahead, self.kind), nodes.fresh("slot_ahead")
-                parts += [tirx.Bind(at, slot_of(later, self.stages)), *self.issue(issued, later, at)]
+                at_iteration, at = iteration + nodes.int_const(ahead, self.kind), nodes.fresh("slot_ahead")
+                parts += [tirx.Bind(at, slot_of(at_iteration, self.stages)), *self.issue(issued, at_iteration, at)]
         kept = without_dead(self.body, self.plan.moved, self.plan.binds)
         for item in self.overlap.order(self.body, kept, first):
-            parts += self.arrivals(turn, slot, True) if item.begun else [self.written(item, slot, before, turn)]
-        return nodes.seq([*parts, *self.arrivals(turn, slot, False)])
+            parts += (
+                self.arrivals(iteration, slot, True) if item.begun else [self.written(item, slot, before, iteration)]
+            )
+        return nodes.seq([*parts, *self.arrivals(iteration, slot, False)])
 
-    def wait_for_signal(self, program: RoleProgram, turn: Expr, slot: Var, turns: Collection[str]) -> Stmt:
+    def wait_for_signal(
+        self, program: RoleProgram, iteration: Expr, slot: Var, order_barriers: Collection[str]
+    ) -> Stmt:
         """Return the wait of a group of threads for its turn."""
-        (step,) = (s for s in program.trip if isinstance(s, WaitPhase) and s.barrier in turns)
-        return calls.only(_threads(program), self.wait(step, turn, slot), self.loop.span)
+        (step,) = (s for s in program.iteration if isinstance(s, WaitPhase) and s.barrier in order_barriers)
+        return calls.only(_threads(program), self.wait(step, iteration, slot), self.loop.span)
 
-    def arrivals(self, turn: Expr, slot: Var, begun: bool) -> list[Stmt]:
+    def arrivals(self, iteration: Expr, slot: Var, begun: bool) -> list[Stmt]:
         """Return the arrivals that give a turn, if groups take turns: when products have begun, or when they ended."""
         found: list[Stmt] = []
-        turns = turns_of(self.schedule)
-        for program in taking(self.schedule):
-            ends = program.trip.index(WaitUses(0))
-            steps = program.trip[:ends] if begun else program.trip[ends:]
-            for step in (s for s in steps if isinstance(s, Arrive) and s.barrier in turns):
-                later = turn + nodes.int_const(step.ahead, self.kind)
-                at = slot_of(later, self.stages) if step.ahead else slot
+        order_barriers = order_barriers_of(self.schedule)
+        for program in ping_pong_programs(self.schedule):
+            ends = program.iteration.index(WaitUses(0))
+            steps = program.iteration[:ends] if begun else program.iteration[ends:]
+            for step in (s for s in steps if isinstance(s, Arrive) and s.barrier in order_barriers):
+                at_iteration = iteration + nodes.int_const(step.ahead, self.kind)
+                at = slot_of(at_iteration, self.stages) if step.ahead else slot
                 gives = calls.barrier_arrive(self.barriers[step.barrier], at)
                 if step.ahead:
-                    gives = tirx.IfThenElse(later < self.trips, gives, None, self.loop.span)
+                    gives = tirx.IfThenElse(at_iteration < self.trips, gives, None, self.loop.span)
                 found.append(calls.only(_threads(program), gives, self.loop.span))
         return found
 
@@ -134,23 +145,23 @@ class OverlapWriter(LoopWriter):
         parts += [self.wait(s, last, before) for s in steps if not isinstance(s, (Use, WaitUses))]
         return [*parts, *(self.written(item, before, before, self.trips) for item in self.overlap.last(self.body))]
 
-    def written(self, item: Item, slot: Var, before: Var, turn: Expr) -> Stmt:
+    def written(self, item: Item, slot: Var, before: Var, iteration: Expr) -> Stmt:
         """Return a statement of a trip on its slot, or a wait."""
         if item.stmt is None:
-            span, attrs = self.body[item.ended[-1].position].span, {PENDING: item.pending, LASTS: 1}
+            span, attrs = self.body[item.ended[-1].position].span, {PENDING: item.pending, IN_FLIGHT: 1}
             waits = [nodes.tile_call(WAIT_USES, [_whole(p)], attrs) for p in item.ended]
             return nodes.seq([tirx.Evaluate(w, span) for w in waits])
         found = item.stmt
         if item.product is not None:
-            found = with_attributes(found, {LASTS: 1, ENDED: 1, SETTLED: 1})
+            found = with_attributes(found, {IN_FLIGHT: 1, ENDED: 1, SETTLED: 1})
         if item.tail:
-            found = substitute(found, {self.loop.loop_var: self.at(self.loop.min + turn - self.one, {})})
+            found = substitute(found, {self.loop.loop_var: self.at(self.loop.min + iteration - self.one, {})})
         return on_slot(found, self.plan.rings, before if item.tail else slot)
 
 
 def _whole(product: Product) -> Expr:
     """Return the region of a product's sums."""
-    return nodes.region(product.sums.buffer, list(product.sums.mins), list(product.sums.extents))
+    return nodes.region(product.accumulator.buffer, list(product.accumulator.mins), list(product.accumulator.extents))
 
 
 def _threads(program: RoleProgram) -> tuple[str, int, int]:

@@ -29,7 +29,7 @@ from tile_core.lowering.variant import Reject
 from tile_core.ops import request_registers
 from tile_core.simt.pipelining.grids import GridLoops
 from tile_core.simt.pipelining.late_epilogue import epilogue_of, in_iterations, without_epilogue, written_by
-from tile_core.simt.pipelining.multicast import ChosenCluster, in_line, rank_in, tell
+from tile_core.simt.pipelining.multicast import ChosenCluster, arrive_at_peers, in_line, rank_in
 from tile_core.simt.pipelining.plan import LoopPlan
 from tile_core.simt.pipelining.schedule import (
     Arrive,
@@ -48,7 +48,7 @@ from tile_core.simt.pipelining.schedule import (
 from tile_core.simt.pipelining.writers import Around, LoopWriter
 from tile_core.simt.role import Role
 
-COPIER = "the copier"
+PRODUCER = "the producer"
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ class Shape:
         Of shared memory: of the loop's slots, and of everything else.
     product
         The loop's product, an ``OpCall``.
-    pieces
+    subtiles
         Of results that can leave while the next tile is computed (``later.py``).
     """
 
@@ -78,7 +78,7 @@ class Shape:
     ring_bytes: int
     other_bytes: int
     product: Any
-    pieces: int = 0
+    subtiles: int = 0
 
 
 @dataclass(frozen=True)
@@ -89,7 +89,7 @@ class PersistentGrid:
     ----------
     blocks
         That share the tiles; 0: each tile has a block of its own.
-    copiers
+    producers
         Threads beside those of the program, of which the first one copies.
     arrivals
         Who says that a slot is free: ``"warp"``, one thread of each ``width``, where only instructions of whole warps
@@ -98,31 +98,31 @@ class PersistentGrid:
         Threads of a warp.
     registers
         That each of the copiers asks for, and each thread of the program; ``None``: all have equally many.
-    issuers
+    mma_threads
         Threads beside these, of which the first one issues products for those of the program, which only use the sums
         (`issuers.py`); 0 if they issue their products themselves.
     buffers
         Of sums, if there are issuers: products of a tile begin while the sums of the one before are used.
     at_a_time
         Blocks that a processor runs; 0 if there are as many as somebody has asked for.
-    later
+    late_epilogue
         Whether results leave while the next tile is computed (``later.py``).
     """
 
     blocks: int
-    copiers: int
+    producers: int
     arrivals: str = "thread"
     width: int = 32
     registers: tuple[int, int] | None = None
-    issuers: int = 0
+    mma_threads: int = 0
     buffers: int = 1
     at_a_time: int = 0
-    later: bool = False
+    late_epilogue: bool = False
 
     @property
-    def others(self) -> int:
+    def extra_threads(self) -> int:
         """Threads beside those of the program."""
-        return self.copiers + self.issuers
+        return self.producers + self.mma_threads
 
     def in_clusters(self, chosen: ChosenCluster | None) -> PersistentGrid:
         """Return the same with whole clusters, of those that run at a time."""
@@ -133,7 +133,7 @@ class PersistentGrid:
 
 
 @dataclass(frozen=True)
-class Sharing:
+class PersistentHooks:
     """What is needed to let the blocks of a program stay.
 
     Attributes
@@ -151,37 +151,39 @@ class Sharing:
     order: Mapping[str, Any]
 
 
-def with_roles(schedule: Schedule, threads: int, workers: PersistentGrid, name: str) -> Schedule:
+def with_producer_role(schedule: Schedule, threads: int, persistent: PersistentGrid, name: str) -> Schedule:
     """Return the schedule of a loop whose copies another thread makes; ``name`` is that of barriers of free slots."""
-    copier, users = Role(COPIER, threads, 1), Role("the block", 0, threads)
+    producer, consumers = Role(PRODUCER, threads, 1), Role("the block", 0, threads)
     (group,), full = schedule.groups, schedule.barriers[0]
-    warps = threads // workers.width if workers.arrivals == "warp" else threads
-    each: Any = workers.arrivals
-    many, met = schedule.blocks > 1, meetings(schedule)
-    moved = replace(group, issuer=copier)
-    trip: tuple[Step, ...] = (WaitPhase(name, lag=1), Expect(full.name, group.bytes), Issue(group.name))
-    copies = RoleProgram(copier, met, trip, met)
-    trip = (WaitPhase(full.name), Use(lasts=True), WaitUses(1), Arrive(name, each, ahead=-1, everywhere=many))
-    uses = RoleProgram(users, (*met, WaitUses(0)), trip, (WaitUses(0), *met))
+    warps = threads // persistent.width if persistent.arrivals == "warp" else threads
+    each: Any = persistent.arrivals
+    many, met = schedule.blocks > 1, cluster_syncs(schedule)
+    moved = replace(group, issuer=producer)
+    iteration: tuple[Step, ...] = (WaitPhase(name, lag=1), Expect(full.name, group.bytes), Issue(group.name))
+    copies = RoleProgram(producer, met, iteration, met)
+    iteration = (WaitPhase(full.name), Use(in_flight=True), WaitUses(1), Arrive(name, each, ahead=-1, everywhere=many))
+    uses = RoleProgram(consumers, (*met, WaitUses(0)), iteration, (WaitUses(0), *met))
     barriers = (full, PhaseBarrier(name, warps * len(schedule.partners(0))))
     return replace(schedule, trips=None, groups=(moved,), programs=(copies, uses), barriers=barriers)
 
 
-def meetings(schedule: Schedule) -> tuple[Step, ...]:
+def cluster_syncs(schedule: Schedule) -> tuple[Step, ...]:
     """Return the meeting of the blocks of a cluster, which each role begins and ends with: of others there is none."""
     return (Meet(),) if schedule.blocks > 1 else ()
 
 
-def at_ends(schedule: Schedule) -> Schedule:
+def at_tile_ends(schedule: Schedule) -> Schedule:
     """Return the schedule of the last trip of a tile: its slot is free when its use has ended, in the same trip."""
     copies, uses = schedule.programs
-    full, _, _, arrive = uses.trip
+    full, _, _, arrive = uses.iteration
     assert isinstance(arrive, Arrive)
-    trip = (full, Use(lasts=True), WaitUses(0), replace(arrive, ahead=0))
-    return replace(schedule, programs=(copies, replace(uses, trip=trip)))
+    iteration = (full, Use(in_flight=True), WaitUses(0), replace(arrive, ahead=0))
+    return replace(schedule, programs=(copies, replace(uses, iteration=iteration)))
 
 
-def write_persistent(plan: LoopPlan, grid: GridLoops, workers: PersistentGrid, sharing: Sharing, threads: int) -> Stmt:
+def write_persistent(
+    plan: LoopPlan, grid: GridLoops, persistent: PersistentGrid, hooks: PersistentHooks, threads: int
+) -> Stmt:
     """Return the loop over the blocks that stay.
 
     Parameters
@@ -191,32 +193,32 @@ def write_persistent(plan: LoopPlan, grid: GridLoops, workers: PersistentGrid, s
     threads
         Of the program.
     """
-    return PersistentWriter(plan, grid, workers, sharing, threads).written()
+    return PersistentWriter(plan, grid, persistent, hooks, threads).written()
 
 
 class PersistentWriter(LoopWriter):
     """Writes the loop over the blocks that stay."""
 
     def __init__(
-        self, plan: LoopPlan, grid: GridLoops, workers: PersistentGrid, sharing: Sharing, threads: int
+        self, plan: LoopPlan, grid: GridLoops, persistent: PersistentGrid, hooks: PersistentHooks, threads: int
     ) -> None:
         super().__init__(plan, Around(busy=False, nested=False))
-        self.grid, self.workers, self.threads = grid, workers, threads
-        self.order, self.thread = sharing.order, sharing.thread
-        self.number, self.worker = nodes.fresh("number"), nodes.fresh("worker")
+        self.grid, self.persistent, self.threads = grid, persistent, threads
+        self.order, self.thread = hooks.order, hooks.thread
+        self.number, self.block = nodes.fresh("number"), nodes.fresh("worker")
         #: Tiles that each block of a cluster takes one of, by axis; one, for blocks that are no cluster.
-        self.each = (1, 1, 1) if plan.together is None else plan.together.offer.cluster
+        self.each = (1, 1, 1) if plan.multicast is None else plan.multicast.offer.cluster
         self.blocks = in_line(self.each)
-        self.tiles, self.clusters = prod(grid.extents.values()) // prod(self.each), workers.blocks // prod(self.each)
+        self.tiles, self.clusters = prod(grid.extents.values()) // prod(self.each), persistent.blocks // prod(self.each)
         (group,) = self.schedule.groups
         assert isinstance(group.completion, Transactions)
         self.group, self.full = group, group.completion.barrier
         self.empty = next(b.name for b in self.schedule.barriers if b.name != self.full)
-        self.pieces = epilogue_of(grid) if workers.later else []
+        self.subtiles = epilogue_of(grid) if persistent.late_epilogue else []
         #: Coordinates of the tile before, by axis.
         self.last: dict[int, BufferVar] = {}
         self.held: list[Stmt] = []
-        for axis, s in grid.axes.items() if self.pieces else ():
+        for axis, s in grid.axes.items() if self.subtiles else ():
             kind = nodes.dtype_of(s.loop_var)
             self.last[axis], made = nodes.alloc([1], kind, f"{s.loop_var.name}_before", "local")
             self.held.append(made)
@@ -226,26 +228,31 @@ class PersistentWriter(LoopWriter):
         allocated = [s for s in self.grid.body if isinstance(s, tirx.AllocBuffer)]
         made, first = self.objects()
         names, span = (self.thread, self.number), self.loop.span
-        users = computing(self.workers, self.threads, names, [self.computing()], span)
-        copier = beside(self.workers, self.threads, self.thread, self.copying(), span)
-        met = [] if self.plan.together is None else self.met()
-        rings = calls.managed(self.managed(), nodes.seq([copier, *self.others(), users, *met]), self.loop.span)
+        consumers = consumer_role(self.persistent, self.threads, names, [self.consumer_loops()], span)
+        producer = producer_role(self.persistent, self.threads, self.thread, self.producer_loops(), span)
+        met = [] if self.plan.multicast is None else self.met()
+        rings = calls.managed(
+            self.managed(), nodes.seq([producer, *self.extra_roles(), consumers, *met]), self.loop.span
+        )
         outer = self.grid.axes[min(self.grid.axes)]
         notes = {str(k): v for k, v in outer.annotations.items()}
-        notes[nodes.THREADS] = [nodes.int_const(self.threads + self.workers.others), *([nodes.int_const(1)] * 2)]
+        notes[nodes.THREADS] = [
+            nodes.int_const(self.threads + self.persistent.extra_threads),
+            *([nodes.int_const(1)] * 2),
+        ]
         notes[nodes.AXIS] = nodes.int_const(0)
         body = nodes.seq([*allocated, *self.held, *made, first, *met, rings])
-        extent = nodes.int_const(self.workers.blocks)
-        return replace_for(outer, body, loop_var=self.worker, extent=extent, annotations=notes)
+        extent = nodes.int_const(self.persistent.blocks)
+        return replace_for(outer, body, loop_var=self.block, extent=extent, annotations=notes)
 
-    def others(self) -> list[Stmt]:
+    def extra_roles(self) -> list[Stmt]:
         """Return the work of further roles."""
         return []
 
     def managed(self) -> list[BufferVar]:
         """Return the buffers whose accesses the roles order; other blocks arrive at barriers until all have met."""
-        results = written_by([s for piece in self.pieces for s in piece])  # other tiles' have no order
-        met = self.barriers.values() if self.plan.together is not None else ()
+        results = written_by([s for subtile in self.subtiles for s in subtile])  # other tiles' have no order
+        met = self.barriers.values() if self.plan.multicast is not None else ()
         return [*self.plan.rings.values(), *met, *results]
 
     def objects(self) -> tuple[list[Stmt], Stmt]:
@@ -259,64 +266,66 @@ class PersistentWriter(LoopWriter):
             parts += [calls.barrier_init(buffer, slot, barrier.arrivals) for slot in slots]
         return made, calls.only(("the first thread", 0, 1), nodes.seq(parts))
 
-    def copying(self) -> Stmt:
+    def producer_loops(self) -> Stmt:
         """Return the loops of the thread that copies."""
-        turn, k = nodes.fresh("turn"), nodes.fresh(f"{self.loop.loop_var.name}_ahead", self.kind)
-        places = {s.loop_var: nodes.fresh(str(s.loop_var.name)) for s in self.grid.axes.values()}
-        parts = self.place(turn, {axis: places[s.loop_var] for axis, s in self.grid.axes.items()})
-        mapping: dict[Any, Any] = {**places, self.loop.loop_var: k}
+        tile_iteration, k = nodes.fresh("turn"), nodes.fresh(f"{self.loop.loop_var.name}_ahead", self.kind)
+        coordinates = {s.loop_var: nodes.fresh(str(s.loop_var.name)) for s in self.grid.axes.values()}
+        parts = self.tile_coordinates(
+            tile_iteration, {axis: coordinates[s.loop_var] for axis, s in self.grid.axes.items()}
+        )
+        mapping: dict[Any, Any] = {**coordinates, self.loop.loop_var: k}
         outside = self.bound(self.grid.before(), mapping)
         inside = self.bound([self.body[i] for i in self.plan.binds], mapping)
-        slot, count = nodes.fresh("slot"), self.counted(turn, k)
-        trip = [
+        slot, count = nodes.fresh("slot"), self.counted(tile_iteration, k)
+        iteration = [
             tirx.Bind(slot, self.slot_of(count)),
             calls.barrier_wait(self.barriers[self.empty], slot, self.parity(count, 1)),
             calls.barrier_expect(self.barriers[self.full], slot, self.group.bytes),
             *inside,
             *(self.copy(c, self.group, mapping, slot) for c in self.plan.copies[self.group.name]),
         ]
-        loop = nodes.for_loop(k, self.trips, nodes.seq(trip), "serial", span=self.loop.span)
-        return self.over_tiles(turn, [*parts, *outside, loop])
+        loop = nodes.for_loop(k, self.trips, nodes.seq(iteration), "serial", span=self.loop.span)
+        return self.over_tiles(tile_iteration, [*parts, *outside, loop])
 
-    def computing(self) -> Stmt:
+    def consumer_loops(self) -> Stmt:
         """Return the loops of the others."""
-        turn, k = nodes.fresh("turn"), self.loop.loop_var
-        parts = self.place(turn, {axis: s.loop_var for axis, s in self.grid.axes.items()})
-        count, before = self.counted(turn, k), self.counted(turn, k) - nodes.int_const(1)
-        free = tirx.IfThenElse(k > nodes.int_const(0, self.kind), self.arrived(before), None)
-        trip = [
+        tile_iteration, k = nodes.fresh("turn"), self.loop.loop_var
+        parts = self.tile_coordinates(tile_iteration, {axis: s.loop_var for axis, s in self.grid.axes.items()})
+        count, before = self.counted(tile_iteration, k), self.counted(tile_iteration, k) - nodes.int_const(1)
+        free = tirx.IfThenElse(k > nodes.int_const(0, self.kind), self.release_slot(before), None)
+        iteration = [
             tirx.Bind(self.slot, self.slot_of(count)),
             calls.barrier_wait(self.barriers[self.full], self.slot, self.parity(count, 0)),
             *self.computed(),
-            *self.leaving(turn, k),
+            *self.late_epilogue_stores(tile_iteration, k),
             self.settled(1),
             free,
         ]
         notes = {str(n): v for n, v in self.loop.annotations.items()} | {nodes.ROLE: "serial"}
-        loop = replace_for(self.loop, nodes.seq(trip), annotations=notes)
-        last = self.arrived(self.counted(turn, nodes.int_const(int(nodes.as_int(self.trips)) - 1)))
+        loop = replace_for(self.loop, nodes.seq(iteration), annotations=notes)
+        last = self.release_slot(self.counted(tile_iteration, nodes.int_const(int(nodes.as_int(self.trips)) - 1)))
         body = [s for s in self.grid.body if not isinstance(s, tirx.AllocBuffer)]
         at = next(i for i, s in enumerate(body) if s.same_as(self.loop))
-        behind = without_epilogue(body[at + 1 :], self.pieces)
-        tile = [*parts, *body[:at], self.settled(0), loop, self.settled(0), last, *behind, *self.named()]
-        return nodes.seq([self.over_tiles(turn, tile), *self.left()])
+        behind = without_epilogue(body[at + 1 :], self.subtiles)
+        tile = [*parts, *body[:at], self.settled(0), loop, self.settled(0), last, *behind, *self.keep_coordinates()]
+        return nodes.seq([self.over_tiles(tile_iteration, tile), *self.last_epilogue()])
 
-    def leaving(self, turn: Expr, k: Expr) -> list[Stmt]:
+    def late_epilogue_stores(self, tile_iteration: Expr, k: Expr) -> list[Stmt]:
         """Return the results of the tile before that leave in an iteration."""
-        if not self.pieces:
+        if not self.subtiles:
             return []
         names, mapping = self.last_names()
-        pieces = in_iterations(self.pieces, int(nodes.as_int(self.trips)), k, mapping)
-        return [tirx.IfThenElse(turn > nodes.int_const(0), nodes.seq([*names, pieces]), None)]
+        subtiles = in_iterations(self.subtiles, int(nodes.as_int(self.trips)), k, mapping)
+        return [tirx.IfThenElse(tile_iteration > nodes.int_const(0), nodes.seq([*names, subtiles]), None)]
 
-    def left(self) -> list[Stmt]:
+    def last_epilogue(self) -> list[Stmt]:
         """Return the results of the last tile, which leave behind all loops."""
-        if not self.pieces:
+        if not self.subtiles:
             return []
         names, mapping = self.last_names()
-        return [*names, *(substitute(s, mapping) for piece in self.pieces for s in piece)]
+        return [*names, *(substitute(s, mapping) for subtile in self.subtiles for s in subtile)]
 
-    def named(self) -> list[Stmt]:
+    def keep_coordinates(self) -> list[Stmt]:
         """Return what keeps the coordinates of a tile: computed once more, they would delay the next one's products."""
         return [
             nodes.store(self.last[a], s.loop_var, [nodes.int_const(0)]) for a, s in self.grid.axes.items() if self.last
@@ -338,12 +347,14 @@ class PersistentWriter(LoopWriter):
         last = nodes.int_const(self.grid.extents[axis] - 1, kind)
         return nodes.cast(tirx.Max(tirx.Min(at, last), nodes.int_const(0, kind)), nodes.dtype_of(name))
 
-    def over_tiles(self, turn: Var, parts: Sequence[Stmt]) -> Stmt:
+    def over_tiles(self, tile_iteration: Var, parts: Sequence[Stmt]) -> Stmt:
         """Return a loop over the tiles of a worker."""
         notes = {nodes.BLOCKS: 1}
-        return nodes.for_loop(turn, self.turns(), nodes.seq(parts), "serial", annotations=notes, span=self.loop.span)
+        return nodes.for_loop(
+            tile_iteration, self.tile_count(), nodes.seq(parts), "serial", annotations=notes, span=self.loop.span
+        )
 
-    def turns(self) -> Expr:
+    def tile_count(self) -> Expr:
         """Return how many tiles a worker has."""
         more = nodes.int_const(self.tiles - 1 + self.clusters) - self.number_of_cluster()
         return tirx.floordiv(more, nodes.int_const(self.clusters))
@@ -351,13 +362,15 @@ class PersistentWriter(LoopWriter):
     def number_of_cluster(self) -> Expr:
         """Return the number of a worker's cluster: its own, if it has none."""
         count = prod(self.each)
-        return self.worker if count == 1 else tirx.floordiv(self.worker, nodes.int_const(count))
+        return self.block if count == 1 else tirx.floordiv(self.block, nodes.int_const(count))
 
-    def place(self, turn: Var, names: Mapping[int, Var]) -> list[Stmt]:
+    def tile_coordinates(self, tile_iteration: Var, names: Mapping[int, Var]) -> list[Stmt]:
         """Bind the coordinates of a worker's tile; bounds that are always kept tell proofs so."""
         tile = nodes.fresh("tile")
         extents = {axis: n // self.each[axis] for axis, n in self.grid.extents.items()}
-        found: list[Stmt] = [tirx.Bind(tile, self.number_of_cluster() + turn * nodes.int_const(self.clusters))]
+        found: list[Stmt] = [
+            tirx.Bind(tile, self.number_of_cluster() + tile_iteration * nodes.int_const(self.clusters))
+        ]
         flat: Expr = tile
         values: dict[int, Expr] = {}
         for axis in sorted(extents, reverse=True)[:-2]:
@@ -408,21 +421,21 @@ class PersistentWriter(LoopWriter):
             mapping[s.var] = var
         return found
 
-    def arrived(self, count: Expr) -> Stmt:
+    def release_slot(self, count: Expr) -> Stmt:
         """Say that the slot of a trip is free."""
-        lane = tirx.floormod(self.number, nodes.int_const(self.workers.width))
-        if self.plan.together is not None:
-            by = lane if self.workers.arrivals == "warp" else None
+        lane = tirx.floormod(self.number, nodes.int_const(self.persistent.width))
+        if self.plan.multicast is not None:
+            by = lane if self.persistent.arrivals == "warp" else None
             partners, slot = self.schedule.partners(0), self.slot_of(count)
-            return tell(self.barriers[self.empty], slot, self.blocks, partners, by, self.loop.span)
+            return arrive_at_peers(self.barriers[self.empty], slot, self.blocks, partners, by, self.loop.span)
         arrive = calls.barrier_arrive(self.barriers[self.empty], self.slot_of(count))
-        if self.workers.arrivals != "warp":
+        if self.persistent.arrivals != "warp":
             return arrive
         return tirx.IfThenElse(tirx.EQ(lane, nodes.int_const(0)), arrive, None)
 
-    def counted(self, turn: Expr, k: Expr) -> Expr:
+    def counted(self, tile_iteration: Expr, k: Expr) -> Expr:
         """Return the number of a trip of a turn among all trips of a worker."""
-        return turn * nodes.int_const(int(nodes.as_int(self.trips))) + nodes.cast(k, "int32")
+        return tile_iteration * nodes.int_const(int(nodes.as_int(self.trips))) + nodes.cast(k, "int32")
 
     def slot_of(self, count: Expr) -> Expr:
         """Return the slot of a trip."""
@@ -434,7 +447,7 @@ class PersistentWriter(LoopWriter):
         return tirx.floormod(phase, nodes.int_const(2))
 
 
-def beside(workers: PersistentGrid, threads: int, thread: Var, copying: Stmt, span: Any) -> Stmt:
+def producer_role(persistent: PersistentGrid, threads: int, thread: Var, producer_loops: Stmt, span: Any) -> Stmt:
     """Return the statement of the thread that copies, among those beside the program's.
 
     Parameters
@@ -444,17 +457,19 @@ def beside(workers: PersistentGrid, threads: int, thread: Var, copying: Stmt, sp
     thread
         The variable of a thread's number in the block.
     """
-    if workers.registers is None:
-        return calls.only((COPIER, threads, 1), copying, span)
-    parts = [_registers(workers.registers[0], False), calls.only((COPIER, 0, 1), copying, span)]
-    return _role(Role("the threads that copy", threads, workers.copiers), (thread, nodes.fresh("beside")), parts, span)
+    if persistent.registers is None:
+        return calls.only((PRODUCER, threads, 1), producer_loops, span)
+    parts = [_registers(persistent.registers[0], False), calls.only((PRODUCER, 0, 1), producer_loops, span)]
+    return _role(
+        Role("the producer warps", threads, persistent.producers), (thread, nodes.fresh("beside")), parts, span
+    )
 
 
-def computing(
-    workers: PersistentGrid, threads: int, names: tuple[Var, Var], parts: Sequence[Stmt], span: Any
+def consumer_role(
+    persistent: PersistentGrid, threads: int, names: tuple[Var, Var], parts: Sequence[Stmt], span: Any
 ) -> Stmt:  # fmt: skip
     """Return the statements of the program's threads; their number in the block has two names, there and here."""
-    more = [] if workers.registers is None else [_registers(workers.registers[1], True)]
+    more = [] if persistent.registers is None else [_registers(persistent.registers[1], True)]
     return _role(Role("the block", 0, threads), names, [*more, *parts], span)
 
 

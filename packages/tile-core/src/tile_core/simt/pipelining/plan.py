@@ -23,8 +23,8 @@ from tile_core.simt.pipelining.overlap import OverlapPlan
 from tile_core.simt.pipelining.programs import (
     PingPongGroup,
     TimedGroup,
+    asynchronous,
     in_cluster,
-    lasting,
     overlapping,
     ping_pong,
     uniform,
@@ -48,7 +48,7 @@ CanCopy = Callable[[OpCall], "Accept | Reject | bool"]
 #: Fact of an accepted copy: how it completes, ``GROUP`` (by default), ``TRANSACTIONS``, ``PLACE``, or, if all copies of
 #: a loop can go through registers (``staging.py``), ``REGISTERS``.
 COMPLETION = "completion"
-GROUP, TRANSACTIONS, PLACE, REGISTERS = "group", "transactions", "place", "registers"
+GROUP, TRANSACTIONS, IMMEDIATE, REGISTERS = "group", "transactions", "place", "registers"
 #: Facts of an accepted copy: the layout that it needs of its buffer, and the alignment of its slots in bytes.
 LAYOUT, ALIGN = "layout", "align"
 #: Attribute of the copy that ``can_copy`` is asked about: the layout that the user annotated its buffer with, if any.
@@ -83,7 +83,7 @@ class LoopPlan:
         The product that lasts beyond its trip, if one does.
     overlap
         How its trips overlap, if they do.
-    together
+    multicast
         How the blocks of a cluster bring tiles together, if they do.
     thread
         The variable of a thread's number in the block, which is needed then.
@@ -98,7 +98,7 @@ class LoopPlan:
     slots: Mapping[Any, LayoutMap] = field(default_factory=dict)
     product: Product | None = None
     overlap: OverlapPlan | None = None
-    together: ChosenCluster | None = None
+    multicast: ChosenCluster | None = None
     thread: Any = None
 
     @property
@@ -184,7 +184,7 @@ def plan_loop(
     threads: int,
     name: Callable[[str], str],
     product: Product | OverlapPlan | None = None,
-    together: ChosenCluster | None = None,
+    multicast: ChosenCluster | None = None,
 ) -> LoopPlan:
     """Return the plan of a loop whose copies are chosen.
 
@@ -200,55 +200,55 @@ def plan_loop(
         Makes a name that the program does not have.
     product
         The product that lasts beyond its trip, or how trips overlap, if one does or they do.
-    together
+    multicast
         How the blocks of a cluster bring tiles together, if they do.
     """
     block = Role("the block", 0, threads)
     overlap = product if isinstance(product, OverlapPlan) else None
     stages, trips = stages_of(loop), nodes.as_int(loop.extent)
     made = {str(b.name): Ring(str(r.name), bytes_of(r) // max(stages, 1)) for b, r in rings.items()}
-    turns = _turns(loop, choice, overlap, threads, name)
-    issuer = turns[-1].role.leader if turns else block.leader
+    consumers = _ping_pong_groups(loop, choice, overlap, threads, name)
+    issuer = consumers[-1].role.leader if consumers else block.leader
     groups, copies, barriers = _groups(loop, choice, overlap, made, (block, issuer), name)
     plain = tuple(g.group for g in groups)
-    shares = together is not None and not together.halves
-    blocks = prod(together.offer.cluster) if together is not None and shares else 1
+    shares = multicast is not None and not multicast.halves
+    blocks = prod(multicast.offer.cluster) if multicast is not None and shares else 1
     programs: tuple[RoleProgram, ...]
-    if together is not None and shares:
+    if multicast is not None and shares:
         free = name(f"{loop.loop_var.name}_{_FREE}")
-        programs = (in_cluster(block, stages, plain, free, together.each),)
-    elif turns:
-        programs = ping_pong(turns, stages, groups)
-        barriers += [PhaseBarrier(t.barrier, t.arrivals) for t in turns]
+        programs = (in_cluster(block, stages, plain, free, multicast.each),)
+    elif consumers:
+        programs = ping_pong(consumers, stages, groups)
+        barriers += [PhaseBarrier(t.barrier, t.arrivals) for t in consumers]
     elif overlap is not None and overlap.tails:
         programs = (overlapping(block, stages, groups),)
     else:
-        programs = ((lasting if isinstance(product, Product) else uniform)(block, stages, plain),)
+        programs = ((asynchronous if isinstance(product, Product) else uniform)(block, stages, plain),)
     number = trips if isinstance(trips, int) else None
     facts = (str(loop.loop_var.name), stages, number, tuple(made.values()), plain, programs, tuple(barriers), blocks)
     schedule = Schedule(*facts)
-    if together is not None and shares:
-        arriving = threads if together.each == "thread" else threads // together.width
+    if multicast is not None and shares:
+        arriving = threads if multicast.each == "thread" else threads // multicast.width
         freed = PhaseBarrier(free, arriving * len(schedule.partners(0)))
         schedule = replace(schedule, barriers=(*schedule.barriers, freed))
     attributes = {b: {k: v for k, v in f.items() if k not in _PLANNED} for b, f in choice.facts.items()}
     slots = {rings[b]: f[LAYOUT] for b, f in choice.facts.items() if LAYOUT in f}
-    lasts = None if isinstance(product, OverlapPlan) else product
-    return LoopPlan(loop, schedule, copies, binds, rings, attributes, slots, lasts, overlap, together)
+    product_in_flight = None if isinstance(product, OverlapPlan) else product
+    return LoopPlan(loop, schedule, copies, binds, rings, attributes, slots, product_in_flight, overlap, multicast)
 
 
-def _turns(
+def _ping_pong_groups(
     loop: Stmt, choice: Prefetched, overlap: OverlapPlan | None, threads: int, name: Callable[[str], str]
 ) -> list[PingPongGroup]:
     """Return the groups of threads that take turns; none if they do not."""
     kinds = {choice.facts.get(c.buffer, {}).get(COMPLETION, GROUP) for c in choice.chosen}
-    if overlap is None or not overlap.turn or kinds != {TRANSACTIONS}:
+    if overlap is None or not overlap.group_threads or kinds != {TRANSACTIONS}:
         return []
-    count = threads // overlap.turn
-    roles = [Role(f"group {i}", i * overlap.turn, overlap.turn) for i in range(count)]
+    count = threads // overlap.group_threads
+    roles = [Role(f"group {i}", i * overlap.group_threads, overlap.group_threads) for i in range(count)]
     if count < 2:
         return []
-    size = overlap.turn
+    size = overlap.group_threads
     return [PingPongGroup(r, name(f"{loop.loop_var.name}_turn"), size * (1 + (r is roles[-1]))) for r in roles]
 
 
@@ -283,7 +283,7 @@ def _groups(
             barriers.append(PhaseBarrier(name(f"{loop.loop_var.name}_{_BARRIER}"), 1))
             group = CopyGroup(called, moved, leader, Transactions(barriers[-1].name))
         else:
-            group = CopyGroup(called, moved, block, Immediate() if kind == PLACE else CountedGroups())
+            group = CopyGroup(called, moved, block, Immediate() if kind == IMMEDIATE else CountedGroups())
         groups.append(TimedGroup(group, is_late, is_soon))
     return groups, copies, barriers
 

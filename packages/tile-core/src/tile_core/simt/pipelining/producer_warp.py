@@ -22,7 +22,7 @@ from tile_core.ir.visit import annotation, replace_for
 from tile_core.simt.pipelining.dependences import top_level
 from tile_core.simt.pipelining.grids import GridLoops
 from tile_core.simt.pipelining.overlap_writer import OverlapWriter
-from tile_core.simt.pipelining.persistent import COPIER, PersistentGrid, beside, computing
+from tile_core.simt.pipelining.persistent import PRODUCER, PersistentGrid, consumer_role, producer_role
 from tile_core.simt.pipelining.plan import LoopPlan
 from tile_core.simt.pipelining.schedule import (
     Arrive,
@@ -36,13 +36,15 @@ from tile_core.simt.pipelining.schedule import (
     Use,
     WaitPhase,
     WaitUses,
-    turns_of,
+    order_barriers_of,
 )
 from tile_core.simt.pipelining.writers import Around, LoopWriter
 from tile_core.simt.role import Role
 
 
-def with_producer_warp(plan: LoopPlan, threads: int, workers: PersistentGrid, name: Callable[[str], str]) -> LoopPlan:
+def with_producer_warp(
+    plan: LoopPlan, threads: int, persistent: PersistentGrid, name: Callable[[str], str]
+) -> LoopPlan:
     """Return the plan of a loop whose copies threads beside the program's make.
 
     Parameters
@@ -54,36 +56,37 @@ def with_producer_warp(plan: LoopPlan, threads: int, workers: PersistentGrid, na
     name
         Makes a name that the program does not have.
     """
-    schedule, copier = plan.schedule, Role(COPIER, threads, 1)
+    schedule, producer = plan.schedule, Role(PRODUCER, threads, 1)
     late = _late(plan)
     free = {g.name: name(f"{schedule.loop}_free") for g in schedule.groups}
-    each: Any = workers.arrivals
-    width = workers.width if each == "warp" else 1
+    each: Any = persistent.arrivals
+    width = persistent.width if each == "warp" else 1
     copies: list[Step] = []
     for group in schedule.groups:
         assert isinstance(group.completion, Transactions)
         copies += [WaitPhase(free[group.name], lag=1), Expect(group.completion.barrier, group.bytes), Issue(group.name)]
-    programs = [RoleProgram(copier, (), tuple(copies))]
-    taken = turns_of(schedule)
+    programs = [RoleProgram(producer, (), tuple(copies))]
+    order_barriers = order_barriers_of(schedule)
     for program in schedule.programs:
-        lasts = plan.product is not None
-        arrivals = [Arrive(free[g.name], each, -1 if lasts or g.name in late else 0) for g in schedule.groups]
+        in_flight = plan.product is not None
+        arrivals = [Arrive(free[g.name], each, -1 if in_flight or g.name in late else 0) for g in schedule.groups]
         after = [a for a in arrivals if a.ahead < 0]
-        own = {s.barrier for s in program.trip if isinstance(s, WaitPhase)} & taken
-        trip = (*_without(program.trip, own), *arrivals)
+        own = {s.barrier for s in program.iteration if isinstance(s, WaitPhase)} & order_barriers
+        iteration = (*_without(program.iteration, own), *arrivals)
         programs.append(replace(
-            program, before=_without(program.before, own), trip=trip, after=(*_without(program.after, own), *after)
+            program, before=_without(program.before, own), iteration=iteration,
+            after=(*_without(program.after, own), *after),
         ))  # fmt: skip
     # Of those who take turns only the ones before give one: slots are free when their readers say so.
-    sizes = {b.name: programs[-1].role.count if b.name in taken else b.arrivals for b in schedule.barriers}
+    sizes = {b.name: programs[-1].role.count if b.name in order_barriers else b.arrivals for b in schedule.barriers}
     barriers = [PhaseBarrier(b, n) for b, n in sizes.items()]
     barriers += [PhaseBarrier(b, threads // width) for b in free.values()]
-    moved = tuple(replace(g, issuer=copier) for g in schedule.groups)
+    moved = tuple(replace(g, issuer=producer) for g in schedule.groups)
     made = replace(schedule, groups=moved, programs=tuple(programs), barriers=tuple(barriers))
     return replace(plan, schedule=made)
 
 
-def write_producer_warp(plan: LoopPlan, grid: GridLoops, workers: PersistentGrid, thread: Var, threads: int) -> Stmt:
+def write_producer_warp(plan: LoopPlan, grid: GridLoops, persistent: PersistentGrid, thread: Var, threads: int) -> Stmt:
     """Return the loops over the grid, of whose blocks some threads copy.
 
     Parameters
@@ -95,8 +98,8 @@ def write_producer_warp(plan: LoopPlan, grid: GridLoops, workers: PersistentGrid
     threads
         Of the program.
     """
-    made = _Overlapping if plan.overlap is not None else _OneByOne
-    return _Block(made(plan, Around(busy=False, nested=False)), grid, workers, thread, threads).written()
+    made = _Overlapping if plan.overlap is not None else _Sequential
+    return _Block(made(plan, Around(busy=False, nested=False)), grid, persistent, thread, threads).written()
 
 
 class _Block:
@@ -104,67 +107,78 @@ class _Block:
 
     Parameters
     ----------
-    users
+    consumers
         Writes the loop of the program's threads.
     """
 
     def __init__(
-        self, users: _OneByOne | _Overlapping, grid: GridLoops, workers: PersistentGrid, thread: Var, threads: int
+        self,
+        consumers: _Sequential | _Overlapping,
+        grid: GridLoops,
+        persistent: PersistentGrid,
+        thread: Var,
+        threads: int,
     ) -> None:
-        self.users, self.grid, self.workers, self.thread, self.threads = users, grid, workers, thread, threads
-        self.loop, self.plan, self.schedule = users.loop, users.plan, users.schedule
+        self.consumers, self.grid, self.persistent, self.thread, self.threads = (
+            consumers,
+            grid,
+            persistent,
+            thread,
+            threads,
+        )
+        self.loop, self.plan, self.schedule = consumers.loop, consumers.plan, consumers.schedule
         self.number = nodes.fresh("number")
-        users.lane = lambda: tirx.floormod(self.number, nodes.int_const(workers.width))
+        consumers.lane = lambda: tirx.floormod(self.number, nodes.int_const(persistent.width))
 
     def written(self) -> Stmt:
         """Return the loops over the grid."""
         shared = [s for s in self.grid.body if isinstance(s, tirx.AllocBuffer)]
         named = self.grid.before()
-        first = calls.only(("the first thread", 0, 1), nodes.seq(self.users.objects()))
-        both = nodes.seq([self.copier(), self.computing(named)])
+        first = calls.only(("the first thread", 0, 1), nodes.seq(self.consumers.objects()))
+        both = nodes.seq([self.producer(), self.consumer(named)])
         rings = calls.managed(list(self.plan.rings.values()), both, self.loop.span)
-        body = nodes.seq([*shared, *named, *self.users.before, first, rings])
+        body = nodes.seq([*shared, *named, *self.consumers.before, first, rings])
         for axis in sorted(self.grid.axes, reverse=True):
             outer = self.grid.axes[axis]
             notes = {str(k): v for k, v in outer.annotations.items()}
             if annotation(outer, nodes.THREADS) is not None:
-                every = self.threads + self.workers.copiers
+                every = self.threads + self.persistent.producers
                 notes[nodes.THREADS] = [nodes.int_const(every), *([nodes.int_const(1)] * 2)]
             body = replace_for(outer, body, annotations=notes)
         return body
 
-    def copier(self) -> Stmt:
+    def producer(self) -> Stmt:
         """Return the loop of the thread that copies, among those beside it."""
-        loop, kind, users = self.loop, self.users.kind, self.users
+        loop, kind, consumers = self.loop, self.consumers.kind, self.consumers
         k = nodes.fresh(f"{loop.loop_var.name}_ahead", kind)
         mapping: dict[Any, Any] = {loop.loop_var: loop.min + k}
-        trip: list[Stmt] = [tirx.Bind(users.ahead, users.slot_of(k))]
-        for bind in (users.body[i] for i in self.plan.binds):
+        iteration: list[Stmt] = [tirx.Bind(consumers.ahead, consumers.slot_of(k))]
+        for bind in (consumers.body[i] for i in self.plan.binds):
             var = nodes.fresh(str(bind.var.name), nodes.dtype_of(bind.var))
-            trip.append(tirx.Bind(var, users.at(bind.value, mapping), bind.span))
+            iteration.append(tirx.Bind(var, consumers.at(bind.value, mapping), bind.span))
             mapping[bind.var] = var
-        for step in self.schedule.programs[0].trip:
+        for step in self.schedule.programs[0].iteration:
             if isinstance(step, WaitPhase):
-                trip.append(users.wait(step, k, users.ahead))
+                iteration.append(consumers.wait(step, k, consumers.ahead))
             elif isinstance(step, Expect):
-                trip.append(calls.barrier_expect(users.barriers[step.barrier], users.ahead, step.bytes))
+                iteration.append(calls.barrier_expect(consumers.barriers[step.barrier], consumers.ahead, step.bytes))
             elif isinstance(step, Issue):
                 group = self.schedule.group(step.group)
-                trip += [users.copy(c, group, mapping, users.ahead) for c in self.plan.copies[step.group]]
-        copying = nodes.for_loop(k, users.trips, nodes.seq(trip), "serial", span=loop.span)
-        return beside(self.workers, self.threads, self.thread, copying, loop.span)
+                iteration += [consumers.copy(c, group, mapping, consumers.ahead) for c in self.plan.copies[step.group]]
+        copying = nodes.for_loop(k, consumers.trips, nodes.seq(iteration), "serial", span=loop.span)
+        return producer_role(self.persistent, self.threads, self.thread, copying, loop.span)
 
-    def computing(self, named: Sequence[Stmt]) -> Stmt:
+    def consumer(self, named: Sequence[Stmt]) -> Stmt:
         """Return the statements of the program's threads."""
         body = [
             s for s in self.grid.body if not isinstance(s, tirx.AllocBuffer) and not any(s.same_as(n) for n in named)
         ]
         at = next(i for i, s in enumerate(body) if s.same_as(self.loop))
-        parts = [*body[:at], *self.users.iterations_of(self.schedule.programs[-1]), *body[at + 1 :]]
-        return computing(self.workers, self.threads, (self.thread, self.number), parts, self.loop.span)
+        parts = [*body[:at], *self.consumers.iterations_of(self.schedule.programs[-1]), *body[at + 1 :]]
+        return consumer_role(self.persistent, self.threads, (self.thread, self.number), parts, self.loop.span)
 
 
-class _Users(LoopWriter):
+class _Consumers(LoopWriter):
     """The loop of threads for which others copy."""
 
     lane: Callable[[], Expr]
@@ -180,49 +194,49 @@ class _Users(LoopWriter):
             found += [calls.barrier_init(buffer, slot, barrier.arrivals) for slot in slots]
         return found
 
-    def slot_of(self, turn: Expr) -> Expr:
+    def slot_of(self, iteration: Expr) -> Expr:
         """Return the slot of a trip."""
-        return nodes.cast(tirx.floormod(turn, nodes.int_const(self.stages, self.kind)), "int32")
+        return nodes.cast(tirx.floormod(iteration, nodes.int_const(self.stages, self.kind)), "int32")
 
-    def say_free(self, step: Arrive, turn: Expr) -> list[Stmt]:
-        return [self.freed(step, turn, not step.ahead)]
+    def release_slots(self, step: Arrive, iteration: Expr) -> list[Stmt]:
+        return [self.release(step, iteration, not step.ahead)]
 
-    def freed(self, step: Arrive, turn: Expr, exists: bool = True) -> Stmt:
+    def release(self, step: Arrive, iteration: Expr, exists: bool = True) -> Stmt:
         """Return the arrival that says that the slot of a trip is free, which may not exist."""
-        at = self.at(turn + nodes.int_const(step.ahead, self.kind), {})
+        at = self.at(iteration + nodes.int_const(step.ahead, self.kind), {})
         arrive = calls.barrier_arrive(self.barriers[step.barrier], self.slot_of(at))
         if step.each == "warp":
             arrive = tirx.IfThenElse(tirx.EQ(self.lane(), nodes.int_const(0)), arrive, None)
         return arrive if exists else tirx.IfThenElse(at >= nodes.int_const(0, self.kind), arrive, None)
 
 
-class _OneByOne(_Users):
+class _Sequential(_Consumers):
     """Trips that do not overlap; their product may last until the next one has begun."""
 
     def iterations_of(self, program: RoleProgram) -> list[Stmt]:
         started = [self.settled(0)] if self.plan.product is not None else []
         ends = [self.settled(0)] if self.plan.product is not None else []
-        frees = [s for s in program.after if isinstance(s, Arrive)]
-        return [*started, self.trip(program), *ends, *(self.freed(s, self.trips, False) for s in frees)]
+        releases = [s for s in program.after if isinstance(s, Arrive)]
+        return [*started, self.iteration(program), *ends, *(self.release(s, self.trips, False) for s in releases)]
 
 
-class _Overlapping(_Users, OverlapWriter):
+class _Overlapping(_Consumers, OverlapWriter):
     """Trips whose products overlap, or run beside other statements of theirs."""
 
     def iterations_of(self, program: RoleProgram) -> list[Stmt]:
         if not self.overlap.tails:
-            return [self.trip(program)]
+            return [self.iteration(program)]
         return super().iterations_of(program)[:-1]  # without the barrier of the block
 
-    def one_iteration(self, program: RoleProgram, turn: Expr, first: bool) -> Stmt:
-        found = super().one_iteration(program, turn, first)
-        steps = [s for s in _frees(self.schedule, program.trip) if not first or s.ahead >= 0]
-        return nodes.seq([found, *(self.freed(s, turn) for s in steps)])
+    def one_iteration(self, program: RoleProgram, iteration: Expr, first: bool) -> Stmt:
+        found = super().one_iteration(program, iteration, first)
+        steps = [s for s in _releases(self.schedule, program.iteration) if not first or s.ahead >= 0]
+        return nodes.seq([found, *(self.release(s, iteration) for s in steps)])
 
     def ended(self, steps: Sequence[Step]) -> list[Stmt]:
-        frees = _frees(self.schedule, steps)
-        others = [s for s in steps if s not in frees]
-        return [*super().ended(others), *(self.freed(s, self.trips) for s in frees)]
+        releases = _releases(self.schedule, steps)
+        others = [s for s in steps if s not in releases]
+        return [*super().ended(others), *(self.release(s, self.trips) for s in releases)]
 
 
 def _late(plan: LoopPlan) -> Collection[str]:
@@ -233,9 +247,9 @@ def _late(plan: LoopPlan) -> Collection[str]:
     return {name for name, of in plan.copies.items() if any(c.buffer in late for c in of)}
 
 
-def _frees(schedule: Schedule, steps: Sequence[Step]) -> list[Arrive]:
+def _releases(schedule: Schedule, steps: Sequence[Step]) -> list[Arrive]:
     """Return the arrivals among steps that say that slots are free."""
-    free = {s.barrier for s in schedule.programs[0].trip if isinstance(s, WaitPhase)}
+    free = {s.barrier for s in schedule.programs[0].iteration if isinstance(s, WaitPhase)}
     return [s for s in steps if isinstance(s, Arrive) and s.barrier in free]
 
 

@@ -54,22 +54,29 @@ def uniform(block: Role, stages: int, groups: tuple[CopyGroup, ...]) -> RoleProg
     The copies of trip ``stages - 1`` ahead go to the slot of the trip before: the barrier of the block after the waits
     says both that all threads' copies are there and that nobody reads that slot any more.
     """
-    before = tuple(step for turn in range(stages - 1) for step in _issue(groups, turn))
+    before = tuple(step for iteration in range(stages - 1) for step in _issue(groups, iteration))
     after: tuple[Step, ...] = (WaitGroups(0), Sync()) if _counted(groups) else (Sync(),)
     return RoleProgram(block, before, (*_waits(groups, stages), Sync(), *_issue(groups, stages - 1), Use()), after)
 
 
-def lasting(block: Role, stages: int, groups: tuple[CopyGroup, ...]) -> RoleProgram:
+def asynchronous(block: Role, stages: int, groups: tuple[CopyGroup, ...]) -> RoleProgram:
     """Return the steps of such a block if the use of a trip lasts until that of the next trip has begun.
 
     A trip begins its use before it waits for the one before: the units that compute always have work. Only then is the
     slot of the trip before free, and the barrier of the block behind that wait says so to all threads.
     """
-    before = tuple(step for turn in range(stages - 1) for step in _issue(groups, turn))
+    before = tuple(step for iteration in range(stages - 1) for step in _issue(groups, iteration))
     arrived = () if all(isinstance(g.completion, Transactions) for g in groups) else (Sync(),)
-    trip = (*_waits(groups, stages), *arrived, Use(lasts=True), WaitUses(1), Sync(), *_issue(groups, stages - 1))
+    iteration = (
+        *_waits(groups, stages),
+        *arrived,
+        Use(in_flight=True),
+        WaitUses(1),
+        Sync(),
+        *_issue(groups, stages - 1),
+    )
     rest: tuple[Step, ...] = (WaitGroups(0), Sync()) if _counted(groups) else (Sync(),)
-    return RoleProgram(block, (*before, WaitUses(0)), trip, (WaitUses(0), *rest))
+    return RoleProgram(block, (*before, WaitUses(0)), iteration, (WaitUses(0), *rest))
 
 
 def in_cluster(
@@ -88,16 +95,16 @@ def in_cluster(
         Who arrives there.
     """
     counted = _counted(groups)
-    before = tuple(step for turn in range(stages - 1) for step in _issue(groups, turn))
+    before = tuple(step for iteration in range(stages - 1) for step in _issue(groups, iteration))
     parted = (Sync(),) if counted else ()
     is_free = WaitPhase(free, ahead=stages - 1, lag=1, alone=True)
-    trip = (
-        *_waits(groups, stages), *parted, Use(lasts=True), WaitUses(1), Arrive(free, each, -1, everywhere=True),
+    iteration = (
+        *_waits(groups, stages), *parted, Use(in_flight=True), WaitUses(1), Arrive(free, each, -1, everywhere=True),
         *parted, is_free, *_issue(groups, stages - 1),
     )  # fmt: skip
     rest: tuple[Step, ...] = (WaitGroups(0),) if counted else ()
     # Nobody waits for the slot of the last trip. A block ends when nobody brings anything to it any more.
-    return RoleProgram(block, (Meet(), *before, WaitUses(0)), trip, (WaitUses(0), *rest, Meet()))
+    return RoleProgram(block, (Meet(), *before, WaitUses(0)), iteration, (WaitUses(0), *rest, Meet()))
 
 
 @dataclass(frozen=True)
@@ -119,25 +126,25 @@ class PingPongGroup:
     arrivals: int
 
 
-def ping_pong(turns: Sequence[PingPongGroup], stages: int, groups: Sequence[TimedGroup]) -> tuple[RoleProgram, ...]:
+def ping_pong(consumers: Sequence[PingPongGroup], stages: int, groups: Sequence[TimedGroup]) -> tuple[RoleProgram, ...]:
     """Return the steps of such groups of threads, whose copies are transactions that the last of them issues.
 
     While one group works on sums, the products of another one run. No barrier of the block orders them: when it is the
     last one's turn in a trip, all groups have waited for their products of the trip before, the last one because it
     arrives at its own barrier, too.
     """
-    whole = overlapping(turns[0].role, stages, groups)
+    whole = overlapping(consumers[0].role, stages, groups)
     found = []
-    for at, turn in enumerate(turns):
-        last = at + 1 == len(turns)
-        issues = [s for s in whole.trip if last and isinstance(s, (Expect, Issue))]
-        phases = [s for s in whole.trip if isinstance(s, WaitPhase)]
-        uses = [s for s in whole.trip if isinstance(s, Use) and s.lasts]
-        begun = Arrive(turns[0 if last else at + 1].barrier, ahead=int(last))
-        ended = (Arrive(turn.barrier, ahead=1),) if last else ()
-        trip = (*phases, WaitPhase(turn.barrier), *issues, *uses, begun, WaitUses(1), WaitUses(0), *ended)
-        before = (*whole.before, Arrive(turns[0].barrier), Arrive(turn.barrier)) if last else ()
-        found.append(RoleProgram(turn.role, before, trip, whole.after))
+    for at, consumer in enumerate(consumers):
+        last = at + 1 == len(consumers)
+        issues = [s for s in whole.iteration if last and isinstance(s, (Expect, Issue))]
+        phases = [s for s in whole.iteration if isinstance(s, WaitPhase)]
+        uses = [s for s in whole.iteration if isinstance(s, Use) and s.in_flight]
+        begun = Arrive(consumers[0 if last else at + 1].barrier, ahead=int(last))
+        ended = (Arrive(consumer.barrier, ahead=1),) if last else ()
+        iteration = (*phases, WaitPhase(consumer.barrier), *issues, *uses, begun, WaitUses(1), WaitUses(0), *ended)
+        before = (*whole.before, Arrive(consumers[0].barrier), Arrive(consumer.barrier)) if last else ()
+        found.append(RoleProgram(consumer.role, before, iteration, whole.after))
     return tuple(found)
 
 
@@ -160,22 +167,22 @@ def overlapping(block: Role, stages: int, groups: Sequence[TimedGroup]) -> RoleP
             WaitPhase(g.group.completion.barrier, ahead) for g in of if isinstance(g.group.completion, Transactions)
         ]
 
-    def use(rings: Sequence[str], ahead: int, lasts: bool) -> tuple[Step, ...]:
-        return (Use(ahead, tuple(rings), lasts),) if rings else ()
+    def use(rings: Sequence[str], ahead: int, in_flight: bool) -> tuple[Step, ...]:
+        return (Use(ahead, tuple(rings), in_flight),) if rings else ()
 
     soon, only_late = [g for g in groups if g.soon], [g for g in groups if not g.soon]
     now = [r for g in soon for r in g.rings]
     before_it = [r for g in groups if g.late for r in g.rings]
     both = any(g.late and g.soon and isinstance(g.group.completion, CountedGroups) for g in groups)
     here: tuple[Step, ...] = (WaitGroups(stages - 2 - both),) if counted else ()
-    trip = (
+    iteration = (
         *here, *phases(soon, 0), *phases(only_late, -1), Sync(), *issue(stages - 1),
         *use(now, 0, True), *use(before_it, -1, True), WaitUses(1), WaitUses(0), *use(now, 0, False),
     )  # fmt: skip
     arrived = () if all(isinstance(g.group.completion, Transactions) for g in groups) else (Sync(),)
     rest = (*((WaitGroups(0),) if counted else ()), *phases(only_late, -1), *arrived)
-    before = tuple(step for turn in range(stages - 1) for step in issue(turn))
-    return RoleProgram(block, before, trip, (*rest, *use(before_it, -1, True), WaitUses(0), Sync()))
+    before = tuple(step for iteration in range(stages - 1) for step in issue(iteration))
+    return RoleProgram(block, before, iteration, (*rest, *use(before_it, -1, True), WaitUses(0), Sync()))
 
 
 def _issue(groups: tuple[CopyGroup, ...], ahead: int) -> tuple[Step, ...]:

@@ -72,12 +72,12 @@ class _DoubleBuffering(StmtRewriter):
         found = self.in_flight.get(s.buffer)
         if found is None:
             return s
-        if found.ahead is None:
+        if found.prefetch is None:
             self.here += found.reads
             return s
         # No loop that loads ahead for several iterations is around.
-        self.here += [substitute(x, {found.ahead.turn: _turn(0)}) for x in found.reads]
-        return nodes.seq([*_filled(s.buffer, found.first), found.ahead.alone])
+        self.here += [substitute(x, {found.prefetch.iteration: _number(0)}) for x in found.reads]
+        return nodes.seq([*_filled(s.buffer, found.first), found.prefetch.alone])
 
     def visit_Evaluate(self, s: Stmt) -> Stmt:
         pending = _pending(s)
@@ -89,50 +89,56 @@ class _DoubleBuffering(StmtRewriter):
         return nodes.seq(found)
 
     def visit_For(self, s: Stmt) -> Stmt:
-        found = _Allocated({b: f for b, f in self.in_flight.items() if f.beyond or f.ahead is not None})
+        found = _Allocated({b: f for b, f in self.in_flight.items() if f.beyond or f.prefetch is not None})
         found.stmt(s.body)
-        ahead = [b for b in found.buffers if self.is_prefetched_in(b, s)]
-        if len(ahead) == 1 == len(found.buffers):
-            return self.unrolled_by_group(s, ahead[0], self.in_flight[ahead[0]])
-        beyond = [b for b in found.buffers if self.in_flight[b].ahead is None]
-        return self.two_at_a_time(s, beyond) if beyond and not ahead else super().visit_For(s)
+        prefetch = [b for b in found.buffers if self.is_prefetched_in(b, s)]
+        if len(prefetch) == 1 == len(found.buffers):
+            return self.unrolled_by_group(s, prefetch[0], self.in_flight[prefetch[0]])
+        beyond = [b for b in found.buffers if self.in_flight[b].prefetch is None]
+        return self.two_at_a_time(s, beyond) if beyond and not prefetch else super().visit_For(s)
 
     def is_prefetched_in(self, buffer: BufferVar, loop: Stmt) -> bool:
         """Whether registers are loaded ahead by the turns of a loop."""
-        ahead = self.in_flight[buffer].ahead
-        return ahead is not None and bool({loop.loop_var} & set(collect(ahead.load, tirx.Var)))
+        prefetch = self.in_flight[buffer].prefetch
+        return prefetch is not None and bool({loop.loop_var} & set(collect(prefetch.load, tirx.Var)))
 
     def unrolled_by_group(self, s: Stmt, held: BufferVar, made: InFlight) -> Stmt:
         """Return a loop whose iterations are written by turns, and the registers, which are loaded ahead of it."""
-        ahead, kind, k = made.ahead, nodes.dtype_of(s.loop_var), s.loop_var
-        assert ahead is not None
-        turns = nodes.int_const(ahead.turns, kind)
-        self.open += [renamed(substitute(x, {ahead.turn: _turn(u)})) for u in range(ahead.turns) for x in made.reads]
+        prefetch, kind, k = made.prefetch, nodes.dtype_of(s.loop_var), s.loop_var
+        assert prefetch is not None
+        iterations = nodes.int_const(prefetch.iterations, kind)
+        self.open += [
+            renamed(substitute(x, {prefetch.iteration: _number(u)}))
+            for u in range(prefetch.iterations)
+            for x in made.reads
+        ]
 
         def loaded(at: Expr) -> Stmt:
-            return renamed(substitute(ahead.load, {k: at}))
+            return renamed(substitute(prefetch.load, {k: at}))
 
-        def turn(u: int, first: Expr) -> Stmt:
+        def iteration(u: int, first: Expr) -> Stmt:
             at = first + nodes.int_const(u, kind)
-            before = _turn((u - 1) % ahead.turns if made.beyond else u)
-            reads = [substitute(x, {ahead.turn: before}) for x in made.reads]
-            fill = [renamed(ahead.fill), loaded(first + turns)] if u == 0 else []
-            last = [ahead.last] if u == 0 and made.beyond else []
-            trip = _PrefetchedIteration((ahead.turn, held), fill, [*reads, *last]).stmt(s.body)
-            return renamed(substitute(trip, {k: at, ahead.turn: _turn(u)}))
+            before = _number((u - 1) % prefetch.iterations if made.beyond else u)
+            reads = [substitute(x, {prefetch.iteration: before}) for x in made.reads]
+            fill = [renamed(prefetch.fill), loaded(first + iterations)] if u == 0 else []
+            last = [prefetch.last] if u == 0 and made.beyond else []
+            body = _PrefetchedIteration((prefetch.iteration, held), fill, [*reads, *last]).stmt(s.body)
+            return renamed(substitute(body, {k: at, prefetch.iteration: _number(u)}))
 
         block, trips = nodes.fresh(f"{k.name}_block", kind), nodes.as_int(s.extent)
-        every = [turn(u, s.min + block * turns) for u in range(ahead.turns)]
-        count = trips // ahead.turns if isinstance(trips, int) else tirx.floordiv(s.extent, turns)
+        every = [iteration(u, s.min + block * iterations) for u in range(prefetch.iterations)]
+        count = trips // prefetch.iterations if isinstance(trips, int) else tirx.floordiv(s.extent, iterations)
         count = nodes.int_const(count, kind) if isinstance(count, int) else count
-        parts = [*_filled(held, made.first), *map(tirx.AllocBuffer, ahead.arrays), loaded(s.min)]
+        parts = [*_filled(held, made.first), *map(tirx.AllocBuffer, prefetch.arrays), loaded(s.min)]
         parts.append(replace_for(s, nodes.seq(every), loop_var=block, min=nodes.int_const(0, kind), extent=count))
-        rest = s.min + count * turns
-        for u in range(ahead.turns - 1):
+        rest = s.min + count * iterations
+        for u in range(prefetch.iterations - 1):
             if isinstance(trips, int):
-                parts += [turn(u, rest)] if u < trips % ahead.turns else []
+                parts += [iteration(u, rest)] if u < trips % prefetch.iterations else []
             else:
-                parts.append(tirx.IfThenElse(nodes.int_const(u, kind) < s.extent - count * turns, turn(u, rest), None))
+                parts.append(
+                    tirx.IfThenElse(nodes.int_const(u, kind) < s.extent - count * iterations, iteration(u, rest), None)
+                )
         return nodes.seq(parts)
 
     def two_at_a_time(self, s: Stmt, first: Sequence[BufferVar]) -> Stmt:
@@ -142,20 +148,20 @@ class _DoubleBuffering(StmtRewriter):
         reads = [x for b in first for x in self.in_flight[b].reads]
         other = [substitute(x, swap) for x in reads]
         self.open += [*reads, *other]
-        trip = _Trip(first, other).stmt(s.body)  # no other product lasts: `async_product`
+        body = _Iteration(first, other).stmt(s.body)  # no other product lasts: `async_product`
         kind = nodes.dtype_of(s.loop_var)
         pair, two = nodes.fresh(f"{s.loop_var.name}_pair", kind), nodes.int_const(2, kind)
         begin = pair * two if nodes.as_int(s.min) == 0 else s.min + pair * two
 
-        def turn(at: Expr, odd: bool) -> Stmt:
-            return renamed(substitute(trip, {s.loop_var: at} | (swap if odd else {})))
+        def iteration(at: Expr, odd: bool) -> Stmt:
+            return renamed(substitute(body, {s.loop_var: at} | (swap if odd else {})))
 
-        both = nodes.seq([turn(begin, False), turn(begin + nodes.int_const(1, kind), True)])
+        both = nodes.seq([iteration(begin, False), iteration(begin + nodes.int_const(1, kind), True)])
         parts = [x for b in first for array in (b, swap[b]) for x in _filled(array, self.in_flight[b].first)]
         parts.append(replace_for(s, both, loop_var=pair, min=nodes.int_const(0, kind), extent=_half(s.extent, kind)))
         trips = nodes.as_int(s.extent)
         if not isinstance(trips, int) or trips % 2:
-            last = turn(s.min + s.extent - nodes.int_const(1, kind), False)
+            last = iteration(s.min + s.extent - nodes.int_const(1, kind), False)
             is_odd = tirx.floormod(s.extent, two) == nodes.int_const(1, kind)
             parts.append(last if isinstance(trips, int) else tirx.IfThenElse(is_odd, last, None, s.span))
         return nodes.seq(parts)
@@ -183,7 +189,7 @@ class _Allocated(StmtRewriter):
 
     def without_prefetch(self, s: Stmt, visit: Callable[[Stmt], Stmt]) -> Stmt:
         """Visit a statement that an iteration may not execute: nothing in it is loaded ahead."""
-        outer, self.in_flight = self.in_flight, {b: f for b, f in self.in_flight.items() if f.ahead is None}
+        outer, self.in_flight = self.in_flight, {b: f for b, f in self.in_flight.items() if f.prefetch is None}
         visit(s)
         self.in_flight = outer
         return s
@@ -193,10 +199,10 @@ class _PrefetchedIteration(StmtRewriter):
     """An iteration whose registers are loaded ahead: they are allocated outside, and its number is known."""
 
     def __init__(self, given: tuple[Var, BufferVar], fill: Sequence[Stmt], behind: Sequence[Stmt]) -> None:
-        (self.turn, self.held), self.fill, self.behind = given, fill, behind
+        (self.iteration, self.held), self.fill, self.behind = given, fill, behind
 
     def visit_Bind(self, s: Stmt) -> Stmt:
-        return nodes.seq([]) if s.var.same_as(self.turn) else s
+        return nodes.seq([]) if s.var.same_as(self.iteration) else s
 
     def visit_AllocBuffer(self, s: Stmt) -> Stmt:
         return nodes.seq(list(self.fill)) if s.buffer.same_as(self.held) else s
@@ -205,7 +211,7 @@ class _PrefetchedIteration(StmtRewriter):
         return s if _pending(s) is None else nodes.seq(list(self.behind))
 
 
-class _Trip(StmtRewriter):
+class _Iteration(StmtRewriter):
     """An iteration: its arrays are allocated outside, and behind its wait the other set is read."""
 
     def __init__(self, arrays: Sequence[BufferVar], other: Sequence[Stmt]) -> None:
@@ -223,7 +229,7 @@ def _pending(s: Stmt) -> int | None:
     return int(nodes.as_int(s.value.args[0])) if nodes.is_tile_call(s.value, _RETIRED) else None
 
 
-def _turn(number: int) -> Expr:
+def _number(number: int) -> Expr:
     return nodes.int_const(number)
 
 

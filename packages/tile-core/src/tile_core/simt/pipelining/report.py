@@ -78,7 +78,7 @@ class PipelineReport:
         Each new buffer ``[stages, ...]`` with the buffer that it replaces, whose annotated layout applies to a slot.
     slots
         The layout of a slot, by new buffer, where its copy needs one.
-    workers
+    persistent
         The blocks that share the grid's tiles, if they do.
     cluster
         Blocks along x, y and z of the clusters whose blocks bring tiles together.
@@ -87,7 +87,7 @@ class PipelineReport:
     loops: tuple[LoopReport, ...] = ()
     versions: Mapping[Any, Any] = field(default_factory=dict)
     slots: Mapping[Any, LayoutMap] = field(default_factory=dict)
-    workers: PersistentGrid | None = None
+    persistent: PersistentGrid | None = None
     cluster: tuple[int, int, int] = (1, 1, 1)
 
     def __str__(self) -> str:

@@ -38,7 +38,7 @@ class Copy:
         Names of the tensor and the ring.
     bytes
         That it writes, parts outside of the source included.
-    together
+    multicast
         Sets of blocks of the cluster; those of a set bring the same tile to all of them, each a share of it. No sets if
         each block brings its own.
     """
@@ -46,11 +46,11 @@ class Copy:
     source: str
     ring: str
     bytes: int
-    together: tuple[tuple[int, ...], ...] = ()
+    multicast: tuple[tuple[int, ...], ...] = ()
 
     def partners(self, block: int) -> tuple[int, ...]:
         """Return the blocks to which one brings its share, itself among them."""
-        return next((of for of in self.together if block in of), (block,))
+        return next((of for of in self.multicast if block in of), (block,))
 
 
 @dataclass(frozen=True)
@@ -227,13 +227,13 @@ class Use:
 
     Attributes
     ----------
-    lasts
+    in_flight
         Whether its reads go on until they are waited for (``WaitUses``).
     """
 
     ahead: int = 0
     rings: tuple[str, ...] = ()
-    lasts: bool = False
+    in_flight: bool = False
 
 
 @dataclass(frozen=True)
@@ -271,7 +271,7 @@ class RoleProgram:
         Its threads.
     before
         Steps before the loop; their trips count from 0.
-    trip
+    iteration
         Steps of each trip, relative to it.
     after
         Steps after the loop; their trips count from the number of trips, so the last trip is -1.
@@ -279,7 +279,7 @@ class RoleProgram:
 
     role: Role
     before: tuple[Step, ...]
-    trip: tuple[Step, ...]
+    iteration: tuple[Step, ...]
     after: tuple[Step, ...] = ()
 
 
@@ -328,29 +328,33 @@ class Schedule:
             for g in self.groups
         ]
         found += [
-            f"{c.ring}: {_named(c.together)} of a cluster bring it together"
+            f"{c.ring}: {_named(c.multicast)} of a cluster bring it together"
             for c in (c for g in self.groups for c in g.copies)
-            if c.together
+            if c.multicast
         ]
         found += [f"{b.name}: {self.stages} barriers of {_count(b.arrivals, 'arrival')}" for b in self.barriers]
         for p in self.programs:
-            for when, steps in (("before", p.before), ("each trip", p.trip), ("after", p.after)):
+            for when, steps in (("before", p.before), ("each trip", p.iteration), ("after", p.after)):
                 if steps:
                     found.append(f"{p.role.name}, {when}: {'; '.join(map(step_text, steps))}")
         return found
 
 
-def turns_of(schedule: Schedule) -> set[str]:
+def order_barriers_of(schedule: Schedule) -> set[str]:
     """Return the barriers at which some threads give a turn to others: those that count no copies, and free no slot."""
     counting = {g.completion.barrier for g in schedule.groups if isinstance(g.completion, (Transactions, Arrival))}
-    freeing = {s.barrier for p in schedule.programs for s in p.trip if isinstance(s, WaitPhase) and s.lag}
+    freeing = {s.barrier for p in schedule.programs for s in p.iteration if isinstance(s, WaitPhase) and s.lag}
     return {b.name for b in schedule.barriers} - counting - freeing
 
 
-def taking(schedule: Schedule) -> list[RoleProgram]:
+def ping_pong_programs(schedule: Schedule) -> list[RoleProgram]:
     """Return the programs of the threads that take turns."""
-    turns = turns_of(schedule)
-    return [p for p in schedule.programs if any(isinstance(s, WaitPhase) and s.barrier in turns for s in p.trip)]
+    order_barriers = order_barriers_of(schedule)
+    return [
+        p
+        for p in schedule.programs
+        if any(isinstance(s, WaitPhase) and s.barrier in order_barriers for s in p.iteration)
+    ]
 
 
 def step_text(step: Step) -> str:
@@ -377,8 +381,8 @@ def step_text(step: Step) -> str:
     if isinstance(step, WaitPhase):
         earlier = f", {_count(step.lag, 'phase')} earlier" if step.lag else ""
         return f"wait for {step.barrier}{at}{earlier}" + (", the first thread" if step.alone else "")
-    lasts = ", which lasts until waited for" if step.lasts else ""
-    return f"use {', '.join(step.rings) or 'the slots'}{at}{lasts}"
+    in_flight = ", which lasts until waited for" if step.in_flight else ""
+    return f"use {', '.join(step.rings) or 'the slots'}{at}{in_flight}"
 
 
 def _where(step: Arrive | Complete) -> str:

@@ -29,17 +29,24 @@ from tile_core.simt.pipelining.dependences import Analysis, top_level
 from tile_core.simt.pipelining.grids import GridLoops, corner_reason, grid_of
 from tile_core.simt.pipelining.late_epilogue import epilogue_of
 from tile_core.simt.pipelining.ledger import require_balanced
-from tile_core.simt.pipelining.mma_warp import mma_warp_reason, of_tiles, with_mma_warp, write_issued
+from tile_core.simt.pipelining.mma_warp import accumulator_schedule, mma_warp_reason, with_mma_warp, write_mma_warp
 from tile_core.simt.pipelining.multicast import ChosenCluster, Clustering
-from tile_core.simt.pipelining.multicast_copies import Bringing
-from tile_core.simt.pipelining.overlap import TURN, Candidates, CanOverlap, OverlapPlan, overlap_of, within_iterations
+from tile_core.simt.pipelining.multicast_copies import MulticastAnalysis
+from tile_core.simt.pipelining.overlap import (
+    PING_PONG,
+    Candidates,
+    CanOverlap,
+    OverlapPlan,
+    overlap_of,
+    within_iterations,
+)
 from tile_core.simt.pipelining.overlap_writer import write_overlapping
 from tile_core.simt.pipelining.persistent import (
     PersistentGrid,
+    PersistentHooks,
     Shape,
-    Sharing,
-    at_ends,
-    with_roles,
+    at_tile_ends,
+    with_producer_role,
     write_persistent,
 )
 from tile_core.simt.pipelining.plan import (
@@ -64,8 +71,8 @@ from tile_core.simt.role_threads import is_shared, role_of
 
 def plan_pipeline(
     body: Stmt, can_copy: CanCopy, safe_values: Mapping[str, Any] | None = None, threads: int = 1,
-    can_last: Callable[[OpCall, int], bool] = lambda call, threads: False,
-    can_overlap: CanOverlap = lambda candidates: Accept(), sharing: Sharing | None = None,
+    is_async: Callable[[OpCall, int], bool] = lambda call, threads: False,
+    can_overlap: CanOverlap = lambda candidates: Accept(), persistent_hooks: PersistentHooks | None = None,
     clustering: Clustering | None = None,
 ) -> tuple[Any, PipelineReport]:  # fmt: skip
     """Overlap the copies of pipelined loops with their computation.
@@ -81,12 +88,12 @@ def plan_pipeline(
         The value of out-of-bounds reads by buffer name; asynchronous copies yield zero.
     threads
         Of a block.
-    can_last
+    is_async
         Whether the target has instructions for a product (of so many threads) that last until they are waited for.
     can_overlap
         Whether the trips of a loop with these products should overlap, where they can; the fact ``TURN`` says whether
         groups of threads take turns.
-    sharing
+    persistent_hooks
         Says whether blocks stay and share the tiles of the grid; without it they do not.
     clustering
         Says whether blocks bring tiles together, as clusters; without it they do not.
@@ -101,32 +108,34 @@ def plan_pipeline(
     UnbalancedSchedule
         If a schedule does not balance, which is a defect.
     """
-    pipeliner = _Pipeliner(body, can_copy, frozenset(safe_values or ()), threads, can_last, can_overlap, sharing)
+    pipeliner = _Pipeliner(
+        body, can_copy, frozenset(safe_values or ()), threads, is_async, can_overlap, persistent_hooks
+    )
     pipeliner.clustering = clustering
     new = pipeliner.stmt(body)
     if pipeliner.inside:
         new = Moved(pipeliner.inside).stmt(new)
     if pipeliner.versions:
         new = Allocations(new, pipeliner.placed).stmt(new)
-    found = dict(pipeliner.versions), dict(pipeliner.slots), pipeliner.workers, pipeliner.cluster
+    found = dict(pipeliner.versions), dict(pipeliner.slots), pipeliner.persistent, pipeliner.cluster
     return new, PipelineReport(tuple(pipeliner.reports), *found)
 
 
 class _Pipeliner(StmtRewriter):
     def __init__(
         self, body: Stmt, can_copy: CanCopy, safe_values: frozenset[str], threads: int,
-        can_last: Callable[[OpCall, int], bool], can_overlap: CanOverlap, sharing: Sharing | None,
+        is_async: Callable[[OpCall, int], bool], can_overlap: CanOverlap, persistent_hooks: PersistentHooks | None,
     ) -> None:  # fmt: skip
         self.analysis = Analysis(body)
-        self.sharing = sharing
-        self.workers: PersistentGrid | None = None
+        self.persistent_hooks = persistent_hooks
+        self.persistent: PersistentGrid | None = None
         self.clustering: Clustering | None = None
         self.cluster = (1, 1, 1)
         #: The loops over blocks, by axis.
         self.grid: dict[int, Stmt] = {}
         #: Why the blocks do not stay.
-        self.leave = ""
-        self.can_last, self.can_overlap = can_last, can_overlap
+        self.not_persistent = ""
+        self.is_async, self.can_overlap = is_async, can_overlap
         self.can_copy, self.safe_values, self.threads = can_copy, safe_values, threads
         self.name = FreshNames(str(v.name) for v in distinct(collect(body, tirx.Var)))
         self.reports: list[LoopReport] = []
@@ -146,12 +155,12 @@ class _Pipeliner(StmtRewriter):
         kind = role(s)
         if kind == "grid":
             self.grid[int(annotation(s, nodes.AXIS))] = s
-        if kind == "grid" and self.sharing is not None and not self.leave:
-            shared = self.shared_out(s, self.sharing)
-            copied = self.copied_beside(s, self.sharing) if isinstance(shared, str) else shared
+        if kind == "grid" and self.persistent_hooks is not None and not self.not_persistent:
+            shared = self.with_persistent_blocks(s, self.persistent_hooks)
+            copied = self.with_producer(s, self.persistent_hooks) if isinstance(shared, str) else shared
             if not isinstance(copied, str):
                 return copied
-            self.leave = f"{shared}; {copied}"
+            self.not_persistent = f"{shared}; {copied}"
         if kind in ("parallel", "vectorized"):
             self.busy = True
             outer, self.inside_parallel = self.inside_parallel, True
@@ -211,16 +220,16 @@ class _Pipeliner(StmtRewriter):
             return loop
         copied = [c.buffer for c in choice.chosen]
         product, remarks = self.product(loop, copied, choice)
-        choice, together, why = self.together(original, loop, choice, product)
+        choice, multicast, why = self.multicast(original, loop, choice, product)
         remarks = (*remarks, *((name, text) for text in why))
-        plan = self.plan(loop, choice, product, together)
-        if self.leave and product is not None:
-            remarks = (*remarks, (name, f"the threads that compute copy too: {self.leave}"))
-        self.tell(plan, choice, remarks)
+        plan = self.plan(loop, choice, product, multicast)
+        if self.not_persistent and product is not None:
+            remarks = (*remarks, (name, f"the threads that compute copy too: {self.not_persistent}"))
+        self.record(plan, choice, remarks)
         write = write_loop if plan.overlap is None else write_overlapping
         return write(plan, Around(self.busy, nested=self.depth > 0))
 
-    def tell(self, plan: LoopPlan, choice: Prefetched, remarks: Sequence[tuple[str, str]]) -> None:
+    def record(self, plan: LoopPlan, choice: Prefetched, remarks: Sequence[tuple[str, str]]) -> None:
         """Note the buffers of a loop that is pipelined, and what is said about it."""
         for buffer, ring in plan.rings.items():
             self.versions[ring] = buffer
@@ -232,22 +241,22 @@ class _Pipeliner(StmtRewriter):
             LoopReport(name, where, schedule.stages, names, choice.kept, schedule=schedule, notes=notes)
         )
 
-    def together(
+    def multicast(
         self, original: Stmt, loop: Stmt, choice: Prefetched, product: Product | OverlapPlan | None,
-        grid: GridLoops | None = None, workers: int | None = None,
+        grid: GridLoops | None = None, persistent: int | None = None,
     ) -> tuple[Prefetched, ChosenCluster | None, list[str]]:  # fmt: skip
         """Return the copies of a loop and how blocks bring tiles together, if they do, and what is said about it."""
         if self.clustering is None or not isinstance(product, Product):
             return choice, None, []
         if self.in_role or self.depth:
             return choice, None, ["each block loads for itself: the loop is in a role, or in another pipelined one"]
-        bringing = Bringing(self.clustering, self.analysis, self.can_copy, self.threads)
+        analysis = MulticastAnalysis(self.clustering, self.analysis, self.can_copy, self.threads)
         call = OpCall.decode(top_level(loop.body)[product.position])
-        found = bringing.of(self.grid if grid is None else grid.axes, original, choice, call, workers)
+        found = analysis.of(self.grid if grid is None else grid.axes, original, choice, call, persistent)
         self.cluster = found.cluster if found.chosen is not None else self.cluster
-        return found.choice, found.chosen, [found.said]
+        return found.choice, found.chosen, [found.note]
 
-    def shared_out(self, s: Stmt, sharing: Sharing) -> Stmt | str:
+    def with_persistent_blocks(self, s: Stmt, persistent_hooks: PersistentHooks) -> Stmt | str:
         """Return the loop over the blocks that stay and share the tiles of a grid, or why they do not."""
         grid = grid_of(s)
         if isinstance(grid, str):
@@ -255,40 +264,44 @@ class _Pipeliner(StmtRewriter):
         loop = grid.body[grid.loop]
         choice = choose(self.analysis, loop, loop, self.can_copy, self.safe_values)
         copied = [c.buffer for c in choice.chosen]
-        product, _ = async_product(self.analysis, loop, copied, lambda call: self.can_last(call, self.threads))
-        reason = self.refusal(loop) or self.stays(s, loop, choice)
+        product, _ = async_product(self.analysis, loop, copied, lambda call: self.is_async(call, self.threads))
+        reason = self.refusal(loop) or self.producer_obstacle(s, loop, choice)
         if reason or product is None:
             return reason or "no product of its loop lasts"
         tiles = prod(grid.extents.values())
         shape = self.shape(s, loop, copied, tiles, top_level(loop.body)[product.position])
-        workers = sharing.choose(replace(shape, pieces=len(epilogue_of(grid))))
+        persistent = persistent_hooks.choose(replace(shape, subtiles=len(epilogue_of(grid))))
         reason = corner_reason(grid, choice.chosen, self.analysis.recomputed(loop, choice.chosen))
-        if isinstance(workers, Reject) or reason:
-            return workers.reason if isinstance(workers, Reject) else reason
-        if workers.issuers:
+        if isinstance(persistent, Reject) or reason:
+            return persistent.reason if isinstance(persistent, Reject) else reason
+        if persistent.mma_threads:
             reason = mma_warp_reason(grid, product, copied, self.analysis.recomputed(loop, choice.chosen))
         if reason:
             return reason
-        choice, together, why = self.together(loop, loop, choice, product, grid, workers.blocks)
-        workers = workers.in_clusters(together)
-        plan, self.workers = self.plan(loop, choice, product, together), workers
-        name, remarks = str(loop.loop_var.name), [f"{workers.blocks} blocks share {tiles} tiles", *why]
-        remarks += ["results of a tile leave while the next one is computed"] if workers.later else []
+        choice, multicast, why = self.multicast(loop, loop, choice, product, grid, persistent.blocks)
+        persistent = persistent.in_clusters(multicast)
+        plan, self.persistent = self.plan(loop, choice, product, multicast), persistent
+        name, remarks = str(loop.loop_var.name), [f"{persistent.blocks} blocks share {tiles} tiles", *why]
+        remarks += ["results of a tile leave while the next one is computed"] if persistent.late_epilogue else []
         where = nodes.where_of(loop)
-        free = self.name(f"{name}_free") if together is None else plan.schedule.barriers[-1].name
-        make = with_mma_warp if workers.issuers else with_roles
-        schedule = make(plan.schedule, self.threads, workers, free)
-        others = [of_tiles(product.sums, self.threads, workers, self.name("sums_ready"), self.name("sums_free"))]
-        others = others if workers.issuers else [at_ends(schedule)]
+        free = self.name(f"{name}_free") if multicast is None else plan.schedule.barriers[-1].name
+        make = with_mma_warp if persistent.mma_threads else with_producer_role
+        schedule = make(plan.schedule, self.threads, persistent, free)
+        others = [
+            accumulator_schedule(
+                product.accumulator, self.threads, persistent, self.name("sums_ready"), self.name("sums_free")
+            )
+        ]
+        others = others if persistent.mma_threads else [at_tile_ends(schedule)]
         for made in (schedule, *others):
             require_balanced(made, where)
         plan = replace(plan, schedule=schedule)
-        self.tell(plan, choice, [(name, text) for text in remarks])
-        if not workers.issuers:
-            return write_persistent(plan, grid, workers, sharing, self.threads)
-        held = (product.sums.name,)
-        self.reports.append(LoopReport("tiles", where, workers.buffers, held, schedule=others[0]))
-        return write_issued(plan, grid, workers, sharing, self.threads, others[0])
+        self.record(plan, choice, [(name, text) for text in remarks])
+        if not persistent.mma_threads:
+            return write_persistent(plan, grid, persistent, persistent_hooks, self.threads)
+        held = (product.accumulator.name,)
+        self.reports.append(LoopReport("tiles", where, persistent.buffers, held, schedule=others[0]))
+        return write_mma_warp(plan, grid, persistent, persistent_hooks, self.threads, others[0])
 
     def shape(self, s: Stmt, loop: Stmt, copied: Sequence[Any], tiles: int | None, product: Stmt) -> Shape:
         """Return what a target is told about a kernel whose loop another thread could copy for."""
@@ -298,7 +311,7 @@ class _Pipeliner(StmtRewriter):
         rings, number = stages * sum(map(size_of, copied)), trips if isinstance(trips, int) else 0
         return Shape(self.threads, tiles, number, stages, rings, other, OpCall.decode(product))
 
-    def copied_beside(self, s: Stmt, sharing: Sharing) -> Stmt | str:
+    def with_producer(self, s: Stmt, persistent_hooks: PersistentHooks) -> Stmt | str:
         """Return the grid whose blocks have threads beside those of the program that copy for them, or why not."""
         grid = grid_of(s, fixed=False)
         if isinstance(grid, str):
@@ -306,30 +319,34 @@ class _Pipeliner(StmtRewriter):
         loop = grid.body[grid.loop]
         choice = choose(self.analysis, loop, loop, self.can_copy, self.safe_values)
         copied = [c.buffer for c in choice.chosen]
-        every = [x for x in products_of(loop.body) if self.can_last(OpCall.decode(x), self.threads)]
-        reason = self.refusal(loop) or self.stays(s, loop, choice) or ("" if every else "no product of its loop lasts")
+        every = [x for x in products_of(loop.body) if self.is_async(OpCall.decode(x), self.threads)]
+        reason = (
+            self.refusal(loop)
+            or self.producer_obstacle(s, loop, choice)
+            or ("" if every else "no product of its loop lasts")
+        )
         if reason:
             return reason
-        workers = sharing.choose(self.shape(s, loop, copied, None, every[0]))
+        persistent = persistent_hooks.choose(self.shape(s, loop, copied, None, every[0]))
         bound = [x.loop_var for x in collect(s, tirx.For)] + [x.var for x in collect(s, tirx.Bind)]
         sizes = {v for v in distinct(collect(s, tirx.Var)) if not any(v.same_as(b) for b in bound)}
         reason = corner_reason(grid, choice.chosen, self.analysis.recomputed(loop, choice.chosen), sizes)
-        if isinstance(workers, Reject) or reason:
-            return workers.reason if isinstance(workers, Reject) else reason
+        if isinstance(persistent, Reject) or reason:
+            return persistent.reason if isinstance(persistent, Reject) else reason
         product, remarks = self.product(loop, copied, choice)
         own = isinstance(product, OverlapPlan) and product.are_products_own(top_level(loop.body), copied)
         if not own and not isinstance(product, Product):
-            workers = replace(workers, arrivals="thread")  # others than instructions of whole warps read slots
-        plan = with_producer_warp(self.plan(loop, choice, product), self.threads, workers, self.name)
+            persistent = replace(persistent, arrivals="thread")  # others than instructions of whole warps read slots
+        plan = with_producer_warp(self.plan(loop, choice, product), self.threads, persistent, self.name)
         require_balanced(plan.schedule, nodes.where_of(loop))
-        said = ["a thread beside those of its block copies for them"]
+        note = ["a thread beside those of its block copies for them"]
         if self.clustering is not None:
-            said.append("each block loads for itself: it is one that does not stay, with a thread that copies")
-        self.tell(plan, choice, [*remarks, *((str(loop.loop_var.name), text) for text in said)])
-        self.workers = workers
-        return write_producer_warp(plan, grid, workers, sharing.thread, self.threads)
+            note.append("each block loads for itself: it is one that does not stay, with a thread that copies")
+        self.record(plan, choice, [*remarks, *((str(loop.loop_var.name), text) for text in note)])
+        self.persistent = persistent
+        return write_producer_warp(plan, grid, persistent, persistent_hooks.thread, self.threads)
 
-    def stays(self, s: Stmt, loop: Stmt, choice: Prefetched) -> str:
+    def producer_obstacle(self, s: Stmt, loop: Stmt, choice: Prefetched) -> str:
         """Return why another thread cannot copy for a loop; empty if it can."""
         kept = next((f"{name} is copied in place: {why}" for name, why in choice.kept), "")
         if kept or not choice.chosen:
@@ -349,20 +366,20 @@ class _Pipeliner(StmtRewriter):
     ) -> tuple[Product | OverlapPlan | None, tuple[tuple[str, str], ...]]:
         """Return the product that lasts beyond its trip, or how trips overlap; and notes if neither is."""
 
-        def can_last(call: OpCall) -> bool:
-            return self.can_last(call, self.threads)
+        def is_async(call: OpCall) -> bool:
+            return self.is_async(call, self.threads)
 
         every = products_of(loop.body)
-        if len(every) < 2 or not any(can_last(OpCall.decode(s)) for s in every):
-            return async_product(self.analysis, loop, copied, can_last)
-        found, reason = overlap_of(self.analysis, loop, copied, can_last)
+        if len(every) < 2 or not any(is_async(OpCall.decode(s)) for s in every):
+            return async_product(self.analysis, loop, copied, is_async)
+        found, reason = overlap_of(self.analysis, loop, copied, is_async)
         if found is not None:
             found, reason = self.overlap(found, loop, choice)
         if found is not None:
             return found, ()
         call = OpCall.decode(every[0])
         notes = ((call.args[accumulator_of(call)].name, f"the trips of its several products do not overlap: {reason}"),)
-        within = within_iterations(self.analysis, loop, copied, can_last)
+        within = within_iterations(self.analysis, loop, copied, is_async)
         if within is None or isinstance(self.can_overlap(self.candidates(within, loop, choice)), Reject):
             return None, notes
         return within, notes
@@ -379,7 +396,7 @@ class _Pipeliner(StmtRewriter):
         answer = self.can_overlap(candidates)
         if isinstance(answer, Reject):
             return None, answer.reason
-        return replace(found, turn=int(answer.facts.get(TURN, 0)) if candidates.alone else 0), ""
+        return replace(found, group_threads=int(answer.facts.get(PING_PONG, 0)) if candidates.alone else 0), ""
 
     def candidates(self, found: OverlapPlan, loop: Stmt, choice: Prefetched) -> Candidates:
         """Return what a target is told about products that can overlap."""
@@ -409,7 +426,7 @@ class _Pipeliner(StmtRewriter):
         loop: Stmt,
         choice: Prefetched,
         product: Product | OverlapPlan | None,
-        together: ChosenCluster | None = None,
+        multicast: ChosenCluster | None = None,
     ) -> LoopPlan:
         """Return the plan of a loop, checked."""
         binds = self.analysis.recomputed(loop, choice.chosen)
@@ -422,7 +439,7 @@ class _Pipeliner(StmtRewriter):
             )
             for c in choice.chosen
         }
-        plan = plan_loop(loop, choice, binds, rings, self.threads, self.name, product, together)
+        plan = plan_loop(loop, choice, binds, rings, self.threads, self.name, product, multicast)
         if self.clustering is not None:
             plan = replace(plan, thread=self.clustering.thread)
         require_balanced(plan.schedule, nodes.where_of(loop))

@@ -128,14 +128,14 @@ class _StagedWriter:
         moved |= {i for i, s in enumerate(self.body) if isinstance(s, tirx.AllocBuffer) and s.buffer in self.own}
         kept = {id(s) for s in without_dead(self.body, moved, sorted({i for found in self.binds for i in found}))}
         following = {g.last: at for at, g in enumerate(self.groups[:-1], 1)}
-        parts: list[Any] = self.turn(0)
+        parts: list[Any] = self.stage_group(0)
         for position, s in enumerate(self.body):
             parts += [s] if id(s) in kept else []
-            parts += self.turn(following[position]) if position in following else []
+            parts += self.stage_group(following[position]) if position in following else []
         notes = {str(k): v for k, v in loop.annotations.items()} | {nodes.ROLE: "serial"}
         return nodes.seq([*self.before, begin, replace_for(loop, nodes.seq(parts), annotations=notes)])
 
-    def turn(self, at: int) -> list[Stmt]:
+    def stage_group(self, at: int) -> list[Stmt]:
         """Return the stores of a group's tiles, and the loads of those that are needed next."""
         parts: list[Any] = []
         for copy in self.groups[at].copies:
@@ -152,9 +152,9 @@ class _StagedWriter:
         more = following < self.loop.min + self.loop.extent
         return [*parts, tirx.IfThenElse(more, self.loaded(0, following), None, self.loop.span)]
 
-    def loaded(self, at: int, turn: Expr) -> Stmt:
+    def loaded(self, at: int, iteration: Expr) -> Stmt:
         """Return the loads of a group's tiles for an iteration."""
-        mapping: dict[Any, Any] = {self.loop.loop_var: turn}
+        mapping: dict[Any, Any] = {self.loop.loop_var: iteration}
         parts: list[Any] = []
         for bind in (self.body[i] for i in self.binds[at]):
             var = nodes.fresh(str(bind.var.name), nodes.dtype_of(bind.var))

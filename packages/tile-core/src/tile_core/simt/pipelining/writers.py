@@ -25,9 +25,9 @@ from tile_core.ir import calls, nodes
 from tile_core.ir.visit import StmtRewriter, map_expr, replace_for, substitute
 from tile_core.ops.base import View, is_op, with_attributes
 from tile_core.records import dataclass
-from tile_core.simt.pipelining.async_products import LASTS, PENDING, WAIT_USES
+from tile_core.simt.pipelining.async_products import IN_FLIGHT, PENDING, WAIT_USES
 from tile_core.simt.pipelining.dependences import Candidate, top_level, without_dead
-from tile_core.simt.pipelining.multicast import HALVES, tell
+from tile_core.simt.pipelining.multicast import HALVES, arrive_at_peers
 from tile_core.simt.pipelining.plan import TRANSACTIONS, LoopPlan
 from tile_core.simt.pipelining.schedule import (
     Arrive,
@@ -107,7 +107,7 @@ class LoopWriter:
 
     def iterations_of(self, program: RoleProgram) -> list[Stmt]:
         """Return the loop and the steps behind it."""
-        parts = [self.trip(program)]
+        parts = [self.iteration(program)]
         for step in program.after:
             # Every issued copy has been waited for by the trip that reads it. Only empty groups remain, and an
             # enclosing loop relies on its own copies staying in flight.
@@ -138,19 +138,19 @@ class LoopWriter:
         """Return the statements before the loop."""
         parts: list[Stmt] = []
         for ahead, run in runs_of([s for s in steps if not isinstance(s, (Arrive, Meet, WaitUses))]):
-            turn = nodes.int_const(ahead, self.kind)
-            parts += self.issue(run, turn, nodes.int_const(ahead))
+            iteration = nodes.int_const(ahead, self.kind)
+            parts += self.issue(run, iteration, nodes.int_const(ahead))
         return [*parts, *(self.wait(s, self.loop.loop_var) for s in steps if isinstance(s, WaitUses))]
 
-    def trip(self, program: RoleProgram) -> Stmt:
+    def iteration(self, program: RoleProgram) -> Stmt:
         """Return the loop."""
         loop, stages = self.loop, self.stages
-        turn = loop.loop_var if nodes.as_int(loop.min) == 0 else loop.loop_var - loop.min
+        iteration = loop.loop_var if nodes.as_int(loop.min) == 0 else loop.loop_var - loop.min
         # One division per iteration, for all accesses: a counter that wraps around would make it harder to prove that
         # an access stays inside its buffer.
-        late = [tirx.Bind(self.slot, slot_of(turn, stages))]
+        late = [tirx.Bind(self.slot, slot_of(iteration, stages))]
         parts: list[Stmt] = []
-        for ahead, run in runs_of(program.trip):
+        for ahead, run in runs_of(program.iteration):
             if ahead == 0:
                 for at, step in enumerate(run):
                     if isinstance(step, (Use, WaitPhase)):
@@ -158,14 +158,18 @@ class LoopWriter:
                     if isinstance(step, Use):
                         parts += self.computed()
                     elif isinstance(step, Arrive):
-                        parts += self.say_free(step, turn)
+                        parts += self.release_slots(step, iteration)
                     elif isinstance(step, Sync):
                         parts.append(calls.sync_threads(after_reads=isinstance(run[at - 1], WaitUses)))
                     else:
-                        parts.append(self.wait(step, turn))
+                        parts.append(self.wait(step, iteration))
             else:
-                later = turn + nodes.int_const(ahead, self.kind)
-                parts += [*late, tirx.Bind(self.ahead, slot_of(later, stages)), *self.issue(run, later, self.ahead)]
+                ahead_iteration = iteration + nodes.int_const(ahead, self.kind)
+                parts += [
+                    *late,
+                    tirx.Bind(self.ahead, slot_of(ahead_iteration, stages)),
+                    *self.issue(run, ahead_iteration, self.ahead),
+                ]
                 late = []
         notes = {str(k): v for k, v in loop.annotations.items()}
         notes[nodes.ROLE] = "serial"
@@ -175,14 +179,14 @@ class LoopWriter:
         """Return the rest of the body, on the current slot."""
         body, product = list(self.body), self.plan.product
         if product is not None:
-            attrs: dict[str, object] = {LASTS: 1}
-            if self.plan.together is not None and self.plan.together.halves:
-                attrs[HALVES] = list(self.plan.together.offer.cluster)
+            attrs: dict[str, object] = {IN_FLIGHT: 1}
+            if self.plan.multicast is not None and self.plan.multicast.halves:
+                attrs[HALVES] = list(self.plan.multicast.offer.cluster)
             body[product.position] = with_attributes(body[product.position], attrs)
         rewriter = _Slots(self.plan.rings, self.slot)
         return [rewriter.stmt(s) for s in without_dead(body, self.plan.moved, self.plan.binds)]
 
-    def wait(self, step: Step, turn: Expr, slot: Var | None = None) -> Stmt:
+    def wait(self, step: Step, iteration: Expr, slot: Var | None = None) -> Stmt:
         """Return a wait of a trip; its slot is the current one if none is given."""
         if isinstance(step, WaitGroups):
             return calls.async_wait(step.pending)
@@ -190,7 +194,9 @@ class LoopWriter:
             return self.settled(step.pending)
         if isinstance(step, WaitPhase):
             two = nodes.int_const(2, self.kind)
-            phase = tirx.floordiv(turn, nodes.int_const(self.stages, self.kind)) - nodes.int_const(step.lag, self.kind)
+            phase = tirx.floordiv(iteration, nodes.int_const(self.stages, self.kind)) - nodes.int_const(
+                step.lag, self.kind
+            )
             return calls.barrier_wait(
                 self.barriers[step.barrier],
                 self.slot if slot is None else slot,
@@ -203,27 +209,29 @@ class LoopWriter:
         """Return the barrier of the cluster."""
         return [calls.cluster_arrive(self.loop.span, meets=True), calls.cluster_wait(self.loop.span)]
 
-    def say_free(self, step: Arrive, turn: Expr) -> list[Stmt]:
+    def release_slots(self, step: Arrive, iteration: Expr) -> list[Stmt]:
         """Return the arrivals for a trip in all blocks that fill slots here, if that trip exists."""
-        together = self.plan.together
-        assert together is not None
-        at = self.analyzer.simplify(turn + nodes.int_const(step.ahead, self.kind))
+        multicast = self.plan.multicast
+        assert multicast is not None
+        at = self.analyzer.simplify(iteration + nodes.int_const(step.ahead, self.kind))
         others, barrier, slot = self.schedule.partners(0), self.barriers[step.barrier], slot_of(at, self.stages)
-        lane = tirx.floormod(self.plan.thread, nodes.int_const(together.width)) if together.each == "warp" else None
-        made = tell(barrier, slot, together.offer.cluster, others, lane, self.loop.span)
+        lane = tirx.floormod(self.plan.thread, nodes.int_const(multicast.width)) if multicast.each == "warp" else None
+        made = arrive_at_peers(barrier, slot, multicast.offer.cluster, others, lane, self.loop.span)
         return [tirx.IfThenElse(at >= nodes.int_const(0, self.kind), made, None)]
 
     def settled(self, pending: int) -> Stmt:
         """Return the wait for uses that last; threads may access their sums only if none is left in flight."""
         assert self.plan.product is not None
-        sums, product = self.plan.product.sums, self.body[self.plan.product.position]
-        operands = [] if pending else [nodes.region(sums.buffer, list(sums.mins), list(sums.extents))]
-        return tirx.Evaluate(nodes.tile_call(WAIT_USES, operands, {PENDING: pending, LASTS: 1}), product.span)
+        accumulator, product = self.plan.product.accumulator, self.body[self.plan.product.position]
+        operands = (
+            [] if pending else [nodes.region(accumulator.buffer, list(accumulator.mins), list(accumulator.extents))]
+        )
+        return tirx.Evaluate(nodes.tile_call(WAIT_USES, operands, {PENDING: pending, IN_FLIGHT: 1}), product.span)
 
-    def issue(self, steps: Sequence[Step], turn: Expr, slot: Expr) -> list[Stmt]:
+    def issue(self, steps: Sequence[Step], iteration: Expr, slot: Expr) -> list[Stmt]:
         """Return the copies of one trip, if it exists, and the end of their group."""
         loop = self.loop
-        at = turn if nodes.as_int(loop.min) == 0 else loop.min + turn
+        at = iteration if nodes.as_int(loop.min) == 0 else loop.min + iteration
         mapping: dict[Any, Any] = {loop.loop_var: at}
         parts: list[Any] = []
         for bind in (self.body[i] for i in self.plan.binds):
@@ -231,16 +239,16 @@ class LoopWriter:
             parts.append(tirx.Bind(var, self.at(bind.value, mapping), bind.span))
             mapping[bind.var] = var
         committed: list[Stmt] = []
-        waits = [self.wait(s, turn, slot) for s in steps if isinstance(s, WaitPhase)]
+        waits = [self.wait(s, iteration, slot) for s in steps if isinstance(s, WaitPhase)]
         for step in steps:
             if isinstance(step, Commit):
                 committed.append(calls.async_commit())
             elif isinstance(step, Issue):
                 parts += self.copies(self.schedule.group(step.group), mapping, slot, waits)
-        trips, number = nodes.as_int(self.trips), nodes.as_int(turn)
+        trips, number = nodes.as_int(self.trips), nodes.as_int(iteration)
         copies = nodes.seq(parts)
         if not (isinstance(trips, int) and isinstance(number, int) and number < trips):
-            copies = tirx.IfThenElse(turn < self.trips, copies, None, loop.span)
+            copies = tirx.IfThenElse(iteration < self.trips, copies, None, loop.span)
         return [copies, *committed]
 
     def copies(self, group: CopyGroup, mapping: dict[Var, Expr], slot: Expr, waits: Sequence[Stmt] = ()) -> list[Stmt]:
@@ -343,6 +351,6 @@ def runs_of(steps: Sequence[Step]) -> list[tuple[int, list[Step]]]:
     return found
 
 
-def slot_of(turn: Expr, stages: int) -> Expr:
+def slot_of(iteration: Expr, stages: int) -> Expr:
     """Return the slot of a trip."""
-    return nodes.cast(tirx.floormod(turn, nodes.int_const(stages, nodes.dtype_of(turn))), "int32")
+    return nodes.cast(tirx.floormod(iteration, nodes.int_const(stages, nodes.dtype_of(iteration))), "int32")

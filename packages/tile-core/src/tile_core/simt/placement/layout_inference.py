@@ -44,7 +44,7 @@ class Inferred:
 
     Attributes
     ----------
-    places
+    placement
         The layouts of fragments and of shared buffers.
     nests
         The layout of each nest's iterations by number; a nest of unknown extents has none.
@@ -52,7 +52,7 @@ class Inferred:
         Fragments that must become shared buffers, each with the reason; if there are any, the rest is incomplete.
     """
 
-    places: Placement
+    placement: Placement
     nests: dict[int, FragmentLayout] = field(default_factory=dict)
     demoted: dict[BufferVar, str] = field(default_factory=dict)
 
@@ -89,7 +89,7 @@ def infer(
 
     def attempt(by_rows: bool) -> _Inference:
         found = _Inference(find_sites(body), selections, block, ctx, dict(layouts or {}), dict(reducers or {}))
-        found.places.fragments.update(fragments or {})
+        found.placement.fragments.update(fragments or {})
         found.annotated = frozenset(fragments or {})
         found.by_rows = by_rows
         found.solve()
@@ -111,13 +111,13 @@ class _Inference:
         reducers: dict[str, str],
     ) -> None:
         self.sites, self.selections, self.block, self.ctx = sites, selections, block, ctx
-        self.places = Placement(layouts=layouts)
+        self.placement = Placement(layouts=layouts)
         self.asked = frozenset(layouts)
         #: Reducers whose rows belong to groups of threads, whether to try that, and whether a loop needs other rows.
         self.rows: set[BufferVar] = set()
         self.by_rows, self.misses_rows = True, False
         self.annotated: frozenset[BufferVar] = frozenset()
-        self.result = Inferred(self.places)
+        self.result = Inferred(self.placement)
         self.fragments = {b: None for b in sites.allocated if nodes.scope_of(b) == "local.fragment"}
         self.fragments |= dict.fromkeys(self._local_tiles())
         self.kinds = {b: reducers[str(b.name)] for b in sites.allocated if str(b.name) in reducers}
@@ -145,8 +145,8 @@ class _Inference:
         for buffer in self.kinds:
             if self.in_registers(buffer):
                 if not self.distribute_reducer_rows(buffer):
-                    self.places.fragments[buffer] = partial(tuple(nodes.shape_of(buffer)), self.block.count)
-                self.places.reducers[buffer] = self.kinds[buffer]
+                    self.placement.fragments[buffer] = partial(tuple(nodes.shape_of(buffer)), self.block.count)
+                self.placement.reducers[buffer] = self.kinds[buffer]
         for nest in self.sites.nests:
             if nest.extents is None or nest.number in self.result.nests:
                 continue
@@ -177,14 +177,14 @@ class _Inference:
             if not all(self.in_registers(b) and self.updates(nest, b) for b in others):
                 return False
         self.rows.add(buffer)
-        self.places.fragments[buffer] = found[0]
+        self.placement.fragments[buffer] = found[0]
         placed.update(found[1])
         return True
 
     # State
 
     def known(self, buffer: BufferVar) -> FragmentLayout | None:
-        return self.places.fragments.get(buffer)
+        return self.placement.fragments.get(buffer)
 
     def is_open(self, buffer: BufferVar) -> bool:
         return buffer in self.fragments and buffer not in self.result.demoted and self.known(buffer) is None
@@ -225,7 +225,9 @@ class _Inference:
         if not isinstance(variant, SimtVariant):
             return False
         changed = False
-        wants = guarded(variant, "layouts", call_of(site.stmt, block_in(site.role, self.block), self.places), self.ctx)
+        wants = guarded(
+            variant, "layouts", call_of(site.stmt, block_in(site.role, self.block), self.placement), self.ctx
+        )
         if sum(isinstance(want, FragmentLayout) for want in wants.values()) < least:
             return False
         for position, want in wants.items():
@@ -234,8 +236,8 @@ class _Inference:
                 changed |= self.want(buffer, want, variant.name)
             elif self.in_registers(buffer):
                 self.demote(buffer, f"{variant.name} takes it from shared memory")
-            elif buffer not in self.sites.viewed and buffer not in self.places.layouts:
-                self.places.layouts[buffer] = want
+            elif buffer not in self.sites.viewed and buffer not in self.placement.layouts:
+                self.placement.layouts[buffer] = want
                 changed = True
         return changed
 
@@ -244,13 +246,13 @@ class _Inference:
             return False
         found = self.known(buffer)
         if found is None:
-            self.places.fragments[buffer] = layout
+            self.placement.fragments[buffer] = layout
             return True
         if found != layout and not found.same_as(layout):
             self.demote(buffer, f"{who} needs {layout}, but it is {found}")
         elif layout.registers > found.registers:
             # The same elements in the same registers, and more padding, which this op writes.
-            self.places.fragments[buffer] = layout
+            self.placement.fragments[buffer] = layout
             return True
         return False
 
@@ -306,7 +308,7 @@ class _Inference:
                 continue
             found = _carried(a, nest, own)
             if found is not None:
-                self.places.fragments[a.buffer] = found
+                self.placement.fragments[a.buffer] = found
                 changed = True
         return changed
 
@@ -332,7 +334,7 @@ class _Inference:
     def give(self, buffer: BufferVar) -> bool:
         shape = tuple(nodes.shape_of(buffer))
         threads = next(iter(self.users(buffer).values())).count
-        self.places.fragments[buffer] = spread(shape, threads, self.vector_of_tile(buffer))
+        self.placement.fragments[buffer] = spread(shape, threads, self.vector_of_tile(buffer))
         return True
 
     def vector_of_tile(self, buffer: BufferVar) -> int:
@@ -427,8 +429,8 @@ def _carried(a: TileAccess, nest: Nest, own: FragmentLayout) -> FragmentLayout |
         return None
     dropped = [at for at, d in enumerate(order.values()) if d is None]
     kept = own.project(*dropped) if dropped else own
-    places = [at for at in range(len(nest.loops)) if at not in dropped]
-    dims = tuple(kept.dims[places.index(by_dim[d])] if d in by_dim else () for d in range(len(shape)))
+    positions = [at for at in range(len(nest.loops)) if at not in dropped]
+    dims = tuple(kept.dims[positions.index(by_dim[d])] if d in by_dim else () for d in range(len(shape)))
     if any(prod(g.extent for g in digits) < n for digits, n in zip(dims, shape, strict=True)):
         return None
     return FragmentLayout(shape, dims, own.threads, kept.replica)

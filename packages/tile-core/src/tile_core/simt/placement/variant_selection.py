@@ -88,11 +88,11 @@ def select_ops(
     return Selected(new, rewriter.selections, tuple(rewriter.choices))
 
 
-def call_of(stmt: Stmt, block: Block, places: Placement | None = None, divergent: bool = False) -> SimtCall:
+def call_of(stmt: Stmt, block: Block, placement: Placement | None = None, divergent: bool = False) -> SimtCall:
     """Decode the tile call of a statement (or of a binding)."""
     call = OpCall.decode(stmt)
     return SimtCall(
-        call.name, call.args, call.attrs, call.where, call.span, block=block, places=places or Placement(),
+        call.name, call.args, call.attrs, call.where, call.span, block=block, placement=placement or Placement(),
         divergent=divergent,
     )  # fmt: skip
 

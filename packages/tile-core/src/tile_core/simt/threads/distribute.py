@@ -33,7 +33,7 @@ _MEETING = frozenset({"sync_threads"})
 
 
 def distribute(
-    body: Stmt, block: Block, places: Placement, nests: Mapping[int, FragmentLayout], names_threads: bool, width: int
+    body: Stmt, block: Block, placement: Placement, nests: Mapping[int, FragmentLayout], names_threads: bool, width: int
 ) -> tuple[Stmt, list[ElementLoop]]:
     """Return the per-thread program, and the long loops over elements that one thread of a block executes.
 
@@ -43,7 +43,7 @@ def distribute(
         The program without tile ops.
     block
         The threads.
-    places
+    placement
         The placement of tiles.
     nests
         The layout of each nest's iterations by number.
@@ -57,7 +57,7 @@ def distribute(
     DivergentBarrier
         If a collective operation of the block is in divergent control flow.
     """
-    rewriter = _Distribute(body, block, places, nests, names_threads, width)
+    rewriter = _Distribute(body, block, placement, nests, names_threads, width)
     return rewriter.stmt(body), [x for x in rewriter.slow if x.count >= block.count]
 
 
@@ -73,13 +73,13 @@ class _Distribute(StmtRewriter):
         self,
         body: Stmt,
         block: Block,
-        places: Placement,
+        placement: Placement,
         nests: Mapping[int, FragmentLayout],
         names_threads: bool,
         width: int,
     ) -> None:
         self.width = width
-        self.block, self.places, self.nests, self.names_threads = block, places, nests, names_threads
+        self.block, self.placement, self.nests, self.names_threads = block, placement, nests, names_threads
         self.varying = Varying(body)
         self.viewed = viewed_buffers(body)
         self.masked = self.single = False
@@ -252,8 +252,8 @@ class _Distribute(StmtRewriter):
         return new
 
     def visit_AllocBuffer(self, s: Stmt) -> Stmt:
-        array = self.places.arrays.get(s.buffer)
-        notes = {UPDATED: nodes.int_const(1)} if s.buffer in self.places.reducers else {}
+        array = self.placement.arrays.get(s.buffer)
+        notes = {UPDATED: nodes.int_const(1)} if s.buffer in self.placement.reducers else {}
         return s if array is None else tirx.AllocBuffer(array, notes, s.span)
 
     def differs(self, e: Expr) -> bool:
@@ -275,7 +275,7 @@ class _Distribute(StmtRewriter):
         for call in collect(body, ir.Call):
             if nodes.is_tile_call(call) and str(call.op.name)[5:] in _MEETING:
                 raise DivergentBarrier(what=f"T.{str(call.op.name)[5:]}()", where=nodes.where_of(s))
-        return calls.step(NestWriter(nest, self.nests.get(number), self.block, self.places).write(s), s.span)
+        return calls.step(NestWriter(nest, self.nests.get(number), self.block, self.placement).write(s), s.span)
 
 
 class _Plain(StmtRewriter):

@@ -32,12 +32,12 @@ def lower_selected(
     body: Stmt,
     selections: Mapping[int, Selection],
     block: Block,
-    places: Placement,
+    placement: Placement,
     ctx: Context,
     sizes: Iterable[Var] = (),
 ) -> Stmt:
     """Return the body without tile ops; ``sizes`` are the variables of symbolic extents."""
-    lower = _LowerSelected(selections, block, places, ctx, uses_threads(body))
+    lower = _LowerSelected(selections, block, placement, ctx, uses_threads(body))
     for var in sizes:
         # Launches leave headroom above symbolic sizes, so that rounding up to a tile does not overflow.
         kind = nodes.dtype_of(var)
@@ -48,9 +48,9 @@ def lower_selected(
 
 class _LowerSelected(StmtRewriter):
     def __init__(
-        self, selections: Mapping[int, Selection], block: Block, places: Placement, ctx: Context, names_threads: bool
+        self, selections: Mapping[int, Selection], block: Block, placement: Placement, ctx: Context, names_threads: bool
     ) -> None:
-        self.selections, self.block, self.places, self.ctx = selections, block, places, ctx
+        self.selections, self.block, self.placement, self.ctx = selections, block, placement, ctx
         self.names_threads = names_threads
         self.divergent = self.alone = False
         self.ranges = Analyzer()
@@ -59,7 +59,7 @@ class _LowerSelected(StmtRewriter):
 
     def call(self, s: Stmt) -> SimtCall:
         alone = self.names_threads and str(s.value.op.name)[5:] in PER_THREAD_OPS
-        return replace(call_of(s, self.block, self.places, self.divergent or alone), ranges=self.ranges)
+        return replace(call_of(s, self.block, self.placement, self.divergent or alone), ranges=self.ranges)
 
     def visit_For(self, s: Stmt) -> Stmt:
         self.ranges.bind(s.loop_var, ir.Range.from_min_extent(s.min, s.extent), True)

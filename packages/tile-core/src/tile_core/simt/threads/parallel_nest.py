@@ -47,12 +47,12 @@ class NestWriter:
         The layout of its iterations, or ``None`` if its extents are not known at compile time.
     block
         The threads.
-    places
+    placement
         The placement of fragments.
     """
 
-    def __init__(self, nest: Nest, own: FragmentLayout | None, block: Block, places: Placement) -> None:
-        self.nest, self.own, self.block, self.places = nest, own, block, places
+    def __init__(self, nest: Nest, own: FragmentLayout | None, block: Block, placement: Placement) -> None:
+        self.nest, self.own, self.block, self.placement = nest, own, block, placement
         self.analyzer = Analyzer()
         self.analyzer.bind(block.thread, ir.Range.from_min_extent(0, block.count))
 
@@ -115,7 +115,7 @@ class NestWriter:
         span: Span,
     ) -> Stmt:
         """Wrap the body in loops over registers, guarded by the conditions that exclude the padding."""
-        in_registers = any(x in self.places.arrays for x in self.buffers())
+        in_registers = any(x in self.placement.arrays for x in self.buffers())
         inner: tuple[int, Digit] | None = registers[-1] if registers else None
         width = inner[1].extent if inner is not None and own.dims[-1] and inner[1] is own.dims[-1][-1] else 0
         is_vector = inner is not None and width > 0 and inner[1].stride == 1
@@ -159,12 +159,12 @@ class NestWriter:
     def updates_reducers(self) -> bool:
         """Whether a reducer in registers is updated."""
         stored = {x.buffer for x in collect(self.nest.body, tirx.BufferStore)}
-        return any(b in self.places.reducers for b in stored)
+        return any(b in self.placement.reducers for b in stored)
 
     def overflows(self) -> bool:
         """Whether a fragment is larger than a thread's registers: then it lies in local memory."""
         return any(
-            _registers(self.places.arrays[b]) > MOST_REGISTERS for b in self.buffers() if b in self.places.arrays
+            _registers(self.placement.arrays[b]) > MOST_REGISTERS for b in self.buffers() if b in self.placement.arrays
         )
 
     # Accesses of the body
@@ -176,7 +176,7 @@ class NestWriter:
 
     def touches_memory(self) -> bool:
         """Whether anything but registers is read or written, so that the padding must be skipped."""
-        scopes = {nodes.scope_of(b) for b in self.buffers() if b not in self.places.arrays}
+        scopes = {nodes.scope_of(b) for b in self.buffers() if b not in self.placement.arrays}
         loops = collect(self.nest.body, (tirx.While, tirx.For))
         return bool(scopes & {"global", "shared"}) or bool(loops) or _has_calls(self.nest.body)
 
@@ -192,8 +192,8 @@ class NestWriter:
         stores = [(x.buffer, x.indices, True) for x in collect(self.nest.body, tirx.BufferStore)]
         loads = [(x.source, x.indices, False) for x in collect(self.nest.body, ir.TensorLoad)]
         for buffer, indices, is_store in [*stores, *loads]:
-            known = self.places.fragments.get(buffer)
-            if known is None or buffer not in self.places.arrays:
+            known = self.placement.fragments.get(buffer)
+            if known is None or buffer not in self.placement.arrays:
                 continue
             named = set()
             for d, index in enumerate(indices):
@@ -211,14 +211,14 @@ class NestWriter:
 
     def writes_apart(self) -> bool:
         """Whether something other than a fragment is live across iterations: a thread's own array or number."""
-        own = {a.buffer for a in collect(self.nest.body, tirx.AllocBuffer)} | set(self.places.arrays)
+        own = {a.buffer for a in collect(self.nest.body, tirx.AllocBuffer)} | set(self.placement.arrays)
         return any(x.buffer not in own for x in collect(self.nest.body, tirx.BufferStore))
 
     def keeps_copies(self) -> bool:
         """Whether threads that hold copies must all run: something private is written."""
         own = {a.buffer for a in collect(self.nest.body, tirx.AllocBuffer)}
         written = {x.buffer for x in collect(self.nest.body, tirx.BufferStore)} - own
-        return any(b in self.places.arrays or nodes.scope_of(b) in PRIVATE for b in written)
+        return any(b in self.placement.arrays or nodes.scope_of(b) in PRIVATE for b in written)
 
     # Iterations of unknown trip count
 
@@ -251,21 +251,21 @@ class _ReplaceFragments(StmtRewriter):
         return map_expr(e, self.load, ir.TensorLoad)
 
     def load(self, e: Expr) -> Expr:
-        array = self.owner.places.arrays.get(e.source)
+        array = self.owner.placement.arrays.get(e.source)
         return e if array is None else nodes.load(array, [self.register(e.source, e.indices, False)], e.span)
 
     def visit_BufferStore(self, s: Stmt) -> Stmt:
         new = super().visit_BufferStore(s)
-        array = self.owner.places.arrays.get(s.buffer)
+        array = self.owner.placement.arrays.get(s.buffer)
         if array is None:
             return new
         at = self.register(s.buffer, s.indices, True)
-        kind = self.owner.places.reducers.get(s.buffer)
+        kind = self.owner.placement.reducers.get(s.buffer)
         if kind is None:
             return tirx.BufferStore(array, new.value, [at], s.span)
         thread = self.owner.block.thread
         if not is_update(s, kind):
-            first = self.owner.places.fragments[s.buffer].is_first(thread)
+            first = self.owner.placement.fragments[s.buffer].is_first(thread)
             value = assigned(new.value, kind, nodes.element_type(array), first)
             return tirx.BufferStore(array, value, [at], s.span)
         mine = self.own.is_first(thread)
@@ -273,7 +273,7 @@ class _ReplaceFragments(StmtRewriter):
         return tirx.IfThenElse(tirx.all(*mine), update, None, s.span) if mine else update
 
     def register(self, buffer: BufferVar, indices: Sequence[Expr], is_store: bool) -> Expr:
-        known = self.owner.places.fragments[buffer]
+        known = self.owner.placement.fragments[buffer]
         inner = _enclosing(self.owner.nest, indices)
         access = TileAccess(buffer, tuple(indices), is_store, inner)
         if uniform_register(access, self.owner.nest, self.own, known):

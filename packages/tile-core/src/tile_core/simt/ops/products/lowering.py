@@ -144,11 +144,11 @@ class RegisterProduct(ABC, Generic[PlanT]):
 
     def operand(self, role: int, guarded: bool) -> dict[str, Any]:
         """Return the fields of a `ProductOperand` that the plan and the call decide, for A (0) or B (1)."""
-        p, s, places, instruction = self.plan.problem, self.plan.split, self.call.places, self.plan.instruction
+        p, s, placement, instruction = self.plan.problem, self.plan.split, self.call.placement, self.plan.instruction
         view = (p.a, p.b)[role]
         fields: dict[str, Any] = {
-            "view": view, "language": p.types[role], "array": places.arrays.get(view.buffer),
-            "layout": places.layouts.get(view.buffer), "guarded": guarded, "ranges": self.call.ranges,
+            "view": view, "language": p.types[role], "array": placement.arrays.get(view.buffer),
+            "layout": placement.layouts.get(view.buffer), "guarded": guarded, "ranges": self.call.ranges,
         }  # fmt: skip
         if role == 0:
             most = s.warps_m * s.atoms_m * instruction.m

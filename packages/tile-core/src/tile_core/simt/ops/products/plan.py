@@ -86,7 +86,7 @@ class ProductPlan(ABC):
             if view.scope == "local.fragment":
                 if view.extents == shape and kinds[role] is OperandKind.REGISTERS:
                     found[position] = self.fragment(role)
-            elif role < 2 and view.scope == "shared" and view.buffer not in call.places.layouts:
+            elif role < 2 and view.scope == "shared" and view.buffer not in call.placement.layouts:
                 layout = shared_layout(shape, DTYPES[view.dtype].bits)
                 if layout is not None:
                     found[position] = layout
@@ -98,7 +98,7 @@ PlanT = TypeVar("PlanT", bound=ProductPlan)
 
 def best(plans: Sequence[PlanT], call: SimtCall) -> PlanT:
     """Return the first of some plans that fits the decided layouts of fragments; the first one if none does."""
-    return next((plan for plan in plans if plan.fits(call.places.fragments)), plans[0])
+    return next((plan for plan in plans if plan.fits(call.placement.fragments)), plans[0])
 
 
 def no_instruction(problem: Problem, atoms: Iterable[legality.Atom]) -> Reject:

@@ -38,7 +38,7 @@ class Totals:
 
     def statements(self) -> tuple[BufferVar, list[Stmt], list[Stmt]]:
         """Return the accumulators' array, the statements before and those after the product."""
-        array = self.call.places.arrays.get(self.c.buffer)
+        array = self.call.placement.arrays.get(self.c.buffer)
         if array is not None and nodes.element_type(array) == self.total:
             return array, self._cleared(array), []
         s = self.plan.split
