@@ -1,4 +1,4 @@
-"""Flash attention, backward: blocks of keys keep the gradients of keys and values, those of queries are added up."""
+"""Flash attention, backward: dK and dV stay in the block, dQ is accumulated atomically."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ LOG2_E = 1.4426950408889634
 
 
 def row_products(batch: int, heads: int, queries: int, dim: int, dtype: str = "float16", block_M: int = 64) -> Any:
-    """Return the program of the sums over a row of output times gradient, which all keys of the row share."""
+    """Return the program of row reductions of output times gradient, shared by all keys."""
 
     @T.prim_func
     def main(
@@ -41,7 +41,10 @@ def backward(
     batch: int, heads: int, queries: int, keys: int, dim: int, causal: bool, dtype: str = "float16",
     block_M: int = 32, block_N: int = 32, threads: int = 128, stages: int = 2,
 ) -> Any:  # fmt: skip
-    """Return the program of the gradients; ``Logs`` are logarithms to base 2 of the sums of rows of the weights."""
+    """Return the program of the gradients.
+
+    ``Logs`` are base-2 logarithms of the weights' row totals.
+    """
     scale = LOG2_E / dim**0.5  # exp(x / sqrt(dim)) is exp2(x * scale)
     past = keys - queries  # with a causal mask the last query sees the last key
     row, line = T.Tensor((batch, heads, queries, dim), dtype), T.Tensor((batch, heads, queries), "float32")
@@ -100,7 +103,7 @@ def backward(
 
 
 def reference(q: Any, k: Any, v: Any, g: Any, causal: bool) -> tuple[Any, ...]:
-    """Return the output, the logarithms of its rows, and the gradients of q, k and v in float64."""
+    """Return the output, its rows' logarithms, and float64 gradients of q, k, v."""
     q, k, v, g = (x.astype("float64") for x in (q, k, v, g))
     scores = q @ k.swapaxes(-1, -2) / np.sqrt(q.shape[-1])
     if causal:
@@ -126,7 +129,8 @@ def one(batch: int, heads: int, queries: int, keys: int, dim: int, causal: bool,
     kernel = for_numpy(tile.compile(backward(batch, heads, queries, keys, dim, causal), target=target))
     kernel(q, k, v, g, logs.astype("float32"), products, *found)
     sizes = f"{batch}x{heads}, {queries} queries, {keys} keys, dim {dim}{', causal' if causal else ''}"
-    # Weights, their gradients and the results are rounded to float16; sums of `queries` or `keys` of them cancel.
+    # # Weights, their gradients and the results are rounded to float16; reductions over `queries` or `keys` of them
+    # cancel.
     return [check(f"d{name} {sizes}", got, want, 2.0**-8) for name, got, want in zip("qkv", found, wanted, strict=True)]
 
 

@@ -1,4 +1,4 @@
-"""What the examples share: the command line, the comparison with NumPy, and one line per check."""
+"""Common parts of the examples: command line, comparison with NumPy, lines of results."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def check(name: str, got: Any, expected: Any, tolerance: float, scale: Any = Non
 
 
 def for_numpy(kernel: Any) -> Callable[..., Any]:
-    """Return a kernel as a function of NumPy arrays: a device gets copies of them, and its results are copied back.
+    """Return a kernel as a function of NumPy arrays, copied to and from a device.
 
     Programs that keep their arrays on the device, as arrays of PyTorch, CuPy or MLX, pass those to the kernel itself.
     """
@@ -60,19 +60,22 @@ def for_numpy(kernel: Any) -> Callable[..., Any]:
 
 
 def threads_for(elements: int) -> int:
-    """Return as many threads as have 4 of the elements each, in whole groups of 32: few live values, wide accesses."""
+    """Return the threads for 4 elements each, in whole groups of 32.
+
+    Few live values, vector access.
+    """
     return min(1024, -(-elements // 128) * 32)
 
 
 def poisoned(shape: tuple[int, ...], dtype: Any) -> Any:
-    """Return an array whose every bit is set, so that an element that a kernel leaves out is seen."""
+    """Return an array with every bit set, which exposes unwritten elements."""
     array = np.empty(shape, dtype)
     array.view(np.uint8)[...] = 0xFF
     return array
 
 
 def run(main: Callable[[str], list[bool]], doc: str | None) -> None:
-    """Run an example with the target of the command line; exit with 1 if a check fails."""
+    """Run an example with the command line's target; exit with 1 on failures."""
     parser = argparse.ArgumentParser(description=(doc or "").splitlines()[0])
     parser.add_argument("--target", default="auto", help='where to run, such as "cpu"; by default the best device here')
     sys.exit(0 if all(main(parser.parse_args().target)) else 1)

@@ -1,4 +1,4 @@
-"""Prefix sums along rows of any length: a scan of each tile, with the sum so far carried from tile to tile."""
+"""Prefix sums along rows of any length: tile scans with a carry."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def cumsum(M: int, N: int, dtype: str = "float32", block_M: int = 8, block_N: in
 
 
 def reversed_columns(M: int, N: int, dtype: str = "float32", block_N: int = 32) -> Any:
-    """Suffix sums along columns, whole columns in a tile."""
+    """Suffix sums along columns, with whole columns per tile."""
 
     @T.prim_func
     def main(X: T.Tensor((M, N), dtype), Y: T.Tensor((M, N), dtype)):

@@ -1,4 +1,4 @@
-"""Attention to a long cache: blocks share the keys, and a second launch joins their parts (split-KV decoding).
+"""Attention to a long cache: split-KV decoding, combined by a second launch.
 
 Every block of the first launch takes a part of the keys, and keeps the largest score, the sum of the exponentials and
 the weighted values of its part. The second launch scales the parts to one largest score and adds them up.

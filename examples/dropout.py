@@ -1,4 +1,6 @@
-"""Dropout without a mask in memory: each element draws its own random number, the same on every target.
+"""Dropout without a mask in memory: each element draws its random number.
+
+It is the same on every target.
 
 The backward pass computes the same numbers again from the seed, so nothing has to be kept. An element's number depends
 on the seed and its place alone, not on the size of a block.
@@ -16,7 +18,7 @@ import tile_core.language as T
 
 
 def dropout(N: int, rate: float, dtype: str = "float32", block: int = 256) -> Any:
-    """Set a part of the elements to zero and scale the others; one counter of the generator serves four elements."""
+    """Zero a part of the elements and scale the others; four share a counter."""
     scale = 1 / (1 - rate)
 
     @T.prim_func

@@ -1,4 +1,4 @@
-"""Elementwise arithmetic: vectors and matrices whose size is known only at the call, one kernel for every size."""
+"""Elementwise arithmetic: one kernel for vectors and matrices of every runtime size."""
 
 from __future__ import annotations
 

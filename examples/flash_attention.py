@@ -1,4 +1,4 @@
-"""Flash attention, forward: one pass over keys and values with a running maximum and sum, causal and not."""
+"""Flash attention, forward: an online softmax in one pass, causal and not."""
 
 from __future__ import annotations
 

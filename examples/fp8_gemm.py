@@ -1,4 +1,7 @@
-"""Products of 8-bit floats: scales per tensor, per row and column, and per block (MX), from uint8 storage too."""
+"""8-bit float products with scales per tensor, row and column, or block (MX).
+
+From uint8 storage too.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,7 @@ def scaled_matmul(
     M: int, N: int, K: int, fmt: str, a_scales: tuple[int, ...], b_scales: tuple[int, ...], scale: str = "float32",
     block_M: int = 32, block_N: int = 32,
 ) -> Any:  # fmt: skip
-    """One block computes a whole row of K: a product with scales per tensor, row or block."""
+    """One block computes a whole row of K, scaled per tensor, row or block."""
     per_row, per_block = len(a_scales) > 1 or a_scales == (M,), len(a_scales) == 2
 
     @T.prim_func
@@ -58,7 +61,7 @@ def one(M: int, N: int, K: int, fmt: str, kind: str, target: str) -> bool:
     a64, b64 = (codecs.decode(x, fmt).astype("float64") for x in (a, b))
     wide_a = a64 * (np.repeat(sa, 32, 1) if kind == "block" else sa.reshape(-1, 1))
     wide_b = b64 * (np.repeat(sb, 32, 1) if kind == "block" else sb.reshape(-1, 1))
-    # One rounding to bfloat16, and sums of K products in float32.
+    # # One rounding to bfloat16, and accumulation over K in float32.
     expected, magnitude = wide_a @ wide_b.T, np.abs(wide_a) @ np.abs(wide_b).T
     return check(f"fp8 {M}x{N}x{K} {fmt}, scale per {kind}", c, expected, 2.0**-8 + K * 2.0**-24, magnitude)
 

@@ -1,7 +1,9 @@
-"""Grouped products: rows of each group times its matrix, in one launch, for sizes that are known when it runs.
+"""Grouped products: each group's rows times its matrix, in one launch.
 
-The rows of all groups lie one after the other, and ``ends`` says where each group ends. There are enough blocks for any
-sizes; each finds its tile by counting those of the groups before, and a tile's rows of the next group are not written.
+The sizes are known at runtime.
+
+The rows of all groups are contiguous, and ``ends`` has the end of each group. There are enough blocks for any sizes;
+each finds its tile by counting those of the groups before, and a tile's rows of the next group are not written.
 """
 
 from __future__ import annotations
@@ -18,7 +20,7 @@ import tile_core.language as T
 def grouped_matmul(
     groups: int, K: int, N: int, dtype: str = "float16", block_M: int = 32, block_N: int = 64, block_K: int = 32
 ) -> Any:
-    """Rows ``ends[g - 1]`` to ``ends[g]`` of Y are those of X times ``W[g]``; a group may be empty."""
+    """Rows ``ends[g - 1]`` to ``ends[g]`` of Y are X times ``W[g]``; groups may be empty."""
     rows = T.dynamic("rows")
 
     @T.prim_func

@@ -1,7 +1,9 @@
-"""What tile takes for granted of a Mac, as small kernels of known result: `metal_selftest.py` runs them one by one.
+"""Probes of tile's assumptions about a Mac, small kernels of known result.
 
-Each returns a remark for the report, or raises: ``AssertionError`` if something is otherwise, ``Left`` if there is
-nothing to ask on this machine.
+`metal_selftest.py` runs them one by one.
+
+Each returns a remark for the report, or raises: ``AssertionError`` if an assumption fails, ``Left`` if this machine
+cannot check it.
 """
 
 # requires: tile_metal, tile_emulator
@@ -41,7 +43,7 @@ KINDS = {"float32": "float", "float16": "half", "bfloat16": "bfloat", "uint32": 
 
 
 class Left(Exception):
-    """There is nothing to ask on this machine."""
+    """This machine cannot check the assumption."""
 
 
 # --- texts and launches -------------------------------------------------------------------------------------------
@@ -51,7 +53,10 @@ def probe(
     entry: str, arrays: list[tuple[str, str, str]], body: str, threads: int, blocks: int = 1, shared: int = 0,
     scalars: tuple[tuple[str, str, str], ...] = (), header: str = HEADER, fast: bool = False,
 ) -> KernelText:  # fmt: skip
-    """Return a text as the backend makes them. Arrays are (name, dtype, access); scalars (name, dtype, type of MSL)."""
+    """Return a text in the backend's form.
+
+    Arrays are (name, dtype, access); scalars (name, dtype, type of MSL).
+    """
     slab = f"  alignas(16) threadgroup uchar smem[{shared}];\n" if shared else ""
     struct = [f"struct {entry}_args {{", *(f"  {kind} {name};" for name, _, kind in scalars), "};"] if scalars else []
     heads = [
@@ -73,7 +78,7 @@ def probe(
 
 
 def launch(adapter: Any, text: KernelText, *values: Any) -> list[np.ndarray]:
-    """Run a text on copies of NumPy arrays; return those that it writes."""
+    """Run a text on copies of NumPy arrays; return the written ones."""
     given = [adapter.from_host(v) if isinstance(v, np.ndarray) else v for v in values]
     adapter.load(text)(*given)
     adapter.synchronize()
@@ -106,7 +111,7 @@ def library(adapter: Any) -> tuple[str, Any]:
 
 
 def language(adapter: Any) -> str:
-    """The library compiles the version of MSL that the table of versions says."""
+    """The library compiles the MSL version of the version table."""
     body = "  out[0] = __METAL_VERSION__;\n"
     (out,) = launch(adapter, probe("language", [("out", "int32", "write")], body, 1), np.zeros(1, np.int32))
     found = f"MSL {out[0] // 100}.{out[0] // 10 % 10}"
@@ -130,14 +135,14 @@ def macros(adapter: Any) -> str:
 
 
 def lanes(adapter: Any) -> str:
-    """Lanes are numbered like threads: the index in a simdgroup is the linear index modulo 32."""
+    """Lanes are numbered like threads: linear index modulo 32."""
     body = "  out[thread_position_in_threadgroup.x] = thread_index_in_simdgroup;\n"
     (out,) = launch(adapter, probe("lanes", [("out", "uint32", "write")], body, 256), np.zeros(256, np.uint32))
     return same(out, np.arange(256) % 32)
 
 
 def element_map(kind: str, dtype: Any) -> Callable[[Any], str]:
-    """Make a probe of the map of the elements of a simdgroup matrix, which no specification states."""
+    """Make a probe of the simdgroup matrix's element map, which no specification defines."""
 
     def check(adapter: Any) -> str:
         body = (
@@ -167,7 +172,7 @@ def with_tensors(adapter: Any) -> tuple[str, Any, versions.Machine]:
 
 
 def cooperative(operand: str) -> Callable[[Any], str]:
-    """Make a probe of a product by tensor operations, filled by the map of lanes that kernels take for granted."""
+    """Make a probe of a tensor-operation product, filled by the assumed lane layout."""
 
     def check(adapter: Any) -> str:
         name, module, machine = with_tensors(adapter)
@@ -181,7 +186,7 @@ def cooperative(operand: str) -> Callable[[Any], str]:
 
 
 def indices(adapter: Any) -> str:
-    """Cooperative tensors say by their own functions that the lanes hold what kernels take for granted."""
+    """Cooperative tensors report the lane layout that kernels assume."""
     machine = with_tensors(adapter)[2]
     shape = "mpp::tensor_ops::matmul2d_descriptor(16, 32, 16, false, false, false)"
     body = f"  constexpr auto shape = {shape};\n  mpp::tensor_ops::matmul2d<shape, execution_simdgroup> product;\n"
@@ -262,7 +267,7 @@ def scalar_bytes(adapter: Any) -> str:
 
 
 def untouched(adapter: Any) -> str:
-    """What a kernel does not write keeps its value, however often and for whatever types it is launched in place."""
+    """Unwritten elements keep their values in repeated in-place launches of all types."""
     for dtype, kind in (("float32", "float"), ("float16", "half")):
         body = (
             "  const uint i = threadgroup_position_in_grid.x * 32u + thread_position_in_threadgroup.x;\n"
@@ -283,7 +288,7 @@ def untouched(adapter: Any) -> str:
 
 
 def precise(adapter: Any) -> str:
-    """Arithmetic is precise: NaN and infinities are what they are, and nothing is contracted or reassociated."""
+    """Arithmetic is precise: NaN and infinities survive, without contraction or reassociation."""
     body = (
         "  out[0] = a[0] != a[0] ? 1.0f : 0.0f;\n  out[1] = isinf(a[1]) ? 1.0f : 0.0f;\n"
         "  out[2] = (a[2] + a[3]) - a[3];\n  out[3] = precise::sqrt(a[4]);\n"
@@ -298,7 +303,7 @@ def precise(adapter: Any) -> str:
 
 
 def pragmas(adapter: Any) -> str:
-    """A function that says so is exact where the rest of the text is compiled with fast math."""
+    """A function marked exact stays exact where the text uses fast math."""
     lines = [HEADER.rstrip("\n")]
     for name, said in (("exact", AS_WRITTEN), ("loose", ())):
         lines += [f"static inline float {name}(float x, float y) {{", *said, "  return (x + y) - y;", "}"]
@@ -311,7 +316,7 @@ def pragmas(adapter: Any) -> str:
 
 
 def functions(fast: bool) -> Callable[[Any], str]:
-    """Make a probe of tile's own functions, whose error is at most 6 units in the last place."""
+    """Make a probe of tile's own functions, with errors up to 6 units in the last place."""
     exact = {"erf": np.vectorize(math.erf), "sigmoid": lambda x: 1 / (1 + np.exp(-x)), "expm1": np.expm1,
              "log1p": lambda x: np.log1p(np.abs(x)), "cbrt": np.cbrt}  # fmt: skip
 
@@ -332,7 +337,7 @@ def functions(fast: bool) -> Callable[[Any], str]:
 
 
 def extremes(adapter: Any) -> str:
-    """The larger of two floats, bit by bit: of NaN and a number, of zeros, of subnormal numbers."""
+    """The maximum of floats by bits: NaN and a number, zeros, subnormals."""
     special = [0.0, -0.0, math.nan, math.inf, -math.inf, 1.0, -1.0, 1e-40, -1e-40, 3e-45, 1e-45, 2.0]
     a, b = (np.array(x, np.float32).reshape(-1) for x in np.meshgrid(special, special))
     (out,) = launch(adapter, emitted(larger(a.size)), a, b, np.zeros(a.size, np.float32))
@@ -363,7 +368,7 @@ def narrow_floats(adapter: Any) -> str:
 
 
 def groups(adapter: Any) -> str:
-    """Sums, votes and shuffles of the lanes of a simdgroup."""
+    """Reductions, votes and shuffles over the lanes of a simdgroup."""
     body = (
         "  const uint lane = thread_position_in_threadgroup.x;\n"
         "  out[lane] = simd_sum(a[lane]);\n  out[32u + lane] = simd_shuffle_xor(a[lane], (ushort)5);\n"

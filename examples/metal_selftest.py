@@ -1,10 +1,12 @@
-"""Check tile on a Mac: what the backend takes for granted, the conformance kit, speed. Writes one file to send back.
+"""Check tile on a Mac: assumptions, conformance suite, speed.
+
+It writes one file to send back.
 
 python examples/metal_selftest.py               everything, on the GPU of this Mac, in at most 5 minutes
 python examples/metal_selftest.py --dry-run     what can be run without a Mac: by the emulator, with tiny sizes
 
-Each assumption is a process of its own with a limit of time, so that one which ends the process, or never ends, is a
-line of the report. The report says which statements of docs/metal.md hold on this Mac.
+Each assumption is checked in its own process with a time limit, so that a crash or hang is a line of the report. The
+report lists which statements of docs/metal.md hold on this Mac.
 """
 
 # requires: tile_metal, tile_emulator
@@ -48,7 +50,7 @@ PROBE_SECONDS = 40.0
 
 @dataclass
 class Report:
-    """What was found; ``findings`` are rows of part, name, outcome and detail."""
+    """The findings of a run; rows of part, name, outcome and detail."""
 
     machine: dict[str, str] = field(default_factory=dict)
     findings: list[tuple[str, str, str, str]] = field(default_factory=list)
@@ -60,7 +62,7 @@ class Report:
         print(f"{outcome:<6} {part}: {name} {detail.splitlines()[0] if detail else ''}".rstrip())
 
     def claims(self) -> Iterator[tuple[str, str, str]]:
-        """Yield each statement of docs/metal.md, whether it holds, and what says so."""
+        """Yield each statement of docs/metal.md, its verdict, and the evidence."""
         for claim, probes in CLAIMS:
             found = [(row[1], row[2]) for row in self.findings if row[0].startswith("assumption") and row[1] in probes]
             asked = [outcome for _, outcome in found if outcome != "left"]
@@ -105,7 +107,7 @@ def _cell(text: str) -> str:
 
 @dataclass(frozen=True)
 class Clock:
-    """What is left of the time."""
+    """The remaining time."""
 
     end: float
 
@@ -131,7 +133,7 @@ def check_assumptions(report: Report, adapter: Any, names: Iterable[str] = PROBE
 
 
 def check_apart(report: Report, runtime: str, names: Iterable[str], clock: Clock, command: list[str]) -> None:
-    """Run probes on a runtime, each in a process of its own with a limit of time."""
+    """Run probes on a runtime, each in its own process with a time limit."""
     for name in names:
         part, seconds = f"assumption, {runtime}", clock.left(PROBE_SECONDS)
         if not seconds:
@@ -165,7 +167,10 @@ def answer(name: str, runtime: str) -> int:
 
 
 def target_here() -> str:
-    """Return what ``auto`` chooses on this Mac: speed and the conformance kit are about it. Elsewhere it is metal."""
+    """Return the target of ``auto`` on this Mac, or ``metal`` elsewhere.
+
+    Speed and the conformance suite use it.
+    """
     chosen = installed().resolve_target("auto").text
     return chosen if chosen.startswith("metal") else "metal"
 
@@ -174,7 +179,7 @@ def target_here() -> str:
 
 
 def conformance(report: Report, runtime: str, part: str, folder: Path, seconds: float) -> None:
-    """Run the kit in a process of its own, as far as it gets, and keep its summary and its log."""
+    """Run the suite in its own process, within the time, and keep summary and log."""
     command = [sys.executable, "-m", "pytest", "--pyargs", "tile_core.testing", "--tile-backend", target_here(), "-q"]
     command += ["-p", "no:cacheprovider", "--tile-runtime", runtime, *(["--tile-part", part] if part else [])]
     if not seconds:
@@ -208,9 +213,9 @@ def conformance(report: Report, runtime: str, part: str, folder: Path, seconds: 
 
 @dataclass(frozen=True)
 class Side:
-    """One side of a comparison: ``launch`` queues the work once, ``wait`` waits for all of it.
+    """One side of a comparison: ``launch`` queues the work, ``wait`` waits for all of it.
 
-    ``allocates`` says whether a launch makes its output anew.
+    ``allocates`` is whether a launch allocates a new output.
     """
 
     name: str
@@ -223,10 +228,11 @@ def compare(
     sides: list[Side], *, warmup: int = 5, repeat: int = 20, launches: int = 10,
     clock: Callable[[], float] = time.perf_counter,
 ) -> dict[str, list[float]]:  # fmt: skip
-    """Time sides against each other, fairly: return the seconds per launch of each sample of each side.
+    """Time sides against each other, fairly; return each side's samples in seconds per launch.
 
-    All sides allocate their outputs or none does; each has as many launches before the first sample, as many samples of
-    as many launches, and waits at the start and the end of each; samples take turns, so that all meet the same machine.
+    All sides allocate their outputs or none does; each has the same number of launches before the first sample, the
+    same number of samples and of launches per sample, and waits at the start and the end of each; samples are
+    interleaved, so that all see the same state of the machine.
     """
     if len({side.allocates for side in sides}) > 1:
         kinds = ", ".join(f"{s.name}: {'allocates' if s.allocates else 'given'}" for s in sides)
@@ -371,7 +377,7 @@ def benchmark(report: Report, runtime: str, sizes: tuple[int, ...], **how: int) 
 
 
 def machine() -> dict[str, str]:
-    """Return what a reader of the report must know of this machine."""
+    """Return the properties of this machine for readers of the report."""
     from tile_metal import doctor
 
     known = {d.metadata["Name"].lower(): d.version for d in distributions() if d.metadata["Name"]}
@@ -395,11 +401,11 @@ def runtimes() -> tuple[dict[str, Any], dict[str, str]]:
 
 
 def options() -> argparse.Namespace:
-    """Return what the command line says."""
+    """Return the options of the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--dry-run", action="store_true", help="no Mac: by the emulator, tiny sizes")
     parser.add_argument("--output", type=Path, default=Path(REPORT), help="folder of the report")
-    parser.add_argument("--minutes", type=float, default=MINUTES, help="what does not fit is left out, and said")
+    parser.add_argument("--minutes", type=float, default=MINUTES, help="parts that do not fit are skipped and listed")
     parser.add_argument("--part", default="", metavar="K/N", help="only a part of the conformance kit")
     parser.add_argument("--skip", nargs="*", default=(), choices=("conformance", "speed"), help="what to leave out")
     parser.add_argument(
@@ -442,7 +448,7 @@ def main() -> int:
             part = given.part or ("1/400" if dry else "")
             conformance(report, name, part, given.output, clock.left(60 * given.minutes / len(found)))
     page = report.write(given.output)
-    print(f"\n{report.failed} findings are wrong. Please send {page} back: it says all of it.")
+    print(f"\n{report.failed} findings are wrong. Please send {page} back: it has all details.")
     return 1 if report.failed else 0
 
 

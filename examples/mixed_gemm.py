@@ -44,7 +44,7 @@ def matmul(M: int, N: int, K: int, types: Types, block: tuple[int, int, int] = (
 
 
 def random(rng: Any, shape: tuple[int, int], dtype: str) -> Any:
-    """Return random numbers over the range of an integer type, or normal ones rounded to a float type."""
+    """Return random values over an integer type's range, or rounded normal ones."""
     element = T.dtype(dtype)
     if element.is_integer:
         info = np.iinfo(element.numpy())

@@ -1,4 +1,7 @@
-"""RMS normalisation: each row divided by the root of its mean square, times a weight per column; a block per row."""
+"""RMS normalization, one block per row, times a weight per column.
+
+Each row is divided by the root of its mean square.
+"""
 
 from __future__ import annotations
 

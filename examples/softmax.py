@@ -1,4 +1,4 @@
-"""Softmax along rows: a block for each row, and the online form for rows that are longer than a tile."""
+"""Softmax along rows: a block per row, and online for rows beyond a tile."""
 
 from __future__ import annotations
 

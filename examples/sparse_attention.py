@@ -1,4 +1,4 @@
-"""Attention to chosen keys: each query block gathers its rows of keys and values, then attends to them."""
+"""Attention to chosen keys: query blocks gather their rows of keys and values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""A compressor and a sparse product: TileLang's tutorial on sparsity, its two programs with only their imports changed."""
+"""A compressor and a sparse product, the programs of TileLang's sparsity tutorial.
+
+Only their imports are changed.
+"""
 
 from __future__ import annotations
 

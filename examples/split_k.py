@@ -1,4 +1,4 @@
-"""Products with few rows: blocks share the sum over K, and a second launch adds up what they found.
+"""Products with few rows: split-K blocks, and a second launch that reduces them.
 
 Where C is small, its tiles are too few to fill a machine. Here a block takes a part of K, and with a wide ``block_N``
 whole rows of B, which a processor reads in one go from its memory. Each part has its own partial C, so the result does
@@ -21,7 +21,7 @@ def matmul(
     M: int, N: int, K: int, splits: int, dtype: str = "float32", accum: str = "float32",
     block_M: int = 4, block_N: int = 64, block_K: int = 64, sum_N: int = 2048,
 ) -> Any:  # fmt: skip
-    """Part ``s`` of the workspace is the product over the tiles of K from ``s * steps`` on."""
+    """Part ``s`` of the workspace is the product from K tile ``s * steps`` on."""
     steps = -(-K // (block_K * splits))
 
     @T.prim_func

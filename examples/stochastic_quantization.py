@@ -1,4 +1,6 @@
-"""Rounding by chance to 8-bit integers: each row has a scale, and the mean of many roundings is the number itself.
+"""Stochastic rounding to 8-bit integers with a scale per row.
+
+The mean of many roundings is the value itself.
 
 A number between two integers becomes the upper one with the probability of its distance from the lower one. Small
 changes are then not lost, as they are when a number is always rounded to the nearest.

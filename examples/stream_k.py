@@ -1,8 +1,8 @@
-"""Matrix product on a given number of blocks: each does the same work, however many tiles there are (stream-K).
+"""Matrix product with equal work per block for any number of tiles (stream-K).
 
-The steps over K of all tiles of C form one line, cut into equal parts, one for each block. A part may begin and end
-within a tile: what it has of such a tile goes to a workspace, and a second launch adds up the pieces of a tile,
-always in the same order. Tiles of which one block has all steps are written at once.
+The steps over K of all tiles of C form one sequence, cut into equal parts, one per block. A part may begin and end
+within a tile: its partial tile goes to a workspace, and a second launch reduces the partial tiles of a tile, always in
+the same order. Tiles computed by one block are written at once.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ def matmul(
     M: int, N: int, K: int, blocks: int, dtype: str = "float32", accum: str = "float32",
     block_M: int = 64, block_N: int = 64, block_K: int = 32,
 ) -> Any:  # fmt: skip
-    """The product on a number of blocks, each of which has at most ``share`` steps."""
+    """The product on a number of blocks, with at most ``share`` steps each."""
     across, steps = -(-N // block_N), -(-K // block_K)
     tiles = across * -(-M // block_M)
     share = -(-tiles * steps // blocks)
 
     @T.prim_func
     def stream_k(A: T.Tensor((M, K), dtype), B: T.Tensor((K, N), dtype), C: T.Tensor((M, N), accum)):
-        # A part has pieces of its first tile and of its last one; what lies between is whole.
+        # # A part has partial tiles at its begin and end; tiles between them are whole.
         pieces = T.alloc_global((blocks, 2, block_M, block_N), accum)
         with T.Kernel(blocks, threads=128) as b:
             A_shared = T.alloc_shared((block_M, block_K), dtype)

@@ -1,4 +1,4 @@
-"""The largest elements of rows: their values in order and where they are, and the places of the largest ones.
+"""The largest elements of rows in order, with their indices, and routing by them.
 
 A router of experts chooses few of many scores this way. Softmax over the chosen ones follows in the same kernel.
 """
@@ -15,7 +15,7 @@ import tile_core.language as T
 
 
 def route(M: int, N: int, K: int, dtype: str = "float32", block_M: int = 8) -> Any:
-    """Choose the K largest of N scores of each row, and weights for them that sum to 1."""
+    """Choose each row's K largest of N scores, and weights with a total of 1."""
 
     @T.prim_func
     def main(X: T.Tensor((M, N), dtype), W: T.Tensor((M, K), "float32"), E: T.Tensor((M, K), "int32")):

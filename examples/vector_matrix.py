@@ -1,7 +1,9 @@
-"""A vector times a quantised matrix: integers of 4 or 8 bits, or 8-bit floats, decoded in registers on their way.
+"""A vector times a quantized matrix (4 or 8-bit integers, or 8-bit floats).
 
-Each group of threads takes rows of its own, each thread elements that lie together; nothing is staged in shared memory
-and no thread waits for another one before the sums of the rows are complete.
+Elements are decoded in registers.
+
+Each group of threads has rows of its own, each thread adjacent elements; nothing is staged in shared memory and threads
+synchronize only in the reductions of the rows.
 """
 
 from __future__ import annotations
@@ -55,7 +57,7 @@ def one(N: int, K: int, dtype: str, target: str) -> bool:
     else:
         stored = rng.standard_normal((N, K)).astype(element.numpy())
         w = stored.astype("float64")
-    # A turn takes 8 bytes of a row from each of 32 threads.
+    # # An iteration reads 8 bytes of a row in each of 32 threads.
     program = vector_matrix(N, K, dtype, block_K=32 * 8 * 8 // element.bits)
     y = for_numpy(tile.compile(program, target=target, out_idx=-1))(x, stored, scale)
     wide = w * np.repeat(scale.astype("float64"), 64, 1)[:, :K]

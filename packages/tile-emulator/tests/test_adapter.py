@@ -1,4 +1,4 @@
-"""The runtime ``emulator`` as users meet it: of a backend that emits text and has a dialect."""
+"""The runtime ``emulator`` for users, with a backend that emits text and has a dialect."""
 
 import sys
 import types

@@ -1,4 +1,4 @@
-"""Arithmetic that C++ leaves undefined is a fault, whether the compiler could compute it or not."""
+"""Undefined arithmetic of C++ is a fault, whether or not the compiler folds it."""
 
 import numpy as np
 import pytest

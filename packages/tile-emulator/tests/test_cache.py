@@ -1,4 +1,4 @@
-"""Compiled kernels on disk: found again, also by other processes, and made again where the cache cannot be used."""
+"""Compiled kernels on disk: reused, also across processes, rebuilt without a usable cache."""
 
 import os
 import subprocess
@@ -31,7 +31,7 @@ def home(tmp_path):
 
 
 def result(name, n):
-    """Return what a kernel of this name computes, and whether its library was there."""
+    """Return a kernel's result, and whether its library was cached."""
     found = run(TEXT.replace("k(", f"{name}("), [floats(32), n])
     return float(found.outputs["out"][0]), found.stats.cached
 

@@ -1,4 +1,4 @@
-"""Which compiler is used, and what is said when there is none."""
+"""The choice of a compiler, and the error without one."""
 
 import importlib.util
 import shutil

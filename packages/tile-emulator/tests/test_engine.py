@@ -60,7 +60,7 @@ class TestCounters:
         assert result.stats.met == {"shfl": 4}
 
     def test_a_model_reads_for_a_thread(self):
-        """What `load` and `store` of models do counts like what the text does itself."""
+        """Accesses by a model's `load` and `store` count like the text's own."""
         n = 32
         text = "__global__ void k(int* out) { atomicAdd(&out[threadIdx.x], 1); }"
         counters = run(text, [np.zeros(n, "int32")], block=(n, 1, 1)).stats.counters
@@ -344,16 +344,16 @@ __global__ void k(float* out) {
         np.testing.assert_array_equal(result.outputs["out"], (np.arange(4) ^ 1)[:, None] * 100 + np.arange(32))
 
     @pytest.mark.parametrize(
-        ("dialect", "cluster", "says"),
+        ("dialect", "cluster", "message"),
         [
             (MINI, (2, 1, 1), r"a cluster.*at most 1 blocks"),
             (MINI_CLUSTERS, (16, 1, 1), r"a cluster.*at most 8 blocks"),
             (MINI_CLUSTERS, (8, 2, 1), r"a cluster.*at most 8 blocks"),
         ],
     )
-    def test_clusters_that_are_not_modelled(self, dialect, cluster, says):
+    def test_clusters_that_are_not_modelled(self, dialect, cluster, message):
         facts = facts_of(self.TEXT, grid=(16, 2, 1), shared_bytes=128, cluster=cluster)
-        with pytest.raises(LaunchRefused, match=says):
+        with pytest.raises(LaunchRefused, match=message):
             run(self.TEXT, [floats(32, 32)], facts=facts, dialect=dialect)
 
     @pytest.mark.parametrize("axis", ["y", "z"])
@@ -443,7 +443,7 @@ __global__ void k(int* flag, float* out) {
             assert kinds(run(text % read, args, grid=(2, 1, 1), block=(2, 1, 1))) == found
 
     def test_an_atomic_read_of_unwritten_memory_is_no_fault(self):
-        """Loops of compare and exchange read the word around a small element, of which nothing may be written yet."""
+        """Compare-and-swap loops read the word around a small element, which may be unwritten."""
         text = "__global__ void k(int* out) { __shared__ int s[1]; if (atomic_read(s) == 7) s[0] = 7; out[0] = 1; }"
         assert "uninitialised" not in kinds(run(text, [np.zeros(1, "int32")], block=(1, 1, 1)))
 

@@ -1,4 +1,4 @@
-"""The headers that every kernel includes: GCC reads them once, and a kernel is right without what it has kept."""
+"""Precompiled headers: GCC reads them once, and kernels do not depend on them."""
 
 import subprocess
 

@@ -1,4 +1,4 @@
-"""What a kernel may do to its process, and what the caller sees of it."""
+"""Permitted actions of a kernel in its process, and their reports to the caller."""
 
 import os
 import subprocess
@@ -213,7 +213,7 @@ __global__ void k(float* out) {
 
 
 class TestRights:
-    """What runs before, in and instead of a kernel can compute, and nothing else."""
+    """Code before, in and instead of a kernel can only compute."""
 
     @pytest.mark.sweep(1)
     @pytest.mark.parametrize(

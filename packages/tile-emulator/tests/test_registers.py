@@ -1,4 +1,4 @@
-"""Registers and private arrays that nobody has written: a fault where a result depends on them, and only there."""
+"""Unwritten registers and private arrays: a fault exactly where a result depends on them."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""One wrong line in a correct kernel: every such fault is caught, and named by its line."""
+"""One wrong line in a correct kernel: every such fault is caught and located."""
 
 from dataclasses import dataclass
 
@@ -15,8 +15,8 @@ pytestmark = pytest.mark.sweep(2)
 class Bug:
     """A kernel with ``old`` replaced by ``new``.
 
-    ``found`` are the kinds of reports of which one must be there; none: the numbers must be wrong. ``line`` is part of
-    the line that a report must be about.
+    One of the kinds of reports in ``found`` must occur; without any, results must be wrong. ``line`` is part of the
+    line that a report must be about.
     """
 
     name: str
@@ -46,7 +46,7 @@ BUGS = [
     Bug("no guard of columns at the store", T, "if (row < n && column < n)", "if (row < n)", ("race", "bounds"),
         "out[row"),
     Bug("beyond the shared memory", T, "s[r * 17", "s[(r + 1) * 17", ("bounds", "uninitialised"), "s["),
-    Bug("rows that nobody staged", T, "r < 16; r += 4) {\n    int row = tile_row",
+    Bug("rows that are not staged", T, "r < 16; r += 4) {\n    int row = tile_row",
         "r < 12; r += 4) {\n    int row = tile_row",
         ("uninitialised",), "s["),
     Bug("blocks write the same tile", T, "column = tile_row + threadIdx.x % 16;\n    if",

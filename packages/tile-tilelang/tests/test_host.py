@@ -193,7 +193,7 @@ class TestProfiler:
             assert (abs(x).max() <= 1) == (supply.name == "Uniform")
 
     def test_inputs_are_tensors_of_torch_where_the_program_uses_it(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        """A double: what torch is given, and as which type it reads the bits of types that NumPy lacks."""
+        """A torch double: its inputs, and its types for bits that NumPy lacks."""
 
         class Tensor:
             def __init__(self, array):
@@ -334,7 +334,7 @@ class TestLanguage:
         np.testing.assert_array_equal(b, [1.0] * 32 + [0.0] * 32)
 
     def test_types_of_torch(self) -> None:
-        """Where torch is missing this says so; where it is there, the names are torch's."""
+        """Types are torch's own where it is installed; the error without it."""
         try:
             import torch
         except ImportError:

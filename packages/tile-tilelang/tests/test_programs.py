@@ -1,6 +1,6 @@
-"""Twelve programs in TileLang's style run as they stand, with their own checks, and compile for a GPU of another maker.
+"""Twelve programs in TileLang's style run unchanged, and compile for another vendor's GPU.
 
-They say ``import tilelang``, and were written for these tests.
+They import ``tilelang``, and were written for these tests.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def test_runs_here_and_compiles_for_sm_90a(path: Path, capfd: pytest.CaptureFixt
 
 @pytest.mark.parametrize("form", ["explicit", "other_form"])
 def test_products_in_tensor_memory(form: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """The program prints the size of its texts; its kernels are right where they are emulated."""
+    """The program prints its texts' sizes; its kernels are correct in the emulator."""
     pytest.importorskip("tile_emulator")
     path = Path(__file__).with_name("programs_tensor_memory") / "matmul.py"
     program = run(str(path))[form]

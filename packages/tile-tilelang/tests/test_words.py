@@ -1,4 +1,4 @@
-"""Every name that programs use is there, or is refused by name with what to write instead."""
+"""Every name that programs use exists, or is rejected with a replacement."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ HOST = """
 
 
 def answer(holder: object, name: str) -> str:
-    """Return what to write instead of a name; empty if it is there."""
+    """Return the replacement of a name; empty if it exists."""
     found = None
     try:
         getattr(holder, name)
@@ -65,7 +65,7 @@ def answer(holder: object, name: str) -> str:
 def test_a_word_is_there_or_refused_with_a_remedy(name: str) -> None:
     remedy = answer(T, name)
     assert not remedy or any(w in remedy for w in ("T.", "write", "leave it out", "pass", "pip install", "compare"))
-    # Not the answer for names that nobody knows.
+    # # Not the answer for unknown names.
     assert "dir(T)" not in remedy
     assert "did you mean" not in remedy
 
@@ -76,7 +76,7 @@ def test_a_host_call_is_there_or_refused_with_a_remedy(name: str) -> None:
 
 
 def test_names_of_tile_are_all_there() -> None:
-    """Nothing of the language is hidden; what is another object is a spelling that takes more."""
+    """No name of the language is hidden; other objects are spellings that accept more."""
     own = {*dir(T)} - {*dir(tile_core.language)}
     assert {*RENAMED, *HINTS} <= {*dir(T)}
     for name in dir(tile_core.language):

@@ -1,4 +1,4 @@
-"""The runtime ``emulator``: a kernel of any target whose backend has a dialect, called like every other kernel."""
+"""The runtime ``emulator``: kernels of any target whose backend has a dialect."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def runtime(target: Target, dialect: Any) -> EmulatorAdapter:
 
 
 class EmulatorAdapter(RuntimeAdapter):
-    """Runs kernels on host memory by emulation; a fault of the kernel is raised as ``FaultFound``.
+    """Runs kernels on host memory by emulation; a fault raises ``FaultFound``.
 
     Parameters
     ----------
@@ -81,7 +81,7 @@ class EmulatorAdapter(RuntimeAdapter):
         }  # fmt: skip
 
     def load(self, artefact: Any) -> Callable[..., Any]:
-        """Return a function that runs the kernel; it takes one value per parameter of the emitted function.
+        """Return a function that runs the kernel, with one value per emitted parameter.
 
         Raises
         ------
@@ -122,7 +122,7 @@ def _given(kind: str, value: Any) -> Any:
 
 
 def _address(value: Any) -> Any:
-    """Return an array's address, which is what a device would be given; a scalar as it is."""
+    """Return an array's address, as a device would receive it, or an unchanged scalar."""
     if isinstance(value, ctypes.c_void_p):
         return value.value or 0
     return value.__array_interface__["data"][0] if isinstance(value, np.ndarray) else value

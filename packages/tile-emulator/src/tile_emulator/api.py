@@ -43,13 +43,13 @@ _COMPLETION = {"early": 0, "late": 1}
 _ORDER = {"forward": 0, "reverse": 2, "random": 4}
 _CHECK = {"bounds": 8, "race": 16, "uninit": 32, "align": 64}
 _PROXIES = 128
-_OTHER = 256  # other bytes in registers that nobody has written
+_OTHER = 256  # other bytes in unwritten registers
 MAX_THREADS = 13000  # of a cluster: the engine counts clock components in 16 bits
 
 
 @dataclass(frozen=True)
 class Stats:
-    """What a run cost.
+    """Costs of a run.
 
     Attributes
     ----------
@@ -78,7 +78,7 @@ class Stats:
 
 @dataclass(frozen=True)
 class RunResult:
-    """What a run left behind.
+    """Results of a run.
 
     Attributes
     ----------
@@ -207,7 +207,7 @@ def _run(job: dict[str, Any], image: Image, limits: RunLimits, watches: Sequence
 
 
 def _compared(ended: Ended, job: dict[str, Any], image: Image, other: Image, limits: RunLimits) -> Ended:
-    """Run again with other bytes in registers; a run that ended well becomes one with reports if that changes it."""
+    """Run again with other register bytes, and report results that differ."""
     settings = job["launch"]
     fast = settings["options"] & ~sum(_CHECK.values()) | _OTHER
     second = _run({**job, "launch": {**settings, "options": fast}}, other, limits)

@@ -1,4 +1,4 @@
-"""From source to a shared library: the engine once per machine, a kernel once per source text."""
+"""Build shared libraries: the engine once per machine, a kernel once per source."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def kernel(
 
 
 class Models:
-    """The headers of the engine and of a dialect, which a compiler reads before each kernel.
+    """Precompiled headers of the engine and of a dialect, included by each kernel.
 
     They take a quarter of the time of a small one, so GCC keeps what it has read. Where that is gone or does not fit,
     it reads the headers themselves. Clang would refuse a kernel then.
@@ -120,7 +120,7 @@ class Models:
         self.facts: tuple[str | bytes, ...] = (compiler.identity, _engine_source(), self.text, *flags, *contents)
 
     def included(self, folder: Path) -> tuple[str, ...]:
-        """Return the options that put them before a source, with a file of them in a folder."""
+        """Return the compiler options that include them, with a file in a folder."""
         header = folder / "models.h"
         header.write_text(self.text, encoding="utf-8")
         if self.compiler.family == "gcc" and cache.enabled():
@@ -135,7 +135,7 @@ class Models:
         return (*self.flags, "-include", str(header))
 
     def make(self, path: Path) -> None:
-        """Write what GCC keeps, or an empty file where it finds fault with them: it says so for each kernel."""
+        """Write GCC's precompiled header, or an empty file on errors, which each kernel repeats."""
         header = path.with_suffix(".h")
         header.write_text(self.text, encoding="utf-8")
         command = [*self.compiler.command, *self.flags, "-x", "c++-header", str(header), "-o", str(path)]
@@ -147,8 +147,9 @@ class Models:
 def renamed(text: str, facts: LaunchFacts) -> tuple[str, LaunchFacts]:
     """Give a kernel a unique name on the host; line numbers stay the same.
 
-    A function ``read`` or ``pipe`` of a device is no function of the host's C library, but in a shared library the C
-    library's would be called instead, and a compiler knows some names (``memset``, ``exit``) without any declaration.
+    A function ``read`` or ``pipe`` of a device is unrelated to the host's C library, but in a shared library the C
+    library's would be called instead, and a compiler recognizes some names (``memset``, ``exit``) without any
+    declaration.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Which C++ compiler to use: the one that CXX names, one on PATH, or the one of the ziglang wheel."""
+"""Choice of the C++ compiler: CXX, one on PATH, or the ziglang wheel's."""
 
 from __future__ import annotations
 
@@ -54,12 +54,12 @@ class Compiler:
 
     @property
     def kernel_libraries(self) -> tuple[str, ...]:
-        """Options that end the command which links a kernel: the libraries that it can need, which saves time."""
+        """Return the linker options of a kernel: only the libraries that it can need."""
         return ("-nostdlib", "-lm", "-lgcc") if self.family == "gcc" else ()
 
     @property
     def own_flags(self) -> tuple[str, ...]:
-        """Flags that only this one needs: zig turns on checks of its own that end the process."""
+        """Return flags for this compiler only: zig enables checks that end the process."""
         return ("-fno-sanitize=undefined",) if self.is_zig else ()
 
     @property

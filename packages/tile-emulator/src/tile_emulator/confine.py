@@ -49,7 +49,10 @@ class _Program(ctypes.Structure):
 
 
 def confine() -> bool:
-    """Refuse all system calls except listed ones and reading files; returns whether the system does so."""
+    """Restrict the process to listed system calls and reading files.
+
+    Return whether the system does so.
+    """
     if _MACHINE is None:
         return False
     column, arch = _MACHINE

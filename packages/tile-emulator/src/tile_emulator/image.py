@@ -1,4 +1,4 @@
-"""The arguments of a launch as one file that the caller and the process of the kernel share.
+"""Arguments of a launch as one file, shared by caller and kernel process.
 
 Each array has its own pages and lies at their end, so that an access past its end leaves them. Its address has exactly
 the alignment that the kernel was promised, and no more.
@@ -98,7 +98,7 @@ class Image:
             self.view(placed)[...] = placed.source
 
     def view(self, placed: Placed) -> Array:
-        """Return the array as it is in the file now, with the caller's shape and strides."""
+        """Return the array's current contents in the file, with the caller's shape and strides."""
         assert self.memory is not None
         return placed.footprint.elements(self.memory, placed.file_offset + placed.start)
 
@@ -127,13 +127,13 @@ class Image:
         return len(self.placed) - 1
 
     def put_behind(self, table: int, name: str, n: int, array: Array) -> None:
-        """Store the array whose address is element ``n`` of a table, which gets the address in the process."""
+        """Store the array of a table's element ``n``, which receives its address in the process."""
         kind = np.dtype(f"u{array.itemsize}")
         param = ParamFact(behind(name, n), "pointer", kind.name, "readwrite")
         address = int(array.__array_interface__["data"][0])
         aligned = (
             min(address & -address, VALUE_ALIGNMENT) or VALUE_ALIGNMENT
-        )  # what the program promises is the caller's
+        )  # the program's guarantees are the caller's duty
         number = self.add(param, array.view(kind), aligned, 0, array.dtype)
         placed = self.placed[table]
         placed.source = placed.source.copy() if not n else placed.source
@@ -196,7 +196,7 @@ def make_image(facts: LaunchFacts, values: Mapping[str, Any], dialect: Dialect) 
 
 
 def _moved(param: ParamFact, data: bytes, pointers: list[tuple[str, int, str]], firsts: Mapping[str, int]) -> bytes:
-    """The bytes of a value whose addresses count from the first bytes of arrays, not from their first elements."""
+    """Return a value's bytes, with addresses relative to first bytes, not first elements."""
     for name, offset, target in pointers:
         if name == param.name and firsts[target]:
             moved = int.from_bytes(data[offset : offset + 8], "little") + firsts[target]

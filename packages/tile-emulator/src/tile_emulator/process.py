@@ -83,7 +83,9 @@ def run_process(job: dict[str, object], data: int, limits: RunLimits) -> Ended:
 
 
 def above_standard(file: IO[bytes]) -> IO[bytes]:
-    """Return an open file whose descriptor is not a standard one, since another process has its own standard ones.
+    """Return an open file whose descriptor is not a standard one.
+
+    Another process has its own standard descriptors.
 
     A process without standard streams, a daemon, is given their numbers for files that it opens.
     """
@@ -131,5 +133,5 @@ def _death(status: int, said: str) -> str:
     if status == -signal.SIGKILL:
         return "the process was killed: it did not end in time, or the machine has no more memory"
     how = f"signal {signal.Signals(-status).name}" if status < 0 else f"status {status}"
-    last = said.strip().splitlines()[-1:] or ["it said nothing"]
+    last = said.strip().splitlines()[-1:] or ["no message"]
     return f"the process ended with {how}: {last[0]}"

@@ -25,7 +25,7 @@ _NO_TYPES = frozenset(
 
 
 def with_undefined(text: str, entry: str) -> tuple[str, bool]:
-    """Initialise what a kernel declares without a value with the bytes of the run; line numbers stay the same.
+    """Initialize uninitialized declarations with the run's bytes; line numbers stay the same.
 
     Parameters
     ----------
@@ -51,7 +51,10 @@ def with_undefined(text: str, entry: str) -> tuple[str, bool]:
 
 
 def differing(image: Image, other: Image) -> list[tuple[int, int]]:
-    """Return (array, byte) of bytes that differ after two runs, the first few of each array."""
+    """Return the first bytes of each array that differ after two runs.
+
+    Each is (array, byte).
+    """
     found = []
     for n, (mine, theirs) in enumerate(zip(image.placed, other.placed, strict=True)):
         if mine.param is None or mine.param.access == "read" or not mine.footprint.bytes:

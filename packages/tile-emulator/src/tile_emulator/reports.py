@@ -1,4 +1,4 @@
-"""The findings of a run as values: the fault, its place in the kernel, the thread, and the array."""
+"""Findings of a run: the fault, its location in the kernel, thread, and array."""
 
 from __future__ import annotations
 
@@ -81,7 +81,10 @@ class FaultAccess:
 
 @dataclass(frozen=True)
 class Waiting:
-    """Threads of one block that wait for the same thing: ranges of linear numbers, both ends included."""
+    """Threads of one block that wait for the same event.
+
+    ``threads`` are ranges of linear indices, both ends included.
+    """
 
     block: Position
     threads: tuple[tuple[int, int], ...]
@@ -193,7 +196,10 @@ class ReportReader:
         )
 
     def location(self, frames: Sequence[int], line: int) -> FaultLocation:
-        """Find the place of a chain of addresses, innermost first: the user's own line, if there is one."""
+        """Return the location of a chain of addresses, innermost first.
+
+        It is the user's own line, if there is one.
+        """
         found = [number for address in frames for name, number in self._symbols.lines(address) if name == TEXT]
         if line:
             found.append(line)
@@ -234,7 +240,7 @@ class ReportReader:
 
 
 def _index(array: Array, offset: int) -> Index:
-    """Index of the element at an offset in bytes from the first one; flat if it is not in the array."""
+    """Return the index of the element at a byte offset; flat outside of the array."""
     flat = offset // array.itemsize
     if array.flags.c_contiguous and 0 <= flat < array.size and array.ndim:
         return tuple(int(i) for i in np.unravel_index(flat, array.shape))

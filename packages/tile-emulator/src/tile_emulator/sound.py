@@ -1,4 +1,4 @@
-"""Whether a host compiler computes integers and floats as kernels do: known miscompilations, tried once per compiler.
+"""Check once per compiler for known miscompilations of integers and floats.
 
 g++ 12 takes the quotient of a negation for the negation of the quotient, which is wrong for the least integer. A wrong
 compiler is given flags with which the forms are right, if there are any. The verdict is kept in the cache.
@@ -27,7 +27,7 @@ from tile_emulator.flags import FLAGS, LEVELS
 __all__ = ["expected", "flags_for", "wrong_forms"]
 
 SOURCE = Path(__file__).parent / "probes" / "forms.cpp"
-#: Flags to try in order: none, and those that turn off the numbering of equal values.
+#: Flags to try in order: empty, and flags that disable value numbering.
 REPAIRS: tuple[tuple[str, ...], ...] = ((), ("-fno-tree-fre", "-fno-tree-pre"))
 
 #: Seconds that a compilation, and the forms, may take.
@@ -43,7 +43,7 @@ _FLOATS = ("isnan(x)", "x * 0", "1 / (x + 0)", "x - x")
 
 
 def flags_for(compiler: Sequence[str], link: Sequence[str], identity: str, family: str) -> tuple[str, ...] | str:
-    """Return the flags with which a compiler is right, or the forms that it miscompiles with all of them.
+    """Return flags with which a compiler is correct, or the forms it always miscompiles.
 
     Parameters
     ----------
@@ -73,7 +73,7 @@ def flags_for(compiler: Sequence[str], link: Sequence[str], identity: str, famil
 
 
 def wrong_forms(compiler: Sequence[str], link: Sequence[str], flags: Sequence[str]) -> list[str]:
-    """Compile the forms and compute them in a process of its own; return the wrong ones.
+    """Compile the forms and run them in a separate process; return the wrong ones.
 
     A compiler that makes no library of them is not judged here: the engine names its error.
 
@@ -108,7 +108,7 @@ def wrong_forms(compiler: Sequence[str], link: Sequence[str], flags: Sequence[st
 
 
 def computed(library: str) -> list[tuple[str, int]]:
-    """Return what a library computes, by form."""
+    """Return a library's results, by form."""
     table, rows = _tables()
     out = (ctypes.c_int64 * (28 * len(VALUES) + 4 * len(NUMBERS)))()
     lanes = (ctypes.c_int32 * 1024)()
@@ -121,7 +121,7 @@ def computed(library: str) -> list[tuple[str, int]]:
 
 
 def expected() -> list[tuple[str, int]]:
-    """Return what is right, by form."""
+    """Return the expected results, by form."""
     found: list[tuple[str, int]] = []
     for value in VALUES:
         found += zip(_FORMS, _integers(value), strict=True)

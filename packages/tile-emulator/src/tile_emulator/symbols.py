@@ -1,4 +1,4 @@
-"""From an address in a kernel's library to lines of its source, with the calls that were inlined there."""
+"""Map addresses of a kernel's library to source lines, with inlined calls."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Symbols:
     Parameters
     ----------
     path
-        An ELF file with DWARF line numbers; read once, when the first address is asked for.
+        An ELF file with DWARF line numbers, read once, at the first lookup.
     """
 
     def __init__(self, path: Path) -> None:
@@ -26,7 +26,7 @@ class Symbols:
         self._units: list[_Unit] | None = None
 
     def lines(self, address: int, guess: bool = False) -> list[Line]:
-        """Return file and line of an address, then those of each call that was inlined around it, outwards.
+        """Return file and line of an address, then those of inlined calls, outwards.
 
         Nothing if the address belongs to no line; with ``guess`` that of the code before it.
         """
@@ -42,7 +42,10 @@ class Symbols:
 
 
 class _Unit:
-    """One compilation unit: rows of (address, file, line), and inlined calls as (low, high, file, line)."""
+    """One compilation unit: line rows and inlined calls.
+
+    Rows are (address, file, line); calls are (low, high, file, line).
+    """
 
     def __init__(self, dwarf: Any, unit: Any) -> None:
         program = dwarf.line_program_for_CU(unit)

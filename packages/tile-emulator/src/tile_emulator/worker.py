@@ -1,4 +1,4 @@
-"""The process that runs a kernel: reads a job, maps the arrays, calls the engine, ends.
+"""The process of a kernel: reads a job, maps arrays, calls the engine, exits.
 
 Started by a fresh Python with only the standard library, so that it cannot harm the caller's process, and with few of
 its modules: a kernel of a test runs for some milliseconds, and ``json``, ``signal`` and ``typing`` take ten to import.

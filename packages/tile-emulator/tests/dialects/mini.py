@@ -1,4 +1,4 @@
-"""Dialects of the tests, and a short way to run a kernel in one of them."""
+"""Dialects of the tests, and a short function to run a kernel in one."""
 
 import re
 from pathlib import Path
@@ -15,7 +15,7 @@ SLAB = re.compile(r"extern __shared__ (\w+) (\w+)\[\];")
 
 
 def prepare(text):
-    """Shared memory of the launch becomes a pointer, shared arrays of the text go to their own section."""
+    """Make the launch's shared memory a pointer, and shared arrays a section."""
     text = SLAB.sub(r"\1* \2 = (\1*)simt::block->shared;", text)
     return re.sub(r"\b__shared__\b", "SIMT_SHARED", text)
 
@@ -26,7 +26,7 @@ MINI_CLUSTERS = Dialect("mini", (HERE / "mini.h",), prepare=prepare, limits=Limi
 
 
 def mini_of(warp):
-    """Return the dialect with warps of so many threads."""
+    """Return the dialect with warps of the given size."""
     return Dialect("mini", (HERE / "mini.h",), warp=warp, prepare=prepare)
 
 

@@ -1,8 +1,8 @@
 """TileLang's names on tile: ``import tile_tilelang as tilelang; import tile_tilelang.language as T``.
 
-Host calls are thin aliases of tile's, the language is tile's own with a few more spellings, and what tile does not have
-is refused by name with what to write instead. ``python -m tile_tilelang SCRIPT`` runs a script that says
-``import tilelang`` as it stands. Everything is resolved when it is first used.
+Host calls are thin aliases of tile's, the language is tile's own with a few more spellings, and what tile lacks is
+rejected by name with a replacement. ``python -m tile_tilelang SCRIPT`` runs a script with ``import tilelang``
+unchanged. Everything is resolved on first use.
 """
 
 from __future__ import annotations

@@ -38,11 +38,11 @@ class _Plan:
     skip_check: bool = False
 
     def counts(self) -> dict[str, int]:
-        """Return launches before timing and samples, of which each lasts as long as the clock needs."""
+        """Return the launches before timing, and samples as long as the clock needs."""
         return {"warmup": max(1, min(5, int(self.warmup / 5))), "repeat": max(1, min(20, int(self.rep / 5)))}
 
     def inputs(self, signature: Signature, program: Program | None) -> Sequence[Any]:
-        """Return what configurations are run with."""
+        """Return the inputs of configurations."""
         if self.supply_prog is None:
             from tile_core.ops.held_codes import held_codes
 
@@ -73,7 +73,7 @@ def autotune(
     skip_check: bool = False,
     **hints: Any,
 ) -> Any:
-    """Choose the fastest configuration of a ``tilelang.jit`` factory or eager kernel when it is first called.
+    """Select a factory's or eager kernel's fastest configuration on its first call.
 
     Parameters
     ----------
@@ -109,7 +109,7 @@ def autotune(
 
 
 class TunedFactory(ByName):
-    """A factory whose calls return the fastest kernel, or an eager kernel whose calls run it."""
+    """A factory or eager kernel whose calls use the fastest configuration."""
 
     def __init__(self, function: JITImpl, configs: Any, plan: _Plan) -> None:
         functools.update_wrapper(self, function)
@@ -153,7 +153,10 @@ class TunedFactory(ByName):
 
 
 class _CheckedFactory(JITImpl):
-    """A factory or eager kernel whose configurations are compared with a reference when they are traced for tuning."""
+    """A factory or eager kernel whose configurations are checked against a reference.
+
+    They are compared when they are traced for tuning.
+    """
 
     def __init__(self, function: JITImpl, plan: _Plan) -> None:
         self.__dict__.update(vars(function))
@@ -180,13 +183,13 @@ class _CheckedFactory(JITImpl):
 
     def inputs(self, *args: object, **keywords: object) -> Sequence[Any]:
         """Return the inputs of the configuration that was traced last."""
-        assert self._last is not None, "inputs are asked for when there is a program"
+        assert self._last is not None, "inputs are requested when there is a program"
         return self.plan.inputs(*self._last)
 
 
 @dataclass(frozen=True)
 class AutotuneResult:
-    """What ``AutoTuner.run`` found: the kernel, its configuration, milliseconds, and its text."""
+    """Result of ``AutoTuner.run``: kernel, configuration, milliseconds, and text."""
 
     kernel: JITKernel
     config: dict[str, Any]

@@ -30,7 +30,7 @@ def jit(
     options: Any = None,
     **hints: Any,
 ) -> Any:
-    """Compile kernels when they are first needed: over a factory of programs, or an eager kernel.
+    """Compile kernels on first use: over a factory of programs, or an eager kernel.
 
     Parameters
     ----------
@@ -135,7 +135,10 @@ def compile(
 
 
 def par_compile(programs: Iterable[Program], num_workers: int | None = None, **keywords: Any) -> list[JITKernel]:
-    """Compile several programs with the keywords of `compile`, one after the other; ``num_workers`` is a hint."""
+    """Compile several programs in sequence, with the keywords of `compile`.
+
+    ``num_workers`` is a hint.
+    """
     return [compile(program, **keywords) for program in programs]
 
 

@@ -1,4 +1,4 @@
-"""K65x, S65x: what TileLang has and tile does not, and results that differ from a program's own reference."""
+"""K65x, S65x: unsupported names of TileLang, and results that differ from a reference."""
 
 from __future__ import annotations
 

@@ -36,12 +36,14 @@ def cdiv(a: int, b: int) -> int:
 
 
 def next_power_of_2(n: int) -> int:
-    """Return the least power of two that is at least ``n``, and 1 for ``n < 1``."""
+    """Return the least power of two that is at least ``n``, at least 1."""
     return 1 if n < 1 else 1 << (n - 1).bit_length()
 
 
 def enable_cache() -> None:
-    """Check that the cache is on, which it is unless it was disabled: tile disables it for a block of code or for good.
+    """Check that the cache is on, which is the default.
+
+    tile disables it for a block of code or permanently.
 
     Raises
     ------
@@ -59,7 +61,7 @@ def is_cache_enabled() -> bool:
 
 
 def set_log_level(level: object) -> None:
-    """Accept a level of messages: tile has none, what it says are errors and warnings of Python."""
+    """Accept a log level without effect: tile's messages are Python errors and warnings."""
 
 
 def target_of(target: Any) -> str | Target:

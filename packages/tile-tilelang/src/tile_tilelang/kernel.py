@@ -33,7 +33,7 @@ made: list[list[Kernel]] = []
 
 
 class JITKernel:
-    """A compiled kernel: called with arrays, asked for its text, profiled.
+    """A compiled kernel: callable with arrays, with its text and a profiler.
 
     Whatever a ``tile_core.Kernel`` has is here too: ``explain()``, ``verify()``, ``bench()``, ``export()``, ``source``.
 
@@ -111,7 +111,10 @@ class JITKernel:
         raise NotOnHost(name="kernel.get_host_source", instead=_INSTEAD["get_host_source"])
 
     def get_profiler(self, tensor_supply_type: TensorSupplyType = TensorSupplyType.Auto) -> Profiler:
-        """Return what compares this kernel with a reference and times it, on random inputs."""
+        """Return a profiler that checks this kernel against a reference and times it.
+
+        Inputs are random.
+        """
         return Profiler(self.kernel, tensor_supply_type)
 
     def run_once(self, inputs: Sequence[Any] | None = None) -> Any:

@@ -52,7 +52,7 @@ def _found(name: str) -> Any:
 
 
 def _called(name: str, found: Any) -> Any:
-    """Return a function whose errors have the name that TileLang gives it; other things as they are."""
+    """Return a function whose errors use TileLang's name; other objects unchanged."""
     return alias(name, found) if isfunction(found) else found
 
 

@@ -181,10 +181,10 @@ class Profiler:
         return_mode: str = "mean",
         **hints: Any,
     ) -> float | list[float]:
-        """Return the milliseconds of a launch, or of a function that is called with the same inputs.
+        """Return the milliseconds of a launch, or of a function of the same inputs.
 
-        A launch is timed without checking its arguments, by the device's clock where its runtime has one, whatever the
-        ``backend`` says.
+        A launch is timed without checking its arguments, by the device's clock where its runtime has one, for any
+        ``backend``.
 
         Parameters
         ----------
@@ -225,13 +225,13 @@ class Profiler:
         return self._written(program(*inputs), inputs)
 
     def _copies(self, given: Sequence[Any] | None) -> list[Any]:
-        """Return inputs of which nobody else sees what is written to them; those given may be read twice."""
+        """Return private copies of inputs that may be written; given ones may be read twice."""
         if given is None:
             return list(inputs_of(self.kernel, self.supply))
         return [x.clone() if hasattr(x, "clone") else x.copy() if hasattr(x, "copy") else x for x in given]
 
     def _written(self, result: Any, inputs: Sequence[Any]) -> list[Any]:
-        """Return the results of a call, or if it returned none the arguments that the kernel writes."""
+        """Return the results of a call, or the written arguments if it returned none."""
         if result is not None:
             return list(result) if isinstance(result, (tuple, list)) else [result]
         signature = self.kernel.signature

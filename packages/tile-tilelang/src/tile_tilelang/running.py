@@ -1,4 +1,4 @@
-"""Run a script that says ``import tilelang`` as it stands: in this process, and only while it runs.
+"""Run a script with ``import tilelang`` unchanged, in this process and during the run.
 
 Nothing of that name is installed. While a script runs, the names ``tilelang`` and ``tilelang.*`` mean this package;
 its other modules are refused by name.
@@ -53,7 +53,7 @@ def run(script: str, arguments: Sequence[str] = (), target: str | None = None) -
     arguments
         ``sys.argv[1:]`` of the script.
     target
-        The target of every kernel, whatever the script says; by default the script's.
+        The target of every kernel, overriding the script's; by default the script's.
 
     Raises
     ------

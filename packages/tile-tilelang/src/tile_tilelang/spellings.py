@@ -1,4 +1,4 @@
-"""Names that TileLang spells in another way: each is a name of tile, or one call of it."""
+"""Names that TileLang spells differently, each an alias or one call of tile."""
 
 from __future__ import annotations
 
@@ -116,7 +116,9 @@ def _in_pipeline() -> bool:
 
 
 def thread_binding(start: Any, stop: Any = None, thread: str = "threadIdx.x", **hints: Any) -> list[Any]:
-    """Return the index of the thread or block, to be named by ``for t in T.thread_binding(0, n, thread=...)``.
+    """Return the index of a thread or block.
+
+    It is named by ``for t in T.thread_binding(0, n, thread=...)``.
 
     Parameters
     ----------
@@ -143,8 +145,8 @@ def thread_binding(start: Any, stop: Any = None, thread: str = "threadIdx.x", **
     first, count = (0, start) if stop is None else (start, stop)
     threads = (*(current("T.thread_binding").threads or ()), 1, 1, 1)
     if kind == "threadIdx" and (first != 0 or count != threads[axis]):
-        expected = f"0, {threads[axis]}, as T.Kernel(threads=...) says"
-        instead = "give T.Kernel as many threads, and test the index where fewer take part"
+        expected = f"0, {threads[axis]}, the number of T.Kernel(threads=...)"
+        instead = "launch T.Kernel with this number of threads, and test the index where fewer take part"
         found = f"{first}, {count}"
         raise BadCall(function="T.thread_binding", name="the range", found=found, expected=expected, instead=instead)
     return [bindings[kind](axis)]

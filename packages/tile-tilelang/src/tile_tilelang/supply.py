@@ -1,4 +1,4 @@
-"""Inputs for profiling: which numbers, and of which library."""
+"""Inputs for profiling: their values, and their library."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tile_tilelang.errors import BadCall
 
 
 class TensorSupplyType(enum.Enum):
-    """Which numbers a profiler's inputs have.
+    """Value distributions of a profiler's inputs.
 
     ``Auto`` is ``Normal`` for floats and small integers for integers; packed types of 4 bits are always random.
     """
@@ -58,7 +58,9 @@ def numbers_of(
     seed: int = 0,
     held: Mapping[str, str] | None = None,
 ) -> list[Array]:
-    """Return the same as NumPy arrays; words that ``held`` names are legal whatever the supply (see ``held_codes``).
+    """Return the same as NumPy arrays.
+
+    Words that ``held`` names are legal whatever the supply (see ``held_codes``).
 
     Raises
     ------
@@ -118,7 +120,7 @@ def _supplied(
 
 
 def there_for(kernel: Kernel, array: Array) -> Any:
-    """Return an input where the kernel reads it; a tensor of torch if the program uses torch."""
+    """Return an input in the kernel's memory, a torch tensor if the program uses torch."""
     torch = sys.modules.get("torch")
     if not hasattr(array, "__array_interface__") or hasattr(array, "detach"):
         return array

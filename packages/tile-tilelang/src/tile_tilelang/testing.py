@@ -1,4 +1,4 @@
-"""What scripts take from ``tilelang.testing``: a seed, a comparison, and a way to run their tests."""
+"""Names of ``tilelang.testing`` that scripts use: a seed, a comparison, a test runner."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def torch_assert_close(
 
 
 def main() -> None:
-    """Run the tests of the script by pytest, which has to be installed, and exit with its status."""
+    """Run the script's tests by pytest, which must be installed, and exit with its status."""
     import pytest
 
     sys.exit(pytest.main([sys.argv[0], *sys.argv[1:]]))

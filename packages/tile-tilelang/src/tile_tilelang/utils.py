@@ -1,4 +1,4 @@
-"""What scripts take from ``tilelang.utils``."""
+"""Names of ``tilelang.utils`` that scripts use."""
 
 from __future__ import annotations
 

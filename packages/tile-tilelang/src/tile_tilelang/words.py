@@ -1,6 +1,6 @@
-"""Tables: which names and keywords of TileLang are hints here, and which are refused, with what to write instead.
+"""Tables of TileLang's names and keywords: hints here, and rejections with replacements.
 
-The language itself is asked first: a name that tile or an installed backend has is never looked up here.
+The language itself is searched first: a name of tile or an installed backend is never looked up here.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ HINTS = {
 _NOTES = "notes for another compiler's passes"
 _INSTRUCTION = "tile chooses the instruction; `variant=` demands one by tile's own names"
 
-#: Op or loop -> keyword that is dropped -> the reason. Others know such keywords themselves.
+#: Op or loop -> keyword that is dropped -> the reason. Other ops define such keywords themselves.
 KEYWORDS: dict[str, dict[str, str]] = {
     **{
         op: {"annotations": _NOTES}
@@ -61,12 +61,12 @@ REFUSED = {
         "write T.tcgen05_gemm_scaled(A, A_scale, B, B_scale, C)",
     ),
     "tcgen05_mma_arrive": (
-        "products say where they arrive",
+        "products name their own barrier",
         "give the last product the barrier: T.tcgen05_gemm(..., mbar=...)",
     ),
     "tcgen05_*": (
         "an instruction of one architecture",
-        "write T.gemm(A, B, C), or T.tcgen05_gemm(A, B, C) with sums of T.alloc_tmem",
+        "write T.gemm(A, B, C), or T.tcgen05_gemm(A, B, C) with an accumulator of T.alloc_tmem",
     ),
     "wgmma_* warpgroup_*": (
         "an instruction of one architecture",
@@ -79,8 +79,11 @@ REFUSED = {
     "ClusterKernel": ("blocks do not share memory", "write T.Kernel(*blocks, threads=...)"),
     "mbarrier_* barrier_*": (_BARRIER, "leave it out: T.copy and T.gemm wait for what they read"),
     "sync_barrier named_barrier_*": (_BARRIER, "write T.sync_threads()"),
-    "tma_copy async_copy tma_load*": ("T.copy says what is moved", "write T.copy(src, dst) in T.Pipelined"),
-    "tma_store*": ("T.copy says what is moved", "write T.copy(src, dst): its data is there when the kernel ends"),
+    "tma_copy async_copy tma_load*": ("T.copy describes the transfer", "write T.copy(src, dst) in T.Pipelined"),
+    "tma_store*": (
+        "T.copy describes the transfer",
+        "write T.copy(src, dst): its data is there when the kernel ends",
+    ),
     "ptx_commit_group ptx_wait_group cp_async_*": (_BARRIER, "write T.copy in T.Pipelined(n, num_stages=2)"),
     "create_list_of_mbarrier get_mbarrier": (
         _BARRIER,
@@ -151,7 +154,7 @@ def refusal(name: str) -> tuple[str, str] | None:
 
 
 def host_remedy(name: str, known: Sequence[str]) -> str:
-    """Return what to write instead of a name of the host interface."""
+    """Return the replacement of a name of the host interface."""
     for pattern, answer in _HOST.items():
         if fnmatch.fnmatchcase(name, pattern):
             return answer

@@ -1,4 +1,4 @@
-"""Barriers with names: a producer fills two slots, a consumer multiplies them, and each waits for the other's phase."""
+"""Named barriers: a producer fills two slots, a consumer multiplies them, by phases."""
 
 import numpy as np
 import tilelang

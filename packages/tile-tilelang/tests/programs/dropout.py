@@ -1,4 +1,4 @@
-"""Dropout without a mask in memory: random numbers by counting, the same in the second launch, which goes backwards."""
+"""Dropout without a mask: counter-based random numbers, repeated in the second, backward launch."""
 
 import numpy as np
 import tilelang

@@ -1,4 +1,4 @@
-"""Threads by name: a histogram in shared memory, a barrier, atomics, and a reversal of each block."""
+"""Explicit threads: a shared-memory histogram, a barrier, atomics, and a reversal per block."""
 
 import numpy as np
 import tilelang

@@ -1,4 +1,4 @@
-"""A product in the factory style: swizzled tiles, a pipeline, a profiler, and the text of the kernel."""
+"""A product in factory style: swizzled tiles, a pipeline, a profiler, the text."""
 
 import argparse
 

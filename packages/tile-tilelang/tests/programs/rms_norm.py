@@ -1,4 +1,4 @@
-"""A norm of rows whose number is known at the call: a size with a name, and tilelang.compile."""
+"""A norm of a runtime number of rows: a named size, and tilelang.compile."""
 
 import numpy as np
 import tilelang

@@ -1,4 +1,4 @@
-"""Groups of threads with names: each copies and computes its half; hints about registers change nothing."""
+"""Named groups of threads, each with its half; register hints have no effect."""
 
 import numpy as np
 import tilelang

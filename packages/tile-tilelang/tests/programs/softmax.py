@@ -1,4 +1,4 @@
-"""A softmax of rows in two passes, in place of an output that the caller allocates, timed by do_bench."""
+"""A two-pass softmax of rows into the caller's output, timed by do_bench."""
 
 import numpy as np
 import tilelang

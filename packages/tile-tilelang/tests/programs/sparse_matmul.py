@@ -1,4 +1,4 @@
-"""A 2:4 sparse product: a compressor in NumPy, metadata of 16 bits, a pipeline with three stages, a profiler."""
+"""A 2:4 sparse product: NumPy compressor, 16-bit metadata, three stages, a profiler."""
 
 import numpy as np
 import tilelang
@@ -33,7 +33,10 @@ def matmul_sp(M, N, K, block_M, block_N, block_K, num_stages, accum_dtype="float
 
 
 def compress(a):
-    """Keep the two largest of every four; a pair of places is 4 bits, and four of them are a word."""
+    """Keep the two largest of every four.
+
+    A pair of positions is 4 bits, and four of them are a word.
+    """
     groups = a.reshape(a.shape[0], -1, 4)
     positions = np.sort(np.argsort(-np.abs(groups), axis=2, kind="stable")[:, :, :2], axis=2)
     kept = np.take_along_axis(groups, positions, axis=2)

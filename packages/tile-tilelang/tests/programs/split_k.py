@@ -1,4 +1,4 @@
-"""Two launches in one program with a workspace between them: partial sums, and their sum."""
+"""Two launches in a program with a workspace: partial products, and their reduction."""
 
 import numpy as np
 import tilelang

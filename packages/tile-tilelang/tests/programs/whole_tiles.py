@@ -1,4 +1,4 @@
-"""Expressions of whole tiles, a safe value outside of the tensor, and one limit of two."""
+"""Whole-tile expressions, a safe value outside of the tensor, a one-sided clamp."""
 
 import numpy as np
 import tilelang

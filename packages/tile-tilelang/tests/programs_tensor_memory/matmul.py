@@ -1,4 +1,4 @@
-"""Sums in tensor memory: each product arrives at a barrier when it is complete, which the program waits for."""
+"""An accumulator in tensor memory: each product signals its completion at a barrier."""
 
 import tilelang
 import tilelang.language as T

@@ -14,7 +14,7 @@ enum Option : unsigned {  // numbers known to launch.py
   UNINIT = 32,
   ALIGN = 64,
   PROXIES = 128,  // operations of the other proxy need fence_proxy
-  OTHER = 256,    // other bytes in registers that nobody has written
+  OTHER = 256,    // other bytes in unwritten registers
 };
 
 enum State : unsigned char { READY, BLOCKED, DONE };
@@ -177,7 +177,7 @@ struct Patch {  // the address of a buffer, added to a number in another one
   unsigned long long offset;
 };
 
-struct Watch {  // a byte of an array that depends on what nobody has written
+struct Watch {  // a byte of an array that depends on unwritten memory
   unsigned buffer, pad;
   unsigned long long offset;
 };

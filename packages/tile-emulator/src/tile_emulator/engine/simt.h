@@ -50,8 +50,8 @@ struct Block {
 extern Thread* self;   // the thread that runs
 extern Block* block;   // its block
 
-// What registers and private arrays hold before anything is written there. A kernel whose results depend on it reads what
-// nobody has written: two runs with different bytes tell.
+// What registers and private arrays hold before anything is written there. A kernel whose results depend on it reads
+// unwritten memory, which two runs with different bytes reveal.
 extern unsigned char undefined_byte, undefined_bool;
 
 namespace detail {
