@@ -161,8 +161,8 @@ AT_LOADING = (
            code="def tile_backend():\n    return manifest(api='>=2,<3')\n\ndef tile_of_the_future(weather):\n    pass"),
     Broken("b-old-api", "is made for plugin API >=0.3,<1; this is tile-core {version}, which has API 1.0",
            code="def tile_backend():\n    return manifest(api='>=0.3,<1')"),
-    Broken("b-bounds", "which needs tile-core >=99; this is tile-core {version}", requires="tile-core>=99"),
-    Broken("b-takes-cpu", "the target kind 'cpu' is offered by tile-b-takes-cpu 1.0.0 and by tile-core",
+    Broken("b-bounds", "which requires tile-core >=99; this is tile-core {version}", requires="tile-core>=99"),
+    Broken("b-takes-cpu", "the target kind 'cpu' is provided by tile-b-takes-cpu 1.0.0 and by tile-core",
            code="def tile_backend():\n    return manifest(target_kinds=(NAME, 'cpu'))"),
     Broken("b-lists-text", "has architectures='b-lists-text:a'; expected a tuple of targets of its kinds",
            code="def tile_backend():\n    return manifest(architectures='b-lists-text:a')"),
@@ -171,7 +171,7 @@ AT_LOADING = (
     Broken("b-misspelt", "there is no hook tile_lowering", code="def tile_lowering(target):\n    return ()"),
     Broken("b-argument", "Argument(s) {'weather'} are declared in the hookimpl but can not be found in the hookspec",
            code="def tile_emulation(target, weather):\n    return None"),
-    Broken("sample", "the backend 'sample' is offered by tile-", distribution="tile-b-duplicate"),
+    Broken("sample", "the backend 'sample' is provided by tile-", distribution="tile-b-duplicate"),
 )  # fmt: skip
 
 AT_USE = (
@@ -179,7 +179,7 @@ AT_USE = (
            code="def tile_target(text):\n    return {}['no such architecture']"),
     Broken("b-target-text", "hook tile_target of backend 'b-target-text' returned 'B-TARGET-TEXT'; expected a Target",
            code="def tile_target(text):\n    return text.upper()"),
-    Broken("b-target-none", "no installed backend answers for target 'b-target-none'",
+    Broken("b-target-none", "no installed backend supports target 'b-target-none'",
            code="def tile_target(text):\n    return None"),
     Broken("b-target-other", "returned a target of backend 'cpu'; expected one of its own",
            code="def tile_target(text):\n    return cpu.tile_target('cpu')"),
@@ -207,7 +207,7 @@ AT_USE = (
            code="def tile_pipeline(target, spine):\n    return spine"),
     Broken("b-name", "ModuleNotFoundError for 'tile_b_nowhere:copy': No module named 'tile_b_nowhere'",
            code="def tile_language():\n    return {'b_copy': 'tile_b_nowhere:copy'}"),
-    Broken("b-unanswered", "no installed backend answers for target 'b-unanswered:a'",
+    Broken("b-unanswered", "no installed backend supports target 'b-unanswered:a'",
            code="def tile_backend():\n    return manifest(architectures=(NAME + ':a',))"),
     Broken("b-emitter", "pass 'odd', of backend 'b-emitter' raised RecursionError: of type tensor",
            code=_PASS.format(body="raise RecursionError('of type tensor')")),

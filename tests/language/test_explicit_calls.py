@@ -160,5 +160,5 @@ def test_names_of_another_package():
 
 @pytest.mark.parametrize("name", ["gemm", "wgmma_gemm", "tcgen05_gemm"])
 def test_accumulators_that_nothing_wrote(name):
-    with pytest.raises(tile.TileError, match=rf"\[K225\] T.{name} adds to c, which nothing has written"):
+    with pytest.raises(tile.TileError, match=rf"\[K225\] T.{name} adds to c, which has not been written"):
         tile.compile(product(lambda a, b, c: getattr(T, name)(a, b, c)), "cpu")

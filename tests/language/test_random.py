@@ -70,7 +70,7 @@ def test_distributions() -> None:
 
 
 def test_a_closed_block_ends_its_sequence() -> None:
-    with pytest.raises(tile.errors.KernelError, match="none has begun here") as caught:
+    with pytest.raises(tile.errors.KernelError, match="none is started here") as caught:
 
         @T.prim_func
         def main(B: T.Tensor((4,), "uint32")):

@@ -166,7 +166,7 @@ def test_the_emulator_blames_the_metadata(target):
     values, metadata = np.ones((16, 32), "float16"), np.full((16, 4), -1, "int16")
     with pytest.raises(tile.TileError, match=r"\[K480\].*(\n.*)*illegal metadata of a sparse product") as info:
         kernel(values, metadata, np.ones((64, 16), "float16"))
-    assert "make metadata with sparse.compress" in str(info.value)
+    assert "create metadata with sparse.compress" in str(info.value)
     assert "if that does not explain it" in str(info.value)
 
 

@@ -231,14 +231,16 @@ class TestOutOfStep:
         env.install(wheel, links=wheels, dependencies=False)
         metal, core = ("0.2.0", "0.1.0") if newer == "tile-metal" else ("0.1.0", "0.2.0")
         needs = ">=0.2.0,<0.3" if newer == "tile-metal" else ">=0.1.0,<0.2"
-        reason = f"backend 'metal' is of tile-metal {metal}, which needs tile-core {needs}; this is tile-core {core}"
+        reason = (
+            f"backend 'metal' comes from tile-metal {metal}, which requires tile-core {needs}; this is tile-core {core}"
+        )
         self._refused(env, reason)
 
     def _refused(self, env: Environment, reason: str) -> None:
         write_kernel(env)
         arguments = [text for size in ("M", "N", "K") for text in ("--arg", f"{size}=256")]
         compiled = env.tile("compile", "kernel.py:matmul_sp", "--target", "metal", *arguments)
-        remedy = "pip install --upgrade tile-core tile-metal: versions of one release belong together"
+        remedy = "pip install --upgrade tile-core tile-metal: both must be of one release"
         assert compiled.returncode == 1
         assert compiled.stderr.splitlines() == [f"error[S122]: {reason}", f"  = help: {remedy}"]
         doctor = env.tile("doctor", "--json")

@@ -127,7 +127,7 @@ class TestRefusals:
         with pytest.raises(TextRefused, match="uses too much shared data") as caught:
             build.build(mapped(text, 10, 11, 12, 13), "sm_80")
         assert caught.value.where == Where("user.py", 1)
-        assert "the compiler for sm_80 refused the text: " in str(caught.value)
+        assert "the compiler for sm_80 rejected the text: " in str(caught.value)
 
     def test_is_raised_again(self):
         for _ in range(2):

@@ -189,14 +189,14 @@ class JitFunction(ByName):
 
     def values_of(self, program: Program, args: tuple[object, ...], keywords: Mapping[str, object]) -> tuple[Any, ...]:
         """Return those arguments that a program of an eager function takes; empty if a later call gives them."""
-        from tile_core.trace.eager import LATER
+        from tile_core.trace.eager import DEFERRED
 
         if not self.eager:
             return ()
         given, _ = self._sized(args, keywords)
         names = {p.name for p in program.params}
         found = tuple(v for n, v in given.items() if n in names)
-        return () if any(v is LATER for v in found) else found
+        return () if any(v is DEFERRED for v in found) else found
 
     def __get__(self, instance: object, owner: type | None = None) -> Any:
         """Return the function bound to an object, where a class defines it."""
@@ -258,7 +258,7 @@ class JitFunction(ByName):
         """Return the arguments, and the sizes that stand for arrays of later calls."""
         if not self.eager:
             return self.arguments(args, keywords), {}
-        from tile_core.trace.eager import LATER
+        from tile_core.trace.eager import DEFERRED
 
         params = self._signature.parameters
         sizes = {n: _size(n, v) for n, v in keywords.items() if n not in params}
@@ -266,7 +266,7 @@ class JitFunction(ByName):
             return self.arguments(args, keywords), {}
         own = {n: v for n, v in keywords.items() if n in params}
         missing = [p.name for p in list(params.values())[len(args) :] if p.default is p.empty and p.name not in own]
-        return self.arguments(args, {**own, **dict.fromkeys(missing, LATER)}), sizes
+        return self.arguments(args, {**own, **dict.fromkeys(missing, DEFERRED)}), sizes
 
     def _build(self, program: Program, options: Any) -> Kernel:
         from tile_core.compiler import compile as compile_program
@@ -324,10 +324,10 @@ def _size(name: str, value: Any) -> Any:
 def described(argument: Any, eager: bool) -> object:
     """Return the specialisation of a kernel: a symbol's name, or the shape and type of an eager kernel's arrays."""
     from tile_core.dtypes import dtype
-    from tile_core.trace.eager import LATER, is_array
+    from tile_core.trace.eager import DEFERRED, is_array
     from tile_core.values.value import Value
 
-    if argument is LATER:
+    if argument is DEFERRED:
         return ("later",)
     if isinstance(argument, Value):
         return ("symbol", str(argument.expr), str(argument.dtype))
@@ -340,10 +340,10 @@ def described(argument: Any, eager: bool) -> object:
 
 def _read(argument: Any, eager: bool) -> Iterator[object]:
     """Yield the objects of an argument of which a key may lack attributes; arrays of an eager kernel are not read."""
-    from tile_core.trace.eager import LATER, is_array
+    from tile_core.trace.eager import DEFERRED, is_array
 
     if isinstance(argument, (tuple, list)):
         for element in argument:
             yield from _read(element, False)
-    elif argument is not LATER and not (eager and is_array(argument)):
+    elif argument is not DEFERRED and not (eager and is_array(argument)):
         yield argument

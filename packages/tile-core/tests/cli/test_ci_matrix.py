@@ -135,15 +135,15 @@ def test_the_fuzzer_is_left_out_where_nothing_runs_or_where_it_is_asked_for():
 @pytest.mark.parametrize(
     ("choice", "message"),
     [
-        (Choice(backends=("toi",)), "no job is left of the matrix: backend 'toi' is none of plain, toy"),
-        (Choice(runtimes=("hots",)), "no job is left of the matrix: runtime 'hots' is none of driver, host, text"),
+        (Choice(backends=("toi",)), "the matrix has no jobs: backend 'toi' is not one of plain, toy"),
+        (Choice(runtimes=("hots",)), "the matrix has no jobs: runtime 'hots' is not one of driver, host, text"),
         (
             Choice(runners={"gpu": "x"}),
-            "no job is left of the matrix: runtime 'gpu' is none of driver, host, text",
+            "the matrix has no jobs: runtime 'gpu' is not one of driver, host, text",
         ),
         (
             Choice(runtimes=("driver",)),
-            "no job is left of the matrix: runtime 'driver' is none of those that need no device",
+            "the matrix has no jobs: runtime 'driver' is not one of the runtimes without a device",
         ),
     ],
 )

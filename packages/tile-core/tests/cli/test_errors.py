@@ -182,7 +182,7 @@ class TestOutput:
     def test_text(self, tile, scale, tmp_path):
         path = tmp_path / "no" / "out.txt"
         result = tile("compile", scale, "-a", "N=4", "-o", path)
-        shown(result, "S312", f"cannot write {path}: ", "choose a file in a folder that exists")
+        shown(result, "S312", f"cannot write {path}: ", "choose a file in an existing, writable folder")
 
     def test_dump(self, tile, scale):
         result = tile("compile", scale, "-a", "N=4", "--dump", scale)
@@ -202,7 +202,7 @@ class TestInputs:
         with pytest.raises(errors.NoInputs, match=reason) as caught:
             make_inputs(Signature("k", (param,)), {}, 0)
         assert caught.value.code == "S313"
-        assert f"no random value can be made for {param.name}" in caught.value.message
+        assert f"cannot generate random values for {param.name}" in caught.value.message
         assert "from Python" in caught.value.help
 
     @pytest.mark.parametrize(("dtype", "value"), [("int32", 3), ("bool", True), ("float16", 2), ("float64", 1.5)])

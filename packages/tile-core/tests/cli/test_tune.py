@@ -214,7 +214,7 @@ class TestRefusals:
             (
                 "S320",
                 ("-a", "n=4", "--scheduler", "nonsense://here"),
-                "no scheduler of dask answers at nonsense://here",
+                "no dask scheduler responds at nonsense://here",
             ),
             ("S312", ("-a", "n=4", "--plot", "chart.docx"), "its name ends in none of"),
             ("S312", ("-a", "n=4", "--plot", "no/such/chart.png"), "there is no folder"),
@@ -234,7 +234,7 @@ class TestRefusals:
     def test_nothing_to_vary(self, tile, kernel_file):
         result = tile("tune", kernel_file(EAGER))
         assert result.status == 1
-        assert "error[S319]: doubled says nothing of configurations" in result.err
+        assert "error[S319]: doubled has no configurations" in result.err
         assert "--vary NAME=VALUE,VALUE for one or more of its arguments: A, block" in result.err
 
     def test_not_a_function(self, tile, kernel_file):
@@ -255,7 +255,7 @@ class TestRefusals:
 
     def test_a_file_that_is_no_database(self, tile, tuned, tmp_path):
         (tmp_path / "text").write_text("this is not a database, but it is long enough to look like one" * 20)
-        for place in ("text", "text/below"):
-            result = tile("tune", tuned, "-a", "n=4", "--results", tmp_path / place)
+        for path in ("text", "text/below"):
+            result = tile("tune", tuned, "-a", "n=4", "--results", tmp_path / path)
             assert result.status == 1
-            assert "error[S207]: the results of tuning cannot be kept in" in result.err
+            assert "error[S207]: cannot store tuning results in" in result.err

@@ -255,7 +255,7 @@ def test_a_barrier_under_divergent_control_flow_is_refused() -> None:
     assert refused.value.code == "K218"
     assert refused.value.where is not None
     assert refused.value.where.source.endswith("# here")
-    assert "T.sync_threads() stands under control flow that differs" in str(refused.value)
+    assert "T.sync_threads() is in control flow that differs" in str(refused.value)
 
 
 def test_a_tile_op_under_divergent_control_flow_is_refused() -> None:

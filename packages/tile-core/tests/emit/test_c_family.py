@@ -152,6 +152,6 @@ def test_a_type_without_text_is_refused_at_the_users_line() -> None:
     with pytest.raises(NotExpressible) as refused:
         emitted(half)
     assert refused.value.code == "U107"
-    assert "has no text for the type float16" in str(refused.value)
+    assert "cannot express the type float16" in str(refused.value)
     assert refused.value.where is not None
     assert refused.value.where.source.endswith("# here")

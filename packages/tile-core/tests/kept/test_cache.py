@@ -218,8 +218,8 @@ class TestDamage:
         assert call() == COMPILED  # and says so once
 
 
-class TestPlaces:
-    def test_a_kernel_that_has_moved_is_found_with_its_places(self, toy, tmp_path):
+class TestLocations:
+    def test_a_moved_kernel_is_found_with_its_locations(self, toy, tmp_path):
         import kept_kernels
 
         text = Path(kept_kernels.__file__).read_text(encoding="utf-8")

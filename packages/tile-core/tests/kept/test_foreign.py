@@ -38,13 +38,13 @@ def rewritten(file, facts=lambda f: f, more=(), members=lambda m: m):
     return file
 
 
-def places(value, path=()):
-    """All places in a value of lists and dicts."""
+def paths(value, path=()):
+    """All paths in a value of lists and dicts."""
     if path:
         yield path
     items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     for key, inner in items:
-        yield from places(inner, (*path, key))
+        yield from paths(inner, (*path, key))
 
 
 def code_of(call):
@@ -67,7 +67,7 @@ def test_replaced_facts_are_errors_at_load_or_do_no_harm(file):
     chance = np.random.default_rng(3)
     x = np.arange(8, dtype="float32")
     # Attributes are what only the backend understands; a toy believes them.
-    every = [(path, value) for path in places(facts) if "attributes" not in path for value in HOSTILE]
+    every = [(path, value) for path in paths(facts) if "attributes" not in path for value in HOSTILE]
     refused = 0
     for at in chance.permutation(len(every))[:700]:
         path, value = every[at]

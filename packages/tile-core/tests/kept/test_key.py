@@ -59,7 +59,7 @@ def test_different_programs_have_different_keys(change):
     assert hashed(make(**change)) != hashed(make())
 
 
-def test_layouts_differ_by_their_places():
+def test_layouts_differ_by_their_offsets():
     digits = "(4,16):(1@warp,1@lane)"
     values = [
         T.Fragment((4, 16), digits, width=16),
@@ -131,7 +131,7 @@ def test_sharing_does_not_count_and_does_not_cost():
     assert content_hash(tirx.Sub(x, y)) != content_hash(tirx.Sub(y, x))
 
 
-def test_places_are_relative_to_the_definition():
+def test_locations_are_relative_to_the_definition():
     from tile_core.compat.tvm import ir, tirx
 
     def at(file, line):

@@ -178,8 +178,8 @@ def test_unknown_processor():
     with pytest.raises(UnknownProcessor) as caught:
         raise UnknownProcessor(found="znver44", near="znver4, znver3")
     assert str(caught.value) == (
-        "[U105] 'znver44' is not the name of a 64-bit processor that LLVM knows\n"
-        "   = help: the nearest are: znver4, znver3; without a name the target is this machine"
+        "[U105] 'znver44' is not the name of a 64-bit processor of LLVM\n"
+        "   = help: nearest: znver4, znver3; omit the name to compile for this machine"
     )
 
 

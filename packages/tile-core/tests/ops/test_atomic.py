@@ -97,8 +97,8 @@ def test_histogram(dtype):
     h, m = kit.stored(np.zeros(10), dtype), kit.stored(np.zeros(10), dtype)
     kit.launch(main, [a], [h, m])
     kit.same(kit.values(h, dtype), np.array([(a == v).sum() for v in range(10)], kit.values(h, dtype).dtype))
-    place = np.broadcast_to(np.arange(100), (8, 100))
-    kit.same(kit.values(m, dtype), np.array([place[a == v].max() for v in range(10)], kit.values(m, dtype).dtype))
+    position = np.broadcast_to(np.arange(100), (8, 100))
+    kit.same(kit.values(m, dtype), np.array([position[a == v].max() for v in range(10)], kit.values(m, dtype).dtype))
 
 
 @pytest.mark.parametrize("dtype", ["int32", "int16", "uint8", "float32", "bfloat16", "int64", "float64"])

@@ -11,7 +11,7 @@ import tile_core.language as T
 from . import kit
 
 
-def places(kind, dtype, shape, generic):
+def arg_kernel(kind, dtype, shape, generic):
     @T.prim_func
     def main(A: T.Tensor(shape, dtype), B: T.Tensor((shape[0],), "int32")):
         with T.Kernel(1, threads=32):
@@ -24,7 +24,7 @@ def places(kind, dtype, shape, generic):
 @pytest.mark.parametrize("generic", [False, True])
 @pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "int8", "uint64", "float8_e4m3fn"])
 @pytest.mark.parametrize("width", [8, 16, 31, 32, 64, 65, 128, 257])
-def test_places_by_lanes_and_by_loops(width, dtype, generic):
+def test_indices_by_lanes_and_by_loops(width, dtype, generic):
     """The lowest index wins across lanes, chains and the rest; NaN is put at random places of some rows."""
     rng = np.random.default_rng()
     for kind in ("argmax", "argmin"):
@@ -34,14 +34,14 @@ def test_places_by_lanes_and_by_loops(width, dtype, generic):
                 values[row, rng.integers(0, width, row)] = np.nan
         a = kit.stored(values, dtype)
         (out,) = [kit.guarded((9,), "int32")]
-        kit.launch(places(kind, dtype, (9, width), generic), [a], [out])
+        kit.launch(arg_kernel(kind, dtype, (9, width), generic), [a], [out])
         np.testing.assert_array_equal(out, getattr(np, kind)(kit.values(a, dtype), axis=1))
 
 
 def test_the_lanes_variant_is_chosen_for_rows_and_says_so():
-    report = str(places("argmax", "float32", (4, 256), False).explain())
+    report = str(arg_kernel("argmax", "float32", (4, 256), False).explain())
     assert "cpu.fold.lanes" in report
-    assert "cpu.fold.lanes" not in str(places("argmax", "float32", (4, 256), True).explain()).split("refused")[0]
+    assert "cpu.fold.lanes" not in str(arg_kernel("argmax", "float32", (4, 256), True).explain()).split("refused")[0]
 
 
 def test_a_function_uses_values_of_the_kernel_as_they_are_there():
@@ -68,7 +68,7 @@ def test_a_function_uses_values_of_the_kernel_as_they_are_there():
 
 @pytest.mark.parametrize("reverse", [False, True])
 @pytest.mark.parametrize("dim", [0, 1])
-def test_scans_in_place_and_into_their_source(dim, reverse):
+def test_scans_into_their_source(dim, reverse):
     """Strings of bits, joined: a monoid in which every exchange shows."""
 
     @T.prim_func
@@ -88,15 +88,15 @@ def test_scans_in_place_and_into_their_source(dim, reverse):
     a = rng.integers(0, 2**bits).astype(np.uint64)
     out = kit.guarded((6, 13), "uint64")
     tile.compile(main, "cpu")(a, bits.astype(np.int32), out)
-    turn = (lambda x: np.flip(x, dim)) if reverse else (lambda x: x)
-    lines, lengths = (np.moveaxis(turn(x), dim, 1) for x in (a, bits))
+    flip = (lambda x: np.flip(x, dim)) if reverse else (lambda x: x)
+    lines, lengths = (np.moveaxis(flip(x), dim, 1) for x in (a, bits))
     want = np.zeros(lines.shape, np.uint64)
     for i in range(len(lines)):
         text = ""
         for k in range(lines.shape[1]):
             text += format(int(lines[i, k]), f"0{lengths[i, k]}b")
             want[i, k] = int(text, 2) % 2**64
-    np.testing.assert_array_equal(out, turn(np.moveaxis(want, 1, dim)))
+    np.testing.assert_array_equal(out, flip(np.moveaxis(want, 1, dim)))
 
 
 @T.macro
@@ -168,15 +168,15 @@ def test_functions_name_their_values(op):
     a = np.random.default_rng().integers(-9, 9, (7, 5)).astype("float32")
     b, n = np.full((4, 7, 5), np.nan, "float32"), np.full((7, 5), -1, "int32")
     tile.compile(forms(op), "cpu")(a, b, n, 3)
-    sums = np.cumsum(a, 0)
+    prefix = np.cumsum(a, 0)
     if op == "scan_with":
-        np.testing.assert_array_equal(b[0], sums)
+        np.testing.assert_array_equal(b[0], prefix)
         np.testing.assert_array_equal(b[1], np.arange(1, 8)[:, None] * np.ones((7, 5)))
-        np.testing.assert_array_equal(b[2], np.cumsum(sums, 1))
+        np.testing.assert_array_equal(b[2], np.cumsum(prefix, 1))
         np.testing.assert_array_equal(n, np.cumsum(a, 1))
     else:
-        np.testing.assert_array_equal(b[:3, 0], [sums[-1], np.full(5, 7), sums[-1]])
-        np.testing.assert_array_equal(n[0], sums[-1])
+        np.testing.assert_array_equal(b[:3, 0], [prefix[-1], np.full(5, 7), prefix[-1]])
+        np.testing.assert_array_equal(n[0], prefix[-1])
 
 
 @pytest.mark.parametrize("n", range(3))

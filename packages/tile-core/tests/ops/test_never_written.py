@@ -11,7 +11,7 @@ from tile_core.errors.ops import NeverWritten
 REFUSED = {
     "a product without T.clear": (
         "for k in T.Pipelined(2, num_stages=2):;     T.copy(A, a);     T.gemm(a, a, c)",
-        "T.gemm adds to c, which nothing has written before",
+        "T.gemm adds to c, which has not been written before",
         "T.clear(c) first, or clear_accum=True",
     ),
     "a product that is cleared afterwards": (

@@ -105,22 +105,22 @@ def test_accepted(name, tmp_path):
 
 
 def test_tiles_of_ops_are_covered_to_their_ends() -> None:
-    def build(turns: int, step: int) -> tile.Kernel:
+    def build(count: int, step: int) -> tile.Kernel:
         @T.prim_func
         def k(A: T.Tensor((64,)), C: T.Tensor((32,))):
             with T.Kernel(1, threads=64):
                 f = T.alloc_shared((32,), "float32")
                 T.clear(f)
-                for n in T.serial(turns):
+                for n in T.serial(count):
                     T.copy(A[n * step : n * step + 16], f[n * step : n * step + 16])
                 T.copy(f, C)
 
         return tile.compile(k, target="cpu")
 
     a = np.arange(64, dtype="float32")
-    for turns, step in ((2, 16), (3, 8)):
+    for count, step in ((2, 16), (3, 8)):
         c = np.zeros(32, "float32")
-        build(turns, step)(a, c)
+        build(count, step)(a, c)
         np.testing.assert_array_equal(c, a[:32])
     with pytest.raises(OutsideOfScratch, match=r"iteration 2 of n covers f\[32\]"):
         build(4, 16)

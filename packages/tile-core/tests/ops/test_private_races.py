@@ -54,7 +54,7 @@ def elements_of_another_loop(A: T.Tensor((40,), "float32"), B: T.Tensor((40,), "
             B[i] = s[39 - i]
 
 
-def of_the_turn_before(A: T.Tensor((40,), "float32"), B: T.Tensor((40,), "float32")):
+def of_the_iteration_before(A: T.Tensor((40,), "float32"), B: T.Tensor((40,), "float32")):
     with T.Kernel(1, threads=32):
         v = T.alloc_var("float32", init=0)
         for k in T.serial(2):
@@ -97,7 +97,14 @@ def one_thread_each(A: T.Tensor((40,), "float32"), B: T.Tensor((40,), "float32")
             B[t * 4 + i] = s[3 - i]
 
 
-REFUSED = (total_in_a_variable, total_in_an_array, greatest, the_last_one, elements_of_another_loop, of_the_turn_before)
+REFUSED = (
+    total_in_a_variable,
+    total_in_an_array,
+    greatest,
+    the_last_one,
+    elements_of_another_loop,
+    of_the_iteration_before,
+)
 ACCEPTED = (within_an_iteration, before_the_loop, one_thread_each)
 
 

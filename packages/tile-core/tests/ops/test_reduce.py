@@ -130,7 +130,7 @@ def test_nan_infinities_and_zeros(dtype, nan, clear):
         kit.same(kit.values(found, dtype) + 0.0, expected + 0.0)
 
 
-def test_sums_of_floats_are_accurate():
+def test_reductions_of_floats_are_accurate():
     """16-bit floats accumulate in float32: the sum of 129 values is off by one rounding, not by 129."""
     rng = np.random.default_rng(6)
     for dtype, ulp in (("float16", 2.0**-10), ("bfloat16", 2.0**-7), ("float32", 2.0**-20), ("float64", 2.0**-50)):

@@ -56,7 +56,7 @@ def test_awkward_tiles(case):
     check(case)
 
 
-def test_in_place_and_parts():
+def test_into_the_source_and_parts():
     @T.prim_func
     def main(A: T.Tensor((20, 20), "float32"), B: T.Tensor((20, 20), "float32"), z: T.int32):
         with T.Kernel(1, threads=32):

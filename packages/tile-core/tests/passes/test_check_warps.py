@@ -70,7 +70,7 @@ def program(body, threads=96):
 
 @pytest.mark.parametrize("name", REFUSED)
 def test_refused(name):
-    with pytest.raises(DivergentWarp, match=r"K224.*T\.\w+\(\) stands under control flow that may differ") as caught:
+    with pytest.raises(DivergentWarp, match=r"K224.*T\.\w+\(\) is in control flow that may differ") as caught:
         tile.compile(program(REFUSED[name]), target="cpu")
     assert "T." in str(caught.value).split("-->")[1]
 

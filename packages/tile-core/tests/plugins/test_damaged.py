@@ -49,7 +49,7 @@ def damage(folder, how):
 
 
 DAMAGED = "it has no readable file METADATA with a name and a version"
-REFUSED = f"is of tile_sample-1.2.3.dist-info, which is damaged: {DAMAGED}"
+REFUSED = f"comes from tile_sample-1.2.3.dist-info, which is damaged: {DAMAGED}"
 
 #: What the list of backends says of it, and what the doctor says of packages; empty if it is as if not installed.
 STATES = {
@@ -100,12 +100,14 @@ def test_a_version_that_was_replaced_leaves_no_second_offer(site):
     assert out == "[('1.2.3', 'ok')]\n"
 
 
-def test_an_earlier_folder_of_the_path_hides_a_later_one(site, tmp_path):
+def test_the_first_folder_of_the_path_hides_the_second(site, tmp_path):
     from plugin_site import Site
 
-    later = Site(tmp_path / "later").install("sample")
-    info = later.folder / "tile_sample-1.2.3.dist-info"
+    second = Site(tmp_path / "later").install("sample")
+    info = second.folder / "tile_sample-1.2.3.dist-info"
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: tile-sample\nVersion: 9\n")
     path = site.install("sample").environment()["PYTHONPATH"]
-    out = site.run('print([i.version for i in p.targets() if i.name == "sample"])', PYTHONPATH=f"{path}:{later.folder}")
+    out = site.run(
+        'print([i.version for i in p.targets() if i.name == "sample"])', PYTHONPATH=f"{path}:{second.folder}"
+    )
     assert out == "['1.2.3']\n"

@@ -101,7 +101,7 @@ print([m for m in sys.modules if m.startswith(("tile_sample", "tile_b_"))])
 """)
     listed, refused, help_line, imported = out.splitlines()
     assert "broken" in listed
-    assert refused.startswith("[S109] the backend 'sample' is offered by tile-")
+    assert refused.startswith("[S109] the backend 'sample' is provided by tile-")
     assert "tile-sample 1.2.3" in refused
     assert "tile-b-duplicate 1.0.0" in refused
     assert help_line == "   = help: uninstall one of them"

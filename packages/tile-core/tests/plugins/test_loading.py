@@ -71,7 +71,7 @@ def test_unknown_backend(world):
     with pytest.raises(UnknownBackend) as caught:
         world.plugins().manifest("cppu")
     assert str(caught.value) == (
-        "[S106] no installed distribution offers a backend 'cppu'; installed: cpu\n   = help: did you mean 'cpu'?"
+        "[S106] no installed distribution provides a backend 'cppu'; installed: cpu\n   = help: did you mean 'cpu'?"
     )
 
 
@@ -115,7 +115,7 @@ def test_a_manifest_of_an_older_api_is_refused_and_its_package_is_the_one_to_upg
     )
 
 
-def test_a_manifest_that_needs_a_later_minor_is_refused(world):
+def test_a_manifest_that_needs_a_newer_minor_is_refused(world):
     world.add("bad", tile_backend=lambda: manifest("bad", api=">=1.1,<2"))
     assert "API >=1.1,<2" in str(error := refused(world, IncompatibleApi))
     assert "upgrade tile-core" in error.help
@@ -125,7 +125,7 @@ def test_a_target_kind_that_is_another_backend(world):
     world.add("bad", tile_backend=lambda: manifest("bad", target_kinds=("bad", "cpu")))
     error = refused(world, DuplicateBackend)
     assert error.code == "S109"
-    assert str(error).startswith("[S109] the target kind 'cpu' is offered by an unknown distribution source and by ")
+    assert str(error).startswith("[S109] the target kind 'cpu' is provided by an unknown distribution source and by ")
 
 
 def test_a_misspelt_hook_names_the_nearest(world):

@@ -135,7 +135,7 @@ def test_two_of_one_name_are_refused_when_it_is_asked_for():
     assert {name: len(found) for name, found in entries.items()} == {"other": 1, "toy": 2}
     with pytest.raises(DuplicateBackend) as caught:
         runtimes.make_runtime(entries["toy"], installed().resolve_target("cpu"), installed())
-    assert str(caught.value).startswith("[S109] the runtime 'toy' is offered by tile-one 1.0 and by tile-two 1.0")
+    assert str(caught.value).startswith("[S109] the runtime 'toy' is provided by tile-one 1.0 and by tile-two 1.0")
 
 
 def test_the_name_of_a_published_one_belongs_to_its_distribution():

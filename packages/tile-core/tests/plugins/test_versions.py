@@ -51,9 +51,9 @@ def test_the_message_names_both_versions_and_the_remedy():
     with pytest.raises(OutOfStep) as caught:
         check_in_step(Entry(f"tile-core{NEEDS}"), "backend 'sample'", "0.1.0")
     assert str(caught.value) == (
-        "[S122] backend 'sample' is of tile-sample 99.1.4, which needs tile-core >=99.1,<99.2; "
+        "[S122] backend 'sample' comes from tile-sample 99.1.4, which requires tile-core >=99.1,<99.2; "
         "this is tile-core 0.1.0\n"
-        "   = help: pip install --upgrade tile-core tile-sample: versions of one release belong together"
+        "   = help: pip install --upgrade tile-core tile-sample: both must be of one release"
     )
 
 
@@ -87,7 +87,9 @@ for text in ("late", "late:x"):
         print(error.message)
 print("tile_late.plugin" in sys.modules, p.resolve_target("sample").kind, p.resolve_target("cpu").kind)
 """)
-    line = f"backend 'late' is of tile-late 99.1.4, which needs tile-core {NEEDS}; this is tile-core {__version__}"
+    line = (
+        f"backend 'late' comes from tile-late 99.1.4, which requires tile-core {NEEDS}; this is tile-core {__version__}"
+    )
     assert out.splitlines() == [line, line, "False sample cpu"]
 
 
@@ -102,7 +104,7 @@ def test_doctor_names_both_versions_and_the_remedy(site, package):
     assert [c["name"] for c in found] == ["backend late", "package late"]
     for check in found:
         assert check["status"] == "missing"
-        assert f"tile-late 99.1.4, which needs tile-core {NEEDS}; this is tile-core {__version__}" in check["detail"]
+        assert f"tile-late 99.1.4, which requires tile-core {NEEDS}; this is tile-core {__version__}" in check["detail"]
         assert check["remedy"].startswith("pip install --upgrade tile-core tile-late")
 
 
@@ -117,7 +119,7 @@ try:
 except OutOfStep as error:
     print(error.message)
 """)
-    assert out.startswith("runtime 'late' is of tile-late 99.1.4, which needs tile-core")
+    assert out.startswith("runtime 'late' comes from tile-late 99.1.4, which requires tile-core")
 
 
 @pytest.mark.parametrize(

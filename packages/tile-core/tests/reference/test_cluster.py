@@ -29,7 +29,7 @@ def hand(src, dst, rank):
     operands.emit(copy_to_block.NAME, [source, to, nodes.cast(as_value(rank).expr, "int32")], [to])
 
 
-def shifted(cluster, grid, by, turns=1, skip=False):
+def shifted(cluster, grid, by, steps=1, skip=False):
     """Each block adds what it gets from the block ``by`` ranks before it, along x."""
 
     @T.prim_func
@@ -39,7 +39,7 @@ def shifted(cluster, grid, by, turns=1, skip=False):
             T.copy(A[by_, bx, :], S)
             T.clear(R)
             rank = bx % cluster[0] + by_ % cluster[1] * cluster[0]
-            for _ in range(turns):
+            for _ in range(steps):
                 if skip:
                     if rank != 0:
                         hand(S, R, 0)
@@ -52,9 +52,9 @@ def shifted(cluster, grid, by, turns=1, skip=False):
     return main
 
 
-def expected(a, cluster, by, turns):
+def expected(a, cluster, by, steps):
     s = a.astype("int64")
-    for _ in range(turns):
+    for _ in range(steps):
         r = np.zeros_like(s)
         for y, x in np.ndindex(*a.shape[:2]):
             rank = x % cluster[0] + y % cluster[1] * cluster[0]
@@ -69,13 +69,13 @@ def expected(a, cluster, by, turns):
     ("cluster", "grid"), [((2, 1, 1), (4, 3)), ((1, 2, 1), (3, 4)), ((2, 2, 1), (2, 2)), ((1, 1, 1), (2, 1))]
 )
 @pytest.mark.parametrize("by", [0, 1, 3])
-@pytest.mark.parametrize("turns", [0, 1, 3])
+@pytest.mark.parametrize("steps", [0, 1, 3])
 @pytest.mark.parametrize("check", [False, True])
-def test_all_read_before_any_writes(cluster, grid, by, turns, check):
+def test_all_read_before_any_writes(cluster, grid, by, steps, check):
     a = np.random.default_rng().integers(-9, 9, (*grid[::-1], 3)).astype("int32")
     b = np.zeros_like(a)
-    reference.execute(shifted(cluster, grid, by, turns), [a, b], check=check)
-    assert (b == expected(a, cluster, by, turns)).all()
+    reference.execute(shifted(cluster, grid, by, steps), [a, b], check=check)
+    assert (b == expected(a, cluster, by, steps)).all()
 
 
 def test_blocks_part_at_a_branch():
@@ -85,7 +85,7 @@ def test_blocks_part_at_a_branch():
     assert (b[0] == np.array([a[0, 0] + a[0, 1], a[0, 1], a[0, 2] + a[0, 3], a[0, 3]])).all()
 
 
-def test_a_block_that_does_not_exist_is_no_place():
+def test_a_block_that_does_not_exist_is_refused():
     @T.prim_func
     def main(A: T.Tensor((4,), "int32")):
         with Blocks(4, cluster=(2, 1, 1)) as bx:
@@ -98,6 +98,6 @@ def test_a_block_that_does_not_exist_is_no_place():
         reference.execute(main, [np.zeros(4, "int32")])
 
 
-def test_targets_whose_blocks_do_not_run_together_refuse_it():
+def test_targets_without_clusters_refuse_it():
     with pytest.raises(ClusterUnsupported, match=r"launches clusters of 2 blocks; cpu.* has no clusters"):
         tile.compile(shifted((2, 1, 1), (4, 3), 1), "cpu")

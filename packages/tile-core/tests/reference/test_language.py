@@ -257,8 +257,8 @@ def test_rank_0_safe_values_strides_and_empty_grids():
             B[bx] = A[bx - 1, 1] + S[()]
             S[()] = S[()] + 1
 
-    room = np.arange(24, dtype="int32")
-    a = np.lib.stride_tricks.as_strided(room, (4, 3), (4, 32))
+    storage = np.arange(24, dtype="int32")
+    a = np.lib.stride_tricks.as_strided(storage, (4, 3), (4, 32))
     s, b = np.array(100, "int32"), np.zeros(6, "int32")
     execute(k, [a, s, b], check=False)  # blocks race for S
     assert b.tolist() == [93, 109, 111, 113, 115, 98]
@@ -267,7 +267,7 @@ def test_rank_0_safe_values_strides_and_empty_grids():
     assert s == 106
 
 
-def test_layouts_of_tensors_are_places_in_memory():
+def test_layouts_of_tensors_are_memory_offsets():
     layout = tile.layout.Layout((4, 8), lambda i, j: j * 4 + i)
 
     @T.prim_func

@@ -146,7 +146,7 @@ def test_accesses_outside_of_scratch_on_request():
     b = np.zeros(8, "int32")
     execute(edge, [b])
     assert b.tolist() == [3] * 7 + [0]
-    with pytest.raises(OutsideScratch, match=r"s of shape \(8,\) is read outside, at \[8\]"):
+    with pytest.raises(OutsideScratch, match=r"s of shape \(8,\) is read out of bounds, at \[8\]"):
         execute(edge, [b], bounds=True)
 
 

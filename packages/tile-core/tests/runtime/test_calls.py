@@ -215,7 +215,7 @@ def test_pointer_convention():
             pass
 
     params = (tensor("A", "m", "k"), Param("s", "scalar", "float32"), tensor("C", "k", access="write"))
-    binder = Binder(Signature("f", params, (2,)), lambda values, place: calls.append((values, place)), Pointers())
+    binder = Binder(Signature("f", params, (2,)), lambda values, location: calls.append((values, location)), Pointers())
     a = np.zeros((2, 3), "f4")
     c = often(binder, a, 2)
     assert calls[3] == ((address(a), 2.0, address(c), 2, 3), Location((1, 0), "numpy"))

@@ -21,7 +21,7 @@ def device(monkeypatch, tmp_path):
     return uuid.uuid4().hex
 
 
-def together(*works):
+def run_threads(*works):
     threads = [threading.Thread(target=work) for work in works]
     for thread in threads:
         thread.start()
@@ -45,7 +45,7 @@ def test_who_times_is_alone(device):
 
         return run
 
-    together(*(work(device_lock.alone) for _ in range(3)), *(work(device_lock.among_others) for _ in range(3)))
+    run_threads(*(work(device_lock.alone) for _ in range(3)), *(work(device_lock.among_others) for _ in range(3)))
     assert set(most) == {1}
     assert len(most) >= 15
 
@@ -57,15 +57,15 @@ def test_who_compiles_need_not_be_alone(device):
         with device_lock.among_others(device):
             met.wait()
 
-    together(work, work, work)
+    run_threads(work, work, work)
 
 
-def test_devices_have_turns_of_their_own(device):
+def test_devices_have_separate_locks(device):
     with device_lock.alone(device), device_lock.alone(f"{device} again"):
         pass
 
 
-def test_a_process_that_ends_gives_its_turn_back(device, tmp_path):
+def test_a_process_that_ends_releases_its_lock(device, tmp_path):
     code = (
         "import os, sys, tempfile; from tile_core.runtime import device_lock; tempfile.tempdir = sys.argv[2]\n"
         "held = device_lock.alone(sys.argv[1]); held.__enter__(); print('held', flush=True); sys.stdin.read()"
@@ -82,7 +82,7 @@ def test_a_process_that_ends_gives_its_turn_back(device, tmp_path):
         with device_lock.alone(device):
             pass
 
-    together(take)
+    run_threads(take)
 
 
 def test_without_a_folder_work_goes_on(monkeypatch, device):

@@ -198,7 +198,9 @@ def test_a_launch_by_addresses() -> None:
 
     calls: list[Any] = []
     params = (tensor("A", "m", "k"), Param("s", "scalar", "float32"), tensor("C", "k", access="write"))
-    binder = Binder(Signature("f", params), lambda values, place: calls.append((values, place.library)), Addresses())
+    binder = Binder(
+        Signature("f", params), lambda values, location: calls.append((values, location.library)), Addresses()
+    )
     a, c = np.ones((2, 3), "f4"), np.ones(3, "f4")
     for _ in range(70):
         binder(a, 2, c)

@@ -73,17 +73,17 @@ class TestGuards:
             if marks[at]:
                 changed.get()
                 continue
-            with pytest.raises(MemoryDamaged, match=r"\[K437\] memory that belongs to no element of .* 1 bytes, first"):
+            with pytest.raises(MemoryDamaged, match=r"\[K437\] memory outside the elements of .* 1 bytes, first"):
                 changed.get()
 
     @pytest.mark.parametrize(
-        ("at", "place"),
+        ("at", "position"),
         [(-1, "1 bytes before the start"), (-GUARD, "256 bytes before"), (80, "0 bytes behind the end")],
     )
-    def test_where(self, at, place):
+    def test_where(self, at, position):
         there = Device(np.zeros(20, np.float32))
         there.memory[there.offset + at] = 7
-        with pytest.raises(MemoryDamaged, match=rf"float32\(20,\) was written: 1 bytes, first {place}") as caught:
+        with pytest.raises(MemoryDamaged, match=rf"float32\(20,\) was written: 1 bytes, first {position}") as caught:
             there.get()
         assert "emulator" in str(caught.value)
 

@@ -49,11 +49,11 @@ def test_they_do_not_matter(shape: tuple, strides: tuple, extents: tuple, steps:
     bytes_of = tuple(4 * step for step in steps)
     a = np.lib.stride_tricks.as_strided(memory[8:], extents, bytes_of)
     for _ in range(2):  # the second call takes what the first has remembered
-        room = np.zeros(64, np.float32)
-        b = np.lib.stride_tricks.as_strided(room[8:], extents, bytes_of)
+        storage = np.zeros(64, np.float32)
+        b = np.lib.stride_tricks.as_strided(storage[8:], extents, bytes_of)
         kernel(a, b)
         np.testing.assert_array_equal(b, a + 1)
-        assert np.count_nonzero(room) == b.size
+        assert np.count_nonzero(storage) == b.size
     kernel.verify(a, b)
     again = np.lib.stride_tricks.as_strided(np.zeros(64, np.float32)[8:], extents, bytes_of)
     execute(program, (a, again))
@@ -67,10 +67,10 @@ def test_one_symbol_of_two_arrays_is_that_of_the_axis_that_moves() -> None:
             for i, j in T.Parallel(m, n):
                 B[i, j] = A[0, j]
 
-    a, room = np.arange(4, dtype=np.float32).reshape(1, 4), np.zeros((3, 9), np.float32)
-    tile.compile(main, target="cpu")(a, room[:, :4])
-    np.testing.assert_array_equal(room[:, :4], np.repeat(a, 3, 0))
-    assert not room[:, 4:].any()
+    a, storage = np.arange(4, dtype=np.float32).reshape(1, 4), np.zeros((3, 9), np.float32)
+    tile.compile(main, target="cpu")(a, storage[:, :4])
+    np.testing.assert_array_equal(storage[:, :4], np.repeat(a, 3, 0))
+    assert not storage[:, 4:].any()
 
 
 def test_torch_and_narrow_elements() -> None:

@@ -39,7 +39,9 @@ def test_pointers_and_codes():
 
 
 def test_what_a_runtime_does_not_launch():
-    with pytest.raises(LaunchNotOffered, match=r"\[U403\] f: the runtime some launches no parameters of 64 bytes") as e:
+    with pytest.raises(
+        LaunchNotOffered, match=r"\[U403\] f: the runtime some does not support parameters of 64 bytes"
+    ) as e:
         fields_of(facts(ParamFact("map", "opaque", bytes=64)), "some")
     assert "use another runtime" in str(e.value)
     with pytest.raises(LaunchNotOffered, match="clusters of 1 x 2 x 1 blocks"):

@@ -149,7 +149,7 @@ def test_symbol_unsolvable_for_these_values():
 
 def test_negative_symbol():
     params = (tensor("A", ("add", "m", 5)),)
-    refused(params, (zeros(3),), errors.NegativeExtent, "K410", "m is -2 by A.shape[0]; an extent is never negative")
+    refused(params, (zeros(3),), errors.NegativeExtent, "K410", "m is -2 by A.shape[0]; an extent cannot be negative")
     params = (Param("n", "scalar", "int32"), tensor("C", "n", access="write"))
     refused(params, (-1,), errors.NegativeExtent, "K410", "n is -1 by argument n", out_idx=(1,))
 
@@ -485,7 +485,7 @@ def test_out_idx(out_idx, text):
     assert ("T.alloc_fragment" if out_idx == 3 else "from -4 to 3") in caught.value.help
 
 
-def test_refusals_carry_the_place_of_the_kernel():
+def test_refusals_carry_the_location_of_the_kernel():
     binder = Binder(Signature("f", (tensor("A", "m"),), where=Where("kernel.py", 7)), print)
     for args, kwargs in (((), {}), ((zeros(1, 1),), {}), ((), {"Q": 1})):
         with pytest.raises(errors.LaunchError, match=r"--> kernel.py:7"):

@@ -24,10 +24,10 @@ class Addresses:
     def allocate(self, *output):
         return None
 
-    def __call__(self, values, place):
+    def __call__(self, values, location):
         self.long.append(tuple(values))
 
-    def repeat(self, values, place, moving):
+    def repeat(self, values, location, moving):
         given = list(values)
 
         def launch(*now):
@@ -296,8 +296,8 @@ class Preparing(Addresses):
         super().__init__(*args)
         self.prepared, self.again = [], []
 
-    def repeat(self, values, place, moving):
-        found = super().repeat(values, place, moving)
+    def repeat(self, values, location, moving):
+        found = super().repeat(values, location, moving)
 
         def prepare(key):
             self.prepared.append(key)

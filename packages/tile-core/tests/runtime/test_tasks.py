@@ -150,12 +150,12 @@ def test_every_outcome_is_shown_when_it_is_there(tmp_path):
         seen.clear()
 
 
-@pytest.mark.parametrize("place", ["text", "text/below", "."])
-def test_a_file_that_cannot_hold_results_is_refused_before_anything_is_measured(tmp_path, monkeypatch, place):
+@pytest.mark.parametrize("path", ["text", "text/below", "."])
+def test_a_file_that_cannot_hold_results_is_refused_before_anything_is_measured(tmp_path, monkeypatch, path):
     (tmp_path / "text").write_text("this is no database" * 100)
     monkeypatch.setattr(tasks, "measure", None)
     with pytest.raises(tile.TileError, match="S207"):
-        tuned(results=tmp_path / place).tune(100)
+        tuned(results=tmp_path / path).tune(100)
 
 
 def test_an_interrupted_search_goes_on(tmp_path, monkeypatch):

@@ -19,7 +19,7 @@ def the_same_element(A: T.Tensor((N,), "float32"), C: T.Tensor((N,), "float32"))
 
 
 @T.prim_func
-def a_later_loop(A: T.Tensor((N,), "float32"), C: T.Tensor((N,), "float32")):
+def a_second_loop(A: T.Tensor((N,), "float32"), C: T.Tensor((N,), "float32")):
     with T.Kernel(T.ceildiv(N, 16), threads=32) as b:
         for i in T.Parallel(16):
             C[b * 16 + i] = A[b * 16 + i]
@@ -142,7 +142,7 @@ def a_bound_that_changes(A: T.Tensor((N,), "float32"), C: T.Tensor((N,), "float3
             C[i] += 1.0
 
 
-@pytest.mark.parametrize("program", [the_same_element, a_later_loop, a_part_that_is_cleared, the_whole_tensor])
+@pytest.mark.parametrize("program", [the_same_element, a_second_loop, a_part_that_is_cleared, the_whole_tensor])
 def test_an_output_that_is_written_first_is_allocated(program):
     a = np.random.default_rng(0).standard_normal(N).astype("float32")
     kernel = tile.compile(program, target="cpu", out_idx=-1)

@@ -11,7 +11,7 @@ import pytest
 
 @pytest.fixture
 def oracles() -> SimpleNamespace:
-    functions = (tutorial_compressor, pack, mask_matrix, ordered_layout, place)
+    functions = (tutorial_compressor, pack, mask_matrix, ordered_layout, layout_index)
     return SimpleNamespace(**{f.__name__: f for f in functions})
 
 
@@ -62,7 +62,7 @@ def ordered_layout(shape: list[list[int]], order: list[list[int]]) -> tuple[list
     return shape, strides
 
 
-def place(layout: tuple[list[list[int]], list[list[int]]], *coordinates: int) -> int:
+def layout_index(layout: tuple[list[list[int]], list[list[int]]], *coordinates: int) -> int:
     """Index of a coordinate per mode, whose first sub-mode varies fastest."""
     total = 0
     for extents, strides, value in zip(*layout, coordinates, strict=True):

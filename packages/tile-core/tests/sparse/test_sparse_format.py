@@ -120,9 +120,9 @@ def test_special_values(name: str, transposed: bool) -> None:
     specials = [top, 1, sign | 1, sign | top] if group == 4 else [top, sign | 1]
     rows = []
     for special in specials:
-        for place in range(group):
+        for position in range(group):
             row = [sign] * group
-            row[place] = special
+            row[position] = special
             rows.append(row * (64 // group))
     bits = np.array(rows, f"uint{operand.bits}")
     given = np.ascontiguousarray(bits.T) if transposed else bits

@@ -58,7 +58,7 @@ def test_sm90_is_the_ordered_layout_of_its_definition(oracles: Any, operand: str
     for row in range(rows):
         for column in range(columns):
             across, inside = divmod(column * element, tile)
-            expected = oracles.place(atom, row % 64, inside) + 64 * tile * (row // 64 + rows // 64 * across)
+            expected = oracles.layout_index(atom, row % 64, inside) + 64 * tile * (row // 64 + rows // 64 * across)
             assert layout(row, column) * element == expected
 
 
@@ -77,7 +77,7 @@ def test_sm100_is_the_layout_of_its_definition(oracles: Any, operand: str, eleme
     for row in range(rows):
         for column in range(columns):
             across, inside = divmod(column * element, tile)
-            expected = oracles.place(atom, row % 128, inside) + 128 * tile * (row // 128 + rows // 128 * across)
+            expected = oracles.layout_index(atom, row % 128, inside) + 128 * tile * (row // 128 + rows // 128 * across)
             assert layout(row, column) * element == expected
 
 
@@ -123,8 +123,8 @@ def test_sm80_exists_exactly_where_its_formula_is_a_bijection(meta: str, group: 
     operand = "float16" if meta == "int16" else "int8"
     for rows in (*range(2, 49), 64, 80):
         for columns in (1, 2, 3, 4, 6):
-            places = sorted(formula(i, j) for i in range(rows) for j in range(columns))
-            if places == list(range(rows * columns)):
+            indices = sorted(formula(i, j) for i in range(rows) for j in range(columns))
+            if indices == list(range(rows * columns)):
                 layout = sparse.make_metadata_layout((rows, columns), meta, "cutlass_sm80", operand)
                 assert layout == CallableLayout((rows, columns), formula) or layout.tables()["memory"] == [
                     formula(i, j) for i in range(rows) for j in range(columns)

@@ -192,8 +192,8 @@ def test_random_matrices(name: str) -> None:
     matrix = sparse.randn_semi_sparse((50, 64), name, seed=11)
     counts = (matrix != 0).reshape(50, -1, group).sum(-1)
     assert (counts == group // 2).all()
-    places = (matrix != 0).reshape(-1, group)
-    assert len(np.unique(places, axis=0)) == (6 if group == 4 else 2), "every choice of places occurs"
+    patterns = (matrix != 0).reshape(-1, group)
+    assert len(np.unique(patterns, axis=0)) == (6 if group == 4 else 2), "every choice of places occurs"
     assert same(matrix, sparse.randn_semi_sparse((50, 64), name, rng=np.random.default_rng(11)))
     assert not same(matrix, sparse.randn_semi_sparse((50, 64), name))
     if name == "tfloat32":

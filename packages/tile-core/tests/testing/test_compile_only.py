@@ -100,7 +100,7 @@ def test_the_fuzzer_compiles_programs_mutants_and_expressions(monkeypatch):
 
 def test_a_text_that_a_toolchain_refuses_is_no_refusal(monkeypatch):
     def refuse(program, *_):
-        raise TextRefused(kernel=program.name, compiler="cc", place="line 1", reason="expected ;")
+        raise TextRefused(kernel=program.name, compiler="cc", part="line 1", reason="expected ;")
 
     monkeypatch.setattr("tile_core.testing.run.compile_only", refuse)
     with pytest.raises(WrongProgram, match=r"U406.*expected ;"):

@@ -97,11 +97,11 @@ def make(M, dtype):
     assert (out[:, 0] == 4).all()
 
 
-def test_names_defined_later_are_found(execute):
+def test_names_defined_after_the_kernel_are_found(execute):
     @T.prim_func
     def k(O: T.Tensor((2,), "int32")):
         with T.Kernel(1) as bx:
-            O[0] = LATER
+            O[0] = AFTER
             O[1] = helper_below(3)
 
     out = np.zeros(2, "int32")
@@ -109,7 +109,7 @@ def test_names_defined_later_are_found(execute):
     assert list(out) == [11, 4]
 
 
-LATER = 11
+AFTER = 11
 
 
 def helper_below(x):
@@ -253,9 +253,9 @@ def test_statements_outside_of_the_launch(refused):
                 with T.Kernel(1) as by:  # here
                     A[0] = 2
 
-    refused(StatementOutsideLaunch, "K109", "outside of `with T.Kernel(...)`", before)
-    refused(StatementOutsideLaunch, "K109", "outside of `with T.Kernel(...)`", reading)
-    refused(StatementOutsideLaunch, "K109", "outside of `with T.Kernel(...)`", after)
+    refused(StatementOutsideLaunch, "K109", "outside `with T.Kernel(...)`", before)
+    refused(StatementOutsideLaunch, "K109", "outside `with T.Kernel(...)`", reading)
+    refused(StatementOutsideLaunch, "K109", "outside `with T.Kernel(...)`", after)
     refused(SecondLaunch, "K121", "k launches inside of a launch", twice)
 
 

@@ -20,7 +20,7 @@ def scaled(A, factor: T.float32, block: int = 16):
     return B
 
 
-def test_a_kernel_is_compiled_for_sizes_and_called_later():
+def test_a_kernel_is_compiled_for_sizes_before_its_call():
     kernel = scaled.compile(M=21, N=5, block=8)
     assert scaled.compile(M=21, N=5, block=8) is kernel
     assert scaled.compile(M=21, N=6, block=8) is not kernel

@@ -138,7 +138,7 @@ def test_eager_refusals(refused):
 
 
 def test_eager_functions_elsewhere(refused):
-    refused(OutsideKernel, "K102", "T.const is used outside of a kernel", lambda: T.const("M"))
+    refused(OutsideKernel, "K102", "T.const is used outside a kernel", lambda: T.const("M"))
 
     def build():
         @T.prim_func

@@ -127,4 +127,4 @@ def test_macro_as_a_method(execute):
 
 
 def test_macro_outside_of_a_kernel(refused):
-    refused(OutsideKernel, "K102", "the macro scale_row is used outside of a kernel", lambda: scale_row(1, 2, 3, 4))
+    refused(OutsideKernel, "K102", "the macro scale_row is used outside a kernel", lambda: scale_row(1, 2, 3, 4))

@@ -30,11 +30,11 @@ from tile_core.errors.layout import LayoutCollision
     ("index", "error", "text"),
     [
         (lambda A: A[4, 0], IndexOutOfRange, "index 4 is outside dimension 0 of A"),
-        (lambda A: A[0, -7], NegativeIndex, "say one of 0 to 5;"),
+        (lambda A: A[0, -7], NegativeIndex, "write one of 0 to 5;"),
         (lambda A: A[0, 1, 2], TooManyIndices, "A has 2 dimensions and was indexed with 3"),
         (lambda A: A[4:9, 0], IndexOutOfRange, "index 4:9 is outside dimension 0"),
         (lambda A: A[-1, 0], NegativeIndex, "index -1 in dimension 0 of A (extent 4)"),
-        (lambda A: A[0, 2 - 3], NegativeIndex, "say 5;"),
+        (lambda A: A[0, 2 - 3], NegativeIndex, "write 5;"),
         (lambda A: A[-2:, 0], NegativeIndex, "a slice from -2 in dimension 0 of A"),
         (lambda A: A[0, :-1], NegativeIndex, "a slice to -1 in dimension 1 of A"),
         (lambda A: A[1:3, 0:3][-1, 0], NegativeIndex, "in dimension 0 of A[1:3, "),

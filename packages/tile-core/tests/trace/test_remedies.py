@@ -122,7 +122,7 @@ def test_as_many_names_as_extents(refused):
     refused(errors.BadLoop, "K119", "write `for i, j, i2 in T.grid(...)`", too_few)
     refused(errors.BadOperand, "K103", "it holds 2 indices: unpack it", tuple_as_index)
     refused(errors.BadLaunch, "K120", "as (bx, by) is 2 names, expected one", axes)
-    refused(errors.TooManyIndices, "K107", "holds as many, unpack it", tuple_of_blocks)
+    refused(errors.TooManyIndices, "K107", "holds one index per axis: unpack it", tuple_of_blocks)
     refused(errors.BadLoop, "K119", "T.Persistent: for x, y, z is 3 names for 2 extents", persistent)
 
 
@@ -201,7 +201,7 @@ def test_lists_are_no_memory(refused):
     refused(errors.NotCompileTime, "K105", "T.alloc_local", load)
 
 
-def test_declarations_have_a_place(refused):
+def test_declarations_have_a_location(refused):
     def in_an_annotation():
         @T.prim_func
         def k(A: T.Tensor((64,), "flaot32")):  # here

@@ -158,9 +158,9 @@ def check(space, change, equal, other=""):
 def test_values(space, monkeypatch, name, style, how):
     monkeypatch.setenv("STALE_S", "")
     monkeypatch.setenv("STALE_Q", "")
-    before, read, in_place, rebound, equal, other = VALUES[name]
+    before, read, mutated, rebound, equal, other = VALUES[name]
     space.define(style, before, read)
-    check(space, in_place if how == "in place" else rebound, "" if how == "in place" else equal, other)
+    check(space, mutated if how == "in place" else rebound, "" if how == "in place" else equal, other)
 
 
 @pytest.mark.sweep(2)
@@ -168,9 +168,9 @@ def test_values(space, monkeypatch, name, style, how):
 @pytest.mark.parametrize("style", STYLES)
 @pytest.mark.parametrize("name", ARGUMENTS)
 def test_arguments(space, name, style, how):
-    before, read, in_place, rebound, equal = ARGUMENTS[name]
+    before, read, mutated, rebound, equal = ARGUMENTS[name]
     space.define(style, before, read, "x", "x")
-    check(space, in_place if how == "in place" else rebound, equal)
+    check(space, mutated if how == "in place" else rebound, equal)
 
 
 IMPORTS = {
@@ -295,7 +295,7 @@ def test_libraries_are_not_followed(space, library):
     assert len(space.module.kernel.reads({"x": 1})) < 50
 
 
-def test_more_places_than_can_be_compared_are_traced_again(space):
+def test_more_values_than_can_be_compared_are_traced_again(space):
     space.define(
         "factory", "class C: pass\nx = C()\nfor i in range(3000): setattr(x, f'S{i}', [i])", "getattr(x, 'S2')[0]"
     )

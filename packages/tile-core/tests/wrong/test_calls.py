@@ -1,4 +1,4 @@
-"""Objects of every kind in every place of the package's functions and methods: the result is right or refused."""
+"""Objects of every kind in every position of the package's functions and methods: the result is right or refused."""
 
 import inspect
 import os
@@ -79,14 +79,14 @@ def fine(action):
 @pytest.mark.parametrize("x", OBJECTS, ids=NAMES)
 def test_arguments_of_a_call(x, kernel):
     y = np.full((3, 4), -1, "float32")
-    for place in range(4):
+    for position in range(4):
         values = [X, 2.0, 3, y]
-        values[place] = x
+        values[position] = x
         for call in (kernel, kernel.verify, kernel.bench):
             more = {"repeat": 1, "warmup": 0} if call == kernel.bench else {}
             if not fine(lambda: call(*values, **more)):  # noqa: B023
                 assert (y == -1).all(), "a refused call wrote its output"
-            elif place < 3 and call == kernel:
+            elif position < 3 and call == kernel:
                 np.testing.assert_array_equal(y, values[0] * np.float32(values[1]) + np.int32(values[2]))
             y[...] = -1
 

@@ -46,8 +46,8 @@ def in_threads(count, work):
 
 def test_calls_from_threads(kernel):
     def work(number):
-        for turn in range(50):
-            x = np.full((1 + (number + turn) % 7, 4), number, "float32")
+        for repetition in range(50):
+            x = np.full((1 + (number + repetition) % 7, 4), number, "float32")
             y = np.zeros_like(x)
             kernel(x, y)
             assert (y == number + 1).all()
@@ -263,5 +263,5 @@ def test_interrupts_pass_and_leave_no_trace(kind):
             with T.Kernel(1):
                 stop()
 
-    with pytest.raises(tile.TileError, match="used outside of a kernel"):
+    with pytest.raises(tile.TileError, match="used outside a kernel"):
         T.alloc_shared((4,), "float32")

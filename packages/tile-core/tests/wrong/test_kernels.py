@@ -24,10 +24,10 @@ def test_the_kernels_are_correct(base, refusals):
 
 @pytest.mark.parametrize("number", range(len(CHANGES)), ids=lambda n: f"{n}-{CHANGES[n][0]}-{CHANGES[n][3]}")
 def test_refused_at_the_line(number, refusals):
-    base, old, new, code, *place = CHANGES[number]
+    base, old, new, code, *given = CHANGES[number]
     text, line = changed(base, old, new)
     # What only shows in the whole program (races, barriers) is found by the passes.
-    refusals.wrong(text, place[0] if place else line, code, lambda names: tile.compile(names["k"], target="cpu"))
+    refusals.wrong(text, given[0] if given else line, code, lambda names: tile.compile(names["k"], target="cpu"))
 
 
 def test_there_are_enough():

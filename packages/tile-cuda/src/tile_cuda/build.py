@@ -89,7 +89,7 @@ def build(kernel: KernelText, arch: str) -> Cubin:
         return _with_more_registers(made, kernel, options)
     where, location = _location(kernel, made.line)
     compiler = f"the compiler for {arch}"
-    raise TextRefused(kernel=kernel.facts.kernel, compiler=compiler, place=location, reason=made.reason, where=where)
+    raise TextRefused(kernel=kernel.facts.kernel, compiler=compiler, part=location, reason=made.reason, where=where)
 
 
 def _with_more_registers(made: Cubin, kernel: KernelText, options: CudaOptions) -> Cubin:

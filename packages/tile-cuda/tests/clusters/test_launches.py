@@ -105,7 +105,9 @@ def test_a_launch_of_other_blocks_is_refused():
     out = np.full(6, 9, "int32")
     kernel(out, 4)
     assert out.tolist() == [0, 1, 0, 1, 9, 9]
-    with pytest.raises(GridNotInClusters, match=r"\[K439\] spread: 5 blocks along x are no whole clusters of 2"):
+    with pytest.raises(
+        GridNotInClusters, match=r"\[K439\] spread: 5 blocks along x are not a multiple of the cluster size 2"
+    ):
         kernel(out, 5)
 
 

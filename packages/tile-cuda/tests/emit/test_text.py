@@ -186,7 +186,7 @@ def test_lines_name_the_users_place() -> None:
 
 def test_what_has_no_text_and_what_the_architecture_lacks_are_refused() -> None:
     out = buffer((4,), "float32", "out")
-    with pytest.raises(NotExpressible, match="CUDA C\\+\\+ has no text for the type float8_e4m3fn"):
+    with pytest.raises(NotExpressible, match="CUDA C\\+\\+ cannot express the type float8_e4m3fn"):
         kernel([buffer((4,), "float8_e4m3fn", "A"), out], nodes.store(out, x, [0]))
     with pytest.raises(InstructionMissing, match="sm_80 has no instruction cvt_rn_f16x2_e4m3x2"):
         kernel([out], calls.execute("cvt_rn_f16x2_e4m3x2", [int_const(0)]))

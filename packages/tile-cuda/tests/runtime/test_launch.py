@@ -100,7 +100,7 @@ class TestArguments:
     def test_what_this_runtime_does_not_launch(self, changes, what):
         facts = {"params": (), **changes}
         text = KernelText(SCALE, LaunchFacts("scale", grid=(2, 1, 1), block=(1, 1, 1), **facts))
-        with pytest.raises(LaunchNotOffered, match=rf"\[U403\] scale: the runtime cuda launches no {what}"):
+        with pytest.raises(LaunchNotOffered, match=rf"\[U403\] scale: the runtime cuda does not support {what}"):
             adapter(FakeDriver()).load(text)
 
     def test_threads_do_not_share_memory(self):
@@ -428,7 +428,7 @@ def test_launches_and_graphs_of_the_driver_are_of_whole_clusters():
     launch = runtime.load(text)
     launch((4096, 4), HERE)
     assert [(x.grid, x.block) for x in driver.launches] == [((4, 1, 1), (32, 1, 1))]
-    with pytest.raises(GridNotInClusters, match="5 blocks along x are no whole clusters of 2"):
+    with pytest.raises(GridNotInClusters, match="5 blocks along x are not a multiple of the cluster size 2"):
         launch((4096, 5), HERE)
     assert len(driver.launches) == 1
     assert runtime.clock(lambda: launch((4096, 6), HERE), 10) == pytest.approx(10e-6)

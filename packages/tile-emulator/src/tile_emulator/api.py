@@ -32,8 +32,8 @@ _BETWEEN_BLOCKS = (
     "let each block write elements of its own, combine with T.atomic_add and its siblings, or use a second launch; "
 )
 _METADATA = {
-    "advice": "make metadata with sparse.compress, the two indices of a group increase: verify() of the kernel for the "
-    "CPU names an illegal word; ",
+    "advice": "create metadata with sparse.compress, the two indices of a group increase: verify() of the kernel for "
+    "the CPU names an illegal word; ",
     "cause": "that does",
 }
 CHECKS = ("bounds", "race", "uninit", "align")

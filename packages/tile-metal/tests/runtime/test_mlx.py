@@ -245,7 +245,7 @@ class TestRefusals:
         call = kernel(made, [tensor("x", 32, access="write"), Param("n", "scalar", "int32")], adapter(mx), out_idx=(0,))
         call(2**30 - 1)
         assert mx.launches[-1].grid == (32, 2**31 - 2, 1)
-        with pytest.raises(GridTooLarge, match="at most 2147483647 threads along y, this one has 2147483648"):
+        with pytest.raises(GridTooLarge, match="at most 2147483647 threads along y, this launch has 2147483648"):
             call(2**30)
 
     def test_buffers(self):

@@ -239,7 +239,7 @@ class TestMath:
 
 def test_the_compiler_refuses(torch):
     torch.refuse = "program_source:3: error: unknown type name 'blah'"
-    with pytest.raises(TextRefused, match="called by torch, refused the text: program_source:3"):
+    with pytest.raises(TextRefused, match="called by torch, rejected the text: program_source:3"):
         scaled(torch)(ramp(torch, 3), ramp(torch, 3), 1.0)
 
 

@@ -1,4 +1,4 @@
-"""The command line: ``tile targets | doctor | demo | compile | run | explain | cache | ci-matrix | ci-summary``.
+"""The command line: ``tile targets``, ``doctor``, ``compile``, ``run``, ``explain``, ``tune`` and others.
 
 One file per command; each imports what it needs when it runs, so that ``tile --help`` loads neither TVM nor a backend.
 """

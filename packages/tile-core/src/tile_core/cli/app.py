@@ -74,7 +74,7 @@ def _version(on: bool) -> None:
 
 
 def _wrong_usage(error: Exception, given: Sequence[str]) -> int:
-    """Leave errors of the command line's own syntax to the library that reads it; anything else is our defect."""
+    """Leave syntax errors to the command-line library; anything else is our defect."""
     if hasattr(error, "exit_code") and hasattr(error, "format_message"):
         _show_usage(error)
         return int(error.exit_code)
@@ -100,7 +100,7 @@ def _failed(error: TileError, traceback: bool) -> int:
         import traceback as printer
 
         printer.print_exception(error)
-    # Where Python's own error is the cause, its traceback tells more than the message.
+    # Where Python's own error is the cause, its traceback has more details than the message.
     show_error(error, hint=not traceback and _has_cause(error))
     return 1
 

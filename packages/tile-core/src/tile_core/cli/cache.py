@@ -26,7 +26,7 @@ def list_entries(
     as_json: AsJson = False,
     verbose: Verbose = False,
 ) -> None:
-    """List the kernels of the cache, the most recently used first, and what else it holds."""
+    """List the kernels of the cache, most recently used first, and its other content."""
     from tile_core.runtime import cache
 
     found = [_described(entry) for entry in reversed(cache.entries())]
@@ -38,7 +38,7 @@ def list_entries(
         for e in (found if every else [e for e in found if e["kernel"]][:_SHOWN])
     ]
     rest = {} if every else _rest(found)
-    rows += [(kind, f"{len(es)} files", "", *_together(es), "") for kind, es in rest.items()]
+    rows += [(kind, f"{len(es)} files", "", *_totals(es), "") for kind, es in rest.items()]
     out = console()
     if rows:
         out.print(table(("kind", "kernel", "target", "size", "used", "key"), rows))
@@ -54,7 +54,7 @@ def prune(
     ] = None,
     days: Annotated[
         Optional[float],  # noqa: UP045
-        typer.Option("--days", min=0, help="Remove what was not used for so many days."),
+        typer.Option("--days", min=0, help="Remove files not used for this number of days."),
     ] = None,
     verbose: Verbose = False,
 ) -> None:
@@ -107,7 +107,7 @@ def _described(entry: Any) -> dict[str, Any]:
 
 
 def _rest(found: list[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
-    """Return a summary by kind of the files without their own line: unnamed ones, and kernels not used for long."""
+    """Return a summary by kind of unnamed files and of kernels not used for long."""
     named = [e for e in found if e["kernel"]]
     rest: dict[str, list[dict[str, Any]]] = {}
     for entry in [*named[_SHOWN:], *(e for e in found if not e["kernel"])]:
@@ -115,7 +115,7 @@ def _rest(found: list[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
     return rest
 
 
-def _together(entries: list[dict[str, Any]]) -> tuple[str, str]:
+def _totals(entries: list[dict[str, Any]]) -> tuple[str, str]:
     """Return the size of files and when one was used last."""
     return size_text(sum(e["bytes"] for e in entries)), _age_text(time.time() - max(e["used"] for e in entries))
 

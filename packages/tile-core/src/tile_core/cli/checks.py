@@ -49,7 +49,10 @@ class Check:
 
 
 def core_checks() -> Generator[Check, None, bool]:
-    """Yield what is found of the interpreter, the core and its dependencies; return whether TVM can be imported."""
+    """Yield the checks of the interpreter, the core and its dependencies.
+
+    Return whether TVM can be imported.
+    """
     yield python()
     yield Check("tile-core", "OK", f"{version_of('tile-core') or __version__ + ' (from source)'}")
     packages = list(distributions())
@@ -80,7 +83,7 @@ def python() -> Check:
 
 
 def distributions() -> Iterator[Check]:
-    """Compare each dependency with its bounds, by metadata alone: a wrong one may end the process when imported."""
+    """Compare each dependency with its bounds by metadata: a wrong one may crash when imported."""
     for name, bounds in requirements().items():
         found = version_of(name)
         remedy = f'pip install "{name}{bounds}"'
@@ -127,7 +130,7 @@ def threads() -> Check:
 
 
 def self_test() -> Check:
-    """Compile a small kernel with tails, run it, and compare it with its plain meaning and with float64."""
+    """Compile and run a small kernel with tails; compare with its reference and float64."""
     import numpy as np
 
     import tile_core as tile

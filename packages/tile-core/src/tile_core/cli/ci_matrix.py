@@ -1,4 +1,4 @@
-"""``tile ci-matrix``: the jobs that check the installed backends, as JSON for a service that runs jobs."""
+"""``tile ci-matrix``: print the jobs that check the installed backends, as JSON."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Choice:
-    """What a matrix is made of: see the options of the command."""
+    """The selection of a matrix: see the options of the command."""
 
     backends: Sequence[str] = ()
     targets: Sequence[str] = ()
@@ -109,7 +109,7 @@ def ci_matrix(
     pretty: Annotated[bool, typer.Option("--pretty", help="Indent the JSON.")] = False,
     verbose: Verbose = False,
 ) -> None:
-    """Print the jobs that check the installed backends, one per target, runtime and Python version, as JSON.
+    """Print the CI jobs of the installed backends by target, runtime and Python, as JSON.
 
     The output is the value of a GitHub workflow's `strategy.matrix`. Each row has the commands that its job runs.
     Options that take several values may be repeated, or their values separated by commas.
@@ -158,14 +158,14 @@ def matrix(plugins: Plugins, choice: Choice) -> list[Row]:
     ]
     if not rows:
         advice = "add --devices, or --runner RUNTIME=LABELS"
-        raise EmptyMatrix(what="runtime", found=", ".join(chosen), known="those that need no device", hint=advice)
+        raise EmptyMatrix(what="runtime", found=", ".join(chosen), known="the runtimes without a device", hint=advice)
     if len(rows) > LIMIT:
         raise LargeMatrix(found=len(rows), limit=LIMIT, targets=", ".join(runtimes))
     return rows
 
 
 def pythons_of(distribution: str) -> tuple[str, ...]:
-    """Return the Python versions that a distribution is made for, by its classifiers and those of the core.
+    """Return the Python versions that both a distribution and the core support by classifiers.
 
     A distribution that states none is made for those of the core; a core without metadata for the one that runs.
     """
@@ -175,7 +175,10 @@ def pythons_of(distribution: str) -> tuple[str, ...]:
 
 
 def _targets_of(plugins: Plugins, choice: Choice) -> Iterator[tuple[str, str, Target]]:
-    """Yield the distributions, texts and values of the chosen targets; a text may mean another target elsewhere."""
+    """Yield the distributions, texts and values of the chosen targets.
+
+    A text may name another target elsewhere.
+    """
     offers = {info.name: info.distribution for info in plugins.targets()}
     _require("backend", choice.backends, plugins.names())
     for text in choice.targets:
@@ -189,7 +192,7 @@ def _targets_of(plugins: Plugins, choice: Choice) -> Iterator[tuple[str, str, Ta
 
 
 def _runtimes(plugins: Plugins, target: Target) -> list[tuple[str, bool]]:
-    """Return what can run or check a target's kernels, and whether that needs its device."""
+    """Return the checks that a target's kernels can have, and whether they need its device."""
     from tile_core.abi.adapter import HOST_DEVICE
     from tile_core.plugins.runtimes import make_runtime, offered
     from tile_core.testing.compile_only import BUILD, TEXT, toolchain_of

@@ -1,4 +1,4 @@
-"""``tile ci-summary``: what the reports of the conformance kit and the fuzzer say, as a table for people."""
+"""``tile ci-summary``: reports of the conformance kit and the fuzzer as one table."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class Line:
 
     @property
     def mark(self) -> str:
-        """Whether all is right; a line of which nothing ran is neither that nor wrong."""
+        """Whether every case passed; a line without runs neither passed nor failed."""
         if self.wrong or self.missing:
             return "✗"
         return "✓" if self.kit["right"] or self.kit["compiled"] or self.programs else "-"
@@ -84,7 +84,7 @@ def ci_summary(
     ] = None,
     verbose: Verbose = False,
 ) -> None:
-    """Print what reports say, as Markdown: one line per target and runtime. Exit code 1 if something is wrong.
+    """Print reports as Markdown, a line per target and runtime. Exit code 1 on failures.
 
     Reports are the files of `pytest --pyargs tile_core.testing --junitxml FILE` (*.xml) and of
     `python -m tile_core.testing.fuzz --json FILE` (*.json); several of one target and runtime are added up.
@@ -132,7 +132,7 @@ def read_reports(files: Iterable[Path]) -> list[Line]:
 
 
 def with_missing(lines: Sequence[Line], matrix: Path) -> list[Line]:
-    """Count the jobs of a matrix that left no report: one that could not be installed, or was stopped.
+    """Count the jobs of a matrix without a report, because of installation or time-out.
 
     Raises
     ------
@@ -157,7 +157,7 @@ def with_missing(lines: Sequence[Line], matrix: Path) -> list[Line]:
 
 
 def as_markdown(lines: Sequence[Line]) -> str:
-    """Return a table with one row per target and runtime, and below it the numbers per op and what went wrong."""
+    """Return a table by target and runtime, followed by numbers per op and failures."""
     columns = ("", "target", "runtime", *KINDS, "fuzzed programs", "failed")
     rows = [
         (n.mark, f"`{n.target}`", n.runtime, *_counts(n.kit), _number(n.programs), _number(n.failures)) for n in lines
@@ -176,7 +176,7 @@ def as_markdown(lines: Sequence[Line]) -> str:
 
 
 def as_badge(lines: Sequence[Line], label: str) -> dict[str, Any]:
-    """Return the badge of all lines together: how many are right, or how many are wrong."""
+    """Return the badge of all lines: the number that passed, or that failed."""
     total = sum((line.kit for line in lines), Counter())
     wrong, missing = sum(line.wrong for line in lines), sum(line.missing for line in lines)
     if wrong or missing:

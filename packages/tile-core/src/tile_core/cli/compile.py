@@ -40,7 +40,7 @@ def compile_file(
     as_json: AsJson = False,
     verbose: Verbose = False,
 ) -> None:
-    """Compile a kernel and print the emitted text (or the lowered program, where a backend builds without text).
+    """Compile a kernel and print the emitted text (or the lowered program without one).
 
     Needs neither the device nor its toolchain. With --export the toolchain is used if it is there.
     """

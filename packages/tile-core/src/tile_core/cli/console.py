@@ -31,12 +31,12 @@ PIPE_WIDTH = 140
 
 @contextlib.contextmanager
 def only_results(arguments: Sequence[str]) -> Iterator[None]:
-    """Keep what others print, such as a plugin at its import, out of output that a program reads.
+    """Keep prints of others, such as plugins at import, out of machine-readable output.
 
     Parameters
     ----------
     arguments
-        The command line, which says whether its output is for programs.
+        The command line, whose options select output for programs.
     """
     if "--json" not in arguments and not _FOR_PROGRAMS.intersection(arguments[:1]):
         yield
@@ -50,7 +50,7 @@ def only_results(arguments: Sequence[str]) -> Iterator[None]:
 
 
 def console(stderr: bool = False) -> Console:
-    """The console of standard output or standard error; it has no colours unless it is a terminal."""
+    """The console of standard output or error, with colours only on a terminal."""
     from rich.console import Console
 
     stream = sys.stderr if stderr else sys.stdout
@@ -90,7 +90,7 @@ def show_error(error: TileError, hint: bool = False) -> None:
     error
         The error.
     hint
-        Say that ``--verbose`` shows more.
+        Mention that ``--verbose`` shows more.
     """
     from rich.text import Text
 
@@ -120,5 +120,5 @@ def show_warning(message: str) -> None:
 
 
 def verbose(arguments: Sequence[str]) -> bool:
-    """Whether a command line asks for tracebacks: its text, as a command may fail before it is read."""
+    """Whether a command line requests tracebacks, by its text: it may fail before parsing."""
     return "--verbose" in arguments or "-v" in arguments

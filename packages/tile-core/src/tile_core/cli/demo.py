@@ -1,4 +1,4 @@
-"""``tile demo``: a dense and a sparse product, from their text to numbers, in a few seconds."""
+"""``tile demo``: a dense and a sparse product, from source to timings in seconds."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ SIZES = (1000, 1000, 500)
 #: The same for the sparse product, whose K is made of whole words of metadata.
 SPARSE_SIZES = (1000, 1000, 496)
 
-#: Largest relative error of a sum of 500 float32 products in any order, with room for the rounding of the products.
+#: Largest relative error of a sum of 500 float32 products in any order, with a margin for the rounding of the products.
 TOLERANCE = 1e-4
 
-#: Both sides are timed in turns, so that a busy machine slows both. A turn lasts this many seconds, of which the first
+#: Both sides are timed in alternate rounds, so that a busy machine slows both. Seconds of a round, of which the first
 #: half does not count: the threads of the other side spin for tens of milliseconds after its last run.
-TURNS, TURN = 3, 0.3
+ROUNDS, ROUND_SECONDS = 3, 0.3
 
 
 def demo(verbose: Verbose = False) -> None:
-    """Compile and run a dense and a 2:4 sparse GEMM here, check both against float64, and compare their speed."""
+    """Compile a dense and a 2:4 sparse GEMM, check both, and compare their speed."""
     out, progress = console(), console(stderr=True)
     from tile_core.cli.demo_kernel import matmul
 
@@ -113,14 +113,16 @@ def _show_kernel(out: Console, factory: Callable[..., object]) -> None:
 
 
 def _show_choices(out: Console, kernel: Kernel) -> None:
-    """Print the first parts of a kernel's report, which blank lines divide: its launch, and what lowers its ops."""
+    """Print the first parts of a kernel's report: its launch and its instruction selection."""
     print("\n\n".join(kernel.explain().split("\n\n")[:2]))
     out.print("(kernel.explain() goes on with memory, vectors and passes)", markup=False)
     out.print()
 
 
 def _check(found: Array, a: Array, b: Array) -> float:
-    """Compare with the product in float64; return the largest error relative to the sum of the products' magnitudes.
+    """Compare with the product in float64; return the largest relative error.
+
+    It is relative to the total of the products' magnitudes.
 
     Raises
     ------
@@ -145,18 +147,18 @@ def _check(found: Array, a: Array, b: Array) -> float:
 def _race(ours: Callable[[], object], theirs: Callable[[], object]) -> tuple[float, float]:
     """Median seconds of both."""
     samples: dict[Callable[[], object], list[float]] = {ours: [], theirs: []}
-    for _ in range(TURNS):
+    for _ in range(ROUNDS):
         for run, times in samples.items():
-            times += _turn(run)
+            times += _timed_round(run)
     return statistics.median(samples[ours]), statistics.median(samples[theirs])
 
 
-def _turn(run: Callable[[], object]) -> list[float]:
+def _timed_round(run: Callable[[], object]) -> list[float]:
     begin = time.perf_counter()
     times: list[float] = []
-    while time.perf_counter() < begin + TURN or not times:
+    while time.perf_counter() < begin + ROUND_SECONDS or not times:
         start = time.perf_counter()
         run()
-        if start >= begin + TURN / 2:
+        if start >= begin + ROUND_SECONDS / 2:
             times.append(time.perf_counter() - start)
     return times

@@ -1,6 +1,6 @@
-"""The kernels of ``tile demo`` and ``tile doctor``, in ordinary tile code: a GEMM, and the same with a 2:4 sparse A."""
+"""The kernels of ``tile demo`` and ``tile doctor``: a GEMM, dense and 2:4 sparse."""
 
-# Parameters of kernels are annotated with shapes, which type checkers do not know.
+# Parameters of kernels are annotated with shapes, which type checkers do not support.
 # mypy: ignore-errors
 # ruff: noqa: ANN202
 
@@ -33,7 +33,7 @@ def matmul(
 
 
 def matmul_sp(M: int, N: int, K: int, block_M: int = 128, block_N: int = 128, block_K: int = 64) -> Any:
-    """Return ``C = decompress(A_sparse, E) @ B`` in float32: of every 4 values of A along K, 2 are stored."""
+    """Return ``C = decompress(A_sparse, E) @ B`` in float32, for 2:4 sparse A."""
     f16, i16 = T.float16, T.int16
     e = 16  # elements of K that one int16 of metadata describes
 

@@ -1,4 +1,4 @@
-"""``tile doctor``: what works on this machine, what is missing, and a remedy for each problem."""
+"""``tile doctor``: check this machine, and print a remedy for each problem."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _STYLE = {"OK": "green", "missing": "bold red", "note": "yellow"}
 
 
 def doctor(as_json: AsJson = False, verbose: Verbose = False) -> None:
-    """Check this machine: versions, processor, a kernel that runs, backends, settings. Exit code 1 if broken."""
+    """Check versions, processor, a kernel, backends and settings. Exit code 1 if broken."""
     checks: list[Check] = []
     if as_json:
         checks = list(all_checks())
@@ -34,7 +34,7 @@ def doctor(as_json: AsJson = False, verbose: Verbose = False) -> None:
 
 
 def all_checks() -> Iterator[Check]:
-    """Yield the outcome of every check; what cannot work after an earlier failure is left out."""
+    """Yield the outcome of every check that earlier failures do not rule out."""
     if (yield from core_checks()):
         yield from trials()
         yield from settings()

@@ -14,7 +14,7 @@ def explain_file(
     as_json: AsJson = False,
     verbose: Verbose = False,
 ) -> None:
-    """Say for each tile op which variant was chosen and why the better ones refused; grid, memory, vectors, passes."""
+    """Print the chosen variant of each tile op and its rejection reasons, and the launch."""
     from tile_core.cli.source import find
     from tile_core.plugins.manager import installed
     from tile_core.reports import as_json as joined

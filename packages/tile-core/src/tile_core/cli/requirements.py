@@ -11,7 +11,7 @@ from tile_core.plugins.versions import REQUIREMENT
 
 
 def requirements() -> Mapping[str, str]:
-    """The version bounds by distribution: from the installed metadata, or from the source tree that this runs in.
+    """The version bounds by distribution, from installed metadata or the source tree.
 
     Returns
     -------

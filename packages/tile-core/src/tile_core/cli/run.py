@@ -1,4 +1,4 @@
-"""``tile run``: compile a kernel, check it against its plain meaning on random inputs, and time it."""
+"""``tile run``: compile a kernel, verify it on random inputs, and time it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``FILE[:NAME]`` on the command line: import the file, find the kernel, and make it with the given arguments."""
+"""``FILE[:NAME]`` on the command line: import the file and make the kernel."""
 
 from __future__ import annotations
 
@@ -43,9 +43,9 @@ class Found:
     program
         The traced program.
     out_idx
-        Positions of the parameters that a call returns, if the file says so.
+        Positions of the parameters that a call returns, if the file declares them.
     options_for
-        From a target to the backend's options, if the file says so.
+        From a target to the backend's options, if the file declares them.
     rest
         Values of ``--arg`` that the function did not take: for sizes and scalar parameters.
     """
@@ -56,12 +56,12 @@ class Found:
     rest: Mapping[str, Any] | None = None
 
 
-def find(place: str, arguments: Mapping[str, object], keep_rest: bool = False) -> Found:
+def find(path_and_name: str, arguments: Mapping[str, object], keep_rest: bool = False) -> Found:
     """Import a file and return its kernel.
 
     Parameters
     ----------
-    place
+    path_and_name
         ``FILE`` or ``FILE:NAME``.
     arguments
         Arguments of a function that returns the kernel.
@@ -75,16 +75,16 @@ def find(place: str, arguments: Mapping[str, object], keep_rest: bool = False) -
     KernelError
         A refusal of the frontend.
     """
-    path, name, value = find_value(place)
+    path, name, value = find_value(path_and_name)
     return _made(path, name, value, arguments, keep_rest)
 
 
-def find_value(place: str, kind: type | None = None) -> tuple[Path, str, Any]:
-    """Import a file and return its path, and name and value of what was asked for, without calling it.
+def find_value(path_and_name: str, kind: type | None = None) -> tuple[Path, str, Any]:
+    """Import a file; return its path and the requested name and value.
 
     Parameters
     ----------
-    place
+    path_and_name
         ``FILE`` or ``FILE:NAME``.
     kind
         Where no name is given, the only value of this type comes before any kernel.
@@ -94,7 +94,7 @@ def find_value(place: str, kind: type | None = None) -> tuple[Path, str, Any]:
     CommandError
         S30x, naming the file.
     """
-    path, name = _split(place)
+    path, name = _split(path_and_name)
     tree = _parse(path)
     module = _imported(path)
     if not name:
@@ -106,7 +106,7 @@ def find_value(place: str, kind: type | None = None) -> tuple[Path, str, Any]:
     return path, name, value
 
 
-def named_value(place: str) -> Any:
+def named_value(path_and_name: str) -> Any:
     """Import a file and return the function or array of ``FILE:NAME``.
 
     Raises
@@ -114,7 +114,7 @@ def named_value(place: str) -> Any:
     CommandError
         S30x, naming the file.
     """
-    path, name = _split(place)
+    path, name = _split(path_and_name)
     _parse(path)
     value = vars(_imported(path)).get(name)
     if value is None:
@@ -123,10 +123,10 @@ def named_value(place: str) -> Any:
     return value
 
 
-def _split(place: str) -> tuple[Path, str]:
-    """Split at the last colon, unless the rest is not a name, as in a path with a drive."""
-    head, colon, tail = place.rpartition(":")
-    file, name = (head, tail) if colon and tail.isidentifier() and head else (place, "")
+def _split(path_and_name: str) -> tuple[Path, str]:
+    """Split at the last colon if a name follows it (not in drive paths)."""
+    head, colon, tail = path_and_name.rpartition(":")
+    file, name = (head, tail) if colon and tail.isidentifier() and head else (path_and_name, "")
     path = Path(file)
     try:
         there = path.is_file()
@@ -185,7 +185,7 @@ def _no_such(path: Path, tree: ast.Module, module: ModuleType, name: str) -> Non
 
 
 def _kernels(tree: ast.Module, module: ModuleType) -> list[str]:
-    """Names of the file that are kernels or functions which make one, in the order of the file.
+    """Names of kernels, or of functions that make one, in the order of the file.
 
     A function counts by its text: only one that defines a kernel inside is called, never any other code of the file.
     """
@@ -220,7 +220,7 @@ def _made(path: Path, name: str, value: Any, arguments: Mapping[str, object], ke
     if getattr(value, "eager", False):
         found = "is an eager kernel, whose shapes come from its arguments"
         raise NotAKernel(
-            name=name, file=path, found=found, expected="shapes that --arg can give", where=_place(function)
+            name=name, file=path, found=found, expected="shapes that --arg can give", where=_where(function)
         )
     taken = _bind(name, function, arguments)
     rest = _rest(name, tuple(inspect.signature(function).parameters), arguments, keep_rest)
@@ -229,7 +229,7 @@ def _made(path: Path, name: str, value: Any, arguments: Mapping[str, object], ke
     program = _program_of(made)
     if program is None:
         found = f"returned {type(made).__name__}"
-        raise NotAKernel(name=name, file=path, found=found, expected="a kernel", where=_place(function))
+        raise NotAKernel(name=name, file=path, found=found, expected="a kernel", where=_where(function))
     return _found(value, program, rest)
 
 
@@ -252,7 +252,7 @@ def _bind(name: str, function: Callable[..., object], arguments: Mapping[str, ob
             missing.append(key)
     if missing:
         usage = " ".join(f"--arg {key}=VALUE" for key in missing)
-        raise MissingValue(kernel=name, name=", ".join(missing), what="", usage=usage, where=_place(function))
+        raise MissingValue(kernel=name, name=", ".join(missing), what="", usage=usage, where=_where(function))
     return taken
 
 
@@ -279,13 +279,13 @@ def _program_of(value: Any) -> Program | None:
     return inner if isinstance(inner, Program) else None
 
 
-def _place(function: Callable[..., object]) -> Where | None:
+def _where(function: Callable[..., object]) -> Where | None:
     code = getattr(inspect.unwrap(function), "__code__", None)
     return None if code is None else Where(code.co_filename, code.co_firstlineno)
 
 
 def _guarded(path: Path, action: str, run: Callable[[], object]) -> Any:
-    """Run code of the user's file; an error outside the catalogue becomes ``FileRaised`` at the file's line."""
+    """Run code of the user's file; errors become ``FileRaised`` at the file's line."""
     try:
         return run()
     except TileError:

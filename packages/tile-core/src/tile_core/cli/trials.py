@@ -1,6 +1,6 @@
-"""What ``tile doctor`` does with the packages that plug in: it tries all of them, in another process.
+"""Try all plug-in packages in another process, for ``tile doctor``.
 
-A plugin may hang, end the process, or crash it. Then that is what the doctor says of it, and goes on with the next one
+A plugin may hang, end the process, or crash it. The doctor then reports that, and goes on with the next one
 in a fresh process.
 """
 
@@ -26,7 +26,7 @@ _PROGRAM = "import sys; sys.path[:] = sys.argv[2:]; from tile_core.cli.tryout im
 
 
 def trials(seconds: float = SECONDS, only: Sequence[str] = ()) -> Iterator[Check]:
-    """Yield what is found of each installed backend, and what the checks of other packages (``tile.checks``) find.
+    """Yield the checks of each installed backend and of other packages (``tile.checks``).
 
     Parameters
     ----------
@@ -79,7 +79,7 @@ class _Child:
         self._errors.close()
 
     def checks(self, seconds: float) -> Iterator[Check]:
-        """Yield what it finds, and at last how it ended, unless it has tried everything."""
+        """Yield the results, and finally how the process ended unless it completed."""
         subject = ""
         while (line := self._next(seconds)) is not None:
             kind, value = json.loads(line)

@@ -53,7 +53,7 @@ def main(argument: str) -> None:
 
 
 def steps() -> Iterator[Step]:
-    """Yield what there is to try, each with a function that does it."""
+    """Yield the trials, each with its function."""
     yield "packages", damaged
     plugins, problems = installed_backends()
     yield "backends", lambda: problems
@@ -73,7 +73,7 @@ def damaged() -> Iterator[Check]:
 
 
 def installed_backends() -> tuple[Plugins | None, list[Check]]:
-    """Return the installed backends, none of them loaded, and what is wrong with the list itself."""
+    """Return the installed backends, not loaded, and the problems of the list itself."""
     from tile_core.plugins.manager import installed
 
     with warnings.catch_warnings(record=True) as caught:
@@ -86,7 +86,7 @@ def installed_backends() -> tuple[Plugins | None, list[Check]]:
 
 
 def backend(plugins: Plugins, name: str) -> Iterator[Check]:
-    """Load a backend, ask all its hooks, and compile a kernel for the first of its targets."""
+    """Load a backend, call all its hooks, and compile a kernel for its first target."""
     info = plugins.info(name)
     subject = f"backend {name}"
     if info.status != "ok":
@@ -95,7 +95,7 @@ def backend(plugins: Plugins, name: str) -> Iterator[Check]:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         found = _tried(plugins, info)
-    # Of what an add-on lacks, the add-on's own line tells.
+    # The add-on's own line reports its missing parts.
     lacks = [check for check in _warned(subject, caught) if f"{name!r}" in check.detail]
     if found.status != "OK" or not lacks:
         yield found
@@ -103,7 +103,7 @@ def backend(plugins: Plugins, name: str) -> Iterator[Check]:
 
 
 def runtime(plugins: Plugins, entries: Sequence[EntryPoint]) -> Iterator[Check]:
-    """Make a runtime of the group ``tile.runtimes`` for the target that is always there, which it may refuse to serve.
+    """Make a runtime of ``tile.runtimes`` for the built-in target, which it may refuse.
 
     Parameters
     ----------
@@ -187,7 +187,7 @@ def _tried(plugins: Plugins, info: BackendInfo) -> Check:
 
 
 def _use(plugins: Plugins, info: BackendInfo) -> str:
-    """Ask all hooks of a backend, compile a small kernel, and return its target."""
+    """Call all hooks of a backend, compile a small kernel, and return its target."""
     import tile_core as tile
     from tile_core.compiler import lower
     from tile_core.plugins.contexts import make_context
@@ -215,7 +215,7 @@ def _kernel() -> Any:
 
 
 def _is_defect(error: TileError) -> bool:
-    """Whether an error says that the backend is broken, and not that this machine or target lacks something."""
+    """Whether an error reports a broken backend, not a missing part of this machine."""
     if isinstance(error, UnsupportedError):
         return False
     of_machine = isinstance(error, SetupError) and type(error).__module__ != catalogue.__name__

@@ -1,4 +1,4 @@
-"""``tile tune``: the fastest of several configurations of a kernel, with a table and a chart of all of them."""
+"""``tile tune``: find the fastest configuration of a kernel, with a table and a chart."""
 
 from __future__ import annotations
 
@@ -151,7 +151,7 @@ def _search(
 
 
 def _divided(function: JitFunction, given: Mapping[str, object]) -> tuple[dict[str, object], dict[str, object]]:
-    """Return the arguments of the function, and those of its kernel: sizes and scalars by name."""
+    """Return the arguments of the function, and sizes and scalars of its kernel by name."""
     known = inspect.signature(function.function).parameters
     own = {n: v for n, v in given.items() if function.eager or n in known}
     return own, {n: v for n, v in given.items() if n not in own}
@@ -182,11 +182,11 @@ def _refuse_wrong(
 
 
 def _names_of_kernel(function: JitFunction, given: Mapping[str, object], configs: Any) -> tuple[str, ...]:
-    """Return the symbolic sizes and the scalar inputs of the first configuration that can be traced."""
+    """Return symbolic sizes and scalar inputs of the first configuration that can be traced."""
     from tile_core.compiler import signature_of
 
     for config in () if callable(configs) else configs or ():
-        with contextlib.suppress(TileError, TypeError):  # the search says why it does not work
+        with contextlib.suppress(TileError, TypeError):  # the search reports the reason
             signature = signature_of(function.program(**{**given, **config}), function.out_idx)
             scalars = (signature.params[i].name for i in signature.inputs if signature.params[i].kind == "scalar")
             return (*signature.symbols, *scalars)
@@ -195,7 +195,7 @@ def _names_of_kernel(function: JitFunction, given: Mapping[str, object], configs
 
 @dataclass(frozen=True)
 class Supply:
-    """Makes up inputs of kernels that cannot be given random arrays without more: those with symbolic sizes or scalars.
+    """Makes up inputs of kernels with symbolic sizes or scalars.
 
     Attributes
     ----------
@@ -234,7 +234,7 @@ def _configured(search: AutotunedFunction, how: Mapping[str, Any], results: Path
         search.results = Measurements(results)
     elif search.results is None and cache.enabled():
         folder = cache.root()
-        with contextlib.suppress(OSError):  # the database says what is wrong with the folder
+        with contextlib.suppress(OSError):  # the database reports the problem of the folder
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         search.results = Measurements(folder / "tuning.sqlite", own=True)
     return search
@@ -247,7 +247,7 @@ def _executor(workers: int | None, scheduler: str | None) -> Iterator[Executor |
     Raises
     ------
     MissingPackage, NoScheduler
-        If there is no dask, or nobody at the address.
+        If dask is not installed, or no scheduler responds at the address.
     """
     if scheduler is None:
         yield workers

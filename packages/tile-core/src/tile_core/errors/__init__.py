@@ -2,13 +2,13 @@
 
 ==============  =====================================================================
 ``base``        ``TileError`` and the families ``KernelError``, ``UnsupportedError``, ``SetupError``, ``InternalError``
-``language``    K1xx  what the frontend refuses
-``ops``         K2xx  what a tile op refuses
+``language``    K1xx  the frontend
+``ops``         K2xx  tile ops
 ``layout``      K3xx  layouts and views
 ``launch``      K4xx  arguments of a call
-``execution``   K44x  what a kernel does wrong while its memory is watched
+``execution``   K44x  undefined behaviour found by checked execution
 ``sparse``      K5xx  the 2:4 format
-``lowering``    U1xx  what a target cannot do
+``lowering``    U1xx  features that a target lacks
 ``plugins``     S1xx  backends and their discovery
 ``setup``       S2xx  this machine
 ``cli``         S3xx  the command line

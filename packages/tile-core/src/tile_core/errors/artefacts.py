@@ -23,12 +23,12 @@ class NotAnArtefact(ArtefactError):
     """A file that kernel.export did not write."""
 
     code = "S602"
-    template = "{file} is no exported kernel: {reason}"
+    template = "{file} is not an exported kernel: {reason}"
     remedy = "pass a file that kernel.export wrote"
 
 
 class NewerArtefact(ArtefactError):
-    """A file of a later version of the package."""
+    """A file of a newer version of the package."""
 
     code = "S603"
     template = "{file} has format {found}, written by tile-core {version}; this version reads formats up to {expected}"
@@ -56,15 +56,15 @@ class CannotWriteArtefact(ArtefactError):
 
     code = "S606"
     template = "cannot write {file}: {reason}"
-    remedy = "choose a path in a folder that exists and may be written"
+    remedy = "choose a path in an existing, writable folder"
 
 
 class UntrustedArtefact(ArtefactError):
-    """A file that another user can change: an exported kernel is code that runs with your rights."""
+    """A file that another user can change: exported kernels run with your permissions."""
 
     code = "S607"
-    template = "{file} holds code, and others could change it: {reason}"
-    remedy = "take that right away, or set TILE_TRUST_FILES=1 if you trust all who can write there"
+    template = "{file} contains code that other users can change: {reason}"
+    remedy = "remove their write permission, or set TILE_TRUST_FILES=1 if you trust these users"
 
 
 class ArtefactNotRunnable(UnsupportedError):
@@ -87,5 +87,5 @@ class NoScratchFolder(SetupError):
     """No folder in which a runtime could build."""
 
     code = "S611"
-    template = "a kernel cannot be built, because no folder takes its files: {reason}"
-    remedy = "make space, or name folders that can be written: in TILE_CACHE_DIR, and in TMPDIR for temporary files"
+    template = "cannot build a kernel: no writable folder for its files: {reason}"
+    remedy = "free disk space, or set TILE_CACHE_DIR and, for temporary files, TMPDIR to writable folders"

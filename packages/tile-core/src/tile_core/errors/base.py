@@ -1,4 +1,4 @@
-"""The catalogue of everything that can go wrong, in four families.
+"""The base classes of the error catalogue, in four families.
 
 ``KernelError``       your kernel (or the arguments that you call it with) is wrong
 ``UnsupportedError``  the kernel is fine, but this target cannot run it
@@ -24,7 +24,7 @@ from tile_core.records import dataclass
 
 
 def printable(text: str) -> str:
-    """Return a text with control characters escaped: foreign text must not control the reader's terminal."""
+    """Escape control characters, so that foreign text cannot control the terminal."""
     if text.isprintable():
         return text
     return "".join(c if c.isprintable() or c in "\n\t" else ascii(c)[1:-1] for c in text)
@@ -32,7 +32,7 @@ def printable(text: str) -> str:
 
 @dataclass(frozen=True)
 class Where:
-    """A place in the user's source: ``file`` and 1-based ``line``."""
+    """A location in the user's source: ``file`` and 1-based ``line``."""
 
     file: str
     line: int
@@ -52,14 +52,14 @@ class TileError(Exception):
     Parameters
     ----------
     where
-        The place in the user's source that the error is about, if there is one.
+        The location in the user's source that the error is about, if there is one.
     **facts
         Values for the placeholders of ``template`` and ``remedy``.
 
     Notes
     -----
     Errors can be pickled and copied. Facts that are neither numbers nor texts, nor tuples, lists and dicts of them,
-    become their text in the copy, which says the same: what they are may mean nothing in another process.
+    become their text in the copy: the objects may not exist in another process.
     """
 
     code: ClassVar[str] = "T000"
@@ -67,11 +67,11 @@ class TileError(Exception):
     remedy: ClassVar[str] = ""
     #: Facts that are optional when the error is raised.
     usual: ClassVar[Mapping[str, Any]] = MappingProxyType({})
-    #: Whether it stands for an error of any class, as a defect does: without frames left it is `StackExhausted`.
+    #: Whether the class covers any exception, as a defect does: with no frames left it becomes `StackExhausted`.
     unexpected: ClassVar[bool] = False
 
     def __new__(cls, *args: object, **facts: Any) -> TileError:
-        """Make the error, or the one that says that Python has no frames left."""
+        """Create the error, or `StackExhausted` if Python has no frames left."""
         if cls.unexpected and _exhausted(sys.exc_info()[1]):
             return StackExhausted(limit=sys.getrecursionlimit(), where=facts.get("where"))
         return super().__new__(cls, *args)
@@ -82,19 +82,19 @@ class TileError(Exception):
         super().__init__(printable(self.template.format(**self.facts)))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickle without calling the class, which takes keywords, and with facts that any process can read."""
+        """Pickle without calling the class, with facts that any process can read."""
         state = {name: _sendable(value) for name, value in vars(self).items()}
         state["facts"] = {name: _sendable(value) for name, value in self.facts.items()}
         return _restored, (type(self), self.args), state
 
     @property
     def message(self) -> str:
-        """One line: what was found, and what was expected."""
+        """The fact and the expectation, in one line."""
         return printable(self.template.format(**self.facts))
 
     @property
     def help(self) -> str:
-        """One thing to do about it."""
+        """The remedy, in one line."""
         return printable(self.remedy.format(**self.facts))
 
     def __str__(self) -> str:
@@ -127,7 +127,7 @@ class UnsupportedError(TileError):
 
 
 class SetupError(TileError):
-    """This machine lacks something that was asked for."""
+    """A requirement that this machine does not meet."""
 
     code = "S000"
 
@@ -150,7 +150,7 @@ class StackExhausted(SetupError):
 
 
 def _exhausted(error: BaseException | None) -> bool:
-    """Whether an error, or the one that it was raised from, says that no frames are left; C++ passes on its text."""
+    """Whether an error or its cause is a RecursionError, also as C++ text."""
     for _ in range(_DEEPEST):
         with contextlib.suppress(Exception):  # an object of the user's that cannot even be shown
             if isinstance(error, RecursionError) or "maximum recursion depth exceeded" in str(error):
@@ -160,12 +160,12 @@ def _exhausted(error: BaseException | None) -> bool:
 
 
 class FactText(str):
-    """The text of a fact that stays in its process; as Python shows it, it is that fact."""
+    """The text of a fact that cannot leave its process, with the fact's ``repr``."""
 
     shown: str
 
     def __new__(cls, text: str, shown: str) -> FactText:
-        """Make it of what ``str`` and ``repr`` say of the fact."""
+        """Create it from the ``str`` and ``repr`` of the fact."""
         made = super().__new__(cls, text)
         made.shown = shown
         return made
@@ -177,7 +177,7 @@ class FactText(str):
         return self.shown
 
 
-#: Containers inside of each other, at most: a list may contain itself.
+#: Largest nesting depth of containers: a list may contain itself.
 _DEEPEST = 8
 
 
@@ -188,7 +188,7 @@ def _restored(cls: type[TileError], args: tuple[object, ...]) -> TileError:
 
 
 def _sendable(value: Any) -> Any:
-    """Return a value itself if every process can read it, otherwise its text."""
+    """Return a value if every process can read it, otherwise its text."""
     try:
         return _data(value, _DEEPEST)
     except RecursionError:

@@ -104,14 +104,14 @@ class CannotWrite(CommandError):
 
     code = "S312"
     template = "cannot write {file}: {reason}"
-    remedy = "choose a file in a folder that exists and is writable"
+    remedy = "choose a file in an existing, writable folder"
 
 
 class NoInputs(CommandError):
     """A kernel whose inputs the command line cannot generate."""
 
     code = "S313"
-    template = "{kernel}: no random value can be made for {name}: {reason}"
+    template = "{kernel}: cannot generate random values for {name}: {reason}"
     remedy = "call the kernel from Python with your own arguments"
 
 
@@ -124,10 +124,10 @@ class TargetWithoutDevice(CommandError):
 
 
 class EmptyMatrix(CommandError):
-    """A choice of targets, runtimes and Python versions that leaves no job."""
+    """A selection of targets, runtimes and Python versions without jobs."""
 
     code = "S315"
-    template = "no job is left of the matrix: {what} {found!r} is none of {known}"
+    template = "the matrix has no jobs: {what} {found!r} is not one of {known}"
     remedy = "{hint}"
 
 
@@ -140,11 +140,11 @@ class LargeMatrix(CommandError):
 
 
 class BadReport(CommandError):
-    """A file that is no report of the conformance kit or of the fuzzer."""
+    """A file that is not a report of the conformance kit or the fuzzer."""
 
     code = "S317"
-    template = "{file} is no report of the conformance kit or the fuzzer: {reason}"
-    remedy = "give the files that pytest --junitxml and python -m tile_core.testing.fuzz --json write"
+    template = "{file} is not a report of the conformance kit or the fuzzer: {reason}"
+    remedy = "pass files written by pytest --junitxml or by python -m tile_core.testing.fuzz --json"
 
 
 class MissingPackage(CommandError):
@@ -159,7 +159,7 @@ class NothingToVary(CommandError):
     """A search among no configurations."""
 
     code = "S319"
-    template = "{kernel} says nothing of configurations to try; expected @tile.autotune or --vary"
+    template = "{kernel} has no configurations to try; expected @tile.autotune or --vary"
     remedy = "add --vary NAME=VALUE,VALUE for one or more of its arguments: {known}"
 
 
@@ -167,5 +167,5 @@ class NoScheduler(CommandError):
     """A cluster that cannot be reached."""
 
     code = "S320"
-    template = "no scheduler of dask answers at {address}: {reason}"
-    remedy = "start one with `dask scheduler` and give the address that it prints, such as tcp://10.0.0.1:8786"
+    template = "no dask scheduler responds at {address}: {reason}"
+    remedy = "start one with `dask scheduler` and pass the address that it prints, such as tcp://10.0.0.1:8786"

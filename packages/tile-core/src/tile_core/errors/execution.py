@@ -1,4 +1,4 @@
-"""K44x: what a kernel does wrong while it is executed with watched memory, and U402: what cannot be executed."""
+"""K44x: undefined behaviour found by the reference interpreter; U402: ops that it lacks."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from tile_core.errors.base import KernelError, UnsupportedError
 
 
 class ExecutionError(KernelError):
-    """Undefined behaviour of a kernel, detected by watching its memory during execution."""
+    """Undefined behaviour of a kernel, found by checking its memory accesses."""
 
     code = "K440"
 
@@ -15,15 +15,15 @@ class ReadUnwritten(ExecutionError):
     """An uninitialized element is read."""
 
     code = "K441"
-    template = "{buffer}{index} is read before anybody writes it"
-    remedy = "clear the buffer first (T.clear, T.fill, clear_accum=True), or write all of what is read"
+    template = "{buffer}{index} is read before it is written"
+    remedy = "clear the buffer first (T.clear, T.fill, clear_accum=True), or write every element that is read"
 
 
 class OutsideScratch(ExecutionError):
-    """A scratch buffer is accessed out of bounds, where that is to be reported."""
+    """A scratch buffer is accessed out of bounds."""
 
     code = "K442"
-    template = "{buffer} of shape {shape} is {action} outside, at {index}"
+    template = "{buffer} of shape {shape} is {action} out of bounds, at {index}"
     remedy = "guard the access with a condition, or make the buffer larger"
 
 
@@ -36,7 +36,7 @@ class DataRace(ExecutionError):
 
 
 class BlockRace(ExecutionError):
-    """Blocks of a launch depend on each other's accesses, which nothing orders."""
+    """Blocks of a launch access the same element without synchronization."""
 
     code = "K445"
     template = "{buffer}{index} is {action} by {block} and {other} by {before}, in any order"
@@ -44,19 +44,19 @@ class BlockRace(ExecutionError):
 
 
 class UndefinedMetadata(ExecutionError):
-    """Metadata of ``T.gemm_sp`` that matrix instructions do not define."""
+    """Metadata of ``T.gemm_sp`` that matrix instructions leave undefined."""
 
     code = "K444"
     template = (
-        "{place}: metadata {bits} of group {group} of row {row} of A_sparse's tile says that {found} of its elements "
-        "{first} to {last} along K are kept"
+        "{location}: metadata {bits} of group {group} of row {row} of A_sparse's tile selects {found} of its elements "
+        "{first} to {last} along K"
     )
-    remedy = "make metadata with sparse.compress: the two indices of a group increase; 0 is for a group of zeros only"
+    remedy = "create metadata with sparse.compress: the two indices of a group increase; only a group of zeros has 0"
 
 
 class NoReferenceMeaning(UnsupportedError):
-    """The reference does not know what an operation of a backend means."""
+    """An operation of a backend that the reference interpreter does not define."""
 
     code = "U402"
-    template = "the reference has no meaning of {what}"
+    template = "the reference interpreter does not define {what}"
     remedy = "compare this kernel with NumPy instead of verify()"

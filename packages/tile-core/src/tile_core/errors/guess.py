@@ -16,7 +16,7 @@ _LONG = 5
 
 
 def nearest(name: str, known: Iterable[str], count: int = 1) -> list[str]:
-    """Return the names that ``name`` is a misspelling of, the likeliest first.
+    """Return the names that ``name`` may be a misspelling of, the likeliest first.
 
     Parameters
     ----------

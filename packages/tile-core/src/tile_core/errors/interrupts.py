@@ -1,4 +1,4 @@
-"""Exceptions that handlers of signals raise, such as those of time-outs: they arrive at the caller as they are.
+"""Pass exceptions of signal handlers, such as time-outs, to the caller unchanged.
 
 A handler runs between two instructions of any function. Its exception passes through code that turns all exceptions
 into errors of the catalogue, and through TVM, which keeps only the text of an exception. So handlers are watched while
@@ -18,7 +18,7 @@ _Handler = Callable[[int, "FrameType | None"], Any]
 
 
 def is_interrupt(error: BaseException | None) -> bool:
-    """Whether a signal's handler raised an exception, which is the caller's to handle."""
+    """Whether a signal handler raised an exception."""
     if error is None:
         return False
     if isinstance(error, KeyboardInterrupt):
@@ -38,7 +38,7 @@ def passed_on(error: BaseException) -> None:
 
 
 class watched:
-    """Watch handlers in this block, and raise their exceptions in place of errors that were made of them.
+    """Watch handlers in this block, and raise their exceptions instead of derived errors.
 
     Only the main thread runs handlers of Python's. Blocks nest: each watches the handlers that it finds.
     """
@@ -89,14 +89,14 @@ def _watch(handler: _Handler, raised: list[BaseException], number: int, frame: F
 
 
 def _is_lost(origin: BaseException) -> bool:
-    """Whether the frame that caught an exception is not the user's: an alternative of this package, or a destructor."""
+    """Whether an exception was caught by this package or by TVM, not by the user."""
     trace = origin.__traceback__
     module = "" if trace is None else str(trace.tb_frame.f_globals.get("__name__", ""))
     return module.startswith(("tile_", "tvm"))
 
 
 def _follows(error: BaseException, origin: BaseException) -> bool:
-    """Whether an exception is another one, was raised from it, or is what TVM made of it."""
+    """Whether an exception is, was raised from, or is TVM's copy of another one."""
     seen: list[BaseException] = []
     todo: list[BaseException | None] = [error]
     while todo:
@@ -111,7 +111,7 @@ def _follows(error: BaseException, origin: BaseException) -> bool:
 
 
 def _is_handler(frame: FrameType) -> bool:
-    """Whether a frame is that of a handler: one of its arguments is the frame that it interrupted."""
+    """Whether a frame is a handler's: one of its arguments is the interrupted frame."""
     code, back = frame.f_code, frame.f_back
     names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount + bool(code.co_flags & 0x04)]
     values = [frame.f_locals.get(n) for n in names]

@@ -1,4 +1,4 @@
-"""K1xx: what the frontend refuses."""
+"""K1xx: errors of the frontend."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ class OutsideKernel(KernelError):
     """A part of the language was used where no kernel is being traced."""
 
     code = "K102"
-    template = "{what} is used outside of a kernel"
+    template = "{what} is used outside a kernel"
     remedy = "call it inside a function decorated with @T.prim_func, @tile.jit or @T.macro"
 
 
 class BadOperand(KernelError):
-    """Something that is not a scalar takes part in scalar arithmetic."""
+    """An operand of scalar arithmetic that is not a scalar."""
 
     code = "K103"
     template = "{found} cannot take part in scalar arithmetic here"
@@ -63,8 +63,8 @@ class TooManyIndices(KernelError):
     code = "K107"
     template = "{buffer} has {rank} dimensions and was indexed with {found}"
     remedy = (
-        "use at most {rank} indices; one name for several axes (`as bx`, `for i in T.grid(M, N)`) holds as many, "
-        "unpack it"
+        "use at most {rank} indices; one name for several axes (`as bx`, `for i in T.grid(M, N)`) holds one index "
+        "per axis: unpack it"
     )
 
 
@@ -82,7 +82,7 @@ class StatementOutsideLaunch(KernelError):
     """A statement that only a launch can execute is outside one."""
 
     code = "K109"
-    template = "{kernel}: this statement is outside of `with T.Kernel(...)`"
+    template = "{kernel}: this statement is outside `with T.Kernel(...)`"
     remedy = "move it into the kernel's body; in front of it only Python values and scalar parameters are computed"
 
 
@@ -218,7 +218,7 @@ class BadParameter(KernelError):
 
 
 def annotate(name: str) -> str:
-    """Return what to do about a parameter that nothing declares."""
+    """Return the remedy for a parameter without a declaration."""
     return f'annotate it, for example `{name}: T.Tensor((M, N), "float16")` or `{name}: T.int32`'
 
 
@@ -332,18 +332,18 @@ class SourceChanged(KernelError):
     """The source at a kernel's location is not what its function was compiled from."""
 
     code = "K138"
-    template = "the source of {name} has changed since it was imported: line {line} of {file} holds something else now"
-    remedy = "import the module again (or restart the process): a kernel is made of the text that Python runs"
+    template = "the source of {name} has changed since it was imported: line {line} of {file} is different now"
+    remedy = "import the module again (or restart the process): a kernel is compiled from the text that Python runs"
 
 
 class NegativeIndex(KernelError):
-    """A constant index is negative: Python would count from the end, a loop of the kernel would read outside."""
+    """A negative constant index: kernels do not count from the end as Python does."""
 
     code = "K139"
     template = "{what} {found} in dimension {dim} of {buffer} (extent {extent}): indices do not count from the end"
     remedy = (
-        "for the element that Python means say {legal}; what lies outside, which reads as 0, is reached by runtime "
-        "indices alone"
+        "for the element that Python would select write {legal}; only runtime indices may be out of bounds, where "
+        "reads return 0"
     )
 
 
@@ -359,7 +359,7 @@ class NotCompiled(KernelError, TypeError):
     """A traced kernel is called as if it were compiled."""
 
     code = "K141"
-    template = "{kernel} is a kernel that is not compiled for a target yet: it cannot be called"
+    template = "{kernel} is not compiled for a target yet: it cannot be called"
     remedy = 'compile it first: tile.compile({kernel}, target="cpu")(...); @tile.jit compiles at the first call'
 
 
@@ -372,10 +372,10 @@ class LostTensor(KernelError):
 
 
 class EndlessTrace(KernelError):
-    """A loop of Python that goes on and on while the kernel is traced."""
+    """A Python loop that does not end while the kernel is traced."""
 
     code = "K143"
-    template = "this `{loop}` is a loop of Python, traced once per iteration, and goes on after {count} of them"
+    template = "this `{loop}` is a Python loop, traced once per iteration, and has not ended after {count} iterations"
     remedy = "for a loop of the kernel, give `while` a runtime condition, or write `for _ in range(n)` with `break`"
 
 
@@ -383,12 +383,12 @@ class NoGridBarrier(KernelError):
     """A barrier of all blocks where their launch cannot end and begin again."""
 
     code = "K145"
-    template = "T.sync_grid {problem}: it ends the launch, and another one goes on"
+    template = "T.sync_grid {problem}: it ends the launch and continues in another one"
     remedy = "{fix}"
 
 
 class UnknownSize(KernelError):
-    """A size that an eager kernel is compiled for, which is none of its names of ``T.const``."""
+    """A size for an eager kernel that is not one of its ``T.const`` names."""
 
     code = "K146"
     template = "{kernel} has no parameter and no name of T.const called {name}"
@@ -396,18 +396,18 @@ class UnknownSize(KernelError):
 
 
 class NotImportable(KernelError):
-    """A decorated function that is sent to another process, which would not find it by its name."""
+    """A decorated function that another process cannot import by its name."""
 
     code = "K147"
     template = "{name} cannot be sent to another process: {reason}"
-    remedy = "define it at the top level of a module; traced programs can be sent, whatever they were made by"
+    remedy = "define it at the top level of a module, or send a traced program"
 
 
 class ShapesDoNotBroadcast(KernelError):
-    """Tiles of an expression, or of an assignment to a slice, whose shapes do not fit."""
+    """Tiles of an expression or assignment whose shapes do not broadcast."""
 
     code = "K144"
-    template = "tiles of the shapes {a} and {b} do not fit together"
+    template = "tiles of shapes {a} and {b} do not broadcast"
     remedy = (
         "extents are compared from the last one: they are equal, or one of them is 1 (x[:, None] adds such a "
         "dimension); the target of an assignment has the shape of the result"
@@ -415,8 +415,8 @@ class ShapesDoNotBroadcast(KernelError):
 
 
 class NoGenerator(KernelError):
-    """Random numbers of a sequence that has not begun, or that began inside of a block that has ended."""
+    """Random numbers without a sequence, or of a sequence of a block that has ended."""
 
     code = "K149"
-    template = "T.{function}() takes a number of a sequence, and none has begun here"
-    remedy = "write T.rng_init(seed, seq) before it, in the same block of statements or around it"
+    template = "T.{function}() requires a random sequence, and none is started here"
+    remedy = "call T.rng_init(seed, seq) before it, in the same block of statements or an enclosing one"

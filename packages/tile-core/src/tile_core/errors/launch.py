@@ -1,4 +1,4 @@
-"""K4xx, U4xx: the arguments of a call, what a compiled kernel is asked to do, and what a device says to it."""
+"""K4xx, U4xx: errors of the arguments of a call, of launches, and of devices."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ class SymbolConflict(LaunchError):
     """Two arguments give one symbol different values."""
 
     code = "K408"
-    template = "{kernel}: {symbol} is {first} by {first_place} but {second_text} by {second_place}"
+    template = "{kernel}: {symbol} is {first} by {first_source} but {second_text} by {second_source}"
     remedy = "{declared}; make both agree, for example with {symbol} = {first}"
 
 
@@ -83,7 +83,7 @@ class UnsolvableSymbol(LaunchError):
     """A symbol has no value that follows from the arguments."""
 
     code = "K409"
-    template = "{kernel}: the value of symbol {symbol!r} does not follow from the arguments; it occurs in {places}"
+    template = "{kernel}: the value of symbol {symbol!r} does not follow from the arguments; it occurs in {occurrences}"
     remedy = "declare an input with {symbol} alone as an extent, or add a scalar parameter named {symbol}"
 
 
@@ -91,7 +91,7 @@ class NegativeExtent(LaunchError):
     """A symbol or an extent has a negative value."""
 
     code = "K410"
-    template = "{kernel}: {what} is {found} by {place}; an extent is never negative"
+    template = "{kernel}: {what} is {found} by {source}; an extent cannot be negative"
     remedy = "pass a value of 0 or more"
 
 
@@ -151,7 +151,7 @@ class GradientOutput(LaunchError):
 
     code = "K417"
     template = "{kernel}: argument {name!r} is written by the kernel, but it requires a gradient"
-    remedy = "pass {name}.detach(); the gradient does not see what a kernel writes"
+    remedy = "pass {name}.detach(); writes of a kernel are not part of the gradient"
 
 
 class Overlap(LaunchError):
@@ -286,12 +286,12 @@ class CannotFreeze(LaunchError):
     """A value that the cache key cannot hash by content."""
 
     code = "K431"
-    template = "{place} holds {found}, which cannot be part of a cache key"
+    template = "{holder} holds {found}, which cannot be part of a cache key"
     remedy = "pass numbers, strings, dtypes, tuples, lists, dicts, dataclasses or arrays, or use tile.disable_cache()"
 
 
 class NotProvided(UnsupportedError):
-    """This kernel was made without the parts that the method needs."""
+    """A method that this kernel does not provide."""
 
     code = "U401"
     template = "{kernel}: {action} is not available for target {target!r}: {reason}"
@@ -303,19 +303,19 @@ class DeviceAssertFailed(LaunchError):
 
     code = "K432"
     template = "device assertion failed: {message}"
-    remedy = "outputs of this launch are incomplete; print the values with T.print to see what happened"
+    remedy = "outputs of this launch are incomplete; print the values with T.print to find the cause"
 
 
 class NoWorkingConfig(LaunchError):
-    """None of the configurations that ``tile.autotune`` tried works."""
+    """A search by ``tile.autotune`` in which every configuration failed."""
 
     code = "K433"
     template = "none of the {count} configurations of {function} works:\n{reasons}"
-    remedy = "correct the configurations by the reasons above"
+    remedy = "correct the configurations according to the reasons above"
 
 
 class BadSetting(LaunchError):
-    """An argument of a function or method of the package has a type or value that it cannot use."""
+    """An argument of the package with a type or value that it cannot use."""
 
     code = "K434"
     template = "{function}: {name} is {found}, expected {expected}"
@@ -327,7 +327,7 @@ class TextDoesNotServe(LaunchError):
 
     code = "K435"
     template = "{kernel}: {name!r} is {found}; the kernel was compiled for {expected} only"
-    remedy = "pass one that is: a fresh copy of an array begins at a multiple of 16 bytes at least"
+    remedy = "pass a fresh copy of the array: it starts at a multiple of at least 16 bytes"
 
 
 class GradientLost(LaunchError):
@@ -342,7 +342,7 @@ class MemoryDamaged(KernelError):
     """A kernel wrote out of bounds, next to an array or between its elements."""
 
     code = "K437"
-    template = "memory that belongs to no element of an array {array} was written: {count} bytes, first {place}"
+    template = "memory outside the elements of an array {array} was written: {count} bytes, first {position}"
     remedy = 'run the kernel with runtime="emulator", which names the line and the index'
 
 
@@ -350,7 +350,7 @@ class LaunchNotOffered(UnsupportedError):
     """A text needs a launch feature that the runtime lacks."""
 
     code = "U403"
-    template = "{kernel}: the runtime {runtime} launches no {what}"
+    template = "{kernel}: the runtime {runtime} does not support {what}"
     remedy = "use another runtime of the target"
 
 
@@ -358,8 +358,8 @@ class GridTooLarge(UnsupportedError):
     """A launch has more blocks, or threads, along an axis than the runtime can count."""
 
     code = "U404"
-    template = "{kernel}: a launch through {runtime} has at most {limit} {unit} along {axis}, this one has {found}"
-    remedy = "let each block do more, or spread the blocks over the axes of T.Kernel; the first may be the longest"
+    template = "{kernel}: a launch through {runtime} has at most {limit} {unit} along {axis}, this launch has {found}"
+    remedy = "do more work per block, or spread the blocks over the axes of T.Kernel; the first has the largest limit"
 
 
 class TooMuchShared(UnsupportedError):
@@ -375,12 +375,12 @@ class TextRefused(UnsupportedError):
     """The compiler of a device's language refused a kernel's text."""
 
     code = "U406"
-    template = "{kernel}: {compiler} refused {place}: {reason}"
+    template = "{kernel}: {compiler} rejected {part}: {reason}"
     remedy = "if that is code of your own, correct it; otherwise please report it with kernel.source"
 
 
 class DeviceFault(KernelError):
-    """The device stopped with an error of a kernel, this one or one launched before it."""
+    """A fault that the device reports, of this kernel or of an earlier launch."""
 
     code = "K438"
     template = "{kernel}: {reporter} reports a fault of this launch or of one before it: {reason}"
@@ -391,5 +391,5 @@ class GridNotInClusters(LaunchError):
     """The blocks of a launch do not make whole clusters."""
 
     code = "K439"
-    template = "{kernel}: {found} blocks along {axis} are no whole clusters of {cluster}"
-    remedy = "launch a multiple of {cluster}, such as {near}: blocks beyond the work may do nothing"
+    template = "{kernel}: {found} blocks along {axis} are not a multiple of the cluster size {cluster}"
+    remedy = "launch a multiple of {cluster}, such as {near}: surplus blocks may do nothing"

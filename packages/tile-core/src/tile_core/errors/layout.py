@@ -1,4 +1,4 @@
-"""K3xx: what layouts and views refuse."""
+"""K3xx: errors of layouts and views."""
 
 from __future__ import annotations
 
@@ -31,16 +31,16 @@ class LayoutCollision(LayoutError):
     """Two coordinates map to one address."""
 
     code = "K303"
-    template = "the layout of shape {shape} is many-to-one: {first} and {second} both map to {place}"
-    remedy = "change the layout so that every coordinate has a place of its own"
+    template = "the layout of shape {shape} is many-to-one: {first} and {second} both map to {image}"
+    remedy = "change the layout so that every coordinate maps to a distinct location"
 
 
 class LayoutOutOfRange(LayoutError):
     """A coordinate maps outside the storage."""
 
     code = "K304"
-    template = "the layout of shape {shape} maps {coordinate} to {place}, expected 0 <= {axis} < {size}"
-    remedy = "keep every index inside [0, {size}), or reserve more room: {reserve}"
+    template = "the layout of shape {shape} maps {coordinate} to {image}, expected 0 <= {axis} < {size}"
+    remedy = "keep every index inside [0, {size}), or reserve more storage: {reserve}"
 
 
 class BadLayoutFunction(LayoutError):
@@ -52,10 +52,10 @@ class BadLayoutFunction(LayoutError):
 
 
 class LayoutTooLarge(LayoutError):
-    """A property cannot be decided from the digits, and there are too many elements to enumerate."""
+    """A property that the digits do not decide, of a layout too large to enumerate."""
 
     code = "K306"
-    template = "{what} of a layout of {found} elements cannot be decided: at most {bound} are tried one by one"
+    template = "{what} of a layout of {found} elements cannot be decided: at most {bound} are enumerated"
     remedy = (
         "use + - * // % of the indices by ints that divide the extents evenly, or describe the layout by digits, or "
         "lay out a tile of at most {bound} elements and repeat it"
@@ -66,7 +66,7 @@ class BadSwizzle(LayoutError):
     """Parameters that do not describe an XOR swizzle."""
 
     code = "K308"
-    template = "Swizzle({bits}, {base}, {shift}) is no bijection of addresses: {reason}"
+    template = "Swizzle({bits}, {base}, {shift}) is not a bijection of addresses: {reason}"
     remedy = "use bits >= 0, base >= 0 and |shift| >= bits; nearest: Swizzle({near_bits}, {near_base}, {near_shift})"
 
 
@@ -74,7 +74,7 @@ class BadCoordinate(LayoutError):
     """A coordinate has the wrong number of indices or lies outside the shape."""
 
     code = "K309"
-    template = "coordinate {found} is outside of a layout of shape {shape}"
+    template = "coordinate {found} is outside a layout of shape {shape}"
     remedy = "give one index per dimension, each from 0 to its extent - 1"
 
 
@@ -87,7 +87,7 @@ class LayoutMismatch(LayoutError):
 
 
 class TableNotSymbolic(LayoutError):
-    """A layout that is known only by its table was applied to an index that is not known yet."""
+    """A layout known only by its table, applied to a symbolic index."""
 
     code = "K313"
     template = "the layout of shape {shape} is a table or a function of known integers only: {reason}"

@@ -1,4 +1,4 @@
-"""Errors of declarations, which are outside kernels, get the line of the user's code that makes them."""
+"""Give errors of declarations, outside kernels, the line of the user's code."""
 
 from __future__ import annotations
 

@@ -6,7 +6,7 @@ from tile_core.errors.base import InternalError, UnsupportedError
 
 
 class NoVariant(UnsupportedError):
-    """Every variant of an op refuses a call; the table says why."""
+    """A call that every variant of an op rejects; the table lists the reasons."""
 
     code = "U101"
     template = "no variant of {op} fits on {target}:\n{table}"
@@ -30,7 +30,7 @@ class VariantMissing(UnsupportedError):
 
 
 class VariantRefused(UnsupportedError):
-    """A forced variant does not fit the call; nothing else is tried."""
+    """A forced variant that rejects the call; no other variant is tried."""
 
     code = "U104"
     template = "{wanted} does not fit on {target}: {reason}"
@@ -38,7 +38,7 @@ class VariantRefused(UnsupportedError):
 
 
 class VariantCrashed(InternalError):
-    """A variant raised, or answered with anything but ``Accept`` or ``Reject``."""
+    """A variant that raised, or returned neither ``Accept`` nor ``Reject``."""
 
     code = "I101"
     template = "variant {variant} {detail}"
@@ -46,18 +46,18 @@ class VariantCrashed(InternalError):
 
 
 class UnknownProcessor(UnsupportedError):
-    """A name that the compiler behind a target does not have among its 64-bit processors."""
+    """A name that is not a 64-bit processor of the target's compiler."""
 
     code = "U105"
-    template = "{found!r} is not the name of a 64-bit processor that LLVM knows"
-    remedy = "the nearest are: {near}; without a name the target is this machine"
+    template = "{found!r} is not the name of a 64-bit processor of LLVM"
+    remedy = "nearest: {near}; omit the name to compile for this machine"
 
 
 class LayoutUnsupported(UnsupportedError):
     """An annotated layout that a tensor's memory cannot hold."""
 
     code = "U106"
-    template = "the layout of {buffer} spans {span} elements, but the tensor has {room}"
+    template = "the layout of {buffer} spans {span} elements, but the tensor has {size}"
     remedy = "give parameters layouts without gaps; pad the tensor's shape instead"
 
 
@@ -65,8 +65,8 @@ class NotExpressible(UnsupportedError):
     """A text emitter cannot print a construct that the passes left in the program."""
 
     code = "U107"
-    template = "{dialect} has no text for {what}"
-    remedy = "choose another target, or avoid it in the kernel"
+    template = "{dialect} cannot express {what}"
+    remedy = "choose another target, or rewrite the kernel without it"
 
 
 class ShuffleTooWide(UnsupportedError):
@@ -83,24 +83,24 @@ class PointerUnsupported(UnsupportedError):
     code = "U109"
     template = "{kernel} takes the address {name} (T.ptr); kernels for {target} take arrays only"
     remedy = (
-        'declare a tensor instead, `{name}: T.Tensor((T.dynamic("n"),), "float16")` say; T.ptr works on "cpu", and a '
+        'declare a tensor, such as `{name}: T.Tensor((T.dynamic("n"),), "float16")`; T.ptr works on "cpu", and a '
         "table of addresses, T.Tensor((n,), T.ptr), everywhere"
     )
 
 
 class UnrolledTooFar(UnsupportedError):
-    """A loop's unroll factor gives more code than a target's compiler handles in reasonable time."""
+    """An unroll factor that exceeds the code-size limit of a loop."""
 
     code = "U110"
-    template = "{factor} turns of a loop of {each:,} operations are {total:,}; one loop may repeat up to {most:,}"
-    remedy = "give a smaller unroll_factor, or leave it out: a loop that is too long then stays a loop"
+    template = "unrolling {factor} iterations of {each:,} operations gives {total:,} operations; the limit is {most:,}"
+    remedy = "use a smaller unroll_factor, or omit it: a loop that is too long is then not unrolled"
 
 
 class TooMuchCode(UnsupportedError):
-    """One thread's code is more than a target's compiler handles in reasonable time."""
+    """A kernel whose code exceeds the code-size limit of the target's compiler."""
 
     code = "U111"
-    template = "the code of one thread is about {found:,} operations, without loops; {most:,} are the most"
+    template = "the straight-line code of one thread has about {found:,} operations; the limit is {most:,}"
     remedy = "write T.serial or T.unroll where Python or T.static_range repeats statements, or split the kernel"
 
 
@@ -109,15 +109,15 @@ class TooManyThreads(UnsupportedError):
 
     code = "U112"
     template = "{kernel} launches blocks of {found} threads; {target} has at most {limit} in a block"
-    remedy = "nearest legal value: threads={limit}; a tile needs no thread of its own for each element"
+    remedy = "nearest legal value: threads={limit}; one thread may process several elements of a tile"
 
 
 class FragmentLayoutUnsupported(UnsupportedError):
-    """A requested layout of a fragment over threads and registers that cannot be obeyed."""
+    """A requested layout of a fragment that the target cannot use."""
 
     code = "U113"
     template = "the layout of {buffer} cannot be kept on {target}: {reason}"
-    remedy = "leave the annotation out, or copy to and from a fragment of its own where an op needs another one"
+    remedy = "remove the annotation, or copy to and from a separate fragment where an op requires another layout"
 
 
 class RoundingUnsupported(UnsupportedError):
@@ -145,7 +145,7 @@ class TypeUnsupported(UnsupportedError):
 
 
 class RoleUnsupported(UnsupportedError):
-    """Work of a part of a block's threads that cannot wait for each other on a target, or are no whole groups."""
+    """A role whose threads cannot synchronize on the target, or are not whole warps."""
 
     code = "U117"
     template = "T.ws of {role}: {found} on {target}"
@@ -153,7 +153,7 @@ class RoleUnsupported(UnsupportedError):
 
 
 class ClusterUnsupported(UnsupportedError):
-    """Blocks that are to run together on a target whose blocks do not, or more of them than do."""
+    """A cluster on a target without clusters, or larger than the target's limit."""
 
     code = "U119"
     template = "{kernel} launches clusters of {found} blocks; {target} has {limit}"
@@ -161,16 +161,18 @@ class ClusterUnsupported(UnsupportedError):
 
 
 class BarrierUnsupported(UnsupportedError):
-    """A barrier of a program's own on a target whose threads cannot wait for one."""
+    """An explicit barrier on a target that does not support it."""
 
     code = "U118"
     template = "the barrier {name}: {target} has {found}"
-    remedy = "leave barriers out, the compiler places them where threads depend on each other; or choose another target"
+    remedy = (
+        "remove the barrier: the compiler inserts barriers where threads depend on each other; or choose another target"
+    )
 
 
 class CodeGenerationEnded(UnsupportedError):
-    """Machine code of a processor for which the compiler behind a target ended its process."""
+    """Code generation for a processor that crashed the target's compiler."""
 
     code = "U120"
-    template = "LLVM generates no code of this kernel for {target}: {reason}"
+    template = "LLVM cannot generate code of this kernel for {target}: {reason}"
     remedy = "compile for a similar processor: `cpu:x86-64-v3`, `cpu:x86-64-v4` or `cpu:generic`"

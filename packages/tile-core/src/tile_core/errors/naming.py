@@ -1,4 +1,4 @@
-"""Errors name the call that the user wrote, where another function of the language, which it is made of, finds them."""
+"""Make errors name the function that the user called, not one it is built on."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from tile_core.errors.base import TileError
 P = ParamSpec("P")
 R = TypeVar("R")
 _FACTS = ("op", "function", "loop")
-"""Facts of errors that name a function of ``T``, where a template has them behind ``T.`` or they begin with it."""
+"""Facts that name a function of ``T``, with ``T.`` in the template or in the fact."""
 _TEXTS = {"what": re.compile(r"T\.\w+$"), "found": re.compile(r"T\.\w+(?=:)")}
-"""Facts that begin with one, and how much of them it is."""
+"""Facts that begin with a function of ``T``, and the pattern of that prefix."""
 
 
 @contextmanager
 def naming(name: str) -> Iterator[None]:
-    """Let errors that are raised inside, by functions of ``T``, name ``T.<name>``; also a decorator."""
+    """Make errors raised inside name ``T.<name>``; also a decorator."""
     try:
         yield
     except TileError as error:
@@ -37,7 +37,7 @@ def naming(name: str) -> Iterator[None]:
 
 
 def alias(name: str, function: Callable[P, R]) -> Callable[P, R]:
-    """Return a function under another name of ``T``, which its errors and its documentation have."""
+    """Return a function under another name of ``T``, also in errors and documentation."""
 
     @functools.wraps(function)
     def called(*args: P.args, **keywords: P.kwargs) -> R:

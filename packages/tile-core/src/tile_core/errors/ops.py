@@ -1,4 +1,4 @@
-"""K2xx: what a tile op refuses."""
+"""K2xx: errors of tile ops."""
 
 from __future__ import annotations
 
@@ -20,7 +20,9 @@ class RuntimeExtent(KernelError):
 
     code = "K202"
     template = "T.{op}: dimension {dim} of {role} has the runtime extent {found}"
-    remedy = "tile extents must be static: give a corner and let the other operand decide, or slice with constants"
+    remedy = (
+        "tile extents must be static: pass a corner, so that the other operand determines them, or slice with constants"
+    )
 
 
 class ShapesDiffer(KernelError):
@@ -40,7 +42,7 @@ class ScopeNotAllowed(KernelError):
 
 
 class WritesReadOnly(KernelError):
-    """An op writes something that it must not write."""
+    """An op that writes a read-only operand."""
 
     code = "K205"
     template = "T.{op} cannot write the scalar variable {name}"
@@ -51,7 +53,7 @@ class OutsideLaunch(KernelError):
     """A tile op outside ``with T.Kernel(...)``."""
 
     code = "K206"
-    template = "T.{op} is used outside of `with T.Kernel(...)`"
+    template = "T.{op} is used outside `with T.Kernel(...)`"
     remedy = "move it into the kernel's body"
 
 
@@ -98,7 +100,7 @@ class BadElementType(KernelError):
 
 
 class BadAttribute(KernelError):
-    """A compile-time argument has a value that the op does not know."""
+    """A compile-time argument with a value that the op does not support."""
 
     code = "K212"
     template = "T.{op}: {name}={found!r}"
@@ -114,7 +116,7 @@ class NotAnElement(KernelError):
 
 
 class ParallelRace(KernelError):
-    """A race of iterations of T.Parallel, or of blocks: one writes an element that another reads or writes."""
+    """A race between iterations of T.Parallel or between blocks."""
 
     code = "K214"
     template = "{found}"
@@ -149,7 +151,7 @@ class DivergentBarrier(KernelError):
     """A barrier of a block in divergent control flow."""
 
     code = "K218"
-    template = "{what} stands under control flow that differs between the threads of a block"
+    template = "{what} is in control flow that differs between the threads of a block"
     remedy = "move it out of the branch or loop, or make the condition the same for all threads"
 
 
@@ -165,8 +167,8 @@ class DuplicateRows(KernelError):
     """A constant list of rows that contains a row twice."""
 
     code = "K220"
-    template = "T.scatter: row {row} stands twice in the constant list of rows"
-    remedy = "name each row once, or pass the rows in a buffer: then the last one wins"
+    template = "T.scatter: row {row} occurs twice in the constant list of rows"
+    remedy = "list each row once, or pass the rows in a buffer: then the last one wins"
 
 
 class RowsOperand(KernelError):
@@ -181,7 +183,7 @@ class DivergentWarp(KernelError):
     """A warp operation in control flow that diverges within the warp."""
 
     code = "K224"
-    template = "T.{op}() stands under control flow that may differ between the lanes of a warp"
+    template = "T.{op}() is in control flow that may differ between the lanes of a warp"
     remedy = (
         "move it in front of the branch or loop and use its result there, or make the condition the same in all lanes"
     )
@@ -207,7 +209,7 @@ class NeverWritten(KernelError):
     """Uninitialized scratch memory is read."""
 
     code = "K225"
-    template = "{what} {buffer}, which nothing has written before"
+    template = "{what} {buffer}, which has not been written before"
     remedy = "{fix}"
 
 
@@ -220,10 +222,10 @@ class OutsideOfScratch(KernelError):
 
 
 class EmptyOperand(KernelError):
-    """An op would compute something from a tile without elements."""
+    """An op with an empty source and a non-empty destination."""
 
     code = "K227"
-    template = "T.{op}: {found} has no elements, its destination has some"
+    template = "T.{op}: {found} has no elements, but its destination has"
     remedy = "pass a tile with at least one element; an op whose destination is empty does nothing"
 
 
@@ -240,11 +242,11 @@ class UnbalancedSchedule(KernelError):
 
     code = "K228"
     template = "the schedule of the loop {loop} does not balance for a trip count of {trips}: {what}: {reason}"
-    remedy = "make arrivals, bytes and waits of each trip belong together, for every trip count"
+    remedy = "match the arrivals, bytes and waits of each iteration, for every trip count"
 
 
 class BadRole(KernelError):
-    """Work of a part of a block's threads that these cannot do alone."""
+    """Work of a role that its threads cannot do alone."""
 
     code = "K230"
     template = "{found}"
@@ -260,7 +262,7 @@ class BadFunction(KernelError):
 
 
 class BadBarrier(KernelError):
-    """A barrier of a program's own in a place, or with operands, where the compiler cannot account for it."""
+    """An explicit barrier whose position or operands the compiler cannot analyse."""
 
     code = "K232"
     template = "{found}"
@@ -268,16 +270,16 @@ class BadBarrier(KernelError):
 
 
 class UnbalancedBarrier(KernelError):
-    """A barrier of a program's own whose arrivals, bytes and waits do not balance for every trip count."""
+    """An explicit barrier that does not balance for every trip count."""
 
     code = "K233"
     template = "the barrier {what} does not balance{when}: {reason}"
     remedy = "{fix}"
-    usual = MappingProxyType({"fix": "make arrivals, bytes and waits of each phase belong together, in program order"})
+    usual = MappingProxyType({"fix": "match the arrivals, bytes and waits of each phase, in program order"})
 
 
 class BadCluster(KernelError):
-    """What the blocks of a cluster do together, where the compiler cannot account for it, or the launch has none."""
+    """A cluster operation that the compiler cannot analyse, or without a cluster."""
 
     code = "K234"
     template = "{found}"
@@ -285,7 +287,7 @@ class BadCluster(KernelError):
 
 
 class BadLaunchOrder(KernelError):
-    """A wait for the launches before that does not come before all that depends on them."""
+    """A wait for preceding launches that follows an access depending on them."""
 
     code = "K235"
     template = "{found}"

@@ -32,34 +32,34 @@ class MalformedTarget(SetupError):
 
 
 class UnknownTarget(SetupError):
-    """A target that no installed backend answers for."""
+    """A target that no installed backend supports."""
 
     code = "S104"
-    template = "no installed backend answers for target {found!r}; installed: {known}"
+    template = "no installed backend supports target {found!r}; installed: {known}"
     remedy = "{hint}"
 
 
 class AmbiguousTarget(SetupError):
-    """A target that several backends answer for."""
+    """A target that several backends support."""
 
     code = "S105"
-    template = "target {found!r} is answered by several backends: {backends}"
+    template = "several backends support target {found!r}: {backends}"
     remedy = "uninstall all but one of them, or exclude one with TILE_DISABLE_BACKENDS"
 
 
 class UnknownTargetOption(SetupError):
-    """A ``key=value`` of a target text that its backend does not know."""
+    """A ``key=value`` of a target text that is not an option of its backend."""
 
     code = "S120"
     template = "target {target!r}: {found!r} is not an option of backend {backend!r}"
-    remedy = "leave it out; the backend takes from this text: {known}"
+    remedy = "remove it; options of this backend: {known}"
 
 
 class UnknownBackend(SetupError):
-    """A backend name that no installed distribution offers."""
+    """A backend name that no installed distribution provides."""
 
     code = "S106"
-    template = "no installed distribution offers a backend {found!r}; installed: {known}"
+    template = "no installed distribution provides a backend {found!r}; installed: {known}"
     remedy = "{hint}"
 
 
@@ -83,31 +83,33 @@ class IncompatibleApi(SetupError):
 
 
 class OutOfStep(SetupError):
-    """A package that plugs in is made for another version of tile-core, by its own metadata."""
+    """A plug-in package whose metadata requires another version of tile-core."""
 
     code = "S122"
-    template = "{what} is of {distribution} {version}, which needs tile-core {expected}; this is tile-core {found}"
-    remedy = "pip install --upgrade tile-core {distribution}: versions of one release belong together"
+    template = (
+        "{what} comes from {distribution} {version}, which requires tile-core {expected}; this is tile-core {found}"
+    )
+    remedy = "pip install --upgrade tile-core {distribution}: both must be of one release"
 
 
 class DamagedDistribution(SetupError):
-    """A package that plugs in whose installation or removal was interrupted: nobody can tell what it is made for."""
+    """A plug-in package whose installation or removal was interrupted."""
 
     code = "S123"
-    template = "{what} is of {folder}, which is damaged: {reason}"
+    template = "{what} comes from {folder}, which is damaged: {reason}"
     remedy = "reinstall {distribution} (pip install --force-reinstall), or remove that folder"
 
 
 class DuplicateBackend(SetupError):
-    """Two distributions offer the same backend name or target kind."""
+    """A backend name or target kind that two distributions provide."""
 
     code = "S109"
-    template = "the {what} {found!r} is offered by {first} and by {second}"
+    template = "the {what} {found!r} is provided by {first} and by {second}"
     remedy = "uninstall one of them"
 
 
 class InvalidHook(SetupError):
-    """A backend implements a hook that does not exist, with wrong arguments, or lacks a mandatory one."""
+    """An unknown hook, a hook with wrong arguments, or a missing mandatory hook."""
 
     code = "S110"
     template = "backend {backend!r}: {detail}"
@@ -140,10 +142,10 @@ class ProvidedElsewhere(SetupError, AttributeError):
 
 
 class NotOffered(SetupError, AttributeError):
-    """A name of ``T`` that belongs to a package whose installed version does not have it."""
+    """A name of ``T`` that the installed version of its package does not provide."""
 
     code = "S121"
-    template = "T.{found} is a name of {distribution}, which is installed in a version that does not offer it"
+    template = "the installed version of {distribution} does not provide T.{found}"
     remedy = "install a newer {distribution} if there is one, or write the kernel without it"
 
 
@@ -164,7 +166,7 @@ class DuplicateVariant(SetupError):
 
 
 class AmbiguousPriority(SetupError):
-    """Two lowering variants of an op have the same priority, so that their order would be arbitrary."""
+    """Two lowering variants of an op with the same priority."""
 
     code = "S116"
     template = "variants {first} and {second} of {op} have the same priority {priority}"
@@ -172,7 +174,7 @@ class AmbiguousPriority(SetupError):
 
 
 class MissingFact(SetupError):
-    """A fact of a target that its backend's code asks for is absent or of another type."""
+    """A fact of a target that is absent or of the wrong type."""
 
     code = "S117"
     template = "the target states {name}={found!r}; expected a value of type {expected}"

@@ -10,7 +10,7 @@ class NoRuntime(SetupError):
 
     code = "S201"
     template = "no runtime on this machine launches kernels for {target}"
-    remedy = "`tile doctor` says what is missing; text is still produced by `tile compile`"
+    remedy = "run `tile doctor` to see what is missing; `tile compile` still produces text"
 
 
 class UnknownRuntime(SetupError):
@@ -22,11 +22,11 @@ class UnknownRuntime(SetupError):
 
 
 class RuntimeBroken(SetupError):
-    """A runtime of a backend, or of the group ``tile.runtimes``, raised an error outside the catalogue."""
+    """A runtime that raised an error outside the catalogue."""
 
     code = "S203"
     template = "the runtime {name!r} is installed but broken: {reason}"
-    remedy = "reinstall the package that provides it, use another runtime of the target, or tell the package's authors"
+    remedy = "reinstall the package that provides it, use another runtime, or report this to the package's authors"
     unexpected = True
 
 
@@ -34,18 +34,18 @@ class OutOfMemory(SetupError):
     """The system could not allocate memory for a kernel's buffers other than its arguments."""
 
     code = "S204"
-    template = "{kernel}: there is not enough memory for the kernel's own buffers"
-    remedy = "take smaller tiles (T.alloc_shared, T.alloc_fragment), or raise the limit of the process"
+    template = "{kernel}: not enough memory for the kernel's own buffers"
+    remedy = "use smaller tiles (T.alloc_shared, T.alloc_fragment), or raise the memory limit of the process"
 
 
 class NoToolchain(SetupError):
     """Source code was to be compiled, and no compiler for the target is installed."""
 
     code = "S205"
-    template = "no toolchain of {target} is installed here: {reason}"
+    template = "no toolchain for {target} is installed: {reason}"
     remedy = (
-        "install what `tile doctor` names for this target, or only generate source code: `tile compile`, and in the "
-        "conformance kit and the fuzzer the runtime `text`"
+        "install the toolchain that `tile doctor` names for this target, or only generate source code: `tile compile`, "
+        "or the runtime `text` in the conformance kit and the fuzzer"
     )
 
 
@@ -54,28 +54,28 @@ class WorkerEnded(SetupError):
 
     code = "S206"
     template = "the process that ran it ended: {reason}"
-    remedy = "run this configuration alone, in a process of its own, to see why"
+    remedy = "run this configuration alone, in a separate process, to see why"
 
 
 class WorkerSlow(SetupError):
-    """An executor that finishes nothing for a long time."""
+    """An executor that completes no task for a long time."""
 
     code = "S210"
-    template = "it was given up: the executor has finished nothing for {seconds} s"
-    remedy = "run this configuration alone to see what takes so long, or allow more with `timeout`"
+    template = "timed out: the executor completed no task for {seconds} s"
+    remedy = "run this configuration alone to see what takes so long, or raise `timeout`"
 
 
 class BadResultsFile(SetupError):
     """A file that cannot hold the results of tuning."""
 
     code = "S207"
-    template = "the results of tuning cannot be kept in {file}: {reason}"
-    remedy = "name a file that is new or was made by tuning, in a folder that is writable"
+    template = "cannot store tuning results in {file}: {reason}"
+    remedy = "name a new file, or one made by tuning, in a writable folder"
 
 
 class ProcessorLacksInstructions(SetupError):
-    """A launch of a kernel for a processor with instructions that this machine may lack."""
+    """A launch of a kernel whose instructions this machine may lack."""
 
     code = "S208"
-    template = "{kernel} was compiled for {target}, and this machine's {host} has no {missing}"
-    remedy = "launch it on such a processor, or compile for this machine: target='cpu'"
+    template = "{kernel} was compiled for {target}, but this machine's {host} lacks {missing}"
+    remedy = "launch it on a processor that has them, or compile for this machine: target='cpu'"

@@ -1,4 +1,4 @@
-"""K5xx: what the 2:4 format refuses."""
+"""K5xx: errors of the 2:4 format."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class BadSparseExtent(SparseError):
 
 
 class UnknownMetadataLayout(SparseError):
-    """A layout, or an architecture, whose order of metadata is not known."""
+    """A layout or an architecture without a known metadata order."""
 
     code = "K505"
     template = "no metadata layout for {what} {found!r}, expected one of: {expected}"
@@ -62,7 +62,7 @@ class MetadataShapeRefused(SparseError):
     code = "K506"
     template = (
         "layout {layout!r} of {meta} metadata {shape}: {axis} = {found} is not a multiple of {multiple}, "
-        "so that places would be shared, empty or outside of the matrix"
+        "so that positions would be shared, empty or outside the matrix"
     )
     remedy = "pad {axis}, nearest: {nearest}"
 
@@ -75,7 +75,7 @@ class BadBlockK(SparseError):
         "layout {layout!r} of {operand} needs block_k, the K of the kernel's tile, as a multiple of {multiple}; "
         "found {found}"
     )
-    remedy = "pass block_k={multiple} … 128 as the kernel uses it (above 128 the order is that of 128)"
+    remedy = "pass the kernel's block_k, {multiple} to 128 (above 128 the order is that of 128)"
 
 
 class NotAMatrix(SparseError):
@@ -101,7 +101,7 @@ class IllegalMetadata(SparseError):
     template = (
         "metadata of row {row}, columns {column} to {last} is 0b{found:04b} for non-zero values, expected {expected}"
     )
-    remedy = "check the metadata's layout and block_k: they must be those it was compressed with"
+    remedy = "check the metadata's layout and block_k: they must equal those of the compression"
 
 
 class ForeignSparseTensor(SparseError):
@@ -121,7 +121,7 @@ class BadMetadataRank(SparseError):
 
 
 class TorchMissing(SetupError):
-    """torch is needed to make one of its tensors, or to name one of its types."""
+    """torch is required for its tensors or the names of its types."""
 
     code = "S501"
     template = "torch is not installed ({reason})"

@@ -32,7 +32,7 @@ def _of_backends(name: str) -> object:
 
         raise UnknownName(name=name, hint="names that begin with _ are no part of the language")
     others: dict[str, str] = {}
-    # `from tile_core.language import threads` asks here first: no backend is loaded for a module of this package.
+    # `from tile_core.language import threads` looks here first: no backend is loaded for a module of this package.
     if importlib.util.find_spec(f"{__name__}.{name}") is None:
         from tile_core.plugins.manager import installed
 

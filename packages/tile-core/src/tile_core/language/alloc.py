@@ -36,7 +36,7 @@ def alloc_shared(shape: Sequence[int], dtype: DTypeLike, scope: str = "shared.dy
 
 
 def alloc_fragment(shape: Sequence[int], dtype: DTypeLike, scope: str = "local.fragment") -> Buffer:
-    """Allocate a tile that lives in the registers of a block's threads, distributed by its layout."""
+    """Allocate a tile in registers, distributed over a block's threads by its layout."""
     _check_scope("alloc_fragment", scope, "local.fragment")
     return allocate("alloc_fragment", shape, dtype, "local.fragment", "fragment")
 

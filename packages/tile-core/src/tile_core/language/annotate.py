@@ -31,7 +31,7 @@ def annotate_layout(layouts: Mapping[Buffer, LayoutMap | Callable[..., object]])
         If a key is not a buffer, a buffer already has a layout or has runtime extents, the shapes differ, or a
         tensor's layout gives anything but places in memory.
     LayoutError
-        If two elements would share an address, or a function cannot say where an element is at run time.
+        If two elements would share an address, or a function cannot locate an element at run time.
     LayoutUnsupported
         If a tensor's layout has gaps.
     """
@@ -72,7 +72,7 @@ def _checked(buffer: Buffer, layout: LayoutMap | Callable[..., object]) -> Layou
         with untraced():
             place_of(layout, [nodes.fresh(f"i{d}") for d in range(len(shape))])
     if buffer.scope == "global" and layout.span != layout.numel:
-        raise LayoutUnsupported(buffer=buffer.name, span=layout.span, room=layout.numel)
+        raise LayoutUnsupported(buffer=buffer.name, span=layout.span, size=layout.numel)
     proof = prove(layout)
     if proof.collision is not None:
         raise proof.collision.error(shape)
@@ -96,7 +96,7 @@ def annotate_safe_value(values: Mapping[Buffer, Scalar]) -> None:
 
 
 def annotate_l2_hit_ratio(ratios: Mapping[Buffer, float]) -> None:
-    """Set the fraction of a tensor, from 0 to 1, that should stay in the last-level cache; a hint."""
+    """Set the fraction of a tensor to keep in the last-level cache; a hint."""
     builder = current("T.annotate_l2_hit_ratio")
     table = builder.attrs.setdefault("l2_hit_ratio", {})
     for buffer, ratio in _items("annotate_l2_hit_ratio", ratios):

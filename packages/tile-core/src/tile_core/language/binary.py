@@ -19,19 +19,25 @@ from tile_core.values.value import Number, Scalar, Value, derive, elementwise, p
 
 @elementwise
 def atan2(y: Scalar, x: Scalar) -> Number:
-    """Return the angle of the point (``x``, ``y``), from -pi to pi; at the zeros and infinities as IEEE says."""
+    """Return the angle of (``x``, ``y``), -pi to pi, with IEEE special cases."""
     return _applied("atan2", tirx.atan2, _math.atan2, y, x)
 
 
 @elementwise
 def hypot(x: Scalar, y: Scalar) -> Number:
-    """Return ``sqrt(x**2 + y**2)`` without intermediate overflow; infinite if a side is, even if the other is NaN."""
+    """Return ``sqrt(x**2 + y**2)`` without intermediate overflow.
+
+    It is infinite if a side is, even if the other is NaN.
+    """
     return _applied("hypot", tirx.hypot, _math.hypot, x, y)
 
 
 @elementwise
 def fmod(x: Scalar, y: Scalar) -> Number:
-    """Return the remainder of ``x / y`` with the sign of ``x``: exact; NaN if ``y`` is 0 or ``x`` is infinite."""
+    """Return the exact remainder of ``x / y`` with the sign of ``x``.
+
+    It is NaN if ``y`` is 0 or ``x`` is infinite.
+    """
     return _applied("fmod", tirx.fmod, _math.fmod, x, y)
 
 
@@ -46,7 +52,9 @@ def copysign(x: Scalar, y: Scalar) -> Number:
 
 @elementwise
 def nextafter(x: Scalar, y: Scalar) -> Number:
-    """Return the next number after ``x`` towards ``y`` in their type, subnormals included; ``y`` if they are equal.
+    """Return the next number after ``x`` towards ``y`` in their type, subnormals included.
+
+    It is ``y`` if they are equal.
 
     Raises
     ------

@@ -26,5 +26,5 @@ def const(names: str) -> object:
 
 
 def empty(shape: Sequence[Index], dtype: DTypeLike = "float32") -> Buffer:
-    """Return an output of an eager kernel: allocated at the call, with the array library and device of the inputs."""
+    """Return an output of an eager kernel, allocated at the call like the inputs."""
     return eager_state("T.empty").empty(tuple(shape) if isinstance(shape, (tuple, list)) else (shape,), dtype)

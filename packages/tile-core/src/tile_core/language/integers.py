@@ -1,4 +1,4 @@
-"""Integer arithmetic: quotients that round in each way, shifts and bits, as Python has them for numbers of any sign.
+"""Integer arithmetic: quotients by rounding direction, shifts and bits, of any sign.
 
 Overflow wraps; a quotient and a remainder by zero are 0 (see ``passes/divisions.py``).
 """
@@ -21,7 +21,7 @@ Divisor = TypeVar("Divisor", bound=Number)
 
 @elementwise
 def ceildiv(a: Index, b: Index) -> Index:
-    """Return the quotient rounded up, of integers of any sign; of Python ints a Python int."""
+    """Return the quotient of integers rounded up; a Python int of Python ints."""
     if not _runtime(a, b):
         return -(-a // _nonzero("ceildiv", b))
     x, y = _integers("ceildiv", a, b)
@@ -39,7 +39,7 @@ def ceildiv(a: Index, b: Index) -> Index:
 @elementwise
 @naming("align_up")
 def align_up(a: Index, b: Index) -> Index:
-    """Return the least multiple of ``b`` that is not less than ``a``: ``ceildiv(a, b) * b``."""
+    """Return the least multiple of ``b`` not below ``a``: ``ceildiv(a, b) * b``."""
     return ceildiv(a, b) * b
 
 
@@ -51,7 +51,10 @@ def floordiv(a: Number, b: Number) -> Number:
 
 @elementwise
 def floormod(a: Number, b: Number) -> Number:
-    """Return the remainder with the sign of ``b``; of floats ``a - floor(a / b) * b``: inexact for huge quotients."""
+    """Return the remainder with the sign of ``b``.
+
+    For floats it is ``a - floor(a / b) * b``: inexact for huge quotients.
+    """
     return scalar.floormod(a, b) if _runtime(a, b) else a % _nonzero("floormod", b)
 
 
@@ -83,7 +86,7 @@ def _remainder(a: int, b: int) -> int:
 
 
 def _runtime(a: Scalar, b: Scalar) -> bool:
-    """Whether an operand is a value of the kernel, or at least not a Python integer.
+    """Whether an operand is a kernel value, or not a Python integer.
 
     A placeholder for a size not yet known (``T.const`` before the declarations) has Python's operators.
     """
@@ -92,7 +95,7 @@ def _runtime(a: Scalar, b: Scalar) -> bool:
 
 
 def _has_headroom(x: Value, divisor: int) -> bool:
-    """Whether the sum of a dividend and a divisor fits: symbolic sizes leave headroom for a tile (K422)."""
+    """Whether dividend plus divisor fits: symbolic sizes leave headroom for a tile (K422)."""
     if x.reads or x.dtype.kind != "int" or x.dtype.bits < 32:
         return False
     most = 2 ** (x.dtype.bits - 1) - 1
@@ -118,13 +121,19 @@ def _nonzero(name: str, b: Divisor) -> Divisor:
 
 @elementwise
 def shift_left(a: Scalar, b: Scalar) -> Number:
-    """Return ``a << b``, in the type of ``a`` or of a wider runtime count; 0 when the count is the width or more."""
+    """Return ``a << b`` in the type of ``a`` or of a wider runtime count.
+
+    It is 0 when the count is the width or more.
+    """
     return a << b if isinstance(a, int) and isinstance(b, int) else scalar.shift("left", a, b)
 
 
 @elementwise
 def shift_right(a: Scalar, b: Scalar) -> Number:
-    """Return ``a >> b`` with the sign for signed types, in the type of ``a`` or of a wider runtime count."""
+    """Return ``a >> b``, arithmetic for signed types.
+
+    The type is that of ``a`` or of a wider runtime count.
+    """
     return a >> b if isinstance(a, int) and isinstance(b, int) else scalar.shift("right", a, b)
 
 
@@ -154,7 +163,7 @@ def bitwise_not(a: Scalar) -> Number:
 
 @elementwise
 def popcount(x: Scalar) -> Number:
-    """Return the number of bits that are 1, as ``int32``; of Python ints a Python int.
+    """Return the number of set bits as ``int32``; of Python ints a Python int.
 
     A negative Python int has the bits of an ``int32``, or of an ``int64`` if it does not fit.
     """

@@ -18,7 +18,7 @@ from tile_core.values.checks import python_int, shown
 from tile_core.values.intervals import interval
 from tile_core.values.value import Index, Value, as_value, constant_of, to_index
 
-#: Threads of a block if the kernel does not say.
+#: Default number of threads of a block.
 DEFAULT_THREADS = 128
 
 
@@ -102,7 +102,7 @@ class KernelLaunch:
         return self.vars
 
     def _check_targets(self) -> None:
-        """Refuse another number of names than axes; one name may hold the whole tuple of several."""
+        """Refuse another number of names than axes; one name may hold the tuple."""
         axes, names = len(self.grid), self.names_hint
         if len(names) == axes or not names or (axes > 1 and len(names) == 1 and not self.unpacked):
             return
@@ -186,11 +186,11 @@ class KernelLaunch:
 
 
 Kernel = KernelLaunch
-KernelLaunch.__init__.__qualname__ = "Kernel.__init__"  # users know this name, and Python's own errors say it
+KernelLaunch.__init__.__qualname__ = "Kernel.__init__"  # the public name, which Python's own errors print
 
 
 def sync_grid() -> None:
-    """Wait for all blocks of the launch: what any of them wrote before it, all of them read after it.
+    """Wait for all blocks of the launch, and make their writes visible to all.
 
     The launch ends here, and another one of the same grid and threads goes on with the statements behind it. So it
     works on every target, and any number of blocks may wait. Scratch memory, variables and values that are read from
@@ -208,7 +208,7 @@ def sync_grid() -> None:
 
 
 class Persistent:
-    """Sweep a domain of tiles with fewer blocks: ``for bx, by in T.Persistent((gx, gy), wave, block)``.
+    """Iterate over tiles with persistent blocks: ``for bx, by in T.Persistent((gx, gy), wave, block)``.
 
     Parameters
     ----------
@@ -287,7 +287,7 @@ class _OpenPersistent:
 
 
 def tile_numbers(spec: Persistent) -> tuple[str, list[Index]]:
-    """Return the type that holds the number of every tile and of those after the last, and the domain in that type.
+    """Return a type for all tile numbers and the domain in that type.
 
     A runtime extent below 0 is one of 0: the product of two would be a number of tiles.
     """

@@ -77,7 +77,7 @@ def make_tensor(
 
 
 def _source(pointer: object) -> tuple[Pointer | Buffer, DType]:
-    """Return a pointer parameter, or the table of a pointer, and the element type at the address."""
+    """Return a pointer parameter or a pointer's table, and the element type."""
     from tile_core.trace.parameters import Pointer
 
     if isinstance(pointer, Pointer):
@@ -92,7 +92,7 @@ def _source(pointer: object) -> tuple[Pointer | Buffer, DType]:
 
 
 def _address(builder: Builder, value: Value, table: str) -> Var:
-    """Bind an element of a table as a pointer, to bytes: passes give some element types another form."""
+    """Bind a table element as a byte pointer: passes may change element types."""
     var = tirx.Var(builder.unique(f"{table}_at"), ir.PointerType(ir.PrimType("uint8"), "global"))
     pointer = ir.Call(ir.Op.get("tirx.reinterpret"), [value.expr], ret_ty=var.ty)
     builder.emit(tirx.Bind(var, pointer, builder.span()))

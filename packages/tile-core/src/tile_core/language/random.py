@@ -1,6 +1,6 @@
 """Random numbers by counting: Philox 4x32-10, the same on every target.
 
-Philox turns a key and a counter into four random words by ten rounds of products and exclusive ors (Salmon, Moraes,
+Philox maps a key and a counter to four random words by ten rounds of products and exclusive ors (Salmon, Moraes,
 Dror, Shaw, "Parallel random numbers: as easy as 1, 2, 3", 2011). Word ``n`` of a sequence is word ``n % 4`` of the
 counter whose low half is ``n // 4`` and whose high half is the number of the sequence; the key is the seed. So every
 element of a tile has numbers of its own, whoever computes it.
@@ -34,7 +34,7 @@ _I32, _F32, _F64 = DTYPES["int32"], DTYPES["float32"], DTYPES["float64"]
 
 
 def philox(seed: Scalar, seq: Scalar = 0, off: Scalar = 0) -> tuple[Value, Value, Value, Value]:
-    """Return four random words, ``uint32``: those with the numbers ``4 * off`` to ``4 * off + 3`` of a sequence.
+    """Return the four random ``uint32`` words from ``4 * off`` on of a sequence.
 
     Parameters
     ----------
@@ -59,13 +59,16 @@ def philox(seed: Scalar, seq: Scalar = 0, off: Scalar = 0) -> tuple[Value, Value
 
 
 def uniform_of(word: Scalar) -> Value:
-    """Return a ``float32`` between 0 and 1, neither included: ``(k + 1/2) / 2**23`` of the upper 23 bits ``k``."""
+    """Return a ``float32`` strictly between 0 and 1.
+
+    It is ``(k + 1/2) / 2**23`` of the upper 23 bits ``k``.
+    """
     k = scalar.cast(_word("uniform_of", word) >> 9, _I32)
     return (scalar.cast(k, _F32) + 0.5) * 2.0**-23
 
 
 def normal_of(a: Scalar, b: Scalar) -> tuple[Value, Value]:
-    """Return two independent ``float32`` of the normal distribution (mean 0, variance 1), of two random words.
+    """Return two independent normal ``float32`` (mean 0, variance 1) of two random words.
 
     Box's and Muller's transformation: a radius up to 5.9 of the first word, an angle of the second.
     """
@@ -74,8 +77,8 @@ def normal_of(a: Scalar, b: Scalar) -> tuple[Value, Value]:
     u = _bound(builder, (scalar.cast(scalar.cast(first >> 8, _I32), _F32) + 0.5) * 2.0**-24)
     squared = _bound(builder, derive(log_expr(u.expr), _F32, u) * -2.0)
     radius = _bound(builder, ieee_fsqrt(squared))
-    turn = scalar.cast(second & 0x3FFFFFFF, _I32) - 2**29
-    y = _bound(builder, scalar.cast(turn, _F32) * (math.pi / 2 * 2.0**-30))
+    fraction = scalar.cast(second & 0x3FFFFFFF, _I32) - 2**29
+    y = _bound(builder, scalar.cast(fraction, _F32) * (math.pi / 2 * 2.0**-30))
     square = _bound(builder, y * y)
     sine = _bound(builder, radius * (y + y * (square * _polynomial(SINE, square))))
     cosine = _bound(builder, radius * (square * _polynomial(COSINE, square) + 1.0))
@@ -86,7 +89,7 @@ def normal_of(a: Scalar, b: Scalar) -> tuple[Value, Value]:
 
 
 def rng_init(seed: Scalar, seq: Scalar, off: Scalar = 0, generator: str | None = None) -> None:
-    """Begin a sequence of random numbers: ``rng_rand`` and ``rng_rand_float`` after this take them one by one.
+    """Begin a random sequence for the following ``rng_rand`` and ``rng_rand_float``.
 
     Parameters
     ----------
@@ -221,7 +224,10 @@ def _word(function: str, x: Scalar) -> Value:
 
 
 def _halves(function: str, name: str, x: Scalar) -> list[int | Value]:
-    """Return the low and the high word of an integer modulo 2^64; constants as Python ints, which are exact."""
+    """Return the low and high word of an integer modulo 2^64.
+
+    Constants become Python ints, which are exact.
+    """
     number = _integer(function, name, x)
     if isinstance(number, int):
         return [number % _WORD, number // _WORD % _WORD]

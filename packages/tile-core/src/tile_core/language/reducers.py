@@ -1,4 +1,4 @@
-"""Reducers: tiles that the iterations of parallel loops combine into, in one epoch after the other.
+"""Reducers: tiles that iterations of parallel loops combine into, epoch by epoch.
 
 An epoch begins where the reducer is allocated or with ``reducer_init``, and ends with ``finalize_reducer``.
 """

@@ -11,16 +11,17 @@ from tile_core.ir import calls
 from tile_core.values.builder import Builder, Scope, current
 from tile_core.values.checks import python_int, shown
 
-#: Threads of a group if the kernel does not say.
+#: Default number of threads of a group.
 GROUP = 128
 
 
 class RoleScope:
     """Statements that a part of the block's threads executes: ``with T.ws(0, 1):``.
 
-    It says who does the work, not what is computed: results are those of the kernel without it. Statements of different
-    roles that do not depend on each other run at the same time; where they do, barriers order them, of the role's
-    threads inside of it and of the block outside. Tiles in registers belong to the role if nothing else uses them.
+    It selects the threads of the work, not its results: these equal the results of the kernel without it. Statements of
+    different roles that do not depend on each other run at the same time; where they do, barriers order them, of the
+    role's threads inside of it and of the block outside. Tiles in registers belong to the role if nothing else uses
+    them.
 
     Parameters
     ----------
@@ -76,4 +77,4 @@ class RoleScope:
 
 
 ws = RoleScope
-RoleScope.__init__.__qualname__ = "ws.__init__"  # users know this name, and Python's own errors say it
+RoleScope.__init__.__qualname__ = "ws.__init__"  # the public name, which Python's own errors print

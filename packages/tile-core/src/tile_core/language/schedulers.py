@@ -19,7 +19,7 @@ class _Domain(Persistent):
 
 
 class PersistentTileScheduler:
-    """The tiles of a domain that one block of several computes, as ``T.Persistent`` has them, one at a time.
+    """The tiles of a domain that one persistent block computes, as in ``T.Persistent``.
 
     Parameters
     ----------
@@ -51,7 +51,7 @@ class PersistentTileScheduler:
             ...
             tiles.next_tile()
 
-    Loops of ``T.Persistent`` say the same, and the compiler knows more about them.
+    Loops of ``T.Persistent`` are equivalent, and easier to analyse for the compiler.
     """
 
     def __init__(

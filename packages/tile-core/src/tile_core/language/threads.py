@@ -1,7 +1,7 @@
 """Explicit threads and warps: indices, barriers, shuffles, votes.
 
 A warp is a group of threads that the target executes together; its size depends on the target. On a target without
-threads these are refused, or a block's threads run in turn between barriers.
+threads these are refused, or a block's threads run one after another between barriers.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ INT32 = DTYPES["int32"]
 
 
 def get_thread_binding(dim: int = 0) -> Value:
-    """Return the index of this thread in its block along an axis (0, 1 or 2), as ``int32``."""
+    """Return this thread's index in its block along an axis (0, 1, 2), as ``int32``."""
     _axis("get_thread_binding", dim)
     return _call("thread_index", [nodes.int_const(dim)], INT32)
 
@@ -31,7 +31,7 @@ def get_thread_bindings() -> tuple[Value, Value, Value]:
 
 
 def get_block_binding(dim: int = 0) -> Value:
-    """Return the index of this block in the grid along an axis (0, 1 or 2), as ``int32``."""
+    """Return this block's index in the grid along an axis (0, 1, 2), as ``int32``."""
     _axis("get_block_binding", dim)
     return _call("block_index", [nodes.int_const(dim)], INT32)
 
@@ -76,7 +76,7 @@ def sync_threads(barrier_id: int | None = None, arrive_count: int | None = None)
         if number is None or number < least:
             raise BadArgument(
                 function="sync_threads", name=name, found=shown(value), expected="a positive number",
-                instead="say which barrier and how many threads, or neither",
+                instead="pass both the barrier and the number of threads, or neither",
             )  # fmt: skip
     part = calls.sync_part(int(barrier_id or 0), int(arrive_count or 0))
     builder.emit(tirx.Evaluate(part.value, builder.span()))
@@ -159,7 +159,7 @@ def warp_reduce_bitor(value: Scalar) -> Value:
 
 def _reduce(kind: str, value: Scalar) -> Value:
     x = register(f"warp_reduce_{kind}", value)
-    if x.dtype == "tfloat32":  # whose sums it does not hold
+    if x.dtype == "tfloat32":  # which does not hold the results of additions
         x = cast(x, DTYPES["float32"])
     if kind.startswith("bit") and not x.dtype.is_integer:
         raise BadArgument(

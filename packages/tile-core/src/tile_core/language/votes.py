@@ -1,4 +1,4 @@
-"""Comparisons among the lanes of a warp, and votes of the whole block; made of ballots, barriers and an atomic sum."""
+"""Comparisons among lanes of a warp, and block-wide votes by ballots, barriers and atomics."""
 
 from __future__ import annotations
 
@@ -31,12 +31,15 @@ _MASK, _BOOL, _INT32 = DTYPES["uint64"], DTYPES["bool"], DTYPES["int32"]
 
 
 def activemask() -> Value:
-    """Return a ``uint64`` whose bit ``i`` says that lane ``i`` exists: a block's last warp may have fewer."""
+    """Return a ``uint64`` with bit ``i`` set if lane ``i`` exists.
+
+    A block's last warp may have fewer lanes.
+    """
     return ballot(True)
 
 
 def match_any_sync(value: Scalar) -> Value:
-    """Return, as ``uint64``, in which lanes of the warp ``value`` has the same bits as in this one.
+    """Return the ``uint64`` mask of the warp's lanes with the same bits of ``value``.
 
     Parameters
     ----------
@@ -53,7 +56,7 @@ def match_any_sync(value: Scalar) -> Value:
 
 
 def match_all_sync(value: Scalar) -> Value:
-    """Return ``activemask()`` if ``value`` has the same bits in all lanes of the warp, else 0; as ``uint64``."""
+    """Return ``activemask()`` if ``value`` is equal in all lanes, else 0; as ``uint64``."""
     builder, bits = _bits("match_all_sync", value)
     first = _bound(builder, shfl_sync(bits, 0))
     alike = _bound(builder, all_sync(bits == first))
@@ -61,7 +64,7 @@ def match_all_sync(value: Scalar) -> Value:
 
 
 def syncthreads_count(condition: Scalar) -> Value:
-    """Wait for all threads of the block, and return in how many the condition holds, as ``int32``.
+    """Wait for the block, and count the threads whose condition holds, as ``int32``.
 
     What was written before it is visible after it, as with ``sync_threads``; all threads must reach it.
     """
@@ -69,12 +72,18 @@ def syncthreads_count(condition: Scalar) -> Value:
 
 
 def syncthreads_or(condition: Scalar) -> Value:
-    """Wait for all threads of the block, and return whether the condition holds in one; see ``syncthreads_count``."""
+    """Wait for the block; return whether the condition holds in any thread.
+
+    See ``syncthreads_count``.
+    """
     return _count("syncthreads_or", condition) > 0
 
 
 def syncthreads_and(condition: Scalar) -> Value:
-    """Wait for all threads of the block, and return whether the condition holds in all; see ``syncthreads_count``."""
+    """Wait for the block; return whether the condition holds in all threads.
+
+    See ``syncthreads_count``.
+    """
     threads = _builder("syncthreads_and").threads
     assert threads is not None
     return _count("syncthreads_and", condition) == math.prod(threads)
@@ -86,7 +95,7 @@ def _count(name: str, condition: Scalar) -> Value:
         votes = _bound(builder, scalar.cast(popcount(ballot(condition)), _INT32))
     builder.hints = []
     total = allocate("alloc_shared", (1,), "int32", "shared", "votes")
-    sync_threads()  # nobody still reads the count of the iteration before
+    sync_threads()  # all threads have read the count of the previous iteration
     _where(builder, _thread(builder) == 0, total, None)
     sync_threads()
     _where(builder, get_lane_idx() == 0, total, votes)
@@ -127,5 +136,5 @@ def _builder(name: str) -> Builder:
 
 
 def _bound(builder: Builder, x: Value) -> Value:
-    """Return a name for a value, bound here: what it reads may change, and a vote happens once."""
+    """Bind a value to a name, because its memory may change and votes happen once."""
     return Value(builder.bind("w", x.expr), x.dtype)

@@ -34,7 +34,7 @@ class Collision:
         """The error that names both."""
         names = [f"{c} copy {r}" if self.first[1] or self.second[1] else f"{c}" for c, r in (self.first, self.second)]
         place = " ".join(f"{axis} {index}" for axis, index in self.place)
-        return LayoutCollision(shape=shape, first=names[0], second=names[1], place=place)
+        return LayoutCollision(shape=shape, first=names[0], second=names[1], image=place)
 
 
 @dataclass(frozen=True)

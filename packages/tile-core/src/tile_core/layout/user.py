@@ -159,7 +159,7 @@ class Fragment(_UserLayout):
             position = _first(self._threads_table(), lambda v: v >= threads) // self.replicas
             where = unravel(position, self.shape)
             raise LayoutOutOfRange(
-                shape=self.shape, coordinate=where, place=self.thread(*where), axis="thread", size=threads,
+                shape=self.shape, coordinate=where, image=self.thread(*where), axis="thread", size=threads,
                 reserve="launch more threads",
             )  # fmt: skip
 
@@ -303,7 +303,7 @@ def _check_range(layout: LayoutMap, axis: str, size: int, reserve: str) -> None:
     position = _first(table, lambda v: v >= size)
     where = unravel(position // layout.replicas, layout.shape)
     raise LayoutOutOfRange(
-        shape=layout.shape, coordinate=where, place=table[position], axis=axis, size=size, reserve=reserve
+        shape=layout.shape, coordinate=where, image=table[position], axis=axis, size=size, reserve=reserve
     )  # fmt: skip
 
 

@@ -55,14 +55,20 @@ def atomic_add(
 def atomic_max(
     dst: Tile, value: Scalar | Tile, memory_order: str | None = None, return_prev: bool = False
 ) -> Value | None:
-    """Atomically replace ``dst`` by the larger of it and ``value``; NaN is left out (see ``atomic_add``)."""
+    """Atomically replace ``dst`` by the larger of it and ``value``, ignoring NaN.
+
+    See ``atomic_add``.
+    """
     return _update("max", dst, value, memory_order, return_prev)
 
 
 def atomic_min(
     dst: Tile, value: Scalar | Tile, memory_order: str | None = None, return_prev: bool = False
 ) -> Value | None:
-    """Atomically replace ``dst`` by the smaller of it and ``value``; NaN is left out (see ``atomic_add``)."""
+    """Atomically replace ``dst`` by the smaller of it and ``value``, ignoring NaN.
+
+    See ``atomic_add``.
+    """
     return _update("min", dst, value, memory_order, return_prev)
 
 
@@ -88,7 +94,7 @@ def atomic_xor(
 
 
 def atomic_addx2(dst: Tile, value: Tile, return_prev: bool = False) -> None:
-    """Add two adjacent elements: ``dst[..., i + l] += value[..., j + l]`` for ``l < 2``, each atomically."""
+    """Add two adjacent elements, each atomically: ``dst[..., i + l] += value[..., j + l]``."""
     _update_vector(2, dst, value, return_prev)
 
 
@@ -177,7 +183,7 @@ def _update(kind: str, dst: Tile, value: Scalar | Tile, order: str | None, retur
 
 
 def _tiles(op: str, dst: Tile, region: Region, value: Scalar | Tile) -> tuple[Region, Region | None]:
-    """Return both sides as tiles, where an element is the corner of a tile; two elements are not tiles."""
+    """Return both sides as tiles: an element beside a tile is its corner."""
     if isinstance(value, Value):
         if operands.static_shape(op, "dst", region) == (1,):
             return region, None
@@ -213,7 +219,7 @@ def _update_vector(width: int, dst: Tile, value: Tile, return_prev: bool) -> Non
                 op=op, name=role, found=region.buffer.name, legal="an element of a buffer with dimensions"
             )
         if region.is_empty:
-            return  # an empty tile, of which nothing is added
+            return  # an empty tile
         last = region.mins[-1]
         if isinstance(last, int) and last % width and role == "dst":
             raise AlignmentRule(op=op, found=last, width=width)
@@ -256,7 +262,7 @@ def _check_order(op: str, order: str | None, legal: tuple[str, ...]) -> str:
 
 
 def combine(kind: str, dtype: str, old: Expr, value: Expr) -> Expr:
-    """Return the new value of an element; 16-bit floats are combined in ``float32`` and rounded once."""
+    """Return the new value of an element; 16-bit floats are combined in ``float32``."""
     wide = "float32" if dtype in ("float16", "bfloat16") else dtype
     function = combiner(COMBINED_AS.get(kind, kind), wide, False)
     return convert(function(nodes.cast(old, wide), nodes.cast(value, wide)), dtype)

@@ -1,4 +1,4 @@
-"""Common parts of the tile ops: decoding a call, views of its operands, and the ``TileOp`` record.
+"""Decode calls of tile ops, view their operands, and define the ``TileOp`` record.
 
 A tile op has three parts, all in its own file: the *signature* (the function that users call, which checks its
 arguments and emits one call), the *effects* (which operands it reads and writes) and the *meaning* (plain loops over
@@ -21,7 +21,7 @@ from tile_core.records import dataclass
 
 #: Position of the barrier that counts a copy's bytes, behind the copy's own operands, by the name of the op.
 COUNTED = {"copy": 2, "gather": 3}
-#: Position of the barrier at which one arrival says that a product is complete, behind the product's own operands, by
+#: Position of the barrier whose arrival signals that a product is complete, behind the product's own operands, by
 #: the name of the op. Its calls have the attribute ``COMPLETES``.
 COMPLETED = {"gemm": 4, "gemm_sp": 5, "gemm_scaled": 6}
 COMPLETES = "completes"
@@ -29,7 +29,7 @@ COMPLETES = "completes"
 
 @dataclass(frozen=True)
 class View:
-    """A region operand seen as an array of its own: index 0 is the region's corner.
+    """A region operand as an array of its own, with index 0 at its corner.
 
     Attributes
     ----------
@@ -72,7 +72,7 @@ class View:
         return kept or (1,)
 
     def matrix_dims(self) -> tuple[int, int]:
-        """Return the two dimensions of a matrix operand: the last two, or the only two that are not 1."""
+        """Return a matrix operand's two dimensions: the last two, or the only non-unit ones."""
         long = [d for d, e in enumerate(self.extents) if e != 1]
         last = len(self.extents) - 1
         if not long or long[0] >= last - 1:
@@ -134,7 +134,7 @@ class OpCall:
 
     @property
     def written(self) -> str:
-        """What the user called: ``T.reduce_sum``, or a name that is another one's with a forced variant."""
+        """The name that the user called, such as ``T.reduce_sum`` or a variant's name."""
         if nodes.CALLED in self.attrs:
             return str(self.attrs[nodes.CALLED][0])
         kind = str(self.attrs.get("kind", ""))
@@ -144,7 +144,7 @@ class OpCall:
     @staticmethod
     @functools.lru_cache(maxsize=512)
     def decode(stmt: Stmt) -> OpCall:
-        """Decode ``Evaluate(tile call)``; most passes ask it of the same statements."""
+        """Decode ``Evaluate(tile call)``, with a cache for statements that most passes decode."""
         call = stmt.value
         args = tuple(View.of(a) if hasattr(a, "region") else a for a in structural.items(call.args))
         attrs = {str(k): v for k, v in dict(call.attrs).items()} if call.attrs else {}
@@ -155,7 +155,7 @@ Meaning = Callable[[OpCall], Stmt]
 
 
 def completion(call: OpCall) -> View | None:
-    """Return the object of a barrier at which a product arrives when it is complete, if it is to."""
+    """Return the barrier that a product signals on completion, if there is one."""
     found = call.args[COMPLETED[call.name]] if COMPLETES in call.attrs else None
     assert found is None or isinstance(found, View)
     return found
@@ -191,7 +191,7 @@ def is_op(stmt: Stmt) -> bool:
 
 
 def with_attributes(stmt: Stmt, attrs: Mapping[str, object], args: Sequence[Expr] | None = None) -> Stmt:
-    """Return the statement of a tile op with more attributes, and other operands if they are given."""
+    """Return the statement of a tile op with more attributes, and optionally other operands."""
     call, old = stmt.value, OpCall.decode(stmt).attrs
     operands = list(call.args) if args is None else list(args)
     return tirx.Evaluate(type(call)(call.op, operands, attrs={**old, **attrs}, ret_ty=call.ty), stmt.span)

@@ -1,7 +1,7 @@
-"""A copy of a tile in shared memory to the shared memory of a block of the same cluster.
+"""A copy of a shared-memory tile to another block of the same cluster.
 
 Its operands are the tile, the place, the rank of the block, and a barrier object of that block if one counts the copy.
-Blocks of a cluster do what a program says side by side, one statement after another: all of them read their tiles
+Blocks of a cluster execute a program in lockstep, one statement after another: all of them read their tiles
 before any of them writes. Only what is known to be so in each order in which they may run is accepted
 (``passes/check_barriers.py``).
 """

@@ -8,7 +8,10 @@ from tile_core.ops.registry import OPS
 
 
 def effects(stmt: Stmt) -> tuple[list[View], list[View]]:
-    """Return the views that a tile call reads and writes; a call that the core does not define reads and writes all."""
+    """Return the views that a tile call reads and writes.
+
+    A call that the core does not define reads and writes all views.
+    """
     call = OpCall.decode(stmt)
     op = OPS.get(call.name)
     views = [a for a in call.args if isinstance(a, View)]

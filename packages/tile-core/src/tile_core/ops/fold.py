@@ -1,6 +1,6 @@
-"""Reductions and scans by a function of the user's, over one tile or several at once, and the places of extremes.
+"""Reductions and scans with a user's function over one or several tiles, argmax and argmin.
 
-A fold combines *states*: as many values as there are tiles. Its function is traced once, with variables for the two
+A fold combines *states*: one value per tile. Its function is traced once, with variables for the two
 states, and becomes an attribute of the call; values of the kernel that it uses become operands.
 """
 
@@ -36,7 +36,7 @@ def reduce_with(
     *,
     identity: Scalar | Sequence[Scalar],
 ) -> None:
-    """Reduce along one dimension with a function of your own: ``dst[i] = function(function(src[i, 0], src[i, 1]), …)``.
+    """Reduce along a dimension with a function: ``dst[i] = function(function(src[i, 0], src[i, 1]), …)``.
 
     Parameters
     ----------
@@ -72,7 +72,7 @@ def scan_with(
     *,
     identity: Scalar | Sequence[Scalar],
 ) -> None:
-    """Inclusive scan with a function of your own: ``dst[.., i, ..]`` combines ``src[.., 0, ..]`` to ``src[.., i, ..]``.
+    """Inclusive scan with a function: ``dst[.., i, ..]`` combines ``src[.., 0, ..]`` to ``src[.., i, ..]``.
 
     The function must be associative; it need not be commutative, its first argument is what comes first. See
     ``reduce_with`` for it and for ``identity``, and ``cumsum`` for the other parameters.
@@ -102,15 +102,15 @@ def argmax(src: Tile, dst: Tile, dim: int = -1) -> None:
     -----
     As in NumPy, the first NaN wins over all numbers, and -0 and +0 are equal.
     """
-    _place("argmax", src, dst, dim)
+    _arg_fold("argmax", src, dst, dim)
 
 
 def argmin(src: Tile, dst: Tile, dim: int = -1) -> None:
-    """Index of the smallest element along a dimension, the lowest of equal ones or of NaN (see ``argmax``)."""
-    _place("argmin", src, dst, dim)
+    """Index of the smallest element along a dimension, ties resolved as in ``argmax``."""
+    _arg_fold("argmin", src, dst, dim)
 
 
-def _place(op: str, src: Tile, dst: Tile, dim: int) -> None:
+def _arg_fold(op: str, src: Tile, dst: Tile, dim: int) -> None:
     source, out = operands.as_region(op, "src", src), operands.as_region(op, "dst", dst)
     if not out.dtype.is_integer or out.dtype.bits < 32:
         raise BadElementType(op=op, role="dst", found=out.dtype, legal="int32, int64, uint32, uint64")
@@ -130,7 +130,7 @@ def _emit(
     starts = _several(identity)
     if not 1 <= len(sources) <= MOST_TILES or not len(sources) == len(outs) == len(starts):
         found = f"{len(sources)} sources, {len(outs)} destinations and {len(starts)} numbers of identity"
-        raise BadFunction(op=op, what=f"gets {found}", expected=f"as many of each, from 1 to {MOST_TILES}")
+        raise BadFunction(op=op, what=f"gets {found}", expected=f"equal numbers of each, from 1 to {MOST_TILES}")
     at = axis(op, sources[0], dim)
     for source, out in zip(sources, outs, strict=True):
         operands.same_shape(op, ("src", "src"), sources[0], source)
@@ -184,7 +184,7 @@ def _identity(op: str, x: Any, dtype: DType) -> Expr:
 
 @dataclass(frozen=True)
 class _Traced:
-    """A function of two states, as expressions; ``inputs`` stand for the values ``given`` by the kernel."""
+    """A function of two states as expressions, whose ``inputs`` represent the ``given`` kernel values."""
 
     lhs: list[Var]
     rhs: list[Var]
@@ -211,7 +211,7 @@ def _trace(op: str, function: Callable[..., object], dtypes: Sequence[DType], is
 
 
 class _FoldNames:
-    """The names that a function gives to values, in order: its scalar variables have one for each assignment."""
+    """The names of a function's values in order, one per assignment for scalars."""
 
     def __init__(self, op: str, body: Stmt) -> None:
         self.lets: list[tuple[Var, Expr]] = []
@@ -321,38 +321,38 @@ class Fold:
         return cls(sources, outs, dtypes, identity, kind, dim, tuple(function.lhs), tuple(function.rhs), results)
 
     def lifted(self, values: Sequence[Expr | None], position: Expr) -> list[Expr]:
-        """Return an element's state: its values in the types of the state, or its key and its position."""
+        """Return an element's state: its converted values, or its key and its position."""
         if self.kind:
             dtype = self.sources[0].dtype  # type: ignore[union-attr]
             return [key_of(self.kind, convert(values[0], wide_type(dtype)), dtype), position]
         return [convert(v, d) for v, d in zip(values, self.dtypes, strict=True)]
 
     def combined(self, a: Sequence[Expr], b: Sequence[Expr]) -> list[Expr]:
-        """Return the state that two states combine to; of each, every value is used several times."""
+        """Return the combination of two states; each value is used several times."""
         if self.kind:
             better = tirx.Or(b[0] > a[0], tirx.And(tirx.EQ(b[0], a[0]), b[1] < a[1]))
             return [tirx.Select(better, y, x) for x, y in zip(a, b, strict=True)]
         mapping = dict(zip((*self._lhs, *self._rhs), (*a, *b), strict=True))
         return [renamed_lets(substitute(r, mapping)) for r in self._results]
 
-    def later(self, a: Sequence[Expr], b: Sequence[Expr]) -> list[Expr]:
-        """Return what ``combined`` does if all elements of ``b`` come after those of ``a``, of which there are some."""
+    def combined_after(self, a: Sequence[Expr], b: Sequence[Expr]) -> list[Expr]:
+        """Return the combined state if ``b`` comes after a non-empty ``a``."""
         if not self.kind:
             return self.combined(a, b)
         return [tirx.Select(b[0] > a[0], y, x) for x, y in zip(a, b, strict=True)]
 
     def step(
-        self, totals: Sequence[BufferVar], at: Expr, other: Sequence[Expr], *, first: bool = True, later: bool = False
+        self, totals: Sequence[BufferVar], at: Expr, other: Sequence[Expr], *, first: bool = True, after: bool = False
     ) -> Stmt:
         """Return ``totals[at] = combined(totals[at], other)``, or with the arguments exchanged if not ``first``.
 
-        With ``later`` the other elements come after those of ``totals``.
+        With ``after`` the other elements come after the elements of ``totals``.
         """
         names = [nodes.fresh("x", d) for d in self.dtypes]
         binds = [tirx.Bind(v, nodes.cast(x, d)) for v, x, d in zip(names, other, self.dtypes, strict=True)]
         own = [nodes.fresh("t", d) for d in self.dtypes]
         binds += [tirx.Bind(v, t[at]) for v, t in zip(own, totals, strict=True)]
-        combined = self.later if later else self.combined
+        combined = self.combined_after if after else self.combined
         results = combined(own, names) if first else combined(names, own)
         return nodes.seq([*binds, *(nodes.store(t, r, [at]) for t, r in zip(totals, results, strict=True))])
 
@@ -376,7 +376,10 @@ def meaning(call: OpCall) -> Stmt:
 
 
 def scan_meaning(call: OpCall) -> Stmt:
-    """acc = identity; for every k in order: acc = function(acc, src[.., k, ..]); dst[.., k, ..] = acc."""
+    """Return the reference semantics of a scan.
+
+    acc = identity; for every k in order: acc = function(acc, src[.., k, ..]); dst[.., k, ..] = acc.
+    """
     return _meaning(call, scan=True)
 
 
@@ -392,8 +395,8 @@ def _meaning(call: OpCall, scan: bool) -> Stmt:
 
     def body(*indices: Expr) -> Stmt:
         k = nodes.fresh("k")
-        place = extent - 1 - k if call.attrs.get("reverse") else k
-        by_dim = {**dict(zip(outer, indices, strict=False)), dim: place if extent > 1 else zero}
+        position = extent - 1 - k if call.attrs.get("reverse") else k
+        by_dim = {**dict(zip(outer, indices, strict=False)), dim: position if extent > 1 else zero}
         compact = [by_dim.get(d, zero) for d in shape_dims]
         values = [None if s is None else nodes.load(s.buffer, s.spread(compact)) for s in fold.sources]
         step = [fold.step(totals, zero, fold.lifted(values, by_dim[dim]))]

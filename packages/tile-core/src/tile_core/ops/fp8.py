@@ -1,7 +1,7 @@
 """``T.fp8_scaled_matmul``: a product of 8-bit floats with scales, made of other tile ops.
 
 Every target that has ``copy``, ``gemm`` and parallel loops has it. The accumulator is ``float32``; scales are applied
-to sums, never to the 8-bit values.
+to accumulators, never to the 8-bit values.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def fp8_scaled_matmul(
 
     Notes
     -----
-    Sums are ``float32``. A scale of 0, Inf or NaN acts as it does in ``float32``: 0 times a finite sum is 0, 0 times
+    Accumulators are ``float32``. A scale of 0, Inf or NaN acts as in ``float32``: 0 times a finite value is 0, 0 times
     Inf is NaN. The product of two scales of ``float8_e8m0fnu`` is exact. The result is rounded once to the type of C.
     """
     transpose_B = operands.flag("fp8_scaled_matmul", "transpose_B", transpose_B)
@@ -223,8 +223,8 @@ def _blocked_product(
         step(nodes.int_const(at), at * block, at == 0)
     if unrolled < count:
         with _serial(count - unrolled) as index:
-            later = index + unrolled
-            step(later.expr, later * block, False)
+            index_after = index + unrolled
+            step(index_after.expr, index_after * block, False)
 
 
 def _finish(total: Buffer, a: _Scale, b: _Scale, c: Region, m: int, n: int) -> None:
@@ -238,7 +238,7 @@ def _finish(total: Buffer, a: _Scale, b: _Scale, c: Region, m: int, n: int) -> N
 
 
 def _scaled(value: Expr, scales: tuple[_Scale, _Scale], found: tuple[Expr, Expr]) -> Expr:
-    """Return a sum times two scales; powers of two have an exact product, others one of ``float32``."""
+    """Return a value times two scales; powers of two multiply exactly, others in ``float32``."""
     powers = all(scale.region.dtype == "float8_e8m0fnu" for scale in scales)
     return scaled_expr(value, *found) if powers else value * (found[0] * found[1])
 

@@ -70,7 +70,7 @@ def scatter(src: Tile, dst: Tile, rows: Tile | Sequence[int]) -> None:
 
 
 def corner_table(op: str, role: str, x: Tile, tile: Region) -> Region:
-    """Return the region whose rows are chosen; a corner takes its columns from the tile, and all rows below it."""
+    """Return the table's region; a corner takes its columns from the tile."""
     if isinstance(x, Value) and x.element is not None:
         buffer, corner = x.element
         columns = list(tile.extents[1:])[-(len(corner) - 1) :] if len(corner) > 1 else []
@@ -113,7 +113,7 @@ def _row(rows: View, i: Expr) -> Expr:
     return nodes.cast(nodes.load(rows.buffer, rows.spread([i])), "int64")
 
 
-def _place(table: View, row: Var, columns: list[Expr]) -> list[Expr]:
+def _table_index(table: View, row: Var, columns: list[Expr]) -> list[Expr]:
     first = table.mins[0]
     corner = row if isinstance(first, int) and first == 0 else nodes.cast(nodes.int_const(0) + first, "int64") + row
     return [corner, *table.at([0, *columns])[1:]]
@@ -127,7 +127,7 @@ def _loops(
     inside: Callable[[Expr, list[Expr]], Stmt],
     outside: Callable[[Expr, list[Expr]], Stmt] | None,
 ) -> Stmt:
-    """For every row i in order: loops over its columns, of ``inside`` or ``outside``, by whether the row exists.
+    """Loop over rows in order and columns, with ``inside`` for existing rows, else ``outside``.
 
     Both get the index in the table and the index in the tile; ``outside`` may be ``None`` for nothing to do.
     """
@@ -142,7 +142,7 @@ def _loops(
             def cell(*at: Expr) -> Stmt:
                 wide = [c for c, e in zip(at, extents, strict=True) if e != 1]
                 index = ([i] if count != 1 else []) + wide
-                return step(_place(table, row, list(at)), tile.spread(index or [nodes.int_const(0)]))
+                return step(_table_index(table, row, list(at)), tile.spread(index or [nodes.int_const(0)]))
 
             return nodes.nest(extents, cell, "parallel", span=call.span)
 
@@ -155,7 +155,7 @@ def _loops(
 
 
 def gather_meaning(call: OpCall) -> Stmt:
-    """For every row and column: dst = src[rows[i]], or zero where that row does not exist."""
+    """Return the reference semantics: dst = src[rows[i]], or 0 outside the table."""
     src, rows, dst = call.args[:3]
 
     def inside(source: list[Expr], to: list[Expr]) -> Stmt:
@@ -168,7 +168,7 @@ def gather_meaning(call: OpCall) -> Stmt:
 
 
 def scatter_meaning(call: OpCall) -> Stmt:
-    """For every row in order and every column: dst[rows[i]] = src, unless that row does not exist."""
+    """Return the reference semantics: dst[rows[i]] = src in order, within the table."""
     src, dst, rows = call.args
 
     def inside(to: list[Var], source: list[Expr]) -> Stmt:

@@ -18,7 +18,7 @@ from tile_core.values.value import Region, Tile
 
 
 class GemmWarpPolicy(enum.IntEnum):
-    """How the warps of a block divide the product: in a square, along the rows, or along the columns."""
+    """The partition of a product over warps: square, along rows, or along columns."""
 
     Square = 0
     FullRow = 1
@@ -63,9 +63,9 @@ def gemm(
 
     Notes
     -----
-    Products and sums are computed in the element type of ``C`` or wider, in any order. Types: floats of any width
-    (mixed too) into ``float16``, ``bfloat16``, ``float32`` or ``float64``; integers (signs mixed too) into integers of
-    32 or 64 bits, which wrap. ``float64`` inputs need a ``float64`` accumulator.
+    Products and accumulators are computed in the element type of ``C`` or wider, in any order. Types: floats of any
+    width (mixed too) into ``float16``, ``bfloat16``, ``float32`` or ``float64``; integers (signs mixed too) into
+    integers of 32 or 64 bits, which wrap. ``float64`` inputs need a ``float64`` accumulator.
     """
     attrs = attributes(
         "gemm", {"A": transpose_A, "B": transpose_B}, policy=policy, k_pack=k_pack, wg_wait=wg_wait, variant=variant,
@@ -188,7 +188,10 @@ def matrix(view: View, transposed: bool, i: Expr, j: Expr) -> list[Expr]:
 
 
 def meaning(call: OpCall) -> Stmt:
-    """C[i, j] = (clear ? 0 : C[i, j]) + the sum over k of A[i, k] * B[k, j]."""
+    """Return the reference semantics.
+
+    C[i, j] = (clear ? 0 : C[i, j]) + the sum over k of A[i, k] * B[k, j].
+    """
     a, b, c, clear = call.args[:4]
     trans_a, trans_b = bool(call.attrs["transpose_A"]), bool(call.attrs["transpose_B"])
     rows, cols = c.matrix_dims()

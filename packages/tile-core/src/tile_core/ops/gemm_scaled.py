@@ -42,7 +42,7 @@ def gemm_scaled(
     variant: str | None = None,
     **hints: object,
 ) -> None:
-    """Multiply tiles with scales for blocks of K: ``C += (A * A_scale) @ (B * B_scale)``.
+    """Multiply tiles with block scales along K: ``C += (A * A_scale) @ (B * B_scale)``.
 
     Parameters
     ----------
@@ -72,8 +72,8 @@ def gemm_scaled(
 
     Notes
     -----
-    A scale is a magnitude: its sign does not count. A NaN scale makes the sums of its row or column NaN.
-    Sums are ``float32`` or wider, in any order. The product of two scales is exact, also where no ``float32`` is it.
+    A scale is a magnitude: its sign does not count. A NaN scale makes the results of its row or column NaN.
+    Accumulators are ``float32`` or wider, added in any order. The product of two scales is exact, beyond ``float32``.
     """
     turned, fixed = {"A": transpose_A, "B": transpose_B}, {"k_pack": 1, "wg_wait": 0}
     attrs = attributes("gemm_scaled", turned, policy=policy, variant=variant, hints=hints, **fixed)
@@ -108,7 +108,7 @@ def is_packed(storage: str, dtype: str) -> bool:
 
 
 def _checked(regions: list[Region], formats: list[DType], a_along: bool, b_along: bool) -> int:
-    """Return the length of a block if types and shapes fit, given whether K is the last dimension of A and of B."""
+    """Return the length of a block if types and shapes fit."""
     a, a_scale, b, b_scale, c = regions
     for role, region, legal in (("A_scale", a_scale, SCALES), ("B_scale", b_scale, (str(a_scale.dtype),))):
         if region.dtype not in legal:
@@ -167,8 +167,10 @@ def element(view: View, turned: bool, dtype: str, line: Expr, k: Expr) -> Expr:
     if not DTYPES[dtype].is_packed:
         return decode_expr(nodes.load(view.buffer, matrix(view, turned, line, k)), dtype)
     two = nodes.int_const(2)
-    place = (tirx.floordiv(line, two), k) if turned else (line, tirx.floordiv(k, two))
-    return decode_expr(nibble_expr(nodes.load(view.buffer, matrix(view, turned, *place)), line if turned else k), dtype)
+    coordinates = (tirx.floordiv(line, two), k) if turned else (line, tirx.floordiv(k, two))
+    return decode_expr(
+        nibble_expr(nodes.load(view.buffer, matrix(view, turned, *coordinates)), line if turned else k), dtype
+    )
 
 
 def scale_of(view: View, turned: bool, line: Expr, block: Expr) -> Expr:
@@ -180,14 +182,17 @@ def scale_of(view: View, turned: bool, line: Expr, block: Expr) -> Expr:
 
 
 def scaled(value: Expr, scales: tuple[Expr, Expr], dtype: str) -> Expr:
-    """Return a ``float32`` times two scales of a type; it leaves ``float32`` only where the result does."""
+    """Return a ``float32`` times two scales, which overflows only if the result does."""
     if dtype == "float8_e8m0fnu":
         return scaled_expr(value, *scales)
     return value * (scales[0] * scales[1])
 
 
 def meaning(call: OpCall) -> Stmt:
-    """C[i, j] = (clear ? 0 : C[i, j]) + the sum over blocks b of (the sum of A * B in b) * A_scale * B_scale."""
+    """Return the reference semantics.
+
+    C[i, j] = (clear ? 0 : C[i, j]) + the sum over blocks b of (the sum of A * B in b) * A_scale * B_scale.
+    """
     a, a_scale, b, b_scale, c, clear = call.args[:6]
     trans_a, trans_b, block = (int(call.attrs[n]) for n in ("transpose_A", "transpose_B", "block"))
     rows, cols = c.matrix_dims()
@@ -212,13 +217,13 @@ def meaning(call: OpCall) -> Stmt:
         ])  # fmt: skip
 
     def body(i: Var, j: Var) -> Stmt:
-        place, at = matrix(c, False, i, j), nodes.fresh("block")
-        start = nodes.cast(nodes.load(c.buffer, place), "float32")
+        coordinates, at = matrix(c, False, i, j), nodes.fresh("block")
+        start = nodes.cast(nodes.load(c.buffer, coordinates), "float32")
         return nodes.seq([
             new_total, new_part,
             nodes.store(total, tirx.if_then_else(clear, nodes.zero("float32"), start), [0]),
             nodes.for_loop(at, extent // block, one_block(i, j, at)),
-            nodes.store(c.buffer, convert(total[0], c.dtype), place, call.span),
+            nodes.store(c.buffer, convert(total[0], c.dtype), coordinates, call.span),
         ])  # fmt: skip
 
     return nodes.nest([c.extents[rows], c.extents[cols]], body, "parallel", span=call.span)

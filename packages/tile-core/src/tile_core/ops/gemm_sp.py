@@ -1,8 +1,8 @@
 """``T.gemm_sp``: the product of a 2:4 sparse tile with a dense tile.
 
 A row of A is stored as the values that a mask keeps and the mask itself as metadata: each nibble of E describes one
-group along K. For types of up to 16 bits a group is 4 elements, of which 2 are kept, at indices ``nibble & 3`` and
-``nibble >> 2``. For 32-bit types a group is 2 elements, of which 1 is kept, at index ``(nibble & 3) >> 1``: sparse
+group along K. For types of up to 16 bits a group is 4 elements, with 2 kept, at indices ``nibble & 3`` and
+``nibble >> 2``. For 32-bit types a group is 2 elements, with 1 kept, at index ``(nibble & 3) >> 1``: sparse
 hardware indexes 16-bit halves.
 """
 
@@ -50,8 +50,8 @@ def gemm_sp(
     E
         Metadata of ``int8``, ``int16`` or ``int32`` (signed or not), of shape (M, K / e), or (K / e, M) with
         ``transpose_E``, where one element describes ``e`` elements of K: ``bits / 4`` groups of 4 elements (of 2 for
-        32-bit types), lowest group in the lowest nibble. ``T.annotate_layout`` says where elements are if not in
-        row-major order.
+        32-bit types), lowest group in the lowest nibble. ``T.annotate_layout`` gives the positions of elements if not
+        in row-major order.
     B
         Dense tile of shape (K, N), or (N, K) with ``transpose_B``.
     C
@@ -151,7 +151,7 @@ def increasing(word: Expr) -> Expr:
 
     A nibble is zero where a tail was padded, and where a compressor found nothing to keep; the kept values are zero
     there. The behaviour of the instructions is undefined if indices do not increase. The second of two increasing
-    indices, in the upper half of the nibble, is never zero: its bits tell whether a nibble is empty.
+    indices, in the upper half of the nibble, is never zero: its bits show whether a nibble is empty.
     """
     third = nodes.const(EMPTY, "uint32")  # bits of nibbles; where it is set in the word, it stays set
     upper = tirx.bitwise_and(tirx.shift_right(word, nodes.const(1, "uint32")), third)
@@ -159,7 +159,10 @@ def increasing(word: Expr) -> Expr:
 
 
 def meaning(call: OpCall) -> Stmt:
-    """C[i, j] = (clear ? 0 : C[i, j]) + the sum over groups g and kept indices x of A_sparse * B[group * g + x, j]."""
+    """Return the reference semantics.
+
+    C[i, j] = (clear ? 0 : C[i, j]) + the sum over groups g and kept indices x of A_sparse * B[group * g + x, j].
+    """
     a, e, b, c, clear = call.args
     trans_a, trans_e, trans_b = (bool(call.attrs[f"transpose_{r}"]) for r in "AEB")
     group = int(call.attrs["group"])

@@ -1,7 +1,7 @@
-"""What the words of a parameter stand for, where an op gives their bits a meaning of its own.
+"""Find parameters whose words an op interprets as codes.
 
 Not every bit pattern is legal metadata of ``T.gemm_sp``, and the codes of narrow floats in unsigned words lie close
-together. So what makes up inputs asks which parameters hold them. A parameter holds what an op reads if its elements
+together. So generators of inputs query which parameters hold them. A parameter holds what an op reads if its elements
 reach the op unchanged in number: through copies, views, variables and elementwise stores.
 """
 
@@ -29,7 +29,7 @@ _MOVES = {"copy": (0, 1), "copy_to_block": (0, 1), "transpose": (0, 1), "gather"
 
 
 def held_codes(program: Program | None) -> dict[str, str]:
-    """Return for parameters whose words an op reads as codes what they hold: one of ``METADATA``, or a type.
+    """Return the codes of parameters by op: one of ``METADATA``, or a type.
 
     Nothing is known of the parameters of ``None``.
     """
@@ -107,7 +107,7 @@ def _calls(body: Stmt) -> Iterator[OpCall]:
 
 
 def _origins(e: Expr) -> Iterator[Any]:
-    """Yield the names of the buffers that an expression loads from, and its variables, but for those of indices."""
+    """Yield the buffers that an expression loads from, and its variables outside indices."""
     loads = collect(e, ir.TensorLoad)
     indices = [i for load in loads for i in load.indices]
     located = {structural.identity(x) for i in indices for x in collect(i, ir.TensorLoad)}

@@ -1,4 +1,4 @@
-"""``T.c2d_im2col``: a tile of the matrix that turns a 2-D convolution into a product."""
+"""``T.c2d_im2col``: a tile of the matrix that expresses a 2-D convolution as a product."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def _step(name: str, x: Scalar) -> Value:
 
 
 def meaning(call: OpCall) -> Stmt:
-    """For every (i, j): decode the pixel and the filter element, load with zero outside, store."""
+    """Return the reference semantics: load each pixel of a filter element, 0 outside."""
     img, col, nhw_step, c_step = call.args
     kernel, stride, dilation, pad = (int(call.attrs[k]) for k in ("kernel", "stride", "dilation", "pad"))
     _, height, width, channels = img.extents

@@ -1,4 +1,4 @@
-"""``T.logsumexp``: the logarithm of the sum of exponentials along a dimension, by ops of the language."""
+"""``T.logsumexp``: the logarithm of the sum of exponentials, composed of other ops."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def _at(tile: Buffer | Region, indices: Sequence[Expr]) -> Value:
 
 
 def _each(tile: Buffer | Region, body: Callable[..., Value]) -> None:
-    """Emit a parallel loop that stores a value in every element of a tile, given an index per extent that is not 1."""
+    """Emit a parallel loop that stores a value in every element of a tile."""
     builder = current("T.logsumexp")
     region = tile.whole() if isinstance(tile, Buffer) else tile
     view, span = View.of(region.ir()), builder.span()

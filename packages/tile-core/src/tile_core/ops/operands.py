@@ -1,4 +1,4 @@
-"""Conversion of the user's operands of tile ops to regions, with the checks common to all ops."""
+"""Convert operands of tile ops to regions, with checks common to all ops."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def as_region(op: str, role: str, x: object, like: Region | None = None) -> Regi
     Raises
     ------
     NotATile
-        If ``x`` is none of these.
+        If ``x`` is another object.
     """
     if isinstance(x, TileValue):
         return computed(x).whole()
@@ -85,11 +85,11 @@ def _from_corner(buffer: Buffer, corner: Sequence[Index], like: Region | None) -
 
 
 class SuspectCorner(UserWarning):
-    """A tile at a corner reads or writes beyond an axis, whichever element of the axis the corner is."""
+    """A tile at a corner that exceeds an axis for every position of the corner."""
 
 
 def _warn_of_axes(buffer: Buffer, corner: Sequence[Index], extents: Sequence[Index]) -> None:
-    """Warn of a tile that is longer than an axis that its corner selects an element of.
+    """Warn of a tile that is longer than the axis of its corner.
 
     A tile extends along the last axes. Where one of them is shorter than the tile and the corner moves along it by
     single elements, as along the heads of a layout (batch, sequence, heads, channels), another axis is probably meant.
@@ -124,7 +124,7 @@ def _is_multiple(index: Index, extent: int) -> bool:
 
 
 def _sliced(buffer: Buffer, extents: Sequence[Index], axis: int, longer: int) -> str:
-    """Return the region with a tile along one axis instead of another, as the user would write it."""
+    """Return the source text of the region with the tile along another axis."""
     axes = [f"i{d}" if e == 1 else f"i{d}:i{d} + {e}" for d, e in enumerate(extents)]
     axes[longer], axes[axis] = f"i{longer}:i{longer} + {extents[axis]}", f"i{axis}"
     return f"{buffer.name}[{', '.join(axes)}]"
@@ -148,7 +148,7 @@ def static_shape(op: str, role: str, region: Region) -> tuple[int, ...]:
 
 
 def same_shape(op: str, roles: tuple[str, str], a: Region, b: Region) -> tuple[int, ...]:
-    """Check that two operands have the same extents, leaving out those of 1, and return them."""
+    """Check that two operands have equal extents except those of 1, and return them."""
     shape_a, shape_b = static_shape(op, roles[0], a), static_shape(op, roles[1], b)
     if shape_a != shape_b:
         raise ShapesDiffer(op=op, a=roles[0], b=roles[1], shape_a=shape_a, shape_b=shape_b)
@@ -156,7 +156,7 @@ def same_shape(op: str, roles: tuple[str, str], a: Region, b: Region) -> tuple[i
 
 
 def apart(op: str, source: Region, to: Region, aligned: bool = True) -> Region:
-    """Return the source, or a fresh copy if the op would overwrite elements that it still has to read.
+    """Return the source, or a copy if the op would overwrite elements before reading them.
 
     Parameters
     ----------
@@ -188,7 +188,7 @@ def _equal(a: Region, b: Region) -> bool:
 
 
 def emit(op: str, args: Sequence[Region | Value], writes: Sequence[Region], attrs: Attrs | None = None) -> None:
-    """Emit the call of a tile op at the user's line; values that depend on ``writes`` are bound first."""
+    """Emit a tile op at the user's line, after binding values that read ``writes``."""
     from tile_core.compat.tvm import tirx
 
     builder: Builder = current(f"T.{op}")
@@ -215,7 +215,7 @@ def emit(op: str, args: Sequence[Region | Value], writes: Sequence[Region], attr
 
 @contextmanager
 def requires(variants: str) -> Iterator[None]:
-    """Refuse the ops that are emitted inside for targets without a variant whose name begins like this.
+    """Refuse emitted inner ops on targets without a variant of this name prefix.
 
     For names that a package adds to the language for a kind of hardware, and that are the language's own ops besides.
     """
@@ -229,7 +229,7 @@ def requires(variants: str) -> Iterator[None]:
 
 @contextmanager
 def called(name: str, instead: str = "") -> Iterator[None]:
-    """Let errors of the ops inside, and refusals of the variants that they ask for, name the call that the user wrote.
+    """Make errors of inner ops and of their variants name the user's call.
 
     Parameters
     ----------
@@ -262,7 +262,7 @@ def scalar(x: object, dtype: DTypeLike) -> Value:
 
 
 def moves_exactly(op: str, source: Region, to: Region) -> None:
-    """Refuse to move numbers to ``tfloat32`` that it would round: a register of it holds any ``float32``.
+    """Refuse moves to ``tfloat32`` that would round: its registers hold any ``float32``.
 
     Raises
     ------
@@ -321,7 +321,10 @@ class named:
 
 
 def _literal_type(x: object, dtype: DType) -> DType | None:
-    """Return the type of an operand of another library, which says whether it fits; None for its own."""
+    """Return the type of an operand of another library; ``None`` for its own.
+
+    The type decides whether the operand fits.
+    """
     return None if isinstance(x, Buffer) or dtype.is_narrow or dtype in ("tfloat32", "bool") else dtype
 
 

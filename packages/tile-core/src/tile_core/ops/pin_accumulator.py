@@ -1,4 +1,4 @@
-"""A demand of an allocation: the sums in a fragment are kept by the matrix unit. It changes no values."""
+"""A request to keep an accumulator in the matrix unit. It changes no values."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ _TRUTHS = ("any", "all")
 
 
 def reduce_sum(buffer: Tile, out: Tile, dim: int = -1, clear: bool = True, **hints: object) -> None:
-    """Sum a tile along one dimension: ``out[i] = sum_k buffer[i, k]``, or ``out[i] += …`` with ``clear=False``.
+    """Sum a tile along a dimension: ``out[i] = sum_k buffer[i, k]``; ``clear=False`` adds to ``out``.
 
     Parameters
     ----------
@@ -96,7 +96,7 @@ def reduce_prod(buffer: Tile, out: Tile, dim: int = -1, clear: bool = True, **hi
 
 
 def reduce_any(buffer: Tile, out: Tile, dim: int = -1, clear: bool = True, **hints: object) -> None:
-    """Whether some element along a dimension is not zero: bool, or 1 and 0 of integers (see ``reduce_sum``).
+    """Whether any element along a dimension is non-zero: bool, or 1 and 0 of integers.
 
     A NaN is not zero, and -0 is zero. With ``clear=False`` the destination takes part, as one more element.
     """
@@ -104,7 +104,10 @@ def reduce_any(buffer: Tile, out: Tile, dim: int = -1, clear: bool = True, **hin
 
 
 def reduce_all(buffer: Tile, out: Tile, dim: int = -1, clear: bool = True, **hints: object) -> None:
-    """Whether no element along a dimension is zero: bool, or 1 and 0 of integers (see ``reduce_any``)."""
+    """Whether all elements along a dimension are non-zero: bool, or 1 and 0 of integers.
+
+    See ``reduce_any``.
+    """
     _emit("all", buffer, out, dim, clear, False, hints)
 
 
@@ -214,7 +217,7 @@ def combined_as(kind: str) -> str:
 
 
 def absorber(kind: str, dtype: str) -> BinaryNode | None:
-    """Return how an accumulator absorbs a value, for kinds with a shorter form than ``combiner``'s; else ``None``.
+    """Return the short update of an accumulator, for kinds that have one; else ``None``.
 
     The accumulator starts at an infinity and so never becomes NaN, and every comparison with a NaN is false: a NaN is
     left out without a test for it.
@@ -237,7 +240,7 @@ def absorber(kind: str, dtype: str) -> BinaryNode | None:
 
 
 def element(kind: str, value: Expr, dtype: str) -> Expr:
-    """Return one element as it enters the reduction: converted; as a truth value or without sign where kinds ask."""
+    """Return an element as reduced: converted, as a truth value, or without sign."""
     if kind in _TRUTHS:
         return convert(convert(value, "bool"), dtype)
     value = convert(value, dtype)
@@ -245,12 +248,15 @@ def element(kind: str, value: Expr, dtype: str) -> Expr:
 
 
 def before(kind: str, value: Expr, dtype: str) -> Expr:
-    """Return the old value of a destination as it takes part without ``clear``: one more result."""
+    """Return the old value of a destination, which is one more operand without ``clear``."""
     return element(kind, value, dtype) if kind in _TRUTHS else convert(value, dtype)
 
 
 def meaning(call: OpCall) -> Stmt:
-    """acc = neutral; for every k: acc = combine(acc, src[.., k, ..]); dst = acc, or combine(dst, acc)."""
+    """Return the reference semantics.
+
+    acc = neutral; for every k: acc = combine(acc, src[.., k, ..]); dst = acc, or combine(dst, acc).
+    """
     src, dst = call.args
     kind, dim = str(call.attrs["kind"]), int(call.attrs["dim"])
     acc = accumulator(dst.dtype)

@@ -1,4 +1,4 @@
-"""A request of a role: how many registers each of its threads has from there on. It changes no values."""
+"""A request of a role for registers per thread. It changes no values."""
 
 from __future__ import annotations
 

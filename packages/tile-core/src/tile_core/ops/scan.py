@@ -66,7 +66,10 @@ def _emit(op: str, kind: str, src: Tile, dst: Tile | None, dim: int, reverse: bo
 
 
 def meaning(call: OpCall) -> Stmt:
-    """acc = neutral; for every k in order: acc = combine(acc, src[.., k, ..]); dst[.., k, ..] = acc."""
+    """Return the reference semantics.
+
+    acc = neutral; for every k in order: acc = combine(acc, src[.., k, ..]); dst[.., k, ..] = acc.
+    """
     src, dst = call.args
     kind, dim = str(call.attrs["kind"]), int(call.attrs["dim"])
     extent = src.extents[dim]

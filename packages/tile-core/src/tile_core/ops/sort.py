@@ -1,4 +1,4 @@
-"""``T.sort``: the elements along a dimension in order, by a network of comparisons that is the same for all data."""
+"""``T.sort``: sort along a dimension by a data-independent sorting network."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ def lowered(call: OpCall, near: int = 31) -> Stmt:
 
 
 def _network(keys: BufferVar, steps: int, rows: int, near: int) -> Stmt:
-    """Merge runs of 1, 2, 4, … keys in pairs: first each with its mirror image, then at half distances.
+    """Merge runs of 1, 2, 4, … keys: mirror images, then half distances.
 
     Exchanges inside of ``2**near`` keys are done for one such part after the other.
     """
@@ -171,24 +171,24 @@ def _network(keys: BufferVar, steps: int, rows: int, near: int) -> Stmt:
 
 
 def _exchanges(
-    keys: BufferVar, steps: int, rows: int, inside: int, places: Callable[[Expr, Expr], Sequence[Expr]],
+    keys: BufferVar, steps: int, rows: int, inside: int, positions: Callable[[Expr, Expr], Sequence[Expr]],
     levels: Sequence[tuple[int, int]],
 ) -> Stmt:  # fmt: skip
-    """Order the keys of each pair of ``levels``, of all groups of ``places``, by their run and the place inside it."""
-    count = len(places(nodes.int_const(0), nodes.int_const(0)))
+    """Order the keys of each pair of ``levels``, for all groups of ``positions``."""
+    count = len(positions(nodes.int_const(0), nodes.int_const(0)))
 
     def exchange(run: Expr, at: Expr, row: Expr) -> Stmt:
         parts, held = [], []
-        for place in places(run, at):
+        for position in positions(run, at):
             held.append(nodes.fresh("key", nodes.element_type(keys)))
-            parts.append(tirx.Bind(held[-1], keys[place, row]))
+            parts.append(tirx.Bind(held[-1], keys[position, row]))
         for low, high in levels:
             pair = (tirx.Min(held[low], held[high]), tirx.Max(held[low], held[high]))
             for n, value in zip((low, high), pair, strict=True):
                 held[n] = nodes.fresh("key", nodes.element_type(keys))
                 parts.append(tirx.Bind(held[n], value))
         return nodes.seq(
-            [*parts, *(nodes.store(keys, x, [p, row]) for p, x in zip(places(run, at), held, strict=True))]
+            [*parts, *(nodes.store(keys, x, [p, row]) for p, x in zip(positions(run, at), held, strict=True))]
         )
 
     extents = [(1 << steps) // count // inside, inside, rows]

@@ -47,11 +47,11 @@ def topk(src: Tile, values: Tile, indices: Tile, dim: int = -1, largest: bool = 
     in sorted arrays of NumPy. The source is looked through ``k`` times.
     """
     largest = operands.flag("topk", "largest", largest)
-    source, found, places = (
+    source, found, found_at = (
         operands.as_region("topk", role, x) for role, x in (("src", src), ("values", values), ("indices", indices))
     )
-    if not places.dtype.is_integer or places.dtype.bits < 32:
-        raise BadElementType(op="topk", role="indices", found=places.dtype, legal="int32, int64, uint32, uint64")
+    if not found_at.dtype.is_integer or found_at.dtype.bits < 32:
+        raise BadElementType(op="topk", role="indices", found=found_at.dtype, legal="int32, int64, uint32, uint64")
     if found.dtype != source.dtype:
         raise BadElementType(op="topk", role="values", found=found.dtype, legal=f"{source.dtype}, as src has")
     at = axis("topk", source, dim)
@@ -59,16 +59,16 @@ def topk(src: Tile, values: Tile, indices: Tile, dim: int = -1, largest: bool = 
     shape, result = tuple(source.shape), tuple(found.shape)
     rest = (shape[:at], shape[at + 1 :])
     k = result[at] if len(result) == len(shape) else 0
-    if len(result) != len(shape) or (result[:at], result[at + 1 :]) != rest or tuple(places.shape) != result:
-        roles = ("values", "indices") if tuple(places.shape) != result else ("src", "values")
-        a, b = (shape, result) if roles[0] == "src" else (result, tuple(places.shape))
+    if len(result) != len(shape) or (result[:at], result[at + 1 :]) != rest or tuple(found_at.shape) != result:
+        roles = ("values", "indices") if tuple(found_at.shape) != result else ("src", "values")
+        a, b = (shape, result) if roles[0] == "src" else (result, tuple(found_at.shape))
         raise ShapesDiffer(op="topk", a=roles[0], b=roles[1], shape_a=a, shape_b=b)
     if not isinstance(k, int) or not 1 <= k <= int(shape[at]):
         raise BadAttribute(op="topk", name="k", found=k, legal=f"from 1 to {shape[at]}, the extent of the dimension")
-    for out in (found, places):
+    for out in (found, found_at):
         source = operands.apart("topk", source, out, aligned=False)
-    attrs = {"dims": [source.kept[at], found.kept[at], places.kept[at]], "largest": largest}
-    operands.emit("topk", [source, found, places], [found, places], attrs)
+    attrs = {"dims": [source.kept[at], found.kept[at], found_at.kept[at]], "largest": largest}
+    operands.emit("topk", [source, found, found_at], [found, found_at], attrs)
 
 
 def key(value: Expr, dtype: str, largest: bool) -> Expr:
@@ -95,7 +95,7 @@ def precedes(a: Sequence[Expr], b: Sequence[Expr]) -> Expr:
 
 
 def offer(best: Sequence[BufferVar], last: Sequence[Expr], at: Expr, new: Sequence[Expr]) -> Stmt:
-    """Return the statement that takes an element if it comes before the best one, and after the last one found."""
+    """Return the statement that selects an element between the last found and the best one."""
     names = [nodes.fresh("key", nodes.dtype_of(new[0])), nodes.fresh("index")]
     old = [nodes.fresh("best", nodes.dtype_of(new[0])), nodes.fresh("place")]
     binds = [tirx.Bind(v, x) for v, x in zip((*names, *old), (*new, best[0][at], best[1][at]), strict=True)]
@@ -110,22 +110,22 @@ def outer_of(call: OpCall) -> list[int]:
     return [d for d in range(len(src.extents)) if d != dims[0] and src.extents[d] != 1]
 
 
-def index_of(view: View, dim: int, others: Sequence[Expr], place: Expr) -> list[Expr]:
-    """Return the index in a view, per dimension of its buffer, of a place along ``dim``."""
+def index_of(view: View, dim: int, others: Sequence[Expr], position: Expr) -> list[Expr]:
+    """Return the index in a view, per buffer dimension, of a position along ``dim``."""
     found = iter(others)
     zero = nodes.int_const(0)
-    return [place if d == dim else next(found) if e != 1 else zero for d, e in enumerate(view.extents)]
+    return [position if d == dim else next(found) if e != 1 else zero for d, e in enumerate(view.extents)]
 
 
-def store_found(call: OpCall, others: Sequence[Expr], turn: Expr, index: Expr) -> Stmt:
-    """Return the statement that stores an element and its index at their place in the order."""
+def store_found(call: OpCall, others: Sequence[Expr], rank: Expr, index: Expr) -> Stmt:
+    """Return the statement that stores a found element and its index by rank."""
     src, values, indices = call.args
     dims = [int(d) for d in call.attrs["dims"]]
     value = nodes.load(src.buffer, src.at(index_of(src, dims[0], others, index)))
     return nodes.seq([
-        nodes.store(values.buffer, value, values.at(index_of(values, dims[1], others, turn)), call.span),
+        nodes.store(values.buffer, value, values.at(index_of(values, dims[1], others, rank)), call.span),
         nodes.store(
-            indices.buffer, convert(index, indices.dtype), indices.at(index_of(indices, dims[2], others, turn)),
+            indices.buffer, convert(index, indices.dtype), indices.at(index_of(indices, dims[2], others, rank)),
             call.span,
         ),
     ])  # fmt: skip
@@ -140,17 +140,17 @@ def meaning(call: OpCall) -> Stmt:
     zero = nodes.int_const(0)
 
     def body(*others: Expr) -> Stmt:
-        turn, k = nodes.fresh("turn"), nodes.fresh("k")
+        rank, k = nodes.fresh("turn"), nodes.fresh("k")
         rest = others if outer_of(call) else ()
-        place = k if src.extents[dims[0]] > 1 else zero
-        value = nodes.load(src.buffer, src.at(index_of(src, dims[0], rest, place)))
-        step = offer(best, [b[0] for b in last], zero, [key(value, src.dtype, largest), place])
+        position = k if src.extents[dims[0]] > 1 else zero
+        value = nodes.load(src.buffer, src.at(index_of(src, dims[0], rest, position)))
+        step = offer(best, [b[0] for b in last], zero, [key(value, src.dtype, largest), position])
         parts = [nodes.store(b, x, [0]) for b, x in zip(best, none(src.dtype), strict=True)]
         parts.append(nodes.for_loop(k, src.extents[dims[0]], step))
         parts += [nodes.store(a, b[0], [0]) for a, b in zip(last, best, strict=True)]
-        parts.append(store_found(call, rest, turn if call.args[1].extents[dims[1]] > 1 else zero, last[1][0]))
+        parts.append(store_found(call, rest, rank if call.args[1].extents[dims[1]] > 1 else zero, last[1][0]))
         start = [nodes.store(b, x, [0]) for b, x in zip(last, first(src.dtype), strict=True)]
-        loop = nodes.for_loop(turn, call.args[1].extents[dims[1]], nodes.seq(parts))
+        loop = nodes.for_loop(rank, call.args[1].extents[dims[1]], nodes.seq(parts))
         return nodes.seq([*(s for _, s in made), *start, loop])
 
     return nodes.nest([src.extents[d] for d in outer_of(call)] or [1], body, "parallel", span=call.span)

@@ -51,13 +51,13 @@ def meaning(call: OpCall) -> Stmt:
 
     def body(*indices: Expr) -> Stmt:
         swapped = (*indices[:-2], indices[-1], indices[-2])
-        value = nodes.load(src.buffer, _place(src, src_dims, swapped))
-        return nodes.store(dst.buffer, convert(value, dst.dtype), _place(dst, dst_dims, indices), call.span)
+        value = nodes.load(src.buffer, _coordinates(src, src_dims, swapped))
+        return nodes.store(dst.buffer, convert(value, dst.dtype), _coordinates(dst, dst_dims, indices), call.span)
 
     return nodes.nest(extents, body, "parallel", span=call.span)
 
 
-def _place(view: View, dims: list[int], indices: tuple[Expr, ...]) -> list[Expr]:
+def _coordinates(view: View, dims: list[int], indices: tuple[Expr, ...]) -> list[Expr]:
     full: list[Expr] = [0] * len(view.extents)
     for d, i in zip(dims, indices, strict=True):
         full[d] = i

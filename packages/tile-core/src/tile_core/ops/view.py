@@ -105,7 +105,7 @@ def _default_shape(buffer: Buffer, dtype: DType) -> list[Index]:
 
 
 def _bits(shape: Sequence[Index], bits: int) -> int | str:
-    """Return the size as an int, or as the text of one canonical expression for all equal products."""
+    """Return the size as an int, or as canonical text for equal products."""
     known = [d for d in shape if isinstance(d, int)]
     if len(known) == len(shape):
         return math.prod(known) * bits

@@ -1,4 +1,4 @@
-"""A wait for products that go on while threads do other things: it changes no values."""
+"""A wait for asynchronous products in flight. It changes no values."""
 
 from __future__ import annotations
 
@@ -15,5 +15,5 @@ def meaning(call: OpCall) -> Stmt:
     return nodes.seq([])
 
 
-#: Its operand, if it has one, is the sums of a product that it waits for: only behind it threads access them.
+#: Its operand, if it has one, is the accumulator of a product that it waits for: threads access it after the wait only.
 OP = TileOp("wait_uses", reads=(0,), writes=(0,), meaning=meaning)

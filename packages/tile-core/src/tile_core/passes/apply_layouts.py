@@ -41,7 +41,7 @@ def apply_layouts(body: Stmt, params: tuple[Var, ...], layouts: Mapping[str, Lay
     chosen = {p: layouts[str(p.name)] for p in params if tirx.is_buffer_var(p) and str(p.name) in layouts}
     for buffer, layout in chosen.items():
         if layout.span != layout.numel:
-            raise LayoutUnsupported(buffer=buffer.name, span=layout.span, room=layout.numel)
+            raise LayoutUnsupported(buffer=buffer.name, span=layout.span, size=layout.numel)
     return _ApplyToTensors(chosen).stmt(body) if chosen else body
 
 

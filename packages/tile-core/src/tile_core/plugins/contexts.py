@@ -1,4 +1,4 @@
-"""Making the frozen context of a compilation: a target is resolved once, options are checked once."""
+"""Make the frozen context of a compilation, with resolved target and checked options."""
 
 from __future__ import annotations
 

@@ -58,7 +58,7 @@ class Offer:
 
 
 def discover(entries: Iterable[EntryPoint] | None = None) -> dict[str, tuple[Offer, ...]]:
-    """All offers by name; a name with two offers is a conflict that is reported when it is requested.
+    """All offers by name; a name with two offers is reported when it is requested.
 
     Parameters
     ----------
@@ -88,7 +88,7 @@ def discover(entries: Iterable[EntryPoint] | None = None) -> dict[str, tuple[Off
 
 
 def _of_its_owner(name: str, offers: tuple[Offer, ...]) -> tuple[Offer, ...]:
-    """Return the offers of a name, but only that of the published package of this name if it is among them."""
+    """Return the offers of a name; the published package of this name wins."""
     owner = known_packages.KINDS.get(name)
     own = tuple(offer for offer in offers if offer.distribution == owner)
     for offer in offers if own else ():

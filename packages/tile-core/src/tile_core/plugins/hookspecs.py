@@ -1,12 +1,12 @@
-"""The plugin contract: every call that the core makes to a backend, in the order of a kernel's life.
+"""The plugin contract: every hook of a backend, in the order of compilation.
 
 A backend is a distribution with an entry point of the group ``tile.backends``::
 
     [project.entry-points."tile.backends"]
     sample = "tile_sample.plugin"
 
-The entry point's name is the backend's name and the target kind for which it is asked first; its value is a module (or
-object) whose functions named ``tile_*`` implement the hooks below. Rules that hold for all of them:
+The entry point's name is the backend's name and the target kind for which it is queried first; its value is a module
+(or object) whose functions named ``tile_*`` implement the hooks below. Rules that hold for all of them:
 
 * An implementation may take fewer arguments than the hook has, by name. New arguments never break a backend.
 * A function named ``tile_*`` that is not a hook below is refused by name when the backend is loaded.
@@ -86,7 +86,7 @@ def tile_target(text: str) -> Target | None:
     -------
     Target or None
         A target whose ``backend`` is this backend and whose ``text`` gives an equal target again. ``None`` if the text
-        belongs to another backend; the core then asks the others that own the kind, and exactly one may answer.
+        belongs to another backend; the core then queries the others that own the kind, and exactly one may accept.
         Each ``key=value`` that is understood is in the target's ``options``; the core refuses a text with others.
 
     Raises
@@ -130,7 +130,7 @@ def tile_language() -> Mapping[str, str]:
     Mapping[str, str]
         From the public name to ``"module:attribute"``, which is imported when the name is used. ``{}`` if nothing is
         added; ``None`` is not allowed. A name that two backends add is ``DuplicateName`` when it is used; a name of the
-        core is never asked for here.
+        core is never requested here.
     """
 
 
@@ -146,7 +146,7 @@ def tile_lowerings(target: Target) -> Sequence[Variant]:
     Parameters
     ----------
     target
-        The target; ask its capabilities.
+        The target, with its capabilities.
 
     Returns
     -------
@@ -158,7 +158,7 @@ def tile_lowerings(target: Target) -> Sequence[Variant]:
 
 @hookspec(firstresult=True)
 def tile_pipeline(target: Target, spine: Any) -> Any:
-    """Return the passes for a target: the core's spine with the backend's tail and insertions. Mandatory to compile.
+    """Return the passes for a target: the core's spine, insertions and tail. Mandatory.
 
     Called once per compilation, of the target's owner only.
 
@@ -185,7 +185,7 @@ def tile_runtimes(target: Target) -> Sequence[Any]:
     """Return the runtime adapters for a target in the order of preference. Optional.
 
     Called when a kernel is to be built or launched on this machine, of the target's owner only. Making an adapter
-    touches no device; each is asked whether it is available, and the first that is serves.
+    touches no device; the first available one is used.
 
     Parameters
     ----------
@@ -204,7 +204,7 @@ def tile_runtimes(target: Target) -> Sequence[Any]:
 def tile_emulation(target: Target) -> Any:
     """Return the model with which emitted text is executed without the device. Optional.
 
-    Called when the emulator is asked to run a kernel of this target.
+    Called when the emulator runs a kernel of this target.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""A wrapper of pluggy: load a backend by name, check it, call one hook, and remember why it failed.
+"""Wrap pluggy: load a backend, check it, call one hook, and remember failures.
 
 By itself pluggy keeps a plugin registered after its validation failed, silently accepts a misspelt hook, and lets an
 exception in one plugin abort the call for all.
@@ -89,7 +89,7 @@ class Registry:
             raise self.failure(name)
 
     def failure(self, name: str) -> TileError:
-        """The error to raise when a broken backend is requested; its cause is the first exception."""
+        """Return the error of a broken backend; its cause is the first exception."""
         error = self.failures[name]
         if isinstance(error, TileError):
             return error.with_traceback(self._tracebacks[name])  # it would grow with each raise
@@ -129,7 +129,7 @@ class Registry:
         return _checked(name, hook, lambda: self._pluggy.subset_hook_caller(hook, others)(**arguments))
 
     def pipeline(self, name: str, target: Target, spine: Any) -> Any:
-        """Ask a backend for its passes: a value of the type of ``spine``."""
+        """Return the passes of a backend: a value of the type of ``spine``."""
         found = self.ask(name, "tile_pipeline", target=target, spine=spine)
         if not isinstance(found, type(spine)):
             expected = f"a {type(spine).__name__}, as the spine that it was given"
@@ -240,7 +240,7 @@ def _is_runtimes(answer: object) -> bool:
 
 
 def _has(answer: object, names: str) -> bool:
-    """Whether an answer has the required attributes; this layer does not import classes of other layers."""
+    """Whether an answer has the required attributes, without importing classes of other layers."""
     return not isinstance(answer, type) and all(hasattr(answer, name) for name in names.split())
 
 

@@ -212,7 +212,7 @@ class Plugins:
     def language_name(self, name: str) -> Any:
         """The object that a backend adds to ``T`` as ``name``.
 
-        Loaded backends are asked first, then the one known to add such names, then all others.
+        Loaded backends are queried first, then the one that is listed with such names, then all others.
 
         Returns
         -------
@@ -255,14 +255,17 @@ class Plugins:
         return found
 
     def language_names(self) -> dict[str, str]:
-        """All names that backends add to ``T``, with the backend's name. Loads all backends; broken ones add none."""
+        """Return all names that backends add to ``T``, with the backend's name.
+
+        Loads all backends; broken ones add none.
+        """
         names = ((name, b) for b in reversed(self._loadable(self._registry.offers)) for name in self._language(b))
         return dict(sorted(dict(names).items()))
 
     # --- compiling and running ---
 
     def lowerings(self, target: Target) -> tuple[Variant, ...]:
-        """The variants for a target, of its owner and of the add-ons of its kind: by op, highest priority first.
+        """Return the variants for a target by op, highest priority first, with those of add-ons.
 
         An add-on that is broken or clashes is left out with a ``BackendWarning``: it must not break the target.
 
@@ -274,7 +277,7 @@ class Plugins:
         return self._contributions(target)[0]
 
     def addon_of(self, target: Target, variant: str) -> str:
-        """The add-on that a variant of a target comes from, with its distribution; empty if it is the owner's."""
+        """Return the add-on of a variant with its distribution; empty for the target's owner."""
         for name in self.addons(target.kind) if target.backend in self.names() else ():
             offer = self._registry.offers[name][0]
             if variant in {v.name for v in self._parts(target).get(name, ())}:
@@ -299,19 +302,19 @@ class Plugins:
         return {name: _import_reference(target.backend, ref, "tile_strategies") for name, ref in found.items()}
 
     def testing_names(self, target: Target) -> tuple[str, ...]:
-        """The names of strategies, and of tables of cases, that a target's backend adds; nothing is imported."""
+        """Return the names of strategies and tables that a target's backend adds, without imports."""
         hooks = ("tile_strategies", "tile_cases")
         return tuple(name for hook in hooks for name in self._registry.ask(target.backend, hook, target=target))
 
     def case_tables(self, target: Target) -> dict[str, tuple[Any, ...]]:
-        """The units of the conformance kit that a target's backend adds, by the names of its tables."""
+        """Return the units of the conformance kit that a target's backend adds, by table."""
         found: Mapping[str, str] = self._registry.ask(target.backend, "tile_cases", target=target)
         return {name: _called(target.backend, "tile_cases", reference, target) for name, reference in found.items()}
 
     # --- inside ---
 
     def _loadable(self, names: Iterable[str]) -> list[str]:
-        """Those of ``names`` that load; the failures of the others are recorded."""
+        """Return the ``names`` that load; failures of the others are recorded."""
         loaded = []
         for name in names:
             try:
@@ -336,7 +339,7 @@ class Plugins:
         return answers[0]
 
     def _other(self, kind: str, text: str) -> str:
-        """What to do about a target that the backend of its kind does not answer for."""
+        """Return the remedy for a target that its backend does not support."""
         listed = self._registry.manifests[kind].architectures
         if text in listed or not listed:
             return f"backend {kind!r} does not answer for its own target: please report it to its authors"
@@ -357,7 +360,7 @@ class Plugins:
         return broken or "install the package that provides it, or choose one of the installed targets"
 
     def _fuller(self, text: str) -> list[str]:
-        """Return the completion of a partial target text: an architecture without its kind, or a prefix of a kind."""
+        """Return the completion of a partial target text, such as an architecture alone."""
         known = [a for name in self._loadable(self.names()) for a in self._registry.manifests[name].architectures]
         full = [a for a in known if a.partition(":")[2] == text]
         if full or len(text) < _ENOUGH:
@@ -387,7 +390,7 @@ class Plugins:
             raise HookReturned(backend=name, hook=hook, found=f"a target of kind {found.kind!r}", expected=expected)
 
     def _detect(self) -> Target:
-        """Ask each backend for a device; the built-in one, which every machine can run, is the last."""
+        """Query each backend for a device; the built-in one, available everywhere, is the last."""
         for name in self.names():
             try:
                 found = self.detect(name)
@@ -446,7 +449,7 @@ def _warn(message: str) -> None:
 
 
 def _called(backend: str, hook: str, reference: str, *args: object) -> tuple[Any, ...]:
-    """Return what the function behind a reference makes, as a tuple."""
+    """Return the result of the function behind a reference, as a tuple."""
     function = _import_reference(backend, reference, hook)
     try:
         return tuple(function(*args))

@@ -1,4 +1,4 @@
-"""Runtimes that serve targets of any backend: found by the entry-point group ``tile.runtimes``, used by name only.
+"""Runtimes for targets of any backend, from the entry-point group ``tile.runtimes``.
 
 ::
 
@@ -37,7 +37,7 @@ GROUP = "tile.runtimes"
 
 
 def find_runtime(plugins: Plugins, target: Target, name: str | None = None) -> RuntimeAdapter:
-    """Return the target's own runtime of a name (its first if there is none), or one that serves every target.
+    """Return the target's own runtime of a name, or one that serves every target.
 
     Raises
     ------
@@ -92,7 +92,7 @@ _ANSWERS: dict[str, tuple[str, Callable[[object], bool]]] = {
 
 
 def offered(entries: Iterable[EntryPoint] | None = None) -> dict[str, tuple[EntryPoint, ...]]:
-    """Return the runtimes of the installed distributions by name; those of one name are a conflict for who asks for it.
+    """Return the runtimes of the installed distributions by name, duplicates as conflicts.
 
     The name of a published runtime belongs to its distribution: offers of it by others count only without that.
 
@@ -132,7 +132,7 @@ def make_runtime(entries: Sequence[EntryPoint], target: Target, plugins: Plugins
     DuplicateBackend
         Several distributions offer it.
     OutOfStep, DamagedDistribution
-        Its distribution is made for another tile-core, or nobody can tell.
+        Its distribution requires another tile-core, or its metadata is damaged.
     RuntimeBroken
         It cannot be imported, or does not make a runtime.
     TileError

@@ -51,7 +51,7 @@ def check_in_step(entry: EntryPoint, what: str, core: str = __version__) -> None
 
 
 def bounds_on(distribution: str, requirements: Iterable[str]) -> str:
-    """Return the bounds on a distribution among requirement lines, such as ``>=0.1.0,<0.2``; empty if there are none.
+    """Return the version bounds of a distribution among requirement lines, such as ``>=0.1.0,<0.2``.
 
     Requirements under a condition (``; python_version < "3.11"``, ``; extra == "test"``) are not looked at.
     """
@@ -92,7 +92,10 @@ def _holds(version: str, comparison: str, bound: str, any_more: str) -> bool:
 
 
 def _key(version: str) -> tuple[int, ...]:
-    """The numbers of a version; ``0.27.0.post1`` is later than ``0.27.0``, a pre-release counts as its release."""
+    """Return the numbers of a version; a pre-release counts as its release.
+
+    ``0.27.0.post1`` is newer than ``0.27.0``.
+    """
     release = re.match(r"\d+(\.\d+)*", version)
     numbers = [int(part) for part in release[0].split(".")] if release else [0]
     post = re.search(r"\.post(\d+)", version)

@@ -1,4 +1,4 @@
-"""The reference: an interpreter of traced programs over NumPy, which shares nothing with any backend after tracing.
+"""The reference interpreter of traced programs over NumPy, independent of any backend.
 
 It reads the program as the frontend made it (``ir/grammar.py``), before any pass, and simplifies nothing. Integer
 arithmetic wraps in the width of its type, division is Python's, floats are rounded once per operation in the type that

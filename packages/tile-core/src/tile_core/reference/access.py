@@ -1,4 +1,4 @@
-"""Loads and stores of one element a lane: the out-of-range rule, masks, and calls of the sanitizer."""
+"""Load and store one element per lane, with masks, bounds and the sanitizer."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ __all__ = ["load", "store"]
 
 
 def load(state: State, number: int, indices: Sequence[Array], where: Where | None, atomic: str | None = None) -> Array:
-    """Return the element of a buffer at the indices of each lane; the fill value where that lies outside.
+    """Return the element at each lane's indices, or the fill value outside.
 
     Parameters
     ----------

@@ -49,7 +49,7 @@ def view(shown: LaneMemory, dtype: str, shape: Sequence[int]) -> LaneMemory:
 
 
 def at_address(address: Any, dtype: str, shape: Sequence[int], strides: Sequence[int] | None, name: str) -> LaneMemory:
-    """Return a tensor at an address of this process: an int, a ``ctypes`` pointer, or an array that begins there."""
+    """Return a tensor at an address: an int, a ``ctypes`` pointer, or an array's start."""
     kind = holder(dtype)
     steps = row_major(shape) if strides is None else tuple(strides)
     empty = 0 in shape

@@ -143,7 +143,7 @@ def _scalar(argument: Argument, param: Var) -> Array:
 
 
 def _solve(compiled: Compiled, state: State, arguments: Sequence[Argument], symbols: Mapping[str, int]) -> None:
-    """Give symbols values: those that are given, and those that are an extent or stride by themselves."""
+    """Set symbols: given values, and symbols that are an extent or stride alone."""
     known: dict[int, int] = {}
     idle: list[tuple[Expr, int]] = []
     for (param, _), argument in zip(compiled.params, arguments, strict=True):
@@ -166,7 +166,7 @@ def _solve(compiled: Compiled, state: State, arguments: Sequence[Argument], symb
         var = compiled.program.symbols[name]
         value = symbols.get(name, known.get(number))
         if value is None:
-            raise InternalError(stage="reference", detail=f"nothing says what the symbol {name} is")
+            raise InternalError(stage="reference", detail=f"symbol {name} has no value")
         state.values[number] = constant(value, nodes.dtype_of(var))
 
 

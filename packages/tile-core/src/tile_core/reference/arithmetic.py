@@ -1,6 +1,6 @@
-"""Operators of the language on held values (see ``elements``): integers wrap, floats round once per operation.
+"""Operators on held values (see ``elements``): integers wrap, floats round once per operation.
 
-Quotients and remainders by zero are 0, and the least integer divided by -1 is itself, as wrapping says.
+Quotients and remainders by zero are 0, and the least integer divided by -1 wraps to itself.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Function = Callable[[Array, Array], Array]
 
 
 def binary(node: str, dtype: str) -> Function | None:
-    """Return the function of a binary node of the IR for operands of a type, or ``None`` for any other node.
+    """Return the function of a binary IR node for a type, or ``None``.
 
     Parameters
     ----------

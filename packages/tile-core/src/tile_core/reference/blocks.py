@@ -1,4 +1,4 @@
-"""Races between blocks: for each element of global memory, which block accessed it last, and how.
+"""Detect races between blocks, from the last accesses to each element of global memory.
 
 Blocks are executed one after another, so each access is compared with those of earlier blocks. Two accesses of an
 element by different blocks race if one of them writes, unless both are atomic, both store the same value, or an atomic
@@ -42,7 +42,7 @@ _MOST = 64
 
 
 class _Visits:
-    """The accesses of one kind to one piece of memory.
+    """The accesses of one kind to one storage.
 
     Attributes
     ----------
@@ -58,7 +58,7 @@ class _Visits:
 
 
 class _Track:
-    """The accesses to one piece of memory within a launch, by kind."""
+    """The accesses to one storage within a launch, by kind."""
 
     def __init__(self, units: int) -> None:
         self.units = units
@@ -162,7 +162,7 @@ class BlockWatch:
             self._note(track, "own", index, of, own)
 
     def order(self, memory: LaneMemory, units: Array, order: str, action: str) -> None:
-        """An atomic access may acquire what others released at an element, and release what this block did.
+        """Record an atomic access, which may acquire and release at an element.
 
         Parameters
         ----------
@@ -177,16 +177,16 @@ class BlockWatch:
             return
         origin, seen = _address(memory.root), self._seen.setdefault(self.current, {})
         for unit in np.unique(units):
-            place = (origin, int(unit))
-            released = self._released.get(place, {})
+            unit_key = (origin, int(unit))
+            released = self._released.get(unit_key, {})
             if action != "store" and order in _ACQUIRE:
                 for block, time in released.items():
                     seen[block] = max(time, seen.get(block, -1))
             if action == "store":
-                self._released.pop(place, None)
+                self._released.pop(unit_key, None)
             if action != "load" and order in _RELEASE:
                 mine = {**seen, self.current: self._time}
-                kept = self._released.setdefault(place, {})
+                kept = self._released.setdefault(unit_key, {})
                 for block, time in mine.items():
                     kept[block] = max(time, kept.get(block, -1))
         if action != "load" and order in _RELEASE:
@@ -212,7 +212,7 @@ class BlockWatch:
         return track
 
     def _unordered(self, before: _Visits, units: int, index: Any, of: LaneMemory | None) -> Array:
-        """Return which of the units another block accessed without a release that this one has acquired."""
+        """Return the units that another block accessed without a release acquired by this one."""
         found, seen = np.zeros(units, np.bool_), self._seen.get(self.current, {})
         for block, time, at, shape in before.history:
             if block != self.current and seen.get(block, -1) < time:

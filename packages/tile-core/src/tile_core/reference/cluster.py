@@ -1,4 +1,4 @@
-"""The blocks of a cluster side by side: one statement after another, each executed by all of them.
+"""Execute the blocks of a cluster in lockstep, statement by statement.
 
 Only programs with copies from block to block need this; blocks of others follow each other. A loop or a branch with
 such a copy inside is entered by the blocks together; all of them read their tiles before any of them writes.
@@ -25,10 +25,10 @@ from tile_core.reference.ops.regions import MemoryRegion
 from tile_core.reference.scope import CompileScope, Statement
 from tile_core.reference.state import State
 
-__all__ = ["Together", "block_state", "compile_side_by_side", "has_sends"]
+__all__ = ["ClusterStatement", "block_state", "compile_side_by_side", "has_sends"]
 
 #: Executes a statement in some blocks, given the states of all blocks of the cluster.
-Together = Callable[[Sequence[State], Sequence[int]], None]
+ClusterStatement = Callable[[Sequence[State], Sequence[int]], None]
 
 
 def has_sends(s: Stmt) -> bool:
@@ -44,7 +44,7 @@ def block_state(state: State) -> State:
     return mine
 
 
-def compile_side_by_side(s: Stmt, scope: CompileScope) -> Together:
+def compile_side_by_side(s: Stmt, scope: CompileScope) -> ClusterStatement:
     """Return the function that executes a statement in blocks side by side.
 
     Raises
@@ -73,7 +73,7 @@ def compile_side_by_side(s: Stmt, scope: CompileScope) -> Together:
     raise NoReferenceMeaning(what="a copy between blocks in this statement", where=nodes.where_of(s) or scope.where)
 
 
-def _alone(one: Statement) -> Together:
+def _alone(one: Statement) -> ClusterStatement:
     def run(states: Sequence[State], ranks: Sequence[int]) -> None:
         for r in ranks:
             one(states[r])
@@ -81,7 +81,7 @@ def _alone(one: Statement) -> Together:
     return run
 
 
-def _for(s: Stmt, scope: CompileScope) -> Together:
+def _for(s: Stmt, scope: CompileScope) -> ClusterStatement:
     start, extent = compile_expression(s.min, scope), compile_expression(s.extent, scope)
     number, kind = scope.define(s.loop_var), holder(nodes.dtype_of(s.loop_var)).type
     body = compile_side_by_side(s.body, scope)
@@ -97,7 +97,7 @@ def _for(s: Stmt, scope: CompileScope) -> Together:
     return run
 
 
-def _if(s: Stmt, scope: CompileScope) -> Together:
+def _if(s: Stmt, scope: CompileScope) -> ClusterStatement:
     condition, then = compile_expression(s.condition, scope), compile_side_by_side(s.then_case, scope)
     other = None if s.else_case is None else compile_side_by_side(s.else_case, scope)
 
@@ -110,7 +110,7 @@ def _if(s: Stmt, scope: CompileScope) -> Together:
     return run
 
 
-def _send(s: Stmt, scope: CompileScope) -> Together:
+def _send(s: Stmt, scope: CompileScope) -> ClusterStatement:
     call = OpCall.decode(s)
     source, to = (RegionOperand(a, scope) for a in call.args[:2])
     rank, where = compile_expression(call.args[copy_to_block.RANK], scope), scope.where
@@ -121,9 +121,9 @@ def _send(s: Stmt, scope: CompileScope) -> Together:
             here, there, to_rank = source.bound(states[r]), to.bound(states[r]), int(rank(states[r]))
             if here is None or there is None or not 0 <= to_rank < len(states):
                 raise NoReferenceMeaning(what=f"a copy to block {to_rank} of a cluster of {len(states)}", where=where)
-            place = MemoryRegion(states[to_rank], to.number, there.mins, there.extents, to.dtype, where)
-            sent.append((place, here.read()))
-        for place, values in sent:
-            place.write(np.reshape(values, place.extents))
+            region = MemoryRegion(states[to_rank], to.number, there.mins, there.extents, to.dtype, where)
+            sent.append((region, here.read()))
+        for region, values in sent:
+            region.write(np.reshape(values, region.extents))
 
     return run

@@ -46,7 +46,7 @@ def constant(value: Array, dtype: str) -> Array:
 
 
 def nothing(dtype: str) -> Array:
-    """Return what an out-of-bounds read gives: zero, or the least number of a type that has no zero."""
+    """Return the fill value of out-of-bounds reads: zero, or the least number without one."""
     return constant(2.0**-127 if dtype == "float8_e8m0fnu" else 0, dtype)
 
 
@@ -65,7 +65,7 @@ def decode(x: Array, dtype: str) -> Array:
 
 
 def encode(x: Array, dtype: str) -> Array:
-    """Return the codes of floats of any NumPy type, rounded once to nearest even by ``numerics/rules.py``."""
+    """Return the codes of NumPy floats, rounded to nearest even by ``numerics/rules.py``."""
     x = np.asarray(x)
     if dtype == "bfloat16" and x.dtype == np.float32:
         return _bfloat16(x)[()]
@@ -73,7 +73,7 @@ def encode(x: Array, dtype: str) -> Array:
 
 
 def convert(x: Array, source: str, target: str) -> Array:
-    """Return values converted between element types, as the language says.
+    """Return values converted between element types by the language's rules.
 
     To floats: one rounding to nearest even. Integers to integers wrap. Floats to integers truncate and saturate; NaN
     gives 0. To bool: whether it is not zero.
@@ -113,7 +113,7 @@ def _bfloat16(x: Array) -> Array:
 
 
 def _exact(x: Array) -> Array:
-    """Return floats from which one rounding gives the right result: of integers beyond 2^53 the lost bits are kept."""
+    """Return floats of integers with sticky bits beyond 2^53, so that one rounding suffices."""
     if x.dtype.kind not in "iu" or x.dtype.itemsize < 8:
         return x if x.dtype.kind == "f" else x.astype(np.float64)
     step = x.dtype.type(11)

@@ -1,4 +1,4 @@
-"""Expressions of the IR as Python functions of the state: made once per program, called for every evaluation.
+"""Compile IR expressions to Python functions of the state, once per program.
 
 A function returns a NumPy scalar where all lanes have one value, else an array with an element a lane. Inactive lanes
 compute too; only reads of active lanes are checked.
@@ -260,7 +260,7 @@ def _special(name: str, values: list[Expression], types: list[str], dtype: str) 
 
 
 def _tile_call(e: Call, name: str, scope: CompileScope) -> Expression:
-    """Return the calls of the language that have a value: where a thread is, extremes, operations of a warp."""
+    """Return the calls with a value: thread positions, extremes, warp operations."""
     dtype = nodes.dtype_of(e)
     if f"tile.{name}" in _EXTREMES:
         kind, nan = _EXTREMES[f"tile.{name}"]

@@ -1,4 +1,4 @@
-"""Maximum and minimum with the rules of ``numerics/rules.py``: -0 is less than +0, NaN is left out or wins.
+"""Maximum and minimum by ``numerics/rules.py``: -0 < +0, NaN is ignored or wins.
 
 Floats are compared by integer keys that are ordered as the numbers are. A NaN becomes a key beyond all others on the
 side where it loses, or where it wins.
@@ -30,7 +30,7 @@ def extreme(kind: str, a: Array, b: Array, dtype: str, nan_propagate: bool = Fal
 
 
 def reduce(kind: str, x: Array, axis: int, nan_propagate: bool) -> Array:
-    """Return the extremes of integers, bools or NumPy floats along an axis, which is not empty; NaN of NaN alone."""
+    """Return extremes along a non-empty axis, ignoring NaN unless all are NaN."""
     pick = np.maximum if kind == "max" else np.minimum
     if x.dtype.kind != "f":
         return pick.reduce(x, axis=axis)
@@ -38,7 +38,7 @@ def reduce(kind: str, x: Array, axis: int, nan_propagate: bool) -> Array:
 
 
 def reduce_runs(kind: str, x: Array, starts: Array) -> Array:
-    """Return the extremes of runs of a flat array, which begin at ``starts``; NaN is left out."""
+    """Return extremes of runs of a flat array beginning at ``starts``, ignoring NaN."""
     pick = np.maximum if kind == "max" else np.minimum
     if x.dtype.kind != "f":
         return pick.reduceat(x, starts)

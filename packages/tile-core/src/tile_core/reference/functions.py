@@ -1,4 +1,4 @@
-"""Functions of numbers by the name of the operator that calls them: computed in float64 and rounded once."""
+"""Math functions by operator name, computed in float64 and rounded once."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["BITS", "EXACT", "FUNCTIONS", "PREDICATES", "apply", "reinterpret"]
 
 
 def apply(name: str, values: list[Array], types: list[str], dtype: str) -> Array:
-    """Return a function of ``FUNCTIONS`` of values of float (or integer) types, as a value of type ``dtype``."""
+    """Return a function of ``FUNCTIONS`` as a value of type ``dtype``."""
     wide = [np.asarray(decode(x, t)).astype(np.float64) for x, t in zip(values, types, strict=True)]
     result = np.asarray(FUNCTIONS[name](*wide))
     if dtype in CODED:
@@ -34,7 +34,7 @@ def reinterpret(x: Array, source: str, target: str) -> Array:
 
 
 def _each(function: Callable[..., float], count: int) -> Callable[..., Array]:
-    """Apply a function of Python's library to every element; it raises where IEEE has a result."""
+    """Apply a Python function to every element, with IEEE results where it raises."""
 
     def one(*x: float) -> float:
         try:

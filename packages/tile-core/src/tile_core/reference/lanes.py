@@ -44,7 +44,7 @@ class LaneSet:
         return self._numbers
 
     def within(self, home: LaneSet) -> Array:
-        """Return for each lane the number of its ancestor in ``home``: an array, or 0 if that is the same for all."""
+        """Return each lane's ancestor number in ``home``, or 0 for all lanes."""
         if home is self:
             return self.numbers if self.count > 1 else 0
         found = self._maps.get(id(home))

@@ -1,6 +1,6 @@
-"""Memory of a launch: tensors, scratch of a block, private arrays of its lanes, and views that share them.
+"""Memory of a launch: tensors, block scratch, lane-private arrays, and views of them.
 
-A ``Root`` is one piece of storage, a ``LaneMemory`` a buffer of the program that shows it with a type and a shape.
+A ``Root`` is one storage, a ``LaneMemory`` a buffer of the program that shows it with a type and a shape.
 Private memory has one slot per lane, consecutively. An access finds flat indices; what lies outside the shape
 reads as the fill value and is not written.
 """
@@ -21,7 +21,7 @@ __all__ = ["LaneMemory", "Root", "row_major"]
 
 
 class Root:
-    """One piece of storage.
+    """One storage.
 
     Parameters
     ----------
@@ -34,7 +34,7 @@ class Root:
     unit
         Bytes of a unit: of the smallest element that a view has.
     name, scope
-        As the program says.
+        As the program declares.
 
     Attributes
     ----------
@@ -64,7 +64,7 @@ class Root:
         return int(self.data.size * self.data.dtype.itemsize // self.unit)
 
     def rebind(self, data: Array, home: LaneSet | None, valid: Array) -> None:
-        """Give it other storage of as many bytes a slot."""
+        """Replace the storage by another one with equal bytes per slot."""
         self.data, self.home, self.valid = data, home, valid
         for member in self.members:
             member.flat = data.view(member.kind)
@@ -90,7 +90,7 @@ class LaneMemory:
         All of the storage as elements.
     size
         Elements of the shape.
-    room
+    slot_size
         Elements of one slot.
     ratio
         Units of an element.
@@ -108,7 +108,7 @@ class LaneMemory:
         self.shape = tuple(shape)
         self.strides = row_major(self.shape) if strides is None else tuple(strides)
         self.size = math.prod(self.shape)
-        self.room = self.size
+        self.slot_size = self.size
         self.dense = strides is None and table is None
         self.flat = root.data if root.data.dtype == self.kind else root.data.view(self.kind)
         self.ratio = self.kind.itemsize // root.unit
@@ -116,7 +116,7 @@ class LaneMemory:
 
     @property
     def block(self) -> Array:
-        """The memory of the block as an array of the buffer's shape, where a stride does not repeat elements."""
+        """The block's memory in the buffer's shape, if no stride repeats elements."""
         if self.dense:
             return self.flat[: self.size].reshape(self.shape)
         step = self.kind.itemsize
@@ -124,11 +124,11 @@ class LaneMemory:
 
     @property
     def block_valid(self) -> Array:
-        """As ``block``: whether each element is written (with an axis for its units if it has several), or ``None``."""
+        """The validity of each element as ``block``, with an axis for its units, or ``None``."""
         return None if self.root.valid is None else self.shown(self.root.valid)
 
     def shown(self, units: Array) -> Array:
-        """Return an array with an entry per unit in the buffer's shape, with an axis for the units of an element."""
+        """Return per-unit values in the buffer's shape, with an axis for an element's units."""
         if self.dense:
             whole = units[: self.size * self.ratio]
             return whole.reshape(self.shape if self.ratio == 1 else (*self.shape, self.ratio))
@@ -138,16 +138,16 @@ class LaneMemory:
     def coordinates(self, flat: int) -> list[int]:
         """Return the coordinates of a flat index, where strides do not repeat elements."""
         if self.table is not None:
-            flat = int(np.flatnonzero(self.table == flat % self.room)[0])
+            flat = int(np.flatnonzero(self.table == flat % self.slot_size)[0])
         at = []
-        rest = flat % self.room if self.dense or self.table is not None else flat
+        rest = flat % self.slot_size if self.dense or self.table is not None else flat
         for extent, stride in zip(self.shape, self.strides, strict=True):
             at.append(rest // stride % extent if stride else 0)
             rest -= at[-1] * stride
         return at
 
     def locate(self, indices: Sequence[Array], slot: Array) -> tuple[Array, Array | None]:
-        """Return flat indices and which of them lie inside: ``None`` for all, ``False`` for none, or bools.
+        """Return flat indices and their validity: ``None`` all, ``False`` none, or bools.
 
         Parameters
         ----------
@@ -176,7 +176,7 @@ class LaneMemory:
         if self.table is not None:
             flat = self.table[flat]
         if not isinstance(slot, int) or slot:
-            flat = flat + slot * self.room
+            flat = flat + slot * self.slot_size
         return flat, inside
 
 

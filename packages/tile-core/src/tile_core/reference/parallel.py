@@ -42,7 +42,7 @@ _MOST = 1 << 20
 
 
 def compile_parallel(s: Stmt, scope: CompileScope) -> Statement | None:
-    """Return the function of a nest of parallel loops; ``None`` if its iterations must follow each other."""
+    """Return the function of a parallel loop nest; ``None`` if iterations must be ordered."""
     if _ordered(s, scope):
         return None
     return _ParallelNest(s, scope).run
@@ -92,7 +92,7 @@ class _ParallelNest:
             raise DivergentBarrier(what="an operation of the whole block", where=self.where)
         single = block or outer.count == 1
         watch, before = _Watch(state, self), 0
-        for parents, columns in self.pieces(state, single):
+        for parents, columns in self.chunks(state, single):
             if len(columns[0]):
                 inner = LaneSet(len(columns[0]), outer, None if single else parents)
                 watch.piece(inner, before)
@@ -117,8 +117,8 @@ class _ParallelNest:
         for root, data, home, valid, touched in kept:
             _collapse(root, data, home, valid, touched, inner, block)
 
-    def pieces(self, state: State, single: bool) -> Iterator[tuple[Array, list[Array]]]:
-        """Yield the parent of each lane, and its values of the loop variables; many iterations come in pieces."""
+    def chunks(self, state: State, single: bool) -> Iterator[tuple[Array, list[Array]]]:
+        """Yield each lane's parent and loop variables, in chunks of many iterations."""
         bounds = [(start(state), extent(state)) for start, extent, _, _ in self.loops]
         parents = np.zeros(1, np.int64) if single else state.active()
         if any(isinstance(x, np.ndarray) for pair in bounds for x in pair):
@@ -173,7 +173,7 @@ class _ParallelNest:
 
 
 class _Watch:
-    """Notifies the sanitizer of the begin and end of a parallel loop, and of the lanes that run side by side."""
+    """Notifies the sanitizer of a parallel loop's begin, end and lanes."""
 
     def __init__(self, state: State, nest: _ParallelNest) -> None:
         self.watch = watch = state.sanitizer
@@ -205,30 +205,30 @@ class _Watch:
 def _collapse(
     root: Root, data: Array, home: LaneSet, valid: Array, touched: Array | None, inner: LaneSet, block: bool
 ) -> None:
-    """Bring what lanes wrote to their copies back to the array around the loop."""
+    """Merge the lanes' copies into the array around the loop."""
     unit = f"u{root.unit}"
     copies = root.data.view(unit).reshape(inner.count, -1)
-    lanes, places = np.nonzero(root.touched.reshape(inner.count, -1))
+    lanes, flat_indices = np.nonzero(root.touched.reshape(inner.count, -1))
     whole = data.view(unit).reshape(home.count, -1)
     slots = np.broadcast_to(0 if block else inner.within(home), inner.count)[lanes]
-    whole[slots, places] = copies[lanes, places]
+    whole[slots, flat_indices] = copies[lanes, flat_indices]
     if valid is not None:
         good = valid.reshape(home.count, -1)
-        good[slots, places] = True
-        differ = whole[slots, places] != copies[lanes, places]
-        good[slots[differ], places[differ]] = False
+        good[slots, flat_indices] = True
+        differ = whole[slots, flat_indices] != copies[lanes, flat_indices]
+        good[slots[differ], flat_indices[differ]] = False
         if block:
-            good[:, places] = good[0, places]
+            good[:, flat_indices] = good[0, flat_indices]
     if touched is not None:
-        touched.reshape(home.count, -1)[slots, places] = True
+        touched.reshape(home.count, -1)[slots, flat_indices] = True
     if block:
-        whole[:, places] = whole[0, places]
+        whole[:, flat_indices] = whole[0, flat_indices]
     root.rebind(data, home, valid)
     root.touched = touched
 
 
 def compile_update(s: Stmt, scope: CompileScope) -> Statement:
-    """Return the function of a store to a reducer: lanes that update one element do so one after another."""
+    """Return the function of a reducer store, serialized for lanes with equal elements."""
     number, where = scope.buffer(s.buffer), scope.where
     indices = [compile_expression(i, scope) for i in s.indices]
     found = _operand(s)
@@ -252,9 +252,9 @@ def compile_update(s: Stmt, scope: CompileScope) -> Statement:
         before = state.mask
         order = np.zeros(state.count, np.int64)
         order[active] = ranks(flat)
-        for turn in range(int(order[active].max(initial=-1)) + 1):
+        for rank in range(int(order[active].max(initial=-1)) + 1):
             state.mask = np.zeros(state.count, np.bool_)
-            state.mask[active] = order[active] == turn
+            state.mask[active] = order[active] == rank
             access.store(state, number, at, value(state), where)
         state.mask = before
 
@@ -279,8 +279,8 @@ def combine(state: State, kind: str, memory: LaneMemory, flat: Array, values: Ar
     order = np.argsort(flat, kind="stable")
     ordered = flat[order]
     starts = np.flatnonzero(np.r_[True, ordered[1:] != ordered[:-1]])
-    places = ordered[starts]
-    x, old = (elements.decode(v, dtype) for v in (values[order], memory.flat[places]))
+    flat_indices = ordered[starts]
+    x, old = (elements.decode(v, dtype) for v in (values[order], memory.flat[flat_indices]))
     if kind == "sum":
         wide = x.astype(np.float64) if x.dtype.kind == "f" else x
         total = np.add.reduceat(wide, starts) + old
@@ -291,11 +291,11 @@ def combine(state: State, kind: str, memory: LaneMemory, flat: Array, values: Ar
     else:
         name = "float32" if dtype in elements.CODED else dtype
         total = extremes.extreme(kind, extremes.reduce_runs(kind, x, starts), old, name)
-    memory.flat[places] = elements.encode(total, dtype) if dtype in elements.CODED else total.astype(memory.kind)
+    memory.flat[flat_indices] = elements.encode(total, dtype) if dtype in elements.CODED else total.astype(memory.kind)
 
 
 def _operand(s: Stmt) -> tuple[str, Expr] | None:
-    """Return how a store updates its own element, and with what, if it is a plain update."""
+    """Return the operation and operand of a store that updates its own element."""
     node = s.value
     kind = _NODES.get(type(node).__name__)
     if isinstance(node, ir.Call):
@@ -327,7 +327,7 @@ def _ordered(s: Stmt, scope: CompileScope) -> bool:
 
 
 def _written(s: Stmt) -> list[BufferVar]:
-    """Return the buffers that a statement may write: by stores, and by tile ops that name them."""
+    """Return the buffers that a statement may write, also through tile ops."""
     found = [st.buffer for st in collect(s, tirx.BufferStore)]
     for call in collect(s, ir.Call):
         if nodes.is_tile_call(call):

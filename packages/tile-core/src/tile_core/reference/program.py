@@ -1,4 +1,4 @@
-"""A traced program made ready for execution: numbers for its variables and buffers, functions for its statements."""
+"""Compile a traced program for execution: numbered variables and buffers, statement functions."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ class Compiled:
         return [compile_expression(d, self.scope) for d in dims]
 
     def _fills(self, attrs: Mapping[str, Any]) -> dict[int, Expression]:
-        """Return what reads outside of a tensor give, by its number."""
+        """Return the fill value of out-of-bounds reads by tensor number."""
         safe = attrs.get("safe_values", {})
         return {
             number: compile_expression(nodes.cast(safe[str(p.name)], nodes.element_type(p)), self.scope)
@@ -162,13 +162,13 @@ class Compiled:
         return run
 
     def _clusters(self, s: Stmt, threads: tuple[int, int, int], cluster: tuple[int, int, int]) -> Statement:
-        """Return the launch of a program whose blocks copy to each other: those of a cluster go side by side."""
+        """Return the launch of a program whose clusters run in lockstep."""
         scope, axes = self.scope, []
         while isinstance(s, tirx.For) and role(s) == "grid":
             axis, kind = int(nodes.as_int(s.annotations[nodes.AXIS])), holder(nodes.dtype_of(s.loop_var)).type
             axes.append((axis, compile_expression(s.extent, scope), scope.define(s.loop_var), kind))
             s = s.body
-        together = compile_side_by_side(s, scope)
+        run_cluster = compile_side_by_side(s, scope)
         lanes = math.prod(threads) if scope.threads else 1
 
         def run(state: State) -> None:
@@ -183,7 +183,7 @@ class Compiled:
                         mine.values[number], mine.grid[axis] = kind(low + more), low + more
                     mine.lanes, mine.mask = LaneSet(lanes), None
                     states.append(mine)
-                together(states, range(len(states)))
+                run_cluster(states, range(len(states)))
 
         return run
 

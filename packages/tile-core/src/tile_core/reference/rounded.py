@@ -1,4 +1,4 @@
-"""``T.ieee_*``: the exact result as a fraction, rounded once in the direction that the name says."""
+"""``T.ieee_*``: the exact result as a fraction, rounded once by the name's mode."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def _root(square: Fraction) -> Callable[[Fraction], int]:
 
 
 def _nearest(side: Callable[[Fraction], int], kind: type[np.floating], mode: str, guess: float) -> float:
-    """Return the float on the wanted side of a positive number: ``side`` tells where a candidate lies."""
+    """Return the float on the wanted side of a number; ``side`` compares a candidate."""
     low = kind(guess)
     while side(Fraction(float(low))) > 0:
         low = np.nextafter(low, kind(0))

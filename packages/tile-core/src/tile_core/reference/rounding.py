@@ -1,4 +1,4 @@
-"""What a target may round otherwise: reductions, products, quotients and functions are changed within their bounds.
+"""Perturb reductions, products, quotients and functions within a target's rounding bounds.
 
 The order in which a product, a reduction or an atomic update adds is not specified, a multiplication may be fused with
 an addition, and functions are approximations. Executed again with such results changed, a program shows how far its
@@ -46,18 +46,18 @@ class Shaker:
         self._sign = -1.0 if seed == 1 else 1.0
 
     def shaken(self, total: Array, size: Array, dtype: str, start: Array = 0.0, count: int = 1) -> Array:
-        """Return sums of a type, changed.
+        """Return totals of a type, changed.
 
         Parameters
         ----------
         total
-            The sums.
+            The totals.
         size
-            The sums of the absolute values.
+            The totals of the absolute values.
         dtype
             The type that they are added in.
         start, count
-            The initial value of the sums, and the number of terms.
+            The initial value of the totals, and the number of terms.
         """
         size = size + np.abs(start) * np.sqrt(count)
         size = np.where(np.isfinite(size), size, 0)
@@ -65,7 +65,7 @@ class Shaker:
         return total + change.astype(np.asarray(total).dtype)
 
     def nudged(self, x: Array, dtype: str, units: int, where: Array | bool = True) -> Array:
-        """Return floats of a type, changed by units in the last place; zeros and what is not finite stay.
+        """Return floats changed by units in the last place; zeros and non-finite values stay.
 
         Parameters
         ----------
@@ -101,7 +101,7 @@ class Shaker:
 
 
 def is_rounded(node: str, a: Array, b: Array, result: Array, dtype: str) -> Array:
-    """Return where the result of an operator of ``INEXACT`` is not exact, so that a target may round it otherwise."""
+    """Return where an operator of ``INEXACT`` is inexact, so that targets may differ."""
     wide = np.longdouble if DTYPES[dtype].bits == 64 else np.float64
     x, y, z = (np.asarray(decode(v, dtype)).astype(wide) for v in (a, b, result))
     return np.asarray(INEXACT[node](x, y) != z)

@@ -65,7 +65,7 @@ class LaneState(Protocol):
 
 @dataclass(frozen=True)
 class _Now:
-    """The loop that is executed, the one inside it, and for each access the iterations of both."""
+    """The executed loop, the loop inside it, and each access's iterations of both."""
 
     epoch: int
     inner: int
@@ -237,7 +237,7 @@ class Sanitizer:
         return (flat[:, None] * memory.ratio + np.arange(memory.ratio)).reshape(-1)
 
     def now(self, state: LaneState, active: Array, ratio: int) -> _Now:
-        """Return who the active lanes are."""
+        """Return the identity of the active lanes."""
         who = state.lanes.within(self.outer)
         who = np.broadcast_to(who, state.count)[active] + self.offset
         part = active + self.inner_offset
@@ -247,7 +247,7 @@ class Sanitizer:
 
     @staticmethod
     def track(root: Root) -> tuple[_LastAccess, _LastAccess, Array]:
-        """Return who wrote, who read, and since when several lanes have read."""
+        """Return the writer, the reader, and the epoch of several readers of each unit."""
         if root.track is None:
             root.track = (_LastAccess(root.units), _LastAccess(root.units), np.zeros(root.units, np.int64))
         return root.track

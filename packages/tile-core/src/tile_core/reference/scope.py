@@ -90,7 +90,7 @@ class CompileScope:
         return number
 
     def allocate(self, buffer: BufferVar, base: BufferVar | None = None) -> int:
-        """Return the number of a buffer that is defined here; ``base`` is the one whose storage it shows."""
+        """Return the number of a new buffer; ``base`` is the buffer with its storage."""
         number = self.buffers.setdefault(buffer, len(self.buffers))
         root = number if base is None else self.base[self.buffers[base]]
         self.base[number] = root

@@ -36,7 +36,7 @@ class State:
     Parameters
     ----------
     variables, buffers
-        How many there are; the compiled program knows them by number.
+        Their count; the compiled program refers to them by number.
     threads
         Threads of a block along its axes.
     width
@@ -44,7 +44,7 @@ class State:
     sanitizer
         Watches memory, or ``None``.
     shaker
-        Changes sums of floats as another order of additions may, or ``None``.
+        Changes totals of floats as another order of additions may, or ``None``.
 
     Attributes
     ----------
@@ -87,7 +87,7 @@ class State:
         return self.lanes.count
 
     def slot(self, root: Root) -> Array:
-        """Return the number of each lane's slot in a piece of storage."""
+        """Return the number of each lane's slot in a storage."""
         return 0 if root.home is None else self.lanes.within(root.home)
 
     def leave(self) -> None:

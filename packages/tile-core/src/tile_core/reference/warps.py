@@ -1,4 +1,4 @@
-"""Operations of the lanes of a warp together: shuffles, votes and reductions over the threads of a block.
+"""Warp operations: shuffles, votes and reductions over the threads of a block.
 
 A warp is ``width`` neighbouring threads of a block; the last one may have fewer.
 """
@@ -45,7 +45,7 @@ def vote(state: State, name: str, condition: Array) -> Array:
 
 
 def reduce(state: State, kind: str, value: Array, dtype: str) -> Array:
-    """Return the sum, an extreme or a bitwise combination of the values of a warp's lanes that exist."""
+    """Return the sum, extreme or bitwise combination of a warp's existing lanes."""
     x = decode(np.broadcast_to(value, state.count), dtype)
     if kind in ("max", "min"):
         # A lane that does not exist repeats the last one that does.

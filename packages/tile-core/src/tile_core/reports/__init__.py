@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def explain(program: Program | Kernel, target: Target | str = "auto", options: object = None) -> str:
-    """Explain how a program is compiled for a target, which need not be on this machine.
+    """Explain how a program is compiled for a target, without a device.
 
     Parameters
     ----------
@@ -44,7 +44,7 @@ def explain(program: Program | Kernel, target: Target | str = "auto", options: o
 
 
 def report_json(program: Program | Kernel, target: Target | str = "auto", options: object = None) -> dict[str, Any]:
-    """Like `explain`, as a value of dicts, lists, strings and numbers; several launches are the list ``"launches"``."""
+    """Return `explain` as JSON values; several launches are the list ``"launches"``."""
     return as_json(explain_launches(program, target, options))
 
 

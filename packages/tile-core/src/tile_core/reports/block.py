@@ -1,4 +1,4 @@
-"""Decisions of the passes for threads about a block: placement of tiles, barriers, widths of accesses."""
+"""Decisions of the passes about a block: placement, barriers and access widths."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tile_core.simt.notes import ARENA, ARRAYS, BARRIERS, CODE_SIZE, DEMOTED, PI
 if TYPE_CHECKING:
     from tile_core.passes.spine import Plan
 
-#: Bytes of an access, and rows, for which bank conflicts are counted: matrix loads read such pieces.
+#: Bytes of an access, and rows, for which bank conflicts are counted: matrix loads read such rows.
 _CHUNK, _ROWS = 16, 8
 
 
@@ -90,13 +90,13 @@ class LoopFacts:
     Attributes
     ----------
     buffers
-        Buffers that are copied ahead.
+        Buffers that are prefetched.
     kept
         Buffers whose copies are not moved, each with the reason.
     schedule
         Its groups, barriers and steps, a line each.
     notes
-        Buffers that are copied ahead, each with what the target says about the way.
+        Buffers that are prefetched, each with the target's notes on the copy.
     """
 
     place: str
@@ -111,7 +111,7 @@ class LoopFacts:
 
 @dataclass(frozen=True)
 class BarrierFacts:
-    """A barrier that was added: the accesses that it orders, their lines, and the threads, if they are not all."""
+    """An inserted barrier: the accesses that it orders, their lines, and its threads."""
 
     after: str
     before: str
@@ -160,7 +160,7 @@ class PromiseFacts:
 
 @dataclass(frozen=True)
 class KeptFacts:
-    """A loop that is not unrolled, though the program or an op requests it: the code would be too large."""
+    """A loop that is not unrolled, despite a request, because of its code size."""
 
     place: str
     reason: str
@@ -197,7 +197,7 @@ class BlockFacts:
 
 
 def block_facts(plan: Plan) -> BlockFacts | None:
-    """Gather the facts of a plan; ``None`` if it did not go through the passes for threads."""
+    """Gather the facts of a plan; ``None`` if it skipped the passes for threads."""
     if PLACEMENT not in plan or ARENA not in plan:
         return None
     return BlockFacts(
@@ -205,18 +205,19 @@ def block_facts(plan: Plan) -> BlockFacts | None:
         shared=_shared(plan),
         shared_bytes=plan[ARENA].bytes,
         loops=tuple(
-            LoopFacts(_place(r.where), r.name, r.stages, r.buffers, r.kept, r.reason, r.steps, r.notes)
+            LoopFacts(_line_of(r.where), r.name, r.stages, r.buffers, r.kept, r.reason, r.steps, r.notes)
             for r in plan[PIPELINE].loops
         ),
         barriers=tuple(
-            BarrierFacts(_place(b.after), _place(b.where), b.earlier, b.later, b.hazard, b.role) for b in plan[BARRIERS]
+            BarrierFacts(_line_of(b.after), _line_of(b.where), b.earlier, b.later, b.hazard, b.role)
+            for b in plan[BARRIERS]
         ),
         accesses=_Accesses().of(plan.body),
         promises=_promises(plan[RELIED]),
         operations=plan[CODE_SIZE].operations,
         array_bytes=plan[ARRAYS].bytes,
         set_aside=plan[ARRAYS].set_aside,
-        rolled=tuple(KeptFacts(place, why) for place, why in plan[CODE_SIZE].kept.items()),
+        rolled=tuple(KeptFacts(line, why) for line, why in plan[CODE_SIZE].kept.items()),
         ordered=_ordered(plan),
     )
 
@@ -254,7 +255,7 @@ def _shared(plan: Plan) -> tuple[SharedFacts, ...]:
         first, last = array.lives
         found.append(
             SharedFacts(
-                name, array.dtype, array.shape, array.offset, array.bytes, _place(first), _place(last), why, text,
+                name, array.dtype, array.shape, array.offset, array.bytes, _line_of(first), _line_of(last), why, text,
                 _conflicts(array, layout),
             )
         )  # fmt: skip
@@ -318,11 +319,11 @@ class _Accesses:
     def note(self, line: Where | None, buffer: BufferVar, action: str, size: int = 0) -> None:
         if nodes.scope_of(buffer) == "global":
             bits = DTYPES[nodes.element_type(buffer)].bits
-            self.widths.setdefault((_place(line), str(buffer.name), action), set()).add(size or max(bits, 8) // 8)
+            self.widths.setdefault((_line_of(line), str(buffer.name), action), set()).add(size or max(bits, 8) // 8)
 
     def instruction(self, line: Where | None, buffer: BufferVar, name: str) -> None:
         if nodes.scope_of(buffer) == "global":
-            self.widths.setdefault((_place(line), str(buffer.name), name), set())
+            self.widths.setdefault((_line_of(line), str(buffer.name), name), set())
 
 
 def _promises(relied: Any) -> tuple[PromiseFacts, ...]:
@@ -334,5 +335,5 @@ def _promises(relied: Any) -> tuple[PromiseFacts, ...]:
     return tuple(found)
 
 
-def _place(where: Where | None) -> str:
+def _line_of(where: Where | None) -> str:
     return "" if where is None else str(where)

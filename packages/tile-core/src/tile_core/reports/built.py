@@ -1,4 +1,4 @@
-"""The toolchain's build of a kernel, if installed: statistics of the binary, and the build time."""
+"""The toolchain's build of a kernel, if installed: binary statistics and build time."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Building:
 
 
 def building(lowered: Expr, ctx: Context, plugins: Plugins) -> Building:
-    """Build a plan with the target's own runtime; the facts are empty if it cannot build here.
+    """Build a plan with the target's own runtime; empty facts if impossible here.
 
     Parameters
     ----------

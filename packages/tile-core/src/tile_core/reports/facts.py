@@ -56,7 +56,7 @@ class OpFacts:
     variant, note
         The variant that lowers it, and its note on the choice.
     refused
-        Variants of higher priority that refused, in the order in which they were asked.
+        Variants of higher priority that rejected the call, in the order of selection.
     forced, fallback
         Whether the program named the variant; whether it is the slow fallback that always exists.
     addon
@@ -205,7 +205,7 @@ def _order(panels: Mapping[str, Any]) -> str:
 
 
 def _unused_layouts(program: Program) -> tuple[str, ...]:
-    """Return a sentence for each layout of scratch on a target without threads, whose tiles are row-major."""
+    """Return a sentence per scratch layout on a target without threads."""
     tensors = {p.name for p in program.params}
     return tuple(f"the layout of {name} has no effect here" for name in program.layouts if name not in tensors)
 
@@ -255,11 +255,11 @@ def _vectors(body: Stmt) -> tuple[VectorFacts, ...]:
     for loop in collect(body, tirx.For) if body is not None else ():
         lanes = nodes.as_int(loop.extent)
         if loop.kind == tirx.ForKind.VECTORIZED and isinstance(lanes, int):
-            found.setdefault(_place(nodes.where_of(loop)), {})[lanes] = None
-    return tuple(VectorFacts(place, tuple(lanes)) for place, lanes in found.items())
+            found.setdefault(_line_of(nodes.where_of(loop)), {})[lanes] = None
+    return tuple(VectorFacts(line, tuple(lanes)) for line, lanes in found.items())
 
 
-def _place(where: Where | None) -> str:
+def _line_of(where: Where | None) -> str:
     return "" if where is None else str(where)
 
 

@@ -81,7 +81,7 @@ def show(facts: Facts, console: Console) -> None:
         memory = [(b.scope, b.name, f"{b.dtype}{list(b.shape)}", f"{b.bytes:,}") for b in facts.buffers]
         _section(console, "memory of a block", ("scope", "buffer", "elements", "bytes"), memory)
     else:
-        _places(console, facts.block)
+        _block_tables(console, facts.block)
     if facts.shared_bytes:
         console.print(Text(f"shared memory: {facts.shared_bytes:,} of {facts.shared_limit:,} bytes"))
     if facts.block is not None:
@@ -98,7 +98,7 @@ def show(facts: Facts, console: Console) -> None:
     _section(console, "building", ("step", "time"), [(p.name, time_text(p.seconds)) for p in facts.building])
 
 
-def _places(console: Console, block: BlockFacts) -> None:
+def _block_tables(console: Console, block: BlockFacts) -> None:
     """Print the placement of a block's tiles."""
     fragments = [
         (
@@ -199,10 +199,10 @@ def _op_row(op: OpFacts, has_threads: bool) -> tuple[str, str, str, str]:
     return _line(op.place), op.source or op.op, op.variant, "; ".join(why)
 
 
-def _line(place: str) -> str:
+def _line(where: str) -> str:
     """Return file name and line: the folder is in the first lines of the report."""
-    file, _, line = place.rpartition(":")
-    return f"{PurePath(file).name}:{line}" if file else place
+    file, _, line = where.rpartition(":")
+    return f"{PurePath(file).name}:{line}" if file else where
 
 
 def _section(console: Console, title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:

@@ -1,4 +1,4 @@
-"""Allocation of a call's outputs, in the library and on the device of its inputs, never through a copy.
+"""Allocate a call's outputs in the library and on the device of its inputs.
 
 NumPy arrays (also when a call has no array input) and torch tensors come from their libraries. Other libraries: on a
 device from the library's own ``empty``; on the host as NumPy memory that the library adopts through DLPack, which is
@@ -28,7 +28,7 @@ _ALIGNMENT = 64
 
 
 class Alone:
-    """Makes an array that is launched with and returned, as a `Make`; ``make`` alone returns it, without a frame.
+    """Allocates an output array, as a `Make`; ``make`` alone returns the array without a frame.
 
     Parameters
     ----------
@@ -46,7 +46,7 @@ class Alone:
 
 
 def allocator(
-    signature: Signature, param: Param, shape: tuple[int, ...], place: Location, like: Array, adapter: AdapterFacts
+    signature: Signature, param: Param, shape: tuple[int, ...], location: Location, like: Array, adapter: AdapterFacts
 ) -> Make:
     """A function that allocates ``param`` with the logical extents ``shape`` at each call."""
     if param.packed:
@@ -54,20 +54,20 @@ def allocator(
     name = "uint8" if param.packed else "float32" if param.dtype == "tfloat32" else str(param.dtype)
 
     def refuse(reason: str) -> CannotAllocate:
-        return CannotAllocate(kernel=signature.name, name=param.name, found=place.library, reason=reason)
+        return CannotAllocate(kernel=signature.name, name=param.name, found=location.library, reason=reason)
 
-    if adapter.allocate(place.library, shape, name, place.device) is not None:
+    if adapter.allocate(location.library, shape, name, location.device) is not None:
 
         def from_adapter() -> tuple[Argument, Argument]:
-            out = adapter.allocate(place.library, shape, name, place.device)
+            out = adapter.allocate(location.library, shape, name, location.device)
             return out, out.array if isinstance(out, NewArray) else out
 
         return from_adapter
-    if place.library == "torch":
+    if location.library == "torch":
         return _torch(shape, name, like.device, refuse)
-    if place.device[0] == HOST_DEVICE:
-        return _numpy(shape, name) if place.library == "numpy" else _adopted(shape, name, place.library, refuse)
-    return _foreign(shape, name, place, refuse)
+    if location.device[0] == HOST_DEVICE:
+        return _numpy(shape, name) if location.library == "numpy" else _adopted(shape, name, location.library, refuse)
+    return _foreign(shape, name, location, refuse)
 
 
 def _numpy(shape: tuple[int, ...], name: str) -> Make:
@@ -100,9 +100,11 @@ def _torch(shape: tuple[int, ...], name: str, device: object, refuse: Callable[[
 
 
 def _quick(torch: Torch, shape: tuple[int, ...], kind: object, device: object) -> Callable[..., Argument] | None:
-    """Return what the code of torch's own compiler allocates with, in a third of the time, if it does the same here.
+    """Return the allocation function of torch's compiler, if it behaves the same here.
 
-    It knows no device but the current one, so that there must be no other.
+    It takes a third of the time of ``torch.empty``.
+
+    It allocates on the current device only, so that there must not be another one.
     """
     name = getattr(device, "type", "")
     count = getattr(getattr(torch, name, None), "device_count", None)
@@ -140,9 +142,9 @@ def _adopted(shape: tuple[int, ...], name: str, library: str, refuse: Callable[[
     return make
 
 
-def _foreign(shape: tuple[int, ...], name: str, place: Location, refuse: Callable[[str], CannotAllocate]) -> Make:
-    empty = getattr(sys.modules.get(place.library), "empty", None)
-    if empty is None or place.library in IMMUTABLE_LIBRARIES or place.library == "numpy":
+def _foreign(shape: tuple[int, ...], name: str, location: Location, refuse: Callable[[str], CannotAllocate]) -> Make:
+    empty = getattr(sys.modules.get(location.library), "empty", None)
+    if empty is None or location.library in IMMUTABLE_LIBRARIES or location.library == "numpy":
         raise refuse("it has no writable arrays on this device")
 
     def make() -> tuple[Array, Argument]:
@@ -151,8 +153,8 @@ def _foreign(shape: tuple[int, ...], name: str, place: Location, refuse: Callabl
             device = facts_of(out).device
         except (Unreadable, BufferError, TypeError, ValueError, RuntimeError) as error:
             raise refuse(f"its empty() refuses: {error}") from error
-        if device != place.device:
-            raise refuse(f"its empty() allocates on device {device}, the inputs are on {place.device}")
+        if device != location.device:
+            raise refuse(f"its empty() allocates on device {device}, the inputs are on {location.device}")
         return out, out
 
     return make

@@ -1,4 +1,4 @@
-"""A call's arguments by the signature: their order, which are outputs, whether they determine the symbols."""
+"""Order a call's arguments by the signature, and check that they determine the symbols."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def check_signature(signature: Signature) -> None:
     for symbol in signature.symbols:
         if symbol not in found:
             users = ", ".join(str(p) for p in signature.params if symbol in shape_text((*p.shape, *(p.strides or ()))))
-            error = errors.UnsolvableSymbol(kernel=signature.name, symbol=symbol, places=users)
+            error = errors.UnsolvableSymbol(kernel=signature.name, symbol=symbol, occurrences=users)
             raise error.at(signature.where)
 
 

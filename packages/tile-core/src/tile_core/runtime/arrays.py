@@ -1,4 +1,4 @@
-"""Facts about arrays of any library, without importing that library, and views of them that never copy.
+"""Facts about arrays of any library without importing it, and views that never copy.
 
 NumPy arrays and torch tensors are read through their attributes; every other array through the DLPack protocol, by
 reading the structure behind the capsule (https://dmlc.github.io/dlpack/latest/c_api.html). The capsule is not consumed.
@@ -42,7 +42,10 @@ _OVERLAP_EFFORT: Any = 10_000
 
 
 class Unreadable(Exception):
-    """Why an object's memory cannot be described; `runtime.checks` turns it into an error of the catalogue."""
+    """The reason why an object's memory cannot be described.
+
+    `runtime.checks` converts it to an error of the catalogue.
+    """
 
 
 class NoArray(Unreadable):
@@ -173,7 +176,7 @@ def library_of(value: Array) -> str:
 
 
 def writable_alias(array: Array, storage: str) -> Array:
-    """A NumPy array that may be exported through DLPack, over the memory of a read-only one, without a copy.
+    """A read-only NumPy array that can be exported through DLPack without a copy.
 
     NumPy refuses to export read-only memory. The alias is only handed to launches that do not write it.
     """
@@ -185,7 +188,7 @@ def writable_alias(array: Array, storage: str) -> Array:
 
 
 def empty_array(shape: tuple[int, ...], storage: str) -> Array:
-    """An array without elements whose strides are those of contiguous memory, which NumPy's own are not."""
+    """Return an empty array with the strides of contiguous memory, unlike NumPy's own."""
     import numpy as np
 
     strides, step = [], np.dtype(storage).itemsize
@@ -196,7 +199,7 @@ def empty_array(shape: tuple[int, ...], storage: str) -> Array:
 
 
 def numpy_alias(facts: ArrayFacts, owner: Array, storage: str | None = None) -> Array:
-    """A writable NumPy array over the host memory of an array of any library, without a copy.
+    """Return a writable NumPy array over the host memory of any library's array.
 
     It serves libraries that have no view of an array as another element type, and arithmetic on addresses. ``owner`` is
     kept alive by the alias. The address is not touched, so facts of device memory give an alias that is good for
@@ -229,7 +232,7 @@ def numpy_alias(facts: ArrayFacts, owner: Array, storage: str | None = None) -> 
 
 
 def share_memory(a: ArrayFacts, b: ArrayFacts) -> bool:
-    """Whether two arrays may overlap; exact for strided arrays unless that is too hard to decide."""
+    """Whether two arrays may overlap; exact for strided arrays unless too expensive."""
     if (a.device, a.handle) != (b.device, b.handle) or not a.size or not b.size:
         return False
     (a_low, a_high), (b_low, b_high) = a.address_range, b.address_range

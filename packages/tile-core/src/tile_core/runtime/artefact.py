@@ -1,4 +1,4 @@
-"""A compiled kernel as one file: what ``kernel.export`` writes, ``tile.load`` reads, and the cache on disk keeps.
+"""The file of a compiled kernel, of ``kernel.export``, ``tile.load`` and the disk cache.
 
 The file is a ZIP archive, so that anyone can inspect it:
 
@@ -158,11 +158,11 @@ def from_bytes(content: bytes, file: object) -> Artefact:
         return _read(facts, members)
 
 
-def moved(text: KernelText, place: Callable[[Where], Where]) -> KernelText:
-    """Return a text whose lines come from other places: of a file that is elsewhere, or has grown since."""
+def moved(text: KernelText, relocate: Callable[[Where], Where]) -> KernelText:
+    """Return a text with relocated source lines, of a file that has moved or changed."""
 
     def move(where: Where | None) -> Where | None:
-        return None if where is None else place(where)
+        return None if where is None else relocate(where)
 
     lines = tuple((line, move(where)) for line, where in text.facts.line_map.lines)
     facts = dataclasses.replace(text.facts, line_map=LineMap(lines), where=move(text.facts.where))
@@ -227,7 +227,7 @@ def _members(content: bytes, file: object) -> tuple[dict[str, bytes], bytes]:
             if _MEMBER.fullmatch(name) is None or name in found:
                 raise DamagedArtefact(file=file, reason=f"it holds {name[:60]!r}, which no exported kernel does")
             with archive.open(name) as member:
-                found[name] = member.read(left + 1)  # whatever its header says of its size
+                found[name] = member.read(left + 1)  # independent of the size in its header
             left -= len(found[name])
             if left < 0:
                 raise DamagedArtefact(file=file, reason=f"it holds more than {LIMIT >> 20} MiB")

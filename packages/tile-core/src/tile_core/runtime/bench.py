@@ -57,7 +57,7 @@ class BenchResult:
 
 
 Clock = Callable[[Callable[[], object], int], "float | None"]
-"""Runs a launch a number of times and returns the seconds that the device took, or ``None`` if it cannot say."""
+"""Runs a launch repeatedly and returns the device time in seconds, if it can measure it."""
 
 
 def measure(

@@ -1,4 +1,6 @@
-"""From the arguments of a call to a launch: checked fully once per form, then by a function specialised for the form.
+"""Bind the arguments of a call to a launch.
+
+The first call of a form is checked fully, further ones by a function specialised for the form.
 
 Calls with arrays other than NumPy's and torch's have no form and are always checked fully. So is a call that fails a
 check of its form's function, so that every refusal has its full text.
@@ -71,7 +73,7 @@ class Binder:
         return self.call(self._arranged(args, kwargs) if kwargs else args)
 
     def call_by_key(self, args: tuple[Argument, ...]) -> Argument:
-        """Make a call by the function of its form; a call of a new form is checked fully."""
+        """Make a call by the function of its form; check a new form fully."""
         parts = self._keys.parts
         try:
             call = self.forms[tuple([parts[type(a)](a) for a in args])]
@@ -103,7 +105,7 @@ class Binder:
             if self._packed:
                 self.launch(*bound.values)
             else:
-                self.launch(bound.values, bound.place)
+                self.launch(bound.values, bound.location)
         except TileError:
             raise
         except Exception as error:
@@ -146,11 +148,11 @@ class Binder:
         if form.repeatable:
             call = by_key(form, self.launch, self._wrong, packed=self._packed)(self.call_checked)
             self.forms[key] = call if self._packed else self._counted(form, call)
-            self._tell(form, args, bound.values)
+            self._try_first(form, args, bound.values)
         return bound.result
 
     def _counted(self, form: Form, call: Call) -> Call:
-        """Return a function of a displaced form that, once called often, is again tried before the key."""
+        """Return the function of a displaced form, which competes again once called often."""
         count = 0
 
         def counted(args: tuple[Argument, ...]) -> Argument:
@@ -158,12 +160,12 @@ class Binder:
             result = call(args)
             count += 1
             if count % _SEEN_OFTEN == 0:
-                self._tell(form, args, form.bind(args).values)
+                self._try_first(form, args, form.bind(args).values)
             return result
 
         return counted
 
-    def _tell(self, form: Form, args: tuple[Argument, ...], values: Sequence[Argument]) -> None:
+    def _try_first(self, form: Form, args: tuple[Argument, ...], values: Sequence[Argument]) -> None:
         """Try calls of a form before all others.
 
         A packed launch is so short that many trials cost more than a key lookup: then no form is tried.

@@ -70,7 +70,7 @@ class Entry:
 
 @dataclass
 class CacheStats:
-    """This process's statistics of compiled kernels on disk.
+    """Statistics of this process about compiled kernels on disk.
 
     Attributes
     ----------
@@ -116,7 +116,7 @@ def _of_system() -> Path:
         base = os.environ.get("LOCALAPPDATA", "")
         return (Path(base) if base else Path.home() / "AppData" / "Local") / "tile" / "Cache"
     base = os.environ.get("XDG_CACHE_HOME", "")
-    # The standard that defines the variable says to ignore a relative path.
+    # The standard that defines the variable requires ignoring a relative path.
     return (Path(base) if os.path.isabs(base) else Path.home() / ".cache") / "tile"
 
 
@@ -126,7 +126,7 @@ def path_of(key: str, kind: str = KERNELS) -> Path:
 
 
 def read(key: str, kind: str = KERNELS) -> bytes | None:
-    """Return the file of a key, and mark it as used now; ``None`` if there is none that may be used."""
+    """Return the file of a key, marked as used, or ``None``."""
     path = path_of(key, kind)
     if not _is_trusted(path.parent):
         return None
@@ -163,7 +163,7 @@ def write(key: str, content: bytes, kind: str = KERNELS) -> bool:
 
 
 def is_usable(kind: str) -> bool:
-    """Whether files of a kind may be stored; makes the folder. If not, one warning says why."""
+    """Whether files of a kind may be stored; creates the folder, or warns once."""
     folder = root() / kind
     try:
         # The folder of the system's caches may be new as well, and gets the mode that the user chose for all.
@@ -179,11 +179,11 @@ def is_usable(kind: str) -> bool:
 
 
 def _is_trusted(folder: Path) -> bool:
-    for place in (folder.parent, folder):
-        others = trust.doubt(place)
+    for directory in (folder.parent, folder):
+        others = trust.doubt(directory)
         if others:
             help = "take that right away, set TILE_CACHE_DIR to another folder, or set TILE_TRUST_FILES=1"
-            _warn_once(f"compiled kernels are not kept in {place}, because {others}: {help}")
+            _warn_once(f"compiled kernels are not kept in {directory}, because {others}: {help}")
             return False
     return True
 
@@ -198,7 +198,7 @@ def drop(key: str, reason: str, kind: str = KERNELS) -> None:
 
 
 def scratch_name() -> str:
-    """Return a temporary name, which is cleaned up later if its process does not do so."""
+    """Return a temporary name, which a later cleanup removes if its process does not."""
     return f"{_TEMPORARY}{os.getpid()}-{secrets.token_hex(8)}"
 
 
@@ -280,7 +280,7 @@ def _folders() -> list[Path]:
 
 
 def _files(folder: Path) -> Iterator[Path]:
-    """The files in a folder that were written by a cache; other files there are left alone."""
+    """Return the files in a folder that a cache wrote; other files are ignored."""
     try:
         found = list(folder.iterdir())
     except OSError:

@@ -1,4 +1,4 @@
-"""The key of a kernel on disk: a hash of everything that determines the compiled code, and of nothing else.
+"""The key of a kernel on disk: a hash of every input of compilation.
 
 The program is hashed by content: types, attributes and values of every node, variables by order of occurrence. The key
 does not depend on what else a process has compiled, which objects two programs share, the machine or folder of the
@@ -80,7 +80,9 @@ def key_of(
 
 
 def identity_of(program: Program, decided: Hashable) -> Hashable:
-    """Return a key that two programs of one process share only if their kernels are the same; ``None`` if it has none.
+    """Return a key that programs of one process share only if their kernels are equal.
+
+    ``None`` if the program has none.
 
     Parameters
     ----------
@@ -138,7 +140,7 @@ def _backends(ctx: Context, plugins: Plugins) -> list[tuple[str, str]]:
 
 
 class _Hasher:
-    """Hashes values from the leaves up; equal content gives equal digests, whether objects are shared or not."""
+    """Hashes values bottom-up; equal content gives equal digests, shared or not."""
 
     def __init__(self, where: Where | None) -> None:
         self._where = where
@@ -209,14 +211,14 @@ class _Hasher:
         raise NotKeyed(_name(value).decode())
 
     def _layout(self, value: Any) -> bytes:
-        """A layout is hashed by its map and its kind, which decides what passes can do with it."""
+        """Hash a layout by its map and its kind, which passes depend on."""
         import numpy
 
         from tile_core.layout.table import unwrap
 
         tables = [(axis, numpy.asarray(table, "int64")) for axis, table in value.tables().items()]
-        room = [getattr(value, name, None) for name in ("span", "width", "threads")]
-        facts = (value.shape, value.axes, value.replicas, room, value.note)
+        declared = [getattr(value, name, None) for name in ("span", "width", "threads")]
+        facts = (value.shape, value.axes, value.replicas, declared, value.note)
         kinds = [_name(value), _name(unwrap(value))]
         return _join(b"layout", [*kinds, self.digest(facts), self.digest(tables)])
 
@@ -227,7 +229,7 @@ class _Hasher:
             kind = type(node).__tvm_ffi_type_info__.type_key
             self._alive.append(node)
             if kind == "ir.Span":
-                found = self._place(node)
+                found = self._span(node)
             elif kind == "ir.Op":
                 found = _join(b"op", [str(node.name).encode()])
             else:
@@ -260,7 +262,7 @@ class _Hasher:
             raise NotKeyed(kind.__tvm_ffi_type_info__.type_key)
         return found
 
-    def _place(self, span: Span) -> bytes:
+    def _span(self, span: Span) -> bytes:
         file, line = str(span.source_name.name), int(span.line)
         if self._where is not None and file == self._where.file:
             return _join(b"here", [str(line - self._where.line).encode()])

@@ -1,4 +1,4 @@
-"""The checks of one call, on facts: every refusal of an argument is raised here, before the launch."""
+"""Check the arguments of a call by their facts, before the launch."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ Arrays = Mapping[int, ArrayFacts]
 
 
 def check_arrays(signature: Signature, adapter: AdapterFacts, values: Mapping[int, Argument]) -> dict[int, ArrayFacts]:
-    """Facts of all array arguments by position, after the checks that need no symbol: type, device, rank, access."""
+    """Return facts of all array arguments after the checks of type, device, rank and access."""
     arrays: dict[int, ArrayFacts] = {}
     for position, value in values.items():
         param = signature.params[position]
@@ -110,7 +110,7 @@ def check_pointer(signature: Signature, param: Param, value: Argument) -> int:
 
 
 def solve_symbols(signature: Signature, arrays: Arrays, scalars: Mapping[int, float]) -> dict[str, int]:
-    """Values of all symbols, from all arguments at once; then every declared extent and stride is checked."""
+    """Solve all symbols from all arguments, then check every declared extent and stride."""
     shapes, strides, idle = _equations(signature, arrays, scalars)
     solution = solve([*shapes, *strides])
     if any(s not in solution.values for s in signature.symbols):
@@ -125,8 +125,10 @@ def solve_symbols(signature: Signature, arrays: Arrays, scalars: Mapping[int, fl
         if symbol not in solution.values:
             _unsolvable(signature, symbol)
         if solution.values[symbol] < 0:
-            place = solution.places[symbol]
-            raise errors.NegativeExtent(kernel=signature.name, what=symbol, found=solution.values[symbol], place=place)
+            source = solution.places[symbol]
+            raise errors.NegativeExtent(
+                kernel=signature.name, what=symbol, found=solution.values[symbol], source=source
+            )
     return solution.values
 
 
@@ -152,7 +154,10 @@ def check_layout(signature: Signature, param: Param, facts: ArrayFacts, values: 
 
 
 def check_size(signature: Signature, param: Param, elements: int) -> None:
-    """Refuse more elements than the kernel's index type can count; kernels round symbolic sizes up to whole tiles."""
+    """Refuse more elements than the kernel's index type can count.
+
+    Kernels round symbolic sizes up to whole tiles.
+    """
     constant = all(isinstance(d, int) for d in (*param.shape, *(param.strides or ())))
     bits = max(signature.index_bits, signature.offset_bits) if constant else signature.index_bits
     limit = (1 << (bits - 1)) - 1
@@ -190,12 +195,12 @@ def output_shape(signature: Signature, param: Param, values: Mapping[str, int]) 
     shape = []
     for axis, dim in enumerate(param.shape):
         extent = evaluate(dim, values)
-        place = f"{param.name}.shape[{axis}] = {dim_text(dim)}"
+        source = f"{param.name}.shape[{axis}] = {dim_text(dim)}"
         if extent is None:
-            raise errors.UnsolvableSymbol(kernel=signature.name, symbol=dim_text(dim), places=place)
+            raise errors.UnsolvableSymbol(kernel=signature.name, symbol=dim_text(dim), occurrences=source)
         if extent < 0:
             raise errors.NegativeExtent(
-                kernel=signature.name, what=f"{param.name}.shape[{axis}]", found=extent, place=dim_text(dim)
+                kernel=signature.name, what=f"{param.name}.shape[{axis}]", found=extent, source=dim_text(dim)
             )
         shape.append(extent)
     check_size(signature, param, math.prod(shape))
@@ -230,7 +235,7 @@ def _read(signature: Signature, param: Param, value: Array) -> ArrayFacts:
 
 
 def _refuse_gradient(signature: Signature, param: Param) -> None:
-    """Refuse a tensor that requires gradients while they are recorded: no kernel has a backward pass."""
+    """Refuse a tensor that requires gradients while gradients are recorded."""
     torch = sys.modules.get("torch")
     if torch is None or torch.is_grad_enabled():
         raise errors.GradientLost(kernel=signature.name, name=param.name)
@@ -323,13 +328,13 @@ def _equations(
             continue
         for axis, (dim, extent) in enumerate(zip(param.shape, facts.shape, strict=True)):
             half = param.packed and axis == len(param.shape) - 1
-            place = f"{param.name}.shape[{axis}]"
-            shapes.append(Equation(*_packed(dim, extent), f"2*{place}") if half else Equation(dim, extent, place))
+            source = f"{param.name}.shape[{axis}]"
+            shapes.append(Equation(*_packed(dim, extent), f"2*{source}") if half else Equation(dim, extent, source))
         for axis, (dim, stride) in enumerate(zip(param.strides or (), facts.strides or (), strict=False)):
             moving = facts.size > 0 and facts.shape[axis] > 1
-            place = f"{param.name}.strides[{axis}]"
+            source = f"{param.name}.strides[{axis}]"
             # Unused strides may even be negative; declared strides are not.
-            (strides if moving else idle).append(Equation(dim, stride if moving else max(stride, 0), place))
+            (strides if moving else idle).append(Equation(dim, stride if moving else max(stride, 0), source))
     return shapes, strides, idle
 
 
@@ -341,14 +346,14 @@ def _packed(dim: Dim, stored: int) -> tuple[Dim, int]:
 
 
 def _check_equation(signature: Signature, equation: Equation, solution: Solution) -> None:
-    dim, place = equation.dim, equation.place
+    dim, source = equation.dim, equation.place
     expected = evaluate(dim, solution.values)
     if expected == equation.value:
         return
     if isinstance(dim, str):
         raise errors.SymbolConflict(
-            kernel=signature.name, symbol=dim, first=expected, first_place=solution.places[dim],
-            second_text=equation.value, second_place=place, declared=_uses(signature, dim),
+            kernel=signature.name, symbol=dim, first=expected, first_source=solution.places[dim],
+            second_text=equation.value, second_source=source, declared=_uses(signature, dim),
         )  # fmt: skip
     undivided = [symbol for e, symbol in solution.undivided if e is equation]
     if expected is None and not undivided:
@@ -361,8 +366,8 @@ def _check_equation(signature: Signature, equation: Equation, solution: Solution
 
 def _refuse_shape(signature: Signature, equation: Equation, want: str, because: str) -> NoReturn:
     packed = equation.place.startswith("2*")
-    place = equation.place[2:] if packed else equation.place
-    name, _, tail = place.partition(".shape[")
+    source = equation.place[2:] if packed else equation.place
+    name, _, tail = source.partition(".shape[")
     param = next(p for p in signature.params if p.name == name)
     found: int | str = equation.value
     if packed:
@@ -388,14 +393,16 @@ def _uses(signature: Signature, symbol: str) -> str:
 
 
 def _unsolvable(signature: Signature, symbol: str) -> NoReturn:
-    places = [
+    occurrences = [
         f"{p.name}.{what}[{axis}] = {dim_text(dim)}"
         for p in signature.params
         for what, dims in (("shape", p.shape), ("strides", p.strides or ()))
         for axis, dim in enumerate(dims)
         if symbol in symbols_of(dim)
     ]
-    raise errors.UnsolvableSymbol(kernel=signature.name, symbol=symbol, places=", ".join(places) or "no argument")
+    raise errors.UnsolvableSymbol(
+        kernel=signature.name, symbol=symbol, occurrences=", ".join(occurrences) or "no argument"
+    )
 
 
 def _refuse_strides(signature: Signature, param: Param, facts: ArrayFacts, expected: str) -> NoReturn:

@@ -1,4 +1,4 @@
-"""Opaque constants of a launch: the bytes of parameters with descriptors, encoded once per set of values."""
+"""Opaque constants of a launch: parameters with descriptors, encoded once per set of values."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _MOST = 1024
 
 
 class ByValue(dict[int, bytes]):
-    """The bytes of a constant by the value that decides it: looked up in every launch, and made where they are missing.
+    """A cache of the bytes of a constant by the value that determines it.
 
     Parameters
     ----------
@@ -82,7 +82,7 @@ class LaunchConstants:
         return [self._of(part, values) for part in self._parts]
 
     def by_value(self, values: Sequence[Argument], moving: Sequence[int]) -> list[tuple[int, ByValue]] | None:
-        """Return each constant by the one value that decides it, for launches alike but for a few values.
+        """Return each constant keyed by the single value that varies between similar launches.
 
         Parameters
         ----------

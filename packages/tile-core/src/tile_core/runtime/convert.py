@@ -26,7 +26,7 @@ def converts(
     *,
     packed: bool,
 ) -> tuple[tuple[int, Convert], ...]:
-    """Conversions of the arguments that a launch does not take unchanged, by position in the call."""
+    """Return conversions of the arguments that a launch cannot take unchanged, by position."""
     found: list[tuple[int, Convert]] = []
     for i, position in enumerate(signature.inputs):
         param, facts = signature.params[position], arrays.get(position)
@@ -45,19 +45,19 @@ def converts(
     return tuple(found)
 
 
-def output_convert(param: Param, place: Location, shape: tuple[int, ...], *, packed: bool) -> Convert | None:
-    """Return the conversion of an output that a call allocates; ``None`` if a launch takes it unchanged."""
+def output_convert(param: Param, location: Location, shape: tuple[int, ...], *, packed: bool) -> Convert | None:
+    """Return the conversion of an allocated output; ``None`` if a launch takes it unchanged."""
     if not packed:
         return address_of
-    if 0 in shape and place.device[0] == HOST_DEVICE:
+    if 0 in shape and location.device[0] == HOST_DEVICE:
         empty = empty_array((*shape[:-1], shape[-1] // 2) if param.packed else shape, param.storage)
         return lambda array: empty
     if param.storage == param.dtype or param.packed or param.dtype == "tfloat32":
         return None
-    if place.library == "torch":
+    if location.library == "torch":
         kind = getattr(sys.modules["torch"], param.storage)
         return lambda tensor: tensor.view(kind)
-    if place.device[0] != HOST_DEVICE:
+    if location.device[0] != HOST_DEVICE:
         return None
     return operator.methodcaller("view", param.storage)
 
@@ -86,7 +86,7 @@ def _scalar_convert(signature: Signature, param: Param, value: Argument) -> Conv
 
 
 def _strides_convert(param: Param, facts: ArrayFacts, symbols: Mapping[str, int]) -> Convert | None:
-    """Give an array the declared strides where its own are unused: on axes of extent 0 or 1."""
+    """Give an array the declared strides on axes of extent 0 or 1."""
     if param.strides is None or facts.device[0] != HOST_DEVICE:
         return None
     declared = tuple(evaluate(s, symbols) for s in param.strides)

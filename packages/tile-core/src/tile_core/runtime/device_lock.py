@@ -1,6 +1,6 @@
-"""Turns of processes that measure on one machine: what is timed is alone, what compiles makes way for it.
+"""Lock a device between processes: timing is exclusive, compilation is shared.
 
-The turns of a device are locks of an SQLite file: shared ones, and an exclusive one that waits until the others are
+The locks of a device are locks of an SQLite file: shared ones, and an exclusive one that waits until the others are
 free and keeps new ones from starting. A process that ends gives its lock back.
 """
 
@@ -14,7 +14,7 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-#: After so many seconds a turn is taken without a lock: a measurement is then less exact, and not lost.
+#: Seconds to wait for the lock; without it a measurement is less exact, but not lost.
 _PATIENCE = 600
 
 
@@ -33,7 +33,7 @@ def alone(device: str) -> Iterator[None]:
 
 @contextlib.contextmanager
 def among_others(device: str) -> Iterator[None]:
-    """Work beside others, while nothing is timed on a device: on a processor, compiling would disturb it."""
+    """Hold the shared lock of a device: compiling on a CPU would disturb measurements."""
     with _held(device, "begin", "select count(*) from sqlite_master"):
         yield
 

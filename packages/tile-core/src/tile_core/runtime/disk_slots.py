@@ -86,13 +86,16 @@ class DiskSlot:
         return self._chained(0, found.text, found.has_general, lower), found.hidden
 
     def keep(self, lowered: object, hidden: Sequence[str]) -> object:
-        """Build and store a text; return it with its built form. Anything other than a text is returned unchanged."""
+        """Build and store a text, and return it with its built form.
+
+        Anything other than a text is returned unchanged.
+        """
         if not isinstance(lowered, KernelText):
             return lowered
         return self._chained(0, self._build(0, lowered, hidden), lowered.general is not None, lambda: lowered)
 
     def _general(self, depth: int, make: Callable[[], KernelText | None]) -> KernelText | None:
-        """Return the ``depth``-th general form, from disk, or made and built now; ``None`` if there is none."""
+        """Return the ``depth``-th general form, from disk or built now; ``None`` without one."""
         found = self._read(depth)
         if found is not None:
             return self._chained(depth, found.text, found.has_general, make)
@@ -102,7 +105,10 @@ class DiskSlot:
         return self._chained(depth, self._build(depth, text, ()), text.general is not None, make)
 
     def _chained(self, depth: int, text: KernelText, has_general: bool, make: Callable[[], Any]) -> KernelText:
-        """Return a text with a general form that comes from disk if possible; ``make`` makes the text without it."""
+        """Return a text with a general form, from disk if possible.
+
+        ``make`` makes the text without it.
+        """
         if not has_general:
             return dataclasses.replace(text, general=None)
         make_next = functools.cache(lambda: make().general())
@@ -138,12 +144,12 @@ class DiskSlot:
         if found.key != key or built is None or built.runtime != self.adapter.name:
             cache.drop(key, "it is the file of another kernel")
             return None
-        return dataclasses.replace(found, text=moved(found.text, self._place(found.signature.where)))
+        return dataclasses.replace(found, text=moved(found.text, self._relocation(found.signature.where)))
 
     def _key_at(self, depth: int) -> str:
         return self.key if depth == 0 else hashlib.sha256(f"{self.key} general {depth}".encode()).hexdigest()
 
-    def _place(self, then: Where | None) -> Callable[[Where], Where]:
+    def _relocation(self, then: Where | None) -> Callable[[Where], Where]:
         """Return the current location; the kernel's definition may have moved since."""
         now = self.signature.where
         if then is None or now is None or then == now:

@@ -1,4 +1,4 @@
-"""Arrays that a runtime exports: memory of any device as a DLPack capsule, without any array library.
+"""Export memory of any device as a DLPack capsule, without an array library.
 
 The structures are those of https://dmlc.github.io/dlpack/latest/c_api.html. A capsule keeps its memory alive until the
 library that takes it, or else the capsule itself, lets go of it.
@@ -106,7 +106,7 @@ def export(
     """
     versioned = max_version is not None and max_version[0] >= 1
     if read_only and not versioned:
-        raise BufferError("the memory is read-only, which a consumer older than DLPack 1.0 cannot know")
+        raise BufferError("the memory is read-only, which a consumer older than DLPack 1.0 cannot represent")
     managed = Versioned() if versioned else Managed()
     if isinstance(managed, Versioned):
         (managed.major, managed.minor), managed.flags = VERSION, READ_ONLY if read_only else 0

@@ -46,10 +46,10 @@ class ExportWarning(UserWarning):
 
 
 def load(path: str | os.PathLike[str], *, runtime: str | None = None) -> Kernel:
-    """Load a kernel that ``kernel.export`` wrote. The compiler is not imported, and need not be installed.
+    """Load a kernel that ``kernel.export`` wrote, without importing the compiler.
 
     An exported kernel is code: load only what you trust. Its checksum detects damage, not tampering. A file that users
-    other than this one and the administrator can change is refused, unless ``TILE_TRUST_FILES=1`` says otherwise.
+    other than this one and the administrator can change is refused, unless ``TILE_TRUST_FILES=1`` is set.
 
     Parameters
     ----------
@@ -135,7 +135,7 @@ def write_artefact(
     target: Target,
     plugins: Plugins,
 ) -> None:
-    """Write a kernel to a file: its texts, and their form built by the target's runtime; this needs no device.
+    """Write a kernel's texts and their built form to a file, without a device.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Files that users name: written whole or not at all, and only where the name stands for a regular file or for none."""
+"""Write files that users name atomically, and only over a regular file or none."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _KINDS = (
 
 
 def write_named(path: str | os.PathLike[str], content: bytes | str) -> None:
-    """Write a file atomically; a symbolic link stays, and the file that it names is replaced.
+    """Write a file atomically; a symbolic link stays, and its target is replaced.
 
     The new file has the permissions of the old one. Text is written in UTF-8.
 
@@ -30,7 +30,7 @@ def write_named(path: str | os.PathLike[str], content: bytes | str) -> None:
 
 
 def require_file(path: str | os.PathLike[str]) -> int | None:
-    """Return the permissions of a file that may be replaced; ``None`` if the name is free.
+    """Return the permissions of a replaceable file; ``None`` if the name is free.
 
     Raises
     ------

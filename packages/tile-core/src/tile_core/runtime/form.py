@@ -1,8 +1,8 @@
-"""The *form* of a call: everything that the checks depend on, except addresses and the values of numbers.
+"""The *form* of a call: every input of its checks except addresses and scalar values.
 
 That is types, shapes, strides or contiguity, element types and flags. A call that passed all checks leaves a `Form`:
 the checks that a later call of the same form still needs, the conversion of its arguments to launch values, and its
-allocations. `specialise` turns that into one function.
+allocations. `specialise` compiles that to one function.
 """
 
 from __future__ import annotations
@@ -37,14 +37,14 @@ class Bound:
         The user's arguments and outputs, one per parameter in order (scalars included).
     result
         The return value: ``None``, the output, or a tuple of the outputs of ``out_idx``.
-    place
+    location
         The location of the arrays.
     """
 
     values: tuple[Argument, ...]
     arrays: tuple[Argument, ...]
     result: Argument
-    place: Location
+    location: Location
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,7 @@ class Output:
 
 @dataclass(frozen=True)
 class Overlaps:
-    """Pairs of arguments that must not share memory, each in the list of the cheapest sound test.
+    """Pairs of arguments that must not share memory, by the cheapest sound test.
 
     Attributes
     ----------
@@ -94,7 +94,7 @@ class Overlaps:
 
 @dataclass(frozen=True)
 class Form:
-    """Facts common to all calls of one form. Arguments are numbered as the caller passes them.
+    """Facts common to all calls of one form. Arguments are numbered as passed.
 
     Attributes
     ----------
@@ -120,7 +120,7 @@ class Form:
         Arrays to allocate, by parameter.
     symbols
         The values that a launch takes after the parameters.
-    place
+    location
         The location of the arrays.
     strided
         Whether strides are part of the form.
@@ -142,7 +142,7 @@ class Form:
     converts: tuple[tuple[int, Convert], ...]
     outputs: tuple[Output, ...]
     symbols: tuple[int, ...]
-    place: Location
+    location: Location
     strided: bool
     repeatable: bool
     returned: int
@@ -162,7 +162,7 @@ class Form:
             arrays.insert(output.position, result)
         del results[self.returned :]
         found = None if not results else results[0] if len(results) == 1 else tuple(results)
-        return Bound(tuple(values), tuple(arrays), found, self.place)
+        return Bound(tuple(values), tuple(arrays), found, self.location)
 
 
 def form_of(
@@ -189,14 +189,14 @@ def form_of(
     packed = adapter.convention == "packed"
     at = {position: i for i, position in enumerate(signature.inputs)}
     facts = {at[position]: f for position, f in arrays.items()}
-    place = _place(adapter, arrays)
+    location = _location(adapter, arrays)
     like = args[at[next(iter(arrays))]] if arrays else None
     torch = tuple(sorted(i for i, f in facts.items() if f.library == "torch"))
     overlaps = _overlaps(signature, args, facts)
     defined = is_defined_by_numbers(signature)
     # Handles are aligned like objects in memory, buffers more: larger alignments need the full check.
     handles = any(f.handle and signature.params[signature.inputs[i]].align > _HANDLE_ALIGN for i, f in facts.items())
-    # Whether gradients are recorded is asked at every call, by the full checks.
+    # The full checks test at every call whether gradients are recorded.
     graded = any(f.requires_grad for f in facts.values())
     return Form(
         types=tuple(map(type, args)),
@@ -211,9 +211,9 @@ def form_of(
         ranges=_ranges(signature, args),
         exact=tuple((i, a) for i, a in enumerate(args) if type(a) is int and defined),
         converts=converts(signature, args, arrays, symbols, packed=packed),
-        outputs=_outputs(signature, adapter, place, like, symbols),
+        outputs=_outputs(signature, adapter, location, like, symbols),
         symbols=tuple(symbols[s] for s in hidden),
-        place=place,
+        location=location,
         strided=is_strided(signature),
         repeatable=not (overlaps.mixed or handles or graded),
         returned=len(signature.results),
@@ -221,7 +221,7 @@ def form_of(
 
 
 class FormKeys:
-    """Makes keys of calls: equal for two calls of one kernel if they have the same form.
+    """Makes keys of calls: calls of one kernel with one form have equal keys.
 
     A value of an unknown type has none: ``KeyError``.
     """
@@ -240,7 +240,7 @@ class FormKeys:
         }
 
     def learn(self, args: tuple[Argument, ...]) -> tuple[object, ...] | None:
-        """Return the key of a call, whose torch tensors were seen; ``None`` if it has none."""
+        """Return the key of a call with its torch tensors; ``None`` if it has none."""
         torch: Torch = sys.modules.get("torch")
         for value in () if torch is None else args:
             if type(value) is torch.Tensor or type(value) is torch.nn.Parameter:
@@ -251,12 +251,12 @@ class FormKeys:
 
 
 def is_strided(signature: Signature) -> bool:
-    """Whether a kernel's arrays may have strides of their own, so that strides are part of the form."""
+    """Whether a kernel's arrays may have any strides, so that forms include strides."""
     return any(p.strides is not None for p in signature.params)
 
 
 def is_defined_by_numbers(signature: Signature) -> bool:
-    """Whether a scalar defines a symbol, so that the values of integers are part of the form."""
+    """Whether a scalar defines a symbol, so that forms include integer values."""
     return any(p.kind == "scalar" and p.name in signature.symbols for p in signature.params)
 
 
@@ -271,7 +271,7 @@ def _torch_strided_form(tensor: TorchTensor) -> object:
     return _torch_form(tensor), tensor.stride()
 
 
-def _place(adapter: AdapterFacts, arrays: Mapping[int, ArrayFacts]) -> Location:
+def _location(adapter: AdapterFacts, arrays: Mapping[int, ArrayFacts]) -> Location:
     first = next(iter(arrays.values()), None)
     if first is not None:
         return Location(first.device, first.library)
@@ -279,20 +279,20 @@ def _place(adapter: AdapterFacts, arrays: Mapping[int, ArrayFacts]) -> Location:
 
 
 def _outputs(
-    signature: Signature, adapter: AdapterFacts, place: Location, like: Array, symbols: Mapping[str, int]
+    signature: Signature, adapter: AdapterFacts, location: Location, like: Array, symbols: Mapping[str, int]
 ) -> tuple[Output, ...]:
     found: list[Output] = []
     for position, number in sorted((p, k) for k, p in enumerate(signature.out_idx)):
         param = signature.params[position]
         shape = checks.output_shape(signature, param, symbols)
-        make = allocator(signature, param, shape, place, like, adapter)
-        convert = output_convert(param, place, shape, packed=adapter.convention == "packed")
+        make = allocator(signature, param, shape, location, like, adapter)
+        convert = output_convert(param, location, shape, packed=adapter.convention == "packed")
         found.append(Output(position, number, make, convert))
     return tuple(found)
 
 
 def _overlaps(signature: Signature, args: tuple[Argument, ...], arrays: Mapping[int, ArrayFacts]) -> Overlaps:
-    """Sort the pairs of arrays that must not overlap by the cheapest sound test of their kind."""
+    """Sort pairs of arrays by the cheapest sound test that they do not overlap."""
     same: list[tuple[int, int]] = []
     bounds: list[tuple[int, int]] = []
     spans: list[tuple[int, int, int, int]] = []
@@ -326,7 +326,10 @@ def _ranges(signature: Signature, args: tuple[Argument, ...]) -> tuple[tuple[int
 
 
 def _multiples(signature: Signature, arrays: Mapping[int, ArrayFacts]) -> tuple[tuple[int, int], ...]:
-    """Alignments of pointers and those of NumPy arrays that their flags do not imply; torch has its own check."""
+    """Return alignments to check: of pointers, and of NumPy arrays beyond their flags.
+
+    Torch has its own check.
+    """
     found = []
     for i, position in enumerate(signature.inputs):
         param, facts = signature.params[position], arrays.get(position)

@@ -1,4 +1,4 @@
-"""Hashable keys of values by content: equal only for values that compile to the same kernel."""
+"""Hashable keys of values by content: equal only if they compile to the same kernel."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tile_core.records import dataclass
 
 
 def fingerprint(function: Callable[..., object]) -> Hashable:
-    """A key of a function: its code, defaults, closure values and the values of the globals that it names.
+    """A key of a function: code, defaults, closure values and the globals that it names.
 
     Raises
     ------
@@ -27,7 +27,7 @@ def fingerprint(function: Callable[..., object]) -> Hashable:
     return _freeze_function(function, f"{function.__module__}.{function.__qualname__}", {})
 
 
-def freeze(value: object, place: str = "the value") -> Hashable:
+def freeze(value: object, holder: str = "the value") -> Hashable:
     """A hashable key that is equal only for values that compile to the same kernel.
 
     Types count (``1``, ``1.0`` and ``True`` differ), the sign of zero and the bits of NaN too. Lists, dicts (in order),
@@ -39,10 +39,10 @@ def freeze(value: object, place: str = "the value") -> Hashable:
     CannotFreeze
         For anything else that is not hashable.
     """
-    return _freeze(value, place, {})
+    return _freeze(value, holder, {})
 
 
-def _freeze(value: object, place: str, seen: dict[int, int]) -> Hashable:
+def _freeze(value: object, holder: str, seen: dict[int, int]) -> Hashable:
     if value is None or isinstance(value, (str, bytes, int, bool, type, enum.Enum, types.ModuleType)):
         return (type(value), value)
     if isinstance(value, float):
@@ -53,17 +53,17 @@ def _freeze(value: object, place: str, seen: dict[int, int]) -> Hashable:
         return ("again", seen[id(value)])
     seen = {**seen, id(value): len(seen)}
     if isinstance(value, (tuple, list)):
-        return (type(value), tuple(_freeze(v, place, seen) for v in value))
+        return (type(value), tuple(_freeze(v, holder, seen) for v in value))
     if isinstance(value, Mapping):
-        return (type(value), tuple((_freeze(k, place, seen), _freeze(v, place, seen)) for k, v in value.items()))
+        return (type(value), tuple((_freeze(k, holder, seen), _freeze(v, holder, seen)) for k, v in value.items()))
     if isinstance(value, (set, frozenset)):
-        return (type(value), frozenset(_freeze(v, place, seen) for v in value))
+        return (type(value), frozenset(_freeze(v, holder, seen) for v in value))
     if isinstance(value, (types.FunctionType, types.MethodType, functools.partial)):
-        return _freeze_callable(value, place, seen)
-    return _freeze_object(value, place, seen)
+        return _freeze_callable(value, holder, seen)
+    return _freeze_object(value, holder, seen)
 
 
-def _freeze_object(value: object, place: str, seen: dict[int, int]) -> Hashable:
+def _freeze_object(value: object, holder: str, seen: dict[int, int]) -> Hashable:
     numpy = sys.modules.get("numpy")
     if numpy is not None and isinstance(value, (numpy.ndarray, numpy.generic)) and not value.dtype.hasobject:
         return (type(value), str(value.dtype), value.shape, value.tobytes())
@@ -72,11 +72,11 @@ def _freeze_object(value: object, place: str, seen: dict[int, int]) -> Hashable:
     members = members_of(value) if plain else {}
     if members or (plain and hasattr(value, "__dict__")):
         # By its attributes: its identity would hide a changed one, and its own `==` may ignore one.
-        return (kind, tuple((n, _freeze(v, f"{place}.{n}", seen)) for n, v in members.items()))
+        return (kind, tuple((n, _freeze(v, f"{holder}.{n}", seen)) for n, v in members.items()))
     try:
         hash(value)
     except TypeError:
-        raise CannotFreeze(place=place, found=f"a {type(value).__name__}") from None
+        raise CannotFreeze(holder=holder, found=f"a {type(value).__name__}") from None
     return (type(value), value)
 
 
@@ -94,7 +94,7 @@ def members_of(value: object) -> dict[str, Any]:
 
 
 def is_library(module: str) -> bool:
-    """Whether a module belongs to the standard library, or to one whose functions are taken as unchanging."""
+    """Whether a module is assumed to be unchanging, such as the standard library."""
     top = module.partition(".")[0]
     return top in _LIBRARIES or top in sys.stdlib_module_names
 
@@ -110,44 +110,44 @@ _LIBRARIES = frozenset(
 )
 
 
-def _freeze_callable(value: Callable[..., object], place: str, seen: dict[int, int]) -> Hashable:
+def _freeze_callable(value: Callable[..., object], holder: str, seen: dict[int, int]) -> Hashable:
     if isinstance(value, functools.partial):
         parts = (value.func, value.args, value.keywords)
-        return ("partial", tuple(_freeze(part, place, seen) for part in parts))
+        return ("partial", tuple(_freeze(part, holder, seen) for part in parts))
     if isinstance(value, types.MethodType):
-        return ("method", _freeze(value.__self__, place, seen), _freeze(value.__func__, place, seen))
-    return _freeze_function(value, place, seen)
+        return ("method", _freeze(value.__self__, holder, seen), _freeze(value.__func__, holder, seen))
+    return _freeze_function(value, holder, seen)
 
 
-def _freeze_function(function: Any, place: str, seen: dict[int, int]) -> Hashable:
+def _freeze_function(function: Any, holder: str, seen: dict[int, int]) -> Hashable:
     code: types.CodeType = function.__code__
     seen = {**seen, id(function): len(seen)}
     parts: list[Hashable] = [code_digest(code)]
-    parts.append(_freeze((function.__defaults__, function.__kwdefaults__), f"a default of {place}", seen))
+    parts.append(_freeze((function.__defaults__, function.__kwdefaults__), f"a default of {holder}", seen))
     for name, cell in zip(code.co_freevars, function.__closure__ or (), strict=True):
         try:
-            parts.append((name, _freeze(cell.cell_contents, f"variable {name!r} of {place}", seen)))
+            parts.append((name, _freeze(cell.cell_contents, f"variable {name!r} of {holder}", seen)))
         except ValueError:  # not assigned yet
             parts.append((name, None))
     for name in _global_names(code):
         if name in function.__globals__:
-            parts.append((name, _freeze_global(function.__globals__[name], function.__module__, place, seen)))
+            parts.append((name, _freeze_global(function.__globals__[name], function.__module__, holder, seen)))
     return ("function", tuple(parts))
 
 
-def _freeze_global(value: Any, module: str, place: str, seen: dict[int, int]) -> Hashable:
+def _freeze_global(value: Any, module: str, holder: str, seen: dict[int, int]) -> Hashable:
     if isinstance(value, types.FunctionType) and value.__module__ != module:
         # A function of another module is an import: its own module decides what it does.
         return ("import", value)
     try:
-        return _freeze(value, place, seen)
+        return _freeze(value, holder, seen)
     except CannotFreeze:
         return ("identity", _ById(value))
 
 
 @dataclass(frozen=True, eq=False)
 class _ById:
-    """Compares by identity of the wrapped object, which it keeps alive so that its id is not reused."""
+    """Compares by identity of the wrapped object, which it keeps alive."""
 
     value: Any
 

@@ -1,4 +1,4 @@
-"""Arrays in memory of a device, for checks that need no array library: copied from the host and back, and guarded.
+"""Guarded arrays in device memory, for checks without an array library.
 
 A runtime states how bytes are copied to its device and back; everything else is here. The memory of an array is one
 *image*: the elements at their strides, the gaps between them, and guards on both sides.
@@ -67,17 +67,17 @@ class Footprint:
         return cls(array.shape, array.strides, array.dtype, start - below, below + above, below)
 
     def elements(self, memory: mmap | memoryview, start: int) -> Array:
-        """Return the elements in memory that has the lowest byte at ``start``, as a view with the array's strides."""
+        """Return a view with the array's strides and its lowest byte at ``start``."""
         return np.ndarray(self.shape, self.dtype, memory, start + self.first, self.strides)
 
     def covers(self, marks: Array, start: int) -> Array:
-        """Return the marks (an array of ``bool``, one for a byte of memory) of the bytes of elements, as a view."""
+        """Return a view of the marks, a ``bool`` per byte, of the bytes of elements."""
         shape, strides = (*self.shape, self.dtype.itemsize), (*self.strides, 1)
         return np.ndarray(shape, bool, marks.data, start + self.first, strides)
 
 
 class GuardedArray(ABC):
-    """A guarded copy of a NumPy array on a device; a kernel takes it like any DLPack array.
+    """A guarded device copy of a NumPy array, which kernels take as a DLPack array.
 
     The bytes around the elements, and those between them if they are not contiguous, must be unchanged when the
     array is read back. A runtime states the methods without a body.
@@ -113,7 +113,7 @@ class GuardedArray(ABC):
 
     @abstractmethod
     def upload(self, image: Array) -> None:
-        """Copy the whole image to the device; called for a new array, and when its bytes are set.
+        """Copy the whole image of a new or changed array to the device.
 
         Parameters
         ----------
@@ -123,7 +123,7 @@ class GuardedArray(ABC):
 
     @abstractmethod
     def download(self) -> Array:
-        """Return the bytes of the whole memory after all work on it, as a new array that is kept."""
+        """Return a new array of the whole memory's bytes after all work on it."""
 
     @abstractmethod
     def exported(self) -> tuple[int, int, object]:
@@ -159,7 +159,7 @@ class GuardedArray(ABC):
         return export(*where, max_version=max_version, byte_offset=offset)
 
     def get(self) -> Array:
-        """Return a copy as a NumPy array of the same strides, after the work on it.
+        """Return a copy as a NumPy array with equal strides, after the work on it.
 
         Raises
         ------
@@ -191,10 +191,10 @@ class GuardedArray(ABC):
         if not at.size:
             return
         first, end = int(at[0]), self._image.size - GUARD
-        place = f"{first - self._front} bytes behind the start" if first >= self._front else ""
-        place = f"{self._front - first} bytes before the start" if first < self._front else place
-        place = f"{first - end} bytes behind the end" if first >= end else place
-        raise MemoryDamaged(array=f"{self.dtype.name}{self.shape}", count=at.size, place=place)
+        position = f"{first - self._front} bytes behind the start" if first >= self._front else ""
+        position = f"{self._front - first} bytes before the start" if first < self._front else position
+        position = f"{first - end} bytes behind the end" if first >= end else position
+        raise MemoryDamaged(array=f"{self.dtype.name}{self.shape}", count=at.size, position=position)
 
 
 _Guarded = TypeVar("_Guarded", bound=GuardedArray)

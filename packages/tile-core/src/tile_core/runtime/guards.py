@@ -1,4 +1,4 @@
-"""Torch's check of many tensors at once: everything in the form of a call, in one C++ call."""
+"""Torch's guard of many tensors: every property of a call's form in one C++ call."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tile_core.compat.types import Torch, TorchTensor
 
 
 def tensor_guards() -> Any:
-    """Return torch's check of many tensors at once if this torch has it and it is sufficient."""
+    """Return torch's guard of many tensors, if this torch has a sufficient one."""
     torch: Torch = sys.modules.get("torch")
     return None if torch is None else tested_guards(torch)
 
@@ -29,7 +29,7 @@ def tested_guards(torch: Torch) -> Any:
 
 
 def _examples(torch: Torch) -> tuple[TorchTensor, list[TorchTensor]]:
-    """Return a tensor, and arguments that differ from it in each property of the form of a call."""
+    """Return a tensor, and arguments that each differ from it in one property."""
     right, device = torch.zeros((2, 3), device="cpu"), "cpu"
     return right, [
         torch.nn.Parameter(right.clone(), requires_grad=False),

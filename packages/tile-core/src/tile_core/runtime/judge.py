@@ -1,4 +1,4 @@
-"""``Kernel.verify``: a launch beside its program's meaning, beside a reference of the user, and its results alone."""
+"""Implement ``Kernel.verify``: compare a launch with its reference and judge its results."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _UNPROVED = (
     "reads of unwritten memory, so rule them out before you report the kernel"
 )
 _OTHER = (
-    "the kernel does what its program says, so the program or the reference is wrong; if the difference is rounding, "
+    "the kernel matches its program, so the program or the reference is wrong; if the difference is rounding, "
     "pass rtol= or atol="
 )
 _NOT_COMPARED = "the kernel or the reference is wrong; if the difference is rounding, pass rtol= or atol="
@@ -47,7 +47,7 @@ _NOT_COMPARED = "the kernel or the reference is wrong; if the difference is roun
 
 @dataclass(frozen=True)
 class Request:
-    """What a caller of ``Kernel.verify`` asks for.
+    """The arguments of ``Kernel.verify``.
 
     Attributes
     ----------
@@ -66,7 +66,7 @@ class Request:
 
 
 def allowed(given: str | Sequence[str]) -> frozenset[str]:
-    """Return what a caller allows.
+    """Return the tolerances of the caller.
 
     Raises
     ------
@@ -172,7 +172,7 @@ class Verification:
         raise error
 
     def _judged(self, output: Compared, n: int, expected: Mapping[int, Array] | None) -> Compared:
-        """Return a compared output with its elements that are not written, and those that no input explains."""
+        """Return a compared output with its unwritten and its unexplained elements."""
         import numpy as np
 
         missing, x = self.missing.get(n), values_of(self.found[n], self.params[n])
@@ -271,7 +271,10 @@ class Verification:
         return [c.result(spreads.get(n), advice) for n, c in comparisons.items()]
 
     def _watched(self) -> list[Array]:
-        """Return the arguments after the program, whose memory is watched: its own mistakes are errors here."""
+        """Run the reference with checked memory and return the arguments after it.
+
+        Undefined behaviour of the program raises here.
+        """
         if getattr(self.meaning, "watches", False):
             writes = {n for n in self.written if self.params[n].access == "write"}
             try:

@@ -31,7 +31,7 @@ RuntimeLoader = Callable[[str], "tuple[Callable[..., object], AdapterFacts]"]
 
 @dataclass(frozen=True)
 class Origin:
-    """The origin of a kernel: what it can report and do other than be called. Missing parts are refused.
+    """The origin of a kernel: its optional reports and actions. Missing ones are refused.
 
     Attributes
     ----------
@@ -65,7 +65,7 @@ class Origin:
 
 
 class Kernel:
-    """A kernel that is compiled for one target and loaded by one runtime; call it with arrays.
+    """A kernel compiled for one target and loaded by one runtime; call it with arrays.
 
     Parameters
     ----------
@@ -175,7 +175,7 @@ class Kernel:
         allow: str | Sequence[str] = (),
         **kwargs: Argument,
     ) -> VerifyReport:
-        """Run the kernel and its reference meaning on the same inputs, compare every output, and judge the results.
+        """Run the kernel and its reference on the same inputs, and compare every output.
 
         Parameters
         ----------
@@ -184,9 +184,9 @@ class Kernel:
             and hold its results afterwards. Without arguments, random ones are made where all shapes are constant, on
             the device if the runtime can copy arrays to it.
         rtol, atol
-            Tolerances; by default those of each output's element type, exact for integers. The default ones leave room
-            for other roundings: another order of additions, fused multiplications, functions. The reference shows how
-            far each element depends on them, also by way of narrower storage and integers.
+            Tolerances; by default those of each output's element type, exact for integers. The default ones leave
+            margin for other roundings: another order of additions, fused multiplications, functions. The reference
+            shows how far each element depends on them, also by way of narrower storage and integers.
         seed
             Seed of the random inputs.
         runtime
@@ -303,7 +303,7 @@ class Kernel:
             runtime = text_of("verify", "runtime", runtime)
         if runtime is None or runtime == self.adapter.name:
             return self._binder
-        loader = self._need(self._origin.runtimes, f"verify(runtime={runtime!r})", "it knows its own runtime only")
+        loader = self._need(self._origin.runtimes, f"verify(runtime={runtime!r})", "it has its own runtime only")
         launch, adapter = loader(runtime)
         return Binder(self.signature, launch, adapter, self._hidden)
 
@@ -316,7 +316,7 @@ gate_at_exit(Binder, "launch_bound")
 
 
 def there(adapter: AdapterFacts, value: Array) -> Array:
-    """Return an argument in memory that the adapter's kernels can access; unchanged if the adapter cannot copy."""
+    """Return an argument in memory that kernels can access; unchanged if it cannot be copied."""
     move = getattr(adapter, "from_host", None)
     if move is None or HOST_DEVICE in adapter.devices:
         return value

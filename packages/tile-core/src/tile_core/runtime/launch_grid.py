@@ -1,4 +1,4 @@
-"""The grid of a launch, from the values of its parameters: evaluated once for each combination that decides it."""
+"""Compute the grid of a launch once per combination of the values that determine it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _MOST_GRIDS = 4096
 
 
 def grid_of(facts: LaunchFacts, checked: Callable[[Extents], Made]) -> Callable[[Sequence[Argument]], Made]:
-    """Return a function from the values of a launch to the runtime's form of its grid.
+    """Return a function from the values of a launch to the runtime's grid.
 
     Parameters
     ----------

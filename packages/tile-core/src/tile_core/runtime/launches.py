@@ -1,4 +1,4 @@
-"""Several launches as one call: each gets its own part of the values, one after the other."""
+"""Make several launches by one call, one after the other, each with its own values."""
 
 from __future__ import annotations
 
@@ -75,16 +75,16 @@ def in_order(
         def packed(*values: Argument) -> None:
             current = list(values)
             new = [n for n, value in enumerate(values) if isinstance(value, NewArray)]
-            for launch, places in parts:
-                launch(*[current[n] for n in places])
+            for launch, indices in parts:
+                launch(*[current[n] for n in indices])
                 for n in new:
-                    if n in places:  # it has content from now on
+                    if n in indices:  # it has content from now on
                         current[n] = values[n].array
 
         return packed
 
-    def pointers(values: Sequence[Argument], place: Location) -> None:
-        for launch, places in parts:
-            launch(tuple([values[n] for n in places]), place)
+    def pointers(values: Sequence[Argument], location: Location) -> None:
+        for launch, indices in parts:
+            launch(tuple([values[n] for n in indices]), location)
 
     return pointers

@@ -1,4 +1,4 @@
-"""Libraries that runtimes build on this machine, and load by their path: kept in the cache, or for the process.
+"""Cache libraries that runtimes build on this machine and load by path.
 
 A file ends with a checksum of its key and content; loaders ignore bytes beyond a library's headers.
 """
@@ -69,7 +69,7 @@ def stored(kind: str, key: str, make: Callable[[Path], None]) -> Iterator[tuple[
 
 
 def _made(key: str, make: Callable[[Path], None], folder: Path | None) -> bytes:
-    """Return a library with its checksum, made in a folder, or in that of temporary files."""
+    """Build a library in a folder, or among temporary files; return it with its checksum."""
     with _scratch(folder) as scratch:
         made = Path(scratch, key + ".so")
         try:

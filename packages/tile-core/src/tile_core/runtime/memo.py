@@ -1,4 +1,4 @@
-"""The kernels that this process has compiled, so that equal calls of a factory compile once.
+"""Remember the kernels of this process, so that equal calls of a factory compile once.
 
 A `Key` is made of named parts: the arguments, the target, the options. All else that a trace reads is checked at each
 request, see `Reads`. When something is compiled again, the parts that differ from the nearest known key, or the name
@@ -57,7 +57,7 @@ class Key:
 def make_key(
     function: Callable[..., object], arguments: Mapping[str, object], *, target: str = "", options: object = None
 ) -> Key:
-    """Return the key of one call of a factory: all of it except the values that its code reads, see `Reads`.
+    """Return the key of a factory's call, without values that its code reads.
 
     Parameters
     ----------
@@ -105,7 +105,7 @@ class MemoStats:
 
 
 class Memo(Generic[Value]):
-    """A thread-safe map from keys to what was built for them; equal keys are built once, failures are not kept.
+    """A thread-safe map from keys to built values; equal keys build once, failures are dropped.
 
     Of one key there are several values where other values of globals and the like were read, see `Reads`.
     """
@@ -124,7 +124,9 @@ class Memo(Generic[Value]):
         reads: Callable[[], Reads] | None = None,
         identity: Callable[[], Hashable] | None = None,
     ) -> Value:
-        """Return the value of a key, built at the first request; other threads wait for it.
+        """Return the value of a key, built at the first request.
+
+        Other threads wait for it.
 
         Parameters
         ----------
@@ -189,7 +191,7 @@ class Memo(Generic[Value]):
         return value
 
     def reason(self, key: Key) -> str:
-        """Return why a key has no valid value: what changed, or how it differs from the nearest key of the function."""
+        """Return why a key has no valid value, such as the nearest key's difference."""
         for _, reads in self._values.get(key, ()):
             return f"changed: {reads.changed() if reads is not None else 'nothing'}"
         known = [k for k in self._values if k.function == key.function]
@@ -222,25 +224,25 @@ class _Switch:
 
 
 class _Off:
-    """Disables the cache, from its creation to the end of its block, if it has one."""
+    """Disables the cache, until the end of its block if used as one."""
 
     def __init__(self) -> None:
         self.depth = 0
-        self._turn(True)
+        self._switch(True)
 
     def __enter__(self) -> None:
         with _SWITCH.lock:
             self.depth += 1
-        self._turn(True)
+        self._switch(True)
 
     def __exit__(self, *error: object) -> None:
         with _SWITCH.lock:
             self.depth -= 1
             last = self.depth == 0
         if last:
-            self._turn(False)
+            self._switch(False)
 
-    def _turn(self, off: bool) -> None:
+    def _switch(self, off: bool) -> None:
         with _SWITCH.lock:
             (_SWITCH.users.add if off else _SWITCH.users.discard)(self)
 
@@ -254,7 +256,7 @@ def cache_enabled() -> bool:
 
 
 def disable_cache() -> contextlib.AbstractContextManager[None]:
-    """Compile at every request from now on; as a context manager, until the end of the block.
+    """Compile at every request; as a context manager, until the end of the block.
 
     It holds for all threads. Blocks may nest, and those of several threads may overlap: the cache is on again when the
     last one ends.

@@ -1,4 +1,4 @@
-"""A user's own reference of a kernel: how it is called, what it may return, and how close the kernel must be."""
+"""Call a user's reference of a kernel, check its results, and set tolerances."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _ORDERS = 4.0
 
 
 def inputs_of(signature: Signature, arrays: Sequence[Argument], copies: Sequence[Array]) -> list[Argument]:
-    """Return the arguments of a user's reference: all that the kernel does not only write, as they are before a launch.
+    """Return the arguments of a user's reference: copies of all inputs before a launch.
 
     Parameters
     ----------
@@ -47,7 +47,7 @@ def inputs_of(signature: Signature, arrays: Sequence[Argument], copies: Sequence
 def outputs_of(
     reference: Any, signature: Signature, written: Mapping[int, tuple[int, ...]], inputs: Sequence[Argument]
 ) -> dict[int, Array]:
-    """Return what a user's reference expects of each written parameter, by its position.
+    """Return the results of a user's reference by the position of the written parameter.
 
     Parameters
     ----------
@@ -92,7 +92,9 @@ def tolerances(
     program: Program | None, param: Param, expected: Array, rtol: float | None, atol: float | None,
     sizes: Mapping[str, int],
 ) -> tuple[float, float]:  # fmt: skip
-    """Return how far an output may be from a user's reference, which adds in another order and rounds elsewhere.
+    """Return the tolerances of an output against a user's reference.
+
+    The reference may add in another order and round elsewhere.
 
     That is the tolerance of the coarsest type that the program rounds to on the way, and an absolute part for the
     length of its longest reduction.
@@ -117,27 +119,30 @@ def tolerances(
         size = expected[np.isfinite(expected)]
         rms = float(np.sqrt(np.mean(size * size))) if size.size else 0.0
         unit = 2.0**-53 if param.dtype == "float64" else 2.0**-24
-        absolute += _ORDERS * unit * longest_sum(program, sizes) * rms
+        absolute += _ORDERS * unit * longest_reduction(program, sizes) * rms
     return relative, absolute
 
 
-def longest_sum(program: Program, sizes: Mapping[str, int]) -> int:
-    """Return the number of terms of a program's longest reduction; loops of unknown length count as one iteration."""
-    return max((n for n in _sums(program.func.body, [], sizes)), default=1)
+def longest_reduction(program: Program, sizes: Mapping[str, int]) -> int:
+    """Return the length of a program's longest reduction.
+
+    Loops of unknown length count as one iteration.
+    """
+    return max((n for n in _reduction_lengths(program.func.body, [], sizes)), default=1)
 
 
-def _sums(s: Stmt, around: list[Any], sizes: Mapping[str, int]) -> Iterator[int]:
-    """Yield the lengths of reductions in a statement, with the loops around it that go on adding."""
+def _reduction_lengths(s: Stmt, around: list[Any], sizes: Mapping[str, int]) -> Iterator[int]:
+    """Yield the lengths of reductions in a statement, including the enclosing loops that accumulate."""
     from tile_core.compat.tvm import tirx
     from tile_core.ir import nodes
     from tile_core.ir.visit import bodies_of, loads_of, role, statements
 
     if isinstance(s, tirx.SeqStmt):
         for part in statements(s):
-            yield from _sums(part, around, sizes)
+            yield from _reduction_lengths(part, around, sizes)
         return
     if isinstance(s, tirx.For):
-        yield from _sums(s.body, [*around, s] if role(s) != "grid" else around, sizes)
+        yield from _reduction_lengths(s.body, [*around, s] if role(s) != "grid" else around, sizes)
         return
     if isinstance(s, tirx.BufferStore):
         if any(x.source.same_as(s.buffer) for x in loads_of(s.value)):
@@ -147,7 +152,7 @@ def _sums(s: Stmt, around: list[Any], sizes: Mapping[str, int]) -> Iterator[int]
         yield from _call_reductions(s, around, sizes)
         return
     for body in bodies_of(s):
-        yield from _sums(body, around, sizes)
+        yield from _reduction_lengths(body, around, sizes)
 
 
 def _call_reductions(s: Stmt, around: list[Any], sizes: Mapping[str, int]) -> Iterator[int]:
@@ -168,7 +173,7 @@ def _call_reductions(s: Stmt, around: list[Any], sizes: Mapping[str, int]) -> It
 
 
 def _times(buffer: Any, around: Sequence[Any], sizes: Mapping[str, int]) -> int:
-    """Return how often the loops around a reduction into a buffer repeat it before the buffer begins anew."""
+    """Return how often enclosing loops repeat a reduction before its buffer is reset."""
     from tile_core.compat.tvm import tirx
     from tile_core.ir.visit import collect, loads_of
     from tile_core.ops.base import OpCall
@@ -238,7 +243,7 @@ def _rounded_to(program: Program) -> set[str]:
 
 
 def _called(function: Any, inputs: Sequence[Argument], params: Sequence[Param]) -> Any:
-    """Call a function of the user; one of torch gets tensors also where the kernel was given NumPy arrays."""
+    """Call a function of the user, with tensors if it is a torch function."""
     try:
         try:
             return function(*inputs)

@@ -1,4 +1,4 @@
-"""The values of a launch as bytes: the encoding of each parameter, and what every launch needs."""
+"""Encode the values of a launch as bytes, parameter by parameter."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def encode(fields: Sequence[Field], values: Sequence[float]) -> list[float]:
 
 
 def require_single_blocks(facts: LaunchFacts, runtime: str) -> None:
-    """Refuse a text whose blocks are launched in clusters, for a runtime that cannot launch clusters.
+    """Refuse a text with clusters, for a runtime that cannot launch them.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""The places that a trace can read: the search behind ``tile.jit``'s check that a kernel is still valid.
+"""Find the values that a trace can read, to detect stale ``tile.jit`` kernels.
 
 The code of a function shows which names and attributes it reads. The search begins at the traced function and its
 arguments, and follows values through closures, globals, modules, classes, objects and containers, and into the code of
@@ -44,7 +44,7 @@ _WRAPPERS: tuple[tuple[type, tuple[str, ...]], ...] = (
 
 
 def readable(function: Callable[..., object], scope: Mapping[str, object], arguments: Iterable[object]) -> Reads:
-    """Return the places that a trace of a function can read, with the objects that are in them now.
+    """Return the locations that a trace of a function can read, with their current objects.
 
     Parameters
     ----------
@@ -97,7 +97,7 @@ class _ReadSearch:
                 self._attributes(thing)
 
     def _drained(self) -> object:
-        """Follow what was found; return the extent of the search, by which its end is seen."""
+        """Follow the found objects; return the extent of the search, to detect its end."""
         while self.queue:
             if len(self.reads) > _MOST_READS:
                 self.reads.complete = False
@@ -109,7 +109,7 @@ class _ReadSearch:
     # ------------------------------------------------------------------------------------------------------- functions
 
     def kernel(self, function: Any, scope: Mapping[str, object]) -> None:
-        """Follow a function of the kernel language, whose annotations are evaluated in the scope that defines it."""
+        """Follow a function of the kernel language, whose annotations are evaluated in its scope."""
         self._function(function, scope)
         for chain in annotated_names(function):
             self._text(function, chain, scope)
@@ -188,7 +188,7 @@ class _ReadSearch:
         self.queue.append(value)
 
     def _step(self, value: Any, name: str) -> Any:
-        """Return the value of an attribute that is read without code of the user's, or ``MISSING``."""
+        """Return an attribute that can be read without code of the user, or ``MISSING``."""
         if isinstance(value, types.ModuleType):
             found = self.reads.item(vars(value), name)
             if found is MISSING:
@@ -304,7 +304,7 @@ class _ReadSearch:
         self.queue.extend(view)
 
     def _attributes(self, value: Any) -> None:
-        """Follow the attributes of something reached that code reads, those whose names are new since the last time."""
+        """Follow the attributes of an object whose names are new since the last time."""
         now = len(self.names), self.reflective
         count, _ = before = self._scanned.get(id(value), (0, None))
         if before == now:

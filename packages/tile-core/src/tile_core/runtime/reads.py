@@ -70,7 +70,7 @@ class Reads:
         self.absent[id(mapping)] = (mapping, before | (names - mapping.keys()))
 
     def joined(self, after: Reads) -> Reads:
-        """Return these places as they were, and those that were found after a trace as well."""
+        """Return these locations as they were, with those found after a trace."""
         made = Reads()
         made.complete = self.complete and after.complete
         made.items = {**after.items, **self.items}
@@ -140,7 +140,7 @@ SCALARS = frozenset({type(None), bool, int, float, complex, str, bytes, range, t
 
 
 def attribute(name: str) -> Callable[[Any], object]:
-    """Return a function that reads an attribute of C's: of a function, a cell or a slot."""
+    """Return a C function that reads an attribute of a function, cell or slot."""
     return _ATTRIBUTES.setdefault(name, functools.partial(_attribute, name))
 
 

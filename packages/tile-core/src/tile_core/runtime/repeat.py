@@ -1,6 +1,6 @@
 """Fast repeated launches offered by a runtime: torch tensors and numbers, launched by their addresses.
 
-`runtime.specialise` asks for it once per form of call and launches in this way from then on.
+`runtime.specialise` requests it once per form of call and uses it from then on.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Repeat:
 
 
 class PreparedLaunches:
-    """The prepared launches of one form of calls, by their values: addresses come back, as arrays do, or their memory.
+    """Prepared launches of one form, by their values: addresses of arrays are often reused.
 
     The values have passed all checks, so that they need no second one. A launch is prepared when its values are seen
     again: preparing takes longer than a launch.
@@ -73,15 +73,15 @@ class PreparedLaunches:
 class Repeatable(Protocol):
     """A launch callable of the convention ``"pointers"`` with a fast path for similar launches."""
 
-    def __call__(self, values: Sequence[Argument], place: Location) -> None:
+    def __call__(self, values: Sequence[Argument], location: Location) -> None:
         """Launch, see ``RuntimeAdapter.load``."""
 
-    def repeat(self, values: Sequence[Argument], place: Location, moving: Sequence[int]) -> Repeat | None:
+    def repeat(self, values: Sequence[Argument], location: Location, moving: Sequence[int]) -> Repeat | None:
         """Return the fast path.
 
         Parameters
         ----------
-        values, place
+        values, location
             Of a launch that has succeeded.
         moving
             Positions of values that differ from launch to launch, ascending.

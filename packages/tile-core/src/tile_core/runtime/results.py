@@ -1,4 +1,4 @@
-"""Measurements of tuning, kept in a file: what was measured once for a program on a device is not measured again."""
+"""Store measurements of tuning in a file: each program once per device."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class Measurements:
         self.path, self.own = Path(path), own
 
     def prepare(self) -> None:
-        """Make the file if there is none, so that one that cannot be used is refused before anything is measured.
+        """Create the file if it is missing, to refuse an unusable one before measuring.
 
         Raises
         ------
@@ -100,7 +100,7 @@ class Measurements:
             db.execute("update results set seconds = 0 where 0")  # a file that is read only refuses here
 
     def find(self, key: str, device: str) -> Measured | None:
-        """Return what was measured for a key on a device; a refusal counts on every device."""
+        """Return the measurement of a key on a device; a refusal holds for every device."""
         if not self.path.exists():
             return None
         try:

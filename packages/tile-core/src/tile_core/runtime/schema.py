@@ -108,7 +108,7 @@ def _dim(x: object) -> bool:
     return _name(x) or _integer(-_MOST)(x)
 
 
-def _place(x: object) -> bool:
+def _where(x: object) -> bool:
     return x is None or _row(_line, _integer(0))(x)
 
 
@@ -173,7 +173,7 @@ _SIGNATURE: dict[str, Check] = {
     "index_bits": _one_of(32, 64),
     "offset_bits": _optional(_one_of(32, 64)),  # younger than the format
     "workspaces": _optional(_integer(0, 10000)),
-    "where": _place,
+    "where": _where,
 }
 _PARAM: dict[str, Check] = {
     "name": _name,
@@ -194,8 +194,8 @@ _LAUNCH: dict[str, Check] = {
     "shared_bytes": _integer(0),
     "shared": _list_of(_row(_line, _integer(0), _integer(0), _dtype)),
     "attributes": _map_of(_plain),
-    "line_map": _list_of(_row(_integer(1), _place)),
-    "where": _place,
+    "line_map": _list_of(_row(_integer(1), _where)),
+    "where": _where,
     "divides": _map_of(_integer(1)),
     "cluster": _optional(_list_of(_integer(1, 1 << 31), 3, 3)),  # younger than the first format
     "name": _optional(_name),

@@ -1,10 +1,10 @@
-"""From a form to the function that makes its calls: it repeats only the checks that can differ, and launches.
+"""Generate the function of a form's calls: only checks that can differ, and the launch.
 
 The text of a function depends on the kind of the call (how many arrays, which bits, which pairs); everything else is
 a constant, so that the forms of a kernel usually share one text, which is compiled once. A call that fails a check
 is passed on to another function, which finds the reason.
 
-A form has two functions. The one that *tells* its form compares every property of the form (NumPy arrays by
+A form has two functions. The one that *recognises* its form compares every property of the form (NumPy arrays by
 their attributes, torch tensors by one check in torch's own code), so that the functions of the last few forms can be
 tried one after the other. The one found by the form's key need not.
 """
@@ -37,7 +37,7 @@ _NUMBERS = (int, float, bool)
 
 
 def by_key(form: Form, launch: Callable[..., object], wrong: Wrong, *, packed: bool) -> Link:
-    """Return the function of the calls of a form that were found by the form's key.
+    """Return the function for calls that were matched by the form's key.
 
     Parameters
     ----------
@@ -64,7 +64,7 @@ def telling(
     *,
     packed: bool,
 ) -> Link | None:
-    """Return the function of a form that tells its calls from others; ``None`` if there is none that is cheap.
+    """Return a function that recognises calls of its form; ``None`` without a cheap one.
 
     Parameters
     ----------
@@ -83,7 +83,7 @@ def telling(
     repeat = getattr(launch, "repeat", None)
     fixed = {form.inputs[i] for i, _ in form.exact}
     moving = tuple(p for p in sorted((*form.inputs, *(o.position for o in form.outputs))) if p not in fixed)
-    found: Repeat | None = None if repeat is None else repeat(values, form.place, moving)
+    found: Repeat | None = None if repeat is None else repeat(values, form.location, moving)
     if found is None or any(p not in moving for p, _ in found.masks):
         return None
     text.check_addresses(found.masks)
@@ -91,7 +91,7 @@ def telling(
 
 
 class _FunctionText:
-    """The text of a function: ``x1`` is an argument, ``p1`` its address, ``y1`` an output, ``c1`` a constant."""
+    """The text of a function: ``x1`` argument, ``p1`` address, ``y1`` output, ``c1`` constant."""
 
     def __init__(self, form: Form) -> None:
         self.form = form
@@ -112,7 +112,7 @@ class _FunctionText:
     # Checks
 
     def check_form(self, args: tuple[Argument, ...], *, packed: bool) -> bool:
-        """Compare all that the form is made of; return whether that is possible."""
+        """Emit comparisons with every property of the form, if possible."""
         form = self.form
         numbers = [i for i in range(self.count) if i not in (*form.numpy, *form.torch)]
         if any(form.types[i] not in _NUMBERS for i in numbers):
@@ -167,10 +167,10 @@ class _FunctionText:
         shared: dict[int, list[int]] = {}
         for i, mask in sorted(bits.items()):
             shared.setdefault(mask, []).append(i)
-        for mask, places in shared.items():
+        for mask, positions in shared.items():
             if mask:
-                test = f"({' | '.join(map(self._number, places))}) & {self.constant(mask)}"
-                (self.output_tests if places[-1] >= self.count else tests).append(test)
+                test = f"({' | '.join(map(self._number, positions))}) & {self.constant(mask)}"
+                (self.output_tests if positions[-1] >= self.count else tests).append(test)
         for i, j, low, high in form.overlaps.spans:
             tests.append(f"{self.constant(low)} < p{j} - p{i} < {self.constant(high)}")
         for i, by in form.multiples:
@@ -194,11 +194,15 @@ class _FunctionText:
             made = name if output.convert is None else f"{self.constant(output.convert)}({name})"
             values[output.position] = made
         passed = [values[p] for p in sorted(values)] + [self.constant(s) for s in form.symbols]
-        whole = ", ".join(passed) if packed else f"({''.join(f'{v}, ' for v in passed)}), {self.constant(form.place)}"
+        whole = (
+            ", ".join(passed) if packed else f"({''.join(f'{v}, ' for v in passed)}), {self.constant(form.location)}"
+        )
         return [*lines, f"{self.constant(launch)}({whole})", self._result()]
 
     def short_link(self, repeat: Repeat, moving: Sequence[int], values: Sequence[Argument], wrong: Wrong) -> Link:
-        """Return the function of a launch that is given the values at some positions; all arrays are torch tensors.
+        """Return the function of a launch whose values at some positions vary.
+
+        All arrays are torch tensors.
 
         The addresses that were checked once need no second check.
         """
@@ -242,7 +246,7 @@ class _FunctionText:
         if self.tests:
             lines += [f"if {' or '.join(self.tests)}:", pass_on]
         if self.addresses:
-            # There is none of a tensor that stands for another one, in a transformation.
+            # Tensors that represent others inside a transformation have none.
             lines += ["try:", *(f" p{i} = x{i}.data_ptr()" for i in self.addresses), "except RuntimeError:", pass_on]
         if self.address_tests:
             lines += [f"if {' or '.join(self.address_tests)}:", pass_on]

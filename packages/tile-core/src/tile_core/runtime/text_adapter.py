@@ -1,4 +1,4 @@
-"""What runtimes of devices share that launch texts: the artefact they take, and guarded arrays of their own."""
+"""Common parts of device runtimes that launch texts: the artefact and guarded arrays."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class TextAdapter(RuntimeAdapter):
 
     @abstractmethod
     def launch_of(self, kernel: KernelText) -> Callable[..., None]:
-        """Return the launch of a text, which takes its values by the convention of the adapter."""
+        """Return the launch of a text, which takes values by the adapter's convention."""
 
     @abstractmethod
     def arrays(self) -> type[GuardedArray]:

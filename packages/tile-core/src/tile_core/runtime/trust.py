@@ -1,4 +1,4 @@
-"""Whose files are run: kernels on disk are code, and are read only from where nobody else can write.
+"""Decide whose files may run: cached kernels are code that no other user may change.
 
 What this process's user or the administrator owns, and no one else can change, is trusted. ``TILE_TRUST_FILES=1`` says
 that all are. On systems without owners and modes of files there is nothing to see, and all are trusted, too.
@@ -18,7 +18,10 @@ LIMIT = 1 << 30
 
 
 def doubt(path: Path) -> str:
-    """Return the other users who could change a file or a folder's contents; empty if none, or without such a path."""
+    """Return the other users who could change a file or a folder's contents, or nothing.
+
+    Nothing also if the path does not exist.
+    """
     try:
         return doubt_of(os.stat(path))
     except OSError:
@@ -26,7 +29,7 @@ def doubt(path: Path) -> str:
 
 
 def doubt_of(facts: os.stat_result) -> str:
-    """Return the other users who could change a file or folder with these facts; empty if none."""
+    """Return the other users who could change a file or folder with these facts."""
     if not hasattr(os, "geteuid") or knobs.current().trust_files:
         return ""
     if facts.st_uid not in (os.geteuid(), 0):
@@ -60,7 +63,7 @@ def read_file(path: Path) -> tuple[bytes, str]:
 
 @functools.cache
 def _is_mine_alone(group: int, user: int) -> bool:
-    """Whether a group is the private one of a user, as many systems give one to each."""
+    """Whether a group is the private group of a user, as many systems create."""
     import grp
     import pwd
 

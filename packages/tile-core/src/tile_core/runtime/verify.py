@@ -70,7 +70,7 @@ class Compared:
 
     @property
     def findings(self) -> tuple[str, ...]:
-        """What is wrong with the elements, apart from how far they are off."""
+        """Defects of the elements apart from their error."""
         found = []
         if self.unwritten:
             found.append(
@@ -87,7 +87,7 @@ class Compared:
 
 @dataclass(frozen=True)
 class VerifyReport:
-    """What ``Kernel.verify`` compared; every output passed.
+    """The results of ``Kernel.verify``; every output passed.
 
     Attributes
     ----------
@@ -119,7 +119,7 @@ class VerifyReport:
 
 
 class RoundingSpread:
-    """The values that an output has when results are changed as a target may round them.
+    """The values of an output when results are perturbed as a target may round them.
 
     Attributes
     ----------
@@ -253,12 +253,12 @@ def values_of(array: Array, param: Param) -> Array:
 
 
 def host_copy(value: Array, param: Param) -> Array:
-    """A NumPy copy of an array argument, with storage elements; scalars are returned as they are.
+    """Return a NumPy copy of an array argument, with storage elements; scalars unchanged.
 
     Raises
     ------
     UnsupportedArray
-        The library cannot bring its device memory to the host.
+        The library cannot copy its device memory to the host.
     """
     import numpy as np
 
@@ -272,13 +272,13 @@ def host_copy(value: Array, param: Param) -> Array:
     if param.strides is None:
         return np.array(alias)
     # The kernel was compiled for these strides, so the copy must have them too.
-    room = np.lib.stride_tricks.as_strided(np.empty(facts.span, param.storage), alias.shape, alias.strides)
-    room[...] = alias
-    return room
+    strided = np.lib.stride_tricks.as_strided(np.empty(facts.span, param.storage), alias.shape, alias.strides)
+    strided[...] = alias
+    return strided
 
 
 def poison(value: Array, param: Param) -> None:
-    """Fill an output with bytes that no kernel leaves by accident: NaN in floats, -1 in integers, True in bools."""
+    """Fill an output with unlikely bytes: NaN in floats, -1 in integers, True in bools."""
     facts = facts_of(value)
     byte = 1 if dtype(param.dtype).kind == "bool" else 0xFF
     if not facts.size:

@@ -32,14 +32,14 @@ Work = Callable[[int, int], None]
 
 @cache
 def code_table(group: int, bits: int) -> Array:
-    """Metadata of ``bits // group`` groups by their zero flags; 0 if one of them has too many non-zeros."""
+    """Return metadata of all groups in ``bits`` zero flags; 0 with too many non-zeros."""
     count, full = bits // group, (1 << group) - 1
     flags = np.arange(1 << bits, dtype=np.uint32)
     codes = np.array([group_code(~zeros & full, group) for zeros in range(1 << group)], np.uint32)
     total, legal = np.zeros_like(flags), np.ones(flags.shape, bool)
-    for place in range(count):
-        code = codes[flags >> (place * group) & full]
-        total |= code << (4 * place)
+    for slot in range(count):
+        code = codes[flags >> (slot * group) & full]
+        total |= code << (4 * slot)
         legal &= code != 0
     return np.where(legal, total, 0).astype(f"uint{max(8, 4 * count)}")
 
@@ -72,7 +72,7 @@ class BlockCompressor:
         dense
             Unsigned bits, contiguous, whole groups.
         values
-            Contiguous, half as many elements of the same width; receives the kept values.
+            Contiguous, half the elements, of the same width; receives the kept values.
         stream
             Receives the metadata, as bytes. It holds a 0 exactly where a group has too many non-zeros; the values of
             that group mean nothing.
@@ -159,8 +159,8 @@ def compress_lanes(lanes: list[Array], operand: DType, values: list[Array]) -> A
         lanes = [positive_zeros(lane) for lane in lanes]
     zeros = [lane == 0 for lane in lanes]
     flags = zeros[0].view(np.uint8)
-    for place, zero in enumerate(zeros[1:], 1):
-        flags = flags | (zero.view(np.uint8) << place)
+    for slot, zero in enumerate(zeros[1:], 1):
+        flags = flags | (zero.view(np.uint8) << slot)
     if len(lanes) == 2:
         np.bitwise_or(lanes[0], lanes[1], out=values[0])
     else:
@@ -176,7 +176,7 @@ def compress_lanes(lanes: list[Array], operand: DType, values: list[Array]) -> A
 
 
 def positive_zeros(bits: Array) -> Array:
-    """The bits of floats, copied if some are -0.0, which becomes +0.0: as a signed integer it is the smallest."""
+    """Return the bits of floats with -0.0 as +0.0: it is the smallest signed integer."""
     signed = bits.view(f"int{8 * bits.itemsize}")
     limits = np.iinfo(signed.dtype)
     if signed.min() != limits.min:
@@ -202,7 +202,7 @@ def decompress_block(values: Array, codes: Array, operand: DType, dense: Array) 
     operand
         Type of the elements.
     dense
-        Twice as many elements of the same width as ``values``; receives the dense elements.
+        Twice the elements of ``values``, of the same width; receives the dense elements.
     """
     bits, group = operand.bits, GROUPS[operand]
     word: np.dtype[Any] = np.dtype(f"uint{bits * group}")
@@ -216,9 +216,9 @@ def decompress_block(values: Array, codes: Array, operand: DType, dense: Array) 
         zero = values.dtype.type(zero_mask(operand))
         first[equal & (values[0::2] & zero == 0)] = 0
         second[equal & (values[1::2] & zero == 0)] = 0
-    places = np.arange(16, dtype=word)
-    first <<= ((places & word.type(3)) * word.type(bits))[codes]
-    second <<= ((places >> word.type(2)) * word.type(bits))[codes]
+    positions = np.arange(16, dtype=word)
+    first <<= ((positions & word.type(3)) * word.type(bits))[codes]
+    second <<= ((positions >> word.type(2)) * word.type(bits))[codes]
     np.bitwise_or(first, second, out=out)
 
 
@@ -231,13 +231,13 @@ def nibbles(stream: Array) -> Array:
 
 
 def row_blocks(rows: int, row_bytes: int, multiple: int = 2) -> list[tuple[int, int]]:
-    """Ranges of rows of about ``BLOCK_BYTES``; all but the last have a multiple of some number of rows."""
+    """Return row ranges of about ``BLOCK_BYTES``, multiples of a row count except the last."""
     step = max(multiple, BLOCK_BYTES // max(1, row_bytes) // multiple * multiple)
     return [(start, min(start + step, rows)) for start in range(0, rows, step)]
 
 
 def over_blocks(prepare: Callable[[int], Work], rows: int, row_bytes: int, multiple: int = 2) -> None:
-    """Call ``work(start, stop)`` for ranges of rows, on several threads where there is enough to do.
+    """Call ``work(start, stop)`` for ranges of rows, on several threads if worthwhile.
 
     NumPy lets other threads run while it works on a block.
 
@@ -267,7 +267,7 @@ def over_blocks(prepare: Callable[[int], Work], rows: int, row_bytes: int, multi
 
 
 def group_counts(flags: Array, group: int) -> Array:
-    """How many of each ``group`` flags along the last axis of a contiguous array of bools are set."""
+    """Count the set flags of each ``group`` along the last axis of contiguous bools."""
     word: np.dtype[Any] = np.dtype(f"uint{8 * group}")
     ones = word.type(0x01010101 & np.iinfo(word).max)
     total = flags.view(word) * ones  # the highest byte is the sum of all

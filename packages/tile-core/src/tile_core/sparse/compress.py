@@ -38,7 +38,7 @@ def compress(
     dtype: DTypeLike = None,
     check: bool = True,
 ) -> tuple[Array, Array]:
-    """Return the kept values of a 2:4 sparse matrix (1:2 for 32-bit types), and its metadata.
+    """Return the kept values and metadata of a 2:4 sparse matrix (1:2 for 32-bit types).
 
     Which value goes where is written down in ``tile_core.sparse.format``. Both results are new, contiguous arrays of
     the library of ``A``, and hold bit by bit what ``A`` held, except that a zero is always +0.0.
@@ -157,7 +157,7 @@ def _here(
 
 
 def compress_rows(rows: Array, operand: DType, values: Array) -> Array:
-    """Write the values of a matrix with any strides; return the metadata of its rows as bytes.
+    """Write the kept values of a strided matrix; return its metadata as bytes.
 
     Parameters
     ----------
@@ -210,7 +210,7 @@ def compress_rows(rows: Array, operand: DType, values: Array) -> Array:
 
 
 def decompress_rows(values: Array, stream: Array, operand: DType, dense: Array) -> None:
-    """Write the dense matrix ``(M, K)``, with any strides, of values ``(M, K // 2)`` and contiguous metadata."""
+    """Write the dense strided matrix of kept values and contiguous metadata."""
     count, extent = dense.shape
     codes_of_row = stream.reshape(-1).view(np.uint8)
     per_byte = E_FACTOR_MAP[operand]["int8"]
@@ -230,17 +230,17 @@ def decompress_rows(values: Array, stream: Array, operand: DType, dense: Array) 
 
 
 def refuse_first(rows: Array, operand: DType) -> None:
-    """Raise ``TooManyNonZeros`` at the first group of a matrix ``(M, K)`` that has too many, if there is one."""
+    """Raise ``TooManyNonZeros`` at the first group of a matrix with too many."""
     group = GROUPS[operand]
     mask = rows.dtype.type(zero_mask(operand))
     for start, stop in row_blocks(rows.shape[0], rows.shape[1] * rows.itemsize):
         counts = group_counts(np.ascontiguousarray((rows[start:stop] & mask) != 0), group)
         over = np.argwhere(counts > group // 2)
         if over.size:
-            row, place = map(int, over[0])
+            row, position = map(int, over[0])
             raise TooManyNonZeros(
-                kept=group // 2, group=group, row=start + row, column=place * group, last=place * group + group - 1,
-                found=int(counts[row, place]),
+                kept=group // 2, group=group, row=start + row, column=position * group,
+                last=position * group + group - 1, found=int(counts[row, position]),
             )  # fmt: skip
 
 
@@ -253,8 +253,8 @@ def _check_codes(kept: Array, codes: Array, operand: DType, start: int, extent: 
         bad = EQUAL_CODES[codes] & nonzero[0::2] & nonzero[1::2]
         expected = "two different indices"
     if bad.any():
-        place, group = int(np.argmax(bad)), GROUPS[operand]
-        row, column = divmod(place * group, extent)
+        position, group = int(np.argmax(bad)), GROUPS[operand]
+        row, column = divmod(position * group, extent)
         raise IllegalMetadata(
-            row=start + row, column=column, last=column + group - 1, found=int(codes[place]), expected=expected
+            row=start + row, column=column, last=column + group - 1, found=int(codes[position]), expected=expected
         )

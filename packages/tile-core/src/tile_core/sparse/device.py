@@ -1,4 +1,4 @@
-"""``compress`` for matrices in the memory of a device: a tile kernel that the device runs, nothing is copied."""
+"""``compress`` for matrices in device memory, by a tile kernel without copies."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def device_facts(A: Array) -> ArrayFacts | None:
-    """Return the facts of an array in the memory of a device; ``None`` for everything else."""
+    """Return the facts of an array in device memory; ``None`` for everything else."""
     try:
         facts = facts_of(A)
     except Unreadable:
@@ -38,7 +38,7 @@ def compress_there(
     target: str = "auto",
     runtime: str | None = None,
 ) -> tuple[Array, Array, bool]:
-    """Return the kept values, the metadata in natural order, and whether some group has too many non-zeros.
+    """Return kept values, natural-order metadata, and whether a group has too many non-zeros.
 
     Parameters
     ----------

@@ -1,6 +1,6 @@
-"""The 2:4 format: groups along K, the four metadata bits of a group, and how they fill metadata elements.
+"""The 2:4 format: groups along K, their metadata bits, and metadata elements.
 
-A group of four consecutive K elements keeps two values, and four bits ``index0 | index1 << 2`` say which they were.
+A group of four consecutive K elements keeps two values, and four bits ``index0 | index1 << 2`` give their indices.
 32-bit types keep one of two elements; their bits select 16-bit halves of the pair, so element 0 is ``0b0100`` and
 element 1 is ``0b1110``. The bits of the groups of a row follow each other from the least significant end, so that
 int8, int16 and int32 metadata of a row are the same bytes.
@@ -93,7 +93,7 @@ def operand_type(spec: DTypeLike) -> DType:
 
 
 def default_meta_dtype(operand: DType) -> str:
-    """The metadata type of the natural order if none is asked for: int32 for 8-bit operands, else int16."""
+    """Return the default metadata type: int32 for 8-bit operands, else int16."""
     return "int32" if operand.bits == 8 else "int16"
 
 
@@ -161,7 +161,7 @@ def zero_mask(operand: DType) -> int:
 
 
 def group_code(mask: int, group: int) -> int:
-    """The metadata bits of a group whose non-zeros are the set bits of ``mask``; 0 if there are too many."""
+    """Return a group's metadata for non-zeros ``mask``; 0 if there are too many."""
     chosen = [i for i in range(group) if mask >> i & 1]
     if len(chosen) > group // 2:
         return 0

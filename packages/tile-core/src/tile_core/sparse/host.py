@@ -1,4 +1,4 @@
-"""Host arrays of any library as bits, and results in the library that they came from."""
+"""Convert host arrays of any library to bits, and results back."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Source:
     element: str
 
     def give(self, bits: Array, element: str | None = None) -> Array:
-        """Return a NumPy array of unsigned bits as an array of the library, with elements of type ``element``.
+        """Return NumPy bits as an array of the library, with elements of type ``element``.
 
         torch and JAX get their own arrays, sharing memory where they can; every other library gets NumPy.
         """
@@ -42,7 +42,7 @@ class Source:
 
 
 def read_matrix(value: Array, dtype: DTypeLike, name: str = "A") -> tuple[Array, DType, Source]:
-    """Return a matrix as unsigned integers of its element width, without a copy where the strides allow it.
+    """Return a matrix as unsigned integers of its width, without a copy if possible.
 
     Parameters
     ----------

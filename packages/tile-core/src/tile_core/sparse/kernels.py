@@ -1,6 +1,6 @@
-"""The compressor as a tile kernel: one pass over the matrix on all cores, for matrices that are worth compiling for."""
+"""The compressor as a tile kernel, for matrices that are worth compiling for."""
 
-# Parameters of kernels are annotated with shapes, which type checkers do not know.
+# Parameters of kernels are annotated with shapes, which type checkers do not support.
 # mypy: ignore-errors
 # ruff: noqa: ANN202
 
@@ -30,7 +30,7 @@ _THREADS, _DEVICE_BYTES = 256, 16
 
 
 def worth_it(elements: int) -> bool:
-    """Whether a matrix of this many elements is compressed faster by the kernel than by NumPy."""
+    """Whether the kernel compresses a matrix of this size faster than NumPy."""
     return elements >= (WARM_ELEMENTS if "tvm" in sys.modules else COLD_ELEMENTS)
 
 
@@ -40,7 +40,7 @@ def compress_flat(dense: Array, operand: DType, values: Array, stream: Array) ->
     Parameters
     ----------
     dense, values, stream
-        Contiguous vectors of unsigned bits, of half as many elements, and of bytes of two groups each.
+        Contiguous vectors: unsigned bits, half the elements, and bytes of two groups each.
     """
     group = GROUPS[operand]
     kernel = compressor(operand.bits, group, int(zero_mask(operand)))
@@ -57,7 +57,7 @@ def compressor(bits: int, group: int, lane_mask: int) -> Kernel:
 
 
 def program(bits: int, group: int, lane_mask: int) -> Program:
-    """Return the compressor of groups of 4 (or of 2 elements of 32 bits) as a tile program.
+    """Return the compressor of groups of 4 (2 for 32 bits) as a tile program.
 
     A group is one integer.
     """
@@ -87,7 +87,7 @@ def program(bits: int, group: int, lane_mask: int) -> Program:
 def device_program(
     shape: tuple[int, int], element: str, meta: str, group: int, lane_mask: int, checked: bool
 ) -> Program:
-    """Return the compressor for the memory of a device: a thread takes 16 bytes, stores half of them and their codes.
+    """Return the device compressor: a thread takes 16 bytes and stores half with codes.
 
     Parameters
     ----------
@@ -134,7 +134,7 @@ def device_program(
 
 
 def _chunk(n: int, per: int, bits: int, group: int, lane_mask: int) -> Callable[..., None]:
-    """Return the work of a block: ``per`` groups for each of its threads, from thread ``first`` of ``n`` on."""
+    """Return a block's work: ``per`` groups per thread, from ``first`` of ``n``."""
     word, kept = f"uint{bits * group}", f"uint{bits * group // 2}"
     slots, code = _slots(bits, group, lane_mask), _code(group)
 
@@ -162,7 +162,7 @@ def _chunk(n: int, per: int, bits: int, group: int, lane_mask: int) -> Callable[
 
 
 def _code(group: int) -> Callable[[Value], Value]:
-    """Return the function from the lanes that hold non-zeros, as bits, to a nibble of metadata; 0 if it is illegal.
+    """Return the function from a non-zero mask to a metadata nibble; 0 if illegal.
 
     The 16 nibbles are one 64-bit constant.
     """
@@ -171,7 +171,7 @@ def _code(group: int) -> Callable[[Value], Value]:
 
 
 def _slots(bits: int, group: int, lane_mask: int) -> Callable[[Value], tuple[Value, Value]]:
-    """Return the function from a group to its kept values, and the lanes that hold non-zeros, as bits.
+    """Return the function from a group to its kept values and non-zero mask.
 
     A group is one integer ``low | high << width``. With no more than two non-zeros, slots follow from shifts: ``low``
     moves down if lane 0 is zero, lane 2 goes to slot 0 if lanes 0 and 1 are zero, lane 3 always goes to slot 1.

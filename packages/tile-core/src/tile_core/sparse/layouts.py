@@ -10,7 +10,7 @@
 ``cutlass_sm90``
     CUTLASS 3: bytes in atoms of 64 rows and the tile's K, atoms one below the other first. Source: ``TensorEAtom`` and
     ``fill_layoutE`` of its first sparse config; the K of the atom is ``min(K of the tile, 128)``, as its collective
-    builder says, and a byte describes 8 elements, or 4 of a 32-bit type (``ValTypeE`` of the instructions' traits).
+    builder states, and a byte describes 8 elements, or 4 of a 32-bit type (``ValTypeE`` of the instructions' traits).
     Tested against these ordered layouts written out; not run on a device. TileLang's layout of 32-bit operands has one
     byte where this source has two, which is followed here.
 ``cutlass_sm100``
@@ -44,7 +44,7 @@ _LARGEST_K = 128
 
 
 class _Atom(NamedTuple):
-    """(extent, stride) of the digits of a row and of a byte within an atom, outermost first."""
+    """Return (extent, stride) of an atom's row and byte digits, outermost first."""
 
     rows: tuple[tuple[int, int], ...]
     columns: tuple[tuple[int, int], ...]
@@ -141,7 +141,7 @@ def make_cutlass_metadata_layout(
 
 
 def layout_of_arch(arch: object) -> str:
-    """The kind of layout that CUTLASS uses on an architecture such as ``"8.0"``, ``"9.0a"`` or ``90``."""
+    """Return CUTLASS's layout of an architecture such as ``"8.0"``, ``"9.0a"`` or ``90``."""
     text = ".".join(map(str, arch)) if isinstance(arch, tuple) else str(arch)
     match = re.fullmatch(r"(?:sm_?)?(\d{1,2})\.?(\d)[af]?", text)
     kind = _ARCHITECTURES.get(int(match[1])) if match else None
@@ -152,7 +152,7 @@ def layout_of_arch(arch: object) -> str:
 
 
 def layout_meta_type(kind: str, operand: DType, meta_dtype: DTypeLike = None) -> DType:
-    """The type of metadata elements in a layout: the one asked for, or the layout's usual one for that operand."""
+    """Return the metadata element type of a layout, by default that of the operand."""
     if kind not in KINDS:
         raise UnknownMetadataLayout(what="layout", found=kind, expected=", ".join(KINDS))
     allowed: tuple[str, ...] = _BYTES
@@ -164,7 +164,7 @@ def layout_meta_type(kind: str, operand: DType, meta_dtype: DTypeLike = None) ->
 
 
 def reorder(natural: Array, layout: Layout) -> Array:
-    """Return the elements of a row-major NumPy matrix in the order of ``layout``, in a matrix of the same shape."""
+    """Return the elements of a NumPy matrix in the order of ``layout``."""
     extents, order = _transposition(layout)
     return natural.reshape(extents).transpose(order).reshape(natural.shape)
 
@@ -188,7 +188,9 @@ def _transposition(layout: Layout) -> tuple[list[int], list[int]]:
 
 
 def _interleaved(shape: tuple[int, ...], meta: DType) -> list[Digit]:
-    """Row ``w * (i % 8) + i % G // 8`` of a block of ``G = 8 * w`` rows, then swap its lowest bit with the column's.
+    """Permute a block of ``G = 8 * w`` rows, then swap two bits.
+
+    Row ``w * (i % 8) + i % G
 
     The bit of the row that was swapped has stride 1, the bit of the column stride 2, and every other bit of the row
     counts pairs.

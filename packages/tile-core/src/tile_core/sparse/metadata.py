@@ -42,7 +42,7 @@ def convert(
     block_k: int | None = None,
     from_block_k: int | None = None,
 ) -> Array:
-    """Return metadata in another layout, or of another element type. Exact: every bit is kept, only its place changes.
+    """Return metadata in another layout or element type, with every bit kept.
 
     ``convert(convert(E, a, b), b, a)`` is ``E`` if it has the default element type of ``a``; give ``meta_dtype``
     otherwise.

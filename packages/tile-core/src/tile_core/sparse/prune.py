@@ -13,7 +13,7 @@ from tile_core.sparse.host import Source, read_matrix
 
 
 def validate(A: Array, transposed: bool = False, *, dtype: DTypeLike = None) -> None:
-    """Return if a matrix is 2:4 sparse along K (1:2 for 32-bit types), and raise otherwise.
+    """Check that a matrix is 2:4 sparse along K (1:2 for 32-bit types).
 
     Parameters
     ----------
@@ -35,7 +35,7 @@ def validate(A: Array, transposed: bool = False, *, dtype: DTypeLike = None) -> 
 
 
 def prune(A: Array, transposed: bool = False, *, dtype: DTypeLike = None) -> Array:
-    """Return a copy with the two largest magnitudes of every four elements along K, and +0.0 elsewhere.
+    """Return a copy that keeps the two largest magnitudes of every four along K.
 
     Of 32-bit types it keeps one of two. The first of equals is kept. A NaN counts as larger than everything, so that it
     is not dropped silently.
@@ -65,7 +65,7 @@ def randn_semi_sparse(
     rng: np.random.Generator | None = None,
     transposed: bool = False,
 ) -> Array:
-    """Return a random NumPy matrix in which every group has as many non-zeros as it may have, at random places.
+    """Return a random NumPy matrix with the maximum of non-zeros in every group.
 
     Floats are standard normal, rounded to ``dtype``; integers are uniform over all values but 0.
 
@@ -112,9 +112,9 @@ def _prune_rows(rows: Array, operand: DType, out: Array) -> None:
         beaten = np.zeros(lanes.shape, np.uint8)
         for i in range(group):
             for j in range(i + 1, group):
-                later = key[:, j] > key[:, i]
-                beaten[:, i] += later
-                beaten[:, j] += ~later
+                larger = key[:, j] > key[:, i]
+                beaten[:, i] += larger
+                beaten[:, j] += ~larger
         kept = np.where(beaten < group // 2, lanes, lanes.dtype.type(0))
         out[start:stop] = kept.reshape(stop - start, -1)
 
@@ -123,7 +123,7 @@ def _prune_rows(rows: Array, operand: DType, out: Array) -> None:
 
 
 def _magnitude(bits: Array, operand: DType) -> Array:
-    """Integers in the order of the magnitudes: the bits of a float without its sign are."""
+    """Return integers in the order of the magnitudes: a float's bits without sign."""
     if operand.kind == "int":
         return np.abs(bits.view(np.int8).astype(np.int16))
     if operand in UNSIGNED_ZERO:

@@ -90,7 +90,7 @@ def device_assert(condition: Scalar, msg: str = "") -> None:
 
 
 def assume(condition: Scalar) -> None:
-    """Promise that a condition holds; the compiler may rely on it, and does not check it."""
+    """Assume that a condition holds; the compiler relies on it without a check."""
     builder = current("T.assume")
     value = as_condition(condition)
     if value is None:
@@ -101,7 +101,7 @@ def assume(condition: Scalar) -> None:
             )
         return
     if builder.scope.kind == "function":
-        # A promise about parameters: it holds for the whole launch.
+        # An assumption about parameters: it holds for the whole launch.
         builder.attrs.setdefault("assume", []).append(value.expr)
         return
     builder.emit(tirx.Evaluate(tirx.assume(value.expr), builder.span()))

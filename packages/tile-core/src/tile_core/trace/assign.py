@@ -18,14 +18,17 @@ from tile_core.values.value import Buffer, Region, TileValue, Value, computed
 
 
 def read(value: object) -> object:
-    """Return the current value of a scalar variable; anything else, and a variable that has no name yet, unchanged."""
+    """Return the current value of a scalar variable; anything else unchanged.
+
+    A variable without a name yet is also unchanged.
+    """
     if isinstance(value, Buffer) and value.scope == "local.var" and not value.fresh:
         return value.value()
     return value
 
 
 def check_lost(name: str, old: object, value: object, *, owned: bool) -> None:
-    """Refuse ``name = value`` if ``name`` is a tensor or a tile and the value was meant to be stored in it.
+    """Refuse ``name = value`` if a tensor or tile should store the value.
 
     Names may be rebound as in Python: to slices and views of their old value, those of tiles to other tiles, and to
     another tensor those that are not the only name of a tensor (``owned``). Anything else was meant as a store: of a
@@ -58,7 +61,7 @@ def check_lost(name: str, old: object, value: object, *, owned: bool) -> None:
 def tile_named(
     name: str, old: object, value: TileValue, outside: bool, alias: Callable[[Buffer], str | None]
 ) -> object:
-    """Return what ``name = value`` binds: a new tile, or within a branch or loop the tile of the name.
+    """Return the binding of ``name = value``: a new tile, or the block's existing one.
 
     Parameters
     ----------
@@ -67,7 +70,7 @@ def tile_named(
     outside
         Whether it was bound outside of this branch or loop: then only a store keeps Python's meaning.
     alias
-        Says what else a tile is known as; a store would be seen there too.
+        Names the tile's other names; a store would be visible there too.
 
     Raises
     ------
@@ -104,9 +107,9 @@ def _reads(value: Value, buffer: Buffer) -> bool:
 
 
 def settled(name: str, value: Value) -> Value:
-    """Return the value to bind to a name: computed once, but for integer arithmetic that proofs look into.
+    """Return the value to bind to a name: computed once, except integer arithmetic for proofs.
 
-    Indices stay sums of multiples of variables; their parts that are opaque to proofs get names of their own.
+    Indices stay linear combinations of variables; terms that are opaque to proofs get separate names.
     """
     builder = current("an assignment")
     if builder.scope.kind == "function":

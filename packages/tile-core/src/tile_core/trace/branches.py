@@ -100,7 +100,7 @@ class While:
         loops.append(self.mark)
 
     def open(self) -> bool:
-        """Start an evaluation of the condition; false when the body of a runtime loop has been traced."""
+        """Start an evaluation of the condition; false after the body of a runtime loop."""
         if self.condition is None:
             self.scope = self.builder.push("while")
             return True

@@ -1,4 +1,4 @@
-"""What decorators make of functions is sent to other processes by its name, as functions are."""
+"""Send decorated functions to other processes by name, as Python sends functions."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ def Select(condition: Scalar, yes: Chosen, no: Chosen) -> Chosen | Value:
 
 @naming("where")
 def where(condition: Scalar, yes: Chosen, no: Chosen) -> Chosen | Value:
-    """Return the elements of ``yes`` where ``condition`` holds, and those of ``no`` elsewhere; tiles are broadcast.
+    """Return elements of ``yes`` where ``condition`` holds, else of ``no``, with broadcasting.
 
     Both sides are computed everywhere, as in NumPy.
     """

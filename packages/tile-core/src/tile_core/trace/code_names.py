@@ -1,4 +1,4 @@
-"""The names that a function's code reads: of globals, closures and modules, and attributes of whatever it holds."""
+"""Collect the names that a function's code reads: globals, closures, modules and attributes."""
 
 from __future__ import annotations
 import __future__
@@ -97,7 +97,7 @@ def names_of(code: types.CodeType) -> Names:
 
 
 def annotated_names(fn: Callable[..., object]) -> frozenset[tuple[str, ...]]:
-    """Return the names with attributes in annotations of a kernel, which its code does not contain."""
+    """Return names with attributes in a kernel's annotations, which its code omits."""
     texts = [a for a in getattr(fn, "__annotations__", {}).values() if isinstance(a, str)]
     try:
         node = definition(fn).node

@@ -1,4 +1,4 @@
-"""Python containers that the names of a kernel hold, compared before and after a block that is traced once."""
+"""Detect changes of Python containers during a block that is traced once."""
 
 from __future__ import annotations
 

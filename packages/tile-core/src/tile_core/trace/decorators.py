@@ -74,7 +74,7 @@ class Macro(ByName):
 
 
 def macro(fn: Callable[..., object] | None = None, **options: object) -> Any:
-    """Make a function part of the kernel language: its control flow and assignments are the kernel's.
+    """Make a function part of the kernel language, with its control flow and assignments.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""The eager style: a kernel function that is called with arrays and specialised for their shapes.
+"""The eager style: a kernel function called with arrays and specialised for their shapes.
 
 The function runs twice. The first run stops after the declarations and finds the values of ``T.const`` names; the
 second is the trace, with these names as Python ints.
@@ -94,7 +94,7 @@ class _Deferred:
         return "an argument of a later call"
 
 
-LATER = _Deferred()
+DEFERRED = _Deferred()
 
 
 class _DeclarationsEnd(BaseException):
@@ -151,7 +151,7 @@ class _State:
         """
         for name, argument in self.arguments.items():
             note = self.notes.get(name)
-            if argument is LATER and name not in self.waiting and not isinstance(note, (TensorType, DType)):
+            if argument is DEFERRED and name not in self.waiting and not isinstance(note, (TensorType, DType)):
                 detail = f"{fn.__name__}() missing a required argument: {name!r}"
                 raise PythonError(kind="TypeError", detail=detail)
 
@@ -218,9 +218,9 @@ class _State:
         """Follow ``name: T.Tensor[...]``."""
         if not isinstance(annotation, TensorType):
             return argument
-        if argument is not LATER and not is_array(argument):
+        if argument is not DEFERRED and not is_array(argument):
             raise ShapeDisagrees(name=name, what="the argument", found=type(argument).__name__, expected="an array")
-        if argument is not LATER:
+        if argument is not DEFERRED:
             self._compare(name, annotation, argument)
         if self.probing:
             if self.waiting == {name}:

@@ -84,14 +84,14 @@ class OpenLoop(Protocol):
 
 @runtime_checkable
 class Launching(Protocol):
-    """What ``with`` makes a launch from: ``T.Kernel(...)`` and its siblings."""
+    """The object that ``with`` makes a launch from: ``T.Kernel(...)`` and its siblings."""
 
     names_hint: Sequence[str]
     unpacked: bool
 
 
 class RuntimeLoop(Protocol):
-    """What ``for`` makes a loop of the kernel from: ``T.serial(n)`` and its siblings."""
+    """The object that ``for`` makes a kernel loop from: ``T.serial(n)`` and its siblings."""
 
     kind: str
 
@@ -120,7 +120,7 @@ class Frame:
         return True
 
     def assign(self, name: str, value: object, *others: str) -> object:
-        """Return the value of ``name`` after ``name = value``, a part of an assignment to ``others`` too."""
+        """Return the value of ``name`` after ``name = value``, also in a tuple assignment."""
         self.builder.hints = []
         old = self.names.get(name)
         alive = old is not None and not old.scope.closed
@@ -156,7 +156,7 @@ class Frame:
         return binding is not None and (binding.value is value or binding.before is value)
 
     def _assign_tile(self, name: str, old: Binding | None, value: TileValue) -> object:
-        """Return the tile of ``name = <an expression of tiles>``: a new one, unless a block would rebind the name."""
+        """Return the tile of ``name = <tile expression>``: new, unless a block rebinds the name."""
         outside = old is not None and self._is_outside(old.scope)
         if old is not None and value.into is None and not isinstance(old.value, Buffer):
             self._check_rebinding(name, old, value)
@@ -171,7 +171,7 @@ class Frame:
         return new
 
     def _is_outside(self, scope: Scope) -> bool:
-        """Whether a block that may run never, or often, lies between a scope and this place."""
+        """Whether a runtime block lies between a scope and the current position."""
         return any(s.runtime for s in takewhile(lambda s: s is not scope, self.builder.scope.ancestors()))
 
     def use(self, name: str, value: object) -> object:
@@ -194,7 +194,7 @@ class Frame:
             self.names[name] = Binding(value, self.builder.scope)
 
     def declare(self, name: str, annotation: object, value: object) -> object:
-        """Return the value bound by ``name: annotation = value``: for an element type, converted to it."""
+        """Return the value bound by ``name: annotation = value``, converted to an element type."""
         if isinstance(annotation, DType) and not isinstance(value, Buffer):
             value = cast(value if isinstance(value, Value) else as_value(value, annotation), annotation)
         return self.assign(name, value)
@@ -230,7 +230,7 @@ class Frame:
     # ------------------------------------------------------------------ blocks
 
     def entering(self, manager: object, unpacked: bool, *names: str) -> object:
-        """Return the context manager of a ``with``, given the user's names for its results, and if they are a tuple."""
+        """Return the context manager of a ``with``, given the user's names for its results."""
         if isinstance(manager, Launching):
             manager.names_hint, manager.unpacked = names, unpacked
         return manager
@@ -247,7 +247,7 @@ class Frame:
         return While(self.loops, self.builder, has_else)
 
     def loop(self, iterable: Any, names: Sequence[str], has_else: bool) -> Iterator[object]:
-        """Iterate: once, with loop variables, over a loop of the kernel; over anything else as Python does."""
+        """Iterate once over a loop of the kernel, and over anything else as Python does."""
         if hasattr(iterable, "open_loop"):
             return self._runtime_loop(iterable, names, has_else, Containers(sys._getframe(1).f_locals))
         return self._python_loop(iterable)
@@ -284,7 +284,7 @@ class Frame:
         return self._leave("break", tirx.Break)
 
     def continue_(self) -> bool:
-        """Go to the next iteration of the innermost loop; true if Python has to do it."""
+        """Continue with the innermost loop's next iteration; true if Python must do it."""
         return self._leave("continue", tirx.Continue)
 
     def _leave(self, what: str, statement: Callable[[Span], Stmt]) -> bool:
@@ -339,7 +339,10 @@ def _stored(old: object, value: object) -> bool:
 
 
 def _fix(name: str, scope: Scope, kind: str, old: object, value: object) -> str:
-    """Return the remedy for a name that a block rebinds; iterations of T.Parallel share no variable."""
+    """Return the remedy for a name that a block rebinds.
+
+    Iterations of T.Parallel share no variable.
+    """
     if isinstance(value, Buffer) and value.is_scalar:
         stores = f"{name} = ... stores to the variable outside; " if isinstance(old, Buffer) and old.is_scalar else ""
         return f"{stores}choose another name for what is declared here, or declare it in front of the {kind}"

@@ -74,7 +74,7 @@ def chain(ops: Sequence[str], left: object, *rest: Thunk) -> object:
 
 
 def pure(what: str, thunk: Thunk) -> object:
-    """Return the value of an operand that may not be evaluated on the device: it must not emit statements.
+    """Return an operand of a lazy operator, which must not emit statements.
 
     Raises
     ------

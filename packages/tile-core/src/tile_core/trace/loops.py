@@ -247,13 +247,15 @@ class OpenNest:
 
 
 def _evaluated_once(builder: Builder, bound: Index) -> Index:
-    """Return a bound as it is where the loop begins: the body may change the memory that it reads."""
+    """Return a bound evaluated before the loop, whose body may change its memory."""
     index = to_index(bound)
     return as_value(builder.bind("bound", index)) if not isinstance(index, int) and loads_of(index) else bound
 
 
 def check_names(kind: str, extents: Sequence[Index], names: Sequence[str]) -> None:
-    """Refuse ``for i, j in`` a loop over another number of dimensions; one name may hold the whole tuple.
+    """Refuse ``for i, j in`` a loop with another number of dimensions.
+
+    One name may hold the whole tuple.
 
     Raises
     ------

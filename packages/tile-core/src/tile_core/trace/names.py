@@ -1,4 +1,4 @@
-"""Which names a function binds, and where."""
+"""Find the names that a function binds, and where."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def target_names(target: ast.expr) -> list[str]:
 
 
 def tracked_names(function: ast.FunctionDef) -> frozenset[str]:
-    """Return the names whose uses need a check: those bound inside a block of the function."""
+    """Return the names bound inside a block of the function: their uses need a check."""
     found: set[str] = set()
     for statement in function.body:
         if isinstance(statement, (ast.If, ast.For, ast.While, ast.With)):

@@ -21,7 +21,7 @@ def python_error(error: Exception, where: Where | None) -> TileError:
 
 
 def _keyword(error: Exception, where: Where | None) -> TileError | None:
-    """Return the error for a keyword that a function of the language does not accept, if this is one."""
+    """Return the error for an unknown keyword of a language function, if this is one."""
     found = _KEYWORD.match(str(error)) if isinstance(error, TypeError) else None
     if found is None:
         return None

@@ -340,16 +340,19 @@ class _RewriteFunction(ast.NodeTransformer):
 
 
 def _at(new: _Node, old: ast.AST) -> _Node:
-    """Give a node the location of another, as one line: Python reports a long method call at its last line."""
+    """Give a node the location of another, as one line.
+
+    Python reports a long method call at its last line.
+    """
     ast.copy_location(new, old)
     if hasattr(new, "end_lineno"):
-        place: Any = new
-        place.end_lineno, place.end_col_offset = place.lineno, place.col_offset
+        located: Any = new
+        located.end_lineno, located.end_col_offset = located.lineno, located.col_offset
     return new
 
 
 def _counted(names: Sequence[str], target: ast.expr | None) -> Sequence[str]:
-    """Return the names of a target if it takes a fixed number of values, that is, without a star."""
+    """Return the names of a target with a fixed number of values, without a star."""
     starred = target is not None and any(isinstance(n, ast.Starred) for n in ast.walk(target))
     return () if starred else names
 

@@ -41,7 +41,7 @@ class Definition:
 
 
 def is_rewritten(fn: Callable[..., object]) -> bool:
-    """Whether a function consists of rewritten code, because it is nested in a function that does."""
+    """Whether a function consists of rewritten code, as part of a rewritten function."""
     return SUPPORT in fn.__code__.co_freevars
 
 

@@ -47,7 +47,7 @@ def lines_of(fn: types.FunctionType) -> list[str]:
 
 
 def definition_of(fn: types.FunctionType, lines: list[str]) -> ast.stmt | None:
-    """Return the statement at a function's line, with the line numbers of its file; ``None`` if there is none.
+    """Return the statement at a function's line, numbered as in its file, or ``None``.
 
     Raises
     ------
@@ -69,7 +69,7 @@ def definition_of(fn: types.FunctionType, lines: list[str]) -> ast.stmt | None:
 
 
 def copy_of(node: _Node) -> _Node:
-    """Return a copy of a syntax tree, as ``copy.deepcopy`` makes it in many times as long."""
+    """Return a copy of a syntax tree, many times faster than ``copy.deepcopy``."""
     made = type(node).__new__(type(node))
     for name, value in vars(node).items():
         if isinstance(value, list):
@@ -106,7 +106,7 @@ def _tree(code: types.CodeType) -> Iterator[types.CodeType]:
 
 
 def _compiled(node: ast.FunctionDef, code: types.CodeType) -> types.CodeType | None:
-    """The code of a definition among the closure variables of a function; ``None`` if it cannot be there."""
+    """Return the code of a definition from a function's closure variables, or ``None``."""
     # Under its own name it would be a local of the wrapper, not a global, where it calls itself.
     inner = _replaced(node, name=_FUNCTION, decorator_list=[])
     made = ast.parse(f"def maker({', '.join(code.co_freevars)}): pass")
@@ -147,14 +147,14 @@ def _constant(value: object) -> object:
 
 
 def _is_transformed(fn: types.FunctionType) -> bool:
-    """Whether a foreign import hook (of pytest, of a type checker) changed the source before compiling it."""
+    """Whether a foreign import hook, such as pytest's, changed the source."""
     loader = fn.__globals__.get("__loader__")
     changed = getattr(type(loader), "source_to_code", None) is not SourceFileLoader.source_to_code
     return hasattr(loader, "exec_module") and not isinstance(loader, type) and changed
 
 
 def _is_part(part: types.CodeType | None, whole: types.CodeType) -> bool:
-    """Whether a function has all names and constants of another, as if code was added to it."""
+    """Whether a function has all names and constants of another, plus added code."""
     if part is None:
         return False
     own, other = (

@@ -52,7 +52,7 @@ def augmented_store(op: str, target: Any, index: Any, value: Any) -> None:
 
 
 def snapshot(value: object) -> object:
-    """Read the variables of a right-hand side before any target is assigned: ``a, b = b, a``."""
+    """Read the variables of a right-hand side before any assignment: ``a, b = b, a``."""
     if isinstance(value, tuple):
         return tuple(assign.read(v) for v in value)
     return assign.read(value)
@@ -77,7 +77,7 @@ def check(condition: Any, message: Thunk) -> None:
 
 
 def choose(condition: object, yes: Thunk, no: Thunk) -> object:
-    """Return ``yes if condition else no``; only the chosen side is evaluated, at run time too."""
+    """Return ``yes if condition else no``; only the chosen side is evaluated at run time."""
     value = as_condition(condition)
     if value is None:
         return yes() if condition else no()
@@ -85,7 +85,7 @@ def choose(condition: object, yes: Thunk, no: Thunk) -> object:
 
 
 def builtin(function: object) -> object:
-    """Return the kernel's version of a builtin; the same object if it has none, or is not a builtin."""
+    """Return the kernel's version of a builtin; the same object without one."""
     try:
         return MEANINGS.get(function, function)
     except TypeError:

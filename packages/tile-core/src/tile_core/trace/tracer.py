@@ -71,12 +71,12 @@ def run(
     arguments: Sequence[Buffer | Pointer | Value],
     keywords: Mapping[str, object] | None = None,
 ) -> object:
-    """Run rewritten code; errors get the user's line, and errors of Python's become errors of the catalogue."""
+    """Run rewritten code, with the user's line in errors, and Python errors converted."""
     check_thread()
     try:
         return fn(*arguments, **(keywords or {}))
     except TileError as error:
-        raise error.at(_place(error)) from error.__cause__
+        raise error.at(_location(error)) from error.__cause__
     except Exception as error:
         passed_on(error)
         raise _translated(error) from error
@@ -106,7 +106,7 @@ def finish(
 
 
 def return_of(fn: Callable[..., object]) -> Where:
-    """Return the location of a function's last ``return`` with a value, or that of its definition."""
+    """Return the location of a function's last ``return`` with a value, or its definition."""
     found = definition(fn)
     own = [s for s in _statements(found.node.body) if isinstance(s, ast.Return) and s.value is not None]
     return Where(found.where.file, own[-1].lineno) if own else found.where
@@ -156,7 +156,7 @@ def _annotations(fn: Callable[..., object], builder: Builder, scope: Mapping[str
 
 
 def evaluate(annotation: object, fn: Callable[..., object], scope: Mapping[str, object] | None) -> object:
-    """Return the value of an annotation; text (``from __future__ import annotations``) is evaluated in its scope."""
+    """Return the value of an annotation, evaluated in its scope if it is text."""
     if not isinstance(annotation, str):
         return annotation
     from tile_core.dtypes import DTYPES
@@ -197,7 +197,7 @@ def _single_definitions(func: Expr) -> Expr:
 
 
 def _check_scopes(builder: Builder, func: Expr) -> None:
-    """Refuse a variable that is used outside the block that defines it: kept in a Python list, for instance."""
+    """Refuse a variable used outside its block, for instance from a Python list."""
     if tirx.analysis.verify_well_formed(func, False):
         return
     try:
@@ -210,7 +210,7 @@ def _check_scopes(builder: Builder, func: Expr) -> None:
         raise EscapedVariable(name=found.group(1), kernel=builder.name) from None
 
 
-def _place(error: BaseException) -> Where | None:
+def _location(error: BaseException) -> Where | None:
     """Return the innermost line of rewritten code in an error's traceback."""
     found = None
     trace = error.__traceback__
@@ -223,11 +223,11 @@ def _place(error: BaseException) -> Where | None:
 
 
 def _translated(error: Exception) -> TileError:
-    place = _place(error)
+    location = _location(error)
     # In an infinite recursion of the user's, the last call may be one of ours.
     if _module_of(error).startswith(("tile_core", "tvm")) and not isinstance(error, RecursionError):
-        return InternalError(stage="the frontend", detail=reason_of(error), where=place)
-    return python_error(error, place)
+        return InternalError(stage="the frontend", detail=reason_of(error), where=location)
+    return python_error(error, location)
 
 
 #: Modules whose functions call the user's functions, or the language's on the user's behalf.
@@ -235,7 +235,7 @@ _WRAPPERS = ("tile_core.trace", "tile_core.errors.locations", "tile_core.values.
 
 
 def _module_of(error: BaseException) -> str:
-    """Return the module of the function that raised; if it supports rewritten code, the user's module."""
+    """Return the module of the function that raised, or the user's module for support code."""
     trace = error.__traceback__
     module = ""
     while trace is not None:

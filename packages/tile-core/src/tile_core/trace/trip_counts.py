@@ -25,7 +25,7 @@ _LIMIT = 2**63 - 1
 
 
 def bound_of(value: Value) -> Value:
-    """Return a runtime bound as ``int32`` or ``int64``; one that only ``uint64`` holds as the greatest ``int64``."""
+    """Return a runtime bound as ``int32`` or ``int64``, with ``uint64`` clamped."""
     if value.dtype == "uint64":
         value = as_value(extremes.min(value, _LIMIT))
     index = to_index(value)
@@ -33,7 +33,7 @@ def bound_of(value: Value) -> Value:
 
 
 def trip_count(start: Index, stop: Index, step: int) -> Index:
-    """Return the number of iterations of a loop: 0 or less if it does not run.
+    """Return the trip count of a loop: 0 or less if it does not run.
 
     Parameters
     ----------
@@ -62,7 +62,7 @@ def trip_count(start: Index, stop: Index, step: int) -> Index:
 
 
 def type_of(*bounds: Index) -> str:
-    """Return the type of the numbers between bounds: ``int64`` if a bound has that type or needs it."""
+    """Return the type of a loop variable: ``int64`` if a bound requires it."""
     return "int64" if any(nodes.dtype_of(to_index(b)) == "int64" for b in bounds) else "int32"
 
 

@@ -1,4 +1,4 @@
-"""Allocating scratch memory in a traced program, for the functions of ``T`` and for tile ops that need scratch."""
+"""Allocate scratch memory in a traced program, for ``T`` and for tile ops."""
 
 from __future__ import annotations
 

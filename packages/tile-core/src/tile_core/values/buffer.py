@@ -253,7 +253,7 @@ def _adds_axes(index: Indices) -> bool:
 
 
 def _with_axes(tile: Buffer | Region, shape: Sequence[Index], index: Indices) -> Region:
-    """Return the region that an index with ``None`` denotes: every ``None`` is a new dimension of extent 1."""
+    """Return the region of an index with ``None``: each is a dimension of extent 1."""
     items = list(index) if isinstance(index, tuple) else [index]
     given = [i for i in items if i is not None and i is not Ellipsis]
     fill = [slice(None)] * (len(shape) - len(given))
@@ -274,7 +274,7 @@ def _new_axes(found: Value | Region, new: Sequence[bool]) -> Region:
 
 
 def to_index(i: Scalar) -> Expr:
-    """Return an index as an IR expression (``int32`` for Python ints that fit; ``uint32`` becomes ``int64``)."""
+    """Return an index as an IR expression: ``int32`` where it fits, ``int64`` for ``uint32``."""
     if isinstance(i, Buffer):
         i = as_value(i)
     if isinstance(i, Value):
@@ -291,7 +291,7 @@ def to_index(i: Scalar) -> Expr:
 
 
 def _bad_index(item: object) -> BadOperand:
-    """Return the refusal of an object that is not an index, with what was probably meant."""
+    """Return the error for an object that is not an index, with the probable intention."""
     found = f"an index of type {getattr(item, 'dtype', type(item).__name__)}"
     if isinstance(item, float) or (isinstance(item, Value) and item.dtype.is_float):
         return BadOperand(found=found, fix='divide with // for an integer, or convert with T.cast(value, "int32")')
@@ -430,7 +430,7 @@ def store(buffer: Buffer, index: Indices, value: object) -> None:
 
 
 def _is_assignable(buffer: Buffer, index: Indices, value: object) -> bool:
-    """Whether a slice may be assigned to: a row by its number alone, ``A[i] = 0``, was hardly meant."""
+    """Whether a slice may be assigned to, unlike a row ``A[i] = 0``."""
     given = index if isinstance(index, tuple) else (index,)
     slices = any(i is Ellipsis or i is None or isinstance(i, slice) for i in given)
     scalar = isinstance(value, (int, float, Value)) or type(value).__module__ == "numpy"

@@ -107,7 +107,7 @@ class Scope:
         return nodes.seq(found)
 
     def changes(self, used: Sequence[Var]) -> bool:
-        """Whether a variable may differ between iterations; true of statements that are not a counted loop's."""
+        """Whether a variable may differ between iterations; true outside counted loops."""
         own = [*self.counters, *(s.var for s in self.flat() if type(s) is tirx.Bind)]
         return not self.counters or any(v.same_as(x) for v in used for x in own)
 
@@ -214,7 +214,7 @@ class Builder:
         self.hints = list(names)
 
     def hinted(self, default: str) -> str:
-        """Return a unique name for something new, after the user's name for it if there is one."""
+        """Return a unique name for a new object, derived from the user's name."""
         return self.unique(self.hints.pop(0) if self.hints else default)
 
     def bind(self, name: str, expr: Expr, hoisted: bool = False) -> Var:
@@ -241,7 +241,7 @@ class Builder:
         self._pending[id(value)] = weakref.ref(value)
 
     def materialise(self, buffers: Sequence[BufferVar]) -> None:
-        """Remember this position for the values that read one of ``buffers``, which are about to be written."""
+        """Record this position for values that read ``buffers``, which are about to be written."""
         for key, ref in list(self._pending.items()):
             value = ref()
             if value is None or value.scope.closed or not value.reads:
@@ -251,7 +251,7 @@ class Builder:
                 del self._pending[key]
 
     def forget(self) -> list[StatementSlot]:
-        """Let no value that reads memory be computed later; return the places of those that are used nevertheless."""
+        """Stop deferring values that read memory; return locations of their remaining uses."""
         slots = []
         for ref in self._pending.values():
             value = ref()
@@ -310,7 +310,7 @@ def current(what: str = "this") -> Builder:
 
 @contextmanager
 def untraced() -> Iterator[None]:
-    """Run code as after the trace: nothing that it calls becomes a part of the kernel."""
+    """Run code outside the trace: its calls do not become part of the kernel."""
     stack = _stack()
     stack.append(None)
     try:

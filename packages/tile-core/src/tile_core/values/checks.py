@@ -13,7 +13,7 @@ from tile_core.values.foreign_names import KEYWORDS
 
 
 def hints(function: str, given: Mapping[str, object], known: Iterable[str]) -> dict[str, object]:
-    """Return the keywords of other dialects that steer only their compiler, without those that are ``None``.
+    """Return keywords of other dialects that only steer their compiler, without ``None``.
 
     Raises
     ------
@@ -34,7 +34,7 @@ def hints(function: str, given: Mapping[str, object], known: Iterable[str]) -> d
 
 
 def no_loop_layout(function: str, layout: object) -> None:
-    """Refuse a layout of iterations: no target would obey it, and a caller who gives one relies on it.
+    """Refuse a layout of iterations, which no target implements.
 
     Raises
     ------
@@ -90,7 +90,7 @@ def arguments(function: str) -> list[str]:
 
 
 def python_int(x: Any) -> int | None:
-    """Return an integer of Python or NumPy as a Python int; ``None`` for anything else, bools too."""
+    """Return an integer of Python or NumPy as an int; ``None`` for bools and others."""
     if isinstance(x, bool) or type(x).__name__ == "bool_" or isinstance(x, type):
         return None
     if type(x).__module__.startswith("tile_core.values"):

@@ -62,7 +62,9 @@ def _truncated(value: float, element: DType) -> int:
 
 @elementwise
 def reinterpret(value: Scalar | DTypeLike, dtype: DTypeLike | Scalar) -> Value:
-    """Return the bits of ``value`` as ``dtype``, which has the same width. ``reinterpret(dtype, value)`` works too.
+    """Return the bits of ``value`` as ``dtype`` of equal width.
+
+    ``reinterpret(dtype, value)`` works too.
 
     Raises
     ------
@@ -102,7 +104,7 @@ def max_value(dtype: DTypeLike) -> Value:
 
 
 def min_value(dtype: DTypeLike) -> Value:
-    """Return the least finite value of a type (of floats the negative one of greatest size)."""
+    """Return the least finite value of a type: for floats the largest negative one."""
     element = to_dtype(dtype)
     if element == "bool":
         return as_value(False)

@@ -22,7 +22,7 @@ def elementwise(function: Callable[P, R]) -> Callable[P, R]:
         if any(map(is_tile, args)) or any(map(is_tile, keywords.values())):
             try:
                 signature.bind(*args, **keywords)
-            except TypeError as error:  # the function itself is called later, where nobody would see whose fault it is
+            except TypeError as error:  # the function itself is called where the cause could not be located
                 raise TypeError(f"{function.__name__}() {error}") from None
             return TileValue(function, (*args, *keywords.values()), tuple(keywords))  # type: ignore[return-value]
         return function(*args, **keywords)

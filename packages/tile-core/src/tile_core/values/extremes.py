@@ -18,7 +18,7 @@ from tile_core.values.value import as_value, derive, elementwise, promote
 
 @elementwise
 def abs(x: Scalar) -> Number:
-    """Return the absolute value; for the least integer of a type it is that integer, by wrapping."""
+    """Return the absolute value; the least integer of a type wraps to itself."""
     if is_python(x):
         return builtins.abs(x)
     value = as_value(x)
@@ -70,7 +70,7 @@ def _extreme2(name: str, a: Scalar, b: Scalar, nan_propagate: bool) -> Number:
 
 @elementwise
 def clamp(x: Scalar, min_val: Scalar | None = None, max_val: Scalar | None = None) -> Number:
-    """Return the smaller of ``max_val`` and the larger of ``min_val`` and ``x``, as ``numpy.clip`` computes it.
+    """Return ``x`` limited to ``min_val`` and ``max_val``, as ``numpy.clip`` computes it.
 
     Where ``min_val`` is larger than ``max_val``, that is ``max_val``. NaN stays NaN; ``None`` is no limit, nor is NaN.
 

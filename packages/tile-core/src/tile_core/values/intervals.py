@@ -15,7 +15,7 @@ __all__ = ["interval"]
 
 
 def interval(e: Expr) -> Interval:
-    """Return the range of an integer expression: the whole range of its type where nothing is known.
+    """Return the range of an integer expression, by default that of its type.
 
     Symbolic sizes are not negative, and leave headroom for a tile (K422).
     """

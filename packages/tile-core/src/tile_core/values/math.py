@@ -1,4 +1,4 @@
-"""Scalar functions. Python numbers in, Python numbers out; a runtime value anywhere makes a runtime value.
+"""Scalar functions: of Python numbers at trace time, of runtime values at run time.
 
 Functions of ``float16`` and ``bfloat16`` values are computed in ``float32`` and rounded; those of integers (other than
 ``abs``, ``min``, ``max``, ``clamp``, ``pow``) are computed in ``float32``.
@@ -177,5 +177,8 @@ def _is_infinite(e: Expr) -> Expr:
 
 @elementwise
 def fma(a: Any, b: Any, c: Any) -> Any:
-    """Return ``a * b + c``: two roundings, unless an option of the target allows one; see ``ieee_fma``."""
+    """Return ``a * b + c`` with two roundings, unless a target option allows one.
+
+    See ``ieee_fma``.
+    """
     return a * b + c

@@ -1,4 +1,4 @@
-"""Calls of NumPy and Python's ``math`` on our values: handled, or refused with the language's own name."""
+"""Handle calls of NumPy and ``math`` on our values, or refuse them with a remedy."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ _METHODS = frozenset(
 
 
 def instead_of(function: str, name: str, tile: bool, elementwise: bool = False) -> str:
-    """Return what to write instead of a function of NumPy's or a method of arrays.
+    """Return the replacement for a NumPy function or an array method.
 
     Parameters
     ----------
@@ -78,7 +78,7 @@ def instead_of(function: str, name: str, tile: bool, elementwise: bool = False) 
 
 
 def called(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], owner: object, name: str, tile: bool) -> Any:
-    """Answer NumPy's call of one of its functions: operators with a NumPy scalar are ours, the rest is refused."""
+    """Handle NumPy operators with a NumPy scalar, and refuse its other functions."""
     pair = _OPERATORS.get(ufunc.__name__)
     if method == "__call__" and pair is not None and len(inputs) == 2:
         left = inputs[0] is owner

@@ -27,7 +27,7 @@ def disjoint(a: Region, b: Region) -> bool:
     return False
 
 
-def same_place(a: Region, b: Region) -> bool:
+def same_elements(a: Region, b: Region) -> bool:
     """Whether two regions provably are the same elements in the same order."""
     if not a.buffer.var.same_as(b.buffer.var) or a.kept != b.kept:
         return False

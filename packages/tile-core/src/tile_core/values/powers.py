@@ -17,7 +17,7 @@ from tile_core.values.value import Value, as_value, derive, elementwise, promote
 
 @elementwise
 def pow(x: Scalar, y: Scalar) -> Number:
-    """Return ``x ** y``: constant integer powers of up to 64 by products, others by the target's function.
+    """Return ``x ** y``: by products for constants up to 64, else by the target.
 
     Integers to a runtime or negative power are computed in ``float32`` (``float64`` for 64-bit ones).
     """

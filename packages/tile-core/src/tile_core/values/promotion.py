@@ -46,7 +46,7 @@ def float_type(dtype: DType) -> DType:
 
 
 def rounded(number: float, dtype: DType) -> float:
-    """Return a Python number that fits a float type as the number of that type next to it.
+    """Return a Python number that fits a float type, rounded to that type.
 
     So what is printed or folded later is rounded no more.
     """

@@ -98,7 +98,7 @@ def _to_integer(value: Value, to: DType, mode: str | None, saturate: bool | None
 
 
 def _up_or_down(x: Value, word: Value) -> Value:
-    """Return a float rounded to one of the integers next to it: away from zero if its fraction and a word carry."""
+    """Return a float rounded stochastically: away from zero if fraction and word carry."""
     dtype, name = x.dtype, str(x.dtype)
 
     def chosen(v: Var, whole: Var) -> Expr:

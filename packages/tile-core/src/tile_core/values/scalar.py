@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class OneElement(Protocol):
-    """A buffer that is one number: a variable of ``T.alloc_var``, or a tensor of rank 0."""
+    """A buffer of one element: a variable of ``T.alloc_var``, or a rank-0 tensor."""
 
     @property
     def is_scalar(self) -> bool:
@@ -290,7 +290,7 @@ def _fold_cast(expr: Expr, target: str) -> Expr | None:
 
 
 def tvm_name(dtype: DType) -> str:
-    """Return TVM's name of the type that holds ``dtype`` in a register (``tfloat32`` lives in ``float32``)."""
+    """Return TVM's register type of ``dtype`` (``float32`` for ``tfloat32``)."""
     return "float32" if dtype == "tfloat32" else str(dtype)
 
 

@@ -32,7 +32,7 @@ from tile_core.values.builder import Scope, StatementSlot, current
 from tile_core.values.checks import shown
 from tile_core.values.intervals import interval
 from tile_core.values.numpy_like import adopt
-from tile_core.values.overlap import difference, disjoint, same_place
+from tile_core.values.overlap import difference, disjoint, same_elements
 from tile_core.values.scalar import Index, Value, as_value, constant_of, tvm_name
 from tile_core.vocabulary import word
 
@@ -90,7 +90,7 @@ class TileValue:
         return [r for x in tiles for r in (x.regions() if isinstance(x, TileValue) else [x])]
 
     def moved(self, scope: Scope) -> None:
-        """Belong to another block: operands of Python's conditional expressions are traced in one of their own."""
+        """Move to another block, such as the operands of conditional expressions."""
         self.scope = scope
         for x in self.operands:
             if isinstance(x, TileValue) and x.scope.closed:
@@ -113,7 +113,7 @@ class TileValue:
         return own
 
     def settle(self) -> None:
-        """Compute the tile where it was written, if that was around a loop, or memory that it reads was written since.
+        """Compute the tile at its definition, if its operands may have changed since.
 
         Raises
         ------
@@ -155,7 +155,7 @@ class TileValue:
         return TileValue(operator.methodcaller("astype", dtype), (self,))
 
     def __getitem__(self, index: object) -> TileValue:
-        """Return the tile with new dimensions of extent 1, where the index has ``None``; its other items are ``:``.
+        """Return the tile with a dimension of extent 1 for each ``None`` of the index.
 
         Raises
         ------
@@ -214,7 +214,7 @@ class WithAxes(TileValue):
 
 
 def is_tile(x: object) -> bool:
-    """Whether an object is a whole tile, a slice of one, or an expression of them."""
+    """Whether an object is a tile, a slice of one, or a tile expression."""
     return isinstance(x, (Region, TileValue)) or (isinstance(x, Buffer) and not x.is_scalar)
 
 
@@ -237,7 +237,7 @@ def computed(value: TileValue, default: str = "tile") -> Buffer:
 
 
 def assign_region(target: Region, value: object) -> None:
-    """Do ``A[0:16, :] = value``: a scalar for all elements, or a tile, which is broadcast to the target.
+    """Store ``A[0:16, :] = value``: a scalar, or a tile broadcast to the target.
 
     The value is computed before anything is stored, as in NumPy.
 
@@ -261,7 +261,7 @@ def assign_region(target: Region, value: object) -> None:
         raise _unlike(value.shape, target.shape)
     tile = value if isinstance(value, TileValue) else TileValue(_same, (value,))
     tile.settle()
-    if not all(disjoint(r, target) or same_place(r, target) for r in tile.regions()):
+    if not all(disjoint(r, target) or same_elements(r, target) for r in tile.regions()):
         value = computed(tile).whole()
         tile = TileValue(_same, (value,))
     if static and isinstance(value, Region) and _same_shape(value.shape, target.shape):
@@ -272,12 +272,12 @@ def assign_region(target: Region, value: object) -> None:
 
 def element(region: Region, indices: Sequence[Index]) -> Value:
     """Return the element of a region at indices of its shape."""
-    found = region.buffer.value() if region.buffer.is_scalar else region.buffer[_place(region, indices)]
+    found = region.buffer.value() if region.buffer.is_scalar else region.buffer[_coordinates(region, indices)]
     assert isinstance(found, Value)
     return found
 
 
-def _place(region: Region, indices: Sequence[Index]) -> tuple[Index, ...]:
+def _coordinates(region: Region, indices: Sequence[Index]) -> tuple[Index, ...]:
     at = list(region.mins)
     for d, i in zip(region.kept, indices, strict=True):
         if d is not None:
@@ -286,7 +286,7 @@ def _place(region: Region, indices: Sequence[Index]) -> tuple[Index, ...]:
 
 
 def _store_all(target: Region, at: Callable[[Sequence[Index]], object], serial: bool) -> None:
-    """Emit the loop that stores an element at every place of a region; ``at`` gives the value of a place."""
+    """Emit the loop that stores ``at(indices)`` in every element of a region."""
     builder = current("an assignment to a tile")
     span = builder.span()
     bounds = [_evaluated_once(to_index(e)) for e in target.shape]
@@ -298,7 +298,7 @@ def _store_all(target: Region, at: Callable[[Sequence[Index]], object], serial: 
     builder.ranges |= {v: (0, max(0, interval(e)[1] - 1)) for v, e in zip(loops, extents, strict=True)}
     scope = builder.push("loop" if serial else "parallel")
     indices = [as_value(v) for v in loops]
-    store(target.buffer, _place(target, indices), at(indices))
+    store(target.buffer, _coordinates(target, indices), at(indices))
     body = builder.pop(scope)
     for var, extent in reversed(list(zip(loops, extents, strict=True))):
         body = nodes.for_loop(var, extent, body, "serial" if serial else "parallel", span=span)
@@ -330,7 +330,7 @@ def _serial(regions: Sequence[Region]) -> bool:
 
 
 def _operand(x: Any) -> Any:
-    """Return an operand as it is kept: elements are read where the tile is computed, other scalars now."""
+    """Return an operand to keep: scalars are read now, elements with the tile."""
     if isinstance(x, Buffer):
         x = x.value() if x.is_scalar else x.whole()
     if not isinstance(x, Value):

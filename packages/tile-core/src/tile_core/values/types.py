@@ -137,7 +137,7 @@ class _PointerFactory:
 
 
 class _RefType:
-    """Declare a parameter of a macro that is the caller's own variable, so that an assignment changes the caller's."""
+    """Declare a macro parameter passed by reference: assignments change the caller's variable."""
 
     def __repr__(self) -> str:
         return "T.Ref"
@@ -198,7 +198,7 @@ def _symbol(name: str, dtype: str) -> Value:
 
 
 def _is_type(x: object) -> bool:
-    """Whether an object names an element type: an extent is an int, a symbol, or unknown yet."""
+    """Whether an object names an element type, and not an extent."""
     return (
         isinstance(x, (str, type, PointerType, _PointerFactory))
         or type(x).__name__ == "dtype"

@@ -43,7 +43,7 @@ def check_shared(facts: LaunchFacts, found: int) -> None:
 def text_refused(facts: LaunchFacts, library: str, reason: str) -> TextRefused:
     """Return the error of a text that Metal's compiler refused."""
     compiler = f"Metal's compiler, called by {library},"
-    return TextRefused(kernel=facts.kernel, compiler=compiler, place="the text", reason=reason, where=facts.where)
+    return TextRefused(kernel=facts.kernel, compiler=compiler, part="the text", reason=reason, where=facts.where)
 
 
 def check_pipeline(facts: LaunchFacts, threads: int, width: int, shared: int) -> None:

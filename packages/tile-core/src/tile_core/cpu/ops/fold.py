@@ -87,7 +87,7 @@ class _Row:
             return fold.lifted(values, k)
 
         def step(base: Expr) -> Callable[[Expr], Stmt]:
-            return lambda lane: fold.step(partial, lane, state(base + lane), later=True)
+            return lambda lane: fold.step(partial, lane, state(base + lane), after=True)
 
         o: Var = nodes.fresh("o")
         parts = [*allocations, *self.across(width, lambda lane: fold.assign(partial, lane, state(lane)))]

@@ -1,4 +1,4 @@
-"""Tile ops in NumPy, for operands that are uniform over lanes; otherwise the loops of the op's meaning.
+"""Tile ops in NumPy for lane-uniform operands; otherwise their reference loops.
 
 An op of the core without an entry in ``MEANINGS``, or one whose operands differ between lanes, is executed by the plain
 loops that define it (``TileOp.meaning``), a lane per iteration. Tests hold the two against each other.
@@ -62,7 +62,7 @@ def compile_op(s: Stmt, scope: CompileScope) -> Statement:
 
 
 def compile_value(s: Stmt, scope: CompileScope) -> Expression | None:
-    """Return the function of a tile call that a variable is bound to; ``None`` if it is an expression."""
+    """Return the function of a bound tile call; ``None`` if it is an expression."""
     name = str(s.value.op.name)[5:]
     return atomics.compile_atomic(OpCall.decode(s), scope) if name in atomics.NAMES else None
 

@@ -68,7 +68,7 @@ def compile_atomic(call: OpCall, scope: CompileScope) -> Expression:
 
 
 def _spread(state: State, corner: list[Array], shape: tuple[int, ...]) -> list[Array]:
-    """Return the indices of all elements of a region for each active lane, one lane after the other."""
+    """Return the indices of a region's elements for each active lane in order."""
     active = state.active()
     offsets = np.indices(shape).reshape(len(shape), -1) if shape else np.zeros((0, 1), np.int64)
     result = []
@@ -101,15 +101,15 @@ def _update(
     state: State, number: int, indices: list[Array], x: Array, kind: str, dtype: str, order: str, where: Where | None
 ) -> Array:
     memory, flat, exists = _located(state, number, indices, len(x))
-    places, values = flat[exists], x[exists]
-    _check(state, memory, places, where, order)
+    flat_indices, values = flat[exists], x[exists]
+    _check(state, memory, flat_indices, where, order)
     previous = np.full(len(x), access.fill(state, number))
     if dtype in ("float16", "bfloat16") or len(x) == state.count or len(x) == len(state.active()):
-        previous[exists] = _one_by_one(memory, places, values, kind, dtype)
+        previous[exists] = _one_by_one(memory, flat_indices, values, kind, dtype)
         if state.shaker is not None and kind == "sum" and DTYPES[dtype].is_float:
-            memory.flat[places] = state.shaker.nudged(memory.flat[places], dtype, 4)
+            memory.flat[flat_indices] = state.shaker.nudged(memory.flat[flat_indices], dtype, 4)
     else:
-        combine(state, kind, memory, places, values, dtype)
+        combine(state, kind, memory, flat_indices, values, dtype)
     if len(x) != len(state.active()):
         return previous[0] if len(previous) else holder(dtype).type(0)
     if state.count == 1:
@@ -119,15 +119,15 @@ def _update(
     return result
 
 
-def _one_by_one(memory: LaneMemory, places: Array, values: Array, kind: str, dtype: str) -> Array:
-    """Update elements in the order of the lanes; return what each lane found."""
-    previous = np.empty(len(places), memory.kind)
-    order = ranks(places)
-    for turn in range(int(order.max(initial=-1)) + 1):
-        now = order == turn
-        old = memory.flat[places[now]]
+def _one_by_one(memory: LaneMemory, flat_indices: Array, values: Array, kind: str, dtype: str) -> Array:
+    """Update elements in the order of the lanes; return each lane's previous value."""
+    previous = np.empty(len(flat_indices), memory.kind)
+    order = ranks(flat_indices)
+    for repetition in range(int(order.max(initial=-1)) + 1):
+        now = order == repetition
+        old = memory.flat[flat_indices[now]]
         previous[now] = old
-        memory.flat[places[now]] = _combined(kind, old, values[now], dtype)
+        memory.flat[flat_indices[now]] = _combined(kind, old, values[now], dtype)
     return previous
 
 
@@ -143,7 +143,7 @@ def _combined(kind: str, old: Array, x: Array, dtype: str) -> Array:
 
 
 def _check(state: State, memory: LaneMemory, flat: Array, where: Where | None, order: str | None = None) -> None:
-    """Refuse a read, or an update with a memory order, of an uninitialized element, or one that races."""
+    """Refuse an uninitialized or racing element of a read or ordered update."""
     valid, watch = memory.root.valid, state.sanitizer
     if watch is None or not len(flat):
         return

@@ -22,7 +22,7 @@ __all__ = ["compile_debug"]
 
 
 def compile_debug(call: OpCall, scope: CompileScope) -> Statement:
-    """Return the function of a print, whose lines are kept in the state, or of an assertion."""
+    """Return the function of a print, kept in the state, or of an assertion."""
     where = scope.where
     if call.name == "device_assert":
         condition = compile_expression(call.args[0], scope)

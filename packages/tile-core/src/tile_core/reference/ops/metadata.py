@@ -20,7 +20,7 @@ __all__ = ["matrix_dims", "refuse_illegal"]
 
 
 def refuse_illegal(call: BoundCall, words: Array, nibbles: Array, values: Array, group: int) -> None:
-    """Raise for metadata that instructions do not define; of 0 they make 0 and 1, which changes nothing for zeros.
+    """Refuse undefined metadata; 0 means indices 0 and 1, which is harmless for zeros.
 
     Parameters
     ----------
@@ -44,8 +44,9 @@ def refuse_illegal(call: BoundCall, words: Array, nibbles: Array, values: Array,
     row, at = (int(i) for i in np.argwhere(~legal)[0])
     bits, column = int(nibbles[row, at]), at // (DTYPES[e.dtype].bits // 4)
     both = f"{bits & 3} and {bits >> 2}"
+    inside = (column, row) if turned else (row, column)
     raise UndefinedMetadata(
-        place=_place(e, (column, row) if turned else (row, column), bits and words[row, column], call.attrs["origins"]),
+        location=_word_location(e, inside, bits and words[row, column], call.attrs["origins"]),
         bits=f"{bits:#06b}", group=at, row=row, first=group * at, last=group * (at + 1) - 1,
         found=f"elements {both}" if group == 4 else f"halves of elements {both}", where=call.where,
     )  # fmt: skip
@@ -60,8 +61,8 @@ def matrix_dims(extents: Sequence[int]) -> tuple[int, int]:
     return (long[0], long[1]) if len(long) == 2 else (long[0], last)
 
 
-def _place(e: MemoryRegion, inside: tuple[int, int], word: Array, origins: Sequence[tuple[str, int]]) -> str:
-    """Return where a word is: in an argument if it is found there, else in the tile."""
+def _word_location(e: MemoryRegion, inside: tuple[int, int], word: Array, origins: Sequence[tuple[str, int]]) -> str:
+    """Return the location of a word, in an argument or else in the tile."""
     tile = e.memory.root.name
     for name, number in origins:
         memory = e.state.memories[number]

@@ -16,7 +16,7 @@ __all__ = ["copy", "fill", "gather", "scatter", "transpose"]
 
 
 def copy(call: BoundCall) -> None:
-    """``dst[...] = src[...]``, all of which is read first."""
+    """Execute ``dst[...] = src[...]``, reading the whole source first."""
     src, dst = call.args
     needed = None if dst.whole else dst.exists().reshape(src.extents)
     values = src.read(needed)

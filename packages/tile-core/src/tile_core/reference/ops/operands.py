@@ -1,4 +1,4 @@
-"""Operands of a tile call: compiled with the call, and bound to memory when it is executed."""
+"""Compile operands of a tile call, and bind them to memory at execution."""
 
 from __future__ import annotations
 

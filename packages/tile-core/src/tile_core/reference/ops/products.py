@@ -43,12 +43,12 @@ def gemm_sp(call: BoundCall) -> None:
 
 
 def gemm_scaled(call: BoundCall) -> None:
-    """``C = (clear ? 0 : C) + (A * A_scale) @ (B * B_scale)``, a scale for each block along K."""
+    """Execute ``C = (clear ? 0 : C) + (A * A_scale) @ (B * B_scale)`` with block scales."""
     a, a_scale, b, b_scale, c, clear = call.args
     scaled = []
-    turns = bool(call.attrs["transpose_A"]), not call.attrs["transpose_B"]
+    transposed = bool(call.attrs["transpose_A"]), not call.attrs["transpose_B"]
     types = call.attrs["types"][0], call.attrs["types"][2]
-    for x, scale, turned, dtype in zip((a, b), (a_scale, b_scale), turns, types, strict=True):
+    for x, scale, turned, dtype in zip((a, b), (a_scale, b_scale), transposed, types, strict=True):
         lines = _elements(x, str(dtype), turned)
         factors = np.abs(_wide(_matrix(scale, scale.read(), turned), scale.dtype))
         scaled.append(lines * np.repeat(factors, int(call.attrs["block"]), axis=1))
@@ -56,7 +56,7 @@ def gemm_scaled(call: BoundCall) -> None:
 
 
 def _elements(x: MemoryRegion, dtype: str, turned: bool) -> Array:
-    """Return the elements of A or B, which storage may hold as codes: two of 4 bits in a byte."""
+    """Return the elements of A or B, also from packed 4-bit codes."""
     if x.dtype != "uint8":
         return _wide(_matrix(x, x.read(), turned), x.dtype)
     codes = _matrix(x, x.read(), False)

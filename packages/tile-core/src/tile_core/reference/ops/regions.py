@@ -99,7 +99,7 @@ class MemoryRegion:
         return result
 
     def pick(self, indices: tuple[Array, ...], needed: Array) -> Array:
-        """Return the elements at indices relative to the corner, arrays of one shape, where ``needed`` says so."""
+        """Return the elements at arrays of indices relative to the corner, where ``needed``."""
         shape, wanted = np.shape(needed), np.flatnonzero(needed)
         at = [np.ravel(x)[wanted] + low for x, low in zip(indices, self.mins, strict=True)]
         memory, result = self.memory, np.full(needed.size, fill(self.state, self.number))
@@ -139,12 +139,12 @@ class MemoryRegion:
         assert touched is None, "private memory of lanes is written by loops"
 
     def _watched(self) -> BlockWatch | None:
-        """Return what compares accesses of blocks, if that concerns this memory."""
+        """Return the checker of block accesses for this memory, if any."""
         watch = self.state.sanitizer
         return watch.blocks if watch is not None and self.memory.root.shared and watch.blocks.several else None
 
     def _compare(self, kind: str, values: Array | None = None) -> None:
-        """Compare an access of the region with those of other blocks; a write is of ``values``."""
+        """Check an access of the region against other blocks; a write has ``values``."""
         blocks, memory = self._watched(), self.memory
         if blocks is None:
             return
@@ -192,7 +192,7 @@ class MemoryRegion:
 def _overlap(
     shape: tuple[int, ...], mins: tuple[int, ...], extents: tuple[int, ...]
 ) -> tuple[tuple[slice, ...], tuple[slice, ...]]:
-    """Return the part of a region that lies inside a shape, as slices of the buffer and of the region."""
+    """Return the part of a region inside a shape, as buffer and region slices."""
     inside, part = [], []
     for extent, low, size in zip(shape, mins, extents, strict=True):
         start, stop = max(low, 0), min(low + size, extent)

@@ -15,7 +15,7 @@ __all__ = ["im2col"]
 
 
 def im2col(call: BoundCall) -> None:
-    """``col[i, j]`` is the input that an output pixel multiplies with a filter element, zero outside the image."""
+    """Execute im2col: ``col[i, j]`` is a pixel's input for a filter element, zero outside."""
     img, col, first_pixel, first_element = call.args
     kernel, stride, dilation, pad = (int(call.attrs[k]) for k in ("kernel", "stride", "dilation", "pad"))
     _, height, width, channels = img.extents
