@@ -13,7 +13,7 @@ import tile_core.language as T
 from tile_core.errors.execution import BlockRace
 from tile_core.errors.launch import BadSetting, SuspectResults, VerifyMismatch
 from tile_core.runtime.kernel import Origin
-from tile_core.runtime.own_reference import longest_sum
+from tile_core.runtime.own_reference import longest_reduction
 
 
 def tail(count, dtype="float32", out=None):
@@ -268,7 +268,7 @@ def test_a_function_of_torch_gets_tensors(matmul, monkeypatch):
 
 
 def test_tolerances_follow_reductions_and_types(matmul):
-    assert longest_sum(matmul.program, {}) == 224  # seven steps of 32
+    assert longest_reduction(matmul.program, {}) == 224  # seven steps of 32
     rng = np.random.default_rng(3)
     a, b = rng.standard_normal((33, 200), np.float32), rng.standard_normal((200, 17), np.float32)
     exact = a.astype("float64") @ b.astype("float64")

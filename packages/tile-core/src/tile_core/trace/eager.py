@@ -59,7 +59,7 @@ def trace_eager(
     fn
         The kernel function.
     arguments
-        All its parameters, defaults included; ``LATER`` for arrays and scalars that calls will give.
+        All its parameters, defaults included; ``DEFERRED`` for arrays and scalars that calls will give.
     scope
         Names in the scope that defines it.
     sizes
