@@ -61,7 +61,7 @@ def split_byte(buffer, indices, code, half):
 
 
 class OpenClAtomics(Atomics):
-    """Each operation is a call; ``"a"`` says that the address is of an atomic access."""
+    """Emit each operation as a call; ``"a"`` marks the address of an atomic access."""
 
     def accepts(self, call, ctx):
         dtype, order = call.args[0].dtype, str(call.attrs["order"])

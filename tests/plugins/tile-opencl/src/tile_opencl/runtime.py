@@ -32,7 +32,7 @@ class NoDevice(SetupError):
 
 
 class OpenClAdapter(RuntimeAdapter):
-    """Launches on the first device that has what the target promises."""
+    """Launch on the first device with all features of the target."""
 
     name = "pyopencl"
 
@@ -113,7 +113,7 @@ def queue():
 
 
 def lacking(cl, device):
-    """Return what the target promises and a device does not have."""
+    """Return the features of the target that a device lacks."""
     has = device.single_fp_config
     lacks = [name for name in EXTENSIONS if name not in device.extensions.split()]
     lacks += [f"float32 with {name}" for name in ARITHMETIC if not has & getattr(cl.device_fp_config, name)]

@@ -24,7 +24,7 @@ _COORDINATES = {"thread_index": "get_local_id", "block_index": "get_group_id"}
 
 
 class OpenClPrinter(KernelPrinter):
-    """Prints kernels of OpenCL C 1.2. What is not said here is as in C, or not in the language and refused."""
+    """Print kernels in OpenCL C 1.2: the differences from C. Constructs that it lacks are refused."""
 
     dialect = "OpenCL C"
     prelude = "\n".join([f"#pragma OPENCL EXTENSION {name} : enable" for name in EXTENSIONS] + [CONTRACTION])
@@ -47,7 +47,7 @@ class OpenClPrinter(KernelPrinter):
         self.helpers = {}
 
     def entry_of(self, name):
-        """Return the function's name, which is none of the library."""
+        """Return the function's name, distinct from names of the library."""
         return f"{name}_kernel"
 
     def before(self, params):

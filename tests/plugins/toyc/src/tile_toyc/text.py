@@ -24,7 +24,7 @@ WORDS = frozenset(
 
 
 class ToyPrinter(KernelPrinter):
-    """Prints kernels of toy C. What is not said here is as in C, or not in the language and refused."""
+    """Print kernels in toy C: the differences from C. Constructs that toy C lacks are refused."""
 
     dialect = "toy C"
     types: ClassVar = {"bool": "bool", **{name: name[0] + name.strip("uintfloa") for name in (*INTEGERS, *FLOATS)}}
@@ -39,7 +39,7 @@ class ToyPrinter(KernelPrinter):
     reserved = KernelPrinter.reserved | CPP_WORDS | WORDS | {*types.values(), *vectors.values(), *calls.values()}
 
     def entry_of(self, name):
-        """Return the function's name, which is none of C's library."""
+        """Return the function's name, distinct from names of C's library."""
         return f"{name}_kernel"
 
     def head(self, name, params):
