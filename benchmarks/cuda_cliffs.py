@@ -106,7 +106,7 @@ def chosen(arguments: argparse.Namespace) -> dict[str, list[Candidate]]:
 
 def told(candidate: Candidate, target: str) -> list[str]:
     """Return what the compiler says of a kernel."""
-    return list(report_json(candidate.program(), target, dict(candidate.options))["warnings"])
+    return [w["text"] for w in report_json(candidate.program(), target, dict(candidate.options))["warnings"]]
 
 
 def measure(arguments: argparse.Namespace) -> list[Row]:

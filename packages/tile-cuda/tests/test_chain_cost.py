@@ -14,9 +14,9 @@ from tile_core.compiler import lower
 from tile_core.plugins.contexts import make_context
 from tile_core.plugins.manager import installed
 from tile_core.reports import report_json
-from tile_core.reports.slow import SlowPath
+from tile_core.reports.slow import SlowTiles
 from tile_cuda.cost import chains
-from tile_cuda.cost.slow_tiles import sentences
+from tile_cuda.cost.slow_tiles import performance_notes
 
 from .attention import attention
 
@@ -30,7 +30,7 @@ def chain(*how, **more):
 
 
 def said_of(found):
-    return sentences(found, chains.better(found, ROOM), chains.FAR)
+    return tuple(note.text for note in performance_notes(found, chains.better(found, ROOM), chains.FAR))
 
 
 def numbers(row):
@@ -97,10 +97,10 @@ def test_it_is_a_warning_and_a_line_of_the_report():
     with tile.disable_cache(), warnings.catch_warnings(record=True) as seen:
         warnings.simplefilter("always")
         kernel = tile.compile(program, TARGET, options={"fast_math": True})
-    told = [str(w.message) for w in seen if w.category is SlowPath]
+    told = [str(w.message) for w in seen if w.category is SlowTiles]
     assert any("tiles of 64 x 32 scores with 256 threads and 2 stages are estimated" in w for w in told)
     assert "the nearest better ones are" in " ".join(kernel.explain().split())
-    assert any("the nearest better ones" in w for w in report_json(program, TARGET)["warnings"])
+    assert [w["kind"] for w in report_json(program, TARGET)["warnings"]] == ["tiles"]
 
 
 def test_nothing_is_said_of_fast_and_of_small_ones():

@@ -11,10 +11,11 @@ import pytest
 import tile_core as tile
 import tile_core.language as T
 from tile_core.compiler import lower
+from tile_core.passes.performance import PerformanceNote
 from tile_core.plugins.contexts import make_context
 from tile_core.plugins.manager import installed
 from tile_core.reports import explain, explain_facts, report_json, slow
-from tile_core.reports.slow import SlowPath
+from tile_core.reports.slow import SlowFallback, SlowTiles
 from tile_cuda import build
 from tile_cuda.errors import NoNvrtc
 from tile_cuda.runtime import driver
@@ -215,23 +216,24 @@ class TestPrivateArrays:
 
 class TestSpills:
     def test_are_told(self):
-        (said,) = slow.slow_code({"spill_bytes": 376, "registers": 255})
-        assert said.startswith("every thread keeps 376 bytes in memory beside its 255 registers (spills); use more ")
-        assert slow.slow_code({"spill_bytes": 0, "registers": 255}) == slow.slow_code({}) == ()
+        (note,) = slow.notes_of_build({"spill_bytes": 376, "registers": 255})
+        assert note.kind == "spills"
+        assert note.text.startswith("each thread spills 376 bytes to memory beside its 255 registers; use more ")
+        assert slow.notes_of_build({"spill_bytes": 0, "registers": 255}) == slow.notes_of_build({}) == ()
 
     def test_once_for_a_kernel(self, monkeypatch):
-        monkeypatch.setattr(slow, "_said", set())
-        with pytest.warns(slow.Spills, match=r"^k for cuda:sm_80: every thread keeps 8 bytes"):
-            slow.warn_of_slow_code("k", "cuda:sm_80", {"spill_bytes": 8})
+        monkeypatch.setattr(slow, "_given", set())
+        with pytest.warns(slow.Spills, match=r"^k for cuda:sm_80: each thread spills 8 bytes"):
+            slow.warn_of_build("k", "cuda:sm_80", {"spill_bytes": 8})
         with warnings.catch_warnings():
             warnings.simplefilter("error")
-            slow.warn_of_slow_code("k", "cuda:sm_80", {"spill_bytes": 8})
+            slow.warn_of_build("k", "cuda:sm_80", {"spill_bytes": 8})
 
     def test_of_a_binary_are_in_the_report(self):
         """Few registers for a product of many."""
         pytest.importorskip("cuda.bindings.nvrtc")
         text = explain(product(), "cuda:sm_80", options={"max_registers": 32})
-        assert "warning: every thread keeps " in text
+        assert "warning: each thread spills " in text
 
 
 class TestBinary:
@@ -282,18 +284,18 @@ class TestSlow:
     def test_in_the_report(self):
         text = explain(product("float32"), "cuda:sm_90a")
         assert "warning: gemm (test_explain.py:" in text
-        assert "takes the slow way cuda.simt.gemm, because cuda.wgmma: " in " ".join(text.split())
+        assert "uses the fallback cuda.simt.gemm; cuda.wgmma: " in " ".join(text.split())
         assert "; cuda.mma.sync: the instruction would round float32" in " ".join(text.split())
-        assert len(explain_facts(product("float32"), "cuda:sm_90a").warnings) == 1
+        assert [w.kind for w in explain_facts(product("float32"), "cuda:sm_90a").warnings] == ["fallback"]
 
     def test_a_product_without_anything_better(self):
         found = explain_facts(product("float32"), "cuda:sm_80").ops
         assert [op.fallback for op in found if op.op == "gemm"] == [True]
 
     def test_once_when_it_is_compiled(self, monkeypatch):
-        monkeypatch.setattr(slow, "_said", set())
+        monkeypatch.setattr(slow, "_given", set())
         with tile.disable_cache():
-            with pytest.warns(SlowPath, match="^gemm for cuda:sm_90a: gemm .* takes the slow way cuda.simt") as seen:
+            with pytest.warns(SlowFallback, match="^gemm for cuda:sm_90a: gemm .* uses the fallback cuda.simt") as seen:
                 tile.compile(product("float32"), "cuda:sm_90a")
             assert seen[0].filename == __file__
             with warnings.catch_warnings():
@@ -303,12 +305,12 @@ class TestSlow:
 
     def test_each_kernel_is_told(self, monkeypatch):
         """Also where another one was told the same."""
-        monkeypatch.setattr(slow, "_said", set())
-        sentence = "tiles of 64 x 64 are slow"
+        monkeypatch.setattr(slow, "_given", set())
+        note = PerformanceNote("tiles", "tiles of 64 x 64 are slow")
         for name in ("gemm", "other"):
-            plan = SimpleNamespace(program=SimpleNamespace(name=name), choices=(), slow=(sentence,))
-            with pytest.warns(SlowPath, match=f"^{name} for cuda:sm_90a: {sentence}"):
-                slow.warn_of_slow(plan, make_context("cuda:sm_90a", {}))
+            plan = SimpleNamespace(program=SimpleNamespace(name=name), choices=(), slow=(note,))
+            with pytest.warns(SlowTiles, match=f"^{name} for cuda:sm_90a: {note.text}"):
+                slow.warn_of_plan(plan, make_context("cuda:sm_90a", {}))
 
     def test_what_was_asked_for_is_not_said(self):
         assert explain_facts(product(variant="cuda.simt.gemm"), "cuda:sm_90a").warnings == ()

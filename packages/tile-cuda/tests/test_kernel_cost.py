@@ -13,9 +13,9 @@ import tile_core as tile
 import tile_core.language as T
 from tile_core.plugins.contexts import make_context
 from tile_core.reports import report_json
-from tile_core.reports.slow import SlowPath
+from tile_core.reports.slow import SlowTiles
 from tile_cuda import kernel_cost
-from tile_cuda.cost.slow_tiles import sentences
+from tile_cuda.cost.slow_tiles import performance_notes
 
 TARGET, ROOM = "cuda:sm_90a", 232_448
 
@@ -121,7 +121,7 @@ def sparse(m, n, k, threads, stages, turned, sums="float32", staged=False):
 
 
 def said_of(found):
-    return sentences(found, kernel_cost.better(found, ROOM), kernel_cost.FAR)
+    return tuple(note.text for note in performance_notes(found, kernel_cost.better(found, ROOM), kernel_cost.FAR))
 
 
 def planned(program, **options):
@@ -177,11 +177,11 @@ def test_the_sentence_names_the_reason_and_the_nearest_better_one():
     with tile.disable_cache(), warnings.catch_warnings(record=True) as seen:
         warnings.simplefilter("always")
         tile.compile(program, TARGET)
-    (said,) = [str(w.message) for w in seen if w.category is SlowPath]
+    (said,) = [str(w.message) for w in seen if w.category is SlowTiles]
     assert "tiles of 128 x 256 x 64 with 256 threads and 2 stages are estimated to take 1.5 times as long" in said
     assert "since with 2 stages its threads wait for copies" in said
     assert "the nearest better ones are 128 x 256 x 64 with 256 threads and 3 stages" in said
-    assert any("the nearest better ones" in w for w in report_json(program, TARGET)["warnings"])
+    assert [w["kind"] for w in report_json(program, TARGET)["warnings"]] == ["tiles"]
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ TARGET = "cuda:sm_90a"
 
 
 def told(program, **options):
-    return report_json(program, TARGET, options=options)["warnings"]
+    return [w["text"] for w in report_json(program, TARGET, options=options)["warnings"]]
 
 
 def product(
@@ -201,7 +201,8 @@ def test_types_that_warpgroups_do_not_multiply_are_not_compared_with_them():
     ],
 )
 def test_loops_that_wait_for_copies_against_their_will_are_told_why(how, why):
-    assert told(product(threads=256, **how)) == (f"its loop is not pipelined, since A_s is not copied ahead: {why}",)
+    (text,) = told(product(threads=256, **how))
+    assert text.startswith(f"loop not pipelined: A_s is not copied ahead: {why}")
 
 
 def test_the_same_tiles_may_be_the_best():

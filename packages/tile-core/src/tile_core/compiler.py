@@ -22,7 +22,7 @@ from tile_core.errors.cli import CannotWrite
 from tile_core.errors.interrupts import passed_on, watched
 from tile_core.plugins.contexts import make_context
 from tile_core.plugins.runtimes import ask_adapter, find_runtime
-from tile_core.reports.slow import warn_of_slow, warn_of_slow_code
+from tile_core.reports.slow import warn_of_build, warn_of_plan
 from tile_core.runtime.arguments import normalise_out_idx
 from tile_core.runtime.disk_slots import DiskSlot, slot_of
 from tile_core.runtime.files import write_named
@@ -203,7 +203,7 @@ def _kernel(
     for stage in stages:
         built = getattr(stage.lowered, "built", None)
         if built is not None and built.runtime == adapter.name:
-            warn_of_slow_code(stage.program.name, ctx.target.text, built.facts, stacklevel=4)
+            warn_of_build(stage.program.name, ctx.target.text, built.facts, stacklevel=4)
     return Kernel(
         signature,
         launch,
@@ -240,7 +240,7 @@ def _lowered(plan: Callable[[], Plan], slot: DiskSlot | None, ctx: Context) -> t
     if found is not None:
         return found
     lowered, hidden = plan().lowered, plan().hidden
-    warn_of_slow(plan(), ctx)
+    warn_of_plan(plan(), ctx)
     return (lowered if slot is None else slot.keep(lowered, hidden)), hidden
 
 

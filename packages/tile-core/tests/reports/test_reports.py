@@ -176,6 +176,6 @@ class TestJson:
         data = report_json(kernel(), "cpu", {"parallel": False})
         again = json.loads(json.dumps(data))
         assert again["ops"][3]["operands"] == list(data["ops"][3]["operands"])
-        assert data["schema"] == 1
+        assert data["schema"] == 2
         assert data["options"]["parallel"] is False
         assert data["ops"][3]["op"] == "gemm"

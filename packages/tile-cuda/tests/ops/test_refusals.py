@@ -18,7 +18,7 @@ from tile_core.ir import nodes
 from tile_core.lowering.variant import Accept, Reject
 from tile_core.ops.base import View
 from tile_core.plugins.contexts import make_context
-from tile_core.reports.slow import SlowPath
+from tile_core.reports.slow import SlowTiles
 from tile_core.simt.pipelining.async_products import ISSUED
 from tile_core.simt.variant import Block, SimtCall
 from tile_cuda.ops.accumulator_marks import MATRIX
@@ -362,7 +362,7 @@ def test_explain_and_the_warning_say_why_it_is_no_product_of_warpgroups():
         kernel = tile.compile(sparse(192, 256, 128, 384), "cuda:sm_90a")
     reason = "each of 384 threads would need 170 registers for its part of 192 x 256 and has at most 168"
     assert reason in " ".join(str(kernel.explain()).split())
-    (said,) = [str(w.message) for w in seen if w.category is SlowPath and "nearest better" in str(w.message)]
+    (said,) = [str(w.message) for w in seen if w.category is SlowTiles]
     assert f"its product runs on instructions of warps ({reason}; nearest legal: M=64 or N=248)" in said
     legal = tile.compile(sparse(192, 248, 128, 384), "cuda:sm_90a")
     assert "wgmma_sp" in legal.source

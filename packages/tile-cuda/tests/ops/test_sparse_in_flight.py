@@ -14,7 +14,7 @@ from tile_core.compiler import lower
 from tile_core.errors.ops import NotWaitedFor
 from tile_core.plugins.contexts import make_context
 from tile_core.plugins.manager import installed
-from tile_core.reports.slow import slow_code
+from tile_core.reports.slow import notes_of_build
 from tile_cuda.build import build
 
 from ..emit.nvrtc import assemble
@@ -166,6 +166,4 @@ def test_products_that_cannot_overlap_are_told():
     assert build(text, "sm_90a").serialized_products == 0
     facts = build(branches, "sm_90a").facts()
     assert facts["serialized_products"] > 0
-    assert slow_code(facts) == (
-        "the assembler makes each asynchronous product wait for the one before; use smaller tiles",
-    )
+    assert [note.kind for note in notes_of_build(facts)] == ["serialized"]

@@ -95,8 +95,8 @@ def backend(plugins: Plugins, name: str) -> Iterator[Check]:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         found = _tried(plugins, info)
-    # The add-on's own line reports its missing parts.
-    lacks = [check for check in _warned(subject, caught) if f"{name!r}" in check.detail]
+    # Warnings about add-ons have lines of their own.
+    lacks = _warned(subject, caught, name)
     if found.status != "OK" or not lacks:
         yield found
     yield from lacks
@@ -162,13 +162,14 @@ def noise(subject: str, printed: IO[bytes]) -> Iterator[Check]:
         yield Check(subject, "note", detail, "have its authors remove that; warnings belong to the module `warnings`")
 
 
-def _warned(subject: str, caught: Iterable[warnings.WarningMessage]) -> list[Check]:
-    """Return the warnings about backends that could not take part."""
+def _warned(subject: str, caught: Iterable[warnings.WarningMessage], backend: str = "") -> list[Check]:
+    """Return the warnings about backends that could not take part, of all backends by default."""
     from tile_core.plugins.discovery import BackendWarning
 
     remedy = "reinstall or uninstall the package that provides it"
-    texts = (str(warning.message) for warning in caught if issubclass(warning.category, BackendWarning))
-    return [Check(subject, "missing", text, remedy) for text in texts]
+    found = (warning.message for warning in caught)
+    mine = [w for w in found if isinstance(w, BackendWarning) and backend in ("", w.backend)]
+    return [Check(subject, "missing", str(w), remedy) for w in mine]
 
 
 def _tried(plugins: Plugins, info: BackendInfo) -> Check:

@@ -49,14 +49,6 @@ class Selection:
     rejected: tuple[Rejection, ...] = ()
     forced: bool = False
 
-    @property
-    def warning(self) -> str:
-        """The warning if the fallback was chosen because better variants refused; empty otherwise."""
-        if not self.variant.fallback or not self.rejected:
-            return ""
-        reasons = "; ".join(f"{name}: {reason}" for name, reason in self.rejected)
-        return f"{self.variant.op} takes the fallback {self.variant.name} because of: {reasons}"
-
     def lower(self, call: DecodedCall, ctx: Context) -> Stmt:
         """The statement that the chosen variant makes of the call.
 

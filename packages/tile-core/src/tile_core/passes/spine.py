@@ -32,6 +32,7 @@ from tile_core.passes.check_target import check_target
 from tile_core.passes.check_warps import check_warps
 from tile_core.passes.check_written import check_written
 from tile_core.passes.lower_ops import OpChoice, lower_ops
+from tile_core.passes.performance import PerformanceNote
 from tile_core.passes.private_ops import private_ops
 from tile_core.passes.role_loops import check_role_loops
 from tile_core.passes.roles import check_roles
@@ -86,7 +87,7 @@ class Plan:
     seconds
         Name and time of each pass, if timed.
     slow
-        Sentences of the backend about a kernel that is far slower than its target allows.
+        Performance notes of passes.
     notes
         Facts that passes leave for later ones, by key: ``plan[KEY]``.
     written
@@ -103,7 +104,7 @@ class Plan:
     lowered: Any = None
     source: str = ""
     seconds: tuple[tuple[str, float], ...] = ()
-    slow: tuple[str, ...] = ()
+    slow: tuple[PerformanceNote, ...] = ()
     notes: Mapping[Note[Any], Any] = field(default_factory=dict)
     written: Program | None = None
 

@@ -24,7 +24,19 @@ _NAME = re.compile(r"[A-Za-z_][\w-]*(\.[\w-]+)*")
 
 
 class BackendWarning(UserWarning):
-    """An installed backend that was not requested by name could not take part."""
+    """An installed backend that was not requested by name could not take part.
+
+    Parameters
+    ----------
+    text
+        The reason.
+    backend
+        Its name.
+    """
+
+    def __init__(self, text: str, backend: str = "") -> None:
+        super().__init__(text)
+        self.backend = backend
 
 
 @dataclass(frozen=True)
@@ -99,7 +111,7 @@ def _of_its_owner(name: str, offers: tuple[Offer, ...]) -> tuple[Offer, ...]:
 
 def _left_out(offer: Offer, reason: str) -> None:
     text = f"{offer.source} offers a backend {offer.name!r}, {reason}: it is left out"
-    warnings.warn(text, BackendWarning, stacklevel=5)
+    warnings.warn(BackendWarning(text, offer.name), stacklevel=5)
 
 
 def _offer(entry: EntryPoint) -> Offer:

@@ -399,7 +399,7 @@ class Plugins:
             except TileError as error:
                 if name == BUILTIN.name:
                     raise
-                _warn(f"target 'auto' passes over backend {name!r}: {error.message}")
+                _warn(name, f"target 'auto' passes over backend {name!r}: {error.message}")
         if BUILTIN.name in self.names():
             return self._find(BUILTIN.name)
         raise UnknownTarget(found=AUTO, known=", ".join(self.names()), hint="name a target")
@@ -415,7 +415,7 @@ class Plugins:
                     more = {**parts, name: tuple(self._registry.ask(name, "tile_lowerings", target=target))}
                     variants, parts = check_variants(target.text, more), more
                 except TileError as error:
-                    _warn(f"add-on {name!r} is left out: {error.message}")
+                    _warn(name, f"add-on {name!r} is left out: {error.message}")
             self._lowerings[target] = (variants, parts)
         return self._lowerings[target]
 
@@ -429,7 +429,7 @@ class Plugins:
                 self._languages[backend] = self.names_of(backend)
             except TileError as error:
                 self._languages[backend] = {}
-                _warn(f"backend {backend!r} adds no names: {error.message}")
+                _warn(backend, f"backend {backend!r} adds no names: {error.message}")
         return self._languages[backend]
 
     def _owners(self, name: str, backends: Iterable[str]) -> list[tuple[str, str]]:
@@ -444,8 +444,8 @@ def _installed(disabled: tuple[str, ...], trace: bool) -> Plugins:
     return plugins
 
 
-def _warn(message: str) -> None:
-    warnings.warn(message, BackendWarning, stacklevel=4)
+def _warn(backend: str, text: str) -> None:
+    warnings.warn(BackendWarning(text, backend), stacklevel=4)
 
 
 def _called(backend: str, hook: str, reference: str, *args: object) -> tuple[Any, ...]:

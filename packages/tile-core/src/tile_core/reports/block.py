@@ -205,7 +205,16 @@ def block_facts(plan: Plan) -> BlockFacts | None:
         shared=_shared(plan),
         shared_bytes=plan[ARENA].bytes,
         loops=tuple(
-            LoopFacts(_line_of(r.where), r.name, r.stages, r.buffers, r.kept, r.reason, r.steps, r.notes)
+            LoopFacts(
+                _line_of(r.where),
+                r.name,
+                r.stages,
+                r.buffers,
+                r.kept,
+                r.reason,
+                r.steps,
+                tuple((n.subject, n.text) for n in r.notes),
+            )
             for r in plan[PIPELINE].loops
         ),
         barriers=tuple(

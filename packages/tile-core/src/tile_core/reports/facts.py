@@ -15,11 +15,12 @@ from tile_core.errors import Where
 from tile_core.ir import nodes
 from tile_core.ir.visit import annotation, collect, role
 from tile_core.ops.base import View
+from tile_core.passes.performance import PerformanceNote
 from tile_core.plugins.manager import installed
 from tile_core.records import dataclass
 from tile_core.reports.block import BlockFacts, block_facts
 from tile_core.reports.built import Building
-from tile_core.reports.slow import slow_code, slow_ops
+from tile_core.reports.slow import notes_of_build, notes_of_plan
 from tile_core.simt.notes import ORDER
 
 if TYPE_CHECKING:
@@ -145,7 +146,7 @@ class Facts:
     vectors: tuple[VectorFacts, ...] = ()
     passes: tuple[PassFacts, ...] = ()
     block: BlockFacts | None = None
-    warnings: tuple[str, ...] = ()
+    warnings: tuple[PerformanceNote, ...] = ()
     notes: tuple[str, ...] = ()
     built: Mapping[str, bool | int | float | str] = field(default_factory=dict)
     building: tuple[PassFacts, ...] = ()
@@ -153,7 +154,7 @@ class Facts:
 
     def to_json(self) -> dict[str, Any]:
         """A value of dicts, lists, strings and numbers."""
-        return {"schema": 1, **dataclasses.asdict(self)}
+        return {"schema": 2, **dataclasses.asdict(self)}
 
 
 def gather(plan: Plan, ctx: Context, build: Building | None = None) -> Facts:
@@ -188,7 +189,7 @@ def gather(plan: Plan, ctx: Context, build: Building | None = None) -> Facts:
         vectors=_vectors(getattr(lowered, "body", None)),
         passes=tuple(PassFacts(name, seconds) for name, seconds in plan.seconds),
         block=block,
-        warnings=(*slow_ops(plan), *slow_code(build.facts)),
+        warnings=(*notes_of_plan(plan), *notes_of_build(build.facts)),
         built=dict(build.facts),
         building=tuple(PassFacts(name, seconds) for name, seconds in build.steps),
         notes=_unused_layouts(program) if block is None else (),

@@ -69,7 +69,7 @@ def show(facts: Facts, console: Console) -> None:
     if options:
         console.print(Text(f"options: {options}"))
     for warning in facts.warnings:
-        console.print(Text(f"warning: {warning}", style="yellow"))
+        console.print(Text(f"warning: {warning.text}", style="yellow"))
     for note in facts.notes:
         console.print(Text(f"note: {note}"))
     # The copies of a pipeline before the loop and inside it are one row.

@@ -1,11 +1,13 @@
-"""Warnings about avoidable costs, each given once: products in plain loops or in a row, spills, much memory."""
+"""Performance warnings, each given once: products in plain loops, spills, memory of launches."""
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import PurePath
 from typing import TYPE_CHECKING
+
+from tile_core.passes.performance import Kind, PerformanceNote
 
 if TYPE_CHECKING:
     from tile_core.context import Context
@@ -15,12 +17,21 @@ if TYPE_CHECKING:
 #: Ops for which devices have dedicated units; without these they are many times slower.
 PRODUCTS = frozenset({"gemm", "gemm_sp", "gemm_scaled", "fp8_scaled_matmul"})
 
-_SPILLS, _SET_ASIDE = "spills", "sets aside"
-_said: set[str] = set()
-
 
 class SlowPath(UserWarning):
     """A kernel is correct, but far slower than its target allows."""
+
+
+class SlowFallback(SlowPath):
+    """Plain loops compute a product, as every better variant rejects it."""
+
+
+class SerialLoop(SlowPath):
+    """One thread of a block writes many elements."""
+
+
+class SlowTiles(SlowPath):
+    """Other tiles are estimated to be much faster."""
 
 
 class Spills(SlowPath):
@@ -31,8 +42,15 @@ class TakesMemory(SlowPath):
     """A launch of a kernel takes much of the device's memory."""
 
 
-def slow_code(built: Mapping[str, object]) -> tuple[str, ...]:
-    """Return a sentence for each way in which a binary is slow.
+_CLASSES: Mapping[Kind, type[SlowPath]] = {
+    "fallback": SlowFallback, "serial": SerialLoop, "tiles": SlowTiles, "spills": Spills, "memory": TakesMemory,
+    "serialized": SlowPath,
+}  # fmt: skip
+_given: set[tuple[str, str, PerformanceNote]] = set()
+
+
+def notes_of_build(built: Mapping[str, object]) -> tuple[PerformanceNote, ...]:
+    """Return the performance notes of a binary.
 
     Parameters
     ----------
@@ -43,45 +61,44 @@ def slow_code(built: Mapping[str, object]) -> tuple[str, ...]:
     found = []
     size, registers = built.get("spill_bytes"), built.get("registers")
     if isinstance(size, int) and size:
-        held = f" beside its {registers} registers" if isinstance(registers, int) else ""
+        beside = f" beside its {registers} registers" if isinstance(registers, int) else ""
         found.append(
-            f"every thread keeps {size:,} bytes in memory{held} ({_SPILLS}); use more threads, or smaller tiles"
+            PerformanceNote(
+                "spills", f"each thread spills {size:,} bytes to memory{beside}; use more threads, or smaller tiles"
+            )
         )
     if built.get("serialized_products"):
-        found.append("the assembler makes each asynchronous product wait for the one before; use smaller tiles")
+        text = "the assembler makes each asynchronous product wait for the one before; use smaller tiles"
+        found.append(PerformanceNote("serialized", text))
     return tuple(found)
 
 
-def warn_of_slow_code(kernel: str, target: str, built: Mapping[str, object], stacklevel: int = 2) -> None:
-    """Warn of these, once per process and kernel."""
-    for sentence in slow_code(built):
-        text = f"{kernel} for {target}: {sentence}"
-        if text not in _said:
-            _said.add(text)
-            warnings.warn(text, Spills if _SPILLS in sentence else SlowPath, stacklevel=stacklevel)
-
-
-def slow_ops(plan: Plan) -> tuple[str, ...]:
-    """Return a sentence for each product that is lowered by the slow fallback without being requested to.
-
-    And what the backend says about the kernel.
+def notes_of_plan(plan: Plan) -> tuple[PerformanceNote, ...]:
+    """Return the performance notes of a kernel: fallbacks that it did not request, and notes of passes.
 
     Parameters
     ----------
     plan
         A plan whose variants are chosen.
     """
-    return tuple(dict.fromkeys([*(_sentence(choice) for choice in plan.choices if _is_slow(choice)), *plan.slow]))
+    return tuple(dict.fromkeys([*(_fallback(choice) for choice in plan.choices if _is_slow(choice)), *plan.slow]))
 
 
-def warn_of_slow(plan: Plan, ctx: Context) -> None:
-    """Warn of each of these ops, once per process and kernel."""
-    for sentence in slow_ops(plan):
-        text = f"{plan.program.name} for {ctx.target.text}: {sentence}"
-        if text not in _said:
-            _said.add(text)
-            category = TakesMemory if _SET_ASIDE in sentence else SlowPath
-            warnings.warn(text, category, stacklevel=6)
+def warn_of_build(kernel: str, target: str, built: Mapping[str, object], stacklevel: int = 2) -> None:
+    """Warn of a slow binary, once per process and kernel."""
+    _warn(kernel, target, notes_of_build(built), stacklevel + 1)
+
+
+def warn_of_plan(plan: Plan, ctx: Context) -> None:
+    """Warn of a slow kernel, once per process and kernel."""
+    _warn(plan.program.name, ctx.target.text, notes_of_plan(plan), 7)
+
+
+def _warn(kernel: str, target: str, notes: Iterable[PerformanceNote], stacklevel: int) -> None:
+    for note in notes:
+        if (kernel, target, note) not in _given:
+            _given.add((kernel, target, note))
+            warnings.warn(f"{kernel} for {target}: {note.text}", _CLASSES[note.kind], stacklevel=stacklevel)
 
 
 def _is_slow(choice: OpChoice) -> bool:
@@ -89,8 +106,8 @@ def _is_slow(choice: OpChoice) -> bool:
     return choice.call.name in PRODUCTS and selection.variant.fallback and not selection.forced
 
 
-def _sentence(choice: OpChoice) -> str:
+def _fallback(choice: OpChoice) -> PerformanceNote:
     call, selection = choice.call, choice.selection
-    place = "" if call.where is None else f" ({PurePath(call.where.file).name}:{call.where.line})"
-    why = "; ".join(f"{name}: {reason}" for name, reason in selection.rejected) or "the target has nothing better"
-    return f"{call.name}{place} takes the slow way {selection.variant.name}, because {why}"
+    line = "" if call.where is None else f" ({PurePath(call.where.file).name}:{call.where.line})"
+    reasons = "; ".join(f"{name}: {reason}" for name, reason in selection.rejected) or "no other variant on this target"
+    return PerformanceNote("fallback", f"{call.name}{line} uses the fallback {selection.variant.name}; {reasons}")

@@ -308,8 +308,8 @@ def _distribute(plan: Plan, ctx: Context) -> Plan:
     inferred = plan[PLACEMENT]
     names = uses_threads(plan.program.func.body)
     body, slow = distribute(plan.body, plan[BLOCK], inferred.placement, inferred.nests, names, width)
-    warnings = dict.fromkeys(loop.warning(plan[BLOCK].count) for loop in slow)
-    return plan.replace(body=body, slow=(*plan.slow, *warnings))
+    notes = dict.fromkeys(loop.performance_note(plan[BLOCK].count) for loop in slow)
+    return plan.replace(body=body, slow=(*plan.slow, *notes))
 
 
 def _register_sets(plan: Plan, ctx: Context) -> Plan:
@@ -379,5 +379,5 @@ def _unused(plan: Plan, ctx: Context) -> Plan:
 
 def _arrays(plan: Plan, ctx: Context) -> Plan:
     found = private_arrays(plan.body, ctx.capabilities, plan[PLACEMENT].placement.arrays)
-    said = found.warning(plan[BLOCK].count, ctx.capabilities.shared_bytes)
-    return plan.replace(slow=(*plan.slow, said) if said else plan.slow).note(ARRAYS, found)
+    slow = found.performance_note(plan[BLOCK].count, ctx.capabilities.shared_bytes)
+    return plan.replace(slow=plan.slow if slow is None else (*plan.slow, slow)).note(ARRAYS, found)

@@ -48,10 +48,13 @@ class Outcome:
         ``"right"``, ``"compiled"`` (where nothing is launched), ``"refused"``, ``"skipped"`` or ``"wrong"``.
     detail
         The reason; for ``"wrong"`` the whole report with the kernel.
+    launched
+        Whether no launch failed.
     """
 
     kind: str
     detail: str = ""
+    launched: bool = True
 
 
 def load(text: str, name: str = "case") -> Any:
@@ -224,7 +227,7 @@ class Session:
             self.outcomes.update({c.id: Outcome("skipped", f"the runtime's arrays: {error.message}") for c in cases})
             return
         except Exception as error:
-            outcome = Outcome("wrong", f"the launch failed: {type(error).__name__}: {error}\n\n{text}")
+            outcome = Outcome("wrong", f"the launch failed: {type(error).__name__}: {error}\n\n{text}", False)
             self.outcomes.update({c.id: outcome for c in cases})
             return
         general = [f"the input {n} was written" for n, old in before.items() if _bytes(arrays[n]) != old]

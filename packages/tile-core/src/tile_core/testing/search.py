@@ -53,10 +53,17 @@ class WrongProgram(AssertionError):
         Its number within the chunk.
     lost
         Whether a launch failed on a device: what this process launches later may fail for that alone.
+    launched
+        Whether no launch failed.
     """
 
     example: int = 0
     lost: bool = False
+    launched: bool = True
+
+    def __init__(self, report: str, launched: bool = True) -> None:
+        super().__init__(report)
+        self.launched = launched
 
 
 class _Enough(BaseException):
@@ -187,7 +194,7 @@ class _Attempts:
         except WrongProgram as error:
             self.since = self.since or time.monotonic()
             self.found.append((len(unit.text()), str(error)))
-            self.lost = "the launch failed" in str(error) and not self.session.alive()
+            self.lost = not error.launched and not self.session.alive()
             if self.lost or self.chunk.alone >= 0:
                 raise _Enough from None
             raise
@@ -214,7 +221,7 @@ def check(session: Session, unit: Unit) -> str:
     outcomes = [session.run(case) for case in cases]
     for case, outcome in zip(cases, outcomes, strict=True):
         if outcome.kind == "wrong":
-            raise WrongProgram(f"{outcome.detail}\n{driver(unit, case.launch, session.target.text)}")
+            raise WrongProgram(f"{outcome.detail}\n{driver(unit, case.launch, session.target.text)}", outcome.launched)
     if session.interpreted and not unit.illegal and not unit.reported:
         _second(unit)
     return outcomes[0].kind
@@ -279,7 +286,7 @@ def check_mutant(session: Session, unit: Unit) -> str:
             raise WrongProgram(f"{error}\n\n{text}") from None
         except TileError as error:
             if not session.alive():
-                raise WrongProgram(f"the launch failed: {error}\n\n{text}") from None
+                raise WrongProgram(f"the launch failed: {error}\n\n{text}", launched=False) from None
             return "refused"
         if not all(unharmed(arrays[p.name]) for p in tensors if p.out and p.name not in data):
             raise WrongProgram(f"memory around an output was written\n\n{text}")

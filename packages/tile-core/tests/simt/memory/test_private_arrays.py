@@ -56,10 +56,12 @@ def test_the_largest_has_the_name_that_the_program_gives_it():
     ],
 )
 def test_much_is_warned_of_with_what_is_better(facts, threads, words):
-    said = PrivateArrays(**{"name": "L", "resident": 1 << 18, **facts}).warning(threads, 1 << 16)
-    assert words in said
-    assert bool(said) == bool(words)
-    assert not said or said.startswith(f"each thread has {facts['bytes']:,} bytes of arrays, and a launch sets aside")
+    note = PrivateArrays(**{"name": "L", "resident": 1 << 18, **facts}).performance_note(threads, 1 << 16)
+    assert (note is not None) == bool(words)
+    if note is not None:
+        assert note.kind == "memory"
+        assert note.text.startswith(f"each thread has {facts['bytes']:,} bytes of arrays, and a launch sets aside")
+        assert words in note.text
 
 
 def test_targets_declare_how_many_threads():

@@ -40,8 +40,6 @@ if TYPE_CHECKING:
     from tile_core.errors.base import Where
     from tile_core.passes.spine import Plan
 
-_ABOUT = ("each block loads for itself", "its product is waited for", "blocks compute no product in pairs")
-"""How notes of a pipelined loop begin that say so."""
 LOADED_IN_A_CLOCK = 50
 """Bytes that TMA loads into the shared memory of a multiprocessor, measured on an H200 without multicast."""
 MULTIPLICATIONS_IN_A_CLOCK = 4096
@@ -127,7 +125,7 @@ class _Explain(StmtRewriter):
         report = next((r for r in self.reports if r.where is not None and r.where in self.around), None)
         if report is None:
             return "it stands in no pipelined loop"
-        notes = [text for _, text in report.notes if text.startswith(_ABOUT)]
+        notes = [note.text for note in report.notes if note.no_pairs]
         if report.reason:
             return f"its loop is not pipelined: {report.reason}; two stages and two trips are the least"
         return "; ".join(notes) or "its loop does more than copies and one product"

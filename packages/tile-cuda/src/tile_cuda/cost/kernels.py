@@ -15,10 +15,11 @@ from typing import TYPE_CHECKING
 
 from tile_core.dtypes import DTYPES
 from tile_core.lowering.variant import Reject
+from tile_core.passes.performance import PerformanceNote
 from tile_core.simt.notes import ARENA
 from tile_core.simt.ops.gemm_problem import Problem
 from tile_cuda.cost import chains
-from tile_cuda.cost.slow_tiles import LEAST, ProductLoop, product_loop, sentences, stages_of
+from tile_cuda.cost.slow_tiles import LEAST, ProductLoop, performance_notes, product_loop, stages_of
 from tile_cuda.occupancy import most_registers
 from tile_cuda.ops.warpgroup_cost import MULTIPLICATIONS, REGISTERS, SHARED_BYTES
 from tile_cuda.ops.warpgroup_plan import CHUNK, MOST_COLUMNS, ROWS, WARPGROUP, family_of
@@ -203,23 +204,23 @@ class Config:
 
 
 def note_slow(plan: Plan, ctx: Context) -> Plan:
-    """Note a sentence about a large product that is estimated to be far slower than with other tiles."""
+    """Add a performance note on a large product estimated to be far slower than with other tiles."""
     loop = product_loop(plan) if ctx.capabilities.fact(WGMMA) else None
     if loop is None:
         return plan
     budget, found, chain = ctx.capabilities.shared_bytes, config_of(plan), chains.chain_of(plan)
-    said: tuple[str, ...] = ()
+    notes: tuple[PerformanceNote, ...] = ()
     if found is not None:
         least = loop.least(loop.blocks * found.trips * found.m * found.n * found.k / 1e6)
         others = [c for c in better(found, budget) if loop.is_full((found.m, found.n), (c.m, c.n))]
-        said = sentences(found, others, FAR, least)
+        notes = performance_notes(found, others, FAR, least)
     elif chain is not None:
         least = loop.least(loop.blocks * loop.trips * chain.m * chain.n)
         rows = [c for c in chains.better(chain, budget) if loop.is_full((chain.m, chain.width), (c.m, 1))]
-        said = sentences(chain, rows, chains.FAR, least)
-    if said and loop.waits:
-        said = (f"its loop is not pipelined, since {loop.waits}",)
-    return plan.replace(slow=(*plan.slow, *said)) if said else plan
+        notes = performance_notes(chain, rows, chains.FAR, least)
+    if notes and loop.waits:
+        notes = (PerformanceNote("tiles", f"loop not pipelined: {loop.waits}"),)
+    return plan.replace(slow=(*plan.slow, *notes)) if notes else plan
 
 
 def better(found: Config, budget: int) -> list[Config]:

@@ -16,6 +16,7 @@ from tile_core.compat.types import Stmt
 from tile_core.dtypes import DTYPES
 from tile_core.ir import nodes
 from tile_core.ir.visit import collect, role
+from tile_core.passes.performance import PerformanceNote
 from tile_core.simt.notes import PIPELINE
 from tile_core.simt.pipelining.async_products import products_of
 from tile_core.simt.pipelining.plan import stages_of as asked_of
@@ -95,15 +96,17 @@ class Estimated(Protocol):
 Some = TypeVar("Some", bound=Estimated)
 
 
-def sentences(found: Some, others: Sequence[Some], far: float, least: float = 0.0) -> tuple[str, ...]:
-    """Return what is said about a kernel; nothing if it is near the best.
+def performance_notes(
+    found: Some, others: Sequence[Some], far: float, least: float = 0.0
+) -> tuple[PerformanceNote, ...]:
+    """Return the performance note of a kernel, if it is far slower than the best one.
 
     Parameters
     ----------
     found, others
         How it is tiled, and what it is compared with.
     far
-        How many times as long as the best it is estimated to take at least where something is said.
+        Ratio of its estimated time to the best one's from which there is a note.
     least
         Cycles that device memory takes, however it is tiled.
     """
@@ -117,7 +120,7 @@ def sentences(found: Some, others: Sequence[Some], far: float, least: float = 0.
     if nearest.sizes == found.sizes and not found.also:
         advice = "without that they are among the best"
     estimated = f"are estimated to take {times:.1f} times as long as the best"
-    return (f"tiles of {found} {estimated}, since {found.reason}; {advice}",)
+    return (PerformanceNote("tiles", f"tiles of {found} {estimated}, since {found.reason}; {advice}"),)
 
 
 def stages_of(count: int) -> str:
@@ -148,7 +151,7 @@ def product_loop(plan: Plan) -> ProductLoop | None:
     if waits and not made[0].kept:
         return None
     name, why = made[0].kept[0] if waits else ("", "")
-    reason = f"{name} is not copied ahead: {why.partition(';')[0]}" if waits else ""
+    reason = f"{name} is not copied ahead: {why}" if waits else ""
     trips = max(1, ranges.of(pipelined[0].extent)[1])
     return ProductLoop(blocks, trips, made[0].stages or 1, _tensors_of(plan), reason)
 

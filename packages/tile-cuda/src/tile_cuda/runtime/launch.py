@@ -14,7 +14,7 @@ from tile_core.abi.adapter import Built, Location
 from tile_core.abi.kernel_text import KernelText, LaunchFacts
 from tile_core.compat.types import Argument
 from tile_core.errors.launch import GridTooLarge, TooMuchShared
-from tile_core.reports.slow import warn_of_slow_code
+from tile_core.reports.slow import warn_of_build
 from tile_core.runtime.constants import LaunchConstants
 from tile_core.runtime.launch_grid import Extents, grid_of, grid_positions, require_whole_clusters
 from tile_core.runtime.repeat import Repeat
@@ -174,7 +174,7 @@ class Launcher:
         own = self._built if self._built is not None and self._built.arch == arch else None
         if own is None:
             made = build.build(self.kernel, arch)
-            warn_of_slow_code(self.facts.kernel, f"cuda:{arch}", made.facts())
+            warn_of_build(self.facts.kernel, f"cuda:{arch}", made.facts())
         code = made.data if own is None else own.data
         try:
             return self._driver.load(code)

@@ -14,6 +14,7 @@ from tile_core.compat.types import BufferVar, Stmt
 from tile_core.dtypes import DTYPES
 from tile_core.ir import nodes
 from tile_core.ir.visit import bodies_of
+from tile_core.passes.performance import PerformanceNote
 from tile_core.records import dataclass
 from tile_core.target import Capabilities
 
@@ -51,8 +52,8 @@ class PrivateArrays:
         """Bytes that a launch sets aside if all are in memory."""
         return self.bytes * self.resident
 
-    def warning(self, threads: int, room: int) -> str:
-        """Return what is said about a kernel; empty if a launch sets aside little.
+    def performance_note(self, threads: int, room: int) -> PerformanceNote | None:
+        """Return the performance note of a kernel whose launches reserve much memory.
 
         Parameters
         ----------
@@ -62,17 +63,18 @@ class PrivateArrays:
             Bytes of shared memory that a block can have.
         """
         if self.set_aside < _MUCH:
-            return ""
+            return None
         if self.of_fragment:
             fix = f"more threads, of which each holds less of {self.name}, or a smaller tile, take less"
         elif self.most * threads <= room:
             fix = f"T.alloc_shared has room for {self.name} of all threads of a block"
         else:
             fix = f"a part of a T.alloc_global for each thread of the launch, instead of {self.name}, takes less"
-        return (
+        return PerformanceNote(
+            "memory",
             f"each thread has {self.bytes:,} bytes of arrays, and a launch sets aside as much for each of the "
             f"{self.resident:,} threads that the largest device runs at a time, whatever the grid: "
-            f"{self.set_aside / 1e9:.0f} GB; {fix}"
+            f"{self.set_aside / 1e9:.0f} GB; {fix}",
         )
 
 

@@ -19,6 +19,7 @@ from tile_core.ops.base import OpCall, View, is_op
 from tile_core.ops.wait_uses import PENDING
 from tile_core.records import dataclass
 from tile_core.simt.pipelining.dependences import Analysis, top_level, uses
+from tile_core.simt.pipelining.loop_note import LoopNote
 
 #: Attribute of a product: it is not waited for, since an op ``wait_uses`` behind it does that; and of such an op, if
 #: it is not one of the program.
@@ -70,7 +71,7 @@ class Product:
 
 def async_product(
     analysis: Analysis, loop: Stmt, copied: Collection[Any], is_async: IsAsync
-) -> tuple[Product | None, tuple[tuple[str, str], ...]]:
+) -> tuple[Product | None, tuple[LoopNote, ...]]:
     """Return the product of a loop that lasts beyond its iteration, if one can, and notes about one that cannot.
 
     Parameters
@@ -90,7 +91,8 @@ def async_product(
     call = OpCall.decode(able[0])
     reason = "the loop has several products" if len(every) > 1 else _obstacle(analysis, loop, call, position, copied)
     if reason or position is None:
-        return None, ((call.args[accumulator_of(call)].name, f"its product is waited for in each iteration: {reason}"),)
+        text = f"its product is waited for in each iteration: {reason}"
+        return None, (LoopNote(call.args[accumulator_of(call)].name, text, no_pairs=True),)
     return Product(position, call.args[accumulator_of(call)]), ()
 
 

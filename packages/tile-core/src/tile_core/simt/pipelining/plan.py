@@ -18,6 +18,7 @@ from tile_core.ops.base import OpCall
 from tile_core.records import dataclass
 from tile_core.simt.pipelining.async_products import Product
 from tile_core.simt.pipelining.dependences import Analysis, Candidate, top_level
+from tile_core.simt.pipelining.loop_note import LoopNote
 from tile_core.simt.pipelining.multicast import ChosenCluster, sets_of
 from tile_core.simt.pipelining.overlap import OverlapPlan
 from tile_core.simt.pipelining.programs import (
@@ -120,13 +121,13 @@ class Prefetched:
     facts
         By buffer what the target says about its copy.
     notes
-        What it says about the way of a copy that runs ahead: (name of the buffer, note).
+        Notes of the target on copies that run ahead.
     """
 
     chosen: Sequence[Candidate]
     kept: tuple[tuple[str, str], ...]
     facts: Mapping[Any, Mapping[str, Any]]
-    notes: tuple[tuple[str, str], ...] = ()
+    notes: tuple[LoopNote, ...] = ()
 
 
 def choose(
@@ -153,7 +154,7 @@ def _chosen(
     kept: list[tuple[str, str]] = []
     ranges = analysis.ranges(original)
     facts: dict[Any, Mapping[str, Any]] = {}
-    notes: list[tuple[str, str]] = []
+    notes: list[LoopNote] = []
     for candidate in analysis.candidates(loop):
         reason = candidate.reason or analysis.keeps(candidate.buffer, original)
         if not reason and candidate.source_name in safe_values:
@@ -163,7 +164,7 @@ def _chosen(
             answer = can_copy(SimtCall(call.name, call.args, call.attrs, call.where, call.span, ranges=ranges))
             if isinstance(answer, Accept):
                 facts[candidate.buffer] = answer.facts
-                notes += [(str(candidate.buffer.name), answer.note)] if answer.note else []
+                notes += [LoopNote(str(candidate.buffer.name), answer.note)] if answer.note else []
             elif isinstance(answer, Reject):
                 reason = answer.reason
             elif not answer:

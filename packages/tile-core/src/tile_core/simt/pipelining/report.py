@@ -9,6 +9,7 @@ from typing import Any
 from tile_core.errors.base import Where
 from tile_core.layout.base import LayoutMap
 from tile_core.records import dataclass
+from tile_core.simt.pipelining.loop_note import LoopNote
 from tile_core.simt.pipelining.persistent import PersistentGrid
 from tile_core.simt.pipelining.schedule import Schedule
 
@@ -36,7 +37,7 @@ class LoopReport:
     through
         Names of the buffers whose copies go through registers, which need no slots.
     notes
-        What the target says about the way of a copy that runs ahead: (name of the buffer, note).
+        Notes on its copies, its product and its blocks.
     """
 
     name: str
@@ -47,7 +48,7 @@ class LoopReport:
     reason: str = ""
     schedule: Schedule | None = None
     through: tuple[str, ...] = ()
-    notes: tuple[tuple[str, str], ...] = ()
+    notes: tuple[LoopNote, ...] = ()
 
     @property
     def steps(self) -> tuple[str, ...]:
@@ -61,7 +62,7 @@ class LoopReport:
             outcome = f"{self.stages} stages of {', '.join(self.buffers)}"
         else:
             outcome = f"not pipelined: {self.reason}"
-        notes = (f"{name}: {note}" for name, note in self.notes)
+        notes = (f"{note.subject}: {note.text}" for note in self.notes)
         kept = (f"{name} is copied in place: {why}" for name, why in self.kept)
         return "; ".join([f"loop {self.name}: {outcome}", *notes, *kept])
 

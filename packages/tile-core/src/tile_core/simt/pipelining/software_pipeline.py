@@ -29,6 +29,7 @@ from tile_core.simt.pipelining.dependences import Analysis, top_level
 from tile_core.simt.pipelining.grids import GridLoops, corner_reason, grid_of
 from tile_core.simt.pipelining.late_epilogue import epilogue_of
 from tile_core.simt.pipelining.ledger import require_balanced
+from tile_core.simt.pipelining.loop_note import LoopNote
 from tile_core.simt.pipelining.mma_warp import accumulator_schedule, mma_warp_reason, with_mma_warp, write_mma_warp
 from tile_core.simt.pipelining.multicast import ChosenCluster, Clustering
 from tile_core.simt.pipelining.multicast_copies import MulticastAnalysis
@@ -221,15 +222,15 @@ class _Pipeliner(StmtRewriter):
         copied = [c.buffer for c in choice.chosen]
         product, remarks = self.product(loop, copied, choice)
         choice, multicast, why = self.multicast(original, loop, choice, product)
-        remarks = (*remarks, *((name, text) for text in why))
+        remarks = (*remarks, *why)
         plan = self.plan(loop, choice, product, multicast)
         if self.not_persistent and product is not None:
-            remarks = (*remarks, (name, f"the threads that compute copy too: {self.not_persistent}"))
+            remarks = (*remarks, LoopNote(name, f"the threads that compute copy too: {self.not_persistent}"))
         self.record(plan, choice, remarks)
         write = write_loop if plan.overlap is None else write_overlapping
         return write(plan, Around(self.busy, nested=self.depth > 0))
 
-    def record(self, plan: LoopPlan, choice: Prefetched, remarks: Sequence[tuple[str, str]]) -> None:
+    def record(self, plan: LoopPlan, choice: Prefetched, remarks: Sequence[LoopNote]) -> None:
         """Note the buffers of a loop that is pipelined, and what is said about it."""
         for buffer, ring in plan.rings.items():
             self.versions[ring] = buffer
@@ -244,17 +245,19 @@ class _Pipeliner(StmtRewriter):
     def multicast(
         self, original: Stmt, loop: Stmt, choice: Prefetched, product: Product | OverlapPlan | None,
         grid: GridLoops | None = None, persistent: int | None = None,
-    ) -> tuple[Prefetched, ChosenCluster | None, list[str]]:  # fmt: skip
+    ) -> tuple[Prefetched, ChosenCluster | None, list[LoopNote]]:  # fmt: skip
         """Return the copies of a loop and how blocks bring tiles together, if they do, and what is said about it."""
         if self.clustering is None or not isinstance(product, Product):
             return choice, None, []
         if self.in_role or self.depth:
-            return choice, None, ["each block loads for itself: the loop is in a role, or in another pipelined one"]
+            text = "each block loads for itself: the loop is in a role, or in another pipelined one"
+            return choice, None, [LoopNote(str(loop.loop_var.name), text, no_pairs=True)]
         analysis = MulticastAnalysis(self.clustering, self.analysis, self.can_copy, self.threads)
         call = OpCall.decode(top_level(loop.body)[product.position])
         found = analysis.of(self.grid if grid is None else grid.axes, original, choice, call, persistent)
         self.cluster = found.cluster if found.chosen is not None else self.cluster
-        return found.choice, found.chosen, [found.note]
+        note = LoopNote(str(loop.loop_var.name), found.note, no_pairs=found.chosen is None)
+        return found.choice, found.chosen, [note]
 
     def with_persistent_blocks(self, s: Stmt, persistent_hooks: PersistentHooks) -> Stmt | str:
         """Return the loop over the blocks that stay and share the tiles of a grid, or why they do not."""
@@ -281,8 +284,8 @@ class _Pipeliner(StmtRewriter):
         choice, multicast, why = self.multicast(loop, loop, choice, product, grid, persistent.blocks)
         persistent = persistent.in_clusters(multicast)
         plan, self.persistent = self.plan(loop, choice, product, multicast), persistent
-        name, remarks = str(loop.loop_var.name), [f"{persistent.blocks} blocks share {tiles} tiles", *why]
-        remarks += ["results of a tile leave while the next one is computed"] if persistent.late_epilogue else []
+        name, texts = str(loop.loop_var.name), [f"{persistent.blocks} blocks share {tiles} tiles"]
+        texts += ["results of a tile leave while the next one is computed"] if persistent.late_epilogue else []
         where = nodes.where_of(loop)
         free = self.name(f"{name}_free") if multicast is None else plan.schedule.barriers[-1].name
         make = with_mma_warp if persistent.mma_threads else with_producer_role
@@ -296,7 +299,7 @@ class _Pipeliner(StmtRewriter):
         for made in (schedule, *others):
             require_balanced(made, where)
         plan = replace(plan, schedule=schedule)
-        self.record(plan, choice, [(name, text) for text in remarks])
+        self.record(plan, choice, [*(LoopNote(name, text) for text in texts), *why])
         if not persistent.mma_threads:
             return write_persistent(plan, grid, persistent, persistent_hooks, self.threads)
         held = (product.accumulator.name,)
@@ -339,10 +342,12 @@ class _Pipeliner(StmtRewriter):
             persistent = replace(persistent, arrivals="thread")  # others than instructions of whole warps read slots
         plan = with_producer_warp(self.plan(loop, choice, product), self.threads, persistent, self.name)
         require_balanced(plan.schedule, nodes.where_of(loop))
-        note = ["a thread beside those of its block copies for them"]
+        name = str(loop.loop_var.name)
+        notes = [*remarks, LoopNote(name, "a thread beside those of its block copies for them")]
         if self.clustering is not None:
-            note.append("each block loads for itself: it is one that does not stay, with a thread that copies")
-        self.record(plan, choice, [*remarks, *((str(loop.loop_var.name), text) for text in note)])
+            text = "each block loads for itself: it is one that does not stay, with a thread that copies"
+            notes.append(LoopNote(name, text, no_pairs=True))
+        self.record(plan, choice, notes)
         self.persistent = persistent
         return write_producer_warp(plan, grid, persistent, persistent_hooks.thread, self.threads)
 
@@ -363,7 +368,7 @@ class _Pipeliner(StmtRewriter):
 
     def product(
         self, loop: Stmt, copied: list[Any], choice: Prefetched
-    ) -> tuple[Product | OverlapPlan | None, tuple[tuple[str, str], ...]]:
+    ) -> tuple[Product | OverlapPlan | None, tuple[LoopNote, ...]]:
         """Return the product that lasts beyond its trip, or how trips overlap; and notes if neither is."""
 
         def is_async(call: OpCall) -> bool:
@@ -378,7 +383,8 @@ class _Pipeliner(StmtRewriter):
         if found is not None:
             return found, ()
         call = OpCall.decode(every[0])
-        notes = ((call.args[accumulator_of(call)].name, f"the trips of its several products do not overlap: {reason}"),)
+        text = f"the trips of its several products do not overlap: {reason}"
+        notes = (LoopNote(call.args[accumulator_of(call)].name, text),)
         within = within_iterations(self.analysis, loop, copied, is_async)
         if within is None or isinstance(self.can_overlap(self.candidates(within, loop, choice)), Reject):
             return None, notes

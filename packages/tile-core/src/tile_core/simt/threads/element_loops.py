@@ -11,6 +11,7 @@ from tile_core.compat.types import Expr, Stmt, Var
 from tile_core.errors import Where
 from tile_core.ir import nodes
 from tile_core.ir.visit import collect, loads_of, role
+from tile_core.passes.performance import PerformanceNote
 from tile_core.records import dataclass
 from tile_core.simt.placement.tile_uses import PARALLEL
 
@@ -35,13 +36,14 @@ class ElementLoop:
         """The number of elements."""
         return math.prod(self.extents)
 
-    def warning(self, threads: int) -> str:
-        """Return the performance warning: the line and the remedy."""
+    def performance_note(self, threads: int) -> PerformanceNote:
+        """Return the performance note: the line and the remedy."""
         line = "" if self.where is None else f" ({PurePath(self.where.file).name}:{self.where.line})"
         loop = ", ".join(map(str, self.extents))
-        return (
+        return PerformanceNote(
+            "serial",
             f"one of {threads} threads writes {self.count:,} elements one after the other{line}; use "
-            f"T.Parallel({loop}) where iterations are independent, T.cumsum or T.scan_with for recurrences"
+            f"T.Parallel({loop}) where iterations are independent, T.cumsum or T.scan_with for recurrences",
         )
 
 
