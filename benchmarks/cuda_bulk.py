@@ -43,7 +43,7 @@ def candidates(size: int) -> list[Candidate]:
     """Return all kernels, each with both kinds of copies."""
     made = []
     for kind in _KINDS:
-        wish = {"bulk_copies": kind}
+        wish = {"tma": kind}
         for c in _TILES:
             how = {**wish, "wgmma": "never"}
             made.append(Candidate(f"gemm_{size}_{c}_{kind}", functools.partial(product, size, c), how))

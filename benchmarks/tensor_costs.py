@@ -42,8 +42,8 @@ KINDS = {
 }  # fmt: skip
 #: How tiles that blocks share are loaded, beside each block for itself.
 OPTIONS: dict[str, dict[str, object]] = {
-    "by default: roles and clusters of 2": {"workers": "auto"},
-    "roles and clusters of 4": {"workers": "auto", "clusters": 4},
+    "by default: roles and clusters of 2": {"persistent": "auto"},
+    "roles and clusters of 4": {"persistent": "auto", "clusters": 4},
     "clusters of 2": {"clusters": 2}, "clusters of 4": {"clusters": 4}, "pairs of blocks": {"clusters": "pairs"},
 }  # fmt: skip
 ROWS, BYTES, COPIED = 128, 32, 512
@@ -186,7 +186,7 @@ def _iteration(made: Callable[[], object], more: int = 0, **options: object) -> 
 
 
 def _text(program: object, **more: object) -> str:
-    context = make_context("cuda:sm_100a", {"tcgen05": "always", "bulk_copies": "always", "workers": "never", **more})
+    context = make_context("cuda:sm_100a", {"tcgen05": "always", "tma": "always", "persistent": "never", **more})
     return str(lower(program, context, installed()).lowered.text)
 
 

@@ -141,27 +141,28 @@ BACKWARD = (AttentionConfig(64, 128, 256, 2), AttentionConfig(64, 64, 128, 2), A
 
 
 #: Options that are not the default, for the same ordinary source: sections ``options_...`` put them side by side.
-_STAGED_EPILOGUE = {"staged_results": "always"}
+_STAGED_EPILOGUE = {"epilogue": "always"}
 #: Blocks that load for each other, each with one tile, or with roles and several.
 CLUSTERS: dict[str, dict[str, Any]] = {
-    "clusters": {"workers": "never", "clusters": "always"}, "clusters_of_4": {"workers": "never", "clusters": 4},
-    "roles_clusters": {"workers": "always", "clusters": 2},
+    "clusters": {"persistent": "never", "clusters": "always"}, "clusters_of_4": {"persistent": "never", "clusters": 4},
+    "roles_clusters": {"persistent": "always", "clusters": 2},
 }  # fmt: skip
 OPTIONS_GEMM: tuple[tuple[int, str, dict[str, Any]], ...] = (
-    (4, "default", {}), (4, "stmatrix", {"workers": "never", "stmatrix": "always", **_STAGED_EPILOGUE}),
-    (4, "blocks", {"workers": "never"}), *((4, name, options) for name, options in CLUSTERS.items()),
-    (3, "default", {}), (3, "workers", {"workers": "always"}),
-    (3, "workers_stored_later", {"workers": "always", **_STAGED_EPILOGUE}),
-    (3, "workers_stored_later_stmatrix", {"workers": "always", "stmatrix": "always", **_STAGED_EPILOGUE}),
+    (4, "default", {}), (4, "stmatrix", {"persistent": "never", "stmatrix": "always", **_STAGED_EPILOGUE}),
+    (4, "blocks", {"persistent": "never"}), *((4, name, options) for name, options in CLUSTERS.items()),
+    (3, "default", {}), (3, "workers", {"persistent": "always"}),
+    (3, "workers_stored_later", {"persistent": "always", **_STAGED_EPILOGUE}),
+    (3, "workers_stored_later_stmatrix", {"persistent": "always", "stmatrix": "always", **_STAGED_EPILOGUE}),
 )  # fmt: skip
 OPTIONS_FP8: dict[str, dict[str, Any]] = {
-    "fast": {"fast_accum": True}, "promote": {"promote": 128}, "promote_workers": {"promote": 128, "workers": "always"},
-    "exact": {}, "blocks": {"fast_accum": True, "workers": "never"},
+    "fast": {"fast_accum": True}, "promote": {"promote": 128},
+    "promote_workers": {"promote": 128, "persistent": "always"},
+    "exact": {}, "blocks": {"fast_accum": True, "persistent": "never"},
     **{name: {"fast_accum": True, **options} for name, options in CLUSTERS.items()},
 }  # fmt: skip
 OPTIONS_ATTENTION: dict[str, dict[str, Any]] = {
-    "default": {}, "copier": {"workers": "always"}, "copier_overlap": {"workers": "always", "overlap": "always"},
-    "stmatrix": {"stmatrix": "always"}, "copier_stmatrix": {"workers": "always", "stmatrix": "always"},
+    "default": {}, "copier": {"persistent": "always"}, "copier_overlap": {"persistent": "always", "overlap": "always"},
+    "stmatrix": {"stmatrix": "always"}, "copier_stmatrix": {"persistent": "always", "stmatrix": "always"},
 }  # fmt: skip
 
 
@@ -272,7 +273,7 @@ def sparse_gemms(size: int) -> list[Candidate]:
     """Return the 2:4 sparse float16 products."""
     made = [(c, functools.partial(sparse_product, size, c)) for c in (*PLAIN_GEMM_SP, *GEMM_SP)]
     ordinary = [_ordinary(f"gemm_sp_{size}_{c}", program) for c, program in made[: len(PLAIN_GEMM_SP)]]
-    for name, options in ({"blocks": {"workers": "never"}} | CLUSTERS).items():
+    for name, options in ({"blocks": {"persistent": "never"}} | CLUSTERS).items():
         ordinary += [Candidate(f"gemm_sp_{size}_{c}_{name}", x, options) for c, x in made[: len(PLAIN_GEMM_SP)]]
     return [*ordinary, *_both(f"gemm_sp_{size}", ((str(c), program) for c, program in made[len(PLAIN_GEMM_SP) :]))]
 
@@ -284,9 +285,10 @@ def typed_gemms(size: int, dtype: str) -> list[Candidate]:
     fast = {"fast_accum": True} if dtype.startswith("float8") else {}
     found = []
     for stages, turned, options in ((4, False, {}), (4, True, {}), (5, False, {}), (5, True, {}),
-                                    (5, True, {"workers": "always"}), (5, True, {"workers": "never"})):  # fmt: skip
+                                    (5, True, {"persistent": "always"}),
+                                    (5, True, {"persistent": "never"})):  # fmt: skip
         c = SparseConfig(128, 256, k, 256, stages, turned=turned, **more)
-        name = f"gemm_sp_{size}_{c}_{options.get('workers', 'default')}"
+        name = f"gemm_sp_{size}_{c}_{options.get('persistent', 'default')}"
         found.append(Candidate(name, functools.partial(sparse_product, size, c), {**fast, **options}))
     dense = Config(128, 256, k, 256, 4, **more)
     return [*found, Candidate(f"gemm_{size}_{dense}_default", functools.partial(product, size, dense), fast)]
@@ -332,7 +334,7 @@ def options_of_attentions(h: Heads) -> list[Candidate]:
     found = []
     for c in (AttentionConfig(128, 128, 256, 2), AttentionConfig(128, 128, 256, 2, staged=False)):
         for name, more in OPTIONS_ATTENTION.items():
-            options = {"wgmma": "always", "bulk_copies": "always", "fast_math": True, **more}
+            options = {"wgmma": "always", "tma": "always", "fast_math": True, **more}
             found.append(Candidate(f"options_attention_{h}_{c}_{name}", functools.partial(attention, h, c), options))
     return found
 
@@ -343,7 +345,7 @@ def gradients(h: Heads) -> list[Candidate]:
     for c in BACKWARD:
         sizes = (h.batch, h.heads, h.length, h.length, h.dim, h.causal, "float16", c.m, c.n, c.threads, c.stages)
         program = functools.partial(_example().backward, *sizes)
-        options = {"wgmma": "always", "bulk_copies": "always", "fast_math": True, "overlap": c.overlap}
+        options = {"wgmma": "always", "tma": "always", "fast_math": True, "overlap": c.overlap}
         found.append(Candidate(f"backward_{h}_{c.m}x{c.n}_t{c.threads}_s{c.stages}", program, options))
     return found
 
@@ -368,7 +370,7 @@ def _ordinary(name: str, program: Any, **options: Any) -> Candidate:
 def _both(prefix: str, programs: Iterable[tuple[str, Any]], **more: Any) -> list[Candidate]:
     """Return each program with either way of copying."""
     return [
-        Candidate(f"{prefix}_{name}_{copies}", program, {"wgmma": "always", "bulk_copies": bulk, **more})
+        Candidate(f"{prefix}_{name}_{copies}", program, {"wgmma": "always", "tma": bulk, **more})
         for name, program in programs
         for copies, bulk in COPIES.items()
     ]

@@ -57,7 +57,7 @@ def test_numbers_of_a_text_that_spills():
 
 def test_registers_are_taken_before_they_spill():
     """Blocks of 512 threads that want more than the 128 registers that each can have got 32: 2,788 bytes spilled."""
-    program, options = dense(256, 192, 32, 512, 2, size=512), {"wgmma": "never", "workers": "never"}
+    program, options = dense(256, 192, 32, 512, 2, size=512), {"wgmma": "never", "persistent": "never"}
     made = report_json(program, "cuda:sm_90a", options)["built"]
     assert made["registers"] == 128
     assert 0 < made["spill_bytes"] < 1000

@@ -63,7 +63,7 @@ def turned():
 
 @pytest.fixture(scope="module")
 def facts():
-    return explain_facts(product(), "cuda:sm_90a", {"bulk_copies": "never", "staged_results": "never"})
+    return explain_facts(product(), "cuda:sm_90a", {"tma": "never", "epilogue": "never"})
 
 
 class TestBlock:
@@ -260,7 +260,7 @@ class TestBinary:
 
 class TestText:
     def test_sections(self):
-        text = explain(product(), "cuda:sm_90a", {"bulk_copies": "never"})
+        text = explain(product(), "cuda:sm_90a", {"tma": "never"})
         for title in (
             "tile ops", "fragments in registers", "shared memory of a block", "layouts of shared memory",
             "pipelined loops", "global memory", "taken for granted", "binary", "passes",

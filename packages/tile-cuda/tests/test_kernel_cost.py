@@ -128,7 +128,7 @@ def planned(program, **options):
     from tile_core.compiler import lower
     from tile_core.plugins.manager import installed
 
-    return lower(program, make_context(TARGET, {"workers": "never", **options}), installed())
+    return lower(program, make_context(TARGET, {"persistent": "never", **options}), installed())
 
 
 @pytest.mark.sweep(2)
@@ -164,7 +164,7 @@ def test_kernels_with_the_default_options(row):
     more = {"sums": sums, "staged": bool(staged)}
     how = m, n, k, threads, stages
     program = sparse(*how, bool(turned), **more) if is_sparse else dense(*how, **more)
-    found = kernel_cost.config_of(planned(program, workers="auto"))
+    found = kernel_cost.config_of(planned(program, persistent="auto"))
     assert (found.m, found.n, found.k, found.threads) == (m, n, k, threads)
     said, times = said_of(found), ms / best_of(is_sparse)
     assert bool(said) or times <= 2

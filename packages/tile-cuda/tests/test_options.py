@@ -1,9 +1,11 @@
 import pytest
 
 import tile_core as tile
+from tile_core import renamed_options as renaming
 from tile_core.errors.plugins import InvalidOptions
 from tile_core.plugins.contexts import make_options
 from tile_core.plugins.manager import installed
+from tile_core.renamed_options import RenamedOption, renamed_of
 from tile_cuda.options import CudaOptions
 from tile_cuda.plugin import tile_backend
 
@@ -21,11 +23,11 @@ MANIFEST = tile_backend()
         ({"max_registers": 15}, "max_registers is None or a number from 16 to 255"),
         ({"max_registers": 256}, "max_registers is None or a number from 16 to 255"),
         ({"max_registers": 32.0}, "max_registers is None or a number from 16 to 255"),
-        ({"bulk_copies": "often"}, "bulk_copies is one of 'never', 'auto', 'always'"),
-        ({"block_order": True}, "block_order is one of 'never', 'auto', 'always'"),
-        ({"staged_results": "yes"}, "staged_results is one of 'never', 'auto', 'lanes', 'always'"),
-        ({"workers": 0}, "workers is one of 'never', 'auto', 'always', or a number of blocks"),
-        ({"workers": True}, "or a number of blocks"),
+        ({"tma": "often"}, "tma is one of 'never', 'auto', 'always'"),
+        ({"rasterization": True}, "rasterization is one of 'never', 'auto', 'always'"),
+        ({"epilogue": "yes"}, "epilogue is one of 'never', 'auto', 'lanes', 'always'"),
+        ({"persistent": 0}, "persistent is one of 'never', 'auto', 'always', or a number of blocks"),
+        ({"persistent": True}, "or a number of blocks"),
         ({"clusters": 3}, "clusters is one of 'never', 'auto', 'always', 'pairs', or 2 or 4 blocks"),
         ({"clusters": True}, "or 2 or 4 blocks"),
         ({"fastmath": True}, "'fast_math'"),
@@ -68,3 +70,14 @@ def test_fast_math_of_another_dialect_is_the_option_where_a_target_has_it():
     told = tile.jit(pass_configs={key: True}, options={"fast_math": False})(lambda: None)
     assert told.options_for(gpu) == {"fast_math": False}
     assert tile.jit(pass_configs={key: False})(lambda: None).options_for(gpu) is None
+
+
+@pytest.mark.parametrize(("old", "new"), renamed_of(CudaOptions).items())
+def test_old_names_are_options_of_the_new_names(old, new, monkeypatch):
+    monkeypatch.setattr(renaming, "_warned", set())
+    with pytest.warns(RenamedOption, match=f"^option {old} is now {new}$"):
+        found = make_options(MANIFEST, {old: "never"})
+    assert found == CudaOptions(**{new: "never"})
+    with pytest.raises(InvalidOptions, match=f"option {old} is now {new}"):
+        make_options(MANIFEST, {old: "never", new: "never"})
+    assert CudaOptions.from_attributes({f"cuda.{old}": "never"}) == found

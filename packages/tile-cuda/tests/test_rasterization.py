@@ -65,9 +65,9 @@ def test_panels(how, expected):
 
 def test_the_option():
     wide = product((8192, 8192))
-    assert order(wide, block_order="never") == ""
-    assert order(product((1024, 2048)), block_order="always") == "along panels of 16 rows of the grid"
-    assert order(product((8192, 8192), asked=5), block_order="never") == "along panels of 5 rows of the grid"
+    assert order(wide, rasterization="never") == ""
+    assert order(product((1024, 2048)), rasterization="always") == "along panels of 16 rows of the grid"
+    assert order(product((8192, 8192), asked=5), rasterization="never") == "along panels of 5 rows of the grid"
     assert order(wide, wgmma="never") == ""
 
 
@@ -77,7 +77,7 @@ def test_the_option():
 @pytest.mark.parametrize("size", [(300, 200), (65, 8), (1, 130)])
 def test_every_block_runs_once(size, dynamic, turned):
     program = product(size, (64, 16, 64), turned=turned, dynamic=dynamic, threads=128)
-    options = {"wgmma": "always", "block_order": "always"}
+    options = {"wgmma": "always", "rasterization": "always"}
     kernel = tile.compile(program, TARGET, runtime="emulator", options=options)
     assert "panel" in kernel.source
     rng = np.random.default_rng()

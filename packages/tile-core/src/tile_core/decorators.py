@@ -146,7 +146,11 @@ class JitFunction(ByName):
         from tile_core.plugins.manager import installed
 
         given = self._options
-        if not self._fast_math or not (given is None or isinstance(given, Mapping)):
+        if isinstance(given, Mapping):
+            from tile_core.plugins.contexts import with_current_names
+
+            given = with_current_names(installed().manifest(target.backend), given)
+        if not self._fast_math or not (given is None or isinstance(given, dict)):
             return given
         known = installed().manifest(target.backend).options
         has = known is not None and any(f.name == "fast_math" for f in dataclasses.fields(known))

@@ -6,129 +6,113 @@ from collections.abc import Mapping
 from dataclasses import fields
 
 from tile_core.records import dataclass
+from tile_core.renamed_options import renamed_of, renamed_options
 
 PREFIX = "cuda."
 
 MOST_REGISTERS = 255
 """Registers that one thread can have."""
 
-BULK_COPIES = ("never", "auto", "always")
-"""Whether copies are bulk copies of boxes."""
+FEWEST_REGISTERS = 16
+"""The assembler accepts no lower register limit."""
 
-BLOCK_ORDER = ("never", "auto", "always")
-"""Whether blocks are numbered in an order of the compiler's."""
-
-WGMMA = ("never", "auto", "always")
-"""Whether products run on the matrix instructions of warpgroups."""
-
-WORKERS = ("never", "auto", "always")
-"""Whether blocks stay and share the tiles of a grid."""
-
-CLUSTERS = ("never", "auto", "always", "pairs")
-"""Whether blocks that read the same tile load it once, as clusters."""
-
-BLOCKS_OF_CLUSTERS = (2, 4)
-"""How many they are, where an option says so."""
-
-STAGED_RESULTS = ("never", "auto", "lanes", "always")
-"""How results of products go to global memory."""
-
-STMATRIX = ("never", "always")
-"""Whether sums go to 16-bit tiles in shared memory by matrices."""
-
-OVERLAP = ("never", "auto", "always")
-"""Whether the trips of loops with several products overlap."""
-
-TCGEN05 = ("never", "always")
-"""Whether products have their sums in tensor memory."""
+CLUSTER_BLOCKS = (2, 4)
+"""Blocks of a cluster that the option ``clusters`` can require."""
 
 PROMOTED = 64
-"""Elements along K of the longest instruction for 8-bit floats, sparse ones, of which promoted sums are whole."""
+"""K of the largest instruction for 8-bit floats (sparse), of which ``promote`` is a multiple."""
 
-DIVIDED_SUMS = ("never", "auto", "always")
-"""Whether registers hold sums in tensor memory only in pieces."""
+_USUAL = ("never", "auto", "always")
+_VALUES: Mapping[str, tuple[str, ...]] = {
+    "tma": _USUAL,
+    "rasterization": _USUAL,
+    "wgmma": _USUAL,
+    "persistent": _USUAL,
+    "clusters": ("never", "auto", "always", "pairs"),
+    "epilogue": ("never", "auto", "lanes", "always"),
+    "stmatrix": ("never", "always"),
+    "overlap": _USUAL,
+    "tcgen05": ("never", "always"),
+    "subtiling": _USUAL,
+}
+"""The names that an option accepts."""
 
-FEWEST_REGISTERS = 16
-"""The assembler takes no lower bound than this."""
 
-
+@renamed_options(
+    bulk_copies="tma",
+    block_order="rasterization",
+    workers="persistent",
+    staged_results="epilogue",
+    divided_sums="subtiling",
+)
 @dataclass(frozen=True)
 class CudaOptions:
-    """How the CUDA backend compiles.
+    """Options of the CUDA backend.
+
+    Where an option is ``"never"``, ``"auto"`` or ``"always"``: ``"auto"`` applies the feature where it is estimated or
+    measured to be faster, ``"always"`` wherever it is legal. ``explain`` shows each decision and its reason.
 
     Parameters
     ----------
     fast_math
-        Let functions and divisions of float32 be approximate, and flush subnormal numbers to zero.
+        Approximate functions and division of float32, flush subnormal numbers to zero, fuse multiply-add.
     max_registers
-        Registers of a thread at most; fewer let more blocks run at a time, and spill. ``None`` leaves it to the
-        assembler.
+        Register limit of a thread, 16 to 255. A lower limit raises occupancy, and may spill. ``None``: no limit.
     line_info
-        Keep for profilers and debuggers which instruction comes from which line of the text.
+        Emit line information for profilers and debuggers.
     opt
-        How much the assembler optimises, from 0 to 3.
+        Optimization level of the assembler, 0 to 3.
     fmad
-        Allow fusing a multiplication and an addition, with one rounding. ``fast_math`` includes it.
-    bulk_copies
-        ``"always"``: copies between global and shared memory, and updates of global memory by tiles in shared memory,
-        are bulk copies of boxes, which one thread issues, where the target has them and the copy is legal as one;
-        ``explain`` says why one is not. ``"auto"``: those of kernels with products of warpgroups, where boxes were
-        faster (`tile_cuda.copies.bulk`), which is the default. ``"never"``: only those that ask for it.
-    block_order
-        ``"auto"``: the blocks of a kernel with a product of warpgroups are numbered along panels of the result where
-        those that run at a time then read less of the operands (`tile_cuda.grid.rasterization`), which is the default,
-        unless the program says ``T.use_swizzle``. ``"always"``: wherever the panels are known. ``"never"``: as the grid
-        says.
+        Fuse multiply-add, which then rounds once. ``fast_math`` includes it.
+    tma
+        TMA (bulk tensor copies) between global and shared memory, and TMA reductions from shared to global memory.
+        ``"auto"``: in kernels with warpgroup products (`tile_cuda.copies.bulk`). ``"never"``: only calls that request
+        TMA.
+    rasterization
+        Swizzled rasterization: number blocks along panels of the result, so that blocks that run at a time read less of
+        the operands (`tile_cuda.grid.rasterization`). ``"auto"``: for warpgroup products, unless the program calls
+        ``T.use_swizzle``. ``"never"``: the order of the grid.
     wgmma
-        ``"always"``: products run on the matrix instructions of warpgroups where the target has them and the product is
-        legal on them; ``explain`` says why one is not. ``"auto"``: where they are estimated to be faster too
-        (`tile_cuda.ops.warpgroup_cost`), which is the default. ``"never"``: only those that ask for it.
-    workers
-        ``"always"``: the blocks of a product of warpgroups stay and share the tiles of its result, with a warp that
-        copies for the others, wherever they can (`tile_cuda.grid.persistent`); blocks that cannot stay have such a warp
-        too, where that is possible; ``explain`` says why it is not. ``"auto"``: where there are more tiles than blocks
-        at a time, and such kernels were faster, which is the default. A number: wherever they can, so many blocks.
-        ``"never"``: each tile has a block of its own. On targets with tensor memory ``"auto"`` splits blocks into roles
-        wherever one thread can issue their products.
+        Products on `wgmma`. ``"auto"``: where estimated to be faster (`tile_cuda.ops.warpgroup_cost`). ``"never"``:
+        only calls that request it.
+    persistent
+        Persistent blocks with a producer warp (`tile_cuda.grid.persistent`). ``"auto"``: where there are more tiles
+        than blocks that run at a time, and where it was measured to be faster; with tensor memory, also an MMA warp
+        wherever one is legal. ``"always"``: also a producer warp for blocks with one tile. An integer: wherever legal,
+        with this number of blocks. ``"never"``: one block for each tile.
     clusters
-        ``"always"``: blocks of a pipelined product that read the same tile of an operand are clusters of two, each of
-        which loads a half of it for both (`tile_cuda.copies.multicast`), wherever they can; ``explain`` says why they
-        cannot. Blocks that stay (``workers``) are clusters, too: then the number of blocks is a multiple of a
-        cluster's. ``"auto"``: with ``tcgen05`` where the product would wait for its loads, and on ``wgmma`` where
-        blocks stay and rows of operands begin inside of lines of the cache; which is the default. 2 or 4: wherever they
-        can, so many blocks. ``"pairs"``: two blocks that read the same tile of B compute one product on ``tcgen05``
-        together (``cta_group::2``), each loads half of its columns; blocks have no roles. ``"never"``: each loads for
-        itself.
-    staged_results
-        ``"auto"``: the sums of products of warpgroups are copied to global memory through a tile in shared memory where
-        there is room and that is estimated to be faster (`tile_cuda.ops.epilogue_cost`), which is the default;
-        ``explain`` shows both numbers; where there is no room, or in loops, lanes exchange results of up to 32 bits
-        instead. ``"lanes"``: those of all products are exchanged. ``"always"``: all that have room go through shared
-        memory. ``"never"``: threads store what they have.
+        Clusters with TMA multicast: each block of a cluster loads its part of an operand tile for all of them
+        (`tile_cuda.copies.multicast`). ``"always"``: clusters of 2. ``"auto"``: on `tcgen05` where loads limit the
+        product; on `wgmma` for persistent blocks if rows of the operands are not aligned to L2 cache lines. 2 or 4:
+        clusters of this size wherever legal. ``"pairs"``: CTA pairs on `tcgen05` (``cta_group::2``) compute one
+        product, and each block loads half of the columns of B; without warp specialization. ``"never"``: no clusters.
+        The number of persistent blocks is a multiple of the cluster size.
+    epilogue
+        Stores of accumulators. ``"always"``: staged in shared memory wherever its budget allows. ``"auto"``: staged
+        where estimated to be faster (`tile_cuda.ops.epilogue_cost`); without shared-memory budget, or in loops, lanes
+        exchange elements of up to 32 bits for vector stores. ``"lanes"``: always exchange between lanes. ``"never"``:
+        each thread stores its own elements.
     stmatrix
-        ``"always"``: sums of products are copied to tiles of 16-bit elements in shared memory by ``stmatrix`` where the
-        target has it and rows of the tile have chunks of 16 bytes; ``explain`` says why not. ``"never"``, the default:
-        threads store what they have, since no device has timed it.
+        ``"always"``: store accumulators to 16-bit tiles in shared memory by ``stmatrix``, if rows of the tile have
+        16-byte chunks. ``"never"`` is the default, as no device has timed it.
     overlap
-        ``"always"``: in a pipelined loop of several products on ``wgmma``, the last ones of a trip run beside the first
-        one of the next, where that is legal; ``explain`` says why it is not. ``"auto"``: where a thread is estimated to
-        have the registers, which is the default. ``"never"``: each trip ends before the next one begins.
+        Intra-warpgroup overlap: in pipelined loops with several products on `wgmma`, the last products of an iteration
+        overlap the first one of the next. ``"auto"``: where the estimated registers suffice. ``"never"``: iterations do
+        not overlap.
     tcgen05
-        ``"always"``: products of a block, or a role, of 128 threads have their sums in tensor memory where the target
-        has it and the product is legal there; ``explain`` says why one is not. ``"never"``: only those that ask for it,
-        which is the default as long as no device has run them.
-    divided_sums
-        ``"auto"``: sums in tensor memory that registers cannot hold as a whole (over 208 columns for each 128 rows) are
-        read and written in pieces of 64 columns (`tile_cuda.accumulators.subtiling`), which is the default.
-        ``"always"``: all whose uses can be divided. ``"never"``: none; wider tiles are refused.
+        ``"always"``: products of blocks or roles with 128 threads run on `tcgen05`, with accumulators in tensor memory.
+        ``"never"``: only calls that request it; the default until devices have run it.
+    subtiling
+        Epilogue subtiling: accumulators in tensor memory are read and written in slices of 64 columns
+        (`tile_cuda.accumulators.subtiling`). ``"auto"``: those of more than 208 columns for each 128 rows, which
+        registers cannot hold. ``"never"``: wider tiles are errors.
     fast_accum
-        Let sums of products of 8-bit floats keep 14 significant bits, as `wgmma` has them (recorded on an H200), and
-        not those of the accumulator: `wgmma` multiplies 8-bit floats only with it or with ``promote``, unless the call
-        asks for `wgmma`.
+        Accumulate products of 8-bit floats with 14 significant bits, the precision of `wgmma` (recorded on an H200).
+        Without it and ``promote``, these products run on `wgmma` only if the call requests it.
     promote
-        Let the sums of so many products of 8-bit floats along K keep 14 significant bits, and add these partial sums
-        in float32: `wgmma` may then multiply them. A multiple of 64, such as 128; 0, the default, means never. Each
-        addition costs time, which ``explain`` estimates. It takes precedence over ``fast_accum``.
+        Accumulate this number of elements along K with 14 significant bits on `wgmma`, then add to float32
+        accumulators. A multiple of 64, such as 128; 0: never. Takes precedence over ``fast_accum``. ``explain`` shows
+        the cost.
     """
 
     fast_math: bool = False
@@ -136,16 +120,16 @@ class CudaOptions:
     line_info: bool = False
     opt: int = 3
     fmad: bool = False
-    bulk_copies: str = "auto"
-    block_order: str = "auto"
+    tma: str = "auto"
+    rasterization: str = "auto"
     wgmma: str = "auto"
-    workers: str | int = "auto"
+    persistent: str | int = "auto"
     clusters: str | int = "auto"
-    staged_results: str = "auto"
+    epilogue: str = "auto"
     stmatrix: str = "never"
     overlap: str = "auto"
     tcgen05: str = "never"
-    divided_sums: str = "auto"
+    subtiling: str = "auto"
     fast_accum: bool = False
     promote: int = 0
 
@@ -153,29 +137,16 @@ class CudaOptions:
         for name in ("fast_math", "line_info", "fmad", "fast_accum"):
             if not isinstance(getattr(self, name), bool):
                 raise TypeError(f"{name} is True or False")
-        if self.bulk_copies not in BULK_COPIES:
-            raise ValueError(f"bulk_copies is one of {', '.join(map(repr, BULK_COPIES))}")
-        if self.block_order not in BLOCK_ORDER:
-            raise ValueError(f"block_order is one of {', '.join(map(repr, BLOCK_ORDER))}")
-        if self.wgmma not in WGMMA:
-            raise ValueError(f"wgmma is one of {', '.join(map(repr, WGMMA))}")
-        if self.workers not in WORKERS and not (_is_int(self.workers) and int(self.workers) > 0):
-            raise ValueError(f"workers is one of {', '.join(map(repr, WORKERS))}, or a number of blocks")
-        if self.clusters not in CLUSTERS and not (_is_int(self.clusters) and self.clusters in BLOCKS_OF_CLUSTERS):
-            legal = f"{', '.join(map(repr, CLUSTERS))}, or {' or '.join(map(str, BLOCKS_OF_CLUSTERS))} blocks"
-            raise ValueError(f"clusters is one of {legal}")
-        if self.staged_results not in STAGED_RESULTS:
-            raise ValueError(f"staged_results is one of {', '.join(map(repr, STAGED_RESULTS))}")
-        if self.stmatrix not in STMATRIX:
-            raise ValueError(f"stmatrix is {' or '.join(map(repr, STMATRIX))}")
-        if self.overlap not in OVERLAP:
-            raise ValueError(f"overlap is one of {', '.join(map(repr, OVERLAP))}")
-        if self.tcgen05 not in TCGEN05:
-            raise ValueError(f"tcgen05 is {' or '.join(map(repr, TCGEN05))}")
+        numbers = {
+            "persistent": ("a number of blocks", _is_int(self.persistent) and int(self.persistent) > 0),
+            "clusters": ("2 or 4 blocks", _is_int(self.clusters) and self.clusters in CLUSTER_BLOCKS),
+        }
+        for name, values in _VALUES.items():
+            other, legal = numbers.get(name, ("", False))
+            if getattr(self, name) not in values and not legal:
+                raise ValueError(f"{name} is {_one_of(values)}{other and f', or {other}'}")
         if not _is_int(self.promote) or self.promote < 0 or self.promote % PROMOTED:
             raise ValueError(f"promote is 0 or a multiple of {PROMOTED}")
-        if self.divided_sums not in DIVIDED_SUMS:
-            raise ValueError(f"divided_sums is one of {', '.join(map(repr, DIVIDED_SUMS))}")
         if not _is_int(self.opt) or not 0 <= self.opt <= 3:
             raise ValueError("opt is 0, 1, 2 or 3")
         registers = self.max_registers
@@ -183,16 +154,25 @@ class CudaOptions:
             raise ValueError(f"max_registers is None or a number from {FEWEST_REGISTERS} to {MOST_REGISTERS}")
 
     def attributes(self) -> dict[str, bool | int | str]:
-        """Return what `from_attributes` reads, for ``LaunchFacts.attributes``: the fields that are not at default."""
+        """Return the fields that differ from their defaults, as ``LaunchFacts.attributes``."""
         default = CudaOptions()
         changed = {f.name: getattr(self, f.name) for f in fields(self)}
         return {PREFIX + name: value for name, value in changed.items() if value != getattr(default, name)}
 
     @staticmethod
     def from_attributes(attributes: Mapping[str, object]) -> CudaOptions:
-        """Return the options from the attributes of launch facts; other attributes are ignored."""
-        own = {f.name: attributes[PREFIX + f.name] for f in fields(CudaOptions) if PREFIX + f.name in attributes}
+        """Return the options from the attributes of launch facts, ignoring other attributes.
+
+        Artefacts of earlier versions have old names of options.
+        """
+        names = {f.name: f.name for f in fields(CudaOptions)} | dict(renamed_of(CudaOptions))
+        own = {new: attributes[PREFIX + name] for name, new in names.items() if PREFIX + name in attributes}
         return CudaOptions(**own)  # type: ignore[arg-type]
+
+
+def _one_of(values: tuple[str, ...]) -> str:
+    texts = list(map(repr, values))
+    return f"one of {', '.join(texts)}" if len(texts) > 2 else " or ".join(texts)
 
 
 def _is_int(value: object) -> bool:

@@ -215,7 +215,7 @@ def pipeline(target: Target, spine: Spine) -> Spine:
     why = "after results, whose tiles take the room first; before the pipeline, whose blocks may stay all the same"
     passes = passes.before("pipeline", Pass("lines", _lines, why))
     why = "after results, whose tiles are read in pieces; before the pipeline, whose products add to them"
-    passes = passes.before("pipeline", Pass("divided_sums", _divided, why))
+    passes = passes.before("pipeline", Pass("subtiling", _divided, why))
     why = "before the pipeline, which leaves them where they are; after roles, which say who executes"
     passes = passes.before("pipeline", Pass("explicit_copies", begin_explicit_copies, why))
     why = "after the pipeline, whose products last beyond trips; before places"
@@ -229,7 +229,7 @@ def pipeline(target: Target, spine: Spine) -> Spine:
     why = "on registers, whose accesses are all to be seen; before barriers"
     passes = passes.after("distribute", Pass("resident_sums", keep_accumulators, why))
     why = "after the pipeline, which has taken its copies; before places, which follow their layouts"
-    passes = passes.after("pipeline", Pass("bulk_copies", _bulk_copies, why))
+    passes = passes.after("pipeline", Pass("tma", _bulk_copies, why))
     why = "after the arena, whose size decides how many blocks run at a time"
     passes = passes.after("arena", Pass("cost", note_slow, why))
     why = "after the arena, whose size it may raise"

@@ -14,7 +14,7 @@ from .programs import TARGET, Shape, at, operands, product
 
 @pytest.mark.parametrize("stages", [1, 2, 3])
 @pytest.mark.parametrize("trips", [0, 1, 2, 5])
-@pytest.mark.parametrize("options", [{}, {"wgmma": "always"}, {"bulk_copies": "always", "wgmma": "always"}])
+@pytest.mark.parametrize("options", [{}, {"wgmma": "always"}, {"tma": "always", "wgmma": "always"}])
 @pytest.mark.parametrize("dynamic", [False, True])
 @pytest.mark.sweep(6)
 def test_the_product_is_right(stages, trips, options, dynamic):
@@ -191,7 +191,7 @@ def test_a_role_whose_product_reads_by_itself_has_a_fence_after_what_the_block_w
                 T.wgmma_gemm(s, r, f)
                 T.copy(f, C)
 
-    kernel = tile.compile(main, TARGET, runtime="emulator", options={"bulk_copies": "never"})
+    kernel = tile.compile(main, TARGET, runtime="emulator", options={"tma": "never"})
     assert "fence_proxy_async_shared_cta();\n  __syncthreads();" in at(kernel.source)
     rng = np.random.default_rng(8)
     a, b = rng.integers(-3, 4, (64, 32)).astype("float16"), rng.integers(-3, 4, (32, 64)).astype("float16")

@@ -25,7 +25,7 @@ def test_copies_into_the_memory_of_barriers_that_have_ended():
                     f[i, j] += s[i, j] * s[i, j]
             T.copy(f, B)
 
-    options = {"bulk_copies": "always"}
+    options = {"tma": "always"}
     kernel = tile.compile(main, "cuda:sm_90a", runtime="emulator", options=options, out_idx=-1)
     body = kernel.source[kernel.source.index('extern "C"') :]
     between = body[body.index("mbarrier_inval_shared_cta_b64") :]

@@ -42,7 +42,7 @@ def multiplied(slots=1, part=64, view=False):
 
 
 @pytest.mark.sweep(1)
-@pytest.mark.parametrize("options", [{}, {"wgmma": "always"}, {"bulk_copies": "always", "wgmma": "always"}], ids=str)
+@pytest.mark.parametrize("options", [{}, {"wgmma": "always"}, {"tma": "always", "wgmma": "always"}], ids=str)
 @pytest.mark.parametrize(("slots", "view"), [(1, False), (1, True), (3, False)])
 def test_operands_of_products_go_on_in_their_own_order(options, slots, view):
     kernel = tile.compile(multiplied(slots, view=view), TARGET, runtime="emulator", options=options)

@@ -136,7 +136,7 @@ def test_the_report_says_who_shares_a_copy():
 
 def test_the_blocks_meet_behind_their_copies_out_of_the_tile():
     """A bulk copy out of a block's tile may still read it when another block's copy for both is issued."""
-    kernel = tile.compile(shared_tiles((2,), 3), TARGET, runtime="emulator", options={"bulk_copies": "always"})
+    kernel = tile.compile(shared_tiles((2,), 3), TARGET, runtime="emulator", options={"tma": "always"})
     inside = kernel.source.split("for (int t = ")[1]
     waits, meets = (inside.index(x) for x in ("cp_async_bulk_wait_group_read_0", "barrier_cluster_arrive"))
     assert "cp_async_bulk_tensor_4d_global" in inside

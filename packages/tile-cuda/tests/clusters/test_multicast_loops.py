@@ -21,19 +21,19 @@ from tile_core.testing.run import load
 from tile_core.testing.strategies import STRATEGIES
 from tile_core.testing.tables import products, sparse
 
-HOPPER = ("cuda:sm_90a", {"wgmma": "always", "clusters": "always", "workers": "never"})
-BULK = {"tcgen05": "always", "bulk_copies": "always"}
+HOPPER = ("cuda:sm_90a", {"wgmma": "always", "clusters": "always", "persistent": "never"})
+BULK = {"tcgen05": "always", "tma": "always"}
 CASTS, STAYS = "multicast_cluster(&", "const int worker = blockIdx.x"
 #: What texts have, with a target and options: the last ones are of blocks with roles.
 REACHED = (
     (*HOPPER, (CASTS,)),
-    ("cuda:sm_100a", {**BULK, "clusters": "always", "workers": "never"}, (CASTS,)),
+    ("cuda:sm_100a", {**BULK, "clusters": "always", "persistent": "never"}, (CASTS,)),
     ("cuda:sm_100a", {**BULK, "clusters": "pairs"}, ("tcgen05_mma_cta_group_2",)),
-    (HOPPER[0], {**HOPPER[1], "workers": "always"}, (CASTS, STAYS)),
-    (HOPPER[0], {"wgmma": "always", "workers": "always"}, (CASTS, STAYS)),
-    ("cuda:sm_100a", {**BULK, "clusters": "always", "workers": 2}, (CASTS, STAYS, "multicast_cluster_b64(&")),
+    (HOPPER[0], {**HOPPER[1], "persistent": "always"}, (CASTS, STAYS)),
+    (HOPPER[0], {"wgmma": "always", "persistent": "always"}, (CASTS, STAYS)),
+    ("cuda:sm_100a", {**BULK, "clusters": "always", "persistent": 2}, (CASTS, STAYS, "multicast_cluster_b64(&")),
 )
-BLACKWELL = ("cuda:sm_100a", {"tcgen05": "always", "bulk_copies": "always", "workers": "never"})
+BLACKWELL = ("cuda:sm_100a", {"tcgen05": "always", "tma": "always", "persistent": "never"})
 
 
 def gemm(sizes, block=(64, 64, 32), *, threads=128, stages=3, turned=True, panel=0, how="", out="float32", apart=0):
@@ -157,10 +157,10 @@ def test_defaults():
     assert 'the option clusters is "never"' in told
 
 
-@pytest.mark.parametrize("workers", ["always", "never"])
-def test_addresses_that_boxes_cannot_copy_from_have_a_text_without_clusters(workers, tmp_path):
+@pytest.mark.parametrize("persistent", ["always", "never"])
+def test_addresses_that_boxes_cannot_copy_from_have_a_text_without_clusters(persistent, tmp_path):
     """Its blocks are those of the grid as written: an odd number along x, and blocks that stay are pairs along x."""
-    program, options = gemm((128, 192, 64)), {**HOPPER[1], "workers": workers}
+    program, options = gemm((128, 192, 64)), {**HOPPER[1], "persistent": persistent}
     kernel = tile.compile(program, HOPPER[0], options=options, runtime="emulator")
     rng = np.random.default_rng(3)
     a, b = (rng.standard_normal(shape).astype("float16") for shape in ((128, 64), (192, 64)))
@@ -189,12 +189,12 @@ def test_addresses_that_boxes_cannot_copy_from_have_a_text_without_clusters(work
 )
 def test_operands_whose_rows_begin_inside_of_lines_are_shared_by_default(sizes, block, shared):
     """Where blocks stay; and they compute the same."""
-    more = {"wgmma": "always", "workers": "always"}
+    more = {"wgmma": "always", "persistent": "always"}
     assert shared in said(sizes, options=more, block=block, threads=256)
     assert casts(run(sizes, options=more, block=block, threads=256)) == shared.startswith("clusters")
     assert (
         'the option clusters="always" does it'
-        in said(sizes[:2] + (200,), options={**more, "workers": "never"}, block=block, threads=256)
+        in said(sizes[:2] + (200,), options={**more, "persistent": "never"}, block=block, threads=256)
         or "no clusters" in shared
     )
 
@@ -202,7 +202,7 @@ def test_operands_whose_rows_begin_inside_of_lines_are_shared_by_default(sizes, 
 @pytest.mark.parametrize(("k", "apart", "shared"), [(192, 200, True), (200, 256, False)])
 def test_what_counts_is_how_far_apart_rows_are(k, apart, shared):
     """Not how long they are: tensors with strides have something between them."""
-    options = {"wgmma": "always", "workers": "always"}
+    options = {"wgmma": "always", "persistent": "always"}
     text = said((256, 256, k), options=options, block=(128, 128, 64), threads=256, apart=apart)
     assert ("clusters of 2 x 1 blocks" in text) == shared
     assert ("lines of its operands take 527 clocks a trip" in text) != shared

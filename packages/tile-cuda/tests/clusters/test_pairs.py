@@ -14,8 +14,8 @@ from tile_core.reports import report_json
 from .test_multicast_loops import gemm
 
 TARGET = "cuda:sm_100a"
-PAIRS = {"tcgen05": "always", "bulk_copies": "always", "clusters": "pairs"}
-BULK = {"bulk_copies": "always"}
+PAIRS = {"tcgen05": "always", "tma": "always", "clusters": "pairs"}
+BULK = {"tma": "always"}
 
 
 def said(program, options=PAIRS, target=TARGET):
@@ -104,7 +104,7 @@ def test_the_report_speaks_of_the_operand_that_pairs_share():
     said_of = said(diagonal())
     assert "are known to copy the same part of B" in said_of
     assert "the same part of A" not in said_of
-    both = said(diagonal(), {**PAIRS, "clusters": "always", "workers": "never"})
+    both = said(diagonal(), {**PAIRS, "clusters": "always", "persistent": "never"})
     assert "the same part of A" in both
 
 

@@ -17,7 +17,7 @@ from .test_multicast_loops import gemm
 from .test_pairs import asked
 
 TARGET = "cuda:sm_100a"
-MULTICAST = {"tcgen05": "always", "bulk_copies": "always", "clusters": "always"}
+MULTICAST = {"tcgen05": "always", "tma": "always", "clusters": "always"}
 PAIRS = {**MULTICAST, "clusters": "pairs"}
 
 
@@ -55,7 +55,7 @@ CASES = {
     "pairs": (lambda: gemm(**WIDE), PAIRS, 512, True),
     "pairs, the least": (lambda: gemm((256, 64, 96), (128, 32, 32), stages=2), PAIRS, 32, False),
     "a cluster of the program": (lambda: asked(256, 128, 64, group=1, where="alone", cluster=2), {}, 64, True),
-    "a pair of the program": (lambda: asked(256, 128, 256), {"bulk_copies": "always"}, 64, False),
+    "a pair of the program": (lambda: asked(256, 128, 256), {"tma": "always"}, 64, False),
 }
 
 
@@ -77,7 +77,7 @@ def test_no_more_blocks_fit_than_have_columns(name):
 
 
 def test_blocks_alone_take_what_they_need():
-    kernel = lowered(gemm(**WIDE), {**MULTICAST, "clusters": "never", "workers": "never"})
+    kernel = lowered(gemm(**WIDE), {**MULTICAST, "clusters": "never", "persistent": "never"})
     assert kernel.facts.shared_bytes < bytes_of_share(RECORDS["sm_100a"], 2)
 
 

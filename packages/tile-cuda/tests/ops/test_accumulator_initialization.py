@@ -121,9 +121,9 @@ def values(program, options, sizes, runtime="emulator", target=TARGET):
 
 
 @pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize("workers", ["never", 3])
-def test_forms(form, workers):
-    options, sizes = {"wgmma": "always", "workers": workers}, (100, 90, 80)
+@pytest.mark.parametrize("persistent", ["never", 3])
+def test_forms(form, persistent):
+    options, sizes = {"wgmma": "always", "persistent": persistent}, (100, 90, 80)
     program = around(sizes) if form == "a loop around" else product(form, sizes)
     kernel, *_, found = values(program, options, sizes)
     assert starts(kernel) == FORMS[form]
@@ -132,7 +132,7 @@ def test_forms(form, workers):
 
 
 @pytest.mark.parametrize("depth", [0, 1, 31, 32, 33, 160])
-@pytest.mark.parametrize("options", [{}, {"bulk_copies": "never"}, {"workers": "always"}], ids=str)
+@pytest.mark.parametrize("options", [{}, {"tma": "never"}, {"persistent": "always"}], ids=str)
 def test_loops_without_iterations_leave_zeros(depth, options):
     sizes = (70, 66, depth)
     kernel, a, b, found = values(product(sizes=sizes, dynamic=True), {"wgmma": "always", **options}, sizes)
@@ -164,7 +164,7 @@ def counted(sizes):
     return main
 
 
-@pytest.mark.parametrize("options", [{}, {"bulk_copies": "never"}, {"workers": "always"}], ids=str)
+@pytest.mark.parametrize("options", [{}, {"tma": "never"}, {"persistent": "always"}], ids=str)
 def test_iterations_that_a_tensor_says(options):
     """Their number is read behind the statement that fills the sums: zeros are filled where it is known."""
     sizes, rng = (256, 66, 96), np.random.default_rng(8)
@@ -209,7 +209,7 @@ def test_the_fuzzer_draws_them():
 def test_registers_hold_nothing_before(stages, depth):
     sizes = (64, 130, depth)
     program = product(sizes=sizes, stages=stages)
-    kernel, a, b, found = values(program, {"wgmma": "always", "workers": "never"}, sizes)
+    kernel, a, b, found = values(program, {"wgmma": "always", "persistent": "never"}, sizes)
     assert not fills(kernel) or not starts(kernel)
     np.testing.assert_array_equal(found, a.astype("float64") @ b.astype("float64").T)
 
@@ -220,7 +220,7 @@ def test_a_product_that_adds_to_nothing_is_found(monkeypatch):
     monkeypatch.setenv("TILE_DISABLE_CACHE", "1")
     sizes = (64, 64, 96)
     with pytest.raises(FaultFound, match="that nobody has written"):
-        values(product(sizes=sizes), {"wgmma": "always", "workers": "never"}, sizes)
+        values(product(sizes=sizes), {"wgmma": "always", "persistent": "never"}, sizes)
 
 
 def test_a_product_that_clears_first_lasts():

@@ -165,7 +165,7 @@ def test_known_trips_begin_with_zeros_by_themselves():
 @pytest.mark.parametrize(("option", "divided"), [("never", False), ("auto", False), ("always", True)])
 def test_narrow_sums_are_divided_if_the_option_says_so(option, divided):
     made = program("added", n=96)
-    kernel = tile.compile(made, TARGET, runtime="emulator", options={**OPTIONS, "divided_sums": option})
+    kernel = tile.compile(made, TARGET, runtime="emulator", options={**OPTIONS, "subtiling": option})
     assert ("F_piece" in kernel.source) == divided
     a, b, d, c = arrays(n=96)
     want = meaning("added", a, b, d, 2, c)

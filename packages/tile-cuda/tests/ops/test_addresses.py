@@ -52,7 +52,7 @@ def aligned(shape: tuple[int, ...], dtype: str) -> Any:
 
 
 @pytest.mark.sweep(1)
-@pytest.mark.parametrize("options", [{}, {"bulk_copies": "always"}])
+@pytest.mark.parametrize("options", [{}, {"tma": "always"}])
 @pytest.mark.parametrize("target", ["cuda:sm_80", "cuda:sm_90a"])
 def test_copies_run_ahead(target: str, options: dict[str, str]) -> None:
     kernel = tile.compile(grouped(3), target, options=options, runtime="emulator")

@@ -33,7 +33,7 @@ _BULK = re.compile(r"  cp_(async|reduce_async)_bulk_(tensor|shared_cluster|globa
 
 
 def text(unit) -> str:
-    found = lowered(load(unit.text()), make_context("cuda:sm_90a", {"bulk_copies": "always"})).text
+    found = lowered(load(unit.text()), make_context("cuda:sm_90a", {"tma": "always"})).text
     return str(found[found.index('extern "C"') :])
 
 

@@ -23,8 +23,8 @@ from . import test_issuers as issuers
 from . import test_persistent as persistent
 
 HOPPER, BLACKWELL = "cuda:sm_90a", "cuda:sm_100a"
-STAYS = {"wgmma": "always", "workers": 4, "clusters": 2, "fast_accum": True}
-ISSUES = {"tcgen05": "always", "workers": 4, "clusters": 2}
+STAYS = {"wgmma": "always", "persistent": 4, "clusters": 2, "fast_accum": True}
+ISSUES = {"tcgen05": "always", "persistent": 4, "clusters": 2}
 
 
 def is_both(kernel):
@@ -43,10 +43,10 @@ CASES = {
     "two groups": {"block": (128, 64, 32), "threads": 256, "sizes": (200, 128, 160)},
     "panels": {"panel": 2, "sizes": (384, 256, 64)},
     "a batch": {"batch": 3, "sizes": (64, 128, 96)},
-    "an odd number of blocks": {"options": {**STAYS, "workers": 5}, "sizes": (192, 128, 96)},
-    "as many blocks as the device runs": {"options": {**STAYS, "workers": "always"}, "sizes": (192, 128, 96)},
+    "an odd number of blocks": {"options": {**STAYS, "persistent": 5}, "sizes": (192, 128, 96)},
+    "as many blocks as the device runs": {"options": {**STAYS, "persistent": "always"}, "sizes": (192, 128, 96)},
     "four": {"options": {**STAYS, "clusters": 4}},
-    "four, unequal numbers of tiles": {"options": {**STAYS, "clusters": 4, "workers": 8}, "sizes": (384, 120, 96)},
+    "four, unequal numbers of tiles": {"options": {**STAYS, "clusters": 4, "persistent": 8}, "sizes": (384, 120, 96)},
     "8-bit floats": {
         "types": ("float8_e4m3fn", "bfloat16"), "block": (64, 64, 64), "sizes": (200, 128, 192),
     },
@@ -77,7 +77,7 @@ OF_ISSUERS = {
     "panels": {"panel": 2, "sizes": (500, 256, 64)},
     "a batch": {"batch": 2, "sizes": (100, 120, 96)},
     "four": {"options": {**ISSUES, "clusters": 4}},
-    "four, unequal numbers of tiles": {"options": {**ISSUES, "clusters": 4, "workers": 8}, "sizes": (768, 120, 64)},
+    "four, unequal numbers of tiles": {"options": {**ISSUES, "clusters": 4, "persistent": 8}, "sizes": (768, 120, 64)},
     "8-bit floats": {"types": ("float8_e4m3fn", "bfloat16"), "block": (128, 64, 64), "sizes": (250, 128, 192)},
     "all columns": {"block": (256, 256, 32), "sizes": (300, 500, 64), "stages": 2},
     "results by way of their own tile": {"where": "staged"},
@@ -118,7 +118,7 @@ ALONE = {
     "not by default": ((256, 128, 192), {"clusters": "auto"}, 'the option clusters="always" does it'),
     "an odd grid": ((192, 192, 160), {}, "3 blocks along an axis of the grid are no clusters of 2"),
     "no four": ((64, 128, 160), {"clusters": 4}, "no cluster of 4 blocks"),
-    "one block": ((256, 128, 160), {"workers": 1}, "1 block that stay are no cluster of 2"),
+    "one block": ((256, 128, 160), {"persistent": 1}, "1 block that stay are no cluster of 2"),
     "pairs": ((256, 128, 160), {"clusters": "pairs"}, "pairs of blocks compute products on tcgen05 only"),
 }  # fmt: skip
 
@@ -134,11 +134,11 @@ def test_what_is_not_shared_is_said(name):
 
 
 def test_blocks_that_compute_a_product_in_pairs_have_no_roles():
-    program, options = issuers.gemm((512, 128, 160)), {"tcgen05": "always", "bulk_copies": "always"}
+    program, options = issuers.gemm((512, 128, 160)), {"tcgen05": "always", "tma": "always"}
     text = said(program, BLACKWELL, {**options, "clusters": "pairs"})
     assert "pairs of blocks compute a product together" in text
     assert "blocks with roles compute no product in pairs" in text
-    text = said(program, BLACKWELL, {**options, "clusters": "pairs", "workers": "always"})
+    text = said(program, BLACKWELL, {**options, "clusters": "pairs", "persistent": "always"})
     assert "blocks share" in text
     assert "each block loads for itself: blocks with roles compute no product in pairs" in text
 
@@ -155,7 +155,7 @@ def test_the_default_is_both_where_loads_take_longer_than_the_product(block, loa
 
 
 @pytest.mark.parametrize(
-    ("options", "blocks"), [({"clusters": 2}, 148), ({"clusters": 4}, 128), ({"clusters": 4, "workers": 148}, 148)]
+    ("options", "blocks"), [({"clusters": 2}, 148), ({"clusters": 4}, 128), ({"clusters": 4, "persistent": 148}, 148)]
 )
 def test_blocks_of_clusters_that_stay_all_run_at_a_time(options, blocks):
     program = issuers.gemm((256 * 16, 256 * 16, 64), (256, 256, 32), stages=2)

@@ -86,7 +86,7 @@ def test_the_option_takes_them_too():
             T.copy(A[bx * 8 : bx * 8 + 8, :], S)
             T.copy(S, B[bx * 8 : bx * 8 + 8, :])
 
-    text = tile.compile(main, TARGET, runtime="emulator", options={"bulk_copies": "always"}).source
+    text = tile.compile(main, TARGET, runtime="emulator", options={"tma": "always"}).source
     assert LOAD in text
     assert STORE in text
     assert "cp_async_bulk" not in tile.compile(main, TARGET, runtime="emulator").source
@@ -235,7 +235,7 @@ def test_loops_bring_them_ahead(stages, trips, rows, width, dtype, explicit):
     if width * rows * np.dtype(dtype).itemsize % 16:
         rows *= 4
     program = pipelined(rows, stages, trips, dtype, explicit, width)
-    kernel = tile.compile(program, TARGET, runtime="emulator", options={} if explicit else {"bulk_copies": "always"})
+    kernel = tile.compile(program, TARGET, runtime="emulator", options={} if explicit else {"tma": "always"})
     if trips and (explicit or np.dtype(dtype).itemsize < 4):
         assert LOAD in kernel.source
     a = np.random.default_rng().integers(0, 100, (2 * trips * rows, width)).astype(dtype)

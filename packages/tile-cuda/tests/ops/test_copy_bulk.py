@@ -28,7 +28,7 @@ from tile_cuda.ops.copy_bulk import BulkCopy, can_copy_bulk
 pytestmark = pytest.mark.sweep(3)
 
 CTX = SimpleNamespace(capabilities=Capabilities(async_copies=frozenset({"tma"})))
-TARGET, ALWAYS = "cuda:sm_90a", {"bulk_copies": "always"}
+TARGET, ALWAYS = "cuda:sm_90a", {"tma": "always"}
 N = tirx.Var("n", "int32")
 
 
@@ -302,8 +302,8 @@ def test_explain_says_what_completes_a_copy_and_why_one_is_none():
 
 @pytest.mark.parametrize("value", ["sometimes", True, 1])
 def test_the_option_is_checked(value):
-    with pytest.raises(Exception, match="bulk_copies"):
-        tile.compile(program((64, 64), (8, 64), "float16"), TARGET, runtime="emulator", options={"bulk_copies": value})
+    with pytest.raises(Exception, match="tma"):
+        tile.compile(program((64, 64), (8, 64), "float16"), TARGET, runtime="emulator", options={"tma": value})
 
 
 def test_targets_without_them_copy_as_before():

@@ -32,7 +32,7 @@ from .test_persistent import TARGET, check, gemm
 
 pytestmark = pytest.mark.sweep(6)
 
-MATRICES = {"wgmma": "always", "fast_accum": True, "stmatrix": "always", "staged_results": "always", "workers": "never"}
+MATRICES = {"wgmma": "always", "fast_accum": True, "stmatrix": "always", "epilogue": "always", "persistent": "never"}
 _STORED = re.compile(r"\n +stmatrix_sync_aligned_m8n8_x(\d)_shared_b16\(&")
 
 CASES: dict[str, tuple[dict[str, Any], str]] = {
@@ -50,10 +50,10 @@ CASES: dict[str, tuple[dict[str, Any], str]] = {
     "the program's own tile": ({"where": "staged"}, "4"),
     "scales": ({"where": "scaled"}, "4"),
     "on instructions of warps": ({"options": {**MATRICES, "wgmma": "never"}}, "4"),
-    "no boxes": ({"options": {**MATRICES, "bulk_copies": "never"}}, "4"),
-    "blocks that stay": ({"options": {**MATRICES, "workers": 3}}, "4"),
+    "no boxes": ({"options": {**MATRICES, "tma": "never"}}, "4"),
+    "blocks that stay": ({"options": {**MATRICES, "persistent": 3}}, "4"),
     "two groups of blocks that stay": ({"block": (128, 64, 32), "threads": 256, "sizes": (400, 136, 96),
-                                        "options": {**MATRICES, "workers": 2}}, "4"),
+                                        "options": {**MATRICES, "persistent": 2}}, "4"),
 }  # fmt: skip
 
 
@@ -69,7 +69,7 @@ def test_right(name: str) -> None:
 REFUSED: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "the option": ({}, {"stmatrix": "never"}),
     "32 bits": ({"types": ("float16", "float32")}, {}),
-    "not staged": ({}, {"staged_results": "never"}),
+    "not staged": ({}, {"epilogue": "never"}),
 }
 
 
@@ -117,7 +117,7 @@ def test_a_part_of_the_sums_and_a_layout_of_the_user() -> None:
 @pytest.mark.sweep(1)
 def test_results_leave_while_the_next_tile_begins() -> None:
     """A worker waits for the store of a tile only before it writes the next one to the same place."""
-    source = check(options={**MATRICES, "workers": 3}).source
+    source = check(options={**MATRICES, "persistent": 3}).source
     waits, writes, leaves = (
         source.index(x, source.index("const int tile_1"))
         for x in ("cp_async_bulk_wait_group_read_0();", "stmatrix_sync", "cp_async_bulk_tensor_2d_global_shared")
@@ -125,18 +125,18 @@ def test_results_leave_while_the_next_tile_begins() -> None:
     product = source.index("wgmma_wait_group_sync_aligned_0", source.index("wgmma_commit_group"))
     assert product < waits < writes < leaves
     program = gemm((8192, 8192, 512), (128, 256, 64), threads=256, stages=4)
-    reports = [report_json(program, TARGET, options={**MATRICES, "workers": "always", "staged_results": s}) for s in
+    reports = [report_json(program, TARGET, options={**MATRICES, "persistent": "always", "epilogue": s}) for s in
                ("always", "auto")]  # fmt: skip
     assert all("cuda.copy.lanes" in str(r["ops"]) for r in reports)  # there is no room beside four slots
     three = gemm((8192, 8192, 512), (128, 256, 64), threads=256, stages=3)
-    found = report_json(three, TARGET, options={**MATRICES, "workers": "always"})
+    found = report_json(three, TARGET, options={**MATRICES, "persistent": "always"})
     assert [op["variant"] for op in found["ops"]][-2:] == ["cuda.copy.stmatrix", "cuda.copy.bulk_store"]
     assert "132 blocks share" in str(found["block"]["loops"])
 
 
 @pytest.fixture(scope="module")
 def made() -> Any:
-    return lower(gemm((70, 72, 96)), make_context(TARGET, {**MATRICES, "workers": 2}), installed()).lowered
+    return lower(gemm((70, 72, 96)), make_context(TARGET, {**MATRICES, "persistent": 2}), installed()).lowered
 
 
 ORDERS: tuple[dict[str, Any], ...] = ({"completion": "late"}, {"completion": "early", "order": "random", "seed": 5})

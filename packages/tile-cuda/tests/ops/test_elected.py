@@ -9,7 +9,7 @@ import tile_core as tile
 import tile_core.language as T
 
 TARGET = "cuda:sm_90a"
-ALWAYS = {"bulk_copies": "always", "wgmma": "never"}
+ALWAYS = {"tma": "always", "wgmma": "never"}
 
 
 def through(threads, rows=16, columns=32):

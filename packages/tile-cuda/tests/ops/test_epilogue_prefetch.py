@@ -219,7 +219,7 @@ CASES = {
     "two nests": ({"how": "twice"}, (1, 2)),
     "two parts": ({"how": "another part"}, (2, 2)),
     "a copy of the sums": ({"how": "halves"}, (2, 2)),
-    "a copy between nests": ({"how": "a copy between", "options": {**ALWAYS, "staged_results": "never"}}, (1, 1)),
+    "a copy between nests": ({"how": "a copy between", "options": {**ALWAYS, "epilogue": "never"}}, (1, 1)),
     "bfloat16": ({"vectors": "bfloat16", "types": ("bfloat16", "float32")}, (1, 2)),
     "float16": ({"vectors": "float16", "before": 1}, (1, 2)),
     "float64": ({"vectors": "float64"}, (1, 2)),
@@ -231,7 +231,7 @@ CASES = {
     "sizes of a launch": ({"dynamic": "mn"}, (1, 2)),
     "trips of a launch": ({"dynamic": "k"}, (1, 2)),
     "columns of a launch, corners below zero": ({"dynamic": "n", "before": 9, "how": "columns"}, (1, 1)),
-    "results by way of shared memory": ({"options": {**ALWAYS, "staged_results": "always"}}, (1, 2)),
+    "results by way of shared memory": ({"options": {**ALWAYS, "epilogue": "always"}}, (1, 2)),
     # What is left alone.
     "another step": ({"how": "another step"}, (0, 0)),
     "turned": ({"how": "turned"}, (0, 0)),
@@ -249,7 +249,7 @@ CASES = {
 @pytest.mark.parametrize("name", CASES)
 def test_right_and_as_many_as_can_be(name, stay):
     how, want = CASES[name]
-    options = {**how.get("options", ALWAYS), "workers": 2 if stay else "never"}
+    options = {**how.get("options", ALWAYS), "persistent": 2 if stay else "never"}
     kernel = check(**{**how, "options": options})
     assert lines(kernel) == want
     if not stay:
@@ -257,8 +257,8 @@ def test_right_and_as_many_as_can_be(name, stay):
 
 
 @pytest.mark.parametrize("turned", [False, True])
-@pytest.mark.parametrize("workers", [3, "never"])
-def test_sparse_products(workers, turned):
+@pytest.mark.parametrize("persistent", [3, "never"])
+def test_sparse_products(persistent, turned):
     m, n, k, (bm, bn, bk) = 136, 130, 256, (64, 64, 64)
 
     @T.prim_func
@@ -285,7 +285,7 @@ def test_sparse_products(workers, turned):
                 C_f[i, j] = C_f[i, j] * R[by * bm + i] + V[bx * bn + j]
             T.copy(C_f, C[by * bm, bx * bn])
 
-    kernel = tile.compile(main, TARGET, runtime="emulator", options={**ALWAYS, "workers": workers})
+    kernel = tile.compile(main, TARGET, runtime="emulator", options={**ALWAYS, "persistent": persistent})
     assert lines(kernel) == (1, 2)
     rng = np.random.default_rng()
     dense, b, r, v = (rng.integers(-3, 4, s) for s in ((m, k), (n, k), (m,), (n,)))
@@ -370,13 +370,13 @@ def test_right_inside_of_other_statements(where, count):
 #: What is decided about large products: tiles, stages, other shared memory and options.
 DECISIONS = {
     "blocks that stay": ((128, 256, 64), 4, 0, {}),
-    "blocks that stay, narrow tiles": ((128, 192, 64), 4, 0, {"workers": "always"}),
-    "a place of their own": ((128, 256, 64), 3, 0, {"workers": "never"}),
+    "blocks that stay, narrow tiles": ((128, 192, 64), 4, 0, {"persistent": "always"}),
+    "a place of their own": ((128, 256, 64), 3, 0, {"persistent": "never"}),
     "two at a time": ((128, 128, 64), 3, 0, {}),
-    "three at a time": ((128, 64, 64), 3, 0, {"workers": "never"}),
+    "three at a time": ((128, 64, 64), 3, 0, {"persistent": "never"}),
     "little room": ((128, 256, 64), 4, 31_600, {}),
     "no room": ((128, 256, 64), 4, 31_744, {}),
-    "no room without staying": ((128, 256, 64), 4, 35_800, {"workers": "never"}),
+    "no room without staying": ((128, 256, 64), 4, 35_800, {"persistent": "never"}),
     "room for two": ((128, 128, 64), 3, 17_000, {}),
     "as much as two have": ((128, 128, 64), 3, 17_400, {}),
 }  # fmt: skip

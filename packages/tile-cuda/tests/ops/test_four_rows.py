@@ -14,7 +14,7 @@ from ..emit.nvrtc import assemble
 TARGET = "cuda:sm_100a"
 GATHERS = "tile_gather4"
 SCATTERS = "tile_scatter4"
-ALWAYS = {"bulk_copies": "always"}
+ALWAYS = {"tma": "always"}
 
 
 def at(code: str) -> str:

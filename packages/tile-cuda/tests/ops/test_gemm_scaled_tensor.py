@@ -120,7 +120,7 @@ def test_numbers_and_machine_code(kind, name, arch):
 @pytest.mark.parametrize("kind", [MXFP8, NVFP4])
 def test_tiles_of_more_rows_and_bulk_copies(kind):
     check(kind, 256, 32, 256, 128, stages=0)
-    check(kind, 128, 32, 512, 256, options={**ALWAYS, "bulk_copies": "always"}, stages=3)
+    check(kind, 128, 32, 512, 256, options={**ALWAYS, "tma": "always"}, stages=3)
     check(kind, 128, 32, 128, 128, out="float16")
 
 

@@ -74,7 +74,7 @@ CASES = {
     "fp8 of CUTLASS": ((128, 32, 256, 128, FP8), {"turned": NT, "meta": "uint8", "order": "cutlass_sm100"}),
     "int8": ((128, 32, 256, 128, INT8), {"turned": NT, "meta": "int16"}),
     "uint8": ((128, 48, 128, 64, ("uint8", "int8", "int32")), {"turned": NT, "meta": "int8"}),
-    "bulk copies": ((128, 64, 256, 64), {"options": {**ALWAYS, "bulk_copies": "always"}, "meta": "int32", "stages": 3}),
+    "bulk copies": ((128, 64, 256, 64), {"options": {**ALWAYS, "tma": "always"}, "meta": "int32", "stages": 3}),
 }  # fmt: skip
 
 

@@ -126,7 +126,7 @@ CASES = {
     "int8": ((64, 32, 256, 128, INT8), {"turned": NT, "meta": "int16"}, "wgmma_sp0_m64n32k64_s32_s8_s8_ss"),
     "int8 in two": ((64, 40, 128, 64, ("uint8", "int8", "int32")), {"turned": NT, "meta": "int8"},
                     "wgmma_sp0_m64n32k64_s32_u8_s8_ss wgmma_sp0_m64n8k64_s32_u8_s8_ss"),
-    "bulk copies": ((64, 64, 256, 64), {"options": {**ALWAYS, "bulk_copies": "always"}, "meta": "int32", "stages": 3},
+    "bulk copies": ((64, 64, 256, 64), {"options": {**ALWAYS, "tma": "always"}, "meta": "int32", "stages": 3},
                     "wgmma_sp{}_m64n64k32_f32_f16_f16_ss_tb"),
     "four stages": ((64, 64, 320, 64), {"stages": 4}, "wgmma_sp{}_m64n64k32_f32_f16_f16_ss_tb"),
 }  # fmt: skip

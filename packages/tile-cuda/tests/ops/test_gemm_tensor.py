@@ -178,7 +178,7 @@ def test_loops_feed_products(stages, gathers, bulk, trips):
     rng = np.random.default_rng(trips)
     a, b = (rng.integers(-3, 4, s).astype("float16") for s in ((256, 256), (256, 64)))
     r, c = rng.integers(0, 256, 128).astype("int32"), np.full((128, 64), np.nan, "float32")
-    kernel = tile.compile(fed(stages, gathers), TARGET, runtime="emulator", options={"bulk_copies": bulk})
+    kernel = tile.compile(fed(stages, gathers), TARGET, runtime="emulator", options={"tma": bulk})
     kernel(a, r, b, c, trips)
     rows = a[r] if gathers else a[:128]
     np.testing.assert_array_equal(c, rows[:, : trips * 64].astype("float32") @ b[: trips * 64].astype("float32"))
@@ -217,7 +217,7 @@ def test_what_does_not_fit_is_refused(shape, reason):
 @pytest.mark.parametrize("shape", [{"n": 224}, {"m": 512, "n": 64}])
 def test_wide_tiles_are_refused_if_no_sums_are_divided(shape):
     with pytest.raises(TileError, match="take more than 208 registers of each thread") as caught:
-        tile.compile(product(**shape), TARGET, runtime="emulator", options={"divided_sums": "never"})
+        tile.compile(product(**shape), TARGET, runtime="emulator", options={"subtiling": "never"})
     assert caught.value.code == "U104"
 
 

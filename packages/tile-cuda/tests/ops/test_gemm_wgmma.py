@@ -114,7 +114,7 @@ CASES = {
                                "wgmma_m64n128k16_f32_f16_f16_ss_tb"),
     "two along N": (((64, 192, 32), (64, 192, 32)), {"threads": 256}, "wgmma_m64n96k16_f32_f16_f16_ss_tb"),
     "two along N by boxes": (((64, 192, 96), (64, 192, 32)),
-                             {"threads": 256, "options": {**ALWAYS, "bulk_copies": "always"}},
+                             {"threads": 256, "options": {**ALWAYS, "tma": "always"}},
                              "wgmma_m64n96k16_f32_f16_f16_ss_tb"),
     "two of FullCol": (((128, 64, 32), (128, 64, 32)), {"threads": 256, "policy": 2},
                        "wgmma_m64n32k16_f32_f16_f16_ss_tb"),
@@ -135,7 +135,7 @@ CASES = {
     "fragment of int8": (((64, 32, 64), (64, 32, 64), ("int8", "uint8", "int32")), {"scope": "fragment", "turned": NT},
                          "wgmma_m64n32k32_s32_s8_u8_rs"),
     "four stages": (((64, 64, 224), (64, 64, 32)), {"stages": 4}, "wgmma_m64n64k16_f32_f16_f16_ss_tb"),
-    "bulk copies": (((128, 128, 160), (64, 128, 64)), {"stages": 3, "options": {**ALWAYS, "bulk_copies": "always"}},
+    "bulk copies": (((128, 128, 160), (64, 128, 64)), {"stages": 3, "options": {**ALWAYS, "tma": "always"}},
                     "wgmma_m64n128k16_f32_f16_f16_ss_tb"),
     "only this call": (((64, 64, 64), (64, 64, 32)), {"options": None, "variant": "cuda.wgmma"},
                        "wgmma_m64n64k16_f32_f16_f16_ss_tb"),
@@ -286,7 +286,7 @@ def test_a_product_may_start_from_zero_itself(when, kind):
 
 
 def test_explain_names_instruction_descriptors_and_swizzle():
-    options = {**ALWAYS, "bulk_copies": "never"}
+    options = {**ALWAYS, "tma": "never"}
     said = compiled((128, 128, 64), (128, 128, 32), threads=256, turned=NT, options=options).explain()
     for words in (
         "wgmma_m64n128k16_f32_f16_f16_ss, 2 x",

@@ -26,7 +26,7 @@ pytestmark = pytest.mark.sweep(2)
 
 TARGET = "cuda:sm_90a"
 NUMPY = {"bfloat16": ml_dtypes.bfloat16, "float8_e4m3fn": ml_dtypes.float8_e4m3fn}
-SHARED = {"wgmma": "always", "workers": 3, "fast_accum": True}
+SHARED = {"wgmma": "always", "persistent": 3, "fast_accum": True}
 
 
 def where_units_leave_it(i, j):
@@ -145,8 +145,8 @@ CASES = {
     "8-bit floats": ((260, 136, 160), (128, 64, 64), {"types": ("float8_e4m3fn", "bfloat16")}),
     "two rows of tiles": ((600, 136, 160), (256, 64, 32), {}),
     "deep": ((391, 200, 224), (128, 64, 32), {"stages": 4}),
-    "clusters": ((512, 256, 160), (128, 64, 32), {"options": {**SHARED, "workers": 4, "clusters": 2}}),
-    "one block for all tiles": ((391, 200, 160), (128, 64, 32), {"options": {**SHARED, "workers": 1}}),
+    "clusters": ((512, 256, 160), (128, 64, 32), {"options": {**SHARED, "persistent": 4, "clusters": 2}}),
+    "one block for all tiles": ((391, 200, 160), (128, 64, 32), {"options": {**SHARED, "persistent": 1}}),
 }
 
 
@@ -166,14 +166,14 @@ NOT = {
     "read and written": ((391, 264, 160), (128, 64, 32), {"how": "read and written"}),
     "something behind": ((391, 264, 160), (128, 64, 32), {"how": "something behind"}),
     "few registers": ((391, 264, 160), (128, 64, 32), {"options": {**SHARED, "max_registers": 128}}),
-    "blocks that do not stay": ((391, 264, 160), (128, 64, 32), {"options": {**SHARED, "workers": "never"}}),
+    "blocks that do not stay": ((391, 264, 160), (128, 64, 32), {"options": {**SHARED, "persistent": "never"}}),
     "rows that are not aligned": ((391, 263, 160), (128, 64, 32), {}),
-    "a block for each tile": ((256, 128, 160), (128, 64, 32), {"options": {**SHARED, "workers": 4}}),
+    "a block for each tile": ((256, 128, 160), (128, 64, 32), {"options": {**SHARED, "persistent": 4}}),
     "annotated": ((391, 264, 160), (128, 64, 32), {"how": "annotated"}),
     "a variable": ((391, 264, 160), (128, 64, 32), {"how": "a variable"}),
     "an array": ((391, 264, 160), (128, 64, 32), {"how": "an array"}),
     "an array, one block": ((391, 264, 160), (128, 64, 32),
-                            {"how": "an array", "options": {**SHARED, "workers": 1, "staged_results": "lanes"}}),
+                            {"how": "an array", "options": {**SHARED, "persistent": 1, "epilogue": "lanes"}}),
     "waits for a launch": ((391, 264, 160), (128, 64, 32), {"how": "waits for a launch"}),
     "promoted": ((260, 136, 160), (128, 64, 64),
                  {"types": ("float8_e4m3fn", "bfloat16"), "options": {**SHARED, "promote": 128}}),
@@ -186,9 +186,9 @@ def test_results_that_do_not(name):
     assert not has_late_epilogue(check(sizes, block, **how))
 
 
-@pytest.mark.parametrize("workers", [3, "always"])
-def test_a_wait_for_the_launch_before_is_one_of_the_thread_that_copies(workers):
-    options = {**SHARED, "workers": workers}
+@pytest.mark.parametrize("persistent", [3, "always"])
+def test_a_wait_for_the_launch_before_is_one_of_the_thread_that_copies(persistent):
+    options = {**SHARED, "persistent": persistent}
     source = compiled((391, 264, 160), (128, 64, 32), how="waits for a launch", options=options).source
     calls = re.findall(r"^ +(griddepcontrol_wait|cp_async_bulk_tensor_2d_shared\w+)\(", source, re.MULTILINE)
     assert calls[0] == "griddepcontrol_wait"
@@ -220,7 +220,7 @@ def test_results_of_three_dimensions(form, staged):
 
     a, b = operands((m, n, k), ("float16", "float16"), True)[:2]
     found, want = (np.full(shape, 85, "float16") for _ in range(2))
-    tile.compile(main, TARGET, runtime="emulator", options={**SHARED, "staged_results": staged})(a, b, found)
+    tile.compile(main, TARGET, runtime="emulator", options={**SHARED, "epilogue": staged})(a, b, found)
     tile.compile(main, "cpu")(a, b, want)
     np.testing.assert_array_equal(found, want)
 
@@ -252,12 +252,12 @@ def test_results_of_the_wrong_tile_are_found(monkeypatch):
         check((391, 264, 160), (128, 64, 32))
 
 
-@pytest.mark.parametrize("workers", [1, 3])
-def test_results_whose_place_a_variable_says_would_be_wrong(monkeypatch, workers):
+@pytest.mark.parametrize("persistent", [1, 3])
+def test_results_whose_place_a_variable_says_would_be_wrong(monkeypatch, persistent):
     monkeypatch.setattr(late_epilogue, "_corners", lambda s: [])
     monkeypatch.setenv("TILE_DISABLE_CACHE", "1")
     with pytest.raises((AssertionError, FaultFound)):
-        check((391, 264, 160), (128, 64, 32), how="an array", options={**SHARED, "workers": workers})
+        check((391, 264, 160), (128, 64, 32), how="an array", options={**SHARED, "persistent": persistent})
 
 
 def _drawn(count):
@@ -270,7 +270,7 @@ def _drawn(count):
     @hypothesis.given(STRATEGIES["tall-products"][0])
     def draw(unit) -> None:
         with contextlib.suppress(TileError):
-            made = lowered(load(unit.text()), make_context(TARGET, {**SHARED, "workers": 1}))
+            made = lowered(load(unit.text()), make_context(TARGET, {**SHARED, "persistent": 1}))
             found.append(_exchanges_in_loop(made.text))
 
     draw()

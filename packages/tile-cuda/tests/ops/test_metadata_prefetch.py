@@ -91,7 +91,7 @@ def check(kernel, m, n, k, types=F16, meta="int16", *, first=0, times=1, skipped
 
 _ALWAYS = {"wgmma": "always"}
 OPTIONS = [_ALWAYS, *({**_ALWAYS, **more} for more in (
-    {"workers": "always"}, {"bulk_copies": "never"}, {"clusters": "always"},
+    {"persistent": "always"}, {"tma": "never"}, {"clusters": "always"},
 ))]  # fmt: skip
 TYPES = [F16, ("bfloat16", "float32"), ("int8", "int32"), ("uint8", "int32"), ("float8_e5m2", "float32")]
 #: Each type and extent along K with each of the options, and these with every width of metadata in turn.
@@ -210,7 +210,7 @@ def test_numbers_of_what_is_copied(how):
 def test_metadata_that_the_instructions_of_a_warp_read(bk, monkeypatch):
     """What is left if a product cannot run on instructions of warpgroups after all: words of memory, one by one."""
     monkeypatch.setattr(pipeline, "reads_directly", lambda operand, *_: operand.position == 1)
-    kernel = compiled(k=1152, bk=bk, stages=3, options={"wgmma": "never", "bulk_copies": "never"})
+    kernel = compiled(k=1152, bk=bk, stages=3, options={"wgmma": "never", "tma": "never"})
     assert "E_s" not in kernel.source
     check(kernel, 64, 64, 1152)
 
@@ -237,7 +237,7 @@ def test_the_assembler_lets_products_overlap(k, options):
 def test_registers_have_a_reader_after_the_wait(bk, turns):
     """The assembler would give them to something else as soon as the instruction is issued."""
     made = program(k=4 * 512, bk=bk, stages=3)
-    text = tile.compile(made, TARGET, options={**_ALWAYS, "workers": "never"}).source
+    text = tile.compile(made, TARGET, options={**_ALWAYS, "persistent": "never"}).source
     each = 8 // turns
     trips = text.split("wgmma_fence_sync_aligned();")[-turns:]
     for turn, trip in enumerate(trips):
@@ -253,7 +253,7 @@ def test_registers_have_a_reader_after_the_wait(bk, turns):
 
 def test_few_loads_and_exchanges():
     """For 512 elements of K a thread loads two chunks and exchanges eight words: the quad transposition."""
-    text = compiled(k=2048, stages=3, options={**_ALWAYS, "workers": "never"}).source
+    text = compiled(k=2048, stages=3, options={**_ALWAYS, "persistent": "never"}).source
     body = text[text.index('extern "C"') :]
     assert body.count("turn_metadata_b16(&") == 1
     assert body.count("*(const uint4*)&E[") == 4  # before the loop, and in it

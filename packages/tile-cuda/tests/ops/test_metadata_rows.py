@@ -13,7 +13,7 @@ from .test_metadata_prefetch import F16, check, program
 
 pytestmark = pytest.mark.sweep(6)
 
-ALWAYS = {"wgmma": "always", "bulk_copies": "always"}
+ALWAYS = {"wgmma": "always", "tma": "always"}
 
 
 @pytest.mark.parametrize(("rows", "columns", "swizzle"), [
@@ -52,13 +52,13 @@ def test_lanes_that_read_at_once_share_no_bank(m, k):
             assert len({word % 32 for word in words}) == len(words)
 
 
-@pytest.mark.parametrize("workers", ["always", "never"])
+@pytest.mark.parametrize("persistent", ["always", "never"])
 @pytest.mark.parametrize(("m", "n", "k", "tiles", "threads", "bk", "types"), [
     (128, 64, 640, (128, 64), 256, 64, F16), (200, 72, 320, (128, 64), 256, 64, F16),
     (64, 64, 192, (64, 64), 128, 64, ("bfloat16", "float32")), (264, 64, 384, (256, 64), 256, 128, ("int8", "int32")),
     (128, 64, 512, (64, 64), 128, 256, ("int8", "int32")),
 ])  # fmt: skip
-def test_numbers(m, n, k, tiles, threads, bk, types, workers):
+def test_numbers(m, n, k, tiles, threads, bk, types, persistent):
     made = program(m, n, k, bk, types, tiles=tiles, threads=threads, stages=3, turned=True)
-    kernel = tile.compile(made, TARGET, runtime="emulator", options={**ALWAYS, "workers": workers})
+    kernel = tile.compile(made, TARGET, runtime="emulator", options={**ALWAYS, "persistent": persistent})
     check(kernel, m, n, k, types, turned=True)

@@ -21,7 +21,7 @@ from tile_cuda.emulation.opcodes import Arch
 from ..emit.nvrtc import assemble
 
 TARGET = "cuda:sm_100a"
-ALWAYS = {"tcgen05": "always", "workers": 3}
+ALWAYS = {"tcgen05": "always", "persistent": 3}
 NUMPY = {
     "bfloat16": ml_dtypes.bfloat16, "float8_e4m3fn": ml_dtypes.float8_e4m3fn, "tfloat32": "float32",
 }  # fmt: skip
@@ -101,7 +101,7 @@ CASES = {
     "one tile": {"sizes": (128, 64, 160)},
     "a tile in part": {"sizes": (1, 8, 96)},
     "fewer tiles than blocks": {"sizes": (256, 64, 160)},
-    "one block": {"options": {**ALWAYS, "workers": 1}},
+    "one block": {"options": {**ALWAYS, "persistent": 1}},
     "many": {"sizes": (500, 264, 64), "stages": 2},
     "two trips": {"sizes": (200, 136, 64), "stages": 2},
     "fewer trips than slots": {"sizes": (200, 136, 64), "stages": 4},
@@ -164,17 +164,17 @@ def test_sums_have_two_buffers_where_there_are_columns(block, several):
 
 #: Why a thread of its own does not issue products, and the nearest program where one does.
 RULES = {
-    "the option": ({}, {"workers": "never", "bulk_copies": "always"}, "the option workers", {}, {}),
+    "the option": ({}, {"persistent": "never", "tma": "always"}, "the option persistent", {}, {}),
     "threads": ({"threads": 256}, {}, "256 threads execute it; blocks of 128 move sums", {}, {}),
     "no stages": ({"stages": 1}, {}, "num_stages is 1", {"stages": 2}, {}),
     "one trip": ({"sizes": (200, 136, 32)}, {}, "it has 1 iterations", {"sizes": (200, 136, 64)}, {}),
     "copies by threads": ({"sizes": (200, 136, 156)}, {}, "its copies are not counted by", {}, {}),
-    "no bulk copies": ({}, {"bulk_copies": "never"}, "its copies are not counted by", {}, {}),
+    "no bulk copies": ({}, {"tma": "never"}, "its copies are not counted by", {}, {}),
     "sums that begin with ones": ({"where": "ones"}, {}, "C_l does not begin with zeros", {}, {}),
     "more than products": ({"where": "doubled"}, {}, "C_l is used elsewhere in the loop", {}, {}),
     "an operand of the block": ({"where": "fixed"}, {}, "D_s is not copied in its loop", {}, {}),
     "sums as a whole": ({"where": "reduced"}, {}, "registers hold C_l as a whole", {"where": "scaled"}, {}),
-    "sums that are never divided": ({}, {"divided_sums": "never", "bulk_copies": "always"},
+    "sums that are never divided": ({}, {"subtiling": "never", "tma": "always"},
                                     "registers hold C_l as a whole", {}, {}),
 }  # fmt: skip
 
@@ -247,7 +247,7 @@ MISTAKES = {
 
 @pytest.fixture(scope="module")
 def lowered():
-    return lower(gemm(**SHAPE), make_context(TARGET, {**ALWAYS, "workers": 2}), installed()).lowered
+    return lower(gemm(**SHAPE), make_context(TARGET, {**ALWAYS, "persistent": 2}), installed()).lowered
 
 
 def found(text, lowered):

@@ -17,7 +17,7 @@ from tile_core.errors.lowering import VariantRefused
 from tile_core.layout import make_swizzled_layout
 from tile_cuda.ops.boxes import panels
 
-ALWAYS = {"wgmma": "always", "tcgen05": "always", "bulk_copies": "always"}
+ALWAYS = {"wgmma": "always", "tcgen05": "always", "tma": "always"}
 #: M, N, k, threads, and the instruction, by target.
 PRODUCTS = {
     "cuda:sm_90a": (64, 192, 32, 256, "wgmma_m64n96k16_f32_f16_f16_ss_tb"),

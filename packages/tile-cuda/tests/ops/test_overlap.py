@@ -110,7 +110,7 @@ WAYS = {
 def test_any_trip_count(stages: int, way: str) -> None:
     bulk, threads = WAYS[way]
     program = attention(T.dynamic("keys"), stages=stages, threads=threads)
-    kernel = tile.compile(program, TARGET, runtime="emulator", options={**ALWAYS, "bulk_copies": bulk})
+    kernel = tile.compile(program, TARGET, runtime="emulator", options={**ALWAYS, "tma": bulk})
     assert "wgmma_wait_group_sync_aligned_1" in kernel.source
     assert ("k_turn" in kernel.source) == (way == "turns")
     for keys in (0, 1, 32, 33, 77, 129):
@@ -141,7 +141,7 @@ def is_right(text: str, lowered: Any, rows: int = 0) -> bool:
 
 def lowered_as(way: str) -> Any:
     bulk, threads = WAYS[way]
-    options = {**ALWAYS, "bulk_copies": bulk}
+    options = {**ALWAYS, "tma": bulk}
     return lower(attention(100, 48, threads=threads), make_context(TARGET, options), installed()).lowered
 
 
@@ -221,7 +221,7 @@ def test_tiles(dim: int, n: int, threads: int) -> None:
 @pytest.mark.sweep(1)
 @pytest.mark.parametrize("threads", [128, 256])
 def test_weights_in_shared_memory(threads: int) -> None:
-    options = {**ALWAYS, "bulk_copies": "always"}
+    options = {**ALWAYS, "tma": "always"}
     kernel = tile.compile(attention(100, held="shared", threads=threads), TARGET, runtime="emulator", options=options)
     assert "f16_f16_ss_tb" in kernel.source
     assert "k_turn" not in kernel.source
@@ -247,7 +247,7 @@ def test_warpgroups_that_share_rows_take_no_turns() -> None:
                 T.gemm(p, z, c)
             T.copy(c, R)
 
-    options = {**ALWAYS, "bulk_copies": "always"}
+    options = {**ALWAYS, "tma": "always"}
     kernel = tile.compile(main, TARGET, runtime="emulator", options=options)
     assert "o_turn" not in kernel.source
     rng = np.random.default_rng()
@@ -266,7 +266,7 @@ def test_the_assembler_keeps_both_products_in_flight() -> None:
 @functools.cache
 def report(threads: int = 256, n: int = 128, dim: int = 128, stages: int = 2, **options: Any) -> str:
     program = attention(500, dim, n, stages, threads)
-    options = {"wgmma": "always", "bulk_copies": "always", **options}
+    options = {"wgmma": "always", "tma": "always", **options}
     return " ".join(str(tile.explain(program, TARGET, options=options)).split())
 
 
@@ -274,7 +274,7 @@ APART = {
     'the option overlap is "never"': {"overlap": "never"},
     "it would need about 192 registers of a thread, which has 128": {"max_registers": 128},
     "it has one warpgroup": {"threads": 128},
-    "its warpgroups cannot take turns": {"bulk_copies": "never"},
+    "its warpgroups cannot take turns": {"tma": "never"},
     "two blocks of about 128 registers a thread run beside each other": {"dim": 64},
     "its first product, of 32 sums a thread, is too short to work beside": {"n": 64, "stages": 3},
 }
@@ -290,13 +290,13 @@ def test_by_default_trips_overlap_where_that_is_faster(reason: str) -> None:
 
 
 def test_the_option_insists() -> None:
-    assert "do not overlap" not in report(threads=128, max_registers=128, bulk_copies="never", overlap="always")
+    assert "do not overlap" not in report(threads=128, max_registers=128, tma="never", overlap="always")
     with pytest.raises(ValueError, match="overlap is one of 'never', 'auto', 'always'"):
         CudaOptions(overlap="sometimes")
 
 
 def _overlaps(unit: Any) -> bool:
-    made = lowered_unit(load(unit.text()), make_context(TARGET, {**ALWAYS, "bulk_copies": "always"}))
+    made = lowered_unit(load(unit.text()), make_context(TARGET, {**ALWAYS, "tma": "always"}))
     return "slot_before" in made.text
 
 

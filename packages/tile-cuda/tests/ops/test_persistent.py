@@ -14,7 +14,7 @@ from tile_core.reports import report_json
 pytestmark = pytest.mark.sweep(2)
 
 TARGET = "cuda:sm_90a"
-ALWAYS = {"wgmma": "always", "workers": 3, "fast_accum": True}
+ALWAYS = {"wgmma": "always", "persistent": 3, "fast_accum": True}
 NUMPY = {"bfloat16": ml_dtypes.bfloat16, "float8_e4m3fn": ml_dtypes.float8_e4m3fn}
 
 
@@ -111,7 +111,7 @@ CASES = {
     "scales": {"where": "scaled"},
     "results by way of its own tile": {"where": "staged"},
     "a tile of its own": {"where": "shared"},
-    "stored directly": {"options": {**ALWAYS, "staged_results": "never"}},
+    "stored directly": {"options": {**ALWAYS, "epilogue": "never"}},
 }
 
 
@@ -132,28 +132,28 @@ def test_sparse_products(k):
 
 #: Why each tile has a block of its own, and the nearest program whose blocks stay.
 RULES = {
-    "the option": ({}, {"workers": "never"}, "the option workers", {}, {}),
+    "the option": ({}, {"persistent": "never"}, "the option persistent", {}, {}),
     "one wave": ({"block": (128, 256, 64), "threads": 256, "stages": 4, "sizes": (1024, 1024, 512)},
-                 {"workers": "auto"}, "all 32 blocks run at a time",
+                 {"persistent": "auto"}, "all 32 blocks run at a time",
                  {"block": (128, 256, 64), "threads": 256, "stages": 4, "sizes": (4096, 4096, 512)},
-                 {"workers": "auto"}),
-    "several blocks at a time": ({"sizes": (4096, 2048, 160)}, {"workers": "auto"}, "compute and copy in turns",
-                                 {"sizes": (4096, 2048, 160)}, {"workers": "always"}),
+                 {"persistent": "auto"}),
+    "several blocks at a time": ({"sizes": (4096, 2048, 160)}, {"persistent": "auto"}, "compute and copy in turns",
+                                 {"sizes": (4096, 2048, 160)}, {"persistent": "always"}),
     "three stages": ({"block": (128, 256, 64), "threads": 256, "stages": 3, "sizes": (4096, 4096, 512)},
-                     {"workers": "auto"}, "with 3 stages it was not faster",
+                     {"persistent": "auto"}, "with 3 stages it was not faster",
                      {"block": (128, 256, 64), "threads": 256, "stages": 3, "sizes": (4096, 4096, 512)},
-                     {"workers": "always"}),
+                     {"persistent": "always"}),
     "five stages": ({"block": (128, 192, 64), "threads": 256, "stages": 5, "sizes": (4096, 4096, 512)},
-                    {"workers": "auto"}, "with 5 stages it was not faster",
+                    {"persistent": "auto"}, "with 5 stages it was not faster",
                     {"block": (128, 192, 128), "threads": 256, "stages": 5, "sizes": (4096, 4096, 512),
-                     "types": ("float8_e4m3fn", "bfloat16")}, {"workers": "auto", "fast_accum": True}),
+                     "types": ("float8_e4m3fn", "bfloat16")}, {"persistent": "auto", "fast_accum": True}),
     "threads": ({"block": (192, 64, 32), "threads": 384}, {}, "its block has 384 threads",
                 {"block": (128, 64, 32), "threads": 256}, {}),
     "no stages": ({"stages": 1}, {}, "num_stages is 1", {"stages": 2}, {}),
     "one trip": ({"sizes": (200, 136, 32)}, {}, "it has 1 iterations", {"sizes": (200, 136, 64)}, {}),
     "a copy by threads": ({"sizes": (200, 136, 156)}, {}, "its copies are not counted by",
                           {"sizes": (200, 136, 160)}, {}),
-    "no bulk copies": ({}, {"bulk_copies": "never"}, "its copies are not counted by barriers", {}, {}),
+    "no bulk copies": ({}, {"tma": "never"}, "its copies are not counted by barriers", {}, {}),
     "room": ({"block": (128, 256, 64), "threads": 256, "stages": 4, "where": "staged",
               "sizes": (200, 136, 512)}, {}, "do not fit beside",
              {"block": (128, 256, 64), "threads": 256, "stages": 3, "where": "shared"}, {}),

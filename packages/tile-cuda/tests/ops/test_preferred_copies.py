@@ -19,10 +19,10 @@ def text(program, **options):
 
 def test_kernels_with_products_of_warpgroups_have_them():
     made = gemm((128, 128, 128), (128, 128, 64), stages=2)
-    assert CudaOptions().bulk_copies == "auto"
+    assert CudaOptions().tma == "auto"
     assert text(made).count("cp_async_bulk_tensor_2d_shared") >= 2
-    assert text(made) == text(made, bulk_copies="always")
-    assert "cp_async_bulk" not in text(made, bulk_copies="never")
+    assert text(made) == text(made, tma="always")
+    assert "cp_async_bulk" not in text(made, tma="never")
     assert "cp_async_bulk" not in text(made, wgmma="never")
 
 

@@ -34,7 +34,7 @@ from .test_overlap import TARGET, attention, check, is_right
 
 pytestmark = pytest.mark.sweep(6)
 
-ALWAYS = {"wgmma": "always", "overlap": "always", "bulk_copies": "always", "workers": "always", "fast_math": True}
+ALWAYS = {"wgmma": "always", "overlap": "always", "tma": "always", "persistent": "always", "fast_math": True}
 _COPIER = re.compile(r"const int slot_ahead = ")
 
 
@@ -106,9 +106,9 @@ def test_sizes_known_at_run_time(name: str) -> None:
 @pytest.mark.sweep(1)
 def test_the_default_is_what_it_was() -> None:
     program = attention(500, 128, 128, 2, 256)
-    texts = [tile.compile(program, TARGET, options=o).source for o in ({}, {"workers": "never"})]
+    texts = [tile.compile(program, TARGET, options=o).source for o in ({}, {"persistent": "never"})]
     assert texts[0] == texts[1]
-    assert "a thread that copies for each block was not measured" in _said(program, {"workers": "auto"})
+    assert "a thread that copies for each block was not measured" in _said(program, {"persistent": "auto"})
 
 
 def _said(program: Any, options: dict[str, Any]) -> str:
@@ -121,9 +121,11 @@ def taller(threads: int) -> Any:
 
 #: Why a block copies for itself, and the nearest program or option for which another thread does.
 RULES: dict[str, tuple[Any, dict[str, Any], str, Any, dict[str, Any]]] = {
-    "the option": (taller(256), {"workers": "never"}, 'the option workers is "never"', taller(256), {"workers": 2}),
+    "the option": (
+        taller(256), {"persistent": "never"}, 'the option persistent is "never"', taller(256), {"persistent": 2},
+    ),
     "threads": (taller(384), {}, "its block has 384 threads", taller(256), {}),
-    "no boxes": (taller(256), {"bulk_copies": "never"}, "its copies are not counted by barriers", taller(256), {}),
+    "no boxes": (taller(256), {"tma": "never"}, "its copies are not counted by barriers", taller(256), {}),
     "no stages": (attention(500, stages=1), {}, "num_stages is 1", attention(500, stages=2), {}),
     "no product that lasts": (taller(256), {"wgmma": "never"}, "", taller(256), {}),
 }  # fmt: skip

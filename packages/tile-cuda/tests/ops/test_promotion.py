@@ -133,7 +133,7 @@ def test_the_bound_of_the_error(is_sparse, least):
 
 def test_blocks_that_stay_promote_as_well():
     made = gemm((200, 136, 384), (64, 64, 128), (E4, "float32"), stages=2)
-    kernel = tile.compile(made, TARGET, runtime="emulator", options={**PROMOTED, "workers": 3})
+    kernel = tile.compile(made, TARGET, runtime="emulator", options={**PROMOTED, "persistent": 3})
     rng = np.random.default_rng()
     a, b = (rng.integers(-3, 4, shape).astype(of_dense.NUMPY[E4]) for shape in ((200, 384), (136, 384)))
     c = np.full((200, 136), 85, "float32")
@@ -170,7 +170,7 @@ def test_nonsense_is_refused(value):
         make_context(TARGET, {"promote": value})
 
 
-@pytest.mark.parametrize("options", [{}, {"workers": "always"}], ids=["blocks", "workers"])
+@pytest.mark.parametrize("options", [{}, {"persistent": "always"}], ids=["blocks", "persistent"])
 def test_large_tiles_keep_their_sums_in_registers(options):
     made = gemm((8192, 8192, 8192), (128, 256, 128), (E4, "bfloat16"), threads=256, stages=4)
     report = report_json(made, TARGET, options={"promote": 128, **options})

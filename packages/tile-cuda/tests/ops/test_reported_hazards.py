@@ -13,7 +13,7 @@ import tile_core as tile
 import tile_core.language as T
 
 pytestmark = pytest.mark.sweep(6)
-TARGET, ALWAYS = "cuda:sm_90a", {"bulk_copies": "always"}
+TARGET, ALWAYS = "cuda:sm_90a", {"tma": "always"}
 STORE, LOAD = "  cp_async_bulk_tensor_2d_global_shared", "  cp_async_bulk_tensor_2d_shared_cluster"
 
 

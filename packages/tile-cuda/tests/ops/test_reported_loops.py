@@ -77,7 +77,7 @@ def test_3037_metadata_of_8_bit_operands_in_a_loop(dtype, sums, turns, target):
 
 
 @pytest.mark.parametrize(
-    ("target", "options"), [("cuda:sm_80", {}), ("cuda:sm_90a", {}), ("cuda:sm_90a", {"bulk_copies": "always"})]
+    ("target", "options"), [("cuda:sm_80", {}), ("cuda:sm_90a", {}), ("cuda:sm_90a", {"tma": "always"})]
 )
 def test_2549_operands_from_addresses(target, options):
     """Operands made in the kernel from addresses, with bulk copies: packing the arguments aborted."""

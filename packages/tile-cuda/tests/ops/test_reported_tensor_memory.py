@@ -28,7 +28,7 @@ from tile_cuda.errors import NoNvrtc
 from ..emit.nvrtc import assemble
 
 pytestmark = pytest.mark.sweep(12)
-TARGET, ALWAYS = "cuda:sm_100a", {"bulk_copies": "always", "tcgen05": "always"}
+TARGET, ALWAYS = "cuda:sm_100a", {"tma": "always", "tcgen05": "always"}
 FENCE = "fence_proxy_async_shared_cta();"
 
 

@@ -64,7 +64,7 @@ def check(kernel, m, n, k, times=1):
 def test_known_trip_counts(trips, stages, bulk):
     k = trips * BK
     kernel = tile.compile(
-        product(100, 72, k, stages=stages), TARGET, runtime="emulator", options={**ALWAYS, "bulk_copies": bulk}
+        product(100, 72, k, stages=stages), TARGET, runtime="emulator", options={**ALWAYS, "tma": bulk}
     )
     assert ("metadata_odd" in kernel.source) == (trips > 1)
     check(kernel, 100, 72, k)
@@ -72,7 +72,7 @@ def test_known_trip_counts(trips, stages, bulk):
 
 @pytest.mark.parametrize("bulk", ["never", "always"])
 def test_any_trip_count(bulk):
-    options = {**ALWAYS, "bulk_copies": bulk}
+    options = {**ALWAYS, "tma": bulk}
     kernel = tile.compile(
         product(64, 64, T.dynamic("trips") * BK, stages=3), TARGET, runtime="emulator", options=options
     )
@@ -154,7 +154,7 @@ def test_sums_are_not_touched_before():
 def test_the_assembler_lets_products_overlap(k, bulk):
     """What stands between products in flight takes no branch; it did once, and each product was waited for."""
     program = product(512, 384, T.dynamic("trips") * BK if k == "any" else k, 256, 4, (256, 192))
-    kernel = tile.compile(program, TARGET, options={**ALWAYS, "bulk_copies": bulk})
+    kernel = tile.compile(program, TARGET, options={**ALWAYS, "tma": bulk})
     assert assemble(kernel.source, "sm_90a") == ""
 
 

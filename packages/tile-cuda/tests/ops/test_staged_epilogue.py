@@ -33,7 +33,7 @@ from tile_cuda.ptx.lane_transposes import (
 pytestmark = pytest.mark.sweep(2)
 
 TARGET = "cuda:sm_90a"
-ALWAYS = {"wgmma": "always", "staged_results": "always"}
+ALWAYS = {"wgmma": "always", "epilogue": "always"}
 BOXES = re.compile(r"  cp_async_bulk_tensor_\dd_global_shared")
 NUMPY = {name: getattr(ml_dtypes, name) for name in ("bfloat16", "float8_e4m3fn", "float8_e5m2")}
 
@@ -116,7 +116,7 @@ def is_staged(kernel):
 @pytest.mark.parametrize("sizes", [(128, 128, 64), (100, 72, 40), (65, 33, 31), (1, 8, 1), (64, 129, 7)], ids=str)
 def test_right_at_awkward_sizes(sizes, out, bulk):
     m, n, k = sizes
-    kernel = compiled(gemm(sizes, out=out, stages=3), {**ALWAYS, "bulk_copies": bulk})
+    kernel = compiled(gemm(sizes, out=out, stages=3), {**ALWAYS, "tma": bulk})
     assert is_staged(kernel)
     a, b = operands(m, n, k)
     c = np.full((m, n), 85, NUMPY.get(out, out))
@@ -124,7 +124,7 @@ def test_right_at_awkward_sizes(sizes, out, bulk):
     np.testing.assert_array_equal(c.astype("float64"), a.astype("float64") @ b.astype("float64"))
 
 
-LANES = {"wgmma": "always", "staged_results": "lanes"}
+LANES = {"wgmma": "always", "epilogue": "lanes"}
 
 
 TURNS = re.compile(r"  (turn_(?:kept_)?(?:quad|pairs)\w*)\(")
@@ -180,7 +180,7 @@ def test_lanes_of_every_tile(block, threads, out):
 def test_blocks_that_stay_or_have_no_room_exchange_without_being_asked(stay, out):
     m, n, k = 250, 520, 96
     how = {"stages": 4} if stay else {"stages": 2, "kept": 170_000}
-    options = {"wgmma": "always", "workers": 2 if stay else "never"}
+    options = {"wgmma": "always", "persistent": 2 if stay else "never"}
     kernel = compiled(gemm((m, n, k), (128, 256, 32), out, threads=256, **how), options)
     assert is_exchanged(kernel)
     assert ("int worker =" in kernel.source) == stay
@@ -237,7 +237,7 @@ def test_right_whatever_becomes_of_the_sums(name):
 
 #: Why sums are stored by the threads that hold them, and the nearest program whose sums are not.
 RULES = {
-    "the option": ({}, {"staged_results": "never"}, "", {}, {}),
+    "the option": ({}, {"epilogue": "never"}, "", {}, {}),
     "rows at odd addresses": ({"sizes": (128, 100, 64)}, {}, "multiples of 8 bytes only", {"sizes": (128, 104, 64)},
                               {}),
     "a loop": ({"where": "loop", "batch": 2, "out": "float64"}, ALWAYS, "it stands in a loop", {"batch": 2}, ALWAYS),
@@ -274,7 +274,7 @@ def test_a_tile_takes_the_place_of_the_rings():
     report = report_json(gemm((256, 256, 256), (128, 128, 64), threads=128, stages=3), TARGET)
     (staged,) = (b for b in report["block"]["shared"] if b["name"] == "C_l_staged")
     without = report_json(
-        gemm((256, 256, 256), (128, 128, 64), threads=128, stages=3), TARGET, options={"staged_results": "never"}
+        gemm((256, 256, 256), (128, 128, 64), threads=128, stages=3), TARGET, options={"epilogue": "never"}
     )
     assert report["block"]["shared_bytes"] == without["block"]["shared_bytes"]
     assert not staged["conflicts"]
@@ -282,15 +282,15 @@ def test_a_tile_takes_the_place_of_the_rings():
 
 @pytest.mark.parametrize(("bulk", "pattern"), [("always", BOXES), ("never", re.compile(r"\*\(uint4\*\)\(?&C\["))])
 def test_whole_rows_are_stored(bulk, pattern):
-    options = {"wgmma": "always", "bulk_copies": bulk}
+    options = {"wgmma": "always", "tma": bulk}
     assert pattern.search(compiled(gemm(), options).source)
-    assert not pattern.search(compiled(gemm(), {**options, "staged_results": "never"}).source)
+    assert not pattern.search(compiled(gemm(), {**options, "epilogue": "never"}).source)
 
 
 def test_products_of_warps_only_if_asked():
     options = {"wgmma": "never"}
     assert not is_staged(compiled(gemm(), options))
-    assert is_staged(compiled(gemm(), {**options, "staged_results": "always"}))
+    assert is_staged(compiled(gemm(), {**options, "epilogue": "always"}))
 
 
 def _texts(units, options):
@@ -301,11 +301,11 @@ def _texts(units, options):
 
 @pytest.mark.sweep(1)
 def test_the_kit_reaches_results_by_way_of_shared_memory_and_orders_of_blocks():
-    options = {"wgmma": "always", "block_order": "always"}
+    options = {"wgmma": "always", "rasterization": "always"}
     found = [t for table in (products, sparse) for t in _texts(table.units()[::3], options) if "  wgmma_" in t]
     assert sum("_staged" in t for t in found) >= 3
     assert sum("const int panel" in t for t in found) >= 2
-    shared = [t for table in (products, sparse) for t in _texts(table.units(), {"wgmma": "always", "workers": 2})]
+    shared = [t for table in (products, sparse) for t in _texts(table.units(), {"wgmma": "always", "persistent": 2})]
     assert sum("int worker =" in t for t in shared) >= 3
     assert {TRANSPOSE_FLOATS, TRANSPOSE_PAIRS, TRANSPOSE_HALVES, TRANSPOSE_KEPT, TRANSPOSE_BYTES} == {
         n for t in shared for n in TURNS.findall(t)
@@ -329,10 +329,10 @@ def _drawn(count):
 @pytest.mark.sweep(6)
 def test_the_fuzzer_reaches_them():
     units = _drawn(60)
-    found = list(_texts(units, {"wgmma": "always", "staged_results": "always", "block_order": "always"}))
+    found = list(_texts(units, {"wgmma": "always", "epilogue": "always", "rasterization": "always"}))
     assert sum("_staged" in t for t in found) >= 10
     assert sum("const int panel" in t for t in found) >= 5
-    shared = [t for t in _texts(units, {"wgmma": "always", "fast_accum": True, "workers": 2}) if "int worker =" in t]
+    shared = [t for t in _texts(units, {"wgmma": "always", "fast_accum": True, "persistent": 2}) if "int worker =" in t]
     assert len(shared) >= 3
 
 

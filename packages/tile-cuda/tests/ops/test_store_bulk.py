@@ -29,7 +29,7 @@ from tile_cuda.ops.store_bulk import REDUCTIONS, can_store_bulk
 pytestmark = pytest.mark.sweep(3)
 
 CTX = SimpleNamespace(capabilities=Capabilities(async_copies=frozenset({"tma"})))
-TARGET, ALWAYS = "cuda:sm_90a", {"bulk_copies": "always"}
+TARGET, ALWAYS = "cuda:sm_90a", {"tma": "always"}
 ROW, WIDE = tirx.Var("i", "int32"), tirx.Var("j", "int64")
 STORES = re.compile(r"  cp_async_bulk_tensor_\dd_global_shared")
 WAITS = re.compile(r"  cp_async_bulk_wait_group_(read_)?0\(\)")

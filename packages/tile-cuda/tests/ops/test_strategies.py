@@ -21,7 +21,7 @@ from tile_core.testing.coverage import emitted
 from tile_core.testing.run import Session, load
 from tile_core.testing.search import Chunk, WrongProgram, search
 from tile_core.testing.strategies import STRATEGIES, strategies_of
-from tile_cuda import bulk_copies
+from tile_cuda.copies import bulk
 from tile_cuda.ops import four_rows, gemm_scaled_tensor, gemm_tensor
 
 TARGET = "cuda:sm_100a"
@@ -69,7 +69,7 @@ def test_names_and_instructions_are_drawn(name):
     def draw(unit):
         found["all"] += 1
         with contextlib.suppress(TileError):
-            text = lowered(load(unit.text()), make_context(TARGET, {"bulk_copies": "always"})).text
+            text = lowered(load(unit.text()), make_context(TARGET, {"tma": "always"})).text
             body = text[text.index('extern "C"') :]
             found.update(["legal", *(i for i in instructions if i in body)])
 
@@ -80,10 +80,10 @@ def test_names_and_instructions_are_drawn(name):
 
 @pytest.mark.sweep(3)
 @pytest.mark.parametrize("divided", ["always", "never"])
-@pytest.mark.parametrize("workers", ["always", "never", 2])
-def test_options_of_sums_and_blocks_can_be_pinned(divided, workers):
+@pytest.mark.parametrize("persistent", ["always", "never", 2])
+def test_options_of_sums_and_blocks_can_be_pinned(divided, persistent):
     """As `.ci/run` pins them: programs are right with all of them."""
-    pinned = {"tcgen05": "always", "bulk_copies": "always", "divided_sums": divided, "workers": workers}
+    pinned = {"tcgen05": "always", "tma": "always", "subtiling": divided, "persistent": persistent}
     session, seen = Session(TARGET, "emulator", options=pinned), Counter()
     search(Chunk("programs", 11, 4, "tensor-memory"), session, lambda kind, count: seen.update([kind]))
     assert seen["right"] > 0
@@ -116,13 +116,13 @@ def scales_of_the_first_step(patch):
 
 def tiles_that_are_still_read(patch):
     """Blocks meet before their copies out of the tile have read it, and the next copy for all fills it."""
-    made = bulk_copies._Choose.__init__
+    made = bulk._Choose.__init__
 
     def init(self, *given):
         made(self, *given)
         self.left_from = set()
 
-    patch.setattr(bulk_copies._Choose, "__init__", init)
+    patch.setattr(bulk._Choose, "__init__", init)
 
 
 FINDS = {
@@ -140,7 +140,7 @@ FINDS = {
 def test_a_mistake_that_comes_back_is_found(monkeypatch, defect):
     defect(monkeypatch)
     monkeypatch.setattr(searching, "SHRINKING", 0.0)
-    session = Session(TARGET, "emulator", options={"bulk_copies": "always"})
+    session = Session(TARGET, "emulator", options={"tma": "always"})
     with tile.disable_cache(), pytest.raises(WrongProgram) as found:
         search(FINDS[defect], session, lambda kind, count: None)
     assert "def main(" in str(found.value)

@@ -77,7 +77,7 @@ def test_the_kit_has_products_that_arrive_at_a_barrier():
 
 def test_the_kit_gathers_rows_that_two_instructions_share():
     unit = own_units("cuda:sm_100a")[-1]
-    found = lowered(load(unit.text()), make_context("cuda:sm_100a", {"bulk_copies": "always"})).text
+    found = lowered(load(unit.text()), make_context("cuda:sm_100a", {"tma": "always"})).text
     assert "_tile_gather4_" in found
     assert len(_PRODUCT.findall(found)) == 2
 
@@ -172,7 +172,7 @@ def test_the_fuzzer_reaches_copies_of_four_rows():
     @hypothesis.given(STRATEGIES["numbered-rows"][0])
     def draw(unit) -> None:
         with contextlib.suppress(TileError):
-            found = lowered(load(unit.text()), make_context("cuda:sm_100a", {"bulk_copies": "always"})).text
+            found = lowered(load(unit.text()), make_context("cuda:sm_100a", {"tma": "always"})).text
             texts.append(found[found.index('extern "C"') :])
 
     draw()

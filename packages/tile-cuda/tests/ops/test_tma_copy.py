@@ -34,7 +34,7 @@ def moves(columns=64, tile_columns=64, part=None, stages=0, dtype="float16"):
 @pytest.mark.parametrize("stages", [0, 1, 3])
 @pytest.mark.parametrize("option", ["never", "always"])
 def test_it_needs_no_option(stages, option):
-    kernel = tile.compile(moves(stages=stages), TARGET, runtime="emulator", options={"bulk_copies": option})
+    kernel = tile.compile(moves(stages=stages), TARGET, runtime="emulator", options={"tma": option})
     text = kernel.source[kernel.source.index('extern "C"') :]
     assert "  cp_async_bulk_tensor_2d_shared_cluster" in text
     assert "  cp_async_bulk_tensor_2d_global" in text

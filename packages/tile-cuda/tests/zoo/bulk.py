@@ -91,5 +91,5 @@ BULK = Zoo(
     golden=Path(__file__).parent / "golden_bulk",
     suffix=".cu",
     kept=("gemm_f16_nt", "attention", stores.IN, stores.NAME),
-    options={"bulk_copies": "always", "wgmma": "never"},
+    options={"tma": "always", "wgmma": "never"},
 )

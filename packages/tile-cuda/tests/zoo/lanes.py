@@ -65,5 +65,5 @@ LANES = Zoo(
     golden=Path(__file__).parent / "golden_lanes",
     suffix=".cu",
     kept=(),
-    options={"wgmma": "always", "staged_results": "lanes", "bulk_copies": "never"},
+    options={"wgmma": "always", "epilogue": "lanes", "tma": "never"},
 )

@@ -79,5 +79,5 @@ PAIRS = Zoo(
     golden=Path(__file__).parent / "golden_pairs",
     suffix=".cu",
     kept=(GEMM,),
-    options={"tcgen05": "always", "bulk_copies": "always", "clusters": "pairs"},
+    options={"tcgen05": "always", "tma": "always", "clusters": "pairs"},
 )

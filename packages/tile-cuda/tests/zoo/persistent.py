@@ -68,5 +68,5 @@ WORKERS = Zoo(
     golden=Path(__file__).parent / "golden_persistent",
     suffix=".cu",
     kept=(GEMM,),
-    options={"wgmma": "always", "fast_accum": True, "workers": 3, "clusters": "never"},
+    options={"wgmma": "always", "fast_accum": True, "persistent": 3, "clusters": "never"},
 )

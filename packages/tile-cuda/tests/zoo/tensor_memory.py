@@ -92,7 +92,7 @@ TENSOR = Zoo(
     golden=Path(__file__).parent / "golden_tensor_memory",
     suffix=".cu",
     kept=(GEMM, MOE, SPARSE, "gemm_fp8", "gemm_wide", MXFP8, NVFP4),
-    options={"tcgen05": "always", "bulk_copies": "always", "workers": "never"},
+    options={"tcgen05": "always", "tma": "always", "persistent": "never"},
 )
 
 _ROLES = "gemm_f16"
@@ -118,7 +118,7 @@ ISSUED = Zoo(
     golden=Path(__file__).parent / "golden_mma_warp",
     suffix=".cu",
     kept=(_ROLES, "gemm_wide"),
-    options={"tcgen05": "always", "workers": 2},
+    options={"tcgen05": "always", "persistent": 2},
 )
 
 #: Consumer cards have neither tensor memory nor warpgroups, and instructions for 8-bit floats.

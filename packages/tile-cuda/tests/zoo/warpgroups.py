@@ -129,5 +129,5 @@ WARPGROUPS = Zoo(
     golden=Path(__file__).parent / "golden_warpgroups",
     suffix=".cu",
     kept=("gemm_f16_two_groups", "attention", "sp_f16"),
-    options={"wgmma": "always", "fast_accum": True, "bulk_copies": "never", "staged_results": "never"},
+    options={"wgmma": "always", "fast_accum": True, "tma": "never", "epilogue": "never"},
 )

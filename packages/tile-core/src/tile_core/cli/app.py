@@ -15,6 +15,7 @@ from tile_core.cli import compile as compile_command
 from tile_core.cli import run as run_command
 from tile_core.cli.console import only_results, show_error, show_warning, verbose
 from tile_core.errors import InternalError, TileError
+from tile_core.renamed_options import RenamedOption
 
 app = typer.Typer(
     name="tile",
@@ -52,6 +53,7 @@ def run(arguments: Sequence[str] | None = None) -> int:
     given = list(sys.argv[1:] if arguments is None else arguments)
     with warnings.catch_warnings(), only_results(given):
         warnings.showwarning = _warned
+        warnings.simplefilter("always", RenamedOption)
         try:
             return int(app(given, prog_name="tile", standalone_mode=False) or 0)
         except TileError as error:

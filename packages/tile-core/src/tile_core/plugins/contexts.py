@@ -10,6 +10,7 @@ from tile_core import knobs as _knobs
 from tile_core.context import Context
 from tile_core.errors.guess import nearest
 from tile_core.errors.plugins import InvalidOptions
+from tile_core.renamed_options import current_names
 from tile_core.target import Target
 
 if TYPE_CHECKING:
@@ -70,6 +71,7 @@ def make_options(manifest: BackendManifest, options: object) -> Any:
     if not isinstance(options, Mapping):
         raise InvalidOptions(backend=manifest.name, found=repr(options), expected=f"{kind.__name__} or a mapping")
     names = [f.name for f in dataclasses.fields(kind) if f.init]
+    options = with_current_names(manifest, options)
     for name in options:
         if name not in names:
             near = nearest(str(name), names)
@@ -80,4 +82,20 @@ def make_options(manifest: BackendManifest, options: object) -> Any:
     except (TypeError, ValueError) as error:
         found = ", ".join(f"{key}={value!r}" for key, value in options.items())
         fix = "correct the value, or leave the option out for its default"
+        raise InvalidOptions(backend=manifest.name, found=found, expected=str(error), fix=fix) from error
+
+
+def with_current_names(manifest: BackendManifest, options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields of a backend's options by their current names, see `tile_core.renamed_options`.
+
+    Raises
+    ------
+    InvalidOptions
+        If an option is given by its old and its new name.
+    """
+    try:
+        return current_names(manifest.options, options)
+    except ValueError as error:
+        fix = "use the new name only"
+        found = ", ".join(f"{key}={value!r}" for key, value in options.items())
         raise InvalidOptions(backend=manifest.name, found=found, expected=str(error), fix=fix) from error

@@ -47,10 +47,10 @@ PIECE = 64
 def subtile_accumulators(plan: Plan, ctx: Context) -> Plan:
     """Return the plan with the sums in tensor memory whose uses are divided, as far as there are columns.
 
-    Those that registers could hold stay fragments, unless the option ``divided_sums`` says otherwise. Products of
+    Those that registers could hold stay fragments, unless the option ``subtiling`` says otherwise. Products of
     others that cannot be divided get the reason as an attribute.
     """
-    option = ctx.options.divided_sums
+    option = ctx.options.subtiling
     if not ctx.capabilities.fact(TCGEN05) or option == "never":
         return plan
     found = _Products(plan, ctx)

@@ -68,14 +68,14 @@ def prefer_tma(plan: Plan, ctx: Context) -> Plan:
     On an H200, 51 of 54 such kernels (products dense, sparse and of 8-bit floats, attention) were faster with boxes, by
     up to a third, and three slower, by at most 4 percent. Other kernels copy as fast either way (`benchmarks/results`).
     """
-    if ctx.options.bulk_copies != "auto" or not ctx.capabilities.has_async_copy(BULK):
+    if ctx.options.tma != "auto" or not ctx.capabilities.has_async_copy(BULK):
         return plan
     return plan.replace(body=_Prefer().stmt(plan.body))
 
 
 def is_wanted(call: OpCall, ctx: Context) -> bool:
     """Whether a move should be made of boxes if it can."""
-    asked = ctx.options.bulk_copies
+    asked = ctx.options.tma
     return asked == "always" or is_forced(call) or (asked == "auto" and WANTED in call.attrs)
 
 

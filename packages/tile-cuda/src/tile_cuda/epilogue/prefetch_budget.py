@@ -51,7 +51,7 @@ class SharedMemoryBudget:
 
     def __init__(self, flow: Flow, results: EpilogueFragments, threads: int, ctx: Context) -> None:
         self.flow, self.threads = flow, threads
-        self.limit, self.stays = int(ctx.capabilities.shared_bytes), ctx.options.workers != "never"
+        self.limit, self.stays = int(ctx.capabilities.shared_bytes), ctx.options.persistent != "never"
         allocated = [p.stmt.buffer for p in flow.points if type(p.stmt) is tirx.AllocBuffer]
         self.shared = [b for b in allocated if nodes.scope_of(b) == "shared"]
         #: The points that use each, and the slots that it has.

@@ -63,9 +63,9 @@ def stage_results(
     rows
         Those of the fragments of which each warpgroup has whole rows.
     """
-    if ctx.options.staged_results == "never":
+    if ctx.options.epilogue == "never":
         return plan
-    results = results_of(plan.body, accumulators, ctx.options.staged_results in ("lanes", "always"))
+    results = results_of(plan.body, accumulators, ctx.options.epilogue in ("lanes", "always"))
     if not results:
         return plan
     results = replace(results, rows=list(rows))
@@ -112,7 +112,7 @@ class _Stage(StmtRewriter):
     def __init__(self, plan: Plan, ctx: Context, results: EpilogueFragments, stays: bool) -> None:
         self.stays = stays
         self.ctx, self.results, self.aligned = ctx, results, plan[ALIGNED]
-        self.option, self.threads = ctx.options.staged_results, plan[BLOCK].count
+        self.option, self.threads = ctx.options.epilogue, plan[BLOCK].count
         made = [a.buffer for a in collect(plan.body, tirx.AllocBuffer)]
         self.name = FreshNames(str(v.name) for v in (*collect(plan.body, tirx.Var), *made))
         self.shared = _bytes_of_tiles(plan.body)

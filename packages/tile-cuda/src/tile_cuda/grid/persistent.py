@@ -60,7 +60,7 @@ def choose_persistent(shape: Shape, ctx: Context) -> PersistentGrid | Reject:
         return Reject("the program asks for pairs of blocks that compute its product together")
     if shape.tiles is None:
         return _beside(shape, ctx)
-    option = ctx.options.workers
+    option = ctx.options.persistent
     reason = _reason(shape.threads, shape.trips, ctx)
     if reason:
         return Reject(reason)
@@ -109,7 +109,7 @@ def _beside(shape: Shape, ctx: Context) -> PersistentGrid | Reject:
     """Return who copies for blocks that cannot share tiles, or why they copy for themselves."""
     if ctx.capabilities.fact(TCGEN05):
         return Reject("its tiles are not shared, and no thread of its own issues its products")
-    if ctx.options.workers == "auto":
+    if ctx.options.persistent == "auto":
         return Reject("a thread that copies for each block was not measured")
     reason = _reason(shape.threads, shape.trips or _LEAST_TRIPS, ctx)
     if reason:
@@ -125,7 +125,7 @@ def _beside(shape: Shape, ctx: Context) -> PersistentGrid | Reject:
 def _with_mma_warp(shape: Shape, tiles: int, size: int, ctx: Context) -> PersistentGrid | Reject:
     """Return how many blocks share the tiles, of threads that copy, multiply, and write results."""
     call = SimtCall(shape.product.name, shape.product.args, shape.product.attrs, block=Block((WARPGROUP, 1, 1), None))
-    if ctx.options.workers == "auto" and ctx.options.clusters == "pairs":
+    if ctx.options.persistent == "auto" and ctx.options.clusters == "pairs":
         return Reject('the option clusters is "pairs": blocks with roles compute no product in pairs')
     if call.name != "gemm":
         return Reject("threads bring its metadata or scales to tensor memory")
@@ -138,7 +138,7 @@ def _with_mma_warp(shape: Shape, tiles: int, size: int, ctx: Context) -> Persist
     # Blocks that run at a time on a multiprocessor have its columns together, each as many as it allocates.
     columns = allocated_columns(buffers * plan.columns + 2 * plan.metadata)
     at_a_time = max(1, min(ctx.capabilities.shared_bytes // size, ALL_COLUMNS // columns, 4))
-    option = ctx.options.workers
+    option = ctx.options.persistent
     blocks = min(option if isinstance(option, int) else OF_TENSOR_MEMORY * at_a_time, tiles)
     several = buffers if blocks < tiles else 1
     held = 0 if isinstance(option, int) else at_a_time
@@ -150,7 +150,7 @@ def may_persist(plan: Plan, ctx: Context) -> bool:
     loops = [s for s in collect(plan.body, tirx.For) if role(s) == "grid"]
     inner = [x for s in loops for x in collect(s.body, tirx.For)]
     outer = [s for s in loops if not any(s.same_as(x) for x in inner)]
-    auto = ctx.options.workers == "auto"
+    auto = ctx.options.persistent == "auto"
     fixed = auto or bool(ctx.capabilities.fact(TCGEN05))
     grid = grid_of(outer[0], fixed=fixed) if len(outer) == 1 else None
     if grid is None or isinstance(grid, str) or cluster_of(plan.program.attrs) != (1, 1, 1):
@@ -163,8 +163,8 @@ def may_persist(plan: Plan, ctx: Context) -> bool:
 
 def _reason(threads: int, trips: int, ctx: Context) -> str:
     """Return why each tile has a block of its own, whatever its copies are; empty if nothing is against sharing."""
-    if ctx.options.workers == "never":
-        return 'the option workers is "never"'
+    if ctx.options.persistent == "never":
+        return 'the option persistent is "never"'
     if not (ctx.capabilities.fact(WGMMA) or ctx.capabilities.fact(TCGEN05)):
         return "the target has no products that last"
     if ctx.capabilities.fact(TCGEN05) and threads != WARPGROUP:

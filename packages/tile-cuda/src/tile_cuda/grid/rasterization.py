@@ -38,7 +38,7 @@ def choose_order(plan: Plan, ctx: Context, accumulators: Collection[BufferVar]) 
     sums
         What products of warpgroups add to: the largest part of a tensor that one is copied to is a block's result.
     """
-    if ctx.options.block_order == "never" or not accumulators or plan[ORDER]:
+    if ctx.options.rasterization == "never" or not accumulators or plan[ORDER]:
         return plan
     if cluster_of(plan.program.attrs) != (1, 1, 1):
         return plan  # the program says which blocks share operands
@@ -53,7 +53,7 @@ def choose_order(plan: Plan, ctx: Context, accumulators: Collection[BufferVar]) 
     extent = int(tile.extents[-2]), int(tile.extents[-1])
     panel = min(_PANELS, key=lambda p: _read(p, *extent))
     given = [nodes.as_int(axes[axis].extent) for axis in (rows, columns)]
-    if ctx.options.block_order == "auto" and all(isinstance(n, int) for n in given):
+    if ctx.options.rasterization == "auto" and all(isinstance(n, int) for n in given):
         first = 1 if columns == 0 else 0  # blocks along x are numbered first
         if prod(given) <= _AT_A_TIME or panel >= given[0]:
             return plan

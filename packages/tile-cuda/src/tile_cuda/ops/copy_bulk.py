@@ -86,7 +86,7 @@ class BulkCopy(SimtVariant):
     name = "cuda.copy.bulk"
     op = "copy"
     priority = 90  # what is taken by chunks has no barrier, and the other way round: the order decides nothing
-    option = "bulk_copies"
+    option = "tma"
     legality = Legality(
         operands=("src", "dst"),
         dtypes=frozenset((name, name) for name in DTYPES if has_type(name)),

@@ -99,7 +99,7 @@ class LaneCopy(SimtVariant):
 
     name = "cuda.copy.lanes"
     op = "copy"
-    option = "staged_results"
+    option = "epilogue"
     priority = 95
     takes_parts = True
 

@@ -218,7 +218,7 @@ class FourRowGather(SimtVariant):
     name = GATHER
     op = "gather"
     priority = 90
-    option = "bulk_copies"
+    option = "tma"
     legality = Legality(
         operands=("src", "rows", "dst"),
         scopes={"src": ("global",), "rows": ROW_SCOPES, "dst": ("shared",)},
@@ -252,7 +252,7 @@ class FourRowScatter(SimtVariant):
     name = SCATTER
     op = "scatter"
     priority = 80
-    option = "bulk_copies"
+    option = "tma"
     legality = Legality(
         operands=("src", "dst", "rows"),
         scopes={"src": ("shared",), "dst": ("global",), "rows": ROW_SCOPES},
@@ -261,7 +261,7 @@ class FourRowScatter(SimtVariant):
     def accepts(self, call: SimtCall, ctx: Context) -> Accept | Reject:
         """Take what ``can_copy_rows`` has looked at."""
         if STORE not in call.attrs:
-            return Reject(str(call.attrs.get(REASON, "the option bulk_copies does not ask for it")))
+            return Reject(str(call.attrs.get(REASON, "the option tma does not ask for it")))
         return Accept(_said(int(call.attrs[SWIZZLE])))
 
     def lower(self, call: SimtCall, ctx: Context) -> Stmt:

@@ -104,7 +104,7 @@ class BulkStore(SimtVariant):
     name = "cuda.copy.bulk_store"
     op = "copy"
     priority = 80
-    option = "bulk_copies"
+    option = "tma"
     legality = Legality(
         operands=("src", "dst"),
         dtypes=frozenset((name, name) for name in DTYPES if has_type(name)),
@@ -119,7 +119,7 @@ class BulkStore(SimtVariant):
             direct = f"it is none from shared to global memory, but from {tile.scope} to {tensor.scope}"
             return Reject(f"{direct}; {why}" if why else direct)
         if STORE not in call.attrs:
-            return Reject(str(call.attrs.get(REASON, "the option bulk_copies does not ask for it")))
+            return Reject(str(call.attrs.get(REASON, "the option tma does not ask for it")))
         if BYTES in call.attrs:
             return Accept(f"{int(call.attrs[BYTES])} bytes that lie one after another")
         rows = f"rows of {int(call.attrs[SWIZZLE])} bytes" if call.attrs[SWIZZLE] else "plain rows"

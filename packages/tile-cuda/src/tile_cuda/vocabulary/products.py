@@ -1,7 +1,7 @@
 """Names that this package adds to ``T``: products and copies that guarantee an instruction.
 
 They are the language's own ops with a forced variant: if the instruction does not fit, or the target has none, that is
-a compile error, never a fallback, whatever the options ``wgmma`` and ``bulk_copies`` say. They compute the same as
+a compile error, never a fallback, whatever the options ``wgmma`` and ``tma`` say. They compute the same as
 ``T.gemm``, ``T.gemm_sp`` and ``T.copy``. A copy waits for its instructions, and so does a product unless the program
 says where it waits.
 """
@@ -251,7 +251,7 @@ def tma_copy(
 ) -> None:
     """Copy a tile between global and shared memory by bulk copies of boxes (TMA): ``T.copy`` that is never another one.
 
-    The option ``bulk_copies`` makes no difference to it. Without ``barrier`` it completes as ``T.copy`` does: what
+    The option ``tma`` makes no difference to it. Without ``barrier`` it completes as ``T.copy`` does: what
     follows sees the result, and the compiler places barriers, fences and waits.
 
     Parameters
