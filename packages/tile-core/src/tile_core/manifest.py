@@ -90,8 +90,8 @@ class BackendManifest:
 
     def needs_newer_api(self, version: tuple[int, int] = API_VERSION) -> bool:
         """Whether it is made for later versions of the contract than this one."""
-        later = (operator.ge, operator.gt, operator.eq)
-        bounds = [bound for compare, bound in _parse(self.api) or () if compare in later]
+        newer = (operator.ge, operator.gt, operator.eq)
+        bounds = [bound for compare, bound in _parse(self.api) or () if compare in newer]
         return not self.accepts_api(version) and any(bound >= version[: len(bound)] for bound in bounds)
 
     def _require(self, holds: bool, name: str, expected: str) -> None:

@@ -222,9 +222,9 @@ def run_tasks(
         for n, task in tasks.items():
             done(n, measure(task))
         return
-    lost = _together(tasks, executor, done, timeout)
+    lost = _run_side_by_side(tasks, executor, done, timeout)
     for n in lost:  # alone: one that ends its process takes those beside it along
-        for n_again, reason in _together({n: tasks[n]}, executor, done, timeout).items():
+        for n_again, reason in _run_side_by_side({n: tasks[n]}, executor, done, timeout).items():
             done(n_again, _failed(WorkerEnded(reason=reason or lost[n])))
 
 
@@ -232,7 +232,7 @@ def _failed(error: TileError, device: str = "") -> Measured:
     return Measured(None, f"[{error.code}] {error.message}", device)
 
 
-def _together(
+def _run_side_by_side(
     tasks: Mapping[int, Task], executor: Executor | int, done: Callable[[int, Measured], None], timeout: float
 ) -> dict[int, str]:
     """Run tasks side by side and return those whose process was lost, with the reason."""

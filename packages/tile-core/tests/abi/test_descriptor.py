@@ -12,7 +12,7 @@ def made(**changes):
     return TensorDescriptor(**{**PLAIN, **changes})
 
 
-def test_a_launch_places_it():
+def test_a_launch_encodes_it():
     placed = made(offset=("mul", "k", 3)).at({"a": 4096, "m": 100, "k": 16})
     assert (placed.address, placed.shape, placed.strides) == (4096 + 2 * 48, (100, 16), (16, 1))
     assert made(offset=("mul", "k", 3)).symbols == ("k", "m")

@@ -38,7 +38,7 @@ def facts(**changes):
 
 
 class TestLineMap:
-    def test_a_place_holds_up_to_the_next_pair(self):
+    def test_a_location_holds_up_to_the_next_pair(self):
         found = LineMap.of([None, HERE, HERE, Where("kernel.py", 4), None])
         assert found.lines == ((2, HERE), (4, Where("kernel.py", 4)), (5, None))
         assert [found.where(line) for line in (1, 2, 3, 4, 5, 99)] == [

@@ -63,7 +63,7 @@ def test_json_round_trip():
 def test_output_listed_before_the_input_that_defines_its_symbol():
     solution = solve([Equation(("mul", 2, "m"), 10, "C.shape[0]"), Equation("m", 5, "A.shape[0]")])
     assert solution.values == {"m": 5}
-    assert solution.places == {"m": "A.shape[0]"}
+    assert solution.origins == {"m": "A.shape[0]"}
 
 
 def test_linear_expressions_are_solved():
@@ -123,7 +123,7 @@ def test_symbols_of_solvable_systems_come_back_in_any_order(system):
     values, dims = system
     solution = solve([Equation(d, evaluate(d, values), f"argument {i}") for i, d in enumerate(dims)])
     assert solution.values == values
-    assert set(solution.places) == set(NAMES)
+    assert set(solution.origins) == set(NAMES)
 
 
 @given(chains())
@@ -136,7 +136,7 @@ def test_a_found_value_always_satisfies_the_equation_that_gave_it(system, data):
     _, dims = system
     equations = [Equation(d, data.draw(st.integers(0, 50)), str(i)) for i, d in enumerate(dims)]
     solution = solve(equations)
-    for symbol, place in solution.places.items():
-        equation = equations[int(place)]
+    for symbol, origin in solution.origins.items():
+        equation = equations[int(origin)]
         assert symbol in set(symbols_of(equation.dim))
         assert evaluate(equation.dim, solution.values) == equation.value

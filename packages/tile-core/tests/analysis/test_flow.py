@@ -18,7 +18,7 @@ from tile_core.testing.machine import Machine
 
 LANES = 3
 SIZE = 4
-STATEMENT, TURN, AGAIN, BOUND = range(4)
+STATEMENT, ITERATION, AGAIN, BOUND = range(4)
 
 
 def put(buffer, value, index=0):
@@ -131,9 +131,9 @@ def noted(points):
         out.append(note(p, STATEMENT))
         parts = [noted(part) for part in p.parts]
         if p.kind == "for":
-            s = replace_for(s, nodes.seq([note(p, TURN), *parts[0]]))
+            s = replace_for(s, nodes.seq([note(p, ITERATION), *parts[0]]))
         elif p.kind == "while":
-            s = tirx.While(s.condition, nodes.seq([note(p, TURN), *parts[0], note(p, AGAIN)]))
+            s = tirx.While(s.condition, nodes.seq([note(p, ITERATION), *parts[0], note(p, AGAIN)]))
         elif p.kind == "if":
             s = when(s.condition, nodes.seq(parts[0]), nodes.seq(parts[1]) if len(parts) == 2 else None)
         elif p.kind == "mark":
@@ -175,7 +175,7 @@ class Traced(Machine):
             self.masks[order].append(on.copy())
         for lane in np.flatnonzero(on):
             self.trace[lane].append((order, kind))
-            self.now[lane] = self.now[lane] if kind == TURN else order
+            self.now[lane] = self.now[lane] if kind == ITERATION else order
 
     def read(self, region, at, on):
         found = super().read(region, at, on)
@@ -191,13 +191,13 @@ class Traced(Machine):
             element = tuple(int(np.broadcast_to(i, (LANES,))[lane]) for i in at)
             self.seen.append((self.now[lane], region.name, write, element))
             owner = lane if region.private else 0
-            place = (lane, len(self.trace[lane]) - 1)
+            position = (lane, len(self.trace[lane]) - 1)
             if write:
-                self.kept[owner][region.name, element] = place
+                self.kept[owner][region.name, element] = position
             elif (region.name, element) in self.kept[owner]:
                 written = self.kept[owner][region.name, element]
                 if written[0] == lane:
-                    self.reads.append((region.name, lane, written[1], place[1]))
+                    self.reads.append((region.name, lane, written[1], position[1]))
 
 
 def executed(seed):
@@ -222,7 +222,7 @@ def test_points_know_their_parts_as_long_as_their_flow_lives():
     del flow
     assert inner.path == (around,)
     assert inner.parts == []
-    with pytest.raises(InternalError, match="asked for its parts too late"):
+    with pytest.raises(InternalError, match="requested after its flow is gone"):
         _ = around.parts
 
 
@@ -241,7 +241,7 @@ def orders(flow, machine):
     for trace in machine.trace.values():
         earlier = set()
         for order, kind in trace:
-            if kind == TURN:
+            if kind == ITERATION:
                 continue
             b = points[order]
             assert all(flow.precedes(points[a], b) for a in earlier), (order, sorted(earlier))
@@ -251,9 +251,9 @@ def orders(flow, machine):
             common = next((x for x in reversed(a.loops) if x in b.loops), None)
             ready = False
             for order, kind in trace:
-                if common is not None and (order, kind) == (common.order, TURN):
+                if common is not None and (order, kind) == (common.order, ITERATION):
                     ready = False
-                elif order == a.order and kind != TURN:
+                elif order == a.order and kind != ITERATION:
                     ready = True
                 elif order == b.order and kind == STATEMENT:
                     assert ready, (a.order, b.order)
@@ -275,7 +275,7 @@ def certain(flow, machine):
             done = False
             for order, kind in trace:
                 if within is not None and order == within.order:
-                    if kind == TURN and not begun:
+                    if kind == ITERATION and not begun:
                         begun, done = True, False
                     elif begun:
                         assert done, (within.order, p.order)

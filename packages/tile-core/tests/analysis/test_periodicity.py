@@ -44,8 +44,8 @@ def test_drawn_expressions_advance_as_is_said(seed):
         return
     for n in (0, 3, 17):
         values = [int(evaluate(e, {K: k, N: n})) for k in range(found.since, found.since + 4 * found.period + 40)]
-        later = [v + found.step for v in values[: -found.period]]
-        assert values[found.period :] == later, (e, found)
+        shifted = [v + found.step for v in values[: -found.period]]
+        assert values[found.period :] == shifted, (e, found)
 
 
 @pytest.mark.parametrize(

@@ -54,7 +54,7 @@ def test_its_source_is_read_until_the_receiver_says_so():
     p.access([0, 1], *S, write=True)
 
 
-def test_the_place_is_free_when_its_block_has_said_so():
+def test_memory_is_free_once_its_block_has_arrived():
     p = blocks()
     p.access([2, 3], *R, write=False)
     with pytest.raises(PhaseError, match="a copy to another block may write R while it is in use there"):
@@ -72,7 +72,7 @@ def test_other_parts_are_free():
     p.access([2, 3], "R@1", ((4, 4),), write=False)
 
 
-def test_two_copies_to_one_place_are_not_ordered():
+def test_two_copies_to_one_location_are_not_ordered():
     p = blocks()
     p.send(0, p.barriers[1], 64, S, R)
     with pytest.raises(PhaseError):

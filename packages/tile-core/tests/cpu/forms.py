@@ -187,7 +187,7 @@ def check(isa: Isa, group: str, number: int, is_foreign: bool) -> str:
     return text.strip()[-300:] or "ended" if status else ""
 
 
-def main(group: str, triple: str, turn: int, names: list[str]) -> None:
+def main(group: str, triple: str, rotation: int, names: list[str]) -> None:
     """Check processors, and print the failures."""
     warnings.simplefilter("ignore")
     if triple:
@@ -196,7 +196,7 @@ def main(group: str, triple: str, turn: int, names: list[str]) -> None:
     failed = {}
     with tile.disable_cache():
         for n, name in enumerate(names):
-            if reason := check(Isa.for_cpu(name, triple or None), group, turn + n, bool(triple)):
+            if reason := check(Isa.for_cpu(name, triple or None), group, rotation + n, bool(triple)):
                 failed[name] = reason
     print(json.dumps(failed))
 

@@ -90,8 +90,8 @@ def test_arithmetic_that_leaves_its_type_wraps_before_it_is_an_index_or_compared
     tile.compile(main, target="cpu")(a, b, 5)
     at = [[wrapped(i + 2147483646) % 5, wrapped(2147483644 + i), wrapped(wrapped(-(2**31) - i) << 1)] for i in range(8)]
     for row in range(3):
-        places = [p[row] for p in at]
-        assert b[row].tolist() == [a[p] if 0 <= p < 24 else 0 for p in places]
+        positions = [p[row] for p in at]
+        assert b[row].tolist() == [a[p] if 0 <= p < 24 else 0 for p in positions]
     assert b[3].tolist() == [int(wrapped(2147483641 + i) > 3) for i in range(8)]
     assert b[4].tolist() == [1] * 8
 

@@ -31,7 +31,7 @@ INDICES: dict[str, Callable[..., Any]] = {
 
 @pytest.mark.parametrize("loop", ["parallel", "serial", "vectorized"])
 @pytest.mark.parametrize("name", INDICES)
-def test_reads_and_writes_at_computed_places(name: str, loop: str) -> None:
+def test_reads_and_writes_at_computed_indices(name: str, loop: str) -> None:
     index = INDICES[name]
     m = T.dynamic("m")
     loops = {"parallel": T.Parallel, "serial": T.serial, "vectorized": T.vectorized}
@@ -49,12 +49,12 @@ def test_reads_and_writes_at_computed_places(name: str, loop: str) -> None:
         a = np.arange(size, dtype="int32") * 3 + 1
         read, written = np.full(N, -1, "int32"), np.full(size, -1, "int32")
         kernel(a, read, written, scalar)
-        places = [index(i, scalar, size) for i in range(N)]
+        positions = [index(i, scalar, size) for i in range(N)]
         expected = np.full(size, -1, "int32")
-        for i, at in enumerate(places):
+        for i, at in enumerate(positions):
             if 0 <= at < size:
                 expected[at] = i
-        np.testing.assert_array_equal(read, [a[at] if 0 <= at < size else 0 for at in places])
+        np.testing.assert_array_equal(read, [a[at] if 0 <= at < size else 0 for at in positions])
         np.testing.assert_array_equal(written, expected)
 
 

@@ -29,7 +29,7 @@ def test_parameters_are_read_and_written_where_their_layout_puts_them() -> None:
     assert np.array_equal(c, a + 1)
 
 
-def test_a_layout_that_needs_more_room_than_its_tensor_is_refused() -> None:
+def test_a_layout_that_exceeds_its_tensor_is_refused() -> None:
     with pytest.raises(LayoutUnsupported) as refused:
 
         @T.prim_func

@@ -171,7 +171,7 @@ def test_no_integer_product_is_declared_free_of_overflow() -> None:
     assert not re.search(r"(mul|add) (nsw|nuw).* <\d+ x i32>", text)
 
 
-def test_half_precision_sums_are_rounded_once(seed: int) -> None:
+def test_half_precision_accumulators_are_rounded_once(seed: int) -> None:
     # 2048 ones and a half: adding in float16 would lose every half, adding in float32 keeps the exact sum.
     case = Case(1, 16, 600, ("float16", "float16", "float16"))
     one = build(case, "half")

@@ -87,7 +87,7 @@ def test_ops_stand_where_threads_differ() -> None:
     np.testing.assert_array_equal(b, np.where(np.arange(N) // 4 % 2 == 0, a, 1))
 
 
-def test_sums_gathers_and_variables_of_a_thread() -> None:
+def test_reductions_gathers_and_variables_of_a_thread() -> None:
     @T.prim_func
     def main(A: T.Tensor((N, 1), "float32"), B: T.Tensor((THREADS,), "float32"), C: T.Tensor((N,), "float32")):
         with T.Kernel(1, threads=THREADS):

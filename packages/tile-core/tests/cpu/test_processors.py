@@ -29,7 +29,7 @@ _spec.loader.exec_module(forms)
 TRIPLES = ("x86_64-unknown-linux-gnu", "aarch64-unknown-linux-gnu")
 HOST = str(tvm.target.codegen.llvm_get_system_triple()).split("-")[0]
 #: Processors of one test.
-TOGETHER = 6
+PER_TEST = 6
 
 
 def _names(triple: str) -> list[str]:
@@ -42,14 +42,14 @@ def _shares() -> list[tuple[str, list[str]]]:
     found = []
     for triple in TRIPLES:
         names = _names(triple)
-        shares = -(-len(names) // TOGETHER)
+        shares = -(-len(names) // PER_TEST)
         found += [("" if triple.startswith(HOST) else triple, names[n::shares]) for n in range(shares)]
     return found
 
 
-def _failed(group: str, triple: str, turn: int, names: list[str]) -> dict[str, str]:
+def _failed(group: str, triple: str, rotation: int, names: list[str]) -> dict[str, str]:
     """Return the failures of processors by name."""
-    command = [sys.executable, forms.__file__, group, triple, str(turn), *names]
+    command = [sys.executable, forms.__file__, group, triple, str(rotation), *names]
     done = subprocess.run(command, env={**os.environ, "TVM_NUM_THREADS": "1"}, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr[-2000:]
     return json.loads(done.stdout.splitlines()[-1])
@@ -59,8 +59,8 @@ def _failed(group: str, triple: str, turn: int, names: list[str]) -> dict[str, s
 @pytest.mark.parametrize("group", ["conversions", "quotients", "indices"])
 @pytest.mark.parametrize(("triple", "names"), _shares(), ids=lambda value: value[0] if isinstance(value, list) else "")
 def test_vector_forms_compile_and_compute(group, triple, names):
-    turn = os.environ.get("SWEEP_TURN", "0")
-    assert _failed(group, triple, int(turn) if turn.isdigit() else 0, names) == {}
+    rotation = os.environ.get("SWEEP_TURN", "0")
+    assert _failed(group, triple, int(rotation) if rotation.isdigit() else 0, names) == {}
 
 
 @pytest.mark.parametrize("group", ["conversions", "quotients", "indices"])

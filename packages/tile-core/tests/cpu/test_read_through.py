@@ -23,7 +23,7 @@ from tile_core.plugins.manager import installed
 pytestmark = pytest.mark.sweep(12)
 
 #: A word of the report's "B is read in place, without a copy"; it breaks lines between words.
-IN_PLACE = "without"
+READ_THROUGH = "without"
 ACCUMULATORS = {"int8": "int32", "uint8": "int32", "int16": "int32", "float64": "float64"}
 DTYPES = ("float32", "float16", "bfloat16", "float64", "int8", "uint8", "int16", "float8_e4m3fn", "float8_e5m2")
 
@@ -77,9 +77,9 @@ def small(shape: tuple[int, ...], dtype: str, rng: np.random.Generator) -> Any:
 
 def unaligned(array: Any) -> Any:
     """The same values at an address that is a multiple of one element only."""
-    room = np.empty(array.size + 1, array.dtype)[1:].reshape(array.shape)
-    room[...] = array
-    return room
+    storage = np.empty(array.size + 1, array.dtype)[1:].reshape(array.shape)
+    storage[...] = array
+    return storage
 
 
 def compare(M: int, N: int, K: int, blocks: tuple[int, int, int], seed: int, **options: Any) -> str:
@@ -103,7 +103,7 @@ def compare(M: int, N: int, K: int, blocks: tuple[int, int, int], seed: int, **o
 def test_every_row_count_with_primes(rows: int, flips: tuple[bool, bool], seed: int) -> None:
     options = {"trans_a": flips[0], "trans_b": flips[1]}
     text = compare(rows, 131, 67, (rows, 64, 32), seed, **options)
-    assert (IN_PLACE in text) == (rows <= 4)
+    assert (READ_THROUGH in text) == (rows <= 4)
     compare(rows, 7, 5, (rows, 16, 8), seed, **options)
 
 
@@ -112,7 +112,7 @@ def test_every_row_count_with_primes(rows: int, flips: tuple[bool, bool], seed: 
 def test_every_element_type(dtype: str, trans_b: bool, seed: int) -> None:
     rows = random.Random(seed).choice([1, 2, 3, 4])
     text = compare(rows, 97, 101, (rows, 32, 17), seed, dtype=dtype, trans_b=trans_b)
-    assert IN_PLACE in text
+    assert READ_THROUGH in text
 
 
 @pytest.mark.parametrize("sizes", [(1, 64, 64), (4, 1, 1), (2, 1, 37), (3, 37, 1), (1, 63, 129), (9, 65, 33)])
@@ -145,7 +145,7 @@ def prefetched(program: Any) -> list[Any]:
 
 @pytest.mark.parametrize("sizes", [(600, 67, 256, 32), (1031, 131, 512, 64), (1024, 5, 1024, 5), (700, 1, 300, 1)])
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int16", "bfloat16"])
-def test_pieces_of_rows_with_the_next_ones_prefetched(sizes: tuple[int, int, int, int], dtype: str, seed: int) -> None:
+def test_parts_of_rows_with_the_next_ones_prefetched(sizes: tuple[int, int, int, int], dtype: str, seed: int) -> None:
     N, K, block_N, block_K = sizes
     compare(1, N, K, (1, block_N, block_K), seed, dtype=dtype)
     compare(1, N, K, (1, block_N, block_K), seed, dtype=dtype, clear=block_K >= K)
@@ -192,7 +192,7 @@ def value(e: Any, given: dict[Any, Any]) -> int:
 
 
 @pytest.mark.parametrize("blocks", [(1, 1024, 32), (1, 128, 32), (2, 512, 32)])
-def test_whole_rows_short_pieces_and_several_rows_are_left_to_the_processor(blocks: tuple[int, int, int]) -> None:
+def test_whole_rows_short_parts_and_several_rows_are_left_to_the_processor(blocks: tuple[int, int, int]) -> None:
     # Rows of B that are read from end to end, pieces below 1 KiB, and products that take longer than the reading.
     assert not prefetched(matmul(blocks[0], 1024, 64, blocks))
     assert prefetched(matmul(1, 1024, 64, (1, 512, 32)))
@@ -205,7 +205,7 @@ def test_a_cleared_product_keeps_the_last_step(seed: int) -> None:
     np.testing.assert_array_equal(c, a[:, 48:] @ b[48:])
 
 
-def test_special_values_in_pieces_of_rows_follow_ieee(seed: int) -> None:
+def test_special_values_in_parts_of_rows_follow_ieee(seed: int) -> None:
     rng = np.random.default_rng(seed)
     special = np.array([np.nan, np.inf, -np.inf, -0.0, 0.0, 1.0, 1e-40, 2.5], "float32")
     a, b, c = rng.choice(special, (1, 2)), rng.choice(special, (2, 700)), np.empty((1, 700), "float32")
@@ -229,7 +229,7 @@ def test_special_values_follow_ieee(trans_b: bool, seed: int) -> None:
     np.testing.assert_array_equal(c, expected)
 
 
-def test_sums_of_negative_zeros_stay_negative() -> None:
+def test_a_total_of_negative_zeros_stays_negative() -> None:
     # With -0.0 in C and products of -0.0 nothing adds up to +0.0, not even in the lanes that a short row leaves empty.
     @T.prim_func
     def main(A: T.Tensor((1, 5), "float32"), B: T.Tensor((7, 5), "float32"), C: T.Tensor((1, 7), "float32")):
@@ -279,7 +279,7 @@ def test_a_tile_that_is_used_twice_is_copied(seed: int) -> None:
     kernel = product(body)
     a, b, x, c = operands(seed)
     kernel(a, b, x, c)
-    assert IN_PLACE not in str(kernel.explain())
+    assert READ_THROUGH not in str(kernel.explain())
     np.testing.assert_array_equal(c, 2 * (a @ b[8:24]))
 
 
@@ -307,7 +307,7 @@ def test_a_tensor_that_is_written_in_between_is_copied(seed: int) -> None:
         a, b, x, c = operands(seed)
         expected = a @ b[8:24]
         kernel(a, b, x, c)
-        assert IN_PLACE not in str(kernel.explain())
+        assert READ_THROUGH not in str(kernel.explain())
         np.testing.assert_array_equal(c, expected)
         assert (b[8] == 99).all()
 
@@ -358,7 +358,7 @@ def test_corners_at_runtime_are_inside_or_copied(trans_b: bool, seed: int) -> No
             T.copy(c, C)
 
     kernel = tile.compile(main, target="cpu")
-    assert IN_PLACE in str(kernel.explain())
+    assert READ_THROUGH in str(kernel.explain())
     rng = np.random.default_rng(seed)
     a, b = small((2, 16), "float32", rng), small((90, 80), "float32", rng)
     for row in (0, 5, 26, 27, 74, 75, 89, 90, -1, -20, 2**31 - 1, 2**31 - 20, 2**31 - 64, -(2**31)):
@@ -378,10 +378,10 @@ def test_a_stride_between_elements_is_copied(seed: int) -> None:
     for strides, taken in (((160, 2), False), ((160, 1), True)):
         kernel = product(body, strides=strides)
         a, _, x, c = operands(seed)
-        room = small((64, 160), "float32", np.random.default_rng(seed))
-        b = room[:, : 64 * strides[1] : strides[1]]
+        storage = small((64, 160), "float32", np.random.default_rng(seed))
+        b = storage[:, : 64 * strides[1] : strides[1]]
         kernel(a, b, x, c)
-        assert (IN_PLACE in str(kernel.explain())) == taken
+        assert (READ_THROUGH in str(kernel.explain())) == taken
         np.testing.assert_array_equal(c, a @ b[8:24])
 
 
@@ -410,7 +410,7 @@ def test_dynamic_sizes(trans_b: bool, rows: int, block_N: int, seed: int) -> Non
             T.copy(c, C[:, bx * block_N : (bx + 1) * block_N])
 
     kernel = tile.compile(main, target="cpu")
-    assert IN_PLACE in str(kernel.explain())
+    assert READ_THROUGH in str(kernel.explain())
     rng = np.random.default_rng(seed)
     for n, k in ((1, 1), (48, 24), (47, 23), (97, 49), (131, 240), (515, 25), (256, 24), (0, 5)):
         a, b = small((rows, k), "float32", rng), small((n, k) if trans_b else (k, n), "float32", rng)

@@ -13,7 +13,7 @@ import pytest
 
 import tile_core.language as T
 from tile_core.cpu.grid import fuse_grid
-from tile_core.cpu.scratch import place
+from tile_core.cpu.scratch import lower_scratch
 from tile_core.cpu.threads import run_threads
 from tile_core.emit.c_family import CFamilyEmitter
 from tile_core.errors.lowering import NotExpressible
@@ -38,7 +38,7 @@ def emitted(program: Any) -> Any:
     plugins = installed()
     ctx = make_context("cpu", {"generic": True}, plugins=plugins)
     body, _ = lower_ops(program.func.body, ctx, plugins.lowerings(ctx.target))
-    body = place(fuse_grid(guard(run_threads(body)), parallel=False))
+    body = lower_scratch(fuse_grid(guard(run_threads(body)), parallel=False))
     return PlainC().function("kernel", list(program.func.params), body)
 
 
@@ -115,7 +115,7 @@ def test_control_flow_and_integer_division(tmp_path: Path) -> None:
     assert np.isinf(f).all()
 
 
-def test_every_line_of_a_statement_names_its_place() -> None:
+def test_every_line_of_a_statement_names_its_location() -> None:
     @T.prim_func
     def copy(A: T.Tensor((4,), "float32"), B: T.Tensor((4,), "float32")):
         with T.Kernel(1, threads=1):

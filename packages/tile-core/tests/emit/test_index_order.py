@@ -91,7 +91,7 @@ def test_what_loads_and_calls_give_changes_with_the_innermost_loop():
     assert [bool(collect(e, ir.TensorLoad)) for e in (found.a, found.b)] == [False, True], found
 
 
-def test_a_term_that_may_be_negative_keeps_its_place():
+def test_a_term_that_may_be_negative_keeps_its_position():
     """Its sum with the others is in range, that with some of them need not be."""
     nest = Nest()
     index = (nest.r + nest.tid) * 64 + (nest.row - 100) * 8

@@ -56,8 +56,8 @@ def test_equal_ones_are_one_parameter():
 
 def test_facts_name_the_parameters_of_the_text():
     a = tirx.decl_buffer([64], "float32", "int", layout=None)
-    data, place = TensorDescriptor("int", "float32", (64,), (1,), (8,)), calls.address(a, [nodes.int_const(0)])
-    body = calls.execute("load", [descriptor(data, 128, 64, place)])
+    data, address = TensorDescriptor("int", "float32", (64,), (1,), (8,)), calls.address(a, [nodes.int_const(0)])
+    body = calls.execute("load", [descriptor(data, 128, 64, address)])
     made = Printer(Launch((1, 1, 1), (32, 1, 1), constants=constants_of(body))).kernel("f", [a], body)
     source = made.facts.params[0].name
     assert source != "int"

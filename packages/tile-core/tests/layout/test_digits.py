@@ -81,15 +81,15 @@ def bijections(draw: Any, swizzles: bool = True) -> DigitLayout:
 
 def by_hand(layout: DigitLayout, flat: int, replica: int) -> dict[str, int]:
     """The definition, digit by digit."""
-    place = {a: layout.offset.get(a, 0) for a in layout.axes}
+    position = {a: layout.offset.get(a, 0) for a in layout.axes}
     for index, digits in ((flat, layout.digits), (replica, layout.replica)):
         for digit in reversed(digits):
-            place[digit.axis] += index % digit.extent * digit.stride
+            position[digit.axis] += index % digit.extent * digit.stride
             index //= digit.extent
     for s in layout.swizzles:
-        bits = (place["memory"] >> (s.base + max(s.shift, 0))) % 2**s.bits
-        place["memory"] ^= bits << (s.base + max(-s.shift, 0))
-    return place
+        bits = (position["memory"] >> (s.base + max(s.shift, 0))) % 2**s.bits
+        position["memory"] ^= bits << (s.base + max(-s.shift, 0))
+    return position
 
 
 def rows(layout: LayoutMap) -> list[tuple[int, ...]]:
@@ -119,16 +119,16 @@ def test_apply_is_the_definition(layout: DigitLayout) -> None:
 @FAST
 @given(any_layouts())
 def test_proof_agrees_with_enumeration(layout: DigitLayout) -> None:
-    places = rows(layout)
+    positions = rows(layout)
     proof = prove(layout)
     assert proof.method == "digits"
-    assert proof.injective == (len(set(places)) == len(places))
-    assert proof.bijective == (proof.injective and len(places) == prod(layout.sizes.values()))
+    assert proof.injective == (len(set(positions)) == len(positions))
+    assert proof.bijective == (proof.injective and len(positions) == prod(layout.sizes.values()))
     assert (proof.collision is None) == proof.injective
     if proof.collision is not None:
         (first, r1), (second, r2) = proof.collision.first, proof.collision.second
         assert (first, r1) != (second, r2)
-        assert layout.apply(*first, replica=r1) == layout.apply(*second, replica=r2) == dict(proof.collision.place)
+        assert layout.apply(*first, replica=r1) == layout.apply(*second, replica=r2) == dict(proof.collision.position)
 
 
 @FAST
@@ -161,10 +161,10 @@ def test_difference_of_interleaved_strides() -> None:
 def test_search_gives_way_to_enumeration() -> None:
     terms = [Digit(7, s) for s in (1009, 1013, 1019, 1021, 1031)]
     layout = DigitLayout([7] * 5, terms)
-    places = rows(layout)
+    positions = rows(layout)
     with pytest.raises(TimeoutError):
         difference([(d.extent, d.stride) for d in terms], steps=10)
-    assert prove(layout).injective == (len(set(places)) == len(places))
+    assert prove(layout).injective == (len(set(positions)) == len(positions))
 
 
 def test_replicas() -> None:

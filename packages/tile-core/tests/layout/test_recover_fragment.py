@@ -55,14 +55,14 @@ def test_tables_become_the_digits_that_made_them(made: FragmentLayout) -> None:
 @pytest.mark.sweep(1)
 @FAST
 @given(layouts())
-def test_places_and_elements_are_inverse(made: FragmentLayout) -> None:
+def test_positions_and_elements_are_inverse(made: FragmentLayout) -> None:
     for flat, coordinate in enumerate(made.coordinates()):
         register = made.register(coordinate)
         assert register == made.register_table[flat] == made.apply(*coordinate)["register"]
         for copy in range(made.replicas):
-            place = made.apply(*coordinate, replica=copy)
-            assert place == made.at(flat, copy) == {"thread": made.thread_table[flat, copy], "register": register}
-            assert tuple(made.element(place["thread"], register)) == coordinate
+            position = made.apply(*coordinate, replica=copy)
+            assert position == made.at(flat, copy) == {"thread": made.thread_table[flat, copy], "register": register}
+            assert tuple(made.element(position["thread"], register)) == coordinate
 
 
 @pytest.mark.parametrize(

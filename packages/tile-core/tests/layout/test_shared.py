@@ -77,7 +77,7 @@ def test_bank_conflicts() -> None:
     assert bank_conflicts(words, []) == 0
 
 
-def test_pitch_of_rows_that_are_copied_together() -> None:
+def test_pitch_of_rows_of_one_copy() -> None:
     """Consecutive columns inside 16 bytes stay together, so wide accesses stay wide."""
     for bits, columns in itertools.product((8, 16, 32), (128, 160, 96)):
         layout = make_swizzled_layout((16, columns), bits)

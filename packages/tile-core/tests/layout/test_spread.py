@@ -26,8 +26,8 @@ def test_every_element_is_where_its_inverse_says(shape: tuple[int, ...], threads
         found = made.element(made.thread_table[:, copy], made.register_table)
         for got, want in zip(found, indices, strict=True):
             assert np.array_equal(np.zeros_like(want) + got, want)
-    places = made.thread_table * made.registers + made.register_table[:, None]
-    assert len(np.unique(places)) == places.size  # no two elements share a register
+    positions = made.thread_table * made.registers + made.register_table[:, None]
+    assert len(np.unique(positions)) == positions.size  # no two elements share a register
 
 
 def test_a_projection_keeps_the_threads_of_what_it_drops_as_copies() -> None:
@@ -50,7 +50,7 @@ def test_a_projection_closes_gaps_between_registers() -> None:
     assert whole.project(0).registers == 4
 
 
-def test_same_places_with_other_digits() -> None:
+def test_same_positions_with_other_digits() -> None:
     one = FragmentLayout((16,), ((Digit(4, 4, "thread"), Digit(4, 1, "thread")),), 16)
     assert one.same_as(FragmentLayout((16,), ((Digit(16, 1, "thread"),),), 16))
     assert not one.same_as(FragmentLayout((16,), ((Digit(4, 1, "thread"), Digit(4, 4, "thread")),), 16))

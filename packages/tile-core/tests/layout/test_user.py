@@ -101,13 +101,13 @@ def test_interleaved_metadata_with_a_ragged_group() -> None:
     """Rows interleaved in groups of 32 are a bijection for 64 rows, none for 48 (peer report 2606)."""
 
     def helper(rows: int) -> Any:
-        def place(i: Any, j: Any) -> Any:
+        def position(i: Any, j: Any) -> Any:
             r = i // 32 * 32 + i % 8 * 4 + i % 32 // 8
             odd_r, odd_j = r % 2, j % 2
             r, c = r + odd_j - odd_r, j + odd_r - odd_j
             return c // 2 * (2 * rows) + 2 * r + c % 2
 
-        return place
+        return position
 
     for columns in (2, 4, 6):
         assert prove(Layout((64, columns), helper(64))).bijective

@@ -54,14 +54,14 @@ def test_reduce_nan() -> None:
 def test_scans(reverse: bool) -> None:
     x = np.array([[3.0, 1.0, np.nan], [np.nan, 5.0, 4.0]])
     rows = x[:, ::-1] if reverse else x
-    sums, maxima = np.empty_like(x), np.empty_like(x)
+    totals, maxima = np.empty_like(x), np.empty_like(x)
     for i, row in enumerate(rows):
         total, top = 0.0, -math.inf
         for j, value in enumerate(row):
             total, top = total + value, max(top, value) if not math.isnan(value) else top
-            sums[i, j], maxima[i, j] = total, top
+            totals[i, j], maxima[i, j] = total, top
     flip = (slice(None), slice(None, None, -1 if reverse else 1))
-    np.testing.assert_array_equal(oracles.cumsum(x, reverse=reverse), sums[flip])
+    np.testing.assert_array_equal(oracles.cumsum(x, reverse=reverse), totals[flip])
     np.testing.assert_array_equal(oracles.cummax(x, reverse=reverse), maxima[flip])
     np.testing.assert_array_equal(oracles.cumsum(x, dim=0), np.cumsum(x, axis=0))
 

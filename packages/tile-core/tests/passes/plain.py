@@ -141,8 +141,8 @@ def _store(s: Any, m: Any, n: Any) -> None:
     stored, at = value(s.value, m, n), [value(i, m, n) for i in s.indices]
     memory = m.setdefault(s.buffer, {})
 
-    def put(v: Any, *place: int) -> None:
-        memory[place] = v
+    def put(v: Any, *position: int) -> None:
+        memory[position] = v
 
     _lanes(put, stored, *at)
 

@@ -297,8 +297,8 @@ UNBALANCED = {
     ),
     "a phase is left open": (exchange(produce, consume, after=one_too_many, full=64), "ready[0]", "32 of 64"),
     # bytes
-    "bytes that nothing copies": (exchange(announces(256), consume), "ready[0]", "256 bytes are announced and 0"),
-    "more bytes than a phase counts": (exchange(announces(2**20), consume), "ready[0]", "1048575 are the most"),
+    "bytes that nothing copies": (exchange(announces(256), consume), "ready[0]", "expects 256 bytes and gets 0"),
+    "more bytes than a phase counts": (exchange(announces(2**20), consume), "ready[0]", "the maximum is 1048575"),
 }  # fmt: skip
 
 

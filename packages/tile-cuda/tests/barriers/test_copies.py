@@ -226,8 +226,8 @@ def writes_at_once(s, B, full):
     [
         (reads_at_once, "K229", "may still be in flight"), (writes_at_once, "K229", "may still be in flight"),
         (never_waits, "K233", "nothing waits for the copies or products of phase 0"),
-        (announces_other_bytes, "K233", "64 bytes are announced and 2048 are copied"),
-        (announces_after_arriving, "K233", "may end before its bytes are announced"),
+        (announces_other_bytes, "K233", "expects 64 bytes and gets 2048"),
+        (announces_after_arriving, "K233", "may end before its bytes are expected"),
     ],
 )  # fmt: skip
 def test_what_is_in_flight_is_not_touched(action, code, reason):

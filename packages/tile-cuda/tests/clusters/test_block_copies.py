@@ -379,7 +379,7 @@ def _beyond(A, B, S, R, got, own, bx, n):
         (_no_cluster_wait, UnbalancedBarrier, "of the cluster does not balance: R may be read while a copy to"),
         (_relaxed, UnbalancedBarrier, "of the cluster does not balance: R may be read while a copy to"),
         (_source_written, UnbalancedBarrier, "S may be written while a copy to another block still reads it"),
-        (_still_read, UnbalancedBarrier, "an announcement of bytes for phase 1 may come before phase 0 has ended"),
+        (_still_read, UnbalancedBarrier, "arrival with expected bytes for phase 1 may come before phase 0 has ended"),
         (_still_written, UnbalancedBarrier, "a copy to another block may write R while it is in use there"),
         (_still_stored, UnbalancedBarrier, "a copy to another block may write R while it is in use there"),
         (_twice, UnbalancedBarrier, "got"),

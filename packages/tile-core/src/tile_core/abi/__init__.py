@@ -1,1 +1,1 @@
-"""The interface between a compiled kernel and the runtime that launches it: parameters, texts with facts, adapters."""
+"""The interface between compiled kernels and the runtime: parameters, texts with facts, adapters."""

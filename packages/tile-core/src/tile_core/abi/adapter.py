@@ -3,7 +3,7 @@
 A backend offers adapters through the hook ``tile_runtimes``. The order of events is:
 
 1. ``load(artefact)`` once per kernel: make the binary callable. It may start a driver and fail with a ``SetupError``.
-2. The binder (`runtime.binder`) checks the arguments of each call against the signature. The adapter is not asked.
+2. The binder (`runtime.binder`) checks the arguments of each call against the signature, without the adapter.
 3. The launch callable from step 1, once per call, with checked arguments (see ``RuntimeAdapter.load``).
 4. ``synchronize()`` only when time is measured or results are compared, never by an ordinary call.
 
@@ -47,7 +47,7 @@ class Location:
 
 @dataclass(frozen=True)
 class NewArray:
-    """An array that a call allocates, marked for the first launch that takes it: it has no content yet.
+    """An array that a call allocates, for the first launch that takes it: uninitialized.
 
     Runtimes of immutable arrays return it from ``allocate``, so that an output which is an argument of a later call
     is an array like any other.
@@ -63,7 +63,7 @@ class NewArray:
 
 @dataclass(frozen=True)
 class Built:
-    """A kernel's text as built by a runtime: bytes that can be stored, and loaded where the compiler is not installed.
+    """A kernel's text as built by a runtime: bytes that load without the compiler.
 
     Attributes
     ----------
@@ -180,7 +180,9 @@ class RuntimeAdapter(ABC):
         return ""
 
     def build(self, artefact: Any) -> Built | None:
-        """Compile a ``KernelText`` without loading it. It touches no device and depends only on the text and target.
+        """Compile a ``KernelText`` without loading it.
+
+        It touches no device and depends only on the text and target.
 
         Returns
         -------
@@ -206,21 +208,24 @@ class RuntimeAdapter(ABC):
         return ()
 
     def binary_of(self, artefact: Any) -> Built | None:
-        """Return the built form of a ``KernelText``, building it if necessary: the first step of most ``load``."""
+        """Return the built form of a ``KernelText``, building it if necessary.
+
+        The first step of most ``load``.
+        """
         found = artefact.built
         if isinstance(found, Built) and found.runtime == self.name:
             return found
         return self.build(artefact)
 
     def refuses(self, built: Built) -> str:
-        """Say why no device of this machine can run the bytes; empty (the default) if one can.
+        """Return why no device of this machine can run the bytes; empty if one can.
 
         Called by ``tile.load`` before `load`. It may start a driver and fail with a ``SetupError``.
         """
         return ""
 
     def device_name(self) -> str:
-        """Return the name of the device that a launch goes to now: measurements of one are not those of another.
+        """Return the name of the device of the current launches, under which measurements are kept.
 
         Returns
         -------
@@ -236,7 +241,7 @@ class RuntimeAdapter(ABC):
         """Wait until all launched work has finished; called by ``bench`` and ``verify`` only."""
 
     def clock(self, launch: Callable[[], object], launches: int) -> float | None:
-        """Run ``launch`` a number of times and time them on the device; called by ``bench`` only.
+        """Run ``launch`` repeatedly and time the runs on the device, for ``bench``.
 
         Returns
         -------
@@ -258,7 +263,9 @@ class RuntimeAdapter(ABC):
         return None
 
     def from_host(self, array: Array) -> Argument:
-        """Copy a NumPy array to memory that kernels can access; called by ``verify`` and the conformance kit only.
+        """Copy a NumPy array to memory that kernels can access.
+
+        Called by ``verify`` and the conformance suite only.
 
         A runtime of a device implements this and `to_host`. The default serves those that reach host memory: it returns
         the array itself.

@@ -1,4 +1,4 @@
-"""Descriptors of tensors: opaque constants of a launch, by which instructions address whole boxes of a tensor.
+"""Tensor descriptors: opaque constants of a launch through which instructions address boxes of a tensor.
 
 A descriptor is data here: which parameter, its extents and strides, the box and its placement in shared memory. The
 runtime encodes it for each launch from the address and the values of the call. It refers to parameters by name, so that

@@ -1,4 +1,4 @@
-"""Facts that an emitter states about a text: how to launch it, and the source of each of its lines.
+"""Facts of an emitter about a text: launch parameters, and the source of each line.
 
 Everything here is plain data: frozen, comparable, and to JSON and back without loss, so that a text and its facts can
 be stored, loaded and run where the compiler is not installed.
@@ -82,7 +82,9 @@ class ParamFact:
 
 @dataclass(frozen=True)
 class SharedArray:
-    """A named part of the block's shared memory; parts whose live ranges do not overlap may share bytes.
+    """A named part of the block's shared memory.
+
+    Parts whose live ranges do not overlap may share bytes.
 
     Attributes
     ----------
@@ -119,10 +121,10 @@ class LineMap:
             raise InternalError(stage="line map", detail="the lines of the text must be positive and increasing")
 
     @staticmethod
-    def of(places: Iterable[Where | None]) -> LineMap:
-        """Make the map of a text from the location of each of its lines, beginning with line 1."""
+    def of(locations: Iterable[Where | None]) -> LineMap:
+        """Return the map of a text from the locations of its lines."""
         pairs: list[tuple[int, Where | None]] = []
-        for line, where in enumerate(places, 1):
+        for line, where in enumerate(locations, 1):
             if where != (pairs[-1][1] if pairs else None):
                 pairs.append((line, where))
         return LineMap(tuple(pairs))
@@ -234,7 +236,7 @@ class LaunchFacts:
         return self.block[0] * self.block[1] * self.block[2]
 
     def blocks(self, values: Mapping[str, int]) -> tuple[int, int, int]:
-        """Return the grid for the values of scalar parameters; a negative extent has no blocks, as one of 0.
+        """Return the grid for the values of scalar parameters; a negative extent counts as 0.
 
         Raises
         ------
@@ -257,8 +259,8 @@ class LaunchFacts:
             "shared_bytes": self.shared_bytes,
             "shared": [[a.name, a.offset, a.bytes, str(a.dtype)] for a in self.shared],
             "attributes": dict(self.attributes),
-            "line_map": [[line, _place(where)] for line, where in self.line_map.lines],
-            "where": _place(self.where),
+            "line_map": [[line, _encoded_location(where)] for line, where in self.line_map.lines],
+            "where": _encoded_location(self.where),
             "divides": dict(self.divides),
             "cluster": list(self.cluster),
             **({"name": self.name} if self.name else {}),
@@ -278,7 +280,7 @@ class LaunchFacts:
             shared_bytes=data["shared_bytes"],
             shared=tuple(SharedArray(*a) for a in data["shared"]),
             attributes=dict(data["attributes"]),
-            line_map=LineMap(tuple((line, _where(place)) for line, place in data["line_map"])),
+            line_map=LineMap(tuple((line, _where(location)) for line, location in data["line_map"])),
             where=_where(data["where"]),
             divides=dict(data["divides"]),
             cluster=(cx, cy, cz),
@@ -311,7 +313,7 @@ class KernelText:
     built: Built | None = field(default=None, compare=False, repr=False)
 
 
-def _place(where: Where | None) -> list[Any] | None:
+def _encoded_location(where: Where | None) -> list[Any] | None:
     return None if where is None else [where.file, where.line]
 
 

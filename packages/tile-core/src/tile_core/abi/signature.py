@@ -1,4 +1,4 @@
-"""The arguments that a compiled kernel expects, as plain data, and how the symbols in shapes get their values.
+"""The arguments of a compiled kernel as plain data, and the symbols in their shapes.
 
 A `Dim` is an extent or stride: an ``int``, the name of a symbol, or a tuple ``(op, a, b)`` of dims with ``op`` one of
 ``add sub mul floordiv mod ceildiv max min``. Symbols are solved from all given arguments at once, so their order does
@@ -205,13 +205,13 @@ class Equation:
         A dim of the signature.
     value
         The value found in the argument.
-    place
-        Its origin, for messages: ``"A.shape[0]"``.
+    origin
+        Source of the value, for messages: ``"A.shape[0]"``.
     """
 
     dim: Dim
     value: int
-    place: str
+    origin: str
 
 
 @dataclass
@@ -222,14 +222,14 @@ class Solution:
     ----------
     values
         Symbol to value.
-    places
-        Symbol to the place that defined it.
+    origins
+        Symbol to the argument that defined it.
     undivided
         Equations whose symbol would not be an integer, with that symbol.
     """
 
     values: dict[str, int] = field(default_factory=dict)
-    places: dict[str, str] = field(default_factory=dict)
+    origins: dict[str, str] = field(default_factory=dict)
     undivided: list[tuple[Equation, str]] = field(default_factory=list)
 
 
@@ -266,12 +266,12 @@ def _solve_one(equation: Equation, solution: Solution) -> bool:
         if all(equation is not e for e, _ in solution.undivided):
             solution.undivided.append((equation, symbol))
         return False
-    solution.values[symbol], solution.places[symbol] = value, equation.place
+    solution.values[symbol], solution.origins[symbol] = value, equation.origin
     return True
 
 
 def _linear(dim: Dim, symbol: str, values: Mapping[str, int]) -> tuple[int, int] | None:
-    """``(a, b)`` with ``dim == a * symbol + b``, or ``None`` when it is not linear."""
+    """Return ``(a, b)`` of a linear ``dim == a * symbol + b``, else ``None``."""
     if isinstance(dim, int):
         return 0, dim
     if isinstance(dim, str):
@@ -292,7 +292,7 @@ def _linear(dim: Dim, symbol: str, values: Mapping[str, int]) -> tuple[int, int]
 
 
 def evaluate(dim: Dim, values: Mapping[str, int]) -> int | None:
-    """The value of a dim, or ``None`` when a symbol has no value or a divisor is zero."""
+    """Return the value of a dim; ``None`` with unknown symbols or zero divisors."""
     if isinstance(dim, int):
         return dim
     if isinstance(dim, str):
@@ -313,7 +313,7 @@ def symbols_of(dim: Dim) -> Iterator[str]:
 
 
 def solvable(dims: Sequence[Dim], known: Iterable[str] = ()) -> set[str]:
-    """The symbols that `solve` can find when every dim of ``dims`` has a value, for values in general position."""
+    """Return the symbols that `solve` finds for values in general position of all ``dims``."""
     found = set(known)
     size = -1
     while size != len(found):

@@ -1,4 +1,4 @@
-"""What the expressions and statements of a program read and write, in the order in which that happens."""
+"""The reads and writes of a program's expressions and statements, in execution order."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Access:
     indices
         The element, or the corner of a tile; nothing for a whole buffer.
     extents
-        Of a tile; ``None`` for one element, or as many bytes as ``call`` says.
+        Of a tile; ``None`` for one element, or for the number of bytes in ``call``.
     value
         What a store writes.
     conditions
@@ -109,7 +109,7 @@ def accesses_of(point: Point, effects: Effects | None = None, numbers: Iterator[
 
 
 def accesses_in(e: Operand, point: Point) -> Iterator[Access]:
-    """Yield the accesses of an expression of a statement, in order; all have the number 0."""
+    """Yield the accesses of an expression of a statement, in order; each has number 0."""
     yield from _AccessSearch(point, None, _ZEROS).expr(e, ())
 
 
@@ -156,7 +156,7 @@ class _AccessSearch:
                 yield from self.expr(side, (*choices, (first, holds)))
 
     def call(self, call: Call, choices: Conditions, instruction: Call | None = None) -> Iterator[Access]:
-        """Yield the accesses of a call; ``instruction`` is the one that it is an argument of."""
+        """Yield the accesses of a call that is an argument of ``instruction``."""
         if nodes.is_tile_call(call, "move"):
             yield from self.move(call, choices)
         elif nodes.is_tile_call(call, "address"):
@@ -188,17 +188,17 @@ class _AccessSearch:
         there, here = tuple(structural.items(target.indices)), tuple(structural.items(source.indices))
         for index in (*there, *here):
             yield from self.expr(index, choices)
-        for place, at, write in ((source, here, False), (target, there, True)):
-            yield self.made(place.source, write, "move", at, choices, call=call)
+        for element, at, write in ((source, here, False), (target, there, True)):
+            yield self.made(element.source, write, "move", at, choices, call=call)
 
     def address(self, call: Call, choices: Conditions, instruction: Call | None) -> Iterator[Access]:
-        place = call.args[0]
-        at = tuple(structural.items(place.indices))
+        element = call.args[0]
+        at = tuple(structural.items(element.indices))
         for index in at:
             yield from self.expr(index, choices)
         named = call if instruction is None else instruction
         for write in _writes(str(call.attrs["access"])):
-            yield self.made(place.source, write, "address", at, choices, call=named, operand=call)
+            yield self.made(element.source, write, "address", at, choices, call=named, operand=call)
 
     def whole(self, buffer: BufferVar, choices: Conditions, call: Call) -> Iterator[Access]:
         for write in (False, True):

@@ -1,4 +1,4 @@
-"""TVM's analyzer for targets with threads: queried only where it is sound, and usable after a failure.
+"""TVM's analyzer for targets with threads: only sound queries, and usable after a failure.
 
 A failure inside an expression leaves the enclosing conditions in the analyzer as facts. Later answers rely on them: an
 unrelated comparison is then "known", or TVM aborts when it finds them. So expressions that may fail under conditions
@@ -56,7 +56,7 @@ class Analyzer:
 
     def __init__(self) -> None:
         self.tvm = tvm.sym.Analyzer()
-        self._told: list[Callable[[TvmAnalyzer], None]] = []
+        self._recorded: list[Callable[[TvmAnalyzer], None]] = []
         self._conditions: list[list[Expr]] = []
         #: What surveys found where it depends on no fact, by the number of the expression, which lives as long.
         self._surveyed: dict[int, tuple[tuple[bool, bool], Expr]] = {}
@@ -67,21 +67,21 @@ class Analyzer:
         """Record the range of a variable, or its value."""
         said = (value.min, value.extent) if isinstance(value, ir.Range) else (value,)
         if not any(self.wraps(e) for e in said):
-            self._tell(lambda a: a.bind(var, value, allow_override))
+            self._record(lambda a: a.bind(var, value, allow_override))
             self._far = self._far or self._is_far(var)
 
     def bounded(self, var: Var, value: Expr) -> None:
-        """Record the range and divisors of a variable's value, not the value itself: the name stays."""
+        """Record the range and divisors of a variable's value, but not the value itself."""
         low, high = self.const_int_bound(value)
         least, most = whole(type_name(var))
         if least < low or high < most:
             bound = tvm.sym.ConstIntBound(low, high)
-            self._tell(lambda a: a.update(var, bound, True))
+            self._record(lambda a: a.update(var, bound, True))
             self._far = self._far or self._is_far(var)
         coeff, base = self.modular_set(value)
         if coeff != 1:
             modulus = tvm.sym.ModularSet(coeff, base)
-            self._tell(lambda a: a.update(var, modulus, True))
+            self._record(lambda a: a.update(var, modulus, True))
 
     @contextmanager
     def constraint_scope(self, condition: Expr) -> Iterator[None]:
@@ -97,7 +97,7 @@ class Analyzer:
                 entry[1].__exit__(None, None, None)
 
     def simplify(self, e: Expr) -> Expr:
-        """Return a simplified form; the same expression where TVM must not look into it, or its form may overflow."""
+        """Return a simplified form, or the expression where that is unsound or may overflow."""
         if type(e) is tirx.IntImm:
             return e
         wraps, moves = self._survey(e)
@@ -125,11 +125,11 @@ class Analyzer:
         return Modulus(1, 0) if found is None else Modulus(int(found.coeff), int(found.base))
 
     def wraps(self, e: Expr) -> bool:
-        """Whether TVM must not look into an expression: a part may wrap, or TVM might fail on it."""
+        """Whether TVM must not see an expression: it may wrap, or TVM may fail."""
         return self._survey(e)[0]
 
     def _survey(self, e: Expr) -> tuple[bool, bool]:
-        """Return whether TVM must not look into an expression, and whether it may move terms so that a sum overflows.
+        """Return whether TVM must not see an expression, and whether moved terms may overflow.
 
         It may where terms are moved into or past a choice or a large number.
         """
@@ -172,10 +172,10 @@ class Analyzer:
         return (low, high) != (least, most) and (low >= _LARGE or high <= -_LARGE or low == least)
 
     def _overflows_more(self, simple: Expr, e: Expr) -> bool:
-        """Whether an expression may overflow on the way to a value where an equal one does not.
+        """Whether an intermediate value may overflow that an equal expression does not have.
 
         TVM moves terms as if integers had no limits: ``0 - max(0, i)`` becomes ``min(0, 0 - i)``, which overflows at
-        the least ``i``. Sums of terms that may be 0 overflow in no order if they do not in one.
+        the least ``i``. If a sum of terms that may be 0 does not overflow in one order, it does in none.
         """
         if simple.same_as(e):
             return False
@@ -184,7 +184,7 @@ class Analyzer:
             bound = self.const_int_bound(var)
             known.set(var, (bound.min_value, bound.max_value))
         for term in _terms(e):
-            # It was left plain because some pass knows its range. That range is small, or the analyzer was told it.
+            # It was left plain because its range is known to some pass or to the analyzer, and is small.
             if known.of(term) == whole(type_name(term)):
                 known.known[term] = (1, 1)
                 if type(term) is tirx.Var:
@@ -203,13 +203,13 @@ class Analyzer:
         bound = self._ask(lambda a: a.const_int_bound(e), None)
         return bound is not None and least <= int(bound.min_value) and int(bound.max_value) <= most
 
-    def _tell(self, fact: Callable[[TvmAnalyzer], None]) -> None:
-        def told(analyzer: TvmAnalyzer) -> bool:
+    def _record(self, fact: Callable[[TvmAnalyzer], None]) -> None:
+        def recorded(analyzer: TvmAnalyzer) -> bool:
             fact(analyzer)
             return True
 
-        if self._ask(told, False):
-            self._told.append(fact)
+        if self._ask(recorded, False):
+            self._recorded.append(fact)
 
     def _ask(self, question: Callable[[TvmAnalyzer], Any], otherwise: Any) -> Any:
         """Return TVM's answer; if it fails, a default value, and the analyzer is rebuilt."""
@@ -217,7 +217,7 @@ class Analyzer:
             return question(self.tvm)
         except (tvm.error.InternalError, TypeError, ValueError):
             self.tvm = tvm.sym.Analyzer()
-            for fact in self._told:
+            for fact in self._recorded:
                 fact(self.tvm)
             for entry in self._conditions:
                 # TVM ends the process if a scope is left, or freed, whose analyzer failed halfway: it lives for ever.
@@ -246,7 +246,7 @@ def _is_guarded(e: Expr) -> bool:
 
 
 def _terms(e: Expr) -> Iterator[Expr]:
-    """Yield the operands of sums and products: variables, calls and elements of memory."""
+    """Yield the operands of additions and multiplications: variables, calls and elements of memory."""
     for x in collect(e, _ARITHMETIC):
         yield from (side for side in (x.a, x.b) if isinstance(side, (tirx.Var, ir.Call, ir.TensorLoad)))
 

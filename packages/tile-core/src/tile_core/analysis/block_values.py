@@ -24,7 +24,7 @@ _Needs = frozenset[Var] | None
 
 
 class BlockValues:
-    """What the values of a launch depend on: block indices, and memory that the launch writes.
+    """Dependences of a launch's values: on block indices, and on memory that the launch writes.
 
     Parameters
     ----------
@@ -85,7 +85,7 @@ class BlockValues:
         return np.broadcast_to(value, kept.shape)[kept].reshape(count)
 
     def _one(self, root: BufferVar) -> Expr:
-        """Return the value of all elements of a scratch buffer, if only one value is written to it."""
+        """Return the value of all elements of a scratch buffer if only one is stored."""
         if root not in self._filled:
             stored = [a for a in self.flow.accesses if a.write and self.flow.root(a.buffer) == root]
             values = [_stored(a) for a in stored]
@@ -99,7 +99,7 @@ class BlockValues:
         return self._filled[root]
 
     def _point(self, p: Point) -> _Needs:
-        """Return what the values that a point stores depend on."""
+        """Return the dependences of the values that a point stores."""
         found = self._all(p.own)
         for x in p.path:
             found = _union(found, self._all([] if x.kind == "mark" else x.own))
@@ -131,7 +131,7 @@ class BlockValues:
 
 
 def _stored(access: Access) -> Expr:
-    """Return what a store or fill writes; nothing for other statements."""
+    """Return the value that a store or fill writes; nothing for other statements."""
     call = access.call
     return access.value if call is None or not nodes.is_tile_call(call, "fill") else call.args[1]
 

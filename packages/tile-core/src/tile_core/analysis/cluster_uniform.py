@@ -1,4 +1,4 @@
-"""What is the same in all blocks of a cluster: proved by writing their coordinates with those of the cluster."""
+"""Proofs that values are equal in all blocks of a cluster, from block coordinates."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class InCluster:
     binds: dict[Var, Expr] = field(default_factory=dict)
 
     def same(self, values: Iterable[Expr], ranks: Sequence[int]) -> bool:
-        """Whether some values are known to be the same in the blocks of these ranks; what memory holds is not."""
+        """Whether values are proved equal in the blocks of these ranks; loads never are."""
         return all(self._same(nodes.int_const(0) + value, ranks) for value in values)
 
     def expanded(self, e: Expr) -> Expr:
@@ -58,18 +58,18 @@ class InCluster:
         return all(tvm_ffi.structural_equal(first, other) for other in others)
 
     def at(self, e: Expr, rank: int) -> Expr:
-        """Return an expression in the block of a rank, simplified: with coordinates of the cluster instead."""
+        """Return an expression for the block of a rank, simplified, with coordinates of the cluster."""
         bases, ranges = self._clusters
-        place = list(product(*(range(n) for n in reversed(self.cluster))))[rank][::-1]
+        coordinates = list(product(*(range(n) for n in reversed(self.cluster))))[rank][::-1]
         given = {
-            var: bases[axis] * nodes.int_const(self.cluster[axis], nodes.dtype_of(var)) + place[axis]
+            var: bases[axis] * nodes.int_const(self.cluster[axis], nodes.dtype_of(var)) + coordinates[axis]
             for axis, var in self.axes.items()
         }
         return ranges.simplify(substitute(e, given)) if set(collect(e, tirx.Var)) & given.keys() else e
 
     @functools.cached_property
     def _clusters(self) -> tuple[dict[int, Var], Analyzer]:
-        """The coordinates of the cluster, and what is known of them; all axes are known by then."""
+        """The coordinates of the cluster and their ranges, once all axes are known."""
         ranges = Analyzer()
         bases = {axis: nodes.fresh(f"cluster_{axis}", nodes.dtype_of(var)) for axis, var in self.axes.items()}
         for base in bases.values():

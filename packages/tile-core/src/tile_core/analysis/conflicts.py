@@ -1,4 +1,4 @@
-"""Conflicts: elements that two parallel executions write with different values, or one writes and another reads.
+"""Conflicts: elements that parallel executions write and read, or write with different values.
 
 Executions are numbered (iterations of ``T.Parallel``, blocks of a grid). The elements that each touches are enumerated
 (``iteration_space``), so that a conflict has two concrete executions and one concrete element.
@@ -66,7 +66,7 @@ class Conflict:
 
 
 def unit_of(rows: Sequence[AccessRows]) -> int:
-    """Return the bits of the smallest element among accesses of one buffer, which views may see in other types."""
+    """Return the bits of the smallest element type among a buffer's accesses, views included."""
     return min(bits_of(r.access.buffer) for r in rows)
 
 
@@ -109,15 +109,15 @@ def read_elsewhere(stores: Sequence[AccessRows], loads: Sequence[AccessRows], un
     order = np.argsort(at, kind="stable")
     at, who, which = at[order], who[order], which[order]
     start = np.flatnonzero(np.r_[True, at[1:] != at[:-1]])
-    places, low, high = at[start], np.minimum.reduceat(who, start), np.maximum.reduceat(who, start)
+    elements, low, high = at[start], np.minimum.reduceat(who, start), np.maximum.reduceat(who, start)
     # Atomic updates leave the element to the others, too.
     orders = np.array([sys.maxsize if r.atomic else r.access.order for r in written])[which]
     for row in loads:
         if not len(row.touched.element):
             continue
         here, mine, _, _ = _columns(row, unit, 0)
-        k = np.minimum(np.searchsorted(places, here), len(places) - 1)
-        meets = (places[k] == here) & ((low[k] != mine) | (high[k] != mine))
+        k = np.minimum(np.searchsorted(elements, here), len(elements) - 1)
+        meets = (elements[k] == here) & ((low[k] != mine) | (high[k] != mine))
         earlier = orders < row.access.order
         if earlier.any():  # an execution reads what it has written itself
             meets &= ~np.isin(here * count + mine, at[earlier] * count + who[earlier])
@@ -137,8 +137,8 @@ def element_name(access: Access, at: int, unit: int) -> str:
     strides = overlapping_strides(access.buffer)
     if strides is not None:
         offsets = sum(s * g for s, g in zip(strides, np.indices(extents, sparse=True), strict=True))
-        place = np.unravel_index(int(np.flatnonzero(offsets == element)[0]), extents)
-        return f"{access.buffer.name}[{', '.join(str(int(i)) for i in place)}]"
+        index = np.unravel_index(int(np.flatnonzero(offsets == element)[0]), extents)
+        return f"{access.buffer.name}[{', '.join(str(int(i)) for i in index)}]"
     found: list[int] = []
     for extent in reversed(extents[1:]):
         element, rest = divmod(element, extent)

@@ -1,4 +1,4 @@
-"""Which tensors a program reads only where it has written them before: what they hold at first does not matter.
+"""Tensors whose initial content is unused: each read is dominated by a write.
 
 A write dominates a read if every path to the read passes it (A. Aho et al., *Compilers*, section 9.6). Here it is an
 earlier statement of the same scope, or of one around it, that stores the same elements: equal indices, equal regions
@@ -25,7 +25,7 @@ from tile_core.ir.visit import collect, loads_of, substitute
 
 
 def initialised_by_program(body: Stmt, effects: Effects) -> set[str]:
-    """Return the names of the buffers whose every read is dominated by a write of what is read.
+    """Return the names of the buffers whose reads are all dominated by writes.
 
     Parameters
     ----------
@@ -49,7 +49,7 @@ def initialised_by_program(body: Stmt, effects: Effects) -> set[str]:
 
 
 def _covers(flow: Flow, w: Access, r: Access) -> bool:
-    """Whether an earlier access writes all that a later one reads, on each path to it."""
+    """Whether an earlier access writes all elements that a later one reads, on each path."""
     # What memory holds may change before the read, and an equal index is another element then.
     if not w.buffer.same_as(r.buffer) or any(map(loads_of, _expressions(w))) or flow.exclusive(w.point, r.point):
         return False
@@ -67,7 +67,7 @@ def _covers(flow: Flow, w: Access, r: Access) -> bool:
 
 
 def _ended(flow: Flow, w: Access, around: Sequence[Point]) -> list[Stmt] | None:
-    """Return the loops around a write that have ended after all their trips; ``None`` if it may have been skipped."""
+    """Return the ended loops around a write, or ``None`` if it may have been skipped."""
     over = []
     for p in around:
         if p.kind == "mark" and not p.is_part():
@@ -84,7 +84,10 @@ def _ended(flow: Flow, w: Access, around: Sequence[Point]) -> list[Stmt] | None:
 
 
 def _guards(branch: Point, w: Access) -> bool:
-    """Whether a condition skips only stores outside of the tensor: ``i < n and j < m`` for an element ``[i, j]``."""
+    """Whether a condition skips only stores outside of the tensor.
+
+    ``i < n and j < m`` for an element ``[i, j]`` does.
+    """
     conditions = [branch.stmt.condition]
     while any(isinstance(c, tirx.And) for c in conditions):
         conditions = [x for c in conditions for x in ((c.a, c.b) if isinstance(c, tirx.And) else (c,))]
@@ -96,7 +99,7 @@ def _guards(branch: Point, w: Access) -> bool:
 
 
 def _fills(flow: Flow, w: Access, over: Sequence[Stmt]) -> bool:
-    """Whether the iterations of ended loops together write all elements: in each dimension the loops count through it.
+    """Whether the iterations of ended loops write all elements: the loops count through each dimension.
 
     ``32 * bx + i`` does so with ``i`` up to 32 and ``32 * extent(bx)`` of at least the dimension, if no other dimension
     uses these loops.
@@ -137,7 +140,7 @@ def _is_whole(a: Access) -> bool:
 
 
 def _namings(over: Sequence[Stmt], loops: tuple[Stmt, ...]) -> Iterator[dict[Var, Var]]:
-    """Yield the ways to call the variables of ended loops by those of running loops over the same range."""
+    """Yield the renamings of ended loops' variables to running loops over the same range."""
     for chosen in itertools.permutations(loops, len(over)):
         if all(_equal(a.min, b.min) and _equal(a.extent, b.extent) for a, b in zip(over, chosen, strict=True)):
             yield {a.loop_var: b.loop_var for a, b in zip(over, chosen, strict=True)}

@@ -1,13 +1,13 @@
-"""The control flow of a program as data: which statement may run before which, under what, and what it accesses.
+"""The control flow of a program as data: order, conditions and accesses of statements.
 
-Passes and checks ask this one analysis instead of walking through loops and branches by themselves. A program of the IR
+Passes and checks query this analysis instead of walking through loops and branches by themselves. A program of the IR
 is structured, so that its control-flow graph is a tree: a *point* for each statement, whose parts are the bodies of a
 loop, a branch or a mark. Points have numbers in program order, and those inside of a point are consecutive.
 
 The questions are the usual ones of data-flow analysis (A. Aho et al., *Compilers*, chapter 9): what precedes what on
 some path (``precedes``), what is on every path (``dominates``, ``always``), where a buffer is live (``lifetimes``),
 what a point reads and writes (``accesses``). All answers hold for every execution: "may" is never too small, "must"
-never too large. Which values differ between threads is asked of ``analysis.uniformity``, which is made of points too.
+never too large. ``analysis.uniformity``, built on the same points, computes which values differ between threads.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class Flow:
         return [p]
 
     def walk(self, enter: Callable[[Point], bool] | None = None) -> Iterator[Point]:
-        """Yield the points in program order; those inside of a point only if ``enter`` of it is true."""
+        """Yield the points in program order, with the parts of points that ``enter`` accepts."""
         at = 0
         while at < len(self.points):
             p = self.points[at]
@@ -109,7 +109,7 @@ class Flow:
         return found
 
     def accesses_at(self, p: Point) -> list[Access]:
-        """Return what a point reads and writes itself, in order."""
+        """Return the accesses of a point itself, without its parts, in order."""
         return self._accesses_at.get(p, [])
 
     @cached_property
@@ -134,7 +134,10 @@ class Flow:
     # What runs before what
 
     def jumps(self, loop: Point | None) -> list[Point]:
-        """Return the points that leave a loop or end its iteration; for ``None``, those of a loop around the whole."""
+        """Return the points that leave a loop or end its iteration.
+
+        ``None`` stands for a loop around the whole.
+        """
         if not self._leaving:
             return []
         return [p for p in self._leaving if (p.loops[-1] if p.loops else None) is loop]
@@ -144,7 +147,7 @@ class Flow:
         return [p for p in self.points if p.kind in ("break", "continue")]
 
     def exclusive(self, a: Point, b: Point) -> bool:
-        """Whether two points are on different sides of one branch: one execution of it reaches one of them."""
+        """Whether two points are on different sides of one branch: each execution reaches only one."""
         p, q = _common(a, b)
         return p is not None and q is not None and p.around is not None and p.side != q.side
 
@@ -153,8 +156,8 @@ class Flow:
         return [p for p in a.path if not p.contains(b)]
 
     def repeats(self, a: Point, b: Point) -> Point | None:
-        """Return the outermost loop that may run more than once and evaluates both points in each turn, if any does."""
-        return next((p for p in _turns(a) if p in _turns(b) and may_repeat(p)), None)
+        """Return the outermost repeating loop whose iterations evaluate both points, if there is one."""
+        return next((p for p in _iterating_loops(a) if p in _iterating_loops(b) and may_repeat(p)), None)
 
     def precedes(self, a: Point, b: Point) -> bool:
         """Whether an execution of ``a`` may come before one of ``b``, by the same threads."""
@@ -163,7 +166,7 @@ class Flow:
         return a.order < b.order and not self.exclusive(a, b)
 
     def dominates(self, a: Point, b: Point) -> bool:
-        """Whether each execution of ``b`` comes after one of ``a``, in the same iteration of the loops around both.
+        """Whether each execution of ``b`` comes after one of ``a`` in the same iteration.
 
         What a point evaluates itself, as a loop its bounds, comes before what is inside of it.
         """
@@ -181,7 +184,7 @@ class Flow:
         return self._certain(inside) and not any(map(self.jumps, [] if within is None else [within]))
 
     def _certain(self, inside: Sequence[Point]) -> bool:
-        """Whether the parts of all these points, each in the one before, are executed whenever the first is reached."""
+        """Whether the parts of all these nested points are executed whenever the first is reached."""
         loops = [x for x in inside if x.kind in ("for", "while")]
         if any(x.kind == "if" or x.is_part() for x in inside) or not all(map(runs, loops)):
             return False
@@ -203,7 +206,7 @@ class Flow:
 
 
 class Lifetimes:
-    """Liveness of buffers: the first and last time each is used, where a step counts as one time.
+    """Liveness of buffers: first and last use; a step counts as one time.
 
     A buffer allocated outside a loop that uses it is live throughout the loop. The sides of a branch may run one after
     the other, so a buffer used in one is live in both; and roles that follow each other may run at the same time.
@@ -265,7 +268,7 @@ class Lifetimes:
 
 
 def jumps_of(s: Stmt) -> list[Point]:
-    """Return the points of a statement that leave the loop around it, or end its iteration."""
+    """Return the points of a statement that leave its loop or end an iteration."""
     return Flow(s).jumps(None) if collect(s, (tirx.Break, tirx.Continue)) else []
 
 
@@ -277,13 +280,13 @@ def names_of(node: Node) -> set[Var]:
     return distinct(x.buffer if type(x) is tirx.BufferStore else x for x in found)
 
 
-def _turns(p: Point) -> tuple[Point, ...]:
-    """Return the loops that may evaluate a point in each of their turns, outermost first."""
+def _iterating_loops(p: Point) -> tuple[Point, ...]:
+    """Return the loops that may evaluate a point in each of their iterations, outermost first."""
     return (*p.loops, p) if p.kind == "while" else p.loops
 
 
 def _common(a: Point, b: Point) -> tuple[Point | None, Point | None]:
-    """Return the outermost points around (or equal to) each of two where their paths part, if they do."""
+    """Return the outermost points around (or equal to) each of two where their paths part."""
     for p, q in zip((*a.path, a), (*b.path, b), strict=False):
         if p is not q:
             return p, q

@@ -1,4 +1,4 @@
-"""Index expressions evaluated on arrays of their variables: proofs about placements check every iteration this way."""
+"""Index expressions evaluated on arrays of their variables, to prove layouts for every iteration."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def evaluate(e: Expr, env: Mapping[Var, Array]) -> Array:
 
 
 def _wrapped(value: Array, bits: int) -> Array:
-    """Return an integer wrapped to a type of the given width; a bool as 0 or 1."""
+    """Return an integer wrapped to a width; a bool as 0 or 1."""
     value = int(value) if isinstance(value, (bool, int)) else np.asarray(value).astype(np.int64)
     half = 1 << (bits - 1)
     return value if bits == 64 else ((value + half) & (2 * half - 1)) - half

@@ -1,7 +1,7 @@
-"""Every access of a loop nest with the elements that it touches, enumerated with NumPy integers.
+"""Every access of a loop nest with its elements, enumerated with NumPy integers.
 
 ``body_of`` lists the loads and stores of a nest's body, with their enclosing conditions and inner loops.
-``Space`` holds values of the loop variables (all of them, or a sample), and says which element an access touches in
+``Space`` holds values of the loop variables (all of them, or a sample), and computes which element an access touches in
 which iteration.
 """
 
@@ -151,12 +151,12 @@ class Space:
         for d, (loop, values) in enumerate(zip(self.nest, self.values, strict=True)):
             env[loop.loop_var] = _along(values, d, dims)
         self._bind(env)
-        room = max(2, self.pairs // max(1, self.count))
+        budget = max(2, self.pairs // max(1, self.count))
         for d, loop in enumerate(loops, len(self.shape)):
             start, extent = evaluate(loop.min, env), evaluate(loop.extent, env)
             largest = max(0, int(np.max(extent, initial=0)))
-            values = _along(_some(largest, 1, largest if largest <= room else LIMIT * largest, room), d, dims)
-            room = max(2, room // max(1, values.size))
+            values = _along(_some(largest, 1, largest if largest <= budget else LIMIT * largest, budget), d, dims)
+            budget = max(2, budget // max(1, values.size))
             happens = happens & (values < extent)
             env[loop.loop_var] = start + values
             self._bind(env)
@@ -172,7 +172,7 @@ class Space:
 
 
 def overlapping_strides(buffer: BufferVar) -> tuple[int, ...] | None:
-    """Return the strides of a tensor if they are constant and two indices may name one element."""
+    """Return the strides of a tensor if they are constant and may overlap."""
     strides = [nodes.as_int(s) for s in buffer.ty.strides or ()]
     shape = nodes.shape_of(buffer)
     if not strides or not all(isinstance(x, int) for x in (*strides, *shape)):
@@ -197,7 +197,7 @@ def _some(extent: int, dims: int, total: int, limit: int = LIMIT) -> Array:
 
 
 def some_of(extent: int, budget: int) -> Array:
-    """Return all indices below an extent, or the first, the last and some between if they exceed a budget."""
+    """Return all indices below an extent, or beyond a budget a sample with both ends."""
     if extent <= budget:
         return np.arange(extent)
     ends = [x for k in range(max(1, budget // 4)) for x in (k, extent - 1 - k)]

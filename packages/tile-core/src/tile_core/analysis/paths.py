@@ -32,7 +32,7 @@ class Paths:
             self._next.update(itertools.pairwise(siblings))
 
     def reached(self, starts: Iterable[Point], stops: Collection[Point], within: Point | None = None) -> set[Point]:
-        """Return the points that some path from ``starts`` executes; it ends at ``stops``, and outside ``within``."""
+        """Return the points on paths from ``starts`` up to ``stops``, inside ``within``."""
         found: set[Point] = set()
         left = list(starts)
         while left:
@@ -43,7 +43,7 @@ class Paths:
         return found
 
     def follow(self, p: Point) -> list[Point]:
-        """Return the points that may be next when a point has evaluated what it evaluates itself."""
+        """Return the possible successors of a point once it has evaluated its own expressions."""
         if p.kind == "break":
             return self.after(p.loops[-1]) if p.loops else []
         if p.kind == "continue":
@@ -56,7 +56,7 @@ class Paths:
         return [*inside, *(self.after(p) if skipped or passed else [])]
 
     def after(self, p: Point) -> list[Point]:
-        """Return the points that may be next when a point, and all inside of it, has ended."""
+        """Return the possible successors of a point once all of its parts have ended."""
         if p in self._next:
             return [self._next[p]]
         around = p.around

@@ -1,4 +1,4 @@
-"""How an integer expression changes with the variable of a loop: that it repeats, or grows evenly, is proved here.
+"""Periodicity of integer expressions in a loop variable: proofs that they repeat or grow evenly.
 
 An expression *advances* with ``(period, step, since)`` if ``e(k + period) = e(k) + step`` for every ``k >= since``. The
 rules are those of arithmetic: a sum advances by both steps; a quotient by a constant, once the period is so long that
@@ -24,7 +24,7 @@ MOST = 256
 
 @dataclass(frozen=True)
 class Advance:
-    """How an expression advances: ``e(k + period) = e(k) + step`` for every ``k >= since``."""
+    """An advance of an expression: ``e(k + period) == e(k) + step`` from ``since`` on."""
 
     period: int = 1
     step: int = 0
@@ -41,7 +41,7 @@ class Advance:
 
 
 def advance_of(e: Expr, var: Var) -> Advance | None:
-    """Return how an expression advances with a variable that counts up by one; ``None`` if nothing is known.
+    """Return how an expression advances with a variable that counts up by one, if known.
 
     Other variables are constants.
     """
@@ -66,7 +66,7 @@ def advance_of(e: Expr, var: Var) -> Advance | None:
 
 
 def common(advances: Iterable[Advance]) -> Advance:
-    """Return the period after which all of them have repeated, or grown evenly, and from when on."""
+    """Return the common period of all expressions, and the value from which it holds."""
     found = list(advances)
     return Advance(lcm(*(a.period for a in found)), 0, max((a.since for a in found), default=0))
 
@@ -123,7 +123,10 @@ def _shifted(parts: list[Expr], found: list[Advance]) -> Advance | None:
 
 
 def _compared(e: Expr, found: list[Advance], var: Var) -> Advance | None:
-    """Return from when on a comparison does not change: the difference of its sides grows evenly, or repeats."""
+    """Return the value from which a comparison is constant or repeats.
+
+    The difference of its sides grows evenly, or repeats.
+    """
     both = common(found)
     a, b = (f.step * (both.period // f.period) for f in found)
     if a == b:

@@ -1,11 +1,11 @@
-"""A block's barriers with phases, executed in program order, with what each thread knows of the others.
+"""Execute a block's phase barriers in program order, with a vector clock for each thread.
 
 Program order is one interleaving. What is checked here follows from the order of events alone (vector clocks; C.
 Fidge, *Timestamps in message-passing systems that preserve the partial ordering*), so that it holds in all of them:
 
-- an arrival, and an announcement of bytes, goes to the phase that is current in program order: its thread knows that
-  the phase before has ended, and the phase cannot end without it;
-- a wait passes, and for the phase that has ended last in program order: its thread knows that the phase before that has
+- an arrival, or an arrival with expected bytes, goes to the phase that is current in program order: for its thread the
+  phase before has ended, and the phase cannot end without it;
+- a wait passes, and for the phase that has ended last in program order: for its thread the phase before that has
   ended, and the phase after it cannot end before the wait has passed.
 
 Threads that do everything together are one *team*; of more than one thread, the first is a team of its own, so that two
@@ -62,8 +62,8 @@ class PhaseObject:
     ended
         What all of them knew in the phase before, and that it has ended.
     counted
-        Whether that phase counted bytes, or products arrived in it: who knows of all arrivals does not know its end.
-    lasting
+        Whether that phase counted bytes, or products arrived in it: all arrivals then do not imply its end.
+    has_products
         Whether products arrive in the current phase.
     waits, announcements
         Waits for the phase before, announcements in this one: each a team and its time.
@@ -80,15 +80,15 @@ class PhaseObject:
     announced: int = 0
     delivered: int = 0
     counted: bool = False
-    lasting: bool = False
+    has_products: bool = False
     waits: list[tuple[int, int]] = field(default_factory=list)
     announcements: list[tuple[int, int]] = field(default_factory=list)
 
     def lacks(self) -> str:
-        """Say what the current phase lacks."""
+        """Return the arrivals and bytes that the current phase lacks."""
         if self.pending:
             return f"phase {self.phase} gets {self.arrivals - self.pending} of {self.arrivals} arrivals"
-        return f"in phase {self.phase} {self.announced} bytes are announced and {self.delivered} are copied"
+        return f"phase {self.phase} expects {self.announced} bytes and gets {self.delivered}"
 
 
 @dataclass
@@ -100,7 +100,7 @@ class Adding:
     team
         Whose first thread has issued it.
     kind
-        What products that follow each other, and add to the same sums, have to have in common to do so in order.
+        Properties that successive products into one accumulator must share to complete in order.
     behind
         Object and phase of the first of another kind that this thread has issued behind it, if there is one: it is not
         complete before this one.
@@ -118,7 +118,7 @@ class Adding:
 
 
 class Phases:
-    """The state of a block's barriers and of what its teams know.
+    """The state of a block's barriers and the vector clocks of its teams.
 
     Parameters
     ----------
@@ -127,12 +127,12 @@ class Phases:
     barriers
         Name and arrivals of each object.
     blocks
-        Of a cluster, each with as many teams and objects.
+        Number of blocks in the cluster; each has the same teams and objects.
 
     Attributes
     ----------
     clocks
-        What each team knows: how many events of each team, and how many ends of each object.
+        The vector clock of each team: events of each team, and ends of each object, that precede its next event.
     unordered
         Buffers with accesses that these barriers do not order.
     """
@@ -153,8 +153,8 @@ class Phases:
         #: By buffer, part, whether it writes, and who: the time of the latest such access.
         self.accesses: dict[str, dict[tuple[Location, bool, int], int]] = {}
         self.copies: list[tuple[PhaseObject, int]] = []
-        #: By sums: the latest product that arrives.
-        self.sums: dict[str, Adding] = {}
+        #: By accumulator: the latest product that arrives.
+        self.accumulators: dict[str, Adding] = {}
         #: Buffers that copies between blocks read and write: no barrier of a block orders these.
         self.sent: set[str] = set()
 
@@ -173,76 +173,76 @@ class Phases:
         self._end(barrier)
 
     def announce(self, team: int, barrier: PhaseObject, size: int) -> None:
-        """Announce bytes for the current phase, by one thread of a team."""
-        self._certain(team, barrier, "an announcement of bytes")
+        """Add expected transaction bytes to the current phase, by one thread of a team."""
+        self._certain(team, barrier, "an arrival with expected bytes")
         barrier.announcements.append((team, self._event(team)))
         barrier.announced += size
         if barrier.announced > MOST_BYTES:
-            reason = f"phase {barrier.phase} announces {barrier.announced} bytes, and {MOST_BYTES} are the most"
+            reason = f"phase {barrier.phase} expects {barrier.announced} bytes; the maximum is {MOST_BYTES}"
             raise PhaseError(barrier.name, reason)
         self._end(barrier)
 
-    def copy(self, team: int, barrier: PhaseObject, size: int, buffer: str, place: Location) -> bool:
-        """Issue a copy that delivers bytes to the current phase, by one thread of a team.
+    def copy(self, team: int, barrier: PhaseObject, size: int, buffer: str, location: Location) -> bool:
+        """Issue a copy by one thread that delivers bytes to the current phase.
 
         Returns
         -------
         bool
-            Whether the team knows of all accesses to what it writes.
+            Whether all accesses to the destination precede the copy.
         """
         self._certain(team, barrier, "a copy")
         self._event(team)
         barrier.delivered += size
         self.copies.append((barrier, barrier.phase))
-        free = not self._conflicts(team, buffer, place, True)
-        self.accesses.setdefault(buffer, {})[place, True, barrier.number] = barrier.phase + 1
+        free = not self._conflicts(team, buffer, location, True)
+        self.accesses.setdefault(buffer, {})[location, True, barrier.number] = barrier.phase + 1
         _join(barrier.issued, self.clocks[team])
         self._end(barrier)
         return free
 
     def complete(
-        self, teams: Sequence[int], barrier: PhaseObject, read: Iterable[tuple[str, Location]], sums: Iterable[str],
-        kind: Hashable,
+        self, teams: Sequence[int], barrier: PhaseObject, read: Iterable[tuple[str, Location]],
+        accumulators: Iterable[str], kind: Hashable,
     ) -> None:  # fmt: skip
-        """Issue a product by the first thread of some teams, which meet before; it arrives when it is complete.
+        """Issue a product by the first of some synchronized teams; it arrives when it completes.
 
-        Products of one kind that one thread issues one after another add to the same sums in that order, whether they
+        Products of one kind that one thread issues one after another add to an accumulator in that order, whether they
         are waited for or not.
         """
         self.meet(teams)
-        sums = list(sums)
-        for name in sums:
+        accumulators = list(accumulators)
+        for name in accumulators:
             self._ordered(teams[0], name, kind)
         if not barrier.pending:
             raise PhaseError(barrier.name, f"phase {barrier.phase} gets more than {barrier.arrivals} arrivals")
         self._certain(teams[0], barrier, "the arrival of a product")
         self._event(teams[0])
-        for buffer, place in read:
-            self._conflicts(teams[0], buffer, place, False)
-            self.accesses.setdefault(buffer, {})[place, False, barrier.number] = barrier.phase + 1
-        for added in self.sums.values():
+        for buffer, location in read:
+            self._conflicts(teams[0], buffer, location, False)
+            self.accesses.setdefault(buffer, {})[location, False, barrier.number] = barrier.phase + 1
+        for added in self.accumulators.values():
             if added.behind is None and added.team == teams[0] and added.kind != kind:
                 added.behind = barrier, barrier.phase
-        self.sums |= {name: Adding(barrier, barrier.phase, teams[0], kind) for name in sums}
+        self.accumulators |= {name: Adding(barrier, barrier.phase, teams[0], kind) for name in accumulators}
         self.copies.append((barrier, barrier.phase))
         _join(barrier.clock, self.clocks[teams[0]])
         barrier.pending -= 1
-        barrier.lasting = True
+        barrier.has_products = True
         self._end(barrier)
 
     def adding(self, teams: Iterable[int], buffer: str) -> PhaseObject | None:
-        """Return the object at which a product arrives that may still add to some sums, as far as teams know."""
-        if buffer not in self.sums:
+        """Return the object of a product that may still be adding to some accumulators."""
+        if buffer not in self.accumulators:
             return None
-        barrier, phase = self.sums[buffer].barrier, self.sums[buffer].phase
+        barrier, phase = self.accumulators[buffer].barrier, self.accumulators[buffer].phase
         return barrier if any(self.clocks[t][barrier.number] <= phase for t in teams) else None
 
     def _ordered(self, team: int, buffer: str, kind: Hashable) -> None:
-        """Require that a product adds to sums behind the one before it."""
+        """Require that a product adds to an accumulator after the product before it."""
         flying = self.adding([team], buffer)
         if flying is None:
             return
-        before = self.sums[buffer]
+        before = self.accumulators[buffer]
         if before.behind is not None and self.clocks[team][before.behind[0].number] > before.behind[1]:
             return
         if before.kind == kind and before.team == team and before.behind is None:
@@ -253,7 +253,9 @@ class Phases:
         raise PhaseError(flying.name, f"{reason}; only products of one kind and shape follow each other in order")
 
     def send(self, team: int, barrier: PhaseObject, size: int, source: Part, to: Part) -> None:
-        """Copy a part of a buffer to one of another block, by one thread, whose barrier counts bytes and one arrival.
+        """Copy a part of a buffer to another block by one thread.
+
+        The destination's barrier counts its bytes and one arrival.
 
         The source is read until the phase has ended.
         """
@@ -266,7 +268,7 @@ class Phases:
             raise PhaseError(barrier.name, _in_use(to[0]))
 
     def store(self, teams: Iterable[int], rank: int, source: Part, to: Part) -> None:
-        """Store a part of a buffer of a block to one of another block, which a barrier of the cluster makes known."""
+        """Store a part of a buffer to another block; a cluster barrier makes it visible."""
         teams = list(teams)
         self.sent.add(to[0])
         self.access(teams, *source, False)
@@ -299,25 +301,25 @@ class Phases:
             self.clocks[t] = list(known)
 
     def knowledge(self, team: int, rank: int = 0) -> list[int]:
-        """Return what a team knows, and has done, when it arrives at the barrier of the cluster in a block."""
+        """Return a team's clock and pending accesses when it arrives at the cluster barrier."""
         self._event(team)
         clock = list(self.clocks[team])
         clock[self.stored + rank] = self.stores[rank]
         return clock
 
     def learn(self, team: int, known: Iterable[Sequence[int]]) -> None:
-        """Let a team know what others knew."""
+        """Merge other clocks into a team's."""
         for clock in known:
             _join(self.clocks[team], clock)
         self._event(team)
 
-    def access(self, teams: Iterable[int], buffer: str, place: Location, write: bool) -> None:
-        """Note an access, of which each thread of some teams makes a part; these parts are disjoint."""
+    def access(self, teams: Iterable[int], buffer: str, location: Location, write: bool) -> None:
+        """Note an access by all threads of some teams, each to a disjoint part."""
         teams = list(teams)
         for t in teams:
-            self._conflicts(t, buffer, place, write)
+            self._conflicts(t, buffer, location, write)
         for t in teams:
-            self.accesses.setdefault(buffer, {})[place, write, t] = self._event(t)
+            self.accesses.setdefault(buffer, {})[location, write, t] = self._event(t)
 
     def finish(self) -> None:
         """Check what is left at the end."""
@@ -329,9 +331,9 @@ class Phases:
                 raise PhaseError(barrier.name, f"nothing waits for the copies or products of phase {phase}")
 
     def state(self) -> Hashable:
-        """Return what decides all that follows: two equal states go on in the same way.
+        """Return the state that determines the rest of an execution, as a key.
 
-        Of an event only who knows of it matters, not when it was.
+        Of an event it matters only which teams it precedes, not when it was.
         """
         clocks = [*self.clocks, *(clock for b in self.barriers for clock in (b.clock, b.issued, b.ended))]
 
@@ -339,7 +341,7 @@ class Phases:
             return tuple(clock[event[0]] >= event[1] for clock in clocks)
 
         objects = tuple(
-            (b.phase % 2, b.phase == 0, b.phase == 1, b.pending, b.announced, b.delivered, b.counted, b.lasting,
+            (b.phase % 2, b.phase == 0, b.phase == 1, b.pending, b.announced, b.delivered, b.counted, b.has_products,
              known((b.number, b.phase)), known((b.number, b.phase - 1)),
              frozenset((t, known((t, n))) for t, n in b.waits),
              frozenset((t, known((t, n))) for t, n in b.announcements))
@@ -351,14 +353,14 @@ class Phases:
             for key, time in found.items()
         )
         flying = frozenset((b.number, phase - b.phase, known((b.number, phase + 1))) for b, phase in self._unknown())
-        sums = frozenset(
+        accumulators = frozenset(
             (name, a.team, a.kind, *((b.number, p - b.phase, known((b.number, p + 1))) for b, p in a.objects()))
-            for name, a in self.sums.items()
+            for name, a in self.accumulators.items()
         )
-        return objects, memory, flying, sums, frozenset(self.unordered)
+        return objects, memory, flying, accumulators, frozenset(self.unordered)
 
     def _unknown(self) -> list[tuple[PhaseObject, int]]:
-        """Return the copies that no team knows to be complete, which ``finish`` refuses; those before are forgotten."""
+        """Return the copies that complete for no team, which ``finish`` refuses, and forget earlier ones."""
         self.copies = [(b, p) for b, p in self.copies if all(clock[b.number] <= p for clock in self.clocks)]
         return self.copies
 
@@ -367,9 +369,9 @@ class Phases:
         return self.clocks[team][team]
 
     def _certain(self, team: int, barrier: PhaseObject, what: str) -> None:
-        """Require that a team knows that the phase before the current one has ended."""
+        """Require that the phase before the current one has ended for a team."""
         clock = self.clocks[team]
-        # Who knows of all arrivals of a phase without bytes knows that it has ended.
+        # All arrivals of a phase without bytes imply that it has ended.
         if not barrier.counted and all(clock[n] >= t for n, t in enumerate(barrier.ended) if n != barrier.number):
             clock[barrier.number] = max(clock[barrier.number], barrier.phase)
         if clock[barrier.number] < barrier.phase:
@@ -382,7 +384,7 @@ class Phases:
             return
         for team, time in barrier.announcements:
             if barrier.clock[team] < time:
-                raise PhaseError(barrier.name, f"phase {barrier.phase} may end before its bytes are announced")
+                raise PhaseError(barrier.name, f"phase {barrier.phase} may end before its bytes are expected")
         known = list(barrier.clock)
         _join(known, barrier.issued)
         for team, time in barrier.waits:
@@ -391,16 +393,20 @@ class Phases:
                 raise PhaseError(barrier.name, reason)
         barrier.phase += 1
         known[barrier.number] = barrier.phase
-        barrier.ended, barrier.counted, barrier.lasting = known, bool(barrier.delivered) or barrier.lasting, False
+        barrier.ended, barrier.counted, barrier.has_products = (
+            known,
+            bool(barrier.delivered) or barrier.has_products,
+            False,
+        )
         barrier.clock, barrier.issued = [0] * len(known), [0] * len(known)
         barrier.pending, barrier.announced, barrier.delivered = barrier.arrivals, 0, 0
         barrier.waits, barrier.announcements = [], []
 
-    def _conflicts(self, team: int, buffer: str, place: Location, write: bool) -> bool:
-        """Note, and return, whether a team may access what another thread has accessed without knowing of that."""
+    def _conflicts(self, team: int, buffer: str, location: Location, write: bool) -> bool:
+        """Note, and return, whether an access is unordered with those of other threads."""
         clock, found = self.clocks[team], False
         for (other, wrote, who), time in self.accesses.get(buffer, {}).items():
-            if (write or wrote) and who != team and clock[who] < time and _overlap(place, other):
+            if (write or wrote) and who != team and clock[who] < time and _overlap(location, other):
                 self.unordered.add(buffer)
                 found = True
                 if buffer in self.sent and who >= len(self.teams):

@@ -1,4 +1,4 @@
-"""A statement of a program in its place: what is around it, and what is inside."""
+"""A point: a statement of a program with its enclosing statements and its parts."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ _KINDS = {
 class Parts(list["list[Point]"]):
     """The points of a statement's bodies, in order.
 
-    They know what is around them, so that what is around knows them only through the flow: programs in reference cycles
-    would fill the memory, and the processor's caches, until Python looks for such cycles.
+    They refer to the points around them, which refer to them only through the flow: programs in reference cycles would
+    fill the memory, and the processor's caches, until Python collects such cycles.
     """
 
 
@@ -75,12 +75,13 @@ class Point:
             return []
         found = self.bodies()
         if found is None:
-            raise InternalError(stage="analysis of control flow", detail="a point is asked for its parts too late")
+            detail = "parts of a point requested after its flow is gone"
+            raise InternalError(stage="analysis of control flow", detail=detail)
         return found
 
     @property
     def own(self) -> list[Node]:
-        """What it evaluates itself: bounds, a condition, or for a plain statement the statement."""
+        """The expressions that it evaluates itself: bounds, a condition, or a plain statement."""
         s = self.stmt
         if self.kind == "for":
             return [s.min, s.extent]
@@ -125,7 +126,7 @@ def kind_of(s: Stmt) -> str:
 
 
 def is_grid(p: Point) -> bool:
-    """Whether a loop is over the blocks of a grid, which do not follow each other."""
+    """Whether a loop is over the blocks of a grid, which have no order."""
     return p.kind == "for" and role(p.stmt) == "grid"
 
 
@@ -135,7 +136,7 @@ def may_repeat(loop: Point) -> bool:
 
 
 def runs(loop: Point) -> bool:
-    """Whether a loop runs at least once: its extent is a positive constant, or it is over the grid."""
+    """Whether a loop runs at least once: a positive extent, or the grid."""
     if loop.kind == "while":
         return False
     extent = nodes.as_int(loop.stmt.extent)

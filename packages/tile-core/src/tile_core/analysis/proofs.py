@@ -1,4 +1,4 @@
-"""Proofs about indices by TVM's analyzer, which gets only expressions that it handles soundly and fast.
+"""Proofs about indices by TVM's analyzer, restricted to expressions that it handles soundly and fast.
 
 Its bounds assume that a conversion never wraps: ``uint8(-1)`` is 0 to it. It fails on unsigned constants, takes
 minutes over quotients by symbols, and keeps facts about an element of memory after the element is overwritten.
@@ -63,7 +63,7 @@ class Proofs:
             self.analyzer.bind(s.var, self.show(s.value), True)
 
     def under(self, condition: Expr, body: Stmt | None) -> AbstractContextManager[object]:
-        """Return the scope of a branch, where its condition holds unless the branch writes memory that it reads.
+        """Return the scope of a branch, where its condition holds unless the branch changes it.
 
         Parameters
         ----------
@@ -96,16 +96,16 @@ class Proofs:
         return kind.startswith("int") and self.ranges.of(e) == whole(kind) and bool(collect(e, _LINEAR[:3]))
 
     def simplify(self, e: Expr) -> Expr:
-        """Return a simplified condition or index; the same expression where TVM must not look into it."""
+        """Return a simplified condition or index, or itself where TVM must not see it."""
         if not tvm_ffi.structural_equal(self.show(e), e):
             return e
         found = self.analyzer.simplify(e)
-        # Of a variable, TVM may have put its value into the result, of which it sees a form only.
+        # TVM may have put a variable's value into the result, which hides parts of it.
         own = {var for bucket in self.hidden.values() for _, var in bucket}
         return e if own and own & set(collect(found, tirx.Var)) else found
 
     def show(self, e: Expr) -> Expr:
-        """Return the form of an expression that TVM may see: the same object if it may see all of it."""
+        """Return the form of an expression that TVM may see; the same object if unrestricted."""
         if isinstance(e, tirx.IntImm):
             # Constants of equal value are equal as keys, whatever their types.
             return nodes.int_const(int(e.value), "int64") if type_name(e).startswith("u") else e
@@ -186,7 +186,10 @@ class Proofs:
 
 
 def linear_parts(e: Expr, variables: list[Var]) -> list[Expr]:
-    """Return the coefficients of variables in an index, and the remaining term; nothing if it is not linear."""
+    """Return the coefficients of variables in a linear index, and the remaining term.
+
+    Nothing if it is not linear.
+    """
     try:
         return list(tvm.sym.detect_linear_equation(e, variables))
     except (tvm.error.InternalError, TypeError, ValueError):  # it computes constants that do not fit

@@ -46,7 +46,7 @@ class Ranges:
         self.variables[var] = interval
 
     def loop(self, loop: Stmt) -> None:
-        """Record the range of a loop's variable: all its values if the loop runs at all."""
+        """Record the range of a loop's variable: all its values if the loop runs."""
         low, high = self.of(loop.min)
         extent = self.of(loop.extent)[1]
         step = 1 if loop.step is None else max(1, self.of(loop.step)[1])
@@ -77,7 +77,7 @@ class Ranges:
         return self.of(e.body)
 
     def call(self, e: Call) -> Interval:
-        """Return the range of a call: for a conditional, of both sides; for arithmetic that wraps, as if it did not."""
+        """Return the range of a call: both sides of a conditional, arithmetic without wrapping."""
         name = nodes.operator_name(e)
         if name == "if_then_else":
             return _union(self.of(e.args[1]), self.of(e.args[2]))
@@ -88,7 +88,7 @@ class Ranges:
         return self.calls.get(name) or whole(type_name(e))
 
     def select(self, e: Expr) -> Interval:
-        """Return the range of a select; that of ``select(b == 0, x, b)`` excludes a zero ``b``."""
+        """Return the range of a select; ``select(b == 0, x, b)`` excludes a zero ``b``."""
         yes, no = self.of(e.true_value), self.of(e.false_value)
         c = e.condition
         if type(c) is tirx.EQ and nodes.as_int(c.b) == 0 and c.a.same_as(e.false_value):
@@ -99,7 +99,7 @@ class Ranges:
 
 
 class RangedRewriter(StmtRewriter):
-    """A rewriter that knows the ranges of the variables of loops and bindings around an expression.
+    """A rewriter with the ranges of the variables of loops and bindings around an expression.
 
     Parameters
     ----------
@@ -113,7 +113,7 @@ class RangedRewriter(StmtRewriter):
             self.ranges.set(var, (0, whole(type_name(var))[1]))
 
     def visit_For(self, s: Stmt) -> Stmt:
-        """Rewrite a loop; its body knows the range of its variable."""
+        """Rewrite a loop, with the range of its variable in the body."""
         start, extent = self.expr(s.min), self.expr(s.extent)
         self.ranges.loop(s)
         body = self.body(s.body)
@@ -122,7 +122,7 @@ class RangedRewriter(StmtRewriter):
         return replace_for(s, body, start=start, extent=extent)
 
     def visit_Bind(self, s: Stmt) -> Stmt:
-        """Rewrite a binding; later code knows the range of its value."""
+        """Rewrite a binding, with the range of its value in the code after it."""
         if type_name(s.var).startswith(("int", "uint")):
             self.ranges.set(s.var, self.ranges.of(s.value))
         return super().visit_Bind(s)
@@ -173,7 +173,7 @@ def _quotients(a: Interval, b: Interval, divide: Callable[[int, int], int]) -> I
 
 
 def _remainders(a: Interval, b: Interval, floor: bool) -> Interval:
-    """Return the range of remainders, whose sign is the divisor's if rounded down, else the dividend's."""
+    """Return the range of remainders with the divisor's sign, or the dividend's if truncated."""
     most = max(abs(b[0]), abs(b[1]), 1) - 1
     if a[0] >= 0 and b[0] > a[1]:
         return a

@@ -1,4 +1,4 @@
-"""Elements of different blocks proved distinct from the coefficients of block indices: the usual tiling of a tensor."""
+"""Disjointness of blocks' elements from the coefficients of block indices, as in usual tilings."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _Digit = tuple[Var, str, int]
 
 @dataclass
 class _DigitSum:
-    """An index as a sum of digits of block indices, of values that all accesses share, and of a rest within bounds."""
+    """An index as digits of block indices, common values, and a bounded rest."""
 
     digits: dict[_Digit, int]
     shared: dict[Var, int]
@@ -73,7 +73,7 @@ class BlockDigits:
         return all(self._determined(v, found) for v, e in self.extents.items() if e != 1)
 
     def _pinned(self, accesses: Sequence[Access]) -> set[_Digit]:
-        """Return the block indices that all accesses require to have one value, the same for all."""
+        """Return the block indices that must have one common value in all accesses."""
         first, *rest = (self._equations(a) for a in accesses)
         same = {v: e for v, e in first.items() if all(v in r and tvm_ffi.structural_equal(r[v], e) for r in rest)}
         return {(v, "", 1) for v in same}

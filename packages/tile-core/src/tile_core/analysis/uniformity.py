@@ -23,7 +23,7 @@ PER_THREAD_OPS = frozenset("atomic atomic_fill atomic_load atomic_store dp4a pri
 
 
 class Varying:
-    """The varying variables and private buffers of one block's body, found by iterating to a fixed point.
+    """The varying variables and private buffers of a block's body, as a fixed point.
 
     Parameters
     ----------
@@ -113,12 +113,12 @@ class Varying:
                 self.buffers.add(a.buffer)
 
     def _leaves(self, body: Stmt) -> bool:
-        """Whether some threads may leave the loop of a body, or its iteration, where others stay."""
+        """Whether some threads may leave a loop, or end its iteration, before others."""
         return self._jumps and any(self.parts(p) for jump in jumps_of(body) for p in jump.path)
 
 
 def _named(e: Node) -> set[Var] | None:
-    """Return the variables and buffers in an expression; nothing if a call in it differs between threads."""
+    """Return the variables and buffers in an expression; nothing if a call in it varies."""
     found = collect(e, (ir.Call, tirx.Var))
     if any(nodes.is_tile_call(x) and structural.op_name(x)[5:] in VARYING_CALLS for x in found if type(x) is ir.Call):
         return None

@@ -23,7 +23,7 @@ def install(tvm_ffi: Any) -> None:
     Parameters
     ----------
     tvm_ffi
-        The module. It asks an error that a callback raised for its attribute ``__tvm_ffi_error__``, and sets that of
+        The module. It reads the attribute ``__tvm_ffi_error__`` of an error that a callback raised, and sets that of
         one that it raises.
     """
 
@@ -39,7 +39,7 @@ def install(tvm_ffi: Any) -> None:
 
 
 class Restored:
-    """What TVM calls with a message to make an error; the call returns the error whose number the message ends with."""
+    """Makes errors from TVM's messages: returns the error whose number the message ends with."""
 
     def __new__(cls, message: str) -> BaseException:  # type: ignore[misc]
         """Find the error."""

@@ -27,7 +27,7 @@ _NAMES = {
 
 
 def device_name(kind: int, index: int | None = None) -> str:
-    """Return the name of a DLPack device: its kind, and its number where one is given.
+    """Return the name of a DLPack device: its kind, and its number if given.
 
     A type without a name is shown by its number.
     """

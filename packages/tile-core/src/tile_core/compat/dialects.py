@@ -1,4 +1,4 @@
-"""Keywords of other dialects' ``jit`` that programs bring along when they move here: obeyed, or refused.
+"""Keywords of other dialects' ``jit`` in ported programs: obeyed, or refused.
 
 Most of them choose how another compiler does what it does; they change no result, so they are checked and otherwise
 left alone. Those that request an unsupported behaviour are refused.
@@ -100,7 +100,7 @@ def wants_fast_math(hints: Mapping[str, Any]) -> bool:
 
 
 def _known(key: Any) -> str:
-    """Return the name of a key, which may be given by its text; TVM's own keys have had two prefixes."""
+    """Return the name of a key, or of its text; TVM's prefix has varied."""
     text = str(key.value if isinstance(key, enum.Enum) else key)
     text = "tir." + text[len("tirx.") :] if text.startswith("tirx.") else text
     for name, member in PassConfigKey.__members__.items():

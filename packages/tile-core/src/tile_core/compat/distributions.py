@@ -36,14 +36,14 @@ class Damaged:
 
 
 def entry_points(group: str) -> tuple[EntryPoint, ...]:
-    """Return the entry points of a group; of several distributions with one name those of the first on the path."""
+    """Return the entry points of a group, from the first distribution of each name."""
     # Not by class: the package importlib_metadata, once imported, reads all distributions with classes of its own.
     kept = [found for _, found in _read() if found is not None and not isinstance(found, str)]
     return tuple(entry for found in kept for entry in found.select(group=group))
 
 
 def damaged() -> tuple[Damaged, ...]:
-    """Return the distributions whose entry points cannot be read, and those of which metadata are missing."""
+    """Return the distributions whose entry points cannot be read, and those without metadata."""
     found = []
     for dist, entries in _read():
         problem = entries if isinstance(entries, str) else "" if entries is None else problem_of(dist)
@@ -78,7 +78,7 @@ def folder_of(dist: Distribution) -> str:
 
 
 def version_of(name: str) -> str | None:
-    """Return the installed version of a distribution; ``None`` if it is not there, or its metadata cannot be read."""
+    """Return the installed version of a distribution; ``None`` if absent or unreadable."""
     return _asked(importlib.metadata.version, name)
 
 
@@ -119,7 +119,7 @@ def _asked(function: Any, name: str) -> Any:
 
 
 def _read() -> Iterator[tuple[Distribution, EntryPoints | str | None]]:
-    """Yield each distribution with its entry points, with what is wrong with them, or with ``None`` if it has none."""
+    """Yield each distribution with its entry points, the defect in them, or ``None``."""
     seen = set()
     for dist in importlib.metadata.distributions():
         if folder_of(dist).startswith(_LEFTOVER):
@@ -137,7 +137,7 @@ def _read() -> Iterator[tuple[Distribution, EntryPoints | str | None]]:
 
 
 def _key(dist: Distribution) -> str:
-    """Return what two copies of a distribution have in common, without reading their metadata if possible."""
+    """Return a key that copies of a distribution share, if possible without reading metadata."""
     try:
         return str(getattr(dist, "_normalized_name", None) or identity_of(dist)[0])
     except Exception:

@@ -1,4 +1,4 @@
-"""Threads that may not enter the compiler: daemon threads of a process that ends, and stacks without frames.
+"""Threads that may not enter the compiler: daemon threads at exit, and stacks without frames.
 
 A daemon thread that returns from C++ while the interpreter ends is unwound by the system. Destructors of TVM's FFI do
 not allow that, and the process would abort. So the exit waits until other threads have left the compiler and the
@@ -39,12 +39,12 @@ def leave_at_exit() -> None:
 
 
 def gate_at_exit(owner: type, *methods: str) -> None:
-    """Let methods of a class, which launch, end other threads once the process ends; until then they cost nothing."""
+    """Make launching methods of a class end other threads at process exit."""
     _launches.extend((owner, name) for name in methods)
 
 
 def idle(function: _Function) -> _Function:
-    """Mark a function of a thread of tile's own that waits for work while it is the innermost one."""
+    """Mark a function whose innermost frame is an idle thread of tile."""
     _idle.add(function.__code__)
     return function
 
@@ -100,7 +100,7 @@ def _others() -> Iterator[FrameType]:
 
 
 def _seconds(innermost: FrameType) -> float:
-    """Return how long to wait for a thread: not at all if it is not inside of the compiler or a launch."""
+    """Return how long to wait for a thread: zero outside of the compiler and launches."""
     if innermost.f_code in _idle:
         return 0.0
     seconds, frame = 0.0, innermost

@@ -1,4 +1,4 @@
-"""Published backend packages, so that a missing one can be named: a table to look at, nothing imports them."""
+"""Table of published backend packages, for messages about missing ones; nothing imports them."""
 
 from __future__ import annotations
 

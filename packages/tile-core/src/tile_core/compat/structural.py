@@ -3,10 +3,10 @@
 A pass looks through thousands of small expressions. TVM's Python functions check their arguments anew at each call and
 look up the kinds of nodes by name, which takes seven times as long as a small walk itself; here that happens once per
 kind. What one wants to collect is handed to TVM once per thread, and a third of all expressions are constants and
-variables, which nobody walks. The version of ``tvm_ffi`` is pinned, and a test compares their results.
+variables, which are not walked. The version of ``tvm_ffi`` is pinned, and a test compares their results.
 
 TVM's classes are abstract to Python: ``isinstance`` takes as long as a call where it fails. The kinds of nodes have no
-subclasses, so passes that ask often compare types.
+subclasses, so frequent checks in passes compare types.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def entry(mapping: Any, key: str, default: Any = None) -> Any:
 
 
 def is_atom(e: Node) -> bool:
-    """Whether an expression is a constant or the variable of a scalar: it has no parts, and its type has none."""
+    """Whether an expression is a constant or a scalar's variable, without parts in its type."""
     kind = type(e)
     return kind in _CONSTANTS or (kind is tirx.Var and type(e.ty) is ir.PrimType)
 
@@ -97,18 +97,24 @@ def mapped(node: Node, kinds: Any, callback: UnaryNode) -> Node:
 
 
 def mutated(node: Expr, handlers: Sequence[tuple[Any, Callable[[Any, Any], Any]]]) -> Expr:
-    """Replace nodes by the result of the first handler of their kind, given the node and a mutator of its parts."""
+    """Replace nodes by the result of the first handler of their kind.
+
+    A handler gets the node and a mutator of its parts.
+    """
     return _mutate(node, [(kind, handler, False) for kinds, handler in handlers for kind in numbers_of(kinds)])
 
 
 def identity(node: Node) -> int:
-    """Return the number of a node while it lives. Python's objects for it are many; comparing them takes long."""
+    """Return a number of a node while it lives.
+
+    A node has many Python objects; comparing them is slow.
+    """
     number: int = node.__chandle__()
     return number
 
 
 def op_name(call: Any) -> str:
-    """Return the name of the operator of a call, in TVM's spelling; nothing for a call of something else."""
+    """Return the operator name of a call in TVM's spelling; empty for other calls."""
     op = call.op
     known = _texts.get(op.__chandle__())
     if known is None:
@@ -144,7 +150,7 @@ _is_subclass = functools.lru_cache(maxsize=1024)(issubclass)
 
 
 def _is_of(node: Node, kinds: Any) -> bool:
-    """Whether a node is of some kinds, which TVM's classes take long to say."""
+    """Whether a node is of some kinds, faster than by TVM's classes."""
     kind: Any = type(node)
     return _is_subclass(kind, kinds)
 

@@ -21,14 +21,14 @@ from typing import Any
 from tile_core.compat import crossing as _crossing
 from tile_core.compat import exits as _exits
 
-#: What TVM and its FFI import if it is there, and do without. They take tensors of torch, and streams that say what
-#: they are, in either case. ``disco`` is not in the wheel, which takes TVM a tenth of a second to find out.
+#: Optional imports of TVM and its FFI, which work without them. They take tensors of torch, and streams with a type,
+#: in either case. ``disco`` is not in the wheel; finding that out takes TVM a tenth of a second.
 _OPTIONAL = ("torch", "cuda.bindings", "tvm.runtime.disco")
 
 
 @contextlib.contextmanager
 def _without(names: tuple[str, ...]) -> Iterator[None]:
-    """Make ``import`` of modules fail that nobody has imported before."""
+    """Make ``import`` of modules fail unless they were imported before."""
     hidden = [name for name in names if name not in sys.modules]
     # With None there, `import` raises an ImportError.
     sys.modules.update(dict.fromkeys(hidden))  # type: ignore[arg-type]
@@ -41,9 +41,9 @@ def _without(names: tuple[str, ...]) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _defer_relax() -> Iterator[None]:
-    """Import TVM without ``tvm.relax``, its language of models: half of its modules, of which tile uses none.
+    """Import TVM without ``tvm.relax``: half of its modules, unused by tile.
 
-    Whoever asks for ``tvm.relax`` imports it then, as if TVM had done so.
+    ``tvm.relax`` is imported at its first use, as if TVM had done so.
     """
     name = "tvm.relax"
     if "tvm" in sys.modules:
@@ -101,7 +101,7 @@ def _age() -> None:
 
 
 def _set_threads() -> None:
-    """Give TVM's thread pool all cores that this process may use, and leave its threads where the system puts them.
+    """Give TVM's thread pool all cores of this process, without pinning its threads.
 
     TVM reads these variables when its pool starts. By its own count it would leave out logical processors, and it would
     pin the calling thread to the first core for the rest of the process.
@@ -133,7 +133,7 @@ tirx: Any = _tirx
 
 
 def reason_of(error: BaseException) -> str:
-    """Return the line of an error that says what is wrong, with its type; TVM's texts are long.
+    """Return the line of an error with its type and cause; TVM's texts are long.
 
     They hold C++ stack traces, whole programs, and somewhere the condition that failed.
     """

@@ -1,6 +1,6 @@
 """Names of TVM and NumPy objects for annotations.
 
-TVM has no types that a checker could see, so each of these is ``Any`` to it. To a reader they say what a value is.
+TVM has no types that a checker could see, so each of these is ``Any`` to it. They document the type for readers.
 """
 
 from __future__ import annotations

@@ -107,8 +107,8 @@ def offset(buffer: BufferVar, indices: Sequence[Expr]) -> Expr:
             total = _plus(total, _times(_as(index, kind), stride))
     if lanes == 1:
         return total
-    places = tirx.Broadcast(total, lanes) if nodes.as_int(step) == 0 else tirx.Ramp(total, step, lanes)
-    return functools.reduce(tirx.Add, vectors, places)
+    positions = tirx.Broadcast(total, lanes) if nodes.as_int(step) == 0 else tirx.Ramp(total, step, lanes)
+    return functools.reduce(tirx.Add, vectors, positions)
 
 
 def _needs(buffer: BufferVar) -> bool:

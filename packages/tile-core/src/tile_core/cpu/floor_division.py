@@ -63,10 +63,10 @@ class _LowerDivisions(RangedRewriter):
             return _any_signs(a, b, quotient, positive=False)
         if c & (c - 1) == 0:
             return _by_power(a, c, quotient)
-        turns = -(low // c)  # so many divisors make the dividend positive
-        if max(high, 0) + turns * c <= whole(kind)[1]:
-            moved = truncating(a + constant(turns * c, kind, a), b)
-            return moved - constant(turns, kind, a) if quotient else moved
+        multiples = -(low // c)  # so many divisors make the dividend positive
+        if max(high, 0) + multiples * c <= whole(kind)[1]:
+            moved = truncating(a + constant(multiples * c, kind, a), b)
+            return moved - constant(multiples, kind, a) if quotient else moved
         if kind == "int32" and len(collect(a, ir.Expr)) > _SHORT:
             wide = self.floor_wide(a, c, quotient)
             return cast(kind, wide)
@@ -74,12 +74,12 @@ class _LowerDivisions(RangedRewriter):
 
     def floor_wide(self, a: Expr, c: int, quotient: bool) -> Expr:
         """Divide a 32-bit number in 64 bits, where it can be made positive."""
-        turns = -(-(2**31) // c)
-        moved = cast("int64", a) + constant(turns * c, "int64", a)
+        multiples = -(-(2**31) // c)
+        moved = cast("int64", a) + constant(multiples * c, "int64", a)
         divisor = constant(c, "int64", a)
         if not quotient:
             return tirx.Mod(moved, divisor)
-        return tirx.Div(moved, divisor) - constant(turns, "int64", a)
+        return tirx.Div(moved, divisor) - constant(multiples, "int64", a)
 
 
 def _constant(b: Expr) -> int | None:

@@ -85,14 +85,14 @@ def micro_gemm(
         a, b, c, m, n, stored_rows = b.flipped(), a.flipped(), c.flipped(), n, m, None
     acc = accumulator_dtype(c.dtype)
     plain = m == 1 and not b.transposed and b.load is None
-    ahead = stored_rows if plain and LEAST_RUN <= n * bits_of(b.dtype) <= PAGE else None
-    split = _depth(k, m, ahead is not None) if c.dtype == acc and not (b.transposed and m <= FEW_ROWS) else k
+    prefetched_rows = stored_rows if plain and LEAST_RUN <= n * bits_of(b.dtype) <= PAGE else None
+    split = _depth(k, m, prefetched_rows is not None) if c.dtype == acc and not (b.transposed and m <= FEW_ROWS) else k
     if split == k:
         return _block(_Call(a, b, c, m, n, k, acc, isa, clear))
 
     def part(start: Expr, depth: int, first: Expr) -> Stmt:
         rows = b.window(start, 0)
-        jump = None if ahead is None or depth < split else _jump(rows.row0, split, ahead)
+        jump = None if prefetched_rows is None or depth < split else _jump(rows.row0, split, prefetched_rows)
         return _block(_Call(a.window(0, start), rows, c, m, n, depth, acc, isa, first, jump))
 
     return _in_order(k, split, clear, part)
@@ -140,7 +140,7 @@ class _Strips:
     start: int
     count: int
     width: int
-    pieces: tuple[tuple[int, int], ...]
+    vectors: tuple[tuple[int, int], ...]
 
 
 def _block(call: _Call) -> Stmt:
@@ -186,28 +186,28 @@ def _prepare(call: _Call) -> tuple[list[Stmt], _Call]:
 
 
 def _strips(call: _Call, strips: _Strips) -> Stmt:
-    rows = _rows(call.m, _most_rows(call.isa, len(strips.pieces)))
+    rows = _rows(call.m, _most_rows(call.isa, len(strips.vectors)))
 
     def strip(index: Expr) -> Stmt:
         j0 = plus(times(index, strips.width), strips.start)
-        tiles = [loop("it", call.m // rows, lambda i: _register_tile(call, times(i, rows), j0, rows, strips.pieces))]
+        tiles = [loop("it", call.m // rows, lambda i: _register_tile(call, times(i, rows), j0, rows, strips.vectors))]
         if call.m % rows:
             tail = call.m % rows
-            tiles.append(_register_tile(call, call.m - tail, j0, tail, strips.pieces))
+            tiles.append(_register_tile(call, call.m - tail, j0, tail, strips.vectors))
         return sequence(*tiles)
 
     return loop("jt", strips.count, strip)
 
 
-def _register_tile(call: _Call, i0: Expr, j0: Expr, rows: int, pieces: tuple[tuple[int, int], ...]) -> Stmt:
+def _register_tile(call: _Call, i0: Expr, j0: Expr, rows: int, vectors: tuple[tuple[int, int], ...]) -> Stmt:
     """C of ``rows`` x ``pieces`` at ``(i0, j0)``: read it, add the products over all of k, write it."""
     a, b, c, acc = call.a, call.b, call.c, call.acc
-    allocation, tile = registers(rows * sum(lanes for _, lanes in pieces), acc, "acc")
-    cells, place = [], 0
+    allocation, tile = registers(rows * sum(lanes for _, lanes in vectors), acc, "acc")
+    cells, position = [], 0
     for r in range(rows):
-        for offset, lanes in pieces:
-            cells.append((r, offset, lanes, [ramp(place, lanes)]))
-            place += lanes
+        for offset, lanes in vectors:
+            cells.append((r, offset, lanes, [ramp(position, lanes)]))
+            position += lanes
 
     def at(matrix: Tile2D, i: Expr, j: Expr, lanes: int) -> list[Expr]:
         where = matrix.at(i, j)

@@ -55,7 +55,7 @@ def micro_gemm_sp(a: Sparse, b: Tile2D, c: Tile2D, m: int, n: int, k: int, *, is
     """Return the statement ``c = (clear ? 0 : c) + decompress(a) @ b`` (see ``micro_gemm``)."""
     acc = accumulator_dtype(c.dtype)
     strips = _strips(n, isa, acc)
-    width = max(sum(lanes for _, lanes in pieces) for pieces in strips)
+    width = max(sum(lanes for _, lanes in vectors) for vectors in strips)
     per_word = a.nibbles * len(a.kept(tirx.IntImm("int32", 0)))
     values = a.values
     prepared: list[Stmt] = []
@@ -152,27 +152,27 @@ def _packed(
         statements, b = transposed(b, k, n, acc, isa, "b_rows")
     buffer = tirx.decl_buffer((len(strips), k * width), acc, "b_panel", scope="global", layout=None)
 
-    def vector(row: Var, s: int, start: int, lanes: int, place: int) -> Stmt:
+    def vector(row: Var, s: int, start: int, lanes: int, position: int) -> Stmt:
         def one(v: Var) -> Stmt:
-            at = plus(times(row, width), plus(v, place))
+            at = plus(times(row, width), plus(v, position))
             return tirx.BufferStore(buffer, converted_read(b, row, plus(v, start), acc), [s, at])
 
         return loop("v", lanes, one, tirx.ForKind.VECTORIZED)
 
     def strip(s: int) -> Stmt:
-        places = [(start, lanes, at * lanes) for at, (start, lanes) in enumerate(strips[s])]
-        return loop("row", k, lambda row: sequence(*(vector(row, s, *place) for place in places)))
+        positions = [(start, lanes, at * lanes) for at, (start, lanes) in enumerate(strips[s])]
+        return loop("row", k, lambda row: sequence(*(vector(row, s, *position) for position in positions)))
 
     return [*statements, tirx.AllocBuffer(buffer), *(strip(s) for s in range(len(strips)))], buffer
 
 
 def _row(
-    operands: _Operands, i: Expr, s: int, pieces: list[tuple[int, int]], stored: int, count: int, clear: bool
+    operands: _Operands, i: Expr, s: int, vectors: list[tuple[int, int]], stored: int, count: int, clear: bool
 ) -> Stmt:
     """Add the products of ``count`` stored values of row ``i``, from ``stored`` on, to the columns of strip ``s``."""
     c, acc = operands.c, operands.acc
-    allocation, tile = registers(sum(lanes for _, lanes in pieces), acc, "row")
-    cells = [(start, lanes, [ramp(slot * lanes, lanes)]) for slot, (start, lanes) in enumerate(pieces)]
+    allocation, tile = registers(sum(lanes for _, lanes in vectors), acc, "row")
+    cells = [(start, lanes, [ramp(slot * lanes, lanes)]) for slot, (start, lanes) in enumerate(vectors)]
 
     def held(start: int, lanes: int) -> list[Expr]:
         where = c.at(i, start)

@@ -79,7 +79,7 @@ def _group(
     add: Accumulate,
 ) -> Stmt:
     """Columns ``j0`` to ``j0 + width`` of the result."""
-    allocation, sums = registers(m * width * lanes, acc, "sums")
+    allocation, accumulators = registers(m * width * lanes, acc, "sums")
     allocate_row, row = registers(lanes, acc, "row")
     slots = {(i, j): [ramp((i * width + j) * lanes, lanes)] for i in range(m) for j in range(width)}
     # -0.0 is the neutral element of addition, even for a sum of -0.0.
@@ -96,20 +96,20 @@ def _group(
             steps.append(tirx.BufferStore(row, cast(read, b.dtype, acc, lanes), [ramp(0, lanes)]))
             y = tirx.BufferLoad(row, [ramp(0, lanes)])
             for i in range(m):
-                held = tirx.BufferLoad(sums, slots[i, j])
+                held = tirx.BufferLoad(accumulators, slots[i, j])
                 total = add(held, xs[i], y, acc, lanes)
-                steps.append(tirx.BufferStore(sums, total if last is None else last(total, held), slots[i, j]))
+                steps.append(tirx.BufferStore(accumulators, total if last is None else last(total, held), slots[i, j]))
         return sequence(*steps)
 
-    body = [allocation, allocate_row, *(tirx.BufferStore(sums, nothing, slot) for slot in slots.values())]
+    body = [allocation, allocate_row, *(tirx.BufferStore(accumulators, nothing, slot) for slot in slots.values())]
     body.append(loop("p", k // lanes, lambda p: step(times(p, lanes))))
     rest = k % lanes
     if rest:
         body.append(step(k - lanes, lambda total, held: _upper(total, held, rest, lanes)))
     for i in range(m):
-        rows = [tirx.BufferLoad(sums, slots[i, j]) for j in range(width)]
+        rows = [tirx.BufferLoad(accumulators, slots[i, j]) for j in range(width)]
         made, totals = _added_up(rows, lanes, acc, add)
-        body += [*made, *_finish(c, i, j0, sums, totals, width, acc, clear)]
+        body += [*made, *_finish(c, i, j0, accumulators, totals, width, acc, clear)]
     return sequence(*body)
 
 
@@ -157,17 +157,19 @@ def _shuffled(parts: list[Expr], indices: list[int]) -> Expr:
     return tirx.Shuffle(parts, [tirx.IntImm("int32", i) for i in indices])
 
 
-def _finish(c: Tile2D, i: int, j0: Expr, sums: BufferVar, totals: Var, width: int, acc: str, clear: bool) -> list[Stmt]:
+def _finish(
+    c: Tile2D, i: int, j0: Expr, accumulators: BufferVar, totals: Var, width: int, acc: str, clear: bool
+) -> list[Stmt]:
     """Add the totals of row ``i`` to C; ``sums`` is no longer needed and holds the result before it is converted."""
     where = c.at(i, j0)
-    place = [*where[:-1], ramp(where[-1], width)]
+    position = [*where[:-1], ramp(where[-1], width)]
     empty = splat(zero(acc), width)
     begin = empty
     if clear is not True:
-        held = cast(tirx.BufferLoad(c.buffer, place), c.dtype, acc, width)
+        held = cast(tirx.BufferLoad(c.buffer, position), c.dtype, acc, width)
         begin = held if clear is False else tirx.Select(splat(clear, width), empty, held)
     at = [ramp(i * width, width)]
     return [
-        tirx.BufferStore(sums, begin + totals, at),
-        tirx.BufferStore(c.buffer, cast(tirx.BufferLoad(sums, at), acc, c.dtype, width), place),
+        tirx.BufferStore(accumulators, begin + totals, at),
+        tirx.BufferStore(c.buffer, cast(tirx.BufferLoad(accumulators, at), acc, c.dtype, width), position),
     ]

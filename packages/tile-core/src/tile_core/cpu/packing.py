@@ -131,7 +131,7 @@ def _block_transpose(panel: Tile2D, source: Tile2D, i0: Expr, j0: Expr, size: in
             statements += [tirx.BufferStore(block, first, row(r)), tirx.BufferStore(block, second, row(r + distance))]
         distance //= 2
     for r in range(size):
-        place = panel.at(plus(i0, r), j0)
-        place[-1] = ramp(place[-1], size)
-        statements.append(tirx.BufferStore(panel.buffer, tirx.BufferLoad(block, row(r)), place))
+        indices = panel.at(plus(i0, r), j0)
+        indices[-1] = ramp(indices[-1], size)
+        statements.append(tirx.BufferStore(panel.buffer, tirx.BufferLoad(block, row(r)), indices))
     return tirx.SeqStmt(statements)

@@ -13,7 +13,7 @@ from tile_core.cpu.poison import poison
 from tile_core.cpu.products import fence_products
 from tile_core.cpu.read_through import read_through
 from tile_core.cpu.runtime.scalars import coded as coded_scalars
-from tile_core.cpu.scratch import place
+from tile_core.cpu.scratch import lower_scratch
 from tile_core.cpu.target import isa_of
 from tile_core.cpu.threads import run_threads
 from tile_core.cpu.vectorize import vectorize
@@ -67,7 +67,7 @@ def pipeline(target: Target, spine: Spine) -> Spine:
         Pass("hide", _hide, "after all passes that look at float arithmetic, before TVM's simplifier sees it"),
         Pass("vectorize", _vectorize, "after all rewriting of loop bodies"),
         Pass("share", _share, "after vectors: whether a loop has any depends on its bindings"),
-        Pass("place", _place, "last of ours: from here on buffers are memory", "lowered"),
+        Pass("place", _lower_scratch, "last of ours: from here on buffers are memory", "lowered"),
         Pass("function", _function, "the end: what the runtime adapter builds"),
     )
 
@@ -153,8 +153,8 @@ def _share(plan: Plan, ctx: Context) -> Plan:
     return plan.replace(body=share(plan.body, in_vectors=False))
 
 
-def _place(plan: Plan, ctx: Context) -> Plan:
-    return plan.replace(body=place(plan.body))
+def _lower_scratch(plan: Plan, ctx: Context) -> Plan:
+    return plan.replace(body=lower_scratch(plan.body))
 
 
 def _function(plan: Plan, ctx: Context) -> Plan:

@@ -21,7 +21,7 @@ _IN_REGISTERS = "disable_lower_builtin"
 _SCRATCH = ("shared", "local.fragment", "local", "local.var")
 
 
-def place(body: Stmt) -> Stmt:
+def lower_scratch(body: Stmt) -> Stmt:
     """Return the body with scratch buffers in scopes that the code generator knows."""
     mapping: dict[Var, Expr] = {}
     allocs = collect(body, tirx.AllocBuffer)

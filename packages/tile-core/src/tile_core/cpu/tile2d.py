@@ -105,9 +105,9 @@ def zero(dtype: str) -> Expr:
 
 def prefetch(buffer: BufferVar, indices: list[Expr]) -> Stmt:
     """A statement that asks for an element's cache line and changes nothing."""
-    place = tirx.address_of(tirx.BufferLoad(buffer, indices))
+    address = tirx.address_of(tirx.BufferLoad(buffer, indices))
     read, near, data = (tirx.IntImm("int32", x) for x in (0, 3, 1))
-    return tirx.Evaluate(tirx.call_intrin("void", "tirx.prefetch", place, read, near, data))
+    return tirx.Evaluate(tirx.call_intrin("void", "tirx.prefetch", address, read, near, data))
 
 
 def sequence(*statements: Stmt) -> Stmt:

@@ -139,7 +139,7 @@ class KernelPrinter(CFamilyEmitter):
         if self.adopts:
             self.numbers.adopt(body)
         body = self.numbers.stmt(body)
-        self.numbers.tell(self.analyzer)
+        self.numbers.bind_ranges(self.analyzer)
         for var in {v for p in params if tirx.is_buffer_var(p) for d in p.shape for v in collect(d, tirx.Var)}:
             dtype = nodes.dtype_of(var)
             most = tirx.IntImm(dtype, 2**31 - 1 if dtype == "int32" else 2**62)
@@ -151,14 +151,14 @@ class KernelPrinter(CFamilyEmitter):
                 self.writer.give(var, self.number(kind, axis))
         for call in collect(body, ir.Call):
             if nodes.is_tile_call(call):
-                self.wide |= {b for b, size in self.pieces(call) if size * 8 > bits_of(nodes.element_type(b))}
+                self.wide |= {b for b, size in self.accessed_buffers(call) if size * 8 > bits_of(nodes.element_type(b))}
         return body
 
     def number(self, kind: str, axis: int) -> str:
         """Print a coordinate: ``"thread_index"`` in the block, or ``"block_index"`` in the grid, along an axis."""
         raise NotExpressible(what=f"the {kind} along axis {axis}", dialect=self.dialect)
 
-    def pieces(self, call: Call) -> list[tuple[Any, int]]:
+    def accessed_buffers(self, call: Call) -> list[tuple[Any, int]]:
         """Return the buffers that a call accesses, with the bytes per access."""
         if nodes.is_tile_call(call, "address") and WORDS in call.attrs:
             return [(call.args[0].source, 4)]
@@ -265,9 +265,9 @@ class KernelPrinter(CFamilyEmitter):
             if offset is None or not self.launch.shared_bytes:
                 raise InternalError(stage=f"{self.dialect} text", detail=f"{buffer.name} has no place in shared memory")
             at = nodes.as_int(offset)
-            place = wrapped(Text(f"smem + {at}", COMPARE), UNARY) if at else "smem"
+            address = wrapped(Text(f"smem + {at}", COMPARE), UNARY) if at else "smem"
             kind = self.pointer(buffer)
-            self.writer.line(f"{kind} const {self.writer.name(buffer)} = ({kind}){place};")
+            self.writer.line(f"{kind} const {self.writer.name(buffer)} = ({kind}){address};")
             return
         if not scope.startswith("local"):
             raise NotExpressible(what=f"storage of scope {scope}", dialect=self.dialect)
@@ -289,9 +289,9 @@ class KernelPrinter(CFamilyEmitter):
         self._spaces[s.buffer] = self.space(base)
         if base in self.readonly:
             self.readonly.add(s.buffer)
-        place = f"&{self.writer.name(base)}" if base in self.single else self.writer.name(base)
+        address = f"&{self.writer.name(base)}" if base in self.single else self.writer.name(base)
         kind = self.pointer(s.buffer)
-        self.writer.line(f"{kind} const {self.writer.name(s.buffer)} = ({kind}){place};")
+        self.writer.line(f"{kind} const {self.writer.name(s.buffer)} = ({kind}){address};")
 
     def write_Evaluate(self, s: Stmt) -> None:
         """Write an expression for its effect."""
@@ -307,8 +307,8 @@ class KernelPrinter(CFamilyEmitter):
         """Write one access that moves several elements."""
         to, source = s.value.args
         kind = self.vectors[int(nodes.as_int(s.value.attrs["bytes"]))]
-        left = f"({self.in_space(to.source)}{kind}*){wrapped(self.place(to), UNARY)}"
-        right = f"({self.in_space(source.source)}const {kind}*){wrapped(self.place(source), UNARY)}"
+        left = f"({self.in_space(to.source)}{kind}*){wrapped(self.address(to), UNARY)}"
+        right = f"({self.in_space(source.source)}const {kind}*){wrapped(self.address(source), UNARY)}"
         self.writer.line(f"*{left} = *{right};")
 
     def write_sync_threads(self, s: Stmt) -> None:
@@ -356,13 +356,13 @@ class KernelPrinter(CFamilyEmitter):
         """Print an element of a buffer; one of a single element is a variable."""
         return self.writer.name(buffer) if buffer in self.single else super().element(buffer, indices)
 
-    def place(self, load: Expr) -> str:
+    def address(self, load: Expr) -> str:
         """Print the address of an element."""
         return Text(f"&{self.bare(load)}", UNARY)
 
     def call_tile_address(self, e: Call) -> str:
         """Print the address of an element."""
-        return self.place(e.args[0])
+        return self.address(e.args[0])
 
     def call_tile_descriptor(self, e: Call) -> str:
         """Print the address of a constant of the launch."""

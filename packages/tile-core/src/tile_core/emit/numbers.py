@@ -47,7 +47,7 @@ class Numbers(StmtRewriter):
         for kind, axis in sorted(self._used):
             yield kind, axis, self._used[kind, axis]
 
-    def tell(self, analyzer: Analyzer) -> None:
+    def bind_ranges(self, analyzer: Analyzer) -> None:
         """Let an analyzer know the ranges of the variables."""
         for kind, axis, var in self.used():
             extent = self._extents[kind][axis]

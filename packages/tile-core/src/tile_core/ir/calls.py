@@ -224,10 +224,10 @@ def barrier_complete(barriers: BufferVar, index: Expr, blocks: Expr | None = Non
 
 
 def in_flight(
-    barriers: BufferVar, index: Expr, places: Sequence[tuple[BufferVar, Sequence[Expr]]], span: Span
+    barriers: BufferVar, index: Expr, tiles: Sequence[tuple[BufferVar, Sequence[Expr]]], span: Span
 ) -> Stmt:  # fmt: skip
     """Return a note that instructions before it read tiles until a phase of a barrier object ends: it does nothing."""
-    reads = [address(b, at, "r", ASYNC_PROXY, UNTIL_PHASE) for b, at in places]
+    reads = [address(b, at, "r", ASYNC_PROXY, UNTIL_PHASE) for b, at in tiles]
     return _barrier("in_flight", barriers, index, "a", reads, span)
 
 

@@ -45,7 +45,7 @@ def annotate_layout(layouts: Mapping[Buffer, LayoutMap | Callable[..., object]])
 
 def _checked(buffer: Buffer, layout: LayoutMap | Callable[..., object]) -> LayoutMap:
     from tile_core.layout import CallableLayout, Layout, LayoutMap, prove
-    from tile_core.layout.expressions import place_of
+    from tile_core.layout.expressions import memory_index
 
     unknown = [e for e in buffer.shape if not isinstance(e, int)]
     extents = tuple(e for e in buffer.shape if isinstance(e, int))
@@ -70,7 +70,7 @@ def _checked(buffer: Buffer, layout: LayoutMap | Callable[..., object]) -> Layou
         raise BadAnnotation(what="annotate_layout", found=found, instead="make the layout with T.Layout")
     if isinstance(layout, (CallableLayout, Layout)) and set(layout.axes) <= {"memory"}:
         with untraced():
-            place_of(layout, [nodes.fresh(f"i{d}") for d in range(len(shape))])
+            memory_index(layout, [nodes.fresh(f"i{d}") for d in range(len(shape))])
     if buffer.scope == "global" and layout.span != layout.numel:
         raise LayoutUnsupported(buffer=buffer.name, span=layout.span, size=layout.numel)
     proof = prove(layout)

@@ -159,9 +159,9 @@ class KernelLaunch:
             if axis == last:
                 notes[nodes.THREADS] = list(self.threads)
             body = nodes.for_loop(var, extent, body, "grid", annotations=notes, span=self.span)
-        from tile_core.passes.role_loops import in_turns
+        from tile_core.passes.role_loops import merge_role_loops
 
-        body, shared = in_turns(body, self.cluster)
+        body, shared = merge_role_loops(body, self.cluster)
         if shared:
             self.builder.attrs["turns"] = list(shared)
         # The function scope takes no other statement, see Builder.emit.

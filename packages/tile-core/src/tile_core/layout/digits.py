@@ -88,9 +88,9 @@ def parse(text: str, shape: Sequence[int] = ()) -> tuple[Digit, ...]:
     match = re.fullmatch(r"\(([\d,\s]*)\)\s*:\s*\(([-\w@,\s]*)\)", text.strip())
     if match is not None:
         extents = [e for e in re.split(r"[,\s]+", match[1].strip()) if e]
-        places = [p for p in re.split(r"[,\s]+", match[2].strip()) if p]
-        if len(extents) == len(places) and all(re.fullmatch(r"-?\d+(@\w+)?", p) for p in places):
-            pairs = [(int(e), *p.partition("@")[::2]) for e, p in zip(extents, places, strict=True)]
+        strides = [p for p in re.split(r"[,\s]+", match[2].strip()) if p]
+        if len(extents) == len(strides) and all(re.fullmatch(r"-?\d+(@\w+)?", p) for p in strides):
+            pairs = [(int(e), *p.partition("@")[::2]) for e, p in zip(extents, strides, strict=True)]
             return tuple(Digit(e, int(s), _SHORT.get(axis, axis) or "memory") for e, s, axis in pairs)
     reason = "expected '(n,…):(stride@axis,…)'"
     raise BadDigits(digits=repr(text), shape=tuple(shape), reason=reason, axes=", ".join(AXES))

@@ -83,22 +83,22 @@ def _row_name(layout: LayoutMap, row: int) -> str:
 
 
 def _cell(layout: LayoutMap, flat: int) -> str:
-    place = layout.at(flat)
-    if "memory" in place:
-        return str(place["memory"])
-    if "warp" in place:
-        thread = f"{place['warp']}.{place.get('lane', 0)}"
+    position = layout.at(flat)
+    if "memory" in position:
+        return str(position["memory"])
+    if "warp" in position:
+        thread = f"{position['warp']}.{position.get('lane', 0)}"
     else:
-        thread = str(place.get("thread", 0) + place.get("lane", 0))
-    return f"{thread}:{place.get('register', 0)}"
+        thread = str(position.get("thread", 0) + position.get("lane", 0))
+    return f"{thread}:{position.get('register', 0)}"
 
 
 def _colour(layout: LayoutMap, flat: int) -> str:
-    place = layout.at(flat)
-    if "memory" in place:
-        number = int(place["memory"]) // 32
+    position = layout.at(flat)
+    if "memory" in position:
+        number = int(position["memory"]) // 32
     else:
-        number = int(place.get("thread", 0) + place.get("lane", 0) + 7 * place.get("warp", 0))
+        number = int(position.get("thread", 0) + position.get("lane", 0) + 7 * position.get("warp", 0))
     # The golden angle puts neighbours far apart on the colour wheel.
     return f"hsl({number * 137 % 360},60%,82%)"
 

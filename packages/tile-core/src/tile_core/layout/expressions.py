@@ -44,7 +44,7 @@ class ExprOps(Ops):
         return tirx.shift_right(a, b)
 
 
-def place_of(layout: LayoutMap, indices: list[Expr]) -> Expr:
+def memory_index(layout: LayoutMap, indices: list[Expr]) -> Expr:
     """Return the memory index of the element at ``indices`` as an expression.
 
     Parameters

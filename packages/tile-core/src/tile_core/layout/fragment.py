@@ -121,19 +121,19 @@ class FragmentLayout(DigitLayout):
 
     def element(self, thread: Coordinate, register: Coordinate) -> list[Coordinate]:
         """Return the coordinate (possibly in the padding) of the element in a thread's register: the inverse map."""
-        place = {"thread": thread, "register": register}
+        position = {"thread": thread, "register": register}
         found = []
         for digits in self.dims:
             weights = row_major_strides([d.extent for d in digits])
             wide = [(d, weight) for d, weight in zip(digits, weights, strict=True) if d.extent > 1]
-            values = [self.digit(place[d.axis], d) for d, _ in wide]
+            values = [self.digit(position[d.axis], d) for d, _ in wide]
             found.append(linear(values, [weight for _, weight in wide], PYTHON_OPS))
         return found
 
-    def digit(self, place: Var, digit: Digit) -> Expr:
+    def digit(self, position: Var, digit: Digit) -> Expr:
         """Return the value of a digit of a thread's (or register's) number, which is below the size."""
-        ops = _arithmetic(place)
-        value = place if digit.stride == 1 else ops.floordiv(place, digit.stride)
+        ops = _arithmetic(position)
+        value = position if digit.stride == 1 else ops.floordiv(position, digit.stride)
         size = self.size(digit.axis)
         last = digit.stride * digit.extent >= size and (digit.axis == "register" or size == self.threads)
         return value if last else ops.mod(value, digit.extent)

@@ -191,18 +191,18 @@ class DigitLayout(LayoutMap):
         """See ``LayoutMap.at``."""
         if self.padded != self.shape:
             return self._apply(coordinate_of(flat, self.shape, ops), replica, ops)
-        return self._place(decompose(flat, merge(self.digits), ops), replica, ops)
+        return self._position(decompose(flat, merge(self.digits), ops), replica, ops)
 
     def _apply(self, coordinate: Sequence[Coordinate], replica: Coordinate, ops: Ops) -> dict[str, Coordinate]:
         if self._groups is None:
             flat = linear(coordinate, row_major_strides(self.padded), ops)
-            return self._place(decompose(flat, merge(self.digits), ops), replica, ops)
+            return self._position(decompose(flat, merge(self.digits), ops), replica, ops)
         parts: list[tuple[Digit, Coordinate]] = []
         for index, group in zip(coordinate, self._groups, strict=True):
             parts += decompose(index, group, ops)
-        return self._place(parts, replica, ops)
+        return self._position(parts, replica, ops)
 
-    def _place(self, parts: list[tuple[Digit, Coordinate]], replica: Coordinate, ops: Ops) -> dict[str, Coordinate]:
+    def _position(self, parts: list[tuple[Digit, Coordinate]], replica: Coordinate, ops: Ops) -> dict[str, Coordinate]:
         if self.replica:
             parts = parts + decompose(replica, self.replica, ops)
         found = {}

@@ -28,13 +28,13 @@ class Collision:
 
     first: tuple[tuple[int, ...], int]
     second: tuple[tuple[int, ...], int]
-    place: tuple[tuple[str, int], ...]
+    position: tuple[tuple[str, int], ...]
 
     def error(self, shape: tuple[int, ...]) -> LayoutCollision:
         """The error that names both."""
         names = [f"{c} copy {r}" if self.first[1] or self.second[1] else f"{c}" for c, r in (self.first, self.second)]
-        place = " ".join(f"{axis} {index}" for axis, index in self.place)
-        return LayoutCollision(shape=shape, first=names[0], second=names[1], image=place)
+        position = " ".join(f"{axis} {index}" for axis, index in self.position)
+        return LayoutCollision(shape=shape, first=names[0], second=names[1], image=position)
 
 
 @dataclass(frozen=True)
@@ -161,8 +161,8 @@ def _collision_of_digits(layout: DigitLayout, values: Sequence[int]) -> Collisio
             copy = copy * digit.extent + value
         ends.append((unravel(flat, layout.shape), copy))
     ends.sort()
-    place = layout.apply(*ends[0][0], replica=ends[0][1])
-    return Collision(ends[0], ends[1], tuple(place.items()))
+    position = layout.apply(*ends[0][0], replica=ends[0][1])
+    return Collision(ends[0], ends[1], tuple(position.items()))
 
 
 def _by_enumeration(layout: LayoutMap) -> Proof:
@@ -178,5 +178,5 @@ def _by_enumeration(layout: LayoutMap) -> Proof:
             break
     ends = [divmod(p, layout.replicas) for p in (first, position)]
     where = [(unravel(flat, layout.shape), copy) for flat, copy in ends]
-    place = tuple(zip(layout.axes, row, strict=True))
-    return Proof(False, False, "enumeration", Collision(where[0], where[1], place))
+    shared = tuple(zip(layout.axes, row, strict=True))
+    return Proof(False, False, "enumeration", Collision(where[0], where[1], shared))

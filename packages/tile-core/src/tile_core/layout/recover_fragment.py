@@ -31,27 +31,27 @@ def fragment_of(layout: LayoutMap, threads: int) -> FragmentLayout | str:
     threads
         Threads of the block.
     """
-    places = _places(layout)
-    top = int(places[..., 0].max()) + 1
+    positions = _positions(layout)
+    top = int(positions[..., 0].max()) + 1
     if top > threads:
         return f"it reaches {top} threads, and the block has {threads}"
-    if (places[..., :1, 1] != places[..., 1]).any():
+    if (positions[..., :1, 1] != positions[..., 1]).any():
         return "copies of an element lie in different registers"
     rank = len(layout.shape)
-    origin = places[(0,) * (rank + 1)]
+    origin = positions[(0,) * (rank + 1)]
     if origin.any():
-        places = " and ".join(f"{axis} {at}" for axis, at in zip(_AXES, origin, strict=True) if at)
-        return f"its first element lies in {places}, not in number 0"
+        positions = " and ".join(f"{axis} {at}" for axis, at in zip(_AXES, origin, strict=True) if at)
+        return f"its first element lies in {positions}, not in number 0"
     total: Array | int = 0
     groups: list[Digits] = []
     for d in range(rank + 1):  # the last dimension is that of the copies
-        line = places[(0,) * d + (slice(None),) + (0,) * (rank - d)]
+        line = positions[(0,) * d + (slice(None),) + (0,) * (rank - d)]
         total = total + line.reshape((1,) * d + (-1,) + (1,) * (rank - d) + (2,))
         digits = _digits(line)
         if digits is None:
             return _NO_SUM
         groups.append(digits)
-    if (total != places).any():
+    if (total != positions).any():
         return _NO_SUM
     filled = _filled(groups[:-1], groups[-1])
     if filled is None or prod(d.extent for d in groups[-1]) != layout.replicas:
@@ -60,7 +60,7 @@ def fragment_of(layout: LayoutMap, threads: int) -> FragmentLayout | str:
     return FragmentLayout(tuple(layout.shape), dims, threads, copies)
 
 
-def _places(layout: LayoutMap) -> Array:
+def _positions(layout: LayoutMap) -> Array:
     """Thread and register of each element and copy: an array of shape (*shape, copies, 2)."""
     import numpy as np
 
@@ -82,8 +82,8 @@ def _digits(line: Array) -> Digits | None:
         even = ((line[1:] - line[:-1]) == step).all(axis=1)
         run = len(line) if even.all() else int(even.argmin()) + 1
         starts = line[::run].repeat(run, axis=0)[: len(line)]
-        turns = _counted(len(line), run)
-        if (line != starts + turns * step).any():
+        counts = _counted(len(line), run)
+        if (line != starts + counts * step).any():
             return None
         axis = int(step.argmax()) if step.max() > 0 else int(step.argmin())
         found.append(Digit(run, int(step[axis]), _AXES[axis]))

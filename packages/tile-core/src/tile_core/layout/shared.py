@@ -135,7 +135,7 @@ def bank_conflicts(
 
 
 def _memory_index(layout: LayoutMap, access: Any) -> int:
-    place = layout.apply(*access) if isinstance(access, (tuple, list)) else layout.at(access)
-    index = place["memory"]
+    position = layout.apply(*access) if isinstance(access, (tuple, list)) else layout.at(access)
+    index = position["memory"]
     assert isinstance(index, int)
     return index

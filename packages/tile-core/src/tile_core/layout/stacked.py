@@ -55,7 +55,7 @@ class StackedLayout(LayoutMap):
     def tables(self) -> dict[str, list[int]]:
         """See ``LayoutMap.tables``."""
         one = self.inner.tables()["memory"]
-        return {"memory": [slot * self.inner.span + place for slot in range(self.count) for place in one]}
+        return {"memory": [slot * self.inner.span + position for slot in range(self.count) for position in one]}
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, StackedLayout):

@@ -176,10 +176,10 @@ class Fragment(_UserLayout):
         """The register of that thread."""
         return self.apply(*coordinate, ops=ops).get("register", 0)
 
-    def _thread(self, place: dict[str, Coordinate], ops: Ops) -> Coordinate:
+    def _thread(self, position: dict[str, Coordinate], ops: Ops) -> Coordinate:
         total: Coordinate = 0
         for axis, times in (("warp", self.width), ("lane", 1), ("thread", 1)):
-            value = place.get(axis, 0)
+            value = position.get(axis, 0)
             if not (isinstance(value, int) and value == 0):
                 term = value if times == 1 else ops.mul(value, times)
                 total = term if isinstance(total, int) and total == 0 else ops.add(total, term)

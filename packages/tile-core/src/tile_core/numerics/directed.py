@@ -40,8 +40,10 @@ def round_expr(value: Expr, dtype: str, mode: str, word: Expr | None = None) -> 
         sign = u ^ a
         positive = equal(sign, k(0))
         away = {"rz": None, "ru": positive, "rd": tirx.Not(positive), "rs": None}[mode]
-        place = _Place(a, form, wide, mode, away, word)
-        rounded = bind(_e8m0(place) if not form.signed else _signed(place), lambda r: _limited(r, place), "rounded")
+        magnitude = _Magnitude(a, form, wide, mode, away, word)
+        rounded = bind(
+            _e8m0(magnitude) if not form.signed else _signed(magnitude), lambda r: _limited(r, magnitude), "rounded"
+        )
         return float_of(select(a >= k(wide.infinity), u, sign | rounded))
 
     return bind(bits_of(value), lambda u: bind(absolute_bits(u), lambda a: of(u, a), "size"), "bits")
@@ -61,7 +63,7 @@ def clamp_expr(value: Expr, dtype: str) -> Expr:
 
 
 @dataclass(frozen=True)
-class _Place:
+class _Magnitude:
     """A magnitude's bits ``a``, the formats, and what decides: the direction's condition, or a random word."""
 
     a: Var
@@ -93,56 +95,56 @@ class _Place:
         return bind(dropped, to, "dropped")
 
 
-def _signed(place: _Place) -> Expr:
-    a, form, wide = place.a, place.form, place.wide
+def _signed(magnitude: _Magnitude) -> Expr:
+    a, form, wide = magnitude.a, magnitude.form, magnitude.wide
     k = constants(f"uint{wide.bits}", a)
     first = wide.mantissa - form.mantissa
     if form.bias == wide.bias:
-        return place.by(k(first))
+        return magnitude.by(k(first))
     lowest = wide.bias - form.bias + 1  # the exponent's field of the smallest normal number
     unit = lowest - form.mantissa  # and of the smallest number
 
     def at(field: Var) -> Expr:
         inside = select(field < k(unit), k(form.mantissa), k(lowest) - field)
         shift = k(first) + select(field < k(lowest), inside, k(0))
-        coarse = bind(shift, place.by, "shift")
-        return select(field < k(unit), _below_unit(place, field, unit), coarse)
+        coarse = bind(shift, magnitude.by, "shift")
+        return select(field < k(unit), _below_unit(magnitude, field, unit), coarse)
 
     return bind(a >> k(wide.mantissa), at, "field")
 
 
-def _below_unit(place: _Place, field: Var, unit: int) -> Expr:
+def _below_unit(magnitude: _Magnitude, field: Var, unit: int) -> Expr:
     """Zero or the format's smallest number, for what is less than that."""
-    a, wide = place.a, place.wide
+    a, wide = magnitude.a, magnitude.wide
     k = constants(f"uint{wide.bits}", a)
     whole = (a & k((1 << wide.mantissa) - 1)) | k(1 << wide.mantissa)
     far = k(unit - 1) - select(field < k(unit), field, k(unit - 1))
     shifted = (whole << k(wide.bits - 1 - wide.mantissa)) >> select(far < k(wide.bits), far, k(wide.bits - 1))
     fraction = select(far < k(wide.bits), shifted, k(0))
-    return select(place.up(fraction, tirx.Not(equal(a, k(0)))), k(unit << wide.mantissa), k(0))
+    return select(magnitude.up(fraction, tirx.Not(equal(a, k(0)))), k(unit << wide.mantissa), k(0))
 
 
-def _e8m0(place: _Place) -> Expr:
+def _e8m0(magnitude: _Magnitude) -> Expr:
     """Powers of two from 2^-127; what is less stays as it is, and becomes that one."""
-    a, wide = place.a, place.wide
+    a, wide = magnitude.a, magnitude.wide
     k = constants(f"uint{wide.bits}", a)
     if wide.bits == 64:
-        least, shift = (wide.bias - place.form.bias) << wide.mantissa, k(wide.mantissa)
+        least, shift = (wide.bias - magnitude.form.bias) << wide.mantissa, k(wide.mantissa)
     else:  # where 2^-127 is subnormal
         least, normal = 1 << (wide.mantissa - 1), 1 << wide.mantissa
         shift = select(a < k(normal), k(wide.mantissa - 1), k(wide.mantissa))
-    return select(a < k(least), a, bind(shift, place.by, "shift"))
+    return select(a < k(least), a, bind(shift, magnitude.by, "shift"))
 
 
-def _limited(r: Var, place: _Place) -> Expr:
+def _limited(r: Var, magnitude: _Magnitude) -> Expr:
     """A magnitude, at most the largest of the format where the direction is not away from zero."""
-    if place.mode == "rs":
+    if magnitude.mode == "rs":
         return r
-    k = constants(f"uint{place.wide.bits}", r)
-    most = k(_bits_of_code(place.form.largest, place.form, place.wide))
+    k = constants(f"uint{magnitude.wide.bits}", r)
+    most = k(_bits_of_code(magnitude.form.largest, magnitude.form, magnitude.wide))
     beyond = r > most
-    if place.away is not None:
-        beyond = tirx.And(beyond, tirx.Not(place.away))
+    if magnitude.away is not None:
+        beyond = tirx.And(beyond, tirx.Not(magnitude.away))
     return select(beyond, most, r)
 
 

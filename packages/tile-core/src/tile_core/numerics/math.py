@@ -201,20 +201,20 @@ def erf(x: Var) -> Expr:
 def sin(x: Var) -> Expr:
     """Sine, for every float32 argument (see ``_quarter_periods``)."""
 
-    def joined(v: Var, y: Var, turns: Var) -> Expr:
-        odd, half = _bit(turns, 0), _bit(turns, 1)
+    def joined(v: Var, y: Var, quarters: Var) -> Expr:
+        odd, half = _bit(quarters, 0), _bit(quarters, 1)
         value = cast("float32", negate_if(half, bind(y * y, lambda z: select(odd, _cosine(z), _sine(y, z)), "z")))
         return select(magnitude(v) < constant(2.0**-12, "float32", v), v, value)  # keeps the sign of a zero
 
-    return bind(x, lambda v: _quarter_periods(v, lambda y, turns: joined(v, y, turns)))
+    return bind(x, lambda v: _quarter_periods(v, lambda y, quarters: joined(v, y, quarters)))
 
 
 def cos(x: Var) -> Expr:
     """Cosine, for every float32 argument."""
 
-    def joined(y: Var, turns: Var) -> Expr:
-        odd = _bit(turns, 0)
-        flip = _bit(turns + constant(1, "int64", turns), 1)
+    def joined(y: Var, quarters: Var) -> Expr:
+        odd = _bit(quarters, 0)
+        flip = _bit(quarters + constant(1, "int64", quarters), 1)
         return cast("float32", negate_if(flip, bind(y * y, lambda z: select(odd, _sine(y, z), _cosine(z)), "z")))
 
     return bind(x, lambda v: _quarter_periods(v, joined))
@@ -223,18 +223,18 @@ def cos(x: Var) -> Expr:
 def tan(x: Expr) -> Expr:
     """Tangent, for every float32 argument."""
 
-    def quotient(v: Var, s: Stmt, c: Var, turns: Var) -> Expr:
-        odd = _bit(turns, 0)
+    def quotient(v: Var, s: Stmt, c: Var, quarters: Var) -> Expr:
+        odd = _bit(quarters, 0)
         value = cast("float32", negate_if(odd, select(odd, c, s) / select(odd, s, c)))
         return select(magnitude(v) < constant(2.0**-12, "float32", v), v, value)
 
-    def joined(v: Var, y: Expr, turns: Var) -> Expr:
+    def joined(v: Var, y: Expr, quarters: Var) -> Expr:
         def parts(z: Var) -> Expr:
-            return bind(_sine(y, z), lambda s: bind(_cosine(z), lambda c: quotient(v, s, c, turns), "c"), "s")
+            return bind(_sine(y, z), lambda s: bind(_cosine(z), lambda c: quotient(v, s, c, quarters), "c"), "s")
 
         return bind(y * y, parts, "z")
 
-    return bind(x, lambda v: _quarter_periods(v, lambda y, turns: joined(v, y, turns)))
+    return bind(x, lambda v: _quarter_periods(v, lambda y, quarters: joined(v, y, quarters)))
 
 
 def sqrt(x: Expr) -> Expr:
@@ -429,6 +429,6 @@ def _quarter_periods(x: Var, body: BinaryNode) -> Expr:
 
     def finish(n: Var, i: Expr, parts: list[Var]) -> Expr:
         rest = functools.reduce(lambda a, b: a + b, parts[1:], parts[0] - n)
-        return bind(rest * k(math.pi / 2), lambda y: bind(i, lambda turns: body(y, turns), "n"), "y")
+        return bind(rest * k(math.pi / 2), lambda y: bind(i, lambda quarters: body(y, quarters), "n"), "y")
 
     return bind(cast("float64", x), lambda d: add(d, []), "d")

@@ -120,16 +120,16 @@ def cummax(x: Array, dim: int = -1, reverse: bool = False, nan_propagate: bool =
 def copy_region(source: Array, mins: tuple[int, ...], extents: tuple[int, ...], fill: float = 0) -> Array:
     """The region of ``source`` with this corner (which may lie outside) and extents; ``fill`` where it is outside."""
     region = np.full(extents, fill, source.dtype)
-    inside, place = _overlap(source.shape, mins, extents)
-    region[place] = source[inside]
+    inside, part = _overlap(source.shape, mins, extents)
+    region[part] = source[inside]
     return region
 
 
 def write_region(target: Array, mins: tuple[int, ...], region: Array) -> Array:
     """``target`` after ``region`` is written at the corner ``mins``; what falls outside is dropped."""
     result = target.copy()
-    inside, place = _overlap(target.shape, mins, region.shape)
-    result[inside] = region[place]
+    inside, part = _overlap(target.shape, mins, region.shape)
+    result[inside] = region[part]
     return result
 
 
@@ -214,5 +214,5 @@ def _overlap(
     starts = [min(max(m, 0), n) for m, n in zip(mins, shape, strict=True)]
     stops = [max(min(m + e, n), s) for m, e, n, s in zip(mins, extents, shape, starts, strict=True)]
     inside = tuple(slice(a, b) for a, b in zip(starts, stops, strict=True))
-    place = tuple(slice(a - m, b - m) if b > a else slice(0, 0) for a, b, m in zip(starts, stops, mins, strict=True))
-    return inside, place
+    part = tuple(slice(a - m, b - m) if b > a else slice(0, 0) for a, b, m in zip(starts, stops, mins, strict=True))
+    return inside, part

@@ -15,7 +15,7 @@ from tile_core.compat.types import BufferVar, Expr, Stmt, Var
 from tile_core.errors.lowering import LayoutUnsupported
 from tile_core.ir import nodes
 from tile_core.ir.visit import StmtRewriter, map_expr
-from tile_core.layout.expressions import place_of
+from tile_core.layout.expressions import memory_index
 
 if TYPE_CHECKING:
     from tile_core.layout.base import LayoutMap
@@ -62,10 +62,10 @@ class _ApplyToTensors(StmtRewriter):
         return tirx.BufferStore(new.buffer, new.value, self.at(new.buffer, new.indices), new.span)
 
     def at(self, buffer: BufferVar, indices: Sequence[Expr]) -> list[Expr]:
-        place = place_of(self.layouts[buffer], list(indices))
+        index = memory_index(self.layouts[buffer], list(indices))
         shape = nodes.shape_of(buffer)
         result = []
         for extent in reversed(shape[1:]):
-            result.append(tirx.floormod(place, extent))
-            place = tirx.floordiv(place, extent)
-        return [place, *reversed(result)]
+            result.append(tirx.floormod(index, extent))
+            index = tirx.floordiv(index, extent)
+        return [index, *reversed(result)]

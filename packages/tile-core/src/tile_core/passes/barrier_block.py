@@ -70,9 +70,9 @@ def step_of(s: Stmt) -> Step | None:
         return None
     name = str(call.op.name).removeprefix("tile.")
     if name in ("barrier_arrive", "barrier_wait", "barrier_announce"):
-        place = call.args[0].args[0]
+        element = call.args[0].args[0]
         operand = call.args[1] if len(call.args) > 1 else None
-        return Step(name.removeprefix("barrier_"), place.source, place.indices[0], operand)
+        return Step(name.removeprefix("barrier_"), element.source, element.indices[0], operand)
     if COMPLETES in (call.attrs or {}):
         at = call.args[COMPLETED[name]]
         return Step("complete", at.source, at.region[0].min)

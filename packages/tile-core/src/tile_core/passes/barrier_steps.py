@@ -211,8 +211,8 @@ class Execution:
         own = {v.buffer for v in mine if isinstance(v, View)}
         shared = [a for a in found if not a.write and nodes.scope_of(self.buffer(a)) == "shared"]
         for a in (a for a in shared if a.buffer in own):
-            self.phases.access(self.teams(p), self.name(a), self.place(a), False)
-        read = [(self.name(a), self.place(a)) for a in shared if a.buffer not in own]
+            self.phases.access(self.teams(p), self.name(a), self.location(a), False)
+        read = [(self.name(a), self.location(a)) for a in shared if a.buffer not in own]
         self.phases.complete(self.teams(p), barrier, read, {self.name(a) for a in found if a.write}, _kind(call))
 
     def copy(self, p: Point, step: Step, ranks: Sequence[int]) -> None:
@@ -220,14 +220,14 @@ class Execution:
         issuer, own = self.teams(p)[0], self.rank
         written = next(a for a in self.block.flow.accesses_at(p) if a.write)
         size = self.value(step.operand, p, "the bytes") // (len(step.ranks) if step.shares and len(ranks) > 1 else 1)
-        place = self.place(written)
+        location = self.location(written)
         for rank in ranks:
             barrier = self.target(p, step, rank)
             self.rank = rank
             buffer = self.name(written)
             if buffer in self.read:
                 self.phases.unordered.add(buffer)
-            free = self.phases.copy(issuer, barrier, size, buffer, place)
+            free = self.phases.copy(issuer, barrier, size, buffer, location)
             if rank != own and not (free and buffer not in self.read):
                 reason = f"a copy that block {own} issues may write {buffer.partition('@')[0]} while it is still in use"
                 raise PhaseError(barrier.name, reason)
@@ -237,12 +237,12 @@ class Execution:
         """Execute a copy to the block of a rank, by one thread if a barrier counts it, otherwise by all."""
         teams, own = self.teams(p), self.rank
         read, written = (next(a for a in self.block.flow.accesses_at(p) if a.write == w) for w in (False, True))
-        source, place = (self.name(read), self.place(read)), self.place(written)
+        source, location = (self.name(read), self.location(read)), self.location(written)
         barrier = None if step.barrier is None else self.target(p, step, rank)
         if not 0 <= rank < len(self.envs):
             raise Lost(f"rank {rank} is none of the cluster's {len(self.envs)} blocks", p)
         self.rank = rank
-        to = self.name(written), place
+        to = self.name(written), location
         self.rank = own
         if barrier is None:
             self.phases.store(teams, own, source, to)
@@ -336,11 +336,11 @@ class Execution:
                 reason = f"{self.buffer(a).name} is used while a product that arrives there may still add to it"
                 raise PhaseError(barrier.name, reason)
         mine = [a for a in found if nodes.scope_of(self.buffer(a)) == "shared"]
-        places = {(self.name(a), self.place(a), a.write): None for a in mine}
+        locations = {(self.name(a), self.location(a), a.write): None for a in mine}
         for write in (False, True):
-            for buffer, place, writes in places:
+            for buffer, location, writes in locations:
                 if writes == write:
-                    self.phases.access(teams, buffer, place, write)
+                    self.phases.access(teams, buffer, location, write)
                 if writes and buffer in self.read:
                     self.phases.unordered.add(buffer)
 
@@ -350,7 +350,7 @@ class Execution:
         if call is not None and nodes.is_tile_call(call, "gemm"):
             found = [a for a in self.block.flow.accesses_at(p) if not a.write]
             mine = [a for a in found if nodes.scope_of(self.buffer(a)) == "shared"]
-            latest.append((self.teams(p), tuple((self.name(a), self.place(a)) for a in mine)))
+            latest.append((self.teams(p), tuple((self.name(a), self.location(a)) for a in mine)))
             self.read.update(name for name, _ in latest[-1][1])
             for _, read in latest[:-_MOST_PENDING]:
                 self.phases.unordered |= {name for name, _ in read}  # too many to follow
@@ -360,8 +360,8 @@ class Execution:
             ended = latest[: len(latest) - pending]
             self.latest[self.rank] = latest[len(ended) :]
             for teams, read in ended:
-                for name, place in read:
-                    self.phases.access(teams, name, place, False)
+                for name, location in read:
+                    self.phases.access(teams, name, location, False)
             self.reads[self.rank] = {name for _, read in latest[len(ended) :] for name, _ in read}
 
     def name(self, a: Access) -> str:
@@ -372,7 +372,7 @@ class Execution:
         """Return the buffer whose memory is accessed."""
         return self.block.flow.root(a.buffer)
 
-    def place(self, a: Access) -> Location:
+    def location(self, a: Access) -> Location:
         """Return which part of a buffer is accessed, where that is known in each trip."""
         if a.buffer is not self.buffer(a) and not a.buffer.same_as(self.buffer(a)):
             return ()
@@ -414,9 +414,9 @@ class Execution:
 
 def _kind(call: OpCall) -> Hashable:
     """Return what products that add in order have in common: what decides their instruction, and the shape of sums."""
-    sums, types = call.args[COMPLETED[call.name] - 2], call.attrs["types"]
+    accumulator, types = call.args[COMPLETED[call.name] - 2], call.attrs["types"]
     scales = (str(types[1]), int(call.attrs["block"])) if call.name == "gemm_scaled" else ()
-    return call.name, DTYPES[str(types[0])].bits, *scales, *map(str, sums.extents)
+    return call.name, DTYPES[str(types[0])].bits, *scales, *map(str, accumulator.extents)
 
 
 def settled(advance: Advance) -> int:

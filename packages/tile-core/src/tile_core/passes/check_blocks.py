@@ -176,8 +176,8 @@ class _Launch:
     ) -> ParallelRace | None:
         if not stores:
             return None
-        together = self._clusters(space)
-        stores, loads = ([_of_clusters(r, together) for r in rows] for rows in (stores, loads))
+        clusters = self._clusters(space)
+        stores, loads = ([_of_clusters(r, clusters) for r in rows] for rows in (stores, loads))
         unit = unit_of([*stores, *loads])
         met = written_twice(stores, unit)
         if met is not None:

@@ -108,7 +108,7 @@ class _IndependentNest:
         decided: set[int] = set()
         for sizes in assignments(self._free(accesses)):
             race = vacuous = None
-            for outer in self._places(sizes):
+            for outer in self._surroundings(sizes):
                 table = _Table(self, accesses, outer)
                 decided |= {r.access.order for r in table.stores if r.value is not None}
                 vacuous = bool(vacuous is None or vacuous) and table.vacuous()
@@ -148,7 +148,7 @@ class _IndependentNest:
                     found[var] = None
         return sorted(found, key=lambda v: str(v.name))
 
-    def _places(self, sizes: Mapping[Var, int]) -> Iterator[dict[Var, int]]:
+    def _surroundings(self, sizes: Mapping[Var, int]) -> Iterator[dict[Var, int]]:
         """Yield values of the loops and names around the nest, under the conditions around it."""
         for picks in _picks(len(self.around.loops)):
             env: dict[Var, Array] = dict(sizes)

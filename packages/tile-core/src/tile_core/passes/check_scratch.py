@@ -188,14 +188,14 @@ class _Executions:
         """Give the loops' variables their values; return which combinations happen."""
         dims = len(self.loops)
         happens: Any = np.ones((1,) * dims, bool)
-        room, left = LIMIT, dims
+        budget_left, left = LIMIT, dims
         self.name()
         for d, loop in enumerate(self.loops):
             start, extent = evaluate(loop.min, self.env), evaluate(loop.extent, self.env)
             most = max(0, int(np.max(extent, initial=0)))
-            budget = max(4, int(room ** (1 / left)))
+            budget = max(4, int(budget_left ** (1 / left)))
             values = some_of(most, budget)
-            room, left = max(4, room // max(1, len(values))), left - 1
+            budget_left, left = max(4, budget_left // max(1, len(values))), left - 1
             values = values.reshape([-1 if k == d else 1 for k in range(dims)])
             happens = happens & (values < extent)
             self.env[loop.loop_var] = start + values

@@ -75,8 +75,8 @@ def check_target(body: Stmt, program: Program, variants: Sequence[Variant], ctx:
             name = nodes.operator_name(call)
             if name.startswith("ieee_") and (mode := name.rsplit("_", 2)[1]) not in modes:
                 facts = {"op": name.rsplit("_", 2)[0], "target": ctx.target.text, "found": mode}
-                place = program.where if statement is body else nodes.where_of(statement)
-                raise RoundingUnsupported(where=place, known=", ".join(sorted(modes)), **facts)
+                where = program.where if statement is body else nodes.where_of(statement)
+                raise RoundingUnsupported(where=where, known=", ".join(sorted(modes)), **facts)
 
 
 def _check_types(body: Stmt, program: Program, ctx: Context) -> None:

@@ -21,7 +21,7 @@ from tile_core.ir.visit import StmtRewriter, annotation, collect, map_expr, role
 from tile_core.ir.warp import UNIFORM_CALLS, WARP_CALLS
 
 #: Operations that all lanes of a warp must reach together.
-_TOGETHER = WARP_CALLS | {"sync_warp"}
+_CONVERGENT = WARP_CALLS | {"sync_warp"}
 _AXES = 3
 
 
@@ -75,10 +75,12 @@ class LaneVarying(Varying):
         number = np.arange(int(np.prod(threads)), dtype=np.int64)
         self.count, self.width = len(number), width
         x, y = threads[:2]
-        self.places = {f"thread_index{i}": v for i, v in enumerate((number % x, number // x % y, number // (x * y)))}
-        self.places.update(lane_index=number % width, warp_index=number // width)
-        self.names: dict[str, Var] = {name: nodes.fresh(name) for name in self.places}
-        self.env: dict[Var, Array] = {self.names[name]: value for name, value in self.places.items()}
+        self.coordinates = {
+            f"thread_index{i}": v for i, v in enumerate((number % x, number // x % y, number // (x * y)))
+        }
+        self.coordinates.update(lane_index=number % width, warp_index=number // width)
+        self.names: dict[str, Var] = {name: nodes.fresh(name) for name in self.coordinates}
+        self.env: dict[Var, Array] = {self.names[name]: value for name, value in self.coordinates.items()}
         for bind in collect(body, tirx.Bind):
             value = self.value(bind.value)
             if value is not None:
@@ -135,7 +137,7 @@ class _CheckLanes:
         for part in parts:
             found = _operations(part)
             if found and not apart:
-                found = [call for later in self.lazily(part) for call in _operations(later)]
+                found = [call for evaluated in self.lazily(part) for call in _operations(evaluated)]
             if found:
                 raise DivergentWarp(op=str(found[0].op.name)[5:], where=nodes.where_of(s))
 
@@ -149,7 +151,7 @@ class _CheckLanes:
 
 
 def _operations(node: Node) -> list[Call]:
-    return [c for c in collect(node, ir.Call) if nodes.is_tile_call(c) and str(c.op.name)[5:] in _TOGETHER]
+    return [c for c in collect(node, ir.Call) if nodes.is_tile_call(c) and str(c.op.name)[5:] in _CONVERGENT]
 
 
 _FIELDS: Mapping[str, tuple[str, ...]] = {

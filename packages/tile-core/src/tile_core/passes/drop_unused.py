@@ -15,7 +15,7 @@ from tile_core.ir import nodes
 from tile_core.ir.visit import StmtRewriter, collect
 
 #: Tile calls that only query a thread's indices.
-_PLACES = frozenset({"tile.thread_index", "tile.block_index", "tile.lane_index", "tile.warp_index"})
+_COORDINATES = frozenset({"tile.thread_index", "tile.block_index", "tile.lane_index", "tile.warp_index"})
 
 
 def drop_unused(body: Stmt) -> Stmt:
@@ -66,4 +66,4 @@ def _unnamed(body: Stmt, uses: Counter[int]) -> Iterator[BufferVar]:
 
 
 def _is_pure(e: Expr) -> bool:
-    return all(not nodes.is_tile_call(c) or str(c.op.name) in _PLACES for c in collect(e, ir.Call))
+    return all(not nodes.is_tile_call(c) or str(c.op.name) in _COORDINATES for c in collect(e, ir.Call))

@@ -222,8 +222,8 @@ class _Guard(StmtRewriter):
             element = mutator.default_mutate(e.args[0])
             indices, conditions = self.inside(element.source, element.indices)
             self.addressed += conditions
-            place = nodes.load(element.source, indices, element.span)
-            return ir.Call(e.op, [place], e.attrs, ret_ty=e.ty)
+            address = nodes.load(element.source, indices, element.span)
+            return ir.Call(e.op, [address], e.attrs, ret_ty=e.ty)
         outer, self.addressed = self.addressed, []
         new = mutator.default_mutate(e)
         conditions, self.addressed = self.addressed, outer

@@ -47,7 +47,7 @@ PACKED = frozenset({"int4", "uint4", "float4_e2m1fn"})
 
 _INTEGERS = frozenset({"int4", "uint4"})
 #: Calls whose loads denote addresses: the element there is not converted.
-_PLACES = frozenset({"tile.address", "tile.move"})
+_ADDRESSED = frozenset({"tile.address", "tile.move"})
 _CONSTANTS = (tirx.FloatImm, tirx.IntImm)
 _BINARY = (
     tirx.Add, tirx.Sub, tirx.Mul, tirx.Div, tirx.Mod, tirx.FloorDiv, tirx.FloorMod, tirx.Min, tirx.Max,
@@ -167,20 +167,20 @@ class _RewriteStored:
         if s.buffer not in self.packed:
             return tirx.BufferStore(buffer, value, indices, s.span)
         self.packed_stores += 1
-        place = [*indices[:-1], *[_halved(i) for i in indices[-1:]]]
-        old = tirx.BufferLoad(buffer, place, s.span)
+        halved = [*indices[:-1], *[_halved(i) for i in indices[-1:]]]
+        old = tirx.BufferLoad(buffer, halved, s.span)
         # Masked before the conversion: TVM refuses to fold a negative constant to an unsigned one.
         nibble = cast("uint8", value & constant(15, type_name(value), value))
         if self.split and self.conversions.split is not None:
-            return self.half(buffer, place, nibble, indices[-1] if indices else None, s.span)
+            return self.half(buffer, halved, nibble, indices[-1] if indices else None, s.span)
         merged = bind(nibble, lambda v: _merge(old, v, indices[-1] if indices else None))
-        return tirx.BufferStore(buffer, merged, place, s.span)
+        return tirx.BufferStore(buffer, merged, halved, s.span)
 
-    def half(self, buffer: BufferVar, place: list[Expr], nibble: Expr, index: Expr, span: Span) -> Stmt:
+    def half(self, buffer: BufferVar, halved: list[Expr], nibble: Expr, index: Expr, span: Span) -> Stmt:
         """Return the store of a nibble that preserves concurrent stores of the other one in its byte."""
         assert self.conversions.split is not None
         code = tirx.Var("code", "uint8")
-        low, high = (self.conversions.split(buffer, place, code, which) for which in ("low", "high"))
+        low, high = (self.conversions.split(buffer, halved, code, which) for which in ("low", "high"))
         if index is None or isinstance(index, tirx.IntImm):
             body = high if index is not None and int(index) % 2 else low
         else:
@@ -299,7 +299,7 @@ class _RewriteStored:
         name, result = getattr(e.op, "name", ""), type_name(e)
         if name in ("tirx.address_of", "tirx.buffer_data"):
             return self.pointer(e, args, name)
-        if name in _PLACES or (result not in self.foreign and not self.foreign.intersection(types)):
+        if name in _ADDRESSED or (result not in self.foreign and not self.foreign.intersection(types)):
             same = all(a.same_as(b) if hasattr(a, "same_as") else a == b for a, b in zip(args, e.args, strict=True))
             return e if same else ir.Call(e.op, args, attrs=e.attrs, ret_ty=e.ty, span=e.span)
         if name == "tirx.reinterpret":

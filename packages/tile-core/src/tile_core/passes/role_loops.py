@@ -36,7 +36,7 @@ class _No(Exception):
     """Roles whose loops do not match."""
 
 
-def in_turns(body: Stmt, cluster: Sequence[int] = (1, 1, 1)) -> tuple[Stmt, tuple[str, ...]]:
+def merge_role_loops(body: Stmt, cluster: Sequence[int] = (1, 1, 1)) -> tuple[Stmt, tuple[str, ...]]:
     """Return the body of a launch with roles whose loops take turns, and what these share; the same where none do.
 
     Parameters
@@ -86,7 +86,7 @@ class _MergedLoops(StmtRewriter):
                 continue
             parts = [(mark, _statements(mark.body)) for mark in (run[::-1] if self.backwards else run)]
             try:
-                found += self.turns(parts)
+                found += self.merged(parts)
             except _No:
                 found += run
                 continue
@@ -94,7 +94,7 @@ class _MergedLoops(StmtRewriter):
             self.shared |= _shared(run) - self.barriers
         return nodes.seq(found)
 
-    def turns(self, parts: Sequence[tuple[Stmt, list[Stmt]]]) -> list[Stmt]:
+    def merged(self, parts: Sequence[tuple[Stmt, list[Stmt]]]) -> list[Stmt]:
         """Return the statements of some roles, with one loop for the loops of all of them that wait."""
         cuts = [[n for n, s in enumerate(body) if _is_loop(s) and _waits(s)] for _, body in parts]
         if len({len(c) for c in cuts}) > 1:
@@ -112,7 +112,7 @@ class _MergedLoops(StmtRewriter):
                 (mark, _statements(substitute(loop.body, {loop.loop_var: first.loop_var})))
                 for (mark, _), loop in zip(parts, loops, strict=True)
             ]
-            found.append(replace_for(first, nodes.seq(self.turns(inner))))
+            found.append(replace_for(first, nodes.seq(self.merged(inner))))
             starts = [n + 1 for n in at]
         rest = [(mark, body[a:]) for (mark, body), a in zip(parts, starts, strict=True)]
         return [*found, *_sections(rest)]

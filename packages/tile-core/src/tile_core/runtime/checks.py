@@ -125,7 +125,7 @@ def solve_symbols(signature: Signature, arrays: Arrays, scalars: Mapping[int, fl
         if symbol not in solution.values:
             _unsolvable(signature, symbol)
         if solution.values[symbol] < 0:
-            source = solution.places[symbol]
+            source = solution.origins[symbol]
             raise errors.NegativeExtent(
                 kernel=signature.name, what=symbol, found=solution.values[symbol], source=source
             )
@@ -346,13 +346,13 @@ def _packed(dim: Dim, stored: int) -> tuple[Dim, int]:
 
 
 def _check_equation(signature: Signature, equation: Equation, solution: Solution) -> None:
-    dim, source = equation.dim, equation.place
+    dim, source = equation.dim, equation.origin
     expected = evaluate(dim, solution.values)
     if expected == equation.value:
         return
     if isinstance(dim, str):
         raise errors.SymbolConflict(
-            kernel=signature.name, symbol=dim, first=expected, first_source=solution.places[dim],
+            kernel=signature.name, symbol=dim, first=expected, first_source=solution.origins[dim],
             second_text=equation.value, second_source=source, declared=_uses(signature, dim),
         )  # fmt: skip
     undivided = [symbol for e, symbol in solution.undivided if e is equation]
@@ -365,8 +365,8 @@ def _check_equation(signature: Signature, equation: Equation, solution: Solution
 
 
 def _refuse_shape(signature: Signature, equation: Equation, want: str, because: str) -> NoReturn:
-    packed = equation.place.startswith("2*")
-    source = equation.place[2:] if packed else equation.place
+    packed = equation.origin.startswith("2*")
+    source = equation.origin[2:] if packed else equation.origin
     name, _, tail = source.partition(".shape[")
     param = next(p for p in signature.params if p.name == name)
     found: int | str = equation.value
@@ -383,7 +383,7 @@ def _refuse_shape(signature: Signature, equation: Equation, want: str, because: 
 
 
 def _known(dim: Dim, solution: Solution) -> str:
-    facts = [f"{s} = {solution.values[s]} by {solution.places[s]}" for s in dict.fromkeys(symbols_of(dim))]
+    facts = [f"{s} = {solution.values[s]} by {solution.origins[s]}" for s in dict.fromkeys(symbols_of(dim))]
     return f" with {', '.join(facts)}"
 
 

@@ -146,9 +146,9 @@ class CudaPrinter(MaskedShifts, WarpCalls, MathCalls, DebugStatements, PhaseBarr
         """Print a coordinate."""
         return f"{_INDICES[kind]}.{'xyz'[axis]}"
 
-    def pieces(self, call: Call) -> list[tuple[Any, int]]:
+    def accessed_buffers(self, call: Call) -> list[tuple[Any, int]]:
         """Return buffers that a call accesses, with the bytes that it accesses at a time."""
-        found = super().pieces(call)
+        found = super().accessed_buffers(call)
         if nodes.is_tile_call(call, "instruction") and str(call.attrs["name"]) in TABLE:
             for operand, arg in zip(TABLE[str(call.attrs["name"])].parameters, call.args, strict=False):
                 if nodes.is_tile_call(arg, "address"):
@@ -209,7 +209,7 @@ class CudaPrinter(MaskedShifts, WarpCalls, MathCalls, DebugStatements, PhaseBarr
 
     # Expressions
 
-    def place(self, load: Expr) -> str:
+    def address(self, load: Expr) -> str:
         """Print the address of an element: of memory a pointer and the offsets that unrolled loops add to it.
 
         Added to the pointer, not to the index, the constants become offsets in the instructions.

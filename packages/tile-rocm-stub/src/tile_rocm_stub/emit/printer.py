@@ -92,9 +92,9 @@ class HipPrinter(KernelPrinter):
         """Print a coordinate."""
         return f"(int)__builtin_amdgcn_{_INDICES[kind]}_id_{'xyz'[axis]}()"
 
-    def pieces(self, call: Call) -> list[tuple[Any, int]]:
+    def accessed_buffers(self, call: Call) -> list[tuple[Any, int]]:
         """Return the buffers that a call accesses, with the bytes per access."""
-        found = super().pieces(call)
+        found = super().accessed_buffers(call)
         instruction = _instruction(call)
         if instruction is not None:
             types = (instruction.d, instruction.a, instruction.b)

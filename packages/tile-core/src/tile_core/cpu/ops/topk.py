@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 #: What has vectors: no truth values, and no types of 4 bits.
 _SOURCES = tuple(name for name, d in DTYPES.items() if name != "bool" and not d.is_packed)
-_PLACES = ("int32", "int64", "uint32", "uint64")
+_INDICES = ("int32", "int64", "uint32", "uint64")
 #: Vectors that are looked at side by side.
 _CHAINS = 4
 
@@ -32,7 +32,7 @@ class LaneTopK(Variant):
     op = "topk"
     priority = 10
     legality = Legality(
-        operands=("src", "values", "indices"), dtypes=frozenset((s, s, i) for s, i in product(_SOURCES, _PLACES))
+        operands=("src", "values", "indices"), dtypes=frozenset((s, s, i) for s, i in product(_SOURCES, _INDICES))
     )
 
     def __init__(self, isa: Isa) -> None:
@@ -64,7 +64,7 @@ class LaneTopK(Variant):
 
 def _row(call: TargetCall, lanes: int, others: tuple[Expr, ...]) -> Stmt:
     src, dim, largest = call.args[0], int(call.attrs["dims"][0]), bool(call.attrs["largest"])
-    extent, turns = int(src.extents[dim]), int(call.args[1].extents[int(call.attrs["dims"][1])])
+    extent, results = int(src.extents[dim]), int(call.args[1].extents[int(call.attrs["dims"][1])])
     kind = key_type(src.dtype)
     chains = _CHAINS
     while chains > 1 and lanes * chains > extent:
@@ -74,7 +74,7 @@ def _row(call: TargetCall, lanes: int, others: tuple[Expr, ...]) -> Stmt:
     best = [nodes.alloc([width], d, "best", "local") for d in (kind, "int32")]
     last = [nodes.alloc([1], d, "last", "local") for d in (kind, "int32")]
     bests, lasts = [b for b, _ in best], [b for b, _ in last]
-    turn = nodes.fresh("turn")
+    result = nodes.fresh("turn")
     names = [nodes.fresh("key", kind), nodes.fresh("index")]
 
     def each(count: int, body: object) -> list[Stmt]:
@@ -107,7 +107,7 @@ def _row(call: TargetCall, lanes: int, others: tuple[Expr, ...]) -> Stmt:
         parts += each(half, lambda lane, h=half: topk.offer(bests, names, lane, [b[lane + h] for b in bests]))
         half //= 2
     parts += [nodes.store(a, b[0], [0]) for a, b in zip(lasts, bests, strict=True)]
-    parts.append(topk.store_found(call, others, turn if turns > 1 else nodes.int_const(0), lasts[1][0]))
+    parts.append(topk.store_found(call, others, result if results > 1 else nodes.int_const(0), lasts[1][0]))
     start = [nodes.store(b, x, [0]) for b, x in zip(lasts, topk.first(src.dtype), strict=True)]
-    loop = nodes.for_loop(turn, turns, nodes.seq(parts), span=call.span)
+    loop = nodes.for_loop(result, results, nodes.seq(parts), span=call.span)
     return nodes.seq([make_keys, *(s for _, s in (*best, *last)), *through(fill), *start, loop])
