@@ -114,7 +114,7 @@ def lower(program: Program, ctx: Context, plugins: Plugins, dump: str | Path | N
     watch = _dumper(Path(folder), plan) if folder else None
     plan = spine.run(plan, ctx, watch)
     if plan.lowered is None:
-        found = "passes of which none sets Plan.lowered"
+        found = "passes that do not set Plan.lowered"
         raise HookReturned(
             backend=ctx.target.backend, hook="tile_pipeline", found=found, expected="a last one that does"
         )
@@ -141,7 +141,7 @@ def signature_of(program: Program, out_idx: int | Sequence[int] | None = None) -
         reach = narrow_extents(program)
         params = tuple(dataclasses.replace(p, narrow=reach.get(by_var[p.name], ())) for p in params)
     own = len(params) - len(program.workspaces)
-    # What a workspace holds before a call is nobody's: verify fills it with poison.
+    # A workspace has no defined content before a call: verify fills it with poison.
     params = (*params[:own], *(dataclasses.replace(p, access="write") for p in params[own:]))
     outputs = normalise_out_idx(program.name, params[:own], chosen, program.where)
     return Signature(
@@ -155,7 +155,7 @@ def signature_of(program: Program, out_idx: int | Sequence[int] | None = None) -
 
 
 def _index_bits(program: Program) -> int:
-    """Return 64 if a symbol of the program is a 64-bit integer, which promises more than 2**31 elements."""
+    """Return 64 if a symbol of the program is a 64-bit integer, else 32."""
     return 64 if any(nodes_dtype(v) == "int64" for v in program.symbols.values()) else 32
 
 
@@ -185,7 +185,7 @@ def _explain(plan: Plan, ctx: Context) -> str:
 def _kernel(
     program: Program, signature: Signature, ctx: Context, plugins: Plugins, runtime: str | None, dump: Path | None
 ) -> Kernel:
-    """Return a kernel that is loaded; the plans of its launches are made now unless they are found on disk."""
+    """Return a loaded kernel; the plans of its launches are made now unless cached."""
     signature = _reaching(program, signature, ctx.capabilities.offset_bits)
     find = functools.cache(functools.partial(find_runtime, plugins, ctx.target))
     several = len(program.stages) > 1
@@ -235,7 +235,7 @@ def _reaching(program: Program, signature: Signature, bits: int) -> Signature:
 
 
 def _lowered(plan: Callable[[], Plan], slot: DiskSlot | None, ctx: Context) -> tuple[Any, Sequence[str]]:
-    """Return the artefact for a runtime, from disk if present, and the symbols that a launch also takes."""
+    """Return the artefact for a runtime, from disk if present, and the launch's extra symbols."""
     found = None if slot is None else slot.find(lambda: plan().lowered)
     if found is not None:
         return found
@@ -267,7 +267,7 @@ def _export(path: Path, *kernel: Any) -> None:
 
 
 def _reference(program: Program, hidden: Sequence[str]) -> Callable[..., object]:
-    """Return the plain meaning of the program as a function: ``tile_core.reference``, which knows no backend.
+    """Return the reference semantics of the program as a function: ``tile_core.reference``, without any backend.
 
     It is called as the kernel is: with the parameters, then the values of ``hidden``; with ``shake=seed`` results are
     changed as a target may round them; with the positions of arrays that hold nothing yet, as ``unwritten``, memory is

@@ -1,6 +1,6 @@
 """The one argument that travels through all stages.
 
-Each stage is a pure function of a frozen ``Context`` and its input: nothing after this asks a device, an environment
+Each stage is a pure function of a frozen ``Context`` and its input: nothing after this queries a device, an environment
 variable or a plugin again.
 """
 

@@ -121,7 +121,7 @@ class JitFunction(ByName):
 
     @property
     def out_idx(self) -> int | Sequence[int] | None:
-        """Positions of the parameters that a call allocates and returns, as they were given to ``tile.jit``."""
+        """Positions of the parameters that a call allocates and returns, as given to ``tile.jit``."""
         return self._out_idx
 
     @property
@@ -135,14 +135,14 @@ class JitFunction(ByName):
         return known[1]
 
     def instead_of_program(self) -> str:
-        """Return what to write where a traced program is wanted and this was given."""
+        """Return the fix for a misused object where a traced program is required."""
         from tile_core.runtime.settings import call_text
 
         call, program = call_text(self.function), call_text(self.function, ".program")
         return f"a factory compiles itself: kernel = {call}; tile.compile takes {program}"
 
     def options_for(self, target: Target) -> Any:
-        """Return the options that kernels for a target are compiled with: those given, faster if hints allow it."""
+        """Return the compile options for a target: those given, faster if hints allow it."""
         from tile_core.plugins.manager import installed
 
         given = self._options
@@ -183,16 +183,16 @@ class JitFunction(ByName):
         return self.launch(self._kernel(given, {}), given)
 
     def launch(self, kernel: Kernel, given: Mapping[str, object]) -> Any:
-        """Call a kernel of an eager function with those of the function's arguments that it takes."""
+        """Call a kernel of an eager function with the arguments that it takes."""
         return kernel(*self.values(kernel, (), given))
 
     def values(self, kernel: Kernel, args: tuple[object, ...], keywords: Mapping[str, object]) -> tuple[Any, ...]:
-        """Return those arguments that a kernel of an eager function takes; empty if a later call gives them."""
+        """Return the arguments that a kernel takes; empty if a later call gives them."""
         assert kernel.program is not None, "a kernel that was just compiled has its program"
         return self.values_of(kernel.program, args, keywords)
 
     def values_of(self, program: Program, args: tuple[object, ...], keywords: Mapping[str, object]) -> tuple[Any, ...]:
-        """Return those arguments that a program of an eager function takes; empty if a later call gives them."""
+        """Return the arguments that a program takes; empty if a later call gives them."""
         from tile_core.trace.eager import DEFERRED
 
         if not self.eager:
@@ -247,7 +247,7 @@ class JitFunction(ByName):
         return self._memo.get(key, lambda: self._build(traced[0], options), lambda: self.reads(given), identity)
 
     def reads(self, given: Mapping[str, object]) -> Reads:
-        """Return the places that a trace with these arguments can read, and the objects that are in them now."""
+        """Return the locations that a trace with these arguments can read, and their objects."""
         from tile_core.runtime.readable import readable
 
         if not self._readable.complete:  # the search takes long, and every call traces anyway
@@ -326,7 +326,7 @@ def _size(name: str, value: Any) -> Any:
 
 
 def described(argument: Any, eager: bool) -> object:
-    """Return the specialisation of a kernel: a symbol's name, or the shape and type of an eager kernel's arrays."""
+    """Return the specialization key of an argument: a symbol's name, or shape and type."""
     from tile_core.dtypes import dtype
     from tile_core.trace.eager import DEFERRED, is_array
     from tile_core.values.value import Value
@@ -343,7 +343,10 @@ def described(argument: Any, eager: bool) -> object:
 
 
 def _read(argument: Any, eager: bool) -> Iterator[object]:
-    """Yield the objects of an argument of which a key may lack attributes; arrays of an eager kernel are not read."""
+    """Yield the objects of an argument whose attributes a key may lack.
+
+    Arrays of an eager kernel are not read.
+    """
     from tile_core.trace.eager import DEFERRED, is_array
 
     if isinstance(argument, (tuple, list)):

@@ -48,7 +48,7 @@ class DType(str):
 
     @property
     def is_narrow(self) -> bool:
-        """Whether the type is a float of 8 or fewer bits: it is stored and converted, never computed with."""
+        """Whether the type is a float of at most 8 bits, stored and converted only."""
         return self.kind == "float" and self.bits <= 8
 
     @property
@@ -184,7 +184,7 @@ _KINDS = {
 
 
 def _relatives(name: str) -> list[str]:
-    """Return the types of the kind and width that another language's name says, such as ``"fp8"`` or ``"mxfp4"``."""
+    """Return the types of another language's name for a kind and width, such as ``"fp8"``."""
     said = re.fullmatch(r"(?:mx|nv)?([a-z]+)(\d+)", name.lower())
     if said is not None:
         return [str(d) for d in _ALL if (d.kind, d.bits) == (_KINDS.get(said[1]), int(said[2]))]

@@ -1,4 +1,4 @@
-"""Settings of the process: every ``TILE_*`` environment variable that the core reads, typed, in one place.
+"""Settings of the process: every ``TILE_*`` environment variable of the core, typed, in one place.
 
 ``current()`` is the snapshot that a compilation starts with; ``override(...)`` changes fields for a block of code. A
 backend's own settings are fields of its options; variables that start with ``TILE_<BACKEND>_`` are left to it.
@@ -83,7 +83,7 @@ def current() -> Knobs:
 
 @contextlib.contextmanager
 def override(**values: object) -> Iterator[Knobs]:
-    """Change settings for a block of code (of this thread or task only): ``with override(verify_ir=True): ...``.
+    """Change settings in a block of this thread or task: ``with override(verify_ir=True): ...``.
 
     Raises
     ------
@@ -103,7 +103,10 @@ def override(**values: object) -> Iterator[Knobs]:
 
 
 def check_environment(backends: Iterable[str] = (), environ: Mapping[str, str] = os.environ) -> None:
-    """Warn about every ``TILE_*`` variable that neither the core nor an installed backend reads, naming the nearest."""
+    """Warn about ``TILE_*`` variables that neither the core nor an installed backend reads.
+
+    The warning names the nearest known one.
+    """
     owned = tuple(f"{PREFIX}{name.upper().replace('-', '_')}_" for name in backends)
     known = [PREFIX + name.upper() for name in _FIELDS]
     for name in environ:

@@ -85,7 +85,10 @@ class BackendManifest:
         return "." in self.name
 
     def accepts_api(self, version: tuple[int, int] = API_VERSION) -> bool:
-        """Whether the backend is made for this version of the contract; a bound without a minor number means all."""
+        """Whether the backend supports this version of the contract.
+
+        A bound without a minor number includes all of them.
+        """
         return all(compare(version[: len(bound)], bound) for compare, bound in _parse(self.api) or ())
 
     def needs_newer_api(self, version: tuple[int, int] = API_VERSION) -> bool:

@@ -26,7 +26,7 @@ def pairs(option: str, given: Iterable[str] | None, example: str) -> dict[str, o
     -------
     dict
         Python literals (``128``, ``1e-3``, ``True``, ``(64, 32)``) as values, ``true``, ``false`` and ``none`` in any
-        case as what they say, anything else as text.
+        case as their values, anything else as text.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""``dataclass`` for the many small records of a compiler: the standard one, defined in a fifth of the time.
+"""``dataclass`` for the many small records of a compiler, defined five times faster.
 
 The standard decorator writes and compiles up to six functions for a class, which takes half a millisecond: a fifth of
 the time of a first compilation. Here only ``__init__`` is written, and what compares, hashes and prints are closures.
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 else:
 
     def dataclass(cls: type | None = None, *, frozen: bool = False, eq: bool = True, **more: bool) -> Any:
-        """Make a dataclass, see the standard library; what is rarely used of it, that one makes itself."""
+        """Make a dataclass; the standard library makes those with rarely used features."""
         if cls is None:
             return lambda cls: dataclass(cls, frozen=frozen, eq=eq, **more)
         inherits = any(dataclasses.is_dataclass(base) for base in cls.__mro__[1:])
@@ -50,7 +50,7 @@ def _made(cls: type, frozen: bool, eq: bool) -> type:
     dataclasses.dataclass(init=False, repr=False, eq=False)(cls)
     cls.__doc__ = text
     parameters: Any = vars(cls)["__dataclass_params__"]
-    # A class that inherits from it, and is made by the standard decorator, asks.
+    # A class that inherits from it, and is made by the standard decorator, reads this.
     parameters.frozen, parameters.eq = frozen, eq
     fields = dataclasses.fields(cls)
     own, names = set(vars(cls)), [f.name for f in fields]

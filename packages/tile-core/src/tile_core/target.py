@@ -1,7 +1,7 @@
 """The target of a compilation: ``Target`` identifies it, ``Capabilities`` describes it.
 
-Both are plain frozen data that a backend returns once. Passes ask questions of ``Capabilities``; no pass asks which
-target it is compiling for, so that a backend that is installed later needs no change here.
+Both are plain frozen data that a backend returns once. Passes query ``Capabilities``; no pass depends on the name of
+its target, so that a backend that is installed later needs no change here.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ T = TypeVar("T")
 
 
 class FrozenMap(Mapping[str, Any]):
-    """A read-only mapping that compares, hashes (by its keys) and pickles; it keeps the order of its items."""
+    """A read-only, ordered mapping that compares, pickles, and hashes by its keys."""
 
     __slots__ = ("_items",)
 
@@ -56,7 +56,7 @@ class Fact(Generic[T]):
     type
         Type of the value.
     default
-        Answer of a target that says nothing; ``None`` makes the fact mandatory.
+        Value for a target that does not state it; ``None`` makes the fact mandatory.
     """
 
     name: str
@@ -73,12 +73,12 @@ class Fact(Generic[T]):
 ABSENT: Fact[tuple[Any, ...]] = Fact("absent", tuple, ())
 
 _REDUCTIONS = ("sum", "max", "min", "bitand", "bitor")
-#: Threads of a group: ``T.ballot`` has 64 bits, and lanes are told apart by bits of a thread's number.
+#: Threads of a group: ``T.ballot`` has 64 bits, and lanes are distinguished by bits of a thread's index.
 WIDTHS = (1, 2, 4, 8, 16, 32, 64)
 
 
 def every_atomic(integers: Iterable[str], floats: Iterable[str]) -> frozenset[tuple[str, str]]:
-    """Return ``Capabilities.atomics`` of a target that updates these types in every way: floats have no bits."""
+    """Return ``Capabilities.atomics`` with every update of these types, bits of integers only."""
     whole, parts = list(integers), list(floats)
     updates = {(kind, dtype) for kind in ("add", "max", "min") for dtype in (*whole, *parts)}
     return frozenset(updates | {(kind, dtype) for kind in ("and", "or", "xor") for dtype in whole})
@@ -97,8 +97,8 @@ class Capabilities:
     shared_bytes
         Bytes of shared memory that one block may use.
     shared_banks
-        Into how many banks of four bytes it is divided, each of which answers one request at a time; 0 if nothing is
-        known, or nothing gained by caring.
+        Number of banks of four bytes, each of which serves one request at a time; 0 if unknown
+        or irrelevant.
     resident_threads
         For how many threads a launch sets aside, whatever its grid, what a thread keeps in memory beside its registers:
         those that the largest device of the target runs at a time; 0 if launches set nothing aside.
@@ -134,7 +134,7 @@ class Capabilities:
         Roundings of arithmetic that a program can name: ``"rn"`` and, where there are instructions, ``"rz"``, ``"ru"``
         and ``"rd"``.
     extra
-        Facts that only the backend's own code asks for; read with ``fact``.
+        Facts for the backend's own code; read with ``fact``.
 
     Raises
     ------
@@ -224,7 +224,7 @@ class Capabilities:
 
 @dataclass(frozen=True)
 class Target:
-    """One thing to compile for. Made by a backend's ``tile_target`` or ``tile_detect``; never by name comparison.
+    """A compilation target, made by a backend's ``tile_target`` or ``tile_detect``.
 
     Parameters
     ----------

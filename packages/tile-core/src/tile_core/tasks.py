@@ -1,4 +1,4 @@
-"""Configurations of a search as tasks: plain data that any executor can run, on this machine or another one."""
+"""Configurations of a search as tasks: plain data for any executor, local or remote."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ class Task:
 
     @property
     def interface(self) -> tuple[object, ...]:
-        """What must be equal for results to be comparable: parameters, and shapes of arguments."""
+        """Properties that make results comparable: parameters, and shapes of arguments."""
         params = tuple((p.name, p.kind, p.dtype, p.shape, p.strides, p.writes) for p in self.signature.params)
         return params, tuple(str(getattr(v, "shape", "")) for v in self.values)
 
@@ -113,7 +113,7 @@ def task_of(
 
 
 def measure(task: Task) -> Measured:
-    """Compile a configuration, compare its results with the program's meaning, and time it while nothing else is."""
+    """Compile a configuration, compare with the reference, and time it alone."""
     from tile_core.compiler import compile as compile_program
     from tile_core.ops.held_codes import held_codes
     from tile_core.runtime.device_lock import alone, among_others
@@ -141,7 +141,10 @@ def measure(task: Task) -> Measured:
 
 
 def _own(task: Task, values: Sequence[Argument]) -> list[Argument]:
-    """Return arguments, with copies of those that the kernel reads and writes: other configurations get them too."""
+    """Return arguments with copies of those that a kernel both reads and writes.
+
+    Other configurations get the originals.
+    """
     params = [task.signature.params[n] for n in task.signature.inputs]
     made = []
     for param, value in zip(params, values, strict=True):
@@ -235,7 +238,7 @@ def _failed(error: TileError, device: str = "") -> Measured:
 def _run_side_by_side(
     tasks: Mapping[int, Task], executor: Executor | int, done: Callable[[int, Measured], None], timeout: float
 ) -> dict[int, str]:
-    """Run tasks side by side and return those whose process was lost, with the reason."""
+    """Run tasks side by side and return the lost ones with the reason."""
     own = ProcessPoolExecutor(executor, get_context("spawn")) if isinstance(executor, int) else None
     pool: Any = own or executor
     lost: dict[int, str] = {}

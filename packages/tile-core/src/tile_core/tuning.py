@@ -73,7 +73,7 @@ class Trial:
         return self.low if self.low is not None else self.seconds or 0.0
 
     def ties(self, other: Trial) -> bool:
-        """Whether the times of two configurations overlap, so that which one is faster is not known."""
+        """Whether the times of two configurations overlap, so that neither is known faster."""
         mine, others = (t.high if t.high is not None else t.seconds or 0.0 for t in (self, other))
         return self.fastest <= others and other.fastest <= mine
 
@@ -93,7 +93,7 @@ Watch = Callable[[Trial, int], None]
 
 @dataclass(frozen=True)
 class Tuned:
-    """What tuning found.
+    """The outcome of tuning.
 
     Attributes
     ----------
@@ -140,7 +140,7 @@ def autotune(
     reference: Callable[..., Any] | None = None,
     timeout: float = PATIENCE,
 ) -> Callable[[JitFunction], AutotunedFunction]:
-    """Choose the fastest configuration of a factory or an eager kernel when it is first called.
+    """Choose the fastest configuration of a factory or eager kernel when first called.
 
     Parameters
     ----------
@@ -190,7 +190,7 @@ def autotune(
 
 
 class _Baseline:
-    """The configuration that a search compares the others with: the first one that can be traced.
+    """The search's reference for comparisons: the first configuration that can be traced.
 
     Attributes
     ----------
@@ -211,7 +211,7 @@ class _Baseline:
                 self.group = f"reference {fingerprint(reference)}"
 
     def accepted(self, found: Measured | None, key: str) -> Measured | None:
-        """Return a known outcome if it is one of this search's, whose group that of the first configuration is."""
+        """Return a known outcome if its first configuration's group is this search's."""
         if found is None or not self.check:
             return found
         if self.first is None and self.group is None:
@@ -229,7 +229,7 @@ class _Baseline:
 
 
 def _raise_of_command(refused: Sequence[TileError], count: int) -> None:
-    """Raise what a command says of every configuration alike: what was given for all of them is wrong, not these."""
+    """Raise an error that all configurations have in common, such as a wrong argument."""
     if len(refused) == count and isinstance(refused[0], CommandError) and len({str(e) for e in refused}) == 1:
         raise refused[0]
 
@@ -241,7 +241,7 @@ def _refuse_function(function: object) -> NoReturn:
 
 
 class AutotunedFunction(ByName):
-    """A factory whose calls return the fastest kernel for their arguments, or an eager kernel that calls it.
+    """A factory whose calls return the fastest kernel, or an eager kernel calling it.
 
     Attributes
     ----------
@@ -269,20 +269,23 @@ class AutotunedFunction(ByName):
         self.function = function
         self.configs, self.inputs, self.how = configs, inputs, how
         self.executor, self.results, self.watch = executor, results, watch
-        #: Makes up inputs that nobody gives; by default random ones are made where all shapes are constant.
+        #: Supplies inputs for tuning; by default random ones where all shapes are constant.
         self.supply: Callable[[Signature, Program], tuple[Any, ...]] | None = None
         self.reference, self.timeout = reference, timeout
         self._memo: Memo[Tuned] = Memo()
 
     def __call__(self, *args: object, **keywords: object) -> Any:
-        """Return the fastest kernel for these arguments, or its results; they are tuned once per target."""
+        """Return the fastest kernel for these arguments, or its results.
+
+        They are tuned once per target.
+        """
         tuned = self.tune(*args, **keywords)
         if not self.function.eager:
             return tuned.kernel
         return self.function.launch(tuned.kernel, self.function.arguments(args, {**keywords, **tuned.config}))
 
     def compile(self, *args: object, **keywords: object) -> Kernel:
-        """Return the fastest kernel for these arguments, which of an eager kernel may be sizes alone."""
+        """Return the fastest kernel for these arguments, for eager kernels also by sizes alone."""
         return self.tune(*args, **keywords).kernel
 
     def tune(self, *args: object, **keywords: object) -> Tuned:
@@ -389,7 +392,7 @@ class AutotunedFunction(ByName):
     def _known_or_task(
         self, args: tuple[object, ...], keywords: Mapping[str, Any], config: Config, baseline: _Baseline
     ) -> Measured | Task:
-        """Return what was measured of a configuration, or else its work.
+        """Return the measurement of a configuration, or else its task.
 
         What this process traced before is not traced again for its key.
         """
@@ -414,7 +417,7 @@ class AutotunedFunction(ByName):
     def _identity(
         self, args: tuple[object, ...], keywords: Mapping[str, Any], config: Config
     ) -> tuple[Key | None, str]:
-        """Return what decides the trace and the key of a configuration, if it can be told, and the device's name."""
+        """Return a configuration's trace key, where it has one, and the device's name."""
         from tile_core import knobs
         from tile_core.decorators import described
         from tile_core.plugins.manager import installed
@@ -435,7 +438,7 @@ class AutotunedFunction(ByName):
             return None, device
 
     def _task(self, args: tuple[object, ...], keywords: Mapping[str, Any], config: Config) -> Task:
-        """Return the work of one configuration; it is traced here, so that the work is plain data."""
+        """Return the task of one configuration, traced here so that it is plain data."""
         from tile_core.compiler import signature_of
         from tile_core.plugins.contexts import make_context
         from tile_core.plugins.manager import installed

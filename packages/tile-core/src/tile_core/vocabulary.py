@@ -1,7 +1,7 @@
-"""The words of the language: which names ``T`` has and where each is defined, as data, and the look-up of one by name.
+"""The names of ``T`` as data: where each is defined, and the look-up by name.
 
-Nothing is imported before a word is asked for. ``T`` is this table; below it, what *is* a word of the language asks for
-it by name: Python's operators on values (``x ** y`` is ``T.pow``), calling an element type (``T.cast``), and messages.
+Nothing is imported before a name is used. ``T`` is this table; below it, the implementation of the language looks names
+up: Python's operators on values (``x ** y`` is ``T.pow``), calling an element type (``T.cast``), and messages.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ NAMES = _table()
 
 @cache
 def word(name: str) -> Any:
-    """Return what ``T.<name>`` is.
+    """Return the object of ``T.<name>``.
 
     Raises
     ------

@@ -101,8 +101,8 @@ def test_a_warp_is_as_wide_as_the_layout_says(width: int) -> None:
         (Fragment((16,), lambda i: (i + 8, 0)), "its first element lies in thread 8, not in number 0"),
         (Fragment((16,), lambda i: (i, 3)), "its first element lies in register 3, not"),
         (Fragment((16,), lambda i: (2 * i, 0)), "threads or registers in between hold nothing"),
-        (Fragment((16,), lambda i: (i, i)), "the numbers of thread and register are no sums"),
-        (Fragment((4, 4), lambda i, j: (i * 4 + (i ^ j), 0)), "the numbers of thread and register are no sums"),
+        (Fragment((16,), lambda i: (i, i)), "thread or register is not a sum of terms"),
+        (Fragment((4, 4), lambda i, j: (i * 4 + (i ^ j), 0)), "thread or register is not a sum of terms"),
         (Fragment((8,), lambda i, c: (i, c), replicate=2), "copies of an element lie in different registers"),
     ],
 )

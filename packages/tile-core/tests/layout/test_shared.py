@@ -50,7 +50,7 @@ def test_why() -> None:
     assert make_swizzled_layout((8, 3), 4).note == "row-major: a row has 12 bits, no multiple of 32"
     assert make_swizzled_layout((64,), 16).note == "row-major: there is one row only"
     assert make_swizzled_layout((8, 96), 16).note == "64-byte swizzle: a row has 192 bytes, no multiple of 128"
-    assert make_swizzled_layout((8, 64), 16, bank_bytes=64).note == "64-byte swizzle: at most 64 asked for"
+    assert make_swizzled_layout((8, 64), 16, bank_bytes=64).note == "64-byte swizzle: at most 64 requested"
     assert make_swizzled_layout((8, 64), 256).note == "row-major: elements of 256 bits do not divide 16 bytes"
     assert make_swizzled_layout((8, 64), 16, bank_bytes=16).note == "row-major: no pattern of at most 16 bytes"
     with pytest.raises(LayoutMismatch, match=r"K311.*a shape alone"):

@@ -107,7 +107,7 @@ def test_forced_but_refused_is_never_replaced():
     with pytest.raises(VariantRefused) as caught:
         select(Call(), [SLOW, GOOD, FAST], CTX, forced="one.fast")
     assert str(caught.value) == (
-        "[U104] variant one.fast of gemm was asked for but does not fit on one:x: "
+        "[U104] requested variant one.fast of gemm does not fit on one:x: "
         "K=24 is not a multiple of the atom 16; nearest legal: 16 or 32\n"
         "  --> kernel.py:12\n   = help: change the call, or do not force the variant"
     )

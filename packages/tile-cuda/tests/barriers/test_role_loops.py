@@ -137,9 +137,7 @@ def test_what_the_barriers_do_not_order_is_refused():
                         C[k, i] = S[i] + B[3 - k, i]
                     T.barrier_arrive(free)
 
-    with pytest.raises(
-        BadRole, match="roles whose loops take turns share B, and no barrier of the program orders that"
-    ):
+    with pytest.raises(BadRole, match="roles with merged loops share B, which no barrier of the program orders"):
         tile.compile(main, TARGET, runtime="emulator")
 
 

@@ -62,7 +62,7 @@ def test_they_are_right(s):
         (replace(ONE, ready=127), "gets 128 arrivals of 127"),
         (replace(ONE, ready=129), "gets 128 of 129 arrivals"),
         (replace(ONE, announce=4096), "expects 4096 bytes and gets 8192"),
-        (replace(ONE, announce=12288), "12288 bytes are announced and 8192 are copied"),
+        (replace(ONE, announce=12288), "expects 12288 bytes and gets 8192"),
         (replace(ONE, stages=3, trips=1, done=1), "gets 128 arrivals of 2"),
         (replace(ONE, dynamic=True, to="up"), "an arrival for phase 1 may come before phase 0 has ended"),
         (replace(ONE, blocks=4, to="up"), "an arrival for phase 1 may come before phase 0 has ended"),

@@ -81,7 +81,7 @@ def build(func: Expr, isa: Isa, steps: list[tuple[str, float]] | None = None) ->
 
 
 def unsound(text: str, isa: Isa) -> tuple[str, ...]:
-    """Return the features to switch off for forms in a module's text, apart from those that are off."""
+    """Return the features to disable for forms in a module's text, besides those already disabled."""
     if isa.name != "avx512":
         return ()
     return tuple(off for form, off in _UNSOUND if off not in isa.mattr and form.search(text))
@@ -117,7 +117,7 @@ def _effort(statements: int) -> dict[str, int]:
 
 
 def index_passes() -> list[Any]:
-    """Return the passes that rewrite indices and loops, in order; tests prove each of them by sampling."""
+    """Return the passes that rewrite indices and loops, in order; tests sample each of them."""
     t = tirx.transform
     return [
         _own("flatten", flatten),
@@ -157,7 +157,7 @@ def _defined(func: Expr) -> Expr:
 
 
 def _lowered(func: Expr) -> Expr:
-    """Also lower the checks added by MakePackedAPI: extents such as ``m // 2`` are compared with those of arrays."""
+    """Also lower the checks of MakePackedAPI: extents such as ``m // 2`` against arrays' extents."""
     return lower_floors(func.with_body(lower_intrinsics(func.body)))
 
 

@@ -55,7 +55,7 @@ class _HideCounters(RangedRewriter):
         return structural.mutated(e, [*handlers, (tirx.RShift, self.shift)])
 
     def cast(self, e: Expr, mutator: Mutator) -> Expr:
-        """Hide a value of 8 or 16 bits that is widened, unless it was never cut to them; cut constants.
+        """Hide a widened value of 8 or 16 bits unless truncated; truncate constants.
 
         TVM's code generator fails over the conversion of a constant that does not fit.
         """
@@ -79,7 +79,7 @@ class _HideCounters(RangedRewriter):
         return self.opaque(new) if any(self.wraps(x, c + 1 if c & (c + 1) == 0 else 0) for x, c in pairs) else new
 
     def shift(self, e: Expr, mutator: Mutator) -> Expr:
-        """Hide a shift of a value that may be negative: LLVM makes a mask of it where it is shifted back."""
+        """Hide a shift of a possibly negative value, which LLVM may turn into a mask."""
         new = mutator.default_mutate(e)
         return self.opaque(new) if self.ranges.of(e.a)[0] < 0 and self.wraps(e.a, 0) else new
 
@@ -99,7 +99,7 @@ class _HideCounters(RangedRewriter):
 
 
 def _counts(e: Expr) -> bool:
-    """Whether a value depends on variables or scratch, which LLVM keeps in registers, otherwise than through arrays."""
+    """Whether a value depends on register variables or scratch otherwise than through arrays."""
     found: list[Expr] = []
 
     def load(x: Expr, _: Mutator) -> Expr:

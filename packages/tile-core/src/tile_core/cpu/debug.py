@@ -103,13 +103,13 @@ def _fail(message: str, file: str, line: int) -> None:
 
 
 def failed(error: TileError) -> NoReturn:
-    """Raise an error of a launch in a function that it calls; the launch raises the error itself."""
+    """Raise an error of a launch in its function; the launch reraises it."""
     _items.failure = error
     raise error
 
 
 def with_failures(entry: Callable[..., object]) -> Callable[..., object]:
-    """Return a launch that raises the error of a failed assertion itself; TVM passes on only its text."""
+    """Return a launch that raises the error of a failed assertion itself, beyond TVM's text."""
 
     def launch(*values: Argument) -> None:
         _items.failure, _items.values = None, []

@@ -1,4 +1,4 @@
-"""Steps of thread code that are not statements yet: they are emitted once the thread's index is known."""
+"""Deferred steps of thread code: statements are emitted once the thread's index is known."""
 
 from __future__ import annotations
 

@@ -166,7 +166,7 @@ class Threads:
         return nodes.seq(parts)
 
     def two_steps(self, s: Stmt) -> Stmt:
-        """Return a store that reads other elements of its buffer: all threads read before any writes."""
+        """Return a store that reads other elements of its buffer: all reads precede all writes."""
         kept = self.private("kept", nodes.element_type(s.buffer))
         first = self.thread_loop([Keep(kept, s.value)])
         second = self.thread_loop([Restore(kept, s)])
@@ -262,7 +262,7 @@ def _common(buffer: BufferVar) -> bool:
 
 
 def _conflict(group: list[Stmt], part: Stmt | None) -> bool:
-    """Whether ``part`` (or a later statement of ``group``) depends on shared memory that an earlier one touched."""
+    """Whether ``part`` or statements of ``group`` depend on shared memory of earlier ones."""
     reads: set[BufferVar] = set()
     writes: set[BufferVar] = set()
     for s in group if part is None else [*group, part]:

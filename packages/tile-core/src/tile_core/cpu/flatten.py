@@ -1,6 +1,6 @@
 """Flatten buffers: every access by one offset into a one-dimensional buffer.
 
-TVM's own pass for this is wrong for indices such as ``(127 - i) // 2``, which it turns into ``i // -2 + 63``, and takes
+TVM's own pass is wrong for indices such as ``(127 - i) // 2``, which it rewrites to ``i // -2 + 63``, and takes
 minutes where sizes are symbolic: it normalises each index as a map of iterators. Here an index expression stays
 unchanged: an offset is the sum of indices times strides, with only constants folded.
 
@@ -87,7 +87,7 @@ class _FlattenBuffers(StmtRewriter):
 
 
 def offset(buffer: BufferVar, indices: Sequence[Expr]) -> Expr:
-    """Return the position of an element among the elements of its buffer; of a vector, where an index is one."""
+    """Return the linear position of an element in its buffer; a vector for vector indices."""
     wide = _is_wide(buffer) or any(nodes.dtype_of(i) == "int64" for i in indices)
     kind = "int64" if wide else "int32"
     start = buffer.ty.elem_offset
@@ -133,7 +133,7 @@ def _one_dimensional(buffer: BufferVar, data: Expr | None = None) -> BufferVar:
 
 
 def _pointer(data: Call, flat: dict[BufferVar, BufferVar]) -> Call:
-    """Return the pointer of a view, whose base may have another name now, and the scope of its type."""
+    """Return the pointer of a view under its base's current name, and its type's scope."""
     bases = [v for v in collect(data, tirx.Var) if tirx.is_buffer_var(v)]
     return tirx.buffer_data(flat.get(bases[0], bases[0])) if len(bases) == 1 else data
 

@@ -63,7 +63,7 @@ class _LowerDivisions(RangedRewriter):
             return _any_signs(a, b, quotient, positive=False)
         if c & (c - 1) == 0:
             return _by_power(a, c, quotient)
-        multiples = -(low // c)  # so many divisors make the dividend positive
+        multiples = -(low // c)  # adding this multiple of the divisor makes the dividend positive
         if max(high, 0) + multiples * c <= whole(kind)[1]:
             moved = truncating(a + constant(multiples * c, kind, a), b)
             return moved - constant(multiples, kind, a) if quotient else moved
@@ -88,7 +88,7 @@ def _constant(b: Expr) -> int | None:
 
 
 def _by_power(a: Expr, c: int, quotient: bool) -> Expr:
-    """An arithmetic shift rounds down; the mask of a negative number is its distance from the multiple below."""
+    """Divide by a power of two: the shift rounds down; the mask is the remainder."""
     kind = type_name(a)
     if c == 1:
         return a if quotient else constant(0, kind, a)

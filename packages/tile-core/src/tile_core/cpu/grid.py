@@ -14,7 +14,7 @@ _LITTLE = 4096
 
 
 def fuse_grid(body: Stmt, parallel: bool) -> Stmt:
-    """Return the body with the axes of its grid in one loop, the first axis fastest.
+    """Return the body with the axes of its grid fused, the first axis fastest.
 
     Parameters
     ----------
@@ -39,7 +39,7 @@ def threads_of(body: Stmt) -> tuple[int, int, int]:
 
 
 def stores_in(s: Stmt) -> float:
-    """Return an upper bound on the stores of one execution of a statement; infinite if unknown."""
+    """Return an upper bound on a statement's stores per execution; infinite if unknown."""
     if isinstance(s, tirx.SeqStmt):
         return sum(stores_in(x) for x in s.seq)
     if isinstance(s, tirx.For):
@@ -55,7 +55,7 @@ def stores_in(s: Stmt) -> float:
 
 
 def _count(extent: Expr, dtype: str) -> Expr:
-    """Return an extent as a number of blocks: a negative one launches nothing. A constant stays one."""
+    """Return an extent as a number of blocks, 0 if negative; constants stay constants."""
     size = nodes.as_int(extent)
     if isinstance(size, int):
         return nodes.int_const(max(size, 0), dtype)
@@ -119,5 +119,8 @@ def _fused(axes: list[Stmt], body: Stmt, parallel: bool) -> Stmt:
 
 
 def _few(stores: float) -> int:
-    """Return the number of blocks from which work is shared: waking other threads takes some microseconds."""
+    """Return the number of blocks from which work is shared.
+
+    Waking other threads takes some microseconds.
+    """
     return 2 if math.isinf(stores) else max(2, math.ceil(_LITTLE / max(stores, 1)))

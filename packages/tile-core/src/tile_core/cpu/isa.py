@@ -1,4 +1,4 @@
-"""What code generation needs to know about a CPU: a small table of facts, derived from LLVM's own feature lists."""
+"""Facts about CPUs that code generation uses: a small table, derived from LLVM's feature lists."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def detect() -> Isa:
     return Isa.for_cpu(tvm.target.codegen.llvm_get_system_cpu())
 
 
-# AVX-512DQ is required and then switched off. LLVM 22's pass x86-compress-evex turns "the sign bits as a mask, and the
+# AVX-512DQ is required and then switched off. LLVM 22's pass x86-compress-evex folds "the sign bits as a mask, and the
 # mask as an integer" into one instruction and deletes the mask although a shift of it follows (llvm-project pull
 # request 198220), or where its source is one of the registers 16 to 31 (issue 191304). Masks of the signs of 32 and 64
 # bits are made by instructions of DQ, those of bytes by BW's: see build.py. With FP16 on and DQ off LLVM ends the

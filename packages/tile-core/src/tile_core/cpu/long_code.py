@@ -1,4 +1,4 @@
-"""Long straight code is cut into functions: the time that LLVM takes for one grows faster than its length.
+"""Split long straight-line code into functions: LLVM's compile time grows faster than linearly.
 
 TVM's code generator makes a function of its own, which LLVM does not merge back, of a statement with the attribute
 ``compute_scope``. Names that the statement uses become arguments. Pointers among them are promised not to alias: whole

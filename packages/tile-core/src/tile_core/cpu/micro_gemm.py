@@ -1,4 +1,6 @@
-"""The block matrix multiply of the CPU backend: ``C = (clear ? 0 : C) + A @ B`` on tiles of one thread's scratch.
+"""The block GEMM of the CPU backend, on tiles in scratch.
+
+It computes ``C = (clear ? 0 : C) + A @ B``.
 
 A register tile of ``rows`` x ``vectors`` accumulators is kept in a local buffer that LLVM promotes to registers while
 a loop over ``k`` multiplies broadcast elements of A with vectors of B. Matrices of any size are covered exactly: the
@@ -7,8 +9,8 @@ rows have a register tile of their own, so that nothing outside the ``m`` x ``n`
 
 Arithmetic
 ----------
-Products and sums are in the dtype of C, with these rules. A float16 or bfloat16 C is read, accumulated in float32
-over all of ``k``, and rounded once when it is written. Integers of up to 32 bits wrap around; sums of 64-bit integers
+Products and additions are in the dtype of C, with these rules. A float16 or bfloat16 C is read, accumulated in float32
+over all of ``k``, and rounded once when it is written. Integers of up to 32 bits wrap around; 64-bit accumulators
 must not overflow. Operands are converted to that dtype first (exactly, for every narrower type). The sum runs over
 ``k`` in ascending order; multiply and add may be fused.
 """
@@ -69,7 +71,7 @@ def micro_gemm(
     clear
         A bool, or a boolean expression that is evaluated where the statement runs. When true, C is not used.
     decode
-        Turns a scalar load of an 8-bit or 4-bit float into a float32 expression. It is applied to the operands of
+        Converts a scalar load of an 8-bit or 4-bit float to a float32 expression. It is applied to the operands of
         such a dtype that have no ``load`` of their own.
     stored_rows
         The number of rows of B's buffer, if B is a part of each row there: the next rows are then prefetched.
@@ -104,7 +106,10 @@ def accumulator_dtype(dtype: str) -> str:
 
 
 def _in_order(k: int, split: int, clear: bool, part: Callable[[Expr, int, Expr], Stmt]) -> Stmt:
-    """Add up chunks of ``k``, of ``split`` products each: a loop, and a remainder; only the first chunk clears C."""
+    """Add up chunks of ``k``, of ``split`` products each, in a loop and a remainder.
+
+    Only the first chunk clears C.
+    """
 
     def whole(index: Var) -> Stmt:
         first = clear
@@ -129,13 +134,13 @@ class _Call:
     acc: str
     isa: Isa
     clear: Expr
-    #: How many rows ahead of the current one to prefetch.
+    #: Prefetch distance in rows.
     jump: Expr | None = None
 
 
 @dataclass(frozen=True)
 class _Strips:
-    """``count`` strips of ``width`` columns from column ``start``; a strip is covered by ``pieces`` (offset, lanes)."""
+    """Strips of ``width`` columns from ``start``; each is covered by ``vectors`` (offset, lanes)."""
 
     start: int
     count: int
@@ -151,7 +156,7 @@ def _block(call: _Call) -> Stmt:
 
 
 def _dots(call: _Call) -> Stmt:
-    """The product by sums along the rows of B as it is stored."""
+    """Return the product as reductions along the rows of B as stored."""
     statements: list[Stmt] = []
     a, b = call.a, call.b
     if a.transposed:
@@ -200,7 +205,7 @@ def _strips(call: _Call, strips: _Strips) -> Stmt:
 
 
 def _register_tile(call: _Call, i0: Expr, j0: Expr, rows: int, vectors: tuple[tuple[int, int], ...]) -> Stmt:
-    """C of ``rows`` x ``pieces`` at ``(i0, j0)``: read it, add the products over all of k, write it."""
+    """Compute C's tile of ``rows`` x ``vectors`` at ``(i0, j0)``, over all k."""
     a, b, c, acc = call.a, call.b, call.c, call.acc
     allocation, tile = registers(rows * sum(lanes for _, lanes in vectors), acc, "acc")
     cells, position = [], 0
@@ -262,7 +267,7 @@ def multiply_add(total: Expr, x: Expr, y: Expr, dtype: str, lanes: int) -> Expr:
 MOST_ROWS = 12
 # The part of k that is multiplied at a time, so that a strip of B stays in the first-level cache.
 DEEPEST, SHALLOWEST = 384, 128
-# The same for products of a few rows: B is read once, in runs of so many rows side by side.
+# The same for products of a few rows: B is read once, in runs of this many rows side by side.
 RUNS = 8
 # The same for one row of A, where each row of B continues beyond the product. At the end of each run the processor's
 # own prefetcher loses its way: fewer rows are read, while the next ones are fetched.
@@ -283,7 +288,7 @@ def _depth(k: int, m: int, short: bool) -> int:
 
 
 def _jump(row: Var, run: int, stored: Expr) -> Expr:
-    """The distance from a run of rows to the next; less at the end of the matrix, so that it stays inside."""
+    """Return the distance to the next run of rows, inside of the matrix."""
     left, stored = nodes.as_int(row), nodes.as_int(stored)
     if isinstance(left, int) and isinstance(stored, int):
         return min(run, stored - left - run)
@@ -297,12 +302,15 @@ def _jump(row: Var, run: int, stored: Expr) -> Expr:
 
 
 def _few_rows(dtype: str, isa: Isa) -> int:
-    """Up to this many rows, converting B at each read (again for every register tile) beats packing a panel."""
+    """Return the number of rows up to which converting B at each read beats packing."""
     return 4 if dtype == "float16" and not isa.fp16_conversion else 16
 
 
 def _most_rows(isa: Isa, vectors: int) -> int:
-    """Rows of a register tile: beside it, registers hold a row of B, a broadcast and (without fma) a product."""
+    """Return the rows of a register tile, beside B, a broadcast and a product.
+
+    With fma the product needs no register.
+    """
     return max(1, min((isa.registers - vectors - (1 if isa.fma else 2)) // vectors, MOST_ROWS))
 
 

@@ -1,4 +1,4 @@
-"""The block product of a 2:4 sparse A with a dense B: only kept values are multiplied.
+"""The block product of a 2:4 sparse A with a dense B.
 
 Row by row: the accumulators of a row stay in registers while its stored values go by. Each value is broadcast and
 multiplied by the row of B that its metadata names, which is an operand in memory: half the multiplications of the dense
@@ -52,7 +52,7 @@ class Sparse:
 
 
 def micro_gemm_sp(a: Sparse, b: Tile2D, c: Tile2D, m: int, n: int, k: int, *, isa: Isa, clear: bool = False) -> Stmt:
-    """Return the statement ``c = (clear ? 0 : c) + decompress(a) @ b`` (see ``micro_gemm``)."""
+    """Return the product of a compressed ``a`` with ``b``, added as in ``micro_gemm``."""
     acc = accumulator_dtype(c.dtype)
     strips = _strips(n, isa, acc)
     width = max(sum(lanes for _, lanes in vectors) for vectors in strips)
@@ -88,7 +88,7 @@ def micro_gemm_sp(a: Sparse, b: Tile2D, c: Tile2D, m: int, n: int, k: int, *, is
 
 @dataclass(frozen=True)
 class _Operands:
-    """Operands of the product: stored values, offsets into a strip of B, the strips, and C."""
+    """Operands of the product: stored values, offsets into a strip of B, strips, and C."""
 
     values: Tile2D
     offsets: BufferVar
@@ -98,7 +98,10 @@ class _Operands:
 
 
 def _strips(n: int, isa: Isa, acc: str) -> list[list[tuple[int, int]]]:
-    """Return the columns as strips of (start, lanes); the last vector overlaps its neighbour, of the same strip."""
+    """Return the columns as strips of (start, lanes).
+
+    The last vector overlaps its neighbour in the same strip.
+    """
     lanes = isa.lanes(bits_of(acc))
     while lanes > n:
         lanes //= 2
@@ -112,7 +115,7 @@ def _strips(n: int, isa: Isa, acc: str) -> list[list[tuple[int, int]]]:
 
 
 def _words(words: int, word_bytes: int) -> int:
-    """Return how many elements of metadata in a row are processed at a time: all, or a divisor of their number."""
+    """Return how many metadata elements of a row are processed at a time, a divisor."""
     most = max(1, STRIP_BYTES // word_bytes)
     if words <= most:
         return words
@@ -120,7 +123,7 @@ def _words(words: int, word_bytes: int) -> int:
 
 
 def _offsets(a: Sparse, m: int, per_word: int, width: int) -> tuple[list[Stmt], BufferVar]:
-    """Return statements that turn the metadata into offsets of rows of a strip, by stored value; and their buffer."""
+    """Return statements that decode metadata to row offsets in a strip, and their buffer."""
     buffer = tirx.decl_buffer((m, a.words * per_word), "int32", "offsets", scope="global", layout=None)
     each = per_word // a.nibbles
 
@@ -145,7 +148,7 @@ def _offsets(a: Sparse, m: int, per_word: int, width: int) -> tuple[list[Stmt], 
 def _packed(
     b: Tile2D, k: int, strips: list[list[tuple[int, int]]], width: int, acc: str, isa: Isa
 ) -> tuple[list[Stmt], BufferVar]:
-    """Return statements that copy B into its strips, converted; and their buffer, with one strip a row."""
+    """Return statements that convert B into strips, and their buffer, one strip per row."""
     statements: list[Stmt] = []
     n = strips[-1][-1][0] + strips[-1][-1][1]
     if b.transposed and n > 1:
@@ -169,7 +172,10 @@ def _packed(
 def _row(
     operands: _Operands, i: Expr, s: int, vectors: list[tuple[int, int]], stored: int, count: int, clear: bool
 ) -> Stmt:
-    """Add the products of ``count`` stored values of row ``i``, from ``stored`` on, to the columns of strip ``s``."""
+    """Add the products of ``count`` stored values of row ``i`` to strip ``s``.
+
+    ``stored`` is the first of them.
+    """
     c, acc = operands.c, operands.acc
     allocation, tile = registers(sum(lanes for _, lanes in vectors), acc, "row")
     cells = [(start, lanes, [ramp(slot * lanes, lanes)]) for slot, (start, lanes) in enumerate(vectors)]

@@ -1,4 +1,4 @@
-"""Products of a few rows with a matrix that is stored transposed: every column of the result is a sum along memory.
+"""Products of a few rows with a transposed matrix, as reductions along memory.
 
 Rows of the stored matrix are read once, several at a time, each with accumulators that run along the product's ``k``.
 At the end the lanes of all accumulators are added up together, by shuffles that halve their number.
@@ -160,7 +160,7 @@ def _shuffled(parts: list[Expr], indices: list[int]) -> Expr:
 def _finish(
     c: Tile2D, i: int, j0: Expr, accumulators: BufferVar, totals: Var, width: int, acc: str, clear: bool
 ) -> list[Stmt]:
-    """Add the totals of row ``i`` to C; ``sums`` is no longer needed and holds the result before it is converted."""
+    """Add the accumulators of row ``i`` to C, and reuse them for the conversion."""
     where = c.at(i, j0)
     position = [*where[:-1], ramp(where[-1], width)]
     empty = splat(zero(acc), width)

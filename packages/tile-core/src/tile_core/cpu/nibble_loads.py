@@ -1,4 +1,4 @@
-"""Vector loads of elements packed two to a byte: half as many bytes are loaded, and each goes to two lanes.
+"""Vector loads of packed elements: each loaded byte goes to two lanes.
 
 An element ``i`` of a packed row is a nibble of byte ``i // 2``, chosen by ``i % 2``. Vectors of such an index are loads
 of one byte per lane, unless the first lane is known to be even: then the bytes of a vector are contiguous and the
@@ -17,7 +17,7 @@ from tile_core.numerics.build import cast, lanes_of, type_name
 
 
 def halve(body: Stmt, lane: Var) -> Stmt:
-    """Return the body with ``(base + lane) // 2`` as ``base // 2 + lane // 2`` if ``base`` is even; ``% 2`` alike."""
+    """Return the body with an even ``base`` taken out of ``(base + lane) // 2``."""
 
     def quotient(e: Expr) -> Expr:
         base = _even_base(e, lane)
@@ -36,7 +36,7 @@ def halve(body: Stmt, lane: Var) -> Stmt:
 
 
 def load_pairs(e: Expr) -> Expr:
-    """Return a vector load of bytes ``start, start, start + 1, start + 1, …`` as one of half as many bytes."""
+    """Return a vector load that reads each byte twice as one of half the size."""
     if len(e.indices) != 1 or lanes_of(e.indices[0]) < 2:
         return e
     start, lanes = _pairs_from(e.indices[0]), lanes_of(e.indices[0])
@@ -51,7 +51,7 @@ def load_pairs(e: Expr) -> Expr:
 
 
 def _even_base(e: Expr, lane: Var) -> Expr | None:
-    """Return ``base`` of ``(base + lane) // 2`` or ``% 2`` if it is always even, else ``None``."""
+    """Return an even ``base`` of ``(base + lane) // 2``, or of ``% 2``, else ``None``."""
     if nodes.as_int(e.b) != 2 or not uses_var(e.a, lane):
         return None
     rest: list[Expr] = []
@@ -93,7 +93,7 @@ def _half_of(e: Expr) -> Expr:
 
 
 def _pairs_from(index: Expr) -> Expr | None:
-    """Return ``start`` of an index ``start + ramp(0, 1) // 2``, or ``None`` for any other."""
+    """Return ``start`` of an index ``start + ramp(0, 1) // 2``, else ``None``."""
     if isinstance(index, tirx.Cast):
         start = _pairs_from(index.value)
         return None if start is None else cast(type_name(index), start)

@@ -1,4 +1,4 @@
-"""Scratch panels of the block GEMM: a matrix converted to the accumulator dtype, or transposed, once per call."""
+"""Scratch panels of the block GEMM: matrices converted, or transposed, once per call."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def needs_conversion(tile: Tile2D, dtype: str) -> bool:
 
 
 def converted(tile: Tile2D, rows: int, cols: int, dtype: str, isa: Isa, name: str) -> tuple[list[Stmt], Tile2D]:
-    """Copy a ``rows`` x ``cols`` matrix into a panel of ``dtype`` that keeps its storage order.
+    """Copy a ``rows`` x ``cols`` matrix into a panel of ``dtype`` in its storage order.
 
     Returns
     -------
@@ -30,7 +30,7 @@ def converted(tile: Tile2D, rows: int, cols: int, dtype: str, isa: Isa, name: st
 
 
 def transposed(tile: Tile2D, rows: int, cols: int, dtype: str, isa: Isa, name: str) -> tuple[list[Stmt], Tile2D]:
-    """Copy a ``rows`` x ``cols`` matrix that is stored transposed into a row-major panel of ``dtype``.
+    """Copy a transposed ``rows`` x ``cols`` matrix into a row-major panel of ``dtype``.
 
     Square blocks go through registers: rows of the stored matrix are read, exchanged in log2(size) steps of
     two-input shuffles and written as rows of the panel. The last block of a row overlaps its neighbour.
@@ -51,7 +51,7 @@ def transposed(tile: Tile2D, rows: int, cols: int, dtype: str, isa: Isa, name: s
 
 
 def copy_row(panel: Tile2D, tile: Tile2D, i: Expr, cols: int, dtype: str, isa: Isa) -> Stmt:
-    """Copy row ``i`` of ``cols`` elements in vectors; the last one overlaps its neighbour instead of being shorter."""
+    """Copy row ``i`` of ``cols`` elements in vectors; the last one overlaps its neighbour."""
     lanes = isa.lanes(bits_of(dtype))
     while lanes > cols:
         lanes //= 2

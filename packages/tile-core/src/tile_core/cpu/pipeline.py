@@ -173,7 +173,7 @@ def _function(plan: Plan, ctx: Context) -> Plan:
 
 
 def _alike_dimensions(plan: Plan) -> Plan:
-    """Give all extents and strides of a tensor one type: TVM reads all in the type of the first extent."""
+    """Give all extents and strides of a tensor the type of the first."""
     alike: dict[Var, Expr] = {}
     for p in filter(tirx.is_buffer_var, plan.params):
         dimensions = [*p.shape, *(p.ty.strides or [])]
@@ -189,14 +189,14 @@ def _alike_dimensions(plan: Plan) -> Plan:
 
 
 def _on_a_device(body: Stmt) -> Stmt:
-    """Return the body with the device for allocations, which TVM reads from arrays in other functions."""
+    """Return the body with the device of allocations, which TVM otherwise reads from arrays."""
     for key, value in (("device_type", HOST_DEVICE), ("device_id", 0)):
         body = tirx.AttrStmt(ir.StringImm(key), key, nodes.int_const(value), body)
     return body
 
 
 def hidden_symbols(plan: Plan) -> tuple[str, ...]:
-    """Return the symbols that no parameter has as an extent or stride of its own: the launch passes their values."""
+    """Return the symbols that are not an extent or stride: the launch passes their values."""
     plain: set[BufferVar] = set()
     for p in plan.params:
         if tirx.is_buffer_var(p):

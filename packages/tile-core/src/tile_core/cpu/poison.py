@@ -11,7 +11,7 @@ from tile_core.ir.visit import StmtRewriter
 
 
 def poison(body: Stmt) -> Stmt:
-    """Return the program with every scratch buffer filled where it is allocated: NaN, or large numbers of integers.
+    """Return the program with poisoned scratch buffers: NaN, or large integers, at allocation.
 
     Where a program names its threads, only per-thread buffers are filled: the others are shared.
     """

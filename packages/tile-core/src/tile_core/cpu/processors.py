@@ -34,7 +34,7 @@ _SWEPT = frozenset(
     thunderxt81 thunderxt83 thunderxt88 tsv110
     """.split()
 )
-#: Features of which LLVM uses instructions in code that names none; the others are tuning, or have intrinsics only.
+#: Features whose instructions LLVM uses in code that does not name them; the others are tuning, or intrinsics only.
 _INSTRUCTIONS = re.compile(
     r"cmov|cx16|sahf|s?sse[\d.]*a?|avx.*|fma4?|xop|f16c|bmi2?|tbm|lzcnt|popcnt|movbe|adx|gfni|vaes|vpclmulqdq"
     r"|movdiri|egpr|ndd|nf|ccmp|cf|ppx|push2pop2|zu|neon|lse\d*|rdm|dotprod|fullfp16|fp16fml|fptoint|jsconv"

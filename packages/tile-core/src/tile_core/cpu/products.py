@@ -2,7 +2,7 @@
 
 TVM lets LLVM contract ``a * b + c`` into one operation that rounds once, even across names, tiles, stores and loads.
 The language rounds each operation. So a product whose value may reach an addition is fenced while the program is still
-as the user wrote it. Op kernels and approximations of functions are not fenced: their sums may use the instruction.
+as the user wrote it. Op kernels and approximations of functions are not fenced: they may use the instruction.
 
 There are two fences. ``llvm.arithmetic.fence`` is no instruction, but LLVM vectorizes no loop that has one. So products
 of single numbers in loops of independent iterations get ``llvm.canonicalize``: one instruction that returns the product
@@ -31,10 +31,10 @@ _ROUNDING = (tirx.Div, tirx.EQ, tirx.NE, tirx.LT, tirx.LE, tirx.GT, tirx.GE)
 
 
 def fence_products(body: Stmt) -> Stmt:
-    """Return a program as written with calls around the products of floats that may be added to something."""
+    """Return a program with calls around float products whose values may reach an addition."""
 
     def rounding(e: Expr, mutator: Mutator) -> Expr:
-        """Rewrite an expression that rounds its operands: products among them are not part of a sum."""
+        """Rewrite an expression that rounds its operands: products in it are not fenced."""
         parts = [rounding(x, mutator) if _is_product(x) else mutator.mutate(x) for x in (e.a, e.b)]
         same = parts[0].same_as(e.a) and parts[1].same_as(e.b)
         return e if same else type(e)(*parts, e.span)

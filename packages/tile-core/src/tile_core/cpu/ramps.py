@@ -12,7 +12,10 @@ from tile_core.cpu.nibble_loads import load_pairs
 
 
 def restore_ramps(body: Stmt) -> Stmt:
-    """Return the body with widened ramps, and sums of a broadcast and a ramp, as ramps; pairs of lanes share a byte."""
+    """Return the body with widened ramps as ramps, and also a broadcast plus a ramp.
+
+    Pairs of lanes share a byte.
+    """
     return tvm_ffi.structural_map(body, [(tirx.Cast, _cast), (tirx.Add, _add), (ir.TensorLoad, load_pairs)])
 
 

@@ -1,4 +1,4 @@
-"""Products of a few rows read their B from global memory, where a copy would only pass it on.
+"""Products of a few rows that read B from global memory, without a copy.
 
 ``T.copy(B[k0, n0], tile); T.gemm(a, tile, c)`` with few rows in ``a`` uses each element of the tile a few times.
 Writing it to scratch first costs as much as the product. If nothing else uses the tile, the product reads the tensor
@@ -62,7 +62,7 @@ class _ReadThrough(StmtRewriter):
         return nodes.seq(steps) if None in steps else whole
 
     def product_of(self, copy: Stmt, after: list[Stmt]) -> int | None:
-        """Return which of the statements after a copy is the product that alone uses its tile."""
+        """Return the product after a copy that alone uses its tile, as a statement's position."""
         if not is_op(copy) or str(copy.value.op.name) != "tile.copy":
             return None
         call = OpCall.decode(copy)
@@ -103,7 +103,7 @@ class _ReadThrough(StmtRewriter):
         )
 
     def merged(self, copy: Stmt, product: Stmt) -> Stmt:
-        """Return the product that reads the tensor, and the copy with the product for the edge."""
+        """Return the product that reads the tensor, and the copy and product for the edge."""
         src, _ = OpCall.decode(copy).args
         call = product.value
         direct = nodes.tile_call(
@@ -118,7 +118,7 @@ class _ReadThrough(StmtRewriter):
         return tirx.IfThenElse(tirx.all(*bounds), fast, nodes.seq([copy, product]), product.span)
 
     def open_bounds(self, src: View, d: int) -> list[Expr]:
-        """Return the unproven conditions of ``0 <= min`` and ``min + extent <= shape`` in one dimension."""
+        """Return the unproven ones of ``0 <= min`` and ``min + extent <= shape``."""
         low, size = src.mins[d], src.buffer.shape[d]
         low = nodes.int_const(low) if isinstance(low, int) else low
         if nodes.dtype_of(low) != nodes.dtype_of(size):

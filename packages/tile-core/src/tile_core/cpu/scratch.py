@@ -1,4 +1,4 @@
-"""Scratch memory on a CPU: small buffers on the stack, large ones in the thread's workspace.
+"""Scratch memory on a CPU: small buffers on the stack, large ones in the workspace.
 
 All of a block's scratch is allocated at its beginning: allocation inside loops costs time, and inside a ``while`` TVM's
 code generator does not order it before the uses.
@@ -22,7 +22,7 @@ _SCRATCH = ("shared", "local.fragment", "local", "local.var")
 
 
 def lower_scratch(body: Stmt) -> Stmt:
-    """Return the body with scratch buffers in scopes that the code generator knows."""
+    """Return the body with scratch buffers in scopes that the code generator supports."""
     mapping: dict[Var, Expr] = {}
     allocs = collect(body, tirx.AllocBuffer)
     views = collect(body, tirx.DeclBuffer)

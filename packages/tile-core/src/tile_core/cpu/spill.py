@@ -1,6 +1,6 @@
-"""Spill bound values to scratch memory, which LLVM turns back into registers.
+"""Spill bound values to scratch memory, which LLVM promotes back to registers.
 
-TVM's code generator tells its analyzer the value of every ``Let``; the analyzer puts it wherever the name occurs and
+TVM's code generator passes the value of every ``Let`` to its analyzer, which puts it wherever the name occurs and
 walks the result as a tree. Where a select uses a name several times, three nested exponentials take half a
 minute. It does not look into memory.
 """
@@ -26,7 +26,7 @@ def spill(body: Stmt) -> Stmt:
 
 
 def spill_bindings(body: Stmt) -> Stmt:
-    """Return the statement without ``Bind`` of numbers and bools; vectors of numbers keep theirs while they are short.
+    """Return the statement without ``Bind`` of scalars; short vectors of numbers keep theirs.
 
     Of ``x = x * x + y``, over and over, the last value has two to the power of the number of steps.
     """
@@ -67,7 +67,7 @@ class _Spill(HoistingRewriter):
         return tvm_ffi.structural_mutate(e, [(tirx.Let, let), (tirx.Var, lambda v, _: names.get(v, v))])
 
     def stored(self, var: Var, value: Expr) -> Expr:
-        """Put a value into a buffer of its own and return what reads it."""
+        """Store a value to a buffer of its own and return its load."""
         shape, kind = (lanes_of(value),), _stored_as(type_name(value))
         buffer = tirx.decl_buffer(shape, kind, var.name, scope="local", layout=None, data_alignment=64)
         store, read = _through(buffer, value)
@@ -76,7 +76,10 @@ class _Spill(HoistingRewriter):
 
 
 def _holds_bools(value: Expr) -> bool:
-    """Whether the analyzer may fail over a vector: bounds of a comparison are constants, which have no lanes for it."""
+    """Whether the analyzer may fail over a vector, as for bounds of a comparison.
+
+    They are constants, which have no lanes for it.
+    """
     return type_name(value) == "bool" or any(type_name(c.value) == "bool" for c in collect(value, tirx.Cast))
 
 
@@ -86,7 +89,7 @@ def _stored_as(kind: str) -> str:
 
 
 def _through(buffer: BufferVar, value: Expr) -> tuple[Stmt, Expr]:
-    """Return the store of a value, and the expression that is the value from then on."""
+    """Return the store of a value, and the expression that stands for it afterwards."""
     lanes = lanes_of(value)
     at = [ramp(0, lanes) if lanes > 1 else nodes.int_const(0)]
     load = tirx.BufferLoad(buffer, at)

@@ -26,7 +26,7 @@ def make_target(arch: str) -> Target:
     Raises
     ------
     UnknownProcessor
-        If LLVM does not know the name, or only as that of a 32-bit processor.
+        If the name is not in LLVM's list of processors, or is that of a 32-bit processor.
     """
     isa = detect() if arch in ("", "native") else _isa(arch)
     return Target(

@@ -36,7 +36,7 @@ class _Unmark(StmtRewriter):
 
 
 class _BlockIndices(StmtRewriter):
-    """Replaces ``T.get_block_binding`` by the grid's loop variables; an axis that the grid does not have is 0."""
+    """Replaces ``T.get_block_binding`` by the grid's loop variables; 0 for absent axes."""
 
     def __init__(self) -> None:
         self.axes: dict[int, Var] = {}

@@ -104,7 +104,7 @@ def zero(dtype: str) -> Expr:
 
 
 def prefetch(buffer: BufferVar, indices: list[Expr]) -> Stmt:
-    """A statement that asks for an element's cache line and changes nothing."""
+    """Return a prefetch of an element's cache line."""
     address = tirx.address_of(tirx.BufferLoad(buffer, indices))
     read, near, data = (tirx.IntImm("int32", x) for x in (0, 3, 1))
     return tirx.Evaluate(tirx.call_intrin("void", "tirx.prefetch", address, read, near, data))
@@ -116,7 +116,7 @@ def sequence(*statements: Stmt) -> Stmt:
 
 
 def loop(name: str, extent: int, body: Callable[[Var], Stmt], kind: ForKind = None) -> Stmt:
-    """A loop over ``range(extent)``; ``body(index)`` makes its statement. A single trip makes no loop."""
+    """Return a loop over ``range(extent)`` of ``body(index)``, or the body alone if ``extent`` is 1."""
     if extent == 1:
         return body(0)
     index = tirx.Var(name, "int32")

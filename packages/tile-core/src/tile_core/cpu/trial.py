@@ -1,4 +1,4 @@
-"""Generate machine code in a process of its own first, where LLVM is not known to survive it.
+"""Trial code generation in a separate process where LLVM is not known to survive.
 
 LLVM ends the process over code for which it has no instructions. ``python -m tile_core.cpu.trial`` reads a function and
 a processor, and generates the code.

@@ -1,4 +1,4 @@
-"""Which loops are unrolled: those of constant trip count with few copies.
+"""Selection of loops to unroll: constant trip count and few copies.
 
 Unrolling is a hint. A loop whose trip count is known only at launch, or whose copies would cost LLVM more time than
 they save, is not unrolled.
@@ -19,7 +19,7 @@ MOST_STATEMENTS = 1024
 
 
 def bound_unrolling(body: Stmt) -> Stmt:
-    """Return the statement without loops to unroll that have too many copies or an unknown number of them."""
+    """Return the statement without unrolling of loops with unknown or too many copies."""
     return _bounded(body)[0]
 
 

@@ -22,7 +22,7 @@ _COPIED = 4
 
 
 def vectorize(body: Stmt, vector_bits: int) -> Stmt:
-    """Return the body with its innermost parallel loops in vectors of ``vector_bits``; with 0 bits no loop has any."""
+    """Return the body with its innermost parallel loops vectorized to ``vector_bits``; 0 vectorizes none."""
     return _VectorizeLoops(vector_bits).stmt(body)
 
 
@@ -150,7 +150,7 @@ def _pure(value: Expr, varying: set[Var]) -> bool:
 
 
 def _has_lanes(call: Call) -> bool:
-    """Whether TVM makes a vector of a call; operators that are no functions of TVM's become arithmetic."""
+    """Whether TVM vectorizes a call; operators that are not TVM's become arithmetic."""
     name = str(getattr(call.op, "name", ""))
     return not name.startswith("tirx.") or name in _LANES or bool(call.op.get_attr("TVectorizable"))
 

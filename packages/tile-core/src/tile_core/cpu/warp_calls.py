@@ -1,4 +1,4 @@
-"""Warp operations of a block whose threads run one after the other: every thread stores its operand, then reads."""
+"""Warp operations where a block's threads run sequentially: all store their operands, then read."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tile_core.ir.warp import REDUCTIONS, SHUFFLES, WARP, warp_call
 
 
 class BlockThreads(Protocol):
-    """The threads of the block, and the way that code of one of them becomes a loop over all."""
+    """The threads of a block, and the loop over all for one thread's code."""
 
     count: int
     varying: Varying

@@ -84,7 +84,7 @@ class _Watched:
 
 
 def _offset(buffer: BufferVar, at: Sequence[Expr]) -> Expr:
-    """Return what names an element: its offset by the strides, or by the shape."""
+    """Return the identity of an element: its offset by the strides, or by the shape."""
     strides = list(buffer.ty.strides or ())
     offset: Expr = nodes.int_const(0, "int64")
     for d, (i, extent) in enumerate(zip(at, buffer.shape, strict=True)):
@@ -106,7 +106,7 @@ _SEVERAL = ("other blocks",)
 
 
 class _Seen(threading.local):
-    """The accesses of the launch that runs in this thread: who made them, by tensor, offset and kind."""
+    """The accesses of this thread's launch, by tensor, offset and kind, with their owners."""
 
     def __init__(self) -> None:
         self.launch()

@@ -1,1 +1,1 @@
-"""Text emitters: a base for languages of the C family, where a target states only the differences."""
+"""The base of text emitters for languages of the C family."""

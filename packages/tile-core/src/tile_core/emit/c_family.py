@@ -1,4 +1,4 @@
-"""The base of text emitters: statements of the C family, with a map from lines to the user's source.
+"""The base of text emitters for the C family, with source locations.
 
 A dialect is a subclass that states the differences: type names, qualifiers, declarations of parameters and of arrays in
 each storage scope, the barrier, the function's head. It contains only what is special about its target.
@@ -77,7 +77,7 @@ class CFamilyEmitter(ExpressionPrinter):
         "auto break case char const continue default do double else enum extern float for goto if inline int long "
         "register restrict return short signed sizeof static struct switch typedef union unsigned void volatile while "
         "bool true false "
-        # Macros and names of the libraries that a device's own headers may bring.
+        # Macros and names of the libraries that a device's own headers may define.
         "std NULL nil Nil assert errno offsetof EOF INFINITY NAN HUGE_VAL HUGE_VALF MAXFLOAT MAXHALF "
         "CHAR_BIT CHAR_MAX CHAR_MIN SCHAR_MAX SCHAR_MIN UCHAR_MAX SHRT_MAX SHRT_MIN USHRT_MAX INT_MAX INT_MIN "
         "UINT_MAX LONG_MAX LONG_MIN ULONG_MAX LLONG_MAX LLONG_MIN ULLONG_MAX SIZE_MAX "

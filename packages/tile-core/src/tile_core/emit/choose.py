@@ -1,4 +1,4 @@
-"""Choice of the text that a call runs: the first one whose facts hold for the call's addresses and values.
+"""Choice of a call's text: the first whose facts hold for its addresses and values.
 
 A text that reads vectors of 16 bytes is wrong for a misaligned row. Its facts state its assumptions,
 ``ParamFact.align`` and ``LaunchFacts.divides``, and ``KernelText.general`` makes a text that assumes less. Every
@@ -20,7 +20,7 @@ Loaded = TypeVar("Loaded")
 
 
 class TextChoice(Generic[Loaded]):
-    """The texts of one kernel, each loaded when it is first needed; safe to call from several threads.
+    """The texts of one kernel, each loaded at its first use; safe for several threads.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""The dialect model: what a backend tells the emulator about the language of its text.
+"""The dialect model: a backend's description of its text's language for the emulator.
 
 The answer of the hook ``tile_emulation``. It consists of data and functions on text, so that a backend provides it
 without importing the emulator. Its C++ headers model the device language on the interface of the emulator's engine,
@@ -66,7 +66,7 @@ class Dialect:
     opaque
         For a parameter of kind ``"opaque"``: given the fact and the values of the call by name, its bytes and the
         addresses in them as pairs of offset and parameter name. One with a descriptor has no value of its own:
-        ``param.descriptor.at(...)`` with the source at address 0 gives what its bytes say.
+        ``param.descriptor.at(...)`` with the source at address 0 gives the rest of its bytes.
     limits
         The limits of the device.
     proxies

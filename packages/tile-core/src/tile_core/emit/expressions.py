@@ -1,4 +1,4 @@
-"""Printing tirx expressions in C syntax, with the parentheses that C requires or that help a reader.
+"""Prints tirx expressions in C syntax, with required and clarifying parentheses.
 
 An expression prints as one string. ``Let`` and conditionals whose sides need statements write those first: a
 temporary for each bound value, and a branch where only the taken side may be evaluated.
@@ -93,7 +93,7 @@ class ExpressionPrinter:
         return found
 
     def expr(self, e: Expr) -> str:
-        """Return the text of an expression for any position: in parentheses unless it is a name or a call."""
+        """Return the text of an expression for any position: parenthesized unless a name or call."""
         return self.at(e, ATOM)
 
     def at(self, e: Expr, level: int, sign: str = "") -> str:
@@ -113,7 +113,7 @@ class ExpressionPrinter:
         return method(e)
 
     def assigned(self, e: Expr) -> str:
-        """Return the text of a value assigned to a variable or element of its own type."""
+        """Return the text of a value assigned to a variable or element of its type."""
         text = self.bare(e)
         return text.inner if isinstance(text, Text) and text.inner is not None else text
 
@@ -235,7 +235,7 @@ class ExpressionPrinter:
         return Text(f"{a} {sign} {b} ? {a} : {b}", CHOICE)
 
     def print_FloorDiv(self, e: Expr) -> str:
-        """Print a division rounded down; C rounds to zero, so only where neither side is negative it is C's own."""
+        """Print a division rounded down; as C's own only where neither side is negative."""
         power = _power_of_two(e)
         if power is not None:
             return self.operation(">>", e.a, nodes.int_const(power)) if power else self.bare(e.a)
@@ -352,7 +352,10 @@ class ExpressionPrinter:
         return rows if several and _operations(rows) <= _operations(whole) else whole
 
     def simplified(self, index: Expr) -> Expr:
-        """Return an index in its simplest form, unless floats occur in it: its rules do not hold for them."""
+        """Return an index in its simplest form; unchanged if floats occur in it.
+
+        The simplifier's rules do not hold for floats.
+        """
         has_floats = any(nodes.dtype_of(c.value).startswith(("float", "bfloat")) for c in collect(index, tirx.Cast))
         return index if has_floats else self.analyzer.simplify(index)
 
@@ -418,7 +421,7 @@ class ExpressionPrinter:
         return result
 
     def named(self, e: Expr) -> str:
-        """Print an expression that is used twice: through a variable, unless it is one or a constant."""
+        """Print an expression that is used twice: through a variable unless trivial."""
         if isinstance(e, (tirx.Var, tirx.IntImm, tirx.FloatImm)):
             return self.expr(e)
         value = self.assigned(e)
@@ -432,7 +435,10 @@ def _number(text: str) -> str:
 
 
 def _power_of_two(division: Expr) -> int | None:
-    """Return the exponent of a constant divisor: a shift rounds down, and a mask is not negative, for all numbers."""
+    """Return the exponent of a constant divisor that is a power of two, else ``None``.
+
+    A shift rounds down, and a mask is not negative, for all dividends.
+    """
     kind, divisor = nodes.dtype_of(division), nodes.as_int(division.b)
     if kind not in ("int32", "uint32", "int64", "uint64") or not isinstance(divisor, int):
         return None

@@ -1,4 +1,4 @@
-"""Indices as sums in the order in which loops change their terms.
+"""Indices as additions in the order in which loops change their terms.
 
 ``(row + r) * 64 + k * 8`` becomes ``row * 64 + k * 8 + r * 64``. Compilers widen an index before they scale it, so that
 only a sum in this order has a part that they compute once outside of a loop, and constants, after unrolling, that
@@ -27,8 +27,8 @@ class IndexOrder:
     Parameters
     ----------
     analyzer
-        It knows the ranges of variables; only sums of terms that are not negative are put in order, whose parts
-        overflow if the whole does.
+        Supplies ranges of variables: only terms that are not negative are reordered, whose parts overflow only if the
+        whole does.
     """
 
     def __init__(self, analyzer: Analyzer) -> None:
@@ -51,7 +51,7 @@ class IndexOrder:
         self._ranks[bind.var] = self._rank(bind.value)
 
     def sorted(self, index: Expr) -> Expr:
-        """Return an index as a sum whose first terms change least often; as it is, if a term may be negative."""
+        """Return an index with the least changing terms first; unchanged if terms may be negative."""
         terms = list(self._terms(index))
         if len({rank for rank, _ in terms}) < 2 or any(self._may_be_negative(e) for _, e in terms):
             return index
@@ -62,7 +62,7 @@ class IndexOrder:
         return total
 
     def _terms(self, e: Expr) -> Iterator[tuple[int, Expr]]:
-        """Yield the terms of a sum with their ranks; a multiple of a sum is one term for each rank."""
+        """Yield the terms of an addition with their ranks; a multiple per rank."""
         if type(e) is tirx.Add:
             yield from self._terms(e.a)
             yield from self._terms(e.b)
@@ -72,7 +72,7 @@ class IndexOrder:
                 parts[rank] = tirx.Add(parts[rank], part) if rank in parts else part
             for rank, part in parts.items():
                 product = tirx.Mul(part, e.b)
-                # A difference that is multiplied out has sums on the way that are larger than it.
+                # A difference that is multiplied out has intermediate values that are larger than it.
                 as_it_is = type(part) is tirx.Add or collect(part, tirx.Sub)
                 yield rank, product if as_it_is else self.analyzer.simplify(product)
         else:

@@ -1,4 +1,4 @@
-"""Input of a kernel printer other than the per-thread program, and the facts that it yields.
+"""Inputs of a kernel printer besides the per-thread program, and the facts that it returns.
 
 A backend makes a `Launch` of a plan with `launch_of`, changes what its device needs, and passes it to a
 printer (``emit.kernel_printer``).
@@ -158,12 +158,12 @@ def has_tables(body: Stmt) -> bool:
 
 
 def parameters_of(plan: Plan) -> tuple[Var, ...]:
-    """Return the parameters of a plan's text: those of the signature, then symbols that the launch passes besides."""
+    """Return the parameters of a plan's text: the signature's, then launch symbols."""
     hidden = tuple(plan.program.symbols[name] for name in plan.hidden)
     return (*plan.params, *hidden)
 
 
 def _access(param: BufferVar, found: str) -> Access:
-    """Return how a parameter is accessed; storing one of two elements of a byte also reads the other."""
+    """Return how a parameter is accessed; storing half a byte also reads it."""
     packed = tirx.is_buffer_var(param) and DTYPES[nodes.element_type(param)].is_packed
     return cast(Access, "readwrite" if packed and found == "write" else found)

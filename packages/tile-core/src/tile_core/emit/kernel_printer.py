@@ -1,4 +1,4 @@
-"""Kernels in a device language of the C family: the per-thread program as text, with its launch facts.
+"""Kernel printer for the C family: the per-thread program as text, with launch facts.
 
 Languages differ in data and a few methods: the syntax of a kernel's head and parameters, words for address spaces and
 barriers, names of functions. The common part is here: shared memory is one array of bytes that holds every buffer,
@@ -60,7 +60,7 @@ class KernelPrinter(CFamilyEmitter):
     adopts
         Whether coordinates are variables at the start of the body; otherwise `number` is printed at each use.
     orders_indices
-        Whether indices of global memory are sums in the order in which loops change their terms, see ``IndexOrder``.
+        Whether indices of global memory are added in the order in which loops change their terms, see ``IndexOrder``.
     """
 
     spaces: ClassVar[Mapping[str, str]] = {"global": "", "shared": "", "local": ""}
@@ -79,7 +79,7 @@ class KernelPrinter(CFamilyEmitter):
         #: Arrays that the text never writes, and arrays of one element, which are variables.
         self.readonly: set[Any] = set()
         self.single: set[Any] = set()
-        #: Arrays in registers that are accessed in pieces larger than their elements.
+        #: Arrays in registers with accesses that are larger than their elements.
         self.wide: set[Any] = set()
         self.numbers = Numbers(launch.block, launch.grid)
         #: The user's name of the kernel, and that of its function.
@@ -171,7 +171,7 @@ class KernelPrinter(CFamilyEmitter):
         return self.prelude.splitlines()
 
     def head(self, name: str, params: Sequence[Var]) -> str:
-        """Print the kernel's head up to the opening brace, in several lines if it is long."""
+        """Print the kernel's head up to the opening brace, wrapped if it is long."""
         given = [self.parameter(p) for p in params]
         given += [self.constant(p, self.constants[key]) for key, p in self.launch.constants.items()]
         line = f"{name}({', '.join(given)})"
@@ -182,7 +182,7 @@ class KernelPrinter(CFamilyEmitter):
         raise NotExpressible(what="a descriptor of a tensor", dialect=self.dialect, where=self.launch.where)
 
     def first(self, params: Sequence[Var]) -> list[str]:
-        """Return the first lines of the body, when the rest of it is printed: shared memory and coordinates."""
+        """Return the first lines of the printed body: shared memory and coordinates."""
         lines = [self.slab.format(bytes=self.launch.shared_bytes)] if self.launch.shared_bytes else []
         if self.adopts:
             lines += [
@@ -191,11 +191,11 @@ class KernelPrinter(CFamilyEmitter):
         return lines
 
     def lines_at(self, before: int, head: int) -> dict[str, Attribute]:
-        """Return attributes that locate parts of the text, from the lines before the head and of the head."""
+        """Return attributes for locations in the text, given the lines before and of the head."""
         return {}
 
     def parameter(self, p: Var) -> str:
-        """Print one parameter: read-only arrays are constant, and arrays that do not alias are so qualified."""
+        """Print one parameter, constant if read-only and qualified if it does not alias."""
         name = self.writer.name(p)
         if not tirx.is_buffer_var(p):
             return f"{self.type(nodes.dtype_of(p))} {name}"

@@ -1,4 +1,4 @@
-"""Variables for the coordinates of a thread in its block and of the block in its grid."""
+"""Variables for the coordinates of threads in blocks and of blocks in grids."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Numbers(StmtRewriter):
             yield kind, axis, self._used[kind, axis]
 
     def bind_ranges(self, analyzer: Analyzer) -> None:
-        """Let an analyzer know the ranges of the variables."""
+        """Bind the ranges of the variables in an analyzer."""
         for kind, axis, var in self.used():
             extent = self._extents[kind][axis]
             most = extent if isinstance(extent, int) else 2**31 - 1

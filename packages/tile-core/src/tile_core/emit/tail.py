@@ -1,4 +1,4 @@
-"""The tail of the passes of a target whose text is compiled elsewhere: from the per-thread program to ``KernelText``.
+"""The last passes of targets with texts: from the per-thread program to ``KernelText``.
 
 A text may make assumptions that most calls satisfy: addresses aligned to vectors, sizes divisible by vectors. Such a
 kernel has a second, *general* text, made when the first call needs it, and where it can assume less in several steps, a
@@ -69,7 +69,7 @@ class TextTarget:
 
 
 def with_text(passes: Spine, target: TextTarget) -> Spine:
-    """Return passes for threads (``simt_spine``, with what a backend inserted) followed by those that make the text.
+    """Return passes for threads (``simt_spine``) followed by those that make the text.
 
     The plan then has ``lowered``, a ``KernelText``, and ``source``, its text.
 
@@ -93,7 +93,10 @@ def with_text(passes: Spine, target: TextTarget) -> Spine:
         return plan.replace(lowered=found, source=found.text)
 
     def again(plan: Plan, first: KernelText, ctx: Context, weaker: Sequence[Aligned]) -> KernelText | None:
-        """Return the text of the first assumption that makes another one; the text's general one has those after it."""
+        """Return the text of the first assumption that changes it.
+
+        Its own general text has the assumptions after it.
+        """
         for n, fewer in enumerate(weaker):
             if fewer == plan[ALIGNED]:
                 continue
@@ -130,7 +133,7 @@ def _promises(text: KernelText) -> bool:
 
 
 def _promise(plan: Plan, ctx: Context) -> Plan:
-    """Assume what the program promises, and the usual alignment of arrays and sizes unless this is the general text."""
+    """Assume the program's guarantees, and the usual alignment unless this is the general text."""
     given = _given_symbols(plan)
     plan = plan.replace(hidden=tuple(name for name in plan.program.symbols if name not in given))
     func = plan.program.func
@@ -139,7 +142,7 @@ def _promise(plan: Plan, ctx: Context) -> Plan:
 
 
 def _given_symbols(plan: Plan) -> dict[str, Var]:
-    """Return the parameters whose names are those of symbols: a call gives both the same value."""
+    """Return the parameters named like symbols: a call gives both the same value."""
     scalars = {str(v.name): v for v in plan.params if not tirx.is_buffer_var(v)}
     return {name: scalars[name] for name in plan.program.symbols if name in scalars}
 

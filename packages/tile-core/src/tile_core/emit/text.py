@@ -36,7 +36,7 @@ class Text(str):
 
 
 def wrapped(text: str, level: int, sign: str = "") -> str:
-    """Return a text as an operand: in parentheses if it binds less than ``level``, unless it has the same sign."""
+    """Return a text as an operand: parenthesized if it binds less, unless signs agree."""
     if not isinstance(text, Text) or text.level >= level or (sign and text.sign == sign):
         return text
     return f"({text})"
@@ -45,8 +45,8 @@ def wrapped(text: str, level: int, sign: str = "") -> str:
 def infix(sign: str, left: str, right: str) -> Text:
     """Return an operation of two operands.
 
-    Bit operations, ``&&`` within ``||``, and a quotient within a product get more parentheses than C requires: few know
-    their precedence by heart.
+    Bit operations, ``&&`` within ``||``, and a quotient within a product get more parentheses than C requires, because
+    their precedence is easily misread.
     """
     level = _LEVELS[sign]
     if level in (LOGIC, BITS):

@@ -1,4 +1,4 @@
-"""Lines of text with indentation, unique names, and the location in the user's source that each line comes from."""
+"""Lines of text with indentation, unique names, and the source location of each line."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class Writer:
         self._where = before
 
     def name(self, var: Var) -> str:
-        """Return the name of a variable, chosen at its first use: its own if that is free."""
+        """Return the name of a variable, chosen at its first use: its own if free."""
         found = self._names.get(var)
         if found is None:
             found = self._names[var] = self.fresh(str(var.name))

@@ -1,4 +1,4 @@
-"""Which parameters a program reads and writes."""
+"""Access modes of a program's parameters: read, written or both."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Calls in a per-thread program in addition to plain statements; an emitter prints each as one call or access."""
+"""Calls in a per-thread program beyond plain statements, each emitted as one call or access."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ RELAXED = "relaxed"
 #: Attribute of an address, see ``address``.
 BETWEEN_BLOCKS = "between_blocks"
 
-#: Attribute around parts of a lowered op that operand prefetch may move; the node says which part it is.
+#: Attribute around parts of a lowered op that operand prefetch may move; the node names the part.
 PART = "tile.part"
 
 
@@ -70,15 +70,15 @@ def part(which: str, statements: Sequence[Stmt]) -> Stmt:
     ----------
     which
         ``"setup"``: the loop-invariant part. ``"first"``: reads the operands of the first step into registers
-        that ``"last"``, the instructions of the last step, do not touch; where both come in pieces, those that the
-        pieces of ``"last"`` before it touch may be read to. ``"middle"``: a piece of what is between them; copies of a
+        that ``"last"``, the instructions of the last step, do not touch; where both are divided, those that the
+        parts of ``"last"`` before it touch may be read to. ``"middle"``: a part of the steps between them; copies of a
         later iteration may begin before it. ``"ring"``: empty, but requests slots without divisions.
     """
     return tirx.AttrStmt(ir.StringImm(which), PART, nodes.int_const(0), nodes.seq(list(statements)))
 
 
 def step(body: Stmt, span: Span = None) -> Stmt:
-    """Return a statement marked as one step: its threads do not depend on each other while they execute it."""
+    """Return a statement marked as one step, whose threads are independent while executing it."""
     return tirx.AttrStmt(nodes.int_const(0), STEP, nodes.int_const(0), body, span)
 
 
@@ -126,7 +126,7 @@ def accessed_as_words(body: Stmt) -> list[BufferVar]:
 def move(
     dst: BufferVar, to: Sequence[Expr], src: BufferVar, start: Sequence[Expr], size: int, span: Span = None
 ) -> Stmt:
-    """Return a statement that moves ``size`` bytes in one access, from ``src[start]`` on to ``dst[to]`` on."""
+    """Return a move of ``size`` bytes in one access, from ``src[start]`` to ``dst[to]``."""
     call = nodes.tile_call("move", [nodes.load(dst, to), nodes.load(src, start)], {"bytes": size})
     return tirx.Evaluate(call, span)
 
@@ -147,13 +147,13 @@ def sync_threads(after_reads: bool = False) -> Stmt:
     Parameters
     ----------
     after_reads
-        Whether it only says that reads have ended: no thread has written what accesses behind it are to see.
+        Whether it only marks the end of reads: no thread has written data that later accesses have to see.
     """
     return tirx.Evaluate(nodes.tile_call("sync_threads", [], {AFTER_READS: 1} if after_reads else {}))
 
 
 def sync_part(barrier: int, threads: int) -> Stmt:
-    """Return a barrier of so many threads of the block, those that arrive at the barrier of this number, from 1 on."""
+    """Return a barrier of ``count`` threads of the block, by its number, from 1 on."""
     return tirx.Evaluate(nodes.tile_call("sync_part", [nodes.int_const(barrier), nodes.int_const(threads)]))
 
 
@@ -163,16 +163,16 @@ def sync_warp() -> Stmt:
 
 
 def async_commit(span: Span = None) -> Stmt:
-    """Return the commit of a group of asynchronous copies: those that the thread has issued since the last one."""
+    """Return the commit of a group: the thread's asynchronous copies since the last one."""
     return tirx.Evaluate(nodes.tile_call("async_commit", []), span)
 
 
 def async_wait(groups: int, span: Span = None) -> Stmt:
-    """Return a wait of the thread for its asynchronous copies, all but those of the latest ``groups`` groups."""
+    """Return a wait for the thread's asynchronous copies, except for the latest ``groups`` groups."""
     return tirx.Evaluate(nodes.tile_call("async_wait", [nodes.int_const(groups)]), span)
 
 
-#: Calls of a program for its own barriers and fences: they say who waits for whom, not what is computed.
+#: Calls of a program for its own barriers and fences: they order threads and compute nothing.
 BARRIER_CALLS = frozenset(
     {
         "barrier_arrive", "barrier_wait", "barrier_announce", "fence_proxy", "fence_init", "sync_part",
@@ -183,22 +183,22 @@ BARRIER_CALLS = frozenset(
 
 
 def alloc_barriers(name: str, count: int) -> tuple[BufferVar, Stmt]:
-    """Return the buffer of ``count`` barrier objects in shared memory, and its allocation; only calls access it."""
+    """Return a shared buffer of ``count`` barrier objects, only for calls, and its allocation."""
     return nodes.alloc([count], "uint64", name, "shared")
 
 
 def barrier_init(barriers: BufferVar, index: Expr, arrivals: int) -> Stmt:
-    """Return the initialisation of a barrier object, whose phases end after so many arrivals; by one thread."""
+    """Return the initialization of a barrier object by one thread, with arrivals per phase."""
     return _barrier("barrier_init", barriers, index, "w", [nodes.int_const(arrivals)])
 
 
 def barrier_drop(barriers: BufferVar, index: Expr) -> Stmt:
-    """Return the end of a barrier object, after which its memory has no meaning; by one thread."""
+    """Return the invalidation of a barrier object by one thread, which frees its memory."""
     return _barrier("barrier_drop", barriers, index, "w", [])
 
 
 def barrier_expect(barriers: BufferVar, index: Expr, size: int) -> Stmt:
-    """Return an arrival that also announces ``size`` bytes for the current phase."""
+    """Return an arrival that also expects ``size`` bytes in the current phase."""
     return _barrier("barrier_expect", barriers, index, "a", [nodes.int_const(size)])
 
 
@@ -208,12 +208,12 @@ def barrier_announce(barriers: BufferVar, index: Expr, size: Expr, span: Span = 
 
 
 def barrier_arrive(barriers: BufferVar, index: Expr, span: Span = None, rank: Expr | None = None) -> Stmt:
-    """Return an arrival at a barrier object: the block's own, or that of the block of a rank of its cluster."""
+    """Return an arrival at a barrier object of this block, or of a rank's."""
     return _barrier("barrier_arrive", barriers, index, "a", [] if rank is None else [rank], span)
 
 
 def barrier_complete(barriers: BufferVar, index: Expr, blocks: Expr | None = None) -> Stmt:
-    """Return an arrival at a barrier object when all products are complete that the thread has issued before.
+    """Return an arrival at a barrier object once the thread's earlier products are complete.
 
     Parameters
     ----------
@@ -226,13 +226,13 @@ def barrier_complete(barriers: BufferVar, index: Expr, blocks: Expr | None = Non
 def in_flight(
     barriers: BufferVar, index: Expr, tiles: Sequence[tuple[BufferVar, Sequence[Expr]]], span: Span
 ) -> Stmt:  # fmt: skip
-    """Return a note that instructions before it read tiles until a phase of a barrier object ends: it does nothing."""
+    """Return a note that earlier instructions read tiles until a phase ends; it does nothing."""
     reads = [address(b, at, "r", ASYNC_PROXY, UNTIL_PHASE) for b, at in tiles]
     return _barrier("in_flight", barriers, index, "a", reads, span)
 
 
 def barrier_wait(barriers: BufferVar, index: Expr, parity: Expr, span: Span = None) -> Stmt:
-    """Return a wait until the phase of this parity, the current one or the one before it, has ended."""
+    """Return a wait for the end of the phase of a parity, current or previous."""
     return _barrier("barrier_wait", barriers, index, "a", [parity], span)
 
 
@@ -241,7 +241,7 @@ def _barrier(name: str, barriers: BufferVar, index: Expr, access: str, args: Seq
 
 
 def cluster_arrive(span: Span = None, meets: bool = False, relaxed: bool = False) -> Stmt:
-    """Return the arrival of a thread at the barrier of all threads of the cluster; a wait of its own follows.
+    """Return a thread's arrival at the barrier of the cluster; a separate wait follows.
 
     Parameters
     ----------
@@ -255,27 +255,30 @@ def cluster_arrive(span: Span = None, meets: bool = False, relaxed: bool = False
 
 
 def cluster_wait(span: Span = None) -> Stmt:
-    """Return the wait until all threads of the cluster have arrived: it sees what they did before."""
+    """Return the wait for all threads of the cluster, whose earlier writes become visible."""
     return tirx.Evaluate(nodes.tile_call("cluster_wait", []), span)
 
 
 def launch_wait(span: Span = None) -> Stmt:
-    """Return the wait until all launches before this one are complete, and what they wrote is visible."""
+    """Return the wait for all earlier launches: they are complete and their writes visible."""
     return tirx.Evaluate(nodes.tile_call("launch_wait", []), span)
 
 
 def launch_trigger(span: Span = None) -> Stmt:
-    """Return the permission to begin the next launch, up to its own ``launch_wait``, when all blocks have given it."""
+    """Return the permission to begin the next launch, once all blocks have given it.
+
+    The next launch runs up to its own ``launch_wait``.
+    """
     return tirx.Evaluate(nodes.tile_call("launch_trigger", []), span)
 
 
 def store_commit() -> Stmt:
-    """Return the end of a group of copies out of shared memory: those that the thread has issued since the last one."""
+    """Return the commit of a group: the thread's shared-memory copies since the last."""
     return tirx.Evaluate(nodes.tile_call("store_commit", []))
 
 
 def store_wait(stored: bool) -> Stmt:
-    """Return a wait until all groups of copies that the thread has issued have read their sources, or are stored.
+    """Return a wait until the thread's groups have read their sources, or are stored.
 
     Barrier insertion places it, before a barrier, where an access conflicts with such a copy, and at the end.
     """
@@ -294,7 +297,7 @@ def fence_proxy(everywhere: bool = False) -> Stmt:
 
 
 def fence_init() -> Stmt:
-    """Return a fence: barrier objects that the thread has initialised are visible to the asynchronous proxy."""
+    """Return a fence that makes initialized barrier objects visible to the asynchronous proxy."""
     return tirx.Evaluate(nodes.tile_call("fence_init", []))
 
 
@@ -325,7 +328,7 @@ def block_index(axis: int) -> Call:
 
 
 def rank_in_cluster(coordinates: Sequence[Expr], cluster: Sequence[int]) -> Expr:
-    """Return the rank of a block in its cluster, from its coordinates along x, y and z: x counts fastest."""
+    """Return the rank of a block in its cluster; its x coordinate counts fastest."""
     rank, step = nodes.int_const(0), 1
     for at, size in zip(coordinates, cluster, strict=False):
         if size > 1:

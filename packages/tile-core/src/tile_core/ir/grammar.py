@@ -18,11 +18,11 @@ Roles: ``grid`` loops surround the block's body, outermost the last axis, with t
 iterations (``tile.num_stages``). A ``serial`` loop may be one over blocks (``tile.blocks``): as those of the grid they
 have no order in global memory. A ``local.var`` buffer has shape (1,) and is a variable;
 a ``matrix`` one is a backend's: memory of the matrix units, which only ops access. Every statement carries the
-span of the user's line. Buffers have no layout (``layout=None``) and parameters promise no more alignment than their
+span of the user's line. Buffers have no layout (``layout=None``) and parameters guarantee no more alignment than their
 elements.
 
-After ``lower_ops`` there are no tile ops, after the target's tail no roles that TVM does not know. ``STAGES`` says
-which nodes each stage may hold; ``ir/verify.py`` checks it.
+After ``lower_ops`` there are no tile ops, after the target's tail only roles that TVM supports. ``STAGES`` lists
+the nodes of each stage; ``ir/verify.py`` checks them.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _STATEMENTS = frozenset(
 
 @dataclass(frozen=True)
 class Stage:
-    """What a stage may hold.
+    """Nodes and scopes that a stage may hold.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""The user's names in messages: variables and buffers of one name are told apart by numbers in the IR."""
+"""User names in messages: the IR distinguishes variables of one name by numbers."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _NAME = re.compile(r"[A-Za-z_]\w*")
 
 
 def as_written(text: str, where: Where | None) -> str:
-    """Return a message with ``i`` for the ``i_2`` of the IR, unless the user's file has a name ``i_2``, too.
+    """Return a message with ``i`` for the IR's ``i_2``, unless the user has that name.
 
     Parameters
     ----------

@@ -61,7 +61,7 @@ def where_of(node: Stmt) -> Where | None:
 
 
 def dtype_of(expr: Expr) -> str:
-    """Return the element type name of an expression (without vector lanes of plain scalars); of a pointer, its own."""
+    """Return the element type name of an expression, without lanes; of a pointer, its own."""
     kind = expr.ty
     if type(kind) is ir.PointerType:
         return "handle"
@@ -74,7 +74,7 @@ def element_type(buffer: BufferVar) -> str:
 
 
 def scope_of(buffer: BufferVar) -> str:
-    """Return the storage scope of a buffer, with ``"global"`` for parameters and for what is at a bound address."""
+    """Return the storage scope of a buffer: ``"global"`` for parameters and bound addresses."""
     return str(buffer.ty.storage_scope) or "global"
 
 
@@ -107,7 +107,10 @@ def const(value: float, dtype: str) -> Expr:
 
 
 def zero(dtype: str) -> Expr:
-    """Return the zero of an element type, which reads out of bounds give: the number whose bits are 0."""
+    """Return the zero of an element type, as reads out of bounds yield it.
+
+    That is the number whose bits are 0.
+    """
     return const(2.0**-127 if dtype == "float8_e8m0fnu" else 0, dtype)
 
 
@@ -184,7 +187,7 @@ def nest(
     names: Sequence[str] | None = None,
     span: Span = None,
 ) -> Stmt:
-    """Return a loop nest; ``body`` gets one variable per extent. Loops of extent 1 are left out (their index is 0)."""
+    """Return a loop nest; ``body`` gets a variable, or 0, per extent."""
     names = names or [f"i{d}" for d in range(len(extents))]
     loop_vars = [fresh(n) for n in names]
     indices = [int_const(0) if as_int(e) == 1 else v for v, e in zip(loop_vars, extents, strict=True)]
@@ -213,7 +216,7 @@ def register_op(name: str) -> Expr:
 
 
 def register_scalar_op(full: str) -> Expr:
-    """Register an operator on scalars, and on lanes of vectors, with TVM by its full name, once per process.
+    """Register an elementwise operator on scalars and vectors with TVM, once per process.
 
     Not as a "pure" one: TVM's analyses substitute a pure value at every use, and visit the two sides of a select with
     it. Three nested exponentials took half a minute.
@@ -228,7 +231,7 @@ def register_scalar_op(full: str) -> Expr:
 
 
 def registered_ops() -> dict[str, bool]:
-    """Return the operators that this process registered, by full name, and whether they are on scalars."""
+    """Return the operators registered in this process, by full name, and whether they are elementwise."""
     return dict(_registered)
 
 
@@ -247,7 +250,7 @@ def tile_call(name: str, args: Sequence[Expr], attrs: Attrs | None = None, ret: 
 
 
 def is_tile_call(expr: Expr, name: str | None = None) -> bool:
-    """Whether an expression calls a tile op: the named one, or any that is more than arithmetic."""
+    """Whether an expression calls a tile op: the named one, or any beyond arithmetic."""
     if type(expr) is not ir.Call:
         return False
     full = structural.op_name(expr)
@@ -257,7 +260,7 @@ def is_tile_call(expr: Expr, name: str | None = None) -> bool:
 
 
 def operator_name(expr: Expr) -> str:
-    """Return the name of the operator that an expression calls, without TVM's namespace (``tirx.`` or ``prim.``).
+    """Return the name of an expression's operator without TVM's namespace (``tirx.`` or ``prim.``).
 
     Calls of tile ops keep their ``tile.``; an expression that is not a call of an operator has the empty name.
     """

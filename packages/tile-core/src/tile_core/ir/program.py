@@ -117,7 +117,7 @@ class Program:
         raise NotCompiled(kernel=self.name)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickle with the operators, which another process does not have before it traces a program with them."""
+        """Pickle with the operators, which another process lacks before it traces."""
         fields = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
         return _restored, (nodes.registered_ops(), pickle.dumps(fields))
 
@@ -189,14 +189,14 @@ def dim_of(expr: Expr) -> Dim:
 
 
 def _wrapped(dim: Dim, kind: str) -> Dim:
-    """Return a dim, which the host computes exactly, wrapped to the bits of an integer type."""
+    """Return a dim, computed exactly on the host, wrapped to an integer type."""
     bits = _bits(kind)
     half = 0 if kind.startswith("u") else 2 ** (bits - 1)
     return ("sub", ("mod", ("add", dim, half), 2**bits), half)
 
 
 def _bits(kind: str) -> int:
-    """Return the bits of an integer type; those of a type that is none cannot be computed by the host."""
+    """Return the bits of an integer type; the host computes no other types."""
     bits = kind.lstrip("uint")
     if not bits.isdigit():
         raise InternalError(stage="frontend", detail=f"a number of type {kind} cannot be computed by the host")

@@ -1,4 +1,4 @@
-"""Rewriting statements: a base class whose methods return new IR, or the same object if nothing changed."""
+"""Base classes for rewriting statements, which return the same object if nothing changed."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ class StmtRewriter:
 
 
 class HoistingRewriter(StmtRewriter):
-    """A rewriter whose ``expr`` puts statements into ``before``: they run before the one that holds the expression."""
+    """A rewriter whose ``expr`` puts statements into ``before``, to run before the current one."""
 
     def __init__(self) -> None:
         self.before: list[Stmt] = []
@@ -125,14 +125,14 @@ _WITH_BODY = frozenset((tirx.For, tirx.While, tirx.AttrStmt))
 
 
 def bodies_of(s: Stmt) -> list[Stmt]:
-    """Return the bodies of a loop, a branch or a mark; none for any other statement."""
+    """Return the bodies of a loop, a branch or a mark; none otherwise."""
     if type(s) is tirx.IfThenElse:
         return [s.then_case] if s.else_case is None else [s.then_case, s.else_case]
     return [s.body] if type(s) in _WITH_BODY else []
 
 
 def with_bodies(s: Stmt, bodies: Sequence[Stmt]) -> Stmt:
-    """Return a statement with other bodies, as many as before; the same one if they did not change."""
+    """Return a statement with new bodies, or the same one if they are unchanged."""
     if all(new.same_as(old) for new, old in zip(bodies, bodies_of(s), strict=True)):
         return s
     if type(s) is tirx.IfThenElse:
@@ -194,7 +194,7 @@ def _with_lets(node: Node, mapping: dict[Var, Expr]) -> Node:
 
 
 def another_buffer(b: BufferVar, name: str = "", data: Expr | None = None) -> BufferVar:
-    """Return a buffer of its own like another one, at the memory ``data`` if that is given."""
+    """Return a new buffer like another one, at the memory ``data`` if given."""
     facts = {"data": data, "scope": b.scope(), "layout": None, "data_alignment": b.ty.data_alignment}
     return tirx.decl_buffer(list(b.shape), nodes.element_type(b), name or b.name, **facts)
 
@@ -241,7 +241,7 @@ def uses_var(node: Node, var: Var) -> bool:
 
 
 def distinct(variables: Iterable[Var]) -> set[Var]:
-    """Return variables as a set: one that is filled with equal ones compares them, which takes longer than a walk."""
+    """Return variables as a set, faster than by comparing equal ones."""
     return set({structural.identity(v): v for v in variables}.values())
 
 

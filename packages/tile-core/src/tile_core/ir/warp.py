@@ -33,6 +33,6 @@ UNIFORM_CALLS = frozenset({*VOTES, *REDUCTIONS})
 
 
 def warp_call(e: Call) -> str:
-    """Return the name of the operation that an expression is; empty if it is not one."""
+    """Return the name of an expression's warp operation; empty if it is not one."""
     name = str(e.op.name)[5:] if nodes.is_tile_call(e) else ""
     return name if name in WARP_CALLS else ""

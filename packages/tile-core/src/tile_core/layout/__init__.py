@@ -3,7 +3,7 @@
 All are one kind of object, ``LayoutMap``: a map to an index on each of some named axes. Inside, a layout is a
 ``DigitLayout`` where possible: digits (extent, stride, axis) of the row-major index, plus XOR swizzles of the memory
 index, copies and padding. A ``FragmentLayout`` is one onto the threads of a block and their registers: what
-instructions ask for and what inference chooses. ``Layout`` and ``Fragment`` are how users make them.
+instructions require and layout inference chooses. Users make layouts with ``Layout`` and ``Fragment``.
 
 >>> from tile_core.layout import make_swizzled_layout, row_major
 >>> row_major((4, 8))

@@ -1,4 +1,4 @@
-"""The interface of layouts: a map from the coordinates of a shape to an index per axis."""
+"""The interface of layouts: a map from coordinates of a shape to indices per axis."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class LayoutMap(ABC):
 
     @abstractmethod
     def tables(self) -> dict[str, list[int]]:
-        """The index per axis for each row-major index; with replicas the copies of an element follow each other."""
+        """Return the index per axis for each row-major index; copies of an element are adjacent."""
 
     @property
     def numel(self) -> int:
@@ -76,7 +76,7 @@ class LayoutMap(ABC):
         return self.at(linear(coordinate, row_major_strides(self.shape), ops), replica, ops)
 
     def __call__(self, *coordinate: Coordinate) -> Coordinate:
-        """The index at ``coordinate``: the index itself for one axis, a tuple in the order of ``axes`` for more."""
+        """Return the index at ``coordinate``; for several axes, a tuple in the order of ``axes``."""
         found = self.apply(*coordinate)
         values = tuple(found[axis] for axis in self.axes)
         return values[0] if len(values) == 1 else values
@@ -93,7 +93,7 @@ class LayoutMap(ABC):
         return {axis: max(values) + 1 for axis, values in self.tables().items()}
 
     def size(self, axis: str = "memory") -> int:
-        """One more than the largest index on ``axis``; 1 if the layout does not use it."""
+        """Return one more than the largest index on ``axis``; 1 if it is unused."""
         return self.sizes.get(axis, 1)
 
     @property

@@ -1,4 +1,4 @@
-"""Digits: the mixed-radix decomposition of a row-major index, each digit with a stride on an axis.
+"""Digits: mixed-radix decompositions of a row-major index, with a stride on an axis each.
 
 ``(4,8):(8@lane,1@register)`` splits 0 … 31 into a digit of extent 4 (outer) and one of extent 8 (inner); the first
 counts lanes by eights, the second registers by ones. Extents need not be powers of two.
@@ -132,7 +132,7 @@ def merge(digits: Iterable[Digit]) -> tuple[Digit, ...]:
 
 
 def group_by_dims(digits: Sequence[Digit], shape: Sequence[int]) -> tuple[tuple[Digit, ...], ...] | None:
-    """Split digits at the boundaries of the dimensions of ``shape``: one tuple of digits per dimension.
+    """Split digits at the boundaries of the dimensions of ``shape``, as tuples per dimension.
 
     Returns ``None`` if a boundary falls inside a digit that it does not divide, as of shape (4, 3) and extents (3, 4).
     """

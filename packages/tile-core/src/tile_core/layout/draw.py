@@ -41,7 +41,7 @@ def draw(layout: LayoutMap, max_rows: int = 64, max_columns: int = 32) -> str:
 
 
 def to_svg(layout: LayoutMap, max_rows: int = 128, max_columns: int = 128) -> str:
-    """Return the same table as an SVG document; cells of one thread (or of one 32-element line) share a colour."""
+    """Return the table as an SVG document, coloured by thread or 32-element line."""
     rows, columns = _extents(layout)
     rows, columns, pitch = min(rows, max_rows), min(columns, max_columns), columns
     (width, height), (left, top) = _CELL, _MARGIN

@@ -1,4 +1,4 @@
-"""Layouts of fragments: which thread of a block holds which element of a tile, in which register.
+"""Layouts of fragments: the thread and the register of each element of a tile.
 
 A ``FragmentLayout`` describes the iterations of a data-parallel loop as well: an iteration runs on the thread that
 would hold the element. Dimensions may be padded, so that every tile size has one. Elements can be *replicated*: by
@@ -61,7 +61,7 @@ class FragmentLayout(DigitLayout):
 
     @property
     def dims(self) -> tuple[Digits, ...]:
-        """The digits of each dimension, as they were given: loops over registers have one level for each."""
+        """Return each dimension's digits as given: one level of register loops for each."""
         return self._dims
 
     @property
@@ -78,7 +78,7 @@ class FragmentLayout(DigitLayout):
         return last.extent if last.axis == "register" and last.stride == 1 else 1
 
     def _reached(self, axis: str) -> int:
-        """The numbers that the digits of an axis fill without gaps; 0 if there are gaps."""
+        """Return how many values the digits of an axis fill; 0 with gaps."""
         reach = 1
         digits = [d for d in (*self.digits, *self.replica) if d.axis == axis and d.extent > 1]
         digits.sort(key=_stride)
@@ -120,7 +120,10 @@ class FragmentLayout(DigitLayout):
     # From threads and registers to elements
 
     def element(self, thread: Coordinate, register: Coordinate) -> list[Coordinate]:
-        """Return the coordinate (possibly in the padding) of the element in a thread's register: the inverse map."""
+        """Return the coordinate of the element in a thread's register: the inverse map.
+
+        It may lie in the padding.
+        """
         position = {"thread": thread, "register": register}
         found = []
         for digits in self.dims:
@@ -131,7 +134,7 @@ class FragmentLayout(DigitLayout):
         return found
 
     def digit(self, position: Var, digit: Digit) -> Expr:
-        """Return the value of a digit of a thread's (or register's) number, which is below the size."""
+        """Return the value of a digit of a thread's or register's index."""
         ops = _arithmetic(position)
         value = position if digit.stride == 1 else ops.floordiv(position, digit.stride)
         size = self.size(digit.axis)
@@ -190,9 +193,9 @@ class FragmentLayout(DigitLayout):
 
 
 def spread(shape: Sequence[int], threads: int, vector: int = 1) -> FragmentLayout:
-    """Return the plain layout of a fragment: rows of adjacent threads, each with ``vector`` adjacent elements.
+    """Return a fragment's plain layout: rows of adjacent threads with ``vector`` adjacent elements each.
 
-    The last dimension gets as many threads (a power of two that divides ``threads``) as it has vectors, the other
+    The last dimension gets a thread per vector (a power of two that divides ``threads``), the other
     dimensions from the last to the first the rest. The remaining threads hold copies.
     """
     dims: list[Digits] = []
@@ -215,7 +218,7 @@ def spread(shape: Sequence[int], threads: int, vector: int = 1) -> FragmentLayou
 
 
 def _power_of_two(left: int, most: int) -> int:
-    """Return the largest power of two that divides ``left`` and is not above the next one from ``most``."""
+    """Return the largest power of two that divides ``left``, up to the one from ``most``."""
     use = 1
     while left % (use * 2) == 0 and use < most:
         use *= 2

@@ -148,7 +148,7 @@ class DigitLayout(LayoutMap):
         return found
 
     def keeps_window(self) -> bool:
-        """Whether the memory before the swizzles fills 0 … n - 1 and each swizzle permutes just these."""
+        """Whether memory before swizzles is 0 … n - 1, permuted by each swizzle."""
         size = self.highest("memory") + 1
         if self.lowest("memory") or not all(s.keeps_window(size) for s in self.swizzles):
             return False
@@ -178,7 +178,7 @@ class DigitLayout(LayoutMap):
 
     @property
     def dims(self) -> tuple[tuple[Digit, ...], ...] | None:
-        """The digits of each dimension, or ``None`` if a dimension does not end where a digit can be split."""
+        """Return each dimension's digits, or ``None`` if a dimension ends inside of a digit."""
         return self._groups
 
     @cached_property
@@ -219,7 +219,7 @@ class DigitLayout(LayoutMap):
         return {axis: self.array(axis).reshape(-1).tolist() for axis in self.axes}
 
     def array(self, axis: str) -> Array:
-        """The index on ``axis`` of each element and copy, an integer array of shape (``numel``, ``replicas``)."""
+        """Return the index on ``axis`` per element and copy: an array (``numel``, ``replicas``)."""
         import numpy as np
 
         values = np.array([self.offset.get(axis, 0)], "int64")
@@ -256,7 +256,7 @@ class DigitLayout(LayoutMap):
 
 
 def decompose(index: Coordinate, digits: Sequence[Digit], ops: Ops, axis: str = "") -> list[tuple[Digit, Coordinate]]:
-    """Write ``index``, known to be below the product of the extents, in the radix of ``digits``.
+    """Write ``index``, below the product of the extents, in the radix of ``digits``.
 
     Digits of extent 1 are left out, and so are those of other axes if one is requested.
     """

@@ -2,7 +2,7 @@
 
 Digits decide without trying elements: two elements collide exactly if some non-zero difference of their digits,
 each within its extent, adds up to zero on every axis; and a layout that is one-to-one leaves no gap exactly if it has
-as many elements as places. XOR swizzles permute the places.
+as many elements as positions. XOR swizzles permute the positions.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ SEARCH_STEPS = 20_000
 
 @dataclass(frozen=True)
 class Collision:
-    """Two elements, as (coordinate, copy), and the place that they share, as an index per axis."""
+    """Two elements, as (coordinate, copy), and their common position, an index per axis."""
 
     first: tuple[tuple[int, ...], int]
     second: tuple[tuple[int, ...], int]
@@ -78,7 +78,9 @@ def prove(layout: LayoutMap, bound: int = MAX_ENUMERATION) -> Proof:
 
 
 def difference(terms: Sequence[tuple[int, int]], steps: int = SEARCH_STEPS) -> list[int] | None:
-    """Return integers e, not all 0, with ``abs(e[i]) < extent[i]`` and ``sum(e[i] * stride[i]) == 0``, or ``None``.
+    """Return integers e, not all 0, with a zero total of ``e[i] * stride[i]``.
+
+    ``abs(e[i]) < extent[i]`` holds; ``None`` if there are none.
 
     ``terms`` are (extent, stride). Exact: a depth-first search from the largest stride on, cut by how far the smaller
     strides reach and by their greatest common divisor.

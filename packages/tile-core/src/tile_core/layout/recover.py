@@ -1,4 +1,4 @@
-"""Finding the digits behind a table, so that a user's function becomes a layout that can be reasoned about."""
+"""Recovers the digits of a table, so that a user's function becomes a provable layout."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tile_core.layout.swizzle import Swizzle
 
 
 def recover(layout: LayoutMap) -> DigitLayout | None:
-    """Return the digits (and at most one swizzle) of the same map, or ``None`` if there are none.
+    """Return the digits and at most one swizzle of the same map, if possible.
 
     The digits are unique (see ``digits.merge``) and are found in one sweep per digit.
     """
@@ -39,7 +39,7 @@ _Steps = list[tuple[int, list[int]]]
 
 
 def _digits(rows: Array) -> _Steps | None:
-    """(extent, step per axis) outermost first, if the rows are a sum over the digits of their position."""
+    """Return (extent, step per axis), outermost first, if rows add up by digits."""
     found: _Steps = []
     while len(rows) > 1:
         step = rows[1] - rows[0]
@@ -58,7 +58,10 @@ def _digits(rows: Array) -> _Steps | None:
 def _build(
     layout: LayoutMap, steps: _Steps, origin: Sequence[int], copies: int, swizzles: tuple[Swizzle, ...]
 ) -> DigitLayout | None:
-    """Digits have one axis each: a step along several axes has none. The innermost ``copies`` positions are copies."""
+    """Return digits with one axis each, if possible.
+
+    A step along several axes has none. The innermost ``copies`` positions are copies.
+    """
     digits: list[Digit] = []
     for extent, step in steps:
         moving = [(s, a) for s, a in zip(step, layout.axes, strict=True) if s]

@@ -1,4 +1,4 @@
-"""A user's layout onto threads and registers as a ``FragmentLayout``: every element where it says, or why not."""
+"""Recovers a user's layout onto threads and registers as a ``FragmentLayout``, or explains why not."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from tile_core.layout.digits import Digit
 from tile_core.layout.fragment import Digits, FragmentLayout
 from tile_core.layout.table import unwrap
 
-#: Lanes per warp where a layout does not say (``Fragment(width=)``).
+#: Lanes per warp of layouts without ``Fragment(width=)``.
 WIDTH = 32
 #: The axes of the two columns: thread, register.
 _AXES = ("thread", "register")
-_NO_SUM = "the numbers of thread and register are no sums of terms that each depend on one index alone"
+_NO_SUM = "thread or register is not a sum of terms of one index each"
 
 
 def fragment_of(layout: LayoutMap, threads: int) -> FragmentLayout | str:
-    """Return a layout's digits per dimension on a block of threads, or why there are none.
+    """Return a layout's digits per dimension on a block of threads, or a rejection reason.
 
     Dimensions are padded where that gives them digits: the last elements of a row of 33 on 32 threads are alone in
     their register.
@@ -73,7 +73,10 @@ def _positions(layout: LayoutMap) -> Array:
 
 
 def _digits(line: Array) -> Digits | None:
-    """Digits of one index, outermost first, from the places that it counts through; the last one may end early."""
+    """Return the digits of one index, outermost first, from the positions along it.
+
+    The last one may end early.
+    """
     found: list[Digit] = []
     while len(line) > 1:
         step = line[1] - line[0]

@@ -41,7 +41,7 @@ def make_swizzled_layout(shape_or_buffer: Any, element_bits: int | None = None, 
     Returns
     -------
     Layout
-        A bijection for every shape. Where no pattern fits it is row-major; ``note`` says what was chosen, and why.
+        A bijection for every shape. Where no pattern fits it is row-major; ``note`` states the choice and its reason.
 
     Raises
     ------
@@ -85,7 +85,7 @@ def _pattern(row_bits: int, rows: int, element_bits: int, bank_bytes: int) -> tu
     for width in _PATTERNS:
         if width <= bank_bytes and row_bits % (8 * width) == 0:
             larger = min((w for w in _PATTERNS if w > width), default=0)
-            why = f": {row}, no multiple of {larger}" if larger <= bank_bytes else f": at most {bank_bytes} asked for"
+            why = f": {row}, no multiple of {larger}" if larger <= bank_bytes else f": at most {bank_bytes} requested"
             return width, why if larger else ""
     return 0, f"{row}, no multiple of 32" if bank_bytes >= 32 else f"no pattern of at most {bank_bytes} bytes"
 
@@ -98,7 +98,7 @@ def bank_conflicts(
     banks: int = 32,
     word_bytes: int = 4,
 ) -> int:
-    """Count the extra cycles that accesses made together take because they need different words of one bank.
+    """Count the extra cycles of simultaneous accesses to different words of one bank.
 
     Parameters
     ----------

@@ -56,7 +56,7 @@ PYTHON_OPS = Ops()
 
 @dataclass(frozen=True)
 class Swizzle:
-    """XOR ``bits`` bits of an index, found ``shift`` above bit ``base``, into the bits from ``base`` on.
+    """XOR ``bits`` bits of an index, ``shift`` above bit ``base``, into bits from ``base``.
 
     ``index ^ ((index >> shift) & ((2**bits - 1) << base))`` for ``shift > 0``; a negative shift moves bits up. As
     ``|shift| >= bits``, the source bits stay, so a swizzle is its own inverse on the non-negative integers.
@@ -130,7 +130,7 @@ class Swizzle:
         return Swizzle(self.bits, self.base + move, self.shift)
 
     def keeps_window(self, size: int) -> bool:
-        """Whether the indices 0 … ``size`` - 1 are permuted among themselves; exact, without trying them."""
+        """Whether the indices 0 … ``size`` - 1 are permuted, exactly and without enumeration."""
         rest = size % self.block
         if not self.bits or not rest:
             return True

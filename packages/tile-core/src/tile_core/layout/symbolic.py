@@ -1,6 +1,6 @@
-"""The digits of a layout function, from calling it with symbols: for shapes with too many elements to try each.
+"""Recovers the digits of a layout function by calling it with symbols, for large shapes.
 
-An index is a sum of digits of the coordinates, each times a step. Sums, differences and products with ints keep this
+An index is a sum of digits of the coordinates, each times a step. Addition, subtraction and int products keep this
 form, and so do ``//`` and ``%`` by an int (``>>``, and ``&`` with one less than a power of two) if every digit lies
 above or below the cut, and what lies below it is in range. A digit that spans a cut is divided there, and the function
 is called again.
@@ -22,7 +22,7 @@ _MOST_DIGITS = 64
 
 
 def symbolic_layout(shape: Sequence[int], function: Callable[..., object]) -> DigitLayout | None:
-    """Return the layout in memory of a function on indices, or ``None`` if its results are no sums of digits.
+    """Return the memory layout of a function on indices, or ``None`` without digits.
 
     Raises
     ------
@@ -60,7 +60,7 @@ def symbolic_layout(shape: Sequence[int], function: Callable[..., object]) -> Di
 
 
 def _agrees(layout: DigitLayout, function: Callable[..., object], strides: Sequence[int]) -> bool:
-    """Whether the function returns the same for numbers, at some places: it may not mean the same for symbols."""
+    """Whether the function returns equal results for some integers, which symbols might not imply."""
     count = layout.numel
     for flat in {*range(0, count, max(1, count // 97)), count - 1}:
         where = unravel(flat, layout.shape)
@@ -80,7 +80,7 @@ class _Cut(Exception):
 
 
 class _Sum:
-    """``constant`` plus digits times steps; a digit is named by its coordinate and its place in that."""
+    """``constant`` plus digits times steps; a digit is named by coordinate and position."""
 
     def __init__(self, extents: list[list[int]], terms: dict[tuple[int, int], int], constant: int = 0) -> None:
         self.extents, self.terms, self.constant = extents, {d: s for d, s in terms.items() if s}, constant

@@ -83,7 +83,7 @@ class TableLayout(LayoutMap):
         return f"table {self.shape} -> {','.join(f'{n}@{a}' for a, n in self.sizes.items())}"
 
 
-#: Why most functions fail with an index that is not known; Python's and TVM's own words would say less.
+#: Why most functions fail with a symbolic index, in more detail than Python's and TVM's own messages.
 _NEEDS_NUMBERS = "it decides by an index (`if`, `and`, `min`, a comparison), or needs it as a number"
 
 
@@ -214,7 +214,7 @@ def _call(function: Callable[..., object], coordinate: tuple[int, ...], width: i
 
 
 def _evaluate_arrays(shape: Sequence[int], function: Callable[..., object], width: int) -> list[list[int]] | None:
-    """The same on whole arrays; ``None`` if the function is not made for arrays or differs from itself on integers."""
+    """Return results on whole arrays; ``None`` if the function fails or differs on them."""
     import numpy as np
 
     grids = [g.reshape(-1) for g in np.indices(shape, dtype=np.int64)]
@@ -245,7 +245,7 @@ def check_non_negative(shape: Sequence[int], columns: Sequence[Sequence[int]], c
 
 
 def folded(columns: Sequence[Sequence[int]]) -> list[int]:
-    """One row-major index from one list of indices per dimension, whose extents are what the lists reach."""
+    """Return one row-major index from an index list per dimension, with reached extents."""
     sizes = [max(c) + 1 for c in columns]
     strides = row_major_strides(sizes)
     return [linear(row, strides, PYTHON_OPS) for row in zip(*columns, strict=True)]

@@ -69,7 +69,7 @@ class Layout(_UserLayout):
         A function from one index per dimension to a memory index, or to a tuple of them that is read row-major (its
         extents are those reached); or digits (text or tuples); or any layout onto memory.
     span
-        Space for that many elements. By default the layout has to fill its room without gaps; with
+        Elements of memory to use. By default the layout has to fill its memory without gaps; with
         ``span`` it may leave some, as a padded layout does.
     note
         Why this layout was chosen, for reports.
@@ -79,7 +79,7 @@ class Layout(_UserLayout):
     LayoutCollision
         If two coordinates map to one address; both are named.
     LayoutOutOfRange
-        If a coordinate maps outside the room.
+        If a coordinate maps outside of that memory.
     BadLayoutFunction
         If the function fails or does not return integers.
     """
@@ -92,7 +92,7 @@ class Layout(_UserLayout):
         if proof.collision is not None:
             raise proof.collision.error(self.shape)
         _check_range(inner, "memory", self.numel if span is None else span, "pass span=n for a layout with gaps")
-        # One-to-one and inside as many places as elements: a bijection.
+        # One-to-one, and inside of as many positions as elements: a bijection.
         self.map, self._span = inner, self.numel if span is None else span
 
     @property
@@ -122,7 +122,7 @@ class Fragment(_UserLayout):
     width
         Lanes per warp, where the digits use warps and lanes.
     threads
-        The number of threads; by default as many as the layout reaches.
+        The number of threads; by default those that the layout reaches.
 
     Raises
     ------
@@ -165,7 +165,7 @@ class Fragment(_UserLayout):
 
     @property
     def registers(self) -> int:
-        """How many elements each thread has room for."""
+        """Number of elements per thread."""
         return self.size("register")
 
     def thread(self, *coordinate: Coordinate, replica: Coordinate = 0, ops: Ops = PYTHON_OPS) -> Coordinate:
@@ -277,7 +277,7 @@ def _named(shape: tuple[int, ...], columns: list[list[int]], copies: int) -> dic
 
 
 def _numbered(threads: list[int], copies: int) -> list[int]:
-    """Registers in row-major order of the elements; the copies of an element have the same one in each thread."""
+    """Return registers in row-major order of the elements, equal for the copies of an element."""
     used: dict[int, int] = {}
     found = []
     for begin in range(0, len(threads), copies):

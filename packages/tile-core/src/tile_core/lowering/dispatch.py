@@ -1,4 +1,4 @@
-"""Choosing a variant: by priority, keeping every reason, with one error that shows all of them."""
+"""Variant selection by priority; an error lists the rejection reasons of all variants."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Selection:
     accepted
         Its answer.
     rejected
-        Those with higher priority, in the order in which they were asked, with their reasons.
+        Rejected variants of higher priority, in order, with their reasons.
     forced
         Whether the program named the variant.
     """
@@ -81,7 +81,7 @@ def select(
     ctx
         The compilation's context.
     forced
-        Name of the only variant to ask, if the program says so.
+        Name of the only variant to consider, if the program requires one.
     withdrawn
         Reasons of variants that accepted the call before, by name.
 
@@ -138,7 +138,7 @@ def reasons_table(rejected: Sequence[Rejection]) -> str:
 
 
 def check_variants(target: str, parts: Mapping[str, Sequence[Variant]]) -> tuple[Variant, ...]:
-    """Join the variants that several backends bring for one target.
+    """Join the variants of several backends for one target.
 
     Parameters
     ----------
@@ -178,7 +178,7 @@ def check_variants(target: str, parts: Mapping[str, Sequence[Variant]]) -> tuple
 def missing(
     attrs: Mapping[str, Any], found: str, op: str, names: Sequence[str], target: object, where: Where | None
 ) -> VariantMissing:
-    """Return the error of a call whose variant the target does not have; ``names`` are those that it has of the op."""
+    """Return the error for a variant that the target lacks; ``names`` are the op's others."""
     from tile_core.ir import nodes  # with TVM, which loaded kernels do without
 
     if nodes.CALLED in attrs:
@@ -196,7 +196,7 @@ def refused(
     """Return the error of a call whose variant does not fit."""
     from tile_core.ir import nodes
 
-    wanted, instead = f"variant {found} of {op} was asked for but", "do not force the variant"
+    wanted, instead = f"requested variant {found} of {op}", "do not force the variant"
     if nodes.CALLED in attrs:
         name, other = (str(part) for part in attrs[nodes.CALLED])
         wanted, instead = f"{name} ({found})", other or "leave it out"

@@ -1,7 +1,7 @@
-"""Legality tables: the capabilities of an instruction as data, and the function that explains a refusal.
+"""Legality tables: the capabilities of an instruction as data, with rejection reasons.
 
 A table constrains named sizes (``M``, ``N``, ``K``), operands (``A``, ``B``, ``C``) and the number of threads. Each
-reason says what was found, what is needed and the nearest legal value:
+reason states the value found, the requirement and the nearest legal value:
 ``K=24 is not a multiple of the atom 16; nearest legal: 16 or 32``.
 """
 
@@ -47,7 +47,7 @@ class Extent:
         return value % self.step == 0 and value >= self.least and (self.high is None or value <= self.high)
 
     def nearest(self, value: int) -> tuple[int, ...]:
-        """The legal values next to ``value``, at most one on each side, ascending; itself if it is legal."""
+        """Return the legal values next to ``value``, ascending; itself if it is legal."""
         top = None if self.high is None else self.high // self.step * self.step
         down, up = value // self.step * self.step, -(-value // self.step) * self.step
         clamped = {max(self.least, v if top is None else min(v, top)) for v in (down, up)}
@@ -145,7 +145,7 @@ class Asked:
 
 @dataclass(frozen=True)
 class Legality:
-    """What a variant can lower. Parts that are left out constrain nothing.
+    """Legal calls of a variant. Parts that are left out constrain nothing.
 
     Parameters
     ----------
@@ -286,7 +286,7 @@ def _outside(name: str, value: int, extent: Extent, noun: str) -> str:
 
 @functools.lru_cache(maxsize=4096)
 def no_instruction(operands: tuple[str, ...], legal: frozenset[tuple[str, ...]], found: tuple[str, ...]) -> str:
-    """Return why a combination of element types is refused that is none of those that are legal."""
+    """Return the rejection reason of a combination of element types that is not legal."""
     nearest = max(sorted(legal), key=lambda row: sum(map(str.__eq__, row, found)))
     asked, instead = (", ".join(_types(operands, row)) for row in (found, nearest))
     return f"no instruction for the types {asked}; nearest legal: {instead}"

@@ -1,7 +1,7 @@
 """The interface that a backend implements for each way to lower a tile op.
 
-A *variant* is a name, an op, a priority, a legality table as data and three functions. The dispatcher asks variants in
-the order of their priorities and keeps each reason; a variant never asks which target it is on.
+A *variant* is a name, an op, a priority, a legality table as data and three functions. The dispatcher tries variants in
+the order of their priorities and keeps each reason; a variant does not depend on the name of its target.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class DecodedCall(Protocol):
 
 
 TargetCall: TypeAlias = Any
-"""A ``DecodedCall`` of the kind that the target's pipeline makes, such as ``SimtCall``: each variant says which."""
+"""The call type of the target's pipeline, such as ``SimtCall``; each variant declares it."""
 
 
 @dataclass(frozen=True)
@@ -82,13 +82,13 @@ class Accept:
 
 @dataclass(frozen=True)
 class Reject:
-    """The variant does not lower this call; ``reason`` says what was found, expected and nearest."""
+    """A rejection; ``reason`` states the value found, the requirement and the nearest legal value."""
 
     reason: str
 
 
 class Withdrawn(Exception):
-    """Raised by ``lower``: where the operands are placed, or what is known of their corners, the variant cannot.
+    """Raised by ``lower`` if the placement or the known corners of operands do not fit.
 
     It then counts as one that has refused the call, and the choice begins anew.
 
@@ -100,7 +100,7 @@ class Withdrawn(Exception):
     Attributes
     ----------
     number
-        Of the call, set by who asked for its statement.
+        Of the call, set by the caller that requested the statement.
     """
 
     def __init__(self, reason: str) -> None:
@@ -144,7 +144,7 @@ class Variant(ABC):
         return Asked()
 
     def accepts(self, call: TargetCall, ctx: Context) -> Accept | Reject:
-        """Say whether this variant lowers ``call``; by default whether the legality table allows it.
+        """Return whether this variant lowers ``call``; by default by its legality table.
 
         It must not change anything and must not raise for a call that the op's own checks accepted. An override
         extends the table: ``answer = super().accepts(call, ctx)``, then return it if it is a ``Reject``.

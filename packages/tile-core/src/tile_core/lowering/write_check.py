@@ -9,7 +9,7 @@ from tile_core.ops.registry import OPS
 
 
 def problem_of(op: str, statement: Stmt) -> str:
-    """Return the defect of the statement that an op was lowered to; empty if none is found.
+    """Return the defect of an op's lowered statement; empty if none is found.
 
     Stores are seen, and calls may do anything: this finds missing writes, not wrong ones.
     """

@@ -81,7 +81,7 @@ def bits_of(value: Expr) -> Call:
 
 
 def float_of(bits: Expr) -> Call:
-    """The float expression with these bits (of a signed or unsigned integer type); the inverse of ``bits_of``."""
+    """Return the float with these bits of an integer type; the inverse of ``bits_of``."""
     return tirx.reinterpret(as_type("float" + type_name(bits).removeprefix("u").removeprefix("int"), bits), bits)
 
 

@@ -87,13 +87,13 @@ def encode(values: npt.ArrayLike, dtype: str, saturate: bool = False) -> Array:
 
 
 def round_to(values: npt.ArrayLike, dtype: str, saturate: bool = False) -> Array:
-    """``values`` rounded to ``dtype`` and widened back to float32: what a cast there and back gives."""
+    """Return ``values`` rounded to ``dtype`` and widened to float32, as by two casts."""
     codes = encode(values, dtype, saturate)
     return codes.view(np.float32) if dtype == "tfloat32" else decode(codes, dtype)
 
 
 def pack4(nibbles: npt.ArrayLike) -> Array:
-    """Pack 4-bit codes (low nibble of each element) in pairs along the last axis, the lower index in the low nibble.
+    """Pack 4-bit codes in pairs along the last axis, low nibble first.
 
     The last axis of extent ``n`` becomes ``(n + 1) // 2`` bytes; an odd one leaves the last high nibble 0.
     """
@@ -105,7 +105,7 @@ def pack4(nibbles: npt.ArrayLike) -> Array:
 
 
 def unpack4(packed: npt.ArrayLike, count: int) -> Array:
-    """The first ``count`` 4-bit codes along the last axis of ``packed`` bytes, as uint8; the inverse of ``pack4``."""
+    """Return the first ``count`` 4-bit codes along the last axis of ``packed``; inverse of ``pack4``."""
     data = np.asarray(packed).astype(np.uint8)
     return np.stack([data & 15, data >> 4], axis=-1).reshape(*data.shape[:-1], 2 * data.shape[-1])[..., :count]
 

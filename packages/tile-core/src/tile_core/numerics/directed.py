@@ -1,4 +1,6 @@
-"""Floats rounded to what a smaller format holds, in a named direction or at random, on bits: equal on every target.
+"""Floats rounded to a smaller format in a named direction or at random, on bits.
+
+Results are equal on every target.
 
 The result is a number of the source's type that the format holds, so that the conversion after it is exact. What is
 greater than the format's largest number overflows there, by the rules of ``tile_core.numerics.rules``.
@@ -50,7 +52,7 @@ def round_expr(value: Expr, dtype: str, mode: str, word: Expr | None = None) -> 
 
 
 def clamp_expr(value: Expr, dtype: str) -> Expr:
-    """A number, or the largest one of a format with its sign where that is less; infinities too, and NaN is NaN."""
+    """Return a number saturated to a format's largest, infinities included; NaN is NaN."""
     form, wide = EVERY[dtype], WIDE[type_name(value)]
 
     def of(u: Var, a: Var) -> Call:
@@ -64,7 +66,7 @@ def clamp_expr(value: Expr, dtype: str) -> Expr:
 
 @dataclass(frozen=True)
 class _Magnitude:
-    """A magnitude's bits ``a``, the formats, and what decides: the direction's condition, or a random word."""
+    """A magnitude's bits ``a``, the formats, and a direction's condition or a random word."""
 
     a: Var
     form: Format
@@ -74,7 +76,7 @@ class _Magnitude:
     word: Expr | None
 
     def up(self, fraction: Expr, inexact: Expr) -> Expr:
-        """Whether to round up: ``fraction`` is what is dropped of the last place, as so many bits after the point."""
+        """Whether to round up a ``fraction``: the dropped bits below the last place."""
         if self.mode == "rz":
             return tirx.const(False, "bool")
         if self.away is not None:
@@ -125,7 +127,7 @@ def _below_unit(magnitude: _Magnitude, field: Var, unit: int) -> Expr:
 
 
 def _e8m0(magnitude: _Magnitude) -> Expr:
-    """Powers of two from 2^-127; what is less stays as it is, and becomes that one."""
+    """Round to powers of two from 2^-127, which also stands for all smaller numbers."""
     a, wide = magnitude.a, magnitude.wide
     k = constants(f"uint{wide.bits}", a)
     if wide.bits == 64:
@@ -137,7 +139,7 @@ def _e8m0(magnitude: _Magnitude) -> Expr:
 
 
 def _limited(r: Var, magnitude: _Magnitude) -> Expr:
-    """A magnitude, at most the largest of the format where the direction is not away from zero."""
+    """Limit a magnitude to the format's largest unless it rounds away from zero."""
     if magnitude.mode == "rs":
         return r
     k = constants(f"uint{magnitude.wide.bits}", r)

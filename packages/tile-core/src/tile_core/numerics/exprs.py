@@ -1,6 +1,6 @@
 """Low-precision conversion as tirx expressions: straight-line integer arithmetic and selects, for any number of lanes.
 
-No branches, no tables, no calls, so ``VectorizeLoop`` and LLVM turn them into vector code, and any target that has
+No branches, no tables, no calls, so ``VectorizeLoop`` and LLVM compile them to vector code, and any target that has
 32-bit integers can print them. The rules are those of ``tile_core.numerics.rules``; the tests compare every one with
 ``tile_core.numerics.codecs``.
 """
@@ -32,11 +32,11 @@ __all__ = [
 ]  # fmt: skip
 
 _STEPS = {"uint32": ((24, 8),), "uint64": ((44, 20), (34, 20), (24, 10))}
-"""By type, the steps that bring an integer below 2^24: from two to which power on bits are dropped, and how many."""
+"""By type, the steps that bring an integer below 2^24: the power from which bits are dropped, and their number."""
 
 
 def decode_expr(code: Expr, dtype: str, to: str = "float32") -> Expr:
-    """The value of ``code`` (uint8, or uint16 for 16-bit types) as an expression of type ``to``.
+    """Return the value of ``code`` (uint8, or uint16 for 16-bit types) as type ``to``.
 
     The value is formed exactly in float32 and then converted to ``to`` (exact except where ``to`` is too small).
     """
@@ -74,7 +74,10 @@ def encode_expr(value: Expr, dtype: str, saturate: bool = False) -> Expr:
 
 
 def round_tfloat32_expr(value: Expr) -> Expr:
-    """A number of any type rounded once to 10 mantissa bits, nearest even, as float32; a NaN becomes the quiet NaN."""
+    """Return a number rounded once to 10 mantissa bits, nearest even, as float32.
+
+    A NaN becomes the quiet NaN.
+    """
     wide = widen_expr(value)
     if type_name(wide) == "float64":
         return float_of(encode_expr(wide, "tfloat32") << constant(13, "uint32", wide))
@@ -104,7 +107,7 @@ def widen_expr(value: Expr) -> Expr:
 
 
 def scaled_expr(value: Expr, p: Expr, q: Expr) -> Expr:
-    """``value * p * q`` of float32 for positive powers of two p and q: what is in range is exact.
+    """Return ``value * p * q`` for positive powers of two, exact in range.
 
     If both are at least 1, or both are less, one multiplication after the other leaves float32 only where the result
     does. Otherwise their product is between them.
@@ -119,7 +122,7 @@ def scaled_expr(value: Expr, p: Expr, q: Expr) -> Expr:
 
 
 def nibble_expr(byte: Expr, index: Expr) -> Expr:
-    """The 4-bit code (uint8, 0 to 15) of element ``index`` (its parity counts) in the uint8 ``byte``."""
+    """Return the 4-bit code of element ``index``, by its parity, in the uint8 ``byte``."""
     k = constants("uint8", byte)
     shift = cast("uint8", (index % constant(2, type_name(index), index)) * constant(4, type_name(index), index))
     return (byte >> shift) & k(15)
@@ -134,7 +137,7 @@ def int4_expr(value: Expr, dtype: str) -> Expr:
 
 
 def _rounded_to_odd(value: Var, name: str) -> Expr:
-    """The float32 of an integer of 32 or 64 bits: its sign, and its magnitude by `_shortened`."""
+    """Return the float32 of a 32- or 64-bit integer: sign, and magnitude by `_shortened`."""
     unsigned = f"uint{name.removeprefix('u').removeprefix('int')}"
     size = cast(unsigned, value)
     if unsigned == name:
@@ -147,7 +150,7 @@ def _rounded_to_odd(value: Var, name: str) -> Expr:
 
 
 def _shortened(size: Var, steps: Sequence[tuple[int, int]]) -> Expr:
-    """The float32 of an unsigned integer of which a step drops some bits, if it is not below a power of two."""
+    """Return the float32 of an unsigned integer, dropping bits from a power of two on."""
     if not steps:
         return cast("float32", cast("int32", size))
     (limit, shift), *rest = steps
@@ -214,7 +217,7 @@ def _encode_signed(u: Var, a: Var, form: Format, wide: Wide, saturate: bool, res
 
 
 def _encode_subnormal(a: Var, form: Format, wide: Wide) -> Expr:
-    """Below the normal range, adding a power of two whose last bit is the format's unit rounds to that unit."""
+    """Round a subnormal by adding a power of two with the format's unit."""
     exponent = wide.mantissa + 1 - form.bias - form.mantissa
     magic = constant(2.0**exponent, f"float{wide.bits}", a)
     return bits_of(float_of(a) + magic) - constant((exponent + wide.bias) << wide.mantissa, f"uint{wide.bits}", a)

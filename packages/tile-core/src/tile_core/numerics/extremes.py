@@ -23,14 +23,14 @@ _NAMES = {f"{nodes.FLOAT_PREFIX}{kind}{suffix}": (kind, bool(suffix)) for kind i
 
 
 def extreme(kind: str, a: Expr, b: Expr, nan_propagate: bool = False) -> Expr:
-    """The larger (``kind`` is ``"max"``) or smaller (``"min"``) of two values of one type, integers or floats."""
+    """Return the ``"max"`` or ``"min"`` of two values of one type, integers or floats."""
     if not type_name(a).startswith(("float", "bfloat")):
         return _NODES[kind](a, b)
     return float_extreme(kind, a, b, nan_propagate)
 
 
 def float_extreme(kind: str, a: Expr, b: Expr, nan_propagate: bool = False) -> Call:
-    """A call of the operator ``tile.float_max`` or ``min``; with ``_nan`` where a NaN on either side wins."""
+    """Return a call of ``tile.float_max`` or ``min``; with ``_nan`` a NaN wins."""
     return ir.Call(
         nodes.register_scalar_op(f"{nodes.FLOAT_PREFIX}{kind}{'_nan' if nan_propagate else ''}"), [a, b], ret_ty=a.ty
     )
@@ -46,12 +46,12 @@ def loose_extreme(kind: str, a: Expr, b: Expr) -> Call:
 
 
 def extreme_of(e: Expr) -> tuple[str, bool] | None:
-    """Return the kind of such a call and whether a NaN wins, or ``None`` for any other expression."""
+    """Return the kind of such a call and whether NaN wins, else ``None``."""
     return _NAMES.get(nodes.operator_name(e))
 
 
 def expand_extremes(body: Stmt, flushed: bool = False) -> Stmt:
-    """Return the statement with comparisons and selects in place of such calls; ``flushed`` as in ``max_expr``."""
+    """Return the statement with such calls as comparisons and selects; ``flushed`` as in ``max_expr``."""
 
     def expand(e: Call) -> Expr:
         found = extreme_of(e)

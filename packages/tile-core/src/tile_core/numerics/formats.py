@@ -1,4 +1,7 @@
-"""The bit layouts of the float types, as data. No NumPy and no TVM here: codecs and expressions both read it."""
+"""The bit layouts of the float types, as data.
+
+No NumPy and no TVM here: codecs and expressions both read it.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,7 @@ from tile_core.records import dataclass
 class Format:
     """One binary float layout: a sign bit (but see ``signed``), ``exponent`` bits, ``mantissa`` bits.
 
-    Codes are magnitudes, without the sign bit, unless ``unsigned_zero`` says that the special codes are whole.
+    Codes are magnitudes, without the sign bit, unless ``unsigned_zero`` marks the special codes as whole.
 
     Attributes
     ----------
@@ -76,7 +79,7 @@ EVERY: dict[str, Format] = FORMATS | {
 
 @dataclass(frozen=True)
 class Wide:
-    """An IEEE source format: field widths and the names of its float, unsigned and signed integer types."""
+    """An IEEE source format: field widths and names of its float and integer types."""
 
     bits: int
     mantissa: int

@@ -72,7 +72,7 @@ class Intervals:
     Parameters
     ----------
     analyzer
-        TVM's analyzer, which knows the ranges of loop variables.
+        TVM's analyzer, with the ranges of loop variables.
     values
         The bindings of variables.
     """
@@ -162,7 +162,7 @@ class Intervals:
         return _rounded(Interval(min(corners), max(corners), False), type_name(e))
 
     def select(self, e: Expr) -> Interval:
-        """Return the interval of a select, where the condition refines a variable's interval on each side."""
+        """Return the interval of a select, with a variable refined on each side."""
         return self.choice(e.condition, e.true_value, e.false_value)
 
     def choice(self, condition: Expr, yes: Expr, no: Expr) -> Interval:
@@ -177,7 +177,7 @@ class Intervals:
         return Interval(min(a.low, b.low), max(a.high, b.high), a.nan or b.nan)
 
     def narrow(self, condition: Expr, holds: bool) -> None:
-        """Refine by a comparison of a variable with a constant; a comparison with NaN is false."""
+        """Refine by a comparison of a variable with a constant, false for NaN."""
         kind = type(condition)
         if kind not in _FLIPPED:
             return
@@ -220,7 +220,7 @@ class Intervals:
         return None
 
     def extreme(self, name: str, a: Interval, b: Interval) -> Interval:
-        """Return the interval of the larger or smaller of two values, of which a NaN may leave only the other."""
+        """Return the interval of a maximum or minimum, where a NaN may lose."""
         nan = a.nan or b.nan if name.endswith("_nan") else a.nan and b.nan
         largest_of = name.startswith("tile.float_max")
         low, high = (max(a.low, b.low), max(a.high, b.high)) if largest_of else (min(a.low, b.low), min(a.high, b.high))

@@ -52,7 +52,7 @@ def library(name: str) -> Callable[..., Expr]:
 
 
 def fmod(x: Expr, y: Expr) -> Expr:
-    """The remainder with the sign of ``x``, which is exact: by the C library, in float64."""
+    """Return the exact remainder with the sign of ``x``, by the C library in float64."""
     return cast("float32", library("fmod")(cast("float64", x), cast("float64", y)))
 
 
@@ -145,7 +145,10 @@ def asinh(x: Expr) -> Expr:
 
 
 def acosh(x: Expr) -> Expr:
-    """Inverse hyperbolic cosine: log(1 + (x - 1) + sqrt((x - 1) (x + 1))); NaN below 1."""
+    """Inverse hyperbolic cosine: log(1 + (x - 1) + sqrt((x - 1) (x + 1))).
+
+    It is NaN below 1.
+    """
 
     def of(d: Var) -> Expr:
         k = constants("float64", d)
@@ -157,7 +160,10 @@ def acosh(x: Expr) -> Expr:
 
 
 def atanh(x: Expr) -> Expr:
-    """Inverse hyperbolic tangent: log(1 + 2 a / (1 - a)) / 2; infinite at 1, NaN beyond."""
+    """Inverse hyperbolic tangent: log(1 + 2 a / (1 - a)) / 2.
+
+    It is infinite at 1, and NaN beyond.
+    """
 
     def of(d: Var, a: Expr) -> Expr:
         k = constants("float64", d)
@@ -186,7 +192,7 @@ def _cofunction(d: Var) -> Expr:
 
 
 def _angle(y: Expr, x: Expr) -> Expr:
-    """The angle of a point: of the smaller coordinate over the larger one a polynomial, then the octant."""
+    """Return the angle of a point: a polynomial of the coordinates' quotient, then the octant."""
     k = constants("float64", y)
 
     def of(a: Expr, b: Expr) -> Expr:

@@ -13,7 +13,10 @@ __all__ = ["round_number"]
 
 
 def round_number(number: float, dtype: str, mode: str = "rn") -> float:
-    """A Python number rounded once to what a format holds, to nearest, towards zero, up or down, as on a target."""
+    """Round a Python number once to a format, in one of four directions.
+
+    They are to nearest, towards zero, up and down, as on a target.
+    """
     form = EVERY[dtype]
     if not math.isfinite(number) or number == 0:
         return float(number)

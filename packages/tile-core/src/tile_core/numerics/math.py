@@ -1,8 +1,8 @@
-"""Elementary functions on float32 as straight-line tirx expressions, for targets whose own are scalar or imprecise.
+"""Elementary functions on float32 as straight-line tirx expressions, for targets without vectorized or precise ones.
 
 Every builder takes float32 expressions (any number of lanes) and returns a float32 expression without branches, tables
-or calls other than ``floor`` and ``sqrt`` (TVM does not vectorise ``nearbyint``), so ``VectorizeLoop`` and LLVM turn it
-into vector code. Results follow the page ``tile_core.numerics.rules`` for *all* inputs: subnormal arguments and
+or calls other than ``floor`` and ``sqrt`` (TVM does not vectorise ``nearbyint``), so ``VectorizeLoop`` and LLVM make
+vector code of it. Results follow the page ``tile_core.numerics.rules`` for *all* inputs: subnormal arguments and
 results, zeros, infinities, NaN.
 
 How they were made. Arguments are reduced to a small interval with identities that are exact in the format used; on the
@@ -86,7 +86,10 @@ _CHUNKS = [((TWO_OVER_PI >> (196 - _CHUNK * (k + 1))) % (1 << _CHUNK)) * 2.0 ** 
 
 
 def exp(x: Expr) -> Expr:
-    """e^x. Cody and Waite reduction x = n ln2 + r, then a degree 6 polynomial and two scalings by powers of two."""
+    """Return e^x by Cody and Waite reduction.
+
+    x = n ln2 + r, then a degree 6 polynomial and two scalings by powers of two.
+    """
     return bind(_limit(x, -104.0, 89.0), lambda v: _exp_reduced(v, _scale_twice))
 
 
@@ -111,7 +114,10 @@ def tanh_wide(x: Expr) -> Expr:
 
 
 def log(x: Var) -> Expr:
-    """Natural logarithm: x = 2^e (1 + f), then e ln2 + log(1 + f), ln2 in two parts."""
+    """Natural logarithm: x = 2^e (1 + f), then e ln2 + log(1 + f).
+
+    ln2 has two parts.
+    """
 
     def joined(e: Var, f: Var) -> Expr:
         k = constants("float32", x)
@@ -121,7 +127,10 @@ def log(x: Var) -> Expr:
 
 
 def log2(x: Expr) -> Expr:
-    """Binary logarithm: e + log(1 + f) log2(e), where the integer part of log2(e) multiplies without rounding."""
+    """Binary logarithm: e + log(1 + f) log2(e).
+
+    The integer part of log2(e) multiplies without rounding.
+    """
 
     def joined(e: Expr, f: Var) -> Expr:
         k = constants("float32", x)
@@ -141,7 +150,10 @@ def log10(x: Expr) -> Expr:
 
 
 def log1p(x: Expr) -> Expr:
-    """log(1 + x) without loss for small x: 2 atanh(x / (2 + x)) near 0, the float64 logarithm of 1 + x elsewhere."""
+    """Return log(1 + x) without loss for small x.
+
+    It is 2 atanh(x / (2 + x)) near 0, and the float64 logarithm of 1 + x elsewhere.
+    """
 
     def near(v: Var) -> Expr:
         return bind(v / (v + constant(2.0, "float64", v)), lambda s: atanh_wide(s) * constant(2.0, "float64", v))
@@ -159,7 +171,10 @@ def log1p(x: Expr) -> Expr:
 
 
 def tanh(x: Var) -> Expr:
-    """Hyperbolic tangent: odd polynomial below 0.625, 1 - 2 / (e^2a + 1) above, where a = min(abs(x), 9.2)."""
+    """Hyperbolic tangent by a polynomial near 0 and the exponential function elsewhere.
+
+    An odd polynomial below 0.625, 1 - 2 / (e^2a + 1) above, where a = min(abs(x), 9.2).
+    """
 
     def joined(v: Var, a: Var) -> Call:
         k = constants("float32", x)
@@ -186,7 +201,10 @@ def sigmoid(x: Var) -> Expr:
 
 
 def erf(x: Var) -> Expr:
-    """Error function: odd polynomial below 0.9, 1 - e^(-a q(a)) above, with q from a fit of log(erfc)."""
+    """Error function by a polynomial near 0 and the exponential function elsewhere.
+
+    An odd polynomial below 0.9, 1 - e^(-a q(a)) above, with q from a fit of log(erfc).
+    """
 
     def joined(v: Var, a: Var) -> Call:
         k = constants("float32", x)
@@ -288,7 +306,10 @@ def _limit(x: Expr, low: float, high: float) -> Expr:
 
 
 def _nearest(x: Expr, body: BinaryNode) -> Expr:
-    """``body(n, i)``: the integer nearest to ``x`` as a float and as a signed integer of the same width."""
+    """Return ``body(n, i)`` of the integer nearest to ``x``, as float and integer.
+
+    Both have the width of ``x``.
+    """
     magic = constant(_MAGIC[type_name(x)], type_name(x), x)
     form = IEEE[type_name(x)]
     zero = constant(((form.bias + form.mantissa) << form.mantissa) + (1 << (form.mantissa - 1)), f"int{form.bits}", x)
@@ -306,7 +327,10 @@ def _scale_once(p: Expr, n: Expr) -> Expr:
 
 
 def _scale_twice(p: Expr, n: Expr) -> Expr:
-    """p 2^n for any n that ``exp`` meets: the first product is exact, the second rounds into the subnormals."""
+    """Return p 2^n for any n in ``exp``.
+
+    The first product is exact, the second rounds into the subnormals.
+    """
 
     def scaled(n: Var) -> Expr:
         half = n >> constant(1, "int32", n)
@@ -338,12 +362,15 @@ def _exp2_reduced(x: Var, scale: BinaryNode) -> Expr:
 
 
 def exp2_wide(t: Expr) -> Expr:
-    """2^t in float64, limited so that the rounding to float32 overflows and underflows as it must."""
+    """Return 2^t in float64, limited so that rounding to float32 overflows and underflows correctly."""
     return bind(_limit(t, -200.0, 200.0), lambda v: _exp2_reduced(v, _scale_once))
 
 
 def _log_reduced(x: Var, body: BinaryNode) -> Expr:
-    """``body(e, f)`` with x = 2^e (1 + f), sqrt(1/2) <= 1 + f < sqrt(2), for positive finite x."""
+    """Return ``body(e, f)`` with x = 2^e (1 + f) for positive finite x.
+
+    sqrt(1/2) <= 1 + f < sqrt(2).
+    """
     k = constants("int32", x)
     tiny = x < constant(2.0**-126, "float32", x)
     normal = select(tiny, x * constant(2.0**23, "float32", x), x)
@@ -366,14 +393,20 @@ def _log1p_tail(f: Var, body: UnaryNode) -> Expr:
 
 
 def _log_specials(x: Var, value: Expr, pole: float = 0.0) -> Expr:
-    """``value`` for x above the pole; -infinity at it, NaN below, infinity and NaN for themselves."""
+    """Return ``value`` above the pole, -infinity at it, NaN below.
+
+    Infinity and NaN are their own results.
+    """
     k = constants("float32", x)
     beyond = select(equal(x, k(pole)), k(-math.inf), k(math.nan))
     return select(x > k(pole), select(equal(x, k(math.inf)), x, value), beyond)
 
 
 def log2_wide(d: Var) -> Expr:
-    """log2 of a positive, normal float64, to a relative 2^-44: x = 2^e m, then log m = 2 atanh((m - 1) / (m + 1))."""
+    """Return log2 of a positive, normal float64, to a relative 2^-44.
+
+    x = 2^e m, then log m = 2 atanh((m - 1) / (m + 1)).
+    """
     k = constants("int64", d)
     one = constant(1.0, "float64", d)
 
@@ -390,7 +423,10 @@ def log2_wide(d: Var) -> Expr:
 
 
 def atanh_wide(s: Var) -> Expr:
-    """atanh of a float64 of at most (sqrt(2) - 1) / (sqrt(2) + 1), to a relative 2^-44."""
+    """Return atanh of a float64 to a relative 2^-44.
+
+    The argument is at most (sqrt(2) - 1) / (sqrt(2) + 1).
+    """
     return bind(s * s, lambda z: s + s * z * horner(z, _ATANH), "z")
 
 
@@ -410,7 +446,7 @@ def _quarter_periods(x: Var, body: BinaryNode) -> Expr:
     """``body(y, n)`` with x = n pi/2 + y, abs(y) <= pi/4 (float64), n modulo 4 in the low bits of an int64.
 
     Payne and Hanek's idea in float64: 2/pi is cut into chunks of 28 bits. The product of x with a chunk is exact, and
-    so is its remainder modulo 4 (whole turns do not matter), however large x is. Their sum gives n; with n taken off
+    so is its remainder modulo 4 (full rotations do not matter), however large x is. Their sum gives n; with n taken off
     first, every partial sum is exact until the chunk after the units of x, and from there on as small as the result, so
     that even the float32 nearest to a multiple of pi/2 (which cancels about 30 bits) keeps its accuracy. 2/pi to
     196 bits covers arguments up to 2^128.

@@ -21,7 +21,7 @@ def max_expr(a: Expr, b: Expr, nan_propagate: bool = False, flushed: bool = Fals
     """The larger of ``a`` and ``b`` (same type; float or integer), expanded.
 
     With ``nan_propagate`` a NaN on either side wins; without, the other side does. +0 is larger than -0. ``flushed``
-    says that comparisons may take subnormal numbers for zeros, so that numbers which seem equal have other bits.
+    indicates that comparisons may flush subnormal numbers to zero, so that equal numbers may have other bits.
     """
     return _extreme(a, b, nan_propagate, True, flushed)
 
@@ -32,7 +32,7 @@ def min_expr(a: Expr, b: Expr, nan_propagate: bool = False, flushed: bool = Fals
 
 
 def clamp_expr(value: Expr, low: Expr | None, high: Expr | None) -> Expr:
-    """The smaller of ``high`` and the larger of ``low`` and ``value``; a limit may be missing, and NaN stays NaN.
+    """Clamp ``value`` to ``low`` and ``high``; a limit may be missing, NaN stays NaN.
 
     Integers are the analyzer's own minimum and maximum: such indices are often proved to be inside.
     """
@@ -63,7 +63,7 @@ def _extreme(a: Expr, b: Expr, nan_propagate: bool, largest: bool, flushed: bool
 
 
 def _beside_constant(a: Expr, b: Expr, largest: bool) -> Expr | None:
-    """With most constants one comparison is enough: it is false for NaN, which yields the constant."""
+    """Use one comparison, which suffices for most constants: NaN yields the constant."""
     node = tirx.GT if largest else tirx.LT
     for other, value in ((a, b), (b, a)):
         if isinstance(other, tirx.FloatImm) and _decides(float(other.value), largest):
@@ -72,7 +72,7 @@ def _beside_constant(a: Expr, b: Expr, largest: bool) -> Expr | None:
 
 
 def _decides(number: float, largest: bool) -> bool:
-    """Whether the constant is correct unless the other side exceeds it: not for a NaN or the lesser zero."""
+    """Whether the constant is correct unless exceeded: not a NaN or the lesser zero."""
     if number == 0:
         return (math.copysign(1.0, number) > 0) == largest
     return number == number

@@ -1,4 +1,4 @@
-"""``copysign`` and ``nextafter`` on bits, so that they are the same on every target and in every type."""
+"""``copysign`` and ``nextafter`` on bits: the same on every target and type."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["copysign_expr", "nextafter_expr"]
 
 
 def copysign_expr(x: Expr, y: Expr, dtype: DType) -> Expr:
-    """The magnitude of ``x`` with the sign of ``y``, two variables of a float type of 16 or more bits."""
+    """Return the magnitude of ``x`` with ``y``'s sign, for floats of 16 bits up."""
     k, word = constants(_word(dtype), x), _word(dtype)
     sign = 1 << (dtype.bits - 1)
     bits = (_bits(x, dtype) & k(sign - 1)) | (_bits(y, dtype) & k(_signed(sign, dtype)))
@@ -19,7 +19,7 @@ def copysign_expr(x: Expr, y: Expr, dtype: DType) -> Expr:
 
 
 def nextafter_expr(x: Expr, y: Expr, dtype: DType) -> Expr:
-    """The next number after ``x`` towards ``y``: bits increase with magnitude on both sides of zero."""
+    """Return the next number after ``x`` towards ``y``: bits increase with magnitude."""
     word = _word(dtype)
     return bind(_bits(x, dtype), lambda u: bind(_bits(y, dtype), lambda v: _next(u, v, dtype, word), "v"), "u")
 
@@ -40,7 +40,7 @@ def _next(u: Var, v: Var, dtype: DType, word: str) -> Expr:
 
 
 def _word(dtype: DType) -> str:
-    """A signed integer that holds the bits: 32 bits for 16-bit types, so that no sum overflows."""
+    """Return a signed integer with the bits, of at least 32 bits against overflow."""
     return "int64" if dtype.bits == 64 else "int32"
 
 

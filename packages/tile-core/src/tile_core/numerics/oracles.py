@@ -26,7 +26,7 @@ _EXTREMES = {"max": -np.inf, "absmax": 0.0, "min": np.inf}
 
 
 def cast(values: npt.ArrayLike, dtype: str, saturate: bool = False) -> Array:
-    """Values after a conversion to ``dtype``: float32 for the float types of 16 and fewer bits, else the type itself.
+    """Convert values to ``dtype``: float32 for floats of at most 16 bits, else itself.
 
     Integers wrap; floats become integers by truncation, limits where they end and 0 for NaN; bool is "not zero".
     """
@@ -112,13 +112,19 @@ def cumprod(x: Array, dim: int = -1, reverse: bool = False) -> Array:
 
 
 def cummax(x: Array, dim: int = -1, reverse: bool = False, nan_propagate: bool = False) -> Array:
-    """Inclusive running maximum along ``dim``; NaN is skipped (-infinity up to the first number) or propagates."""
+    """Inclusive running maximum along ``dim``, with NaN skipped or propagated.
+
+    Up to the first number it is -infinity.
+    """
     result = _scan(np.maximum if nan_propagate else np.fmax, x, dim, reverse)
     return result if nan_propagate or result.dtype.kind != "f" else np.fmax(result, -np.inf)
 
 
 def copy_region(source: Array, mins: tuple[int, ...], extents: tuple[int, ...], fill: float = 0) -> Array:
-    """The region of ``source`` with this corner (which may lie outside) and extents; ``fill`` where it is outside."""
+    """Return the region of ``source`` with a corner and extents; ``fill`` outside.
+
+    The corner may lie outside.
+    """
     region = np.full(extents, fill, source.dtype)
     inside, part = _overlap(source.shape, mins, extents)
     region[part] = source[inside]
@@ -190,7 +196,10 @@ def _ordered(x: npt.ArrayLike) -> Array:
 
 
 def _exact(x: Array) -> Array:
-    """``x`` as the float64 from which one rounding gives the right result (integers of 2^53 and more: sticky bit)."""
+    """Return ``x`` as the float64 that rounds once correctly.
+
+    Integers of 2^53 and more get a sticky bit.
+    """
     if x.dtype.kind not in "iu" or x.dtype.itemsize < 8:
         return x.astype(np.float64) if x.dtype.kind in "iub" else x
     kept = (x >> 11) << 11
@@ -210,7 +219,7 @@ def _scan(step: np.ufunc, x: Array, dim: int, reverse: bool) -> Array:
 def _overlap(
     shape: tuple[int, ...], mins: tuple[int, ...], extents: tuple[int, ...]
 ) -> tuple[tuple[slice, ...], tuple[slice, ...]]:
-    """The part of a region that lies inside ``shape``, as slices of the array and of the region."""
+    """Return a region's part inside ``shape``, as slices of array and region."""
     starts = [min(max(m, 0), n) for m, n in zip(mins, shape, strict=True)]
     stops = [max(min(m + e, n), s) for m, e, n, s in zip(mins, extents, shape, starts, strict=True)]
     inside = tuple(slice(a, b) for a, b in zip(starts, stops, strict=True))

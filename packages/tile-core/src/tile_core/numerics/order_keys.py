@@ -1,4 +1,6 @@
-"""Keys whose order is that of the elements, for the place of an extreme: the largest key is the element that wins.
+"""Integer keys in the order of elements, for the position of an extreme.
+
+The largest key is the element that wins.
 
 A key is a signed integer. Floats are ordered by their bits, so that machines that flush subnormal numbers order them
 too; the two zeros have one key, and NaN has the largest.
@@ -21,7 +23,7 @@ def key_type(dtype: str) -> str:
 
 
 def wide_type(dtype: str) -> str:
-    """The type that an element is converted to, exactly, before its key is taken; integers keep their bits."""
+    """Return the type to which elements convert exactly before their keys; integers keep bits."""
     key = key_type(dtype)
     return key if not DTYPES[dtype].is_float else key.replace("int", "float")
 
@@ -46,7 +48,7 @@ def key_of(kind: str, value: Expr, dtype: str) -> Expr:
 
 
 def sort_key(value: Expr, dtype: str, descending: bool) -> Expr:
-    """The key of an element, given as in ``key_of``, in the order of its number; -0 comes before +0, NaN last."""
+    """Return the key of an element in numeric order; -0 before +0, NaN last."""
     key = key_type(dtype)
     if not DTYPES[dtype].is_float:
         found = _signed(value, dtype, key)

@@ -1,4 +1,6 @@
-"""The numeric rules of the language, in one place. Every target follows them; tests and documentation cite this page.
+"""The numeric rules of the language, which every target follows.
+
+Tests and documentation cite this page.
 
 Conversion to a float type
     One rounding, to nearest, ties to even, directly from the source type (float64 and integers to tfloat32 or float8

@@ -51,7 +51,7 @@ def truncate_call(value: Expr, dtype: str) -> Expr:
 
 
 def truncate_expr(value: Expr, dtype: str) -> Expr:
-    """Return the expanded conversion: every conversion in it is of a number that the type holds.
+    """Return the expanded conversion, which only converts numbers in the type's range.
 
     Parameters
     ----------

@@ -36,7 +36,7 @@ def apply_layouts(body: Stmt, params: tuple[Var, ...], layouts: Mapping[str, Lay
     Raises
     ------
     LayoutUnsupported
-        If a layout needs more room than its tensor has.
+        If a layout needs more elements than its tensor has.
     """
     chosen = {p: layouts[str(p.name)] for p in params if tirx.is_buffer_var(p) and str(p.name) in layouts}
     for buffer, layout in chosen.items():

@@ -1,4 +1,4 @@
-"""The calls on barriers of a program's own, and what about a block that has some is the same in each execution."""
+"""A block's calls on its own barriers, and facts common to all executions."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from tile_core.ops.base import COMPLETED, COMPLETES, COUNTED
 from tile_core.passes.roles import role_of
 from tile_core.records import dataclass
 
-#: Loops of more trips are executed for as many as decide what follows.
+#: Longer loops are executed only until their iterations repeat.
 FULL = 48
 WAIT = "wait_uses"
 
 
 class Lost(Exception):
-    """What a statement names cannot be followed: what it is."""
+    """A statement that cannot be analyzed, with the reason."""
 
     def __init__(self, what: str, point: Point) -> None:
         super().__init__(what)
@@ -64,7 +64,7 @@ class Step:
 
 
 def step_of(s: Stmt) -> Step | None:
-    """Return the call on a barrier object that a statement of a program is, if it is one."""
+    """Return the barrier call of a statement, if it is one."""
     call = s.value if isinstance(s, tirx.Evaluate) else None
     if call is None or not nodes.is_tile_call(call):
         return None
@@ -172,7 +172,7 @@ class BlockSteps:
         return structural.mapped(e, ir.TensorLoad, load) if self.variables else e
 
     def at(self, e: Expr, rank: int) -> Expr:
-        """Return an expression for the block of a rank, with variables instead of what ``T.alloc_var`` holds."""
+        """Return an expression for the block of a rank, without variables of ``T.alloc_var``."""
         if prod(self.cluster.cluster) == 1:
             return self.plain(e)
         if (e, rank) not in self._at:
@@ -180,13 +180,13 @@ class BlockSteps:
         return self._at[e, rank]
 
     def advances(self, loop: Point) -> Advance | None:
-        """Return after how many trips of a loop all that decides about barriers repeats; ``None`` if unknown."""
+        """Return the number of iterations after which a loop's barrier state repeats, if known."""
         found = [self.advance(e, loop) for e in self.deciding(loop)]
         known = [a for a in found if a is not None and a.repeats]
         return common(known) if len(known) == len(found) else None
 
     def advance(self, e: Expr, loop: Point) -> Advance | None:
-        """Return how an expression advances with a loop; loop variables begin at 0 or at another constant."""
+        """Return the advance of an expression with a loop, counted from its first iteration."""
         return advance_of(self.expanded(e), loop.stmt.loop_var)
 
     def same_each_period(self, e: Expr, loop: Point) -> bool:

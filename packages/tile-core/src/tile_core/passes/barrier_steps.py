@@ -1,4 +1,4 @@
-"""Execution of a block's barriers, see ``check_barriers``: who does what in which order, for some trip counts.
+"""Execution of a block's barrier calls for given trip counts, see ``check_barriers``.
 
 The blocks of a cluster are executed together, one statement after another: that too is one of the orders in which they
 may run.
@@ -35,16 +35,16 @@ class Execution:
     Parameters
     ----------
     counts
-        Trip counts of loops whose bounds are no constants; of equal bounds for the first of them.
+        Trip counts of loops without constant bounds; of equal bounds for the first of them.
 
     Attributes
     ----------
     at
         The point that is executed.
     trips
-        For each loop around it, the current trip and the count.
+        For each loop around it, the current iteration and the trip count.
     settled
-        For each long loop the trip that begins as an earlier one did: longer loops behave as shorter ones.
+        For each long loop the iteration whose state repeats an earlier one: longer loops behave as shorter ones.
     rank
         The block of the cluster that executes it.
     """
@@ -65,7 +65,7 @@ class Execution:
         self.starts, self.objects = starts, total
         self.envs: list[dict[Var, int]] = [{} for _ in self.ranks]
         self.rank = 0
-        #: What those know who have arrived at the barrier of the cluster.
+        #: Clocks of the threads that have arrived at the barrier of the cluster.
         self.arrived: list[list[int]] = []
         #: What products read that the program has not waited for, and those of the latest ones.
         self.reads: list[set[str]] = [set() for _ in self.ranks]
@@ -93,7 +93,7 @@ class Execution:
         """Execute a statement."""
         self.at, self.steps = p, self.steps + 1
         if self.steps > _STEPS:
-            raise Lost("these loops have too many different trip counts", p)
+            raise Lost("loops with too many different trip counts", p)
         if p in self.block.steps:
             self.step(p, self.block.steps[p])
         elif p.kind == "mark":
@@ -124,7 +124,7 @@ class Execution:
 
     @property
     def read(self) -> set[str]:
-        """What products of a block read that the program has not waited for."""
+        """Operands of a block's products in flight."""
         return self.reads[self.rank]
 
     def teams(self, p: Point) -> list[int]:
@@ -137,7 +137,7 @@ class Execution:
             self.one(p)
 
     def loop(self, p: Point) -> None:
-        """Execute a loop; where it is long, only until its trips repeat what has been, and then what is left over."""
+        """Execute a loop; a long one until its iterations repeat, and then the remainder."""
         first = self.common(p.stmt.min, p, "the first value of the loop")
         if first < 0 or (p.stmt.step is not None and nodes.as_int(p.stmt.step) != 1):
             raise Lost(f"{p.stmt.loop_var} does not count up by one from 0 or more on", p)
@@ -156,7 +156,7 @@ class Execution:
                     continue
                 if trip > settled(advance):
                     loop = f"the loop {p.stmt.loop_var}"
-                    raise Lost(f"trips of {loop} do not come to repeat what they do about barriers", p)
+                    raise Lost(f"iterations of {loop} do not repeat their barrier states", p)
             for _ in self.each():
                 self.env[p.stmt.loop_var] = first + trip
             self.trips[p] = (trip, count)
@@ -171,12 +171,12 @@ class Execution:
         """Return the trip count of a loop with barriers."""
         if p in self.counts:
             if len(self.envs) > 1 and not self.block.cluster.same([p.stmt.min, p.stmt.extent], self.ranks):
-                raise Lost("the blocks of a cluster may make different numbers of trips", p)
+                raise Lost("the trip count may differ between blocks of a cluster", p)
             return self.counts[p]
         return max(0, self.common(p.stmt.extent, p, "the trip count"))
 
     def state(self) -> object:
-        """Return what decides what follows."""
+        """Return a key of the state that determines the rest of the execution."""
         values = tuple((str(b.name), env.get(v)) for env in self.envs for b, v in self.block.variables.items())
         latest = tuple(tuple(read for _, read in products) for products in self.latest)
         return self.phases.state(), values, tuple(map(frozenset, self.reads)), latest
@@ -234,13 +234,16 @@ class Execution:
             self.rank = own
 
     def send(self, p: Point, step: Step, rank: int) -> None:
-        """Execute a copy to the block of a rank, by one thread if a barrier counts it, otherwise by all."""
+        """Execute a copy to the block of a rank, by one thread or all.
+
+        One thread issues it if a barrier counts it.
+        """
         teams, own = self.teams(p), self.rank
         read, written = (next(a for a in self.block.flow.accesses_at(p) if a.write == w) for w in (False, True))
         source, location = (self.name(read), self.location(read)), self.location(written)
         barrier = None if step.barrier is None else self.target(p, step, rank)
         if not 0 <= rank < len(self.envs):
-            raise Lost(f"rank {rank} is none of the cluster's {len(self.envs)} blocks", p)
+            raise Lost(f"rank {rank} is outside of the cluster's {len(self.envs)} blocks", p)
         self.rank = rank
         to = self.name(written), location
         self.rank = own
@@ -252,11 +255,11 @@ class Execution:
     def target(self, p: Point, step: Step, rank: int) -> PhaseObject:
         """Return the object of a call, in the block of a rank."""
         if not 0 <= rank < len(self.envs):
-            raise Lost(f"rank {rank} is none of the cluster's {len(self.envs)} blocks", p)
+            raise Lost(f"rank {rank} is outside of the cluster's {len(self.envs)} blocks", p)
         assert step.barrier is not None
         index, count = self.value(step.index, p, "the barrier"), len(self.block.barriers[step.barrier])
         if not 0 <= index < count:
-            raise Lost(f"{step.barrier.name}[{index}] is none of its {count} objects", p)
+            raise Lost(f"{step.barrier.name}[{index}] is outside of its {count} objects", p)
         return self.phases.barriers[rank * self.objects + self.starts[step.barrier] + index]
 
     def common(self, e: Expr, p: Point, what: str) -> int:
@@ -316,7 +319,7 @@ class Execution:
                 self.products(p)
 
     def meet(self, teams: Sequence[int], waits: bool, relaxed: bool) -> None:
-        """Let the threads of a block arrive at the barrier of the cluster, or wait there when all have arrived."""
+        """Execute an arrival or a wait of a block's threads at the cluster barrier."""
         if not waits:
             self.arrived += [] if relaxed else [self.phases.knowledge(t, self.rank) for t in teams]
             return
@@ -326,7 +329,10 @@ class Execution:
             self.arrived = []
 
     def accesses(self, p: Point, teams: Sequence[int], whole: bool = True) -> None:
-        """Note what a statement, or only what it evaluates itself, reads and then writes of shared memory."""
+        """Note the reads, then the writes, of shared memory by a statement.
+
+        With ``itself`` false also of its parts.
+        """
         if not self.noting:
             return
         found = [a for q in (p, *(self.block.flow.inside(p) if whole else ())) for a in self.block.flow.accesses_at(q)]
@@ -345,7 +351,7 @@ class Execution:
                     self.phases.unordered.add(buffer)
 
     def products(self, p: Point) -> None:
-        """Note a product, which may go on until the program waits for it, or such a wait: products read until then."""
+        """Note a product, whose operands are read until a wait, or such a wait."""
         call, latest = p.stmt.value if isinstance(p.stmt, tirx.Evaluate) else None, self.latest[self.rank]
         if call is not None and nodes.is_tile_call(call, "gemm"):
             found = [a for a in self.block.flow.accesses_at(p) if not a.write]
@@ -365,7 +371,7 @@ class Execution:
             self.reads[self.rank] = {name for _, read in latest[len(ended) :] for name, _ in read}
 
     def name(self, a: Access) -> str:
-        """Return the name of the buffer whose memory is accessed, with the block's rank if it is not the first."""
+        """Return the name of the accessed buffer, with the block's rank except for the first."""
         return f"{self.buffer(a).name}" + (f"@{self.rank}" if self.rank else "")
 
     def buffer(self, a: Access) -> BufferVar:
@@ -373,7 +379,7 @@ class Execution:
         return self.block.flow.root(a.buffer)
 
     def location(self, a: Access) -> Location:
-        """Return which part of a buffer is accessed, where that is known in each trip."""
+        """Return the accessed part of a buffer, where it is known in each iteration."""
         if a.buffer is not self.buffer(a) and not a.buffer.same_as(self.buffer(a)):
             return ()
         extents = [1] * len(a.indices) if a.extents is None else list(a.extents)
@@ -413,12 +419,12 @@ class Execution:
 
 
 def _kind(call: OpCall) -> Hashable:
-    """Return what products that add in order have in common: what decides their instruction, and the shape of sums."""
+    """Return the properties that let products add in order: instruction and accumulator shape."""
     accumulator, types = call.args[COMPLETED[call.name] - 2], call.attrs["types"]
     scales = (str(types[1]), int(call.attrs["block"])) if call.name == "gemm_scaled" else ()
     return call.name, DTYPES[str(types[0])].bits, *scales, *map(str, accumulator.extents)
 
 
 def settled(advance: Advance) -> int:
-    """Return the number of trips after which states have come again, in loops whose phases follow their trips."""
+    """Return the period of states in loops whose phases follow their iterations."""
     return advance.since + 6 * advance.period + 12

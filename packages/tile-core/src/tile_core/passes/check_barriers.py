@@ -1,4 +1,4 @@
-"""Barriers with phases that a program has of its own: that they balance, and which buffers they order.
+"""Check a program's own barriers: they balance, and order the buffers between them.
 
 A program's statements have their meaning in program order, whoever executes them (see ``T.ws``); barriers only say
 which threads wait for which others. So in program order every wait passes. That this is so for all trip counts, and in
@@ -41,7 +41,7 @@ def barriers_of(body: Stmt) -> dict[BufferVar, tuple[int, ...]]:
 
 
 def check_barriers(body: Stmt, cluster: Sequence[int] = (1, 1, 1)) -> frozenset[str]:
-    """Check the barriers of a program, and return the names of the shared buffers that they order.
+    """Check the barriers of a program, and return the shared buffers that they order.
 
     Between the first and the last statement of a block that has to do with its barriers, any two accesses of these
     buffers by different threads of which one writes are ordered by arrivals and waits.
@@ -76,7 +76,7 @@ def check_barriers(body: Stmt, cluster: Sequence[int] = (1, 1, 1)) -> frozenset[
 
 
 def _checked(block: BlockSteps) -> set[str]:
-    """Execute a block for all trip counts that matter; return the names of the buffers that are ordered."""
+    """Execute a block for all relevant trip counts; return the buffers that are ordered."""
     groups = _groups(block)
     most = [max((settled(a) for a in map(block.advances, g) if a is not None), default=2) + 2 for g in groups]
     done: dict[tuple[int, ...], Execution] = {}
@@ -93,7 +93,7 @@ def _checked(block: BlockSteps) -> set[str]:
         if not left:
             break
         if len(left) > _MOST_RUNS:
-            found = "barriers: the loops around them have too many different trip counts"
+            found = "barriers in loops with too many different trip counts"
             raise BadBarrier(found=found, fix="give them the same bounds", where=nodes.where_of(groups[0][0].stmt))
         for chosen in left:
             _run(block, groups, chosen, done)
@@ -144,7 +144,7 @@ def _is_known(block: BlockSteps, loop: Point) -> bool:
 
 
 def _check_arrivals(flow: Flow, varying: Varying) -> None:
-    """Refuse barriers where not all threads of a block or a role come, or come in another order than the program's."""
+    """Refuse barriers that some threads skip or reach in another order."""
     apart = {p.stmt for p in varying.flow.points if _is_apart(p, varying)}
     for p in flow.points:
         step = step_of(p.stmt)
@@ -168,7 +168,7 @@ def _fault(around: Point, flow: Flow) -> str:
     if kind == "pipelined":
         return "a pipelined loop makes barriers of its own"
     if kind == "while":
-        return "nothing says how often a while loop runs"
+        return "the trip count of a while loop is unknown at compile time"
     return (
         "a break or continue leaves this loop" if kind != "grid" and around.kind == "for" and flow.jumps(around) else ""
     )
@@ -205,12 +205,12 @@ def _allocates(s: Stmt, buffer: BufferVar) -> bool:
 
 
 def _when(run: Execution) -> str:
-    """Say for which trip counts, and in which trips."""
-    now = [f" in trip {t} of {n} of the loop {p.stmt.loop_var}" for p, (t, n) in run.trips.items()]
+    """Return the trip counts and current iterations of the loops, for a message."""
+    now = [f" in iteration {t} of {n} of the loop {p.stmt.loop_var}" for p, (t, n) in run.trips.items()]
     other = [p for p in sorted(run.block.loops, key=lambda p: p.order) if p not in run.trips and p.kind == "for"]
-    counts = [f" for {_trips(run.count(p))} of the loop {p.stmt.loop_var}" for p in other if p in run.counts]
+    counts = [f" for {_iterations(run.count(p))} of the loop {p.stmt.loop_var}" for p in other if p in run.counts]
     return ",".join([*now, *counts])
 
 
-def _trips(n: int) -> str:
-    return "1 trip" if n == 1 else f"{n} trips"
+def _iterations(n: int) -> str:
+    return "1 iteration" if n == 1 else f"{n} iterations"

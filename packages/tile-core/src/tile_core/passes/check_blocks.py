@@ -151,7 +151,7 @@ class _Launch:
         return BlockValues(self.flow, [a.loop_var for a in self.axes], frozenset(self.tensors))
 
     def _rows(self, accesses: list[Access], space: Space) -> tuple[list[AccessRows], list[AccessRows]]:
-        """Return the elements that are stored and loaded, where known; blocks store values of their own."""
+        """Return the known elements of stores and loads; blocks store values of their own."""
         stores: list[AccessRows] = []
         loads: list[AccessRows] = []
         for a in accesses:
@@ -207,7 +207,7 @@ class _Launch:
         return text if len(named) == 1 else f"({text})", named
 
     def _clusters(self, space: Space) -> Array | None:
-        """Return the first block of each block's cluster, if blocks of a cluster wait for each other."""
+        """Return the first block of each block's cluster, if its blocks wait for each other."""
         if tuple(self.cluster) == (1, 1, 1):
             return None
         sizes = [int(self.cluster[int(annotation(a, nodes.AXIS))]) for a in self.axes]
@@ -270,12 +270,12 @@ def _atomic(p: Point) -> bool:
 
 
 def _may_wait(p: Point) -> bool:
-    """Whether a block learns something of others here: by an atomic load, or by an update that returns a value."""
+    """Whether a block observes others here: by an atomic load or a returning update."""
     return isinstance(p.stmt, tirx.Bind) and nodes.is_tile_call(p.stmt.value) and "atomic" in str(p.stmt.value.op.name)
 
 
 class _Loops(StmtRewriter):
-    """Replaces tile ops on some tensors by their loops, and indices of threads and blocks by variables."""
+    """Replaces tile ops on some tensors by loops, and thread and block indices by variables."""
 
     def __init__(self, axes: Sequence[Stmt], written: set[BufferVar]) -> None:
         self.written = written

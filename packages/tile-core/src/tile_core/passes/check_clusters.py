@@ -1,4 +1,4 @@
-"""Barriers of a cluster: all threads of all its blocks arrive, and then wait, equally often and in turns."""
+"""Check cluster barriers: all threads of all blocks alternate arrivals and waits, equally often."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def check_clusters(body: Stmt, cluster: Sequence[int]) -> None:
     Raises
     ------
     BadCluster
-        Where not all threads of all blocks are known to come, or where arrivals and waits do not take turns.
+        Where some threads or blocks may not come, or where arrivals and waits do not alternate.
     """
     if not any(_name(s) for s in collect(body, tirx.Evaluate)):
         return
@@ -46,7 +46,7 @@ def check_clusters(body: Stmt, cluster: Sequence[int]) -> None:
 
 
 def _check_alternation(points: Sequence[Point]) -> None:
-    """Refuse a list of statements in which an arrival has no wait behind it, or a wait no arrival before it."""
+    """Refuse a list of statements whose cluster arrivals and waits do not alternate."""
     open_: Point | None = None
     for p in points:
         name = _name(p.stmt)
@@ -63,7 +63,7 @@ def _check_alternation(points: Sequence[Point]) -> None:
 
 
 def _apart(around: Point, flow: Flow, varying: Varying, known: InCluster) -> str:
-    """Return who may not come inside of a statement, if not all do."""
+    """Return the threads or blocks that may skip the inside of a statement, in words."""
     s, ranks = around.stmt, range(prod(known.cluster))
     if around.kind == "mark":
         return "only the threads of a role come" if s.attr_key == calls.ONLY else ""

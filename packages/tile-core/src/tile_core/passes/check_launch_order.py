@@ -1,4 +1,4 @@
-"""Waits for the launches before: nothing that these may write, or still read, is accessed before it."""
+"""Check waits for the previous launches: no earlier access to memory that these may use."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ _HELD = {"shared": frozenset({"memory"}), "local.fragment": frozenset({"thread",
 
 
 def check_layouts(body: Stmt, layouts: Mapping[str, LayoutMap], reducers: Collection[str]) -> None:
-    """Check the layouts of a program's buffers; how much room those of parameters need is checked where they apply.
+    """Check the layouts of a program's buffers; sizes for parameters are checked when applied.
 
     Parameters
     ----------
@@ -42,7 +42,7 @@ def check_layouts(body: Stmt, layouts: Mapping[str, LayoutMap], reducers: Collec
         name, scope = str(alloc.buffer.name), nodes.scope_of(alloc.buffer)
         layout = layouts[name]
         if name in reducers:
-            raise _refused(f"{name} is a reducer, of which every thread may have a copy", "leave it out", alloc)
+            raise _refused(f"{name} is a reducer, which may have a copy per thread", "leave it out", alloc)
         if scope not in _HELD:
             found = f"{name} lies in {scope or 'global'} scratch, whose elements have one place each"
             raise _refused(found, "annotate tensors, shared buffers and fragments", alloc)

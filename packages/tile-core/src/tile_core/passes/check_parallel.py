@@ -56,7 +56,7 @@ def check_parallel(body: Stmt, reducers: frozenset[str] = frozenset()) -> None:
 
 
 class _Around:
-    """What surrounds a nest: loops, conditions and names."""
+    """Surroundings of a nest: loops, conditions and names."""
 
     def __init__(self, flow: Flow, p: Point, reducers: frozenset[str]) -> None:
         self.reducers, self.root, self.binds = reducers, flow.root, flow.binds
@@ -191,7 +191,7 @@ def _picks(loops: int) -> list[tuple[int, ...]]:
 
 
 class _Table:
-    """The elements that the accesses of one buffer touch, for one assignment of the enclosing variables."""
+    """The accessed elements of one buffer for one assignment of the enclosing variables."""
 
     def __init__(self, nest: _IndependentNest, accesses: list[Access], outer: Mapping[Var, int]) -> None:
         self.nest = nest
@@ -282,7 +282,7 @@ def _refusal(found: str, sizes: Mapping[str, int], fix: str, node: Stmt) -> Para
 
 
 def _plainly_apart(accesses: list[Access], nest: list[Stmt]) -> bool:
-    """Whether all accesses have the same indices and each loop variable by itself is one of them: the usual case."""
+    """Whether all accesses have equal indices that contain each loop variable by itself."""
     first = accesses[0]
     for a in accesses[1:]:
         if a.buffer is not first.buffer and not a.buffer.same_as(first.buffer):
@@ -305,7 +305,7 @@ def _kind(nest: list[Stmt]) -> str:
 
 
 def _check_left_out(store: Stmt, nest: list[Stmt], body: Stmt) -> None:
-    """Refuse a store of varying values whose index omits a loop, where elements cannot be computed."""
+    """Refuse a store of varying values whose index omits a loop, without known elements."""
     used: set[Var] = set()
     for index in store.indices:
         if collect(index, ir.TensorLoad):

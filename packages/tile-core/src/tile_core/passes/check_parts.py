@@ -1,4 +1,4 @@
-"""Barriers of a part of a block (``T.sync_threads(number, count)``): that so many threads always come, and the same."""
+"""Check barriers of a part of a block (``T.sync_threads(number, count)``): always the same threads."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def _check(lanes: LaneVarying, width: int, target: str) -> None:
         number, count = (int(nodes.as_int(a)) for a in p.stmt.value.args)
         mine = _threads_at(p, lanes, apart)
         if mine is None:
-            found = "nothing says which threads execute it"
+            found = "unknown which threads execute it"
         elif int(mine.sum()) != count:
             found = f"{int(mine.sum())} threads execute it"
         elif not _whole(mine, count, min(width, WARP)):
@@ -75,12 +75,12 @@ def _check(lanes: LaneVarying, width: int, target: str) -> None:
 
 
 def _whole(mine: Array, count: int, width: int) -> bool:
-    """Whether so many threads of a block are whole groups."""
+    """Whether a number of threads of a block consists of whole groups."""
     return not count % width and all(len(set(mine[k : k + width])) == 1 for k in range(0, len(mine), width))
 
 
 def _threads_at(p: Point, lanes: LaneVarying, apart: set[int]) -> Array | None:
-    """Return which threads of a block execute a point together; ``None`` if that is not known."""
+    """Return which threads of a block execute a point together; ``None`` if unknown."""
     mine: Array = np.ones(lanes.count, bool)
     for around in p.path:
         if around.kind == "mark" and around.stmt.attr_key == calls.ONLY:

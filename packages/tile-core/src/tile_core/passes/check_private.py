@@ -1,4 +1,4 @@
-"""Refuse private memory that carries a value between iterations of ``T.Parallel``, or out of the loop.
+"""Refuse private memory that carries a value between, or out of, ``T.Parallel`` iterations.
 
 Iterations are independent, and where there are threads each of them runs some. A variable or local array declared
 outside the loop can hold a value only within one iteration: a running total in it would differ between threads. So an

@@ -1,4 +1,4 @@
-"""Refuse tensors of constant shape that are too large for 32-bit indices, before anything is built.
+"""Refuse tensors of constant shape that are too large for 32-bit indices.
 
 A target addresses the elements of a tensor with integers of ``Capabilities.offset_bits``. If those have 64 bits, a
 tensor may have more than 2**31 elements as long as each of its extents, and each index that the program computes, fits
@@ -67,7 +67,7 @@ def check_reach(program: Program, offset_bits: int) -> None:
 
 
 def narrow_extents(program: Program) -> dict[str, tuple[tuple[Dim, str], ...]]:
-    """Return, by parameter, the 64-bit extents with indices whose 32-bit arithmetic may overflow, and these as text.
+    """Return, by parameter, 64-bit extents whose 32-bit indices may overflow, and these as text.
 
     Parameters
     ----------
@@ -159,7 +159,7 @@ class _NarrowSearch(RangedRewriter):
             self.look(buffer, axis, index, 1)
 
     def look(self, buffer: BufferVar, axis: int, index: Expr, length: int) -> None:
-        """Record the extent of an axis that an index may not reach: of a view, the size of its tensor."""
+        """Record the extent of an axis that limits an index; a view's tensor for views."""
         tensor: Any = self.bases.get(buffer, buffer)
         shape = structural.items(tensor.shape)
         if nodes.scope_of(tensor) != "global" or all(type_name(n) != "int64" for n in shape):

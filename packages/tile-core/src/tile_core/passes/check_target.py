@@ -102,5 +102,5 @@ def _instead(found: str, absent: Collection[str]) -> str:
 
 
 def _launch(body: Stmt) -> Stmt | None:
-    """Return the loop of the grid that says how many threads a block has."""
+    """Return the loop of the grid that carries the number of threads per block."""
     return next((loop for loop in collect(body, tirx.For) if nodes.THREADS in (loop.annotations or {})), None)

@@ -108,7 +108,7 @@ class LaneVarying(Varying):
         return all(self._same(part) for part in _parts(e)) and (bool(_parts(e)) or not super().expr(e))
 
     def value(self, e: Expr) -> Array | None:
-        """Return the value of an expression of thread indices for all threads; ``None`` if it is not one."""
+        """Return all threads' values of an expression of thread indices, if known."""
 
         def known(call: Call) -> Expr:
             if not nodes.is_tile_call(call):

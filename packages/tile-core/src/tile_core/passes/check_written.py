@@ -24,7 +24,7 @@ from tile_core.records import dataclass
 
 _SCRATCH = ("shared", "local.fragment", "local", "local.var")
 _WRITE_FIRST = "write it first, with T.copy, T.clear, T.fill or element by element"
-#: How an accumulating op says that it starts from zero: the op's name and the argument to add.
+#: Zero-initializing forms of accumulating ops: the op's name and the argument to add.
 _AFRESH = {
     "gemm": "clear_accum=True",
     "gemm_sp": "clear_accum=True",
@@ -115,7 +115,7 @@ class _Events:
                 self.plain(p, accesses_of(p))
 
     def plain(self, p: Point, accesses: Iterable[Access]) -> None:
-        """Record reads and writes of elements; where an address is given away, memory may be written first."""
+        """Record reads and writes of elements; escaped addresses count as writes first."""
         for a in accesses:
             if a.how != "element":
                 self.write(a.buffer, None, p)
@@ -126,7 +126,7 @@ class _Events:
                 self.read(a.buffer, at, p, "this statement reads", _WRITE_FIRST, len(a.conditions) > len(p.conditions))
 
     def call(self, p: Point) -> None:
-        """Record a tile call's reads, then its writes; an op that the core does not define may write first."""
+        """Record a tile call's reads, then its writes; ops of backends may write first."""
         call = OpCall.decode(p.stmt)
         op = OPS.get(call.name)
         for arg in call.args:

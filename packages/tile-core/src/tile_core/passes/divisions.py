@@ -89,7 +89,7 @@ class _Division:
 
 
 def _by_constant(e: Expr) -> Expr:
-    """By -1 the quotient is the negated number, which wraps: code generators assume that it cannot overflow."""
+    """Divide by -1: the negated number, which wraps, as code generators assume no overflow."""
     divisor = e.b.value if isinstance(e.b, tirx.Broadcast) else e.b
     if not isinstance(divisor, tirx.IntImm) or int(divisor.value) not in (0, -1):
         return e

@@ -1,6 +1,6 @@
 """Dead-code elimination: bindings that are never read, and buffers that nothing accesses, are dropped.
 
-Passes bind coordinates, slots and parts of an index before they know whether an access needs them.
+Passes bind coordinates, slots and parts of an index before it is known whether an access needs them.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Keep TVM's simplifier away from floats: its rules are those of the real numbers.
 
-It turns ``(x + c) - c`` into ``x`` and ``x - x`` and ``0 * x`` into 0, ``not (a < b)`` into ``b <= a``, and assumes
+It rewrites ``(x + c) - c`` to ``x`` and ``x - x`` and ``0 * x`` to 0, ``not (a < b)`` to ``b <= a``, and assumes
 ``b <= a`` in the ``else`` of ``if a < b``; rounding, NaN, infinities and signed zeros make each of them
 wrong. Code generators make ``a != b`` false if one side is NaN, and cannot compare bools. ``hide`` replaces the
 operations by opaque calls before the first simplification; ``reveal`` puts them back after the last one, with "not
@@ -22,7 +22,7 @@ PREFIX = nodes.FLOAT_PREFIX
 
 
 def hide(body: Stmt) -> Stmt:
-    """Return the statement with float operations as calls, and comparisons of bools as comparisons of integers."""
+    """Return the statement with float operations as calls, and bool comparisons on integers."""
 
     def replace(e: Expr) -> Expr:
         dtype = nodes.dtype_of(e.a)

@@ -1,4 +1,4 @@
-"""The out-of-range rule: a read outside a buffer yields its safe value (zero), a write outside is dropped.
+"""Guards for the out-of-range rule: such reads yield the safe value, such writes are dropped.
 
 An access with provably in-bounds indices is unchanged. For a loop nest with other accesses, the pass emits two
 versions: one without guards, taken when the whole nest stays in bounds, and one with a guard on each access. So a full
@@ -61,7 +61,10 @@ class _Condition:
         return tirx.LT(*_alike(self.index, self.extent))
 
     def key(self) -> tuple[int, int]:
-        """Return a key that is equal for equal conditions on the same variables; variable names may be reused."""
+        """Return a key that is equal for equal conditions on the same variables.
+
+        Variable names may be reused.
+        """
         return _identity(self.index), 0 if self.extent is None else _identity(self.extent)
 
     def hull(self, loops: list[Stmt], wraps: Callable[[Expr], bool]) -> Expr | None:
@@ -140,7 +143,7 @@ class _Guard(StmtRewriter):
         return tirx.all(*unique.values()), fast
 
     def without_wrapping(self, index: Expr, loops: list[Stmt]) -> Any:
-        """Return an index that may wrap as a sum that is equal where it lies inside a tensor: ``None`` if it is not.
+        """Return an index that may wrap as a sum with equal in-range values, if possible.
 
         The sum's first term is what the loops do not change, computed with wrapping; the rest cannot overflow.
         """
@@ -204,7 +207,7 @@ class _Guard(StmtRewriter):
         return nodes.seq([*before, tirx.IfThenElse(tirx.all(*conditions), new, None, s.span)])
 
     def expr(self, e: Expr) -> Expr:
-        """Guard the loads of an expression; the taken side of a condition is guarded under it."""
+        """Guard the loads of an expression; each side of a conditional under its condition."""
         if isinstance(e, (tirx.IntImm, tirx.FloatImm, tirx.Var)):
             return e
         if not collect(e, ir.TensorLoad):
@@ -217,7 +220,7 @@ class _Guard(StmtRewriter):
         return self.load(mutator.default_mutate(e))
 
     def call(self, e: Call, mutator: Mutator) -> Expr:
-        """Rewrite a call; an address is not a read, so that its bounds guard the instruction that takes it."""
+        """Rewrite a call; the bounds of an address guard the instruction that takes it."""
         if nodes.is_tile_call(e, "address"):
             element = mutator.default_mutate(e.args[0])
             indices, conditions = self.inside(element.source, element.indices)
@@ -302,7 +305,7 @@ def _identity(e: Expr) -> int:
 
 
 def _bound(value: Expr, before: list[Stmt]) -> Expr:
-    """Bind a value with a shuffle or vote before a guard: lanes whose store is dropped take part in it."""
+    """Bind a shuffle or vote before its guard, so that all lanes take part."""
     if not any(nodes.is_tile_call(c) for c in collect(value, ir.Call)):
         return value
     var = nodes.fresh("value", nodes.dtype_of(value))

@@ -1,4 +1,4 @@
-"""Storage types: rewrite the element types that a target lacks to integers, with conversions where values are used.
+"""Storage types: rewrite element types that a target lacks to integers with conversions.
 
 An expression of a type that is not native becomes an expression of its *code*: uint8 for the 8-bit floats and float4,
 uint16 for bfloat16 and float16, int8 and uint8 for int4 and uint4. Loads, stores, variables and selects only carry
@@ -6,7 +6,7 @@ codes; casts and arithmetic convert. bfloat16 and float16 arithmetic is done in 
 operation, 4-bit integers wrap. The conversions are those of ``tile_core.numerics.exprs``.
 
 4-bit elements of parameters (and of memory that is viewed as another type) are packed two to a byte, as
-``tile_core.numerics.rules`` says: a load takes its nibble, a store merges it into the byte. Such a store is not
+``tile_core.numerics.rules`` states: a load takes its nibble, a store merges it into the byte. Such a store is not
 independent of its neighbour, so enclosing parallel or vectorised loops become serial; grid loops stay, so
 blocks must own whole bytes.
 
@@ -59,7 +59,7 @@ _COMPARISONS = (tirx.EQ, tirx.NE, tirx.LT, tirx.LE, tirx.GT, tirx.GE)
 
 @dataclass(frozen=True)
 class Conversions:
-    """Conversions between codes and numbers that are native to a target; all others are integer arithmetic.
+    """Conversions between codes and native numbers of a target; others are integer arithmetic.
 
     Attributes
     ----------
@@ -177,7 +177,7 @@ class _RewriteStored:
         return tirx.BufferStore(buffer, merged, halved, s.span)
 
     def half(self, buffer: BufferVar, halved: list[Expr], nibble: Expr, index: Expr, span: Span) -> Stmt:
-        """Return the store of a nibble that preserves concurrent stores of the other one in its byte."""
+        """Return the store of a nibble that preserves concurrent stores of its byte's other nibble."""
         assert self.conversions.split is not None
         code = tirx.Var("code", "uint8")
         low, high = (self.conversions.split(buffer, halved, code, which) for which in ("low", "high"))
@@ -248,7 +248,7 @@ class _RewriteStored:
         return self.code_of(value, target) if target in self.foreign else cast(target, value)
 
     def value_of(self, code: Expr, name: str, to: str = "float32") -> Expr:
-        """The number that a code represents: in ``to`` if that is native, else in float32; integers unchanged."""
+        """Return the number of a code: in ``to`` if native, else float32; integers unchanged."""
         if name in _INTEGERS:
             return code
         to = "float32" if to in self.foreign else to
@@ -326,7 +326,10 @@ class _RewriteStored:
 
 
 def _mentions(func: Expr, types: frozenset[str]) -> bool:
-    """Whether any variable, constant, cast or call of ``func`` has one of ``types``; every such value starts at one."""
+    """Whether any variable, constant, cast or call of ``func`` has one of ``types``.
+
+    Every such value starts at one.
+    """
     if any(_name_of_var(p) in types for p in func.params):
         return True
     found = collect(func.body, (tirx.Var, tirx.FloatImm, tirx.IntImm, tirx.Cast, ir.Call))
@@ -335,7 +338,7 @@ def _mentions(func: Expr, types: frozenset[str]) -> bool:
 
 
 def _packed_buffers(func: Expr, types: frozenset[str]) -> set[BufferVar]:
-    """The buffers of ``types`` that hold two elements per byte: parameters, and aliases of other types.
+    """Return the buffers of ``types`` with two elements per byte: parameters and their aliases.
 
     A scratch buffer of 4-bit elements is packed as soon as one view reinterprets its memory as another type, and a
     4-bit view of other memory always is; views between 4-bit types follow each other.
@@ -375,7 +378,7 @@ def _constant_code(value: Array, name: str) -> Expr:
 
 
 def _halved(index: Expr, up: bool = False) -> Expr:
-    """The byte of a nibble index, or with ``up`` the bytes that hold that many nibbles."""
+    """Return the byte of a nibble index; with ``up`` a size in bytes."""
     if isinstance(index, (int, tirx.IntImm)):
         return tirx.IntImm(type_name(index) if hasattr(index, "ty") else "int32", (int(index) + int(up)) // 2)
     return (index + int(up)) // 2

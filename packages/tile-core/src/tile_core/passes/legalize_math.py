@@ -1,4 +1,4 @@
-"""Elementary functions: replace calls that a target would run one lane at a time by vectorisable expressions."""
+"""Replace calls of elementary functions that would run per lane by vectorizable expressions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Replace each tile op by the statement of the variant that the target selects for it."""
+"""Replace each tile op by the statement of its selected variant."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class _LowerOps(StmtRewriter):
         selection = select(call, self.variants.get(call.name, ()), self.ctx, None if forced is None else str(forced))
         self.choices.append(OpChoice(call, selection))
         lowered = selection.lower(call, self.ctx)
-        # The mark tells later passes that all threads of the block execute this together.
+        # The mark records for later passes that all threads of the block execute this together.
         return tirx.AttrStmt(ir.StringImm(call.name), nodes.OP_MARK, nodes.int_const(0), lowered, call.span)
 
     def visit_Evaluate(self, s: Stmt) -> Stmt:

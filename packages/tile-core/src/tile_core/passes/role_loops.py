@@ -1,4 +1,4 @@
-"""Loops inside of roles that hand things to each other: their iterations take turns.
+"""Merge the loops of roles that depend on each other in both directions.
 
 Roles that follow each other run at the same time. Where one waits, inside of a loop, for what a later one does, the
 order of the text is none in which the waits pass; but that of one loop around both roles is, if it balances::
@@ -37,7 +37,9 @@ class _No(Exception):
 
 
 def merge_role_loops(body: Stmt, cluster: Sequence[int] = (1, 1, 1)) -> tuple[Stmt, tuple[str, ...]]:
-    """Return the body of a launch with roles whose loops take turns, and what these share; the same where none do.
+    """Return a launch's body with merged role loops, and the names that roles share.
+
+    Unchanged where no loops have to be merged.
 
     Parameters
     ----------
@@ -57,7 +59,7 @@ def merge_role_loops(body: Stmt, cluster: Sequence[int] = (1, 1, 1)) -> tuple[St
 
 
 def check_role_loops(shared: Sequence[str], ordered: frozenset[str], where: Where | None) -> None:
-    """Refuse roles that take turns, and share what no barrier of the program orders.
+    """Refuse merged role loops whose shared buffers the program's barriers do not order.
 
     Raises
     ------
@@ -66,7 +68,7 @@ def check_role_loops(shared: Sequence[str], ordered: frozenset[str], where: Wher
     """
     for name in shared:
         if name not in ordered:
-            found = f"roles whose loops take turns share {name}, and no barrier of the program orders that"
+            found = f"roles with merged loops share {name}, which no barrier of the program orders"
             raise BadRole(found=found, fix="wait for what another role has written, or write one loop around the roles",
                           where=where)  # fmt: skip
 
@@ -95,7 +97,7 @@ class _MergedLoops(StmtRewriter):
         return nodes.seq(found)
 
     def merged(self, parts: Sequence[tuple[Stmt, list[Stmt]]]) -> list[Stmt]:
-        """Return the statements of some roles, with one loop for the loops of all of them that wait."""
+        """Return the statements of roles, with one loop for the waiting loops of all."""
         cuts = [[n for n, s in enumerate(body) if _is_loop(s) and _waits(s)] for _, body in parts]
         if len({len(c) for c in cuts}) > 1:
             raise _No
@@ -119,7 +121,7 @@ class _MergedLoops(StmtRewriter):
 
 
 def _sections(parts: Sequence[tuple[Stmt, list[Stmt]]]) -> list[Stmt]:
-    """Return what each role does, with what it names for later before all of them."""
+    """Return the statements of each role after the bindings of all roles."""
     names = (tirx.Bind, tirx.AllocBuffer, tirx.DeclBuffer)
     before = [s for _, body in parts for s in body if isinstance(s, names)]
     if any(
@@ -146,7 +148,7 @@ def _shared(marks: Sequence[Stmt]) -> set[str]:
 
 
 def _runs(statements: Sequence[Stmt]) -> Iterator[list[Stmt]]:
-    """Yield statements, one by one or as roles that follow each other, have different threads, and wait in loops."""
+    """Yield statements singly, or as runs of adjacent roles with different threads and waiting loops."""
     run: list[Stmt] = []
     for s in statements:
         fits = _is_role(s) and any(_is_loop(x) and _waits(x) for x in _statements(s.body))

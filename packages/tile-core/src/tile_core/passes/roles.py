@@ -1,4 +1,4 @@
-"""Work of a part of a block's threads (``T.ws``): what it may use, and the program without it."""
+"""Roles, the work of a part of a block's threads (``T.ws``): checks and removal."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def check_roles(body: Stmt, reducers: frozenset[str] = frozenset()) -> None:
 
 
 def without_roles(body: Stmt) -> Stmt:
-    """Return the body without ``T.ws`` and a program's own barriers: where one thread does all the work of a block.
+    """Return the body without ``T.ws`` and barriers, for one thread per block.
 
     A barrier stays that an op names; if the target has no such op, it is refused by its name.
     """
@@ -80,7 +80,7 @@ class _DropMarks(StmtRewriter):
 
 
 def role_of(p: Point) -> _Threads | None:
-    """Return the first thread and the count of the role that executes a point; ``None`` for the whole block."""
+    """Return the first thread and the count of a point's role, if it has one."""
     for x in reversed(p.path):
         if x.kind == "mark" and x.stmt.attr_key == calls.ONLY:
             return int(nodes.as_int(x.stmt.node[1])), int(nodes.as_int(x.stmt.node[2]))

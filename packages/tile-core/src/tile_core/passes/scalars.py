@@ -1,4 +1,4 @@
-"""Passes over scalar arithmetic in every target's tail: cases that the language defines and machines do not.
+"""Passes over scalar arithmetic for every target: cases that machines leave undefined.
 
 They run in this order: conversions while floats have their own types, divisions before passes that hide arithmetic,
 and wrapping before passes that add integer arithmetic of their own. ``require_defined`` holds after all of them.
@@ -86,7 +86,7 @@ PARTIAL = (tirx.FloorDiv, tirx.FloorMod, tirx.Div, tirx.Mod, tirx.LShift, tirx.R
 
 
 def require_defined(e: Expr) -> None:
-    """Refuse an operation on a constant for which the compilers of texts, LLVM too, assume any result.
+    """Refuse an operation on a constant whose result compilers, LLVM included, leave undefined.
 
     Parameters
     ----------

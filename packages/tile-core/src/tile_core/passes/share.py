@@ -1,9 +1,9 @@
 """Common-subexpression elimination for integer operations that no index simplification looks into.
 
-Sums and products that wrap, divisions by values of the launch, conditions of several comparisons: their texts are long,
-and a name or a guard repeats them at each use. The first of several equal ones gets a name before its statement, and
-those that it dominates use it: nothing moves out of a loop or a branch. Sums of multiples of variables stay as they
-are, because a printer combines them with the strides of a buffer, and assemblers share them.
+Additions and multiplications that wrap, divisions by values of the launch, conditions of several comparisons: their
+texts are long, and a name or a guard repeats them at each use. The first of several equal ones gets a name before its
+statement, and those that it dominates use it: nothing moves out of a loop or a branch. Linear combinations of variables
+stay as they are, because a printer combines them with the strides of a buffer, and assemblers share them.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def share(body: Stmt, in_vectors: bool = True) -> Stmt:
 
 
 class _Value:
-    """An expression that is computed at one point, with the number of dominated uses, and its name if it has one."""
+    """An expression computed at one point, with its dominated uses, and its name if any."""
 
     def __init__(self, e: Expr) -> None:
         self.e, self.uses = e, 0
@@ -120,7 +120,7 @@ class _Share(HoistingRewriter):
         return not any(v.same_as(x) for v in collect(e, tirx.Var) for x in self.inner)
 
     def parts(self, e: Expr, mutator: Mutator) -> Expr:
-        """Rewrite the parts of an expression, of which some are evaluated only on a condition."""
+        """Rewrite the parts of an expression, some of them evaluated only on a condition."""
         outer = self.always
         if type(e) is tirx.Let:
             value = mutator.mutate(e.value)
@@ -164,7 +164,7 @@ def _is_operation(e: Any) -> bool:
 
 
 def _is_pure(e: Expr) -> bool:
-    """Whether an expression of integers and bools has the same value wherever its variables are bound."""
+    """Whether an integer or bool expression has one value wherever its variables are bound."""
     if collect(e, (ir.TensorLoad, ir.StringImm)) or not all(map(_is_total, collect(e, ir.Call))):
         return False
     return all(

@@ -49,7 +49,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Note(Generic[T]):
-    """The key of a fact that one pass leaves for later ones and for ``explain``; a backend makes its own.
+    """The key of a fact that a pass records for later ones.
 
     Attributes
     ----------

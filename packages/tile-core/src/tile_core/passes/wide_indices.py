@@ -1,4 +1,4 @@
-"""Widens indices with factors so large that TVM's index analyses, which multiply extents by them, overflow 32 bits."""
+"""Widens indices with factors so large that TVM's 32-bit analyses of them overflow."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _LINEAR = (tirx.Add, tirx.Sub, tirx.Mul)
 
 
 def widen_indices(body: Stmt) -> Stmt:
-    """Return the statement with 64-bit indices where a 32-bit one has a factor of ``LARGE`` or more."""
+    """Return the statement with 64-bit indices where a 32-bit factor reaches ``LARGE``."""
 
     def load(e: Expr, mutator: Mutator) -> Expr:
         new = mutator.default_mutate(e)

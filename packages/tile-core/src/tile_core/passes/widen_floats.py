@@ -1,4 +1,4 @@
-"""Types that a target stores but does not compute with: arithmetic on them in float32, rounded after every operation.
+"""Float types that a target only stores: arithmetic in float32, rounded after every operation.
 
 The rule is that of ``legalize_floats``; here the elements keep their type. Loads, stores, variables, selects and
 reinterpretations stay, casts convert between the type and float32 or float64, and every other operation takes its
@@ -68,7 +68,10 @@ class _RewriteWide:
         return result if isinstance(e, _COMPARISONS) else cast(name, result)
 
     def cast(self, e: Expr, mutator: Mutator) -> Expr:
-        """Round once: a wide integer goes through float32 only if every value that float32 rounds is infinite here."""
+        """Round once: a wide integer may go through float32 only without double rounding.
+
+        That is, if every value that float32 rounds is infinite here.
+        """
         new = mutator.default_mutate(e)
         source, target = type_name(new.value), type_name(new)
         if target not in self.types or source not in _WIDE_INTEGERS or self.rounds_integers:

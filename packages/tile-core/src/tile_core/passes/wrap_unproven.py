@@ -2,7 +2,7 @@
 
 Code generators, analyzers and guards assume that plain integer arithmetic does not overflow. So it stays plain only
 where the ranges of its operands prove this; elsewhere it becomes an opaque operation that wraps
-(``passes/wrapping.py``). The sums and products that a program stores are left to that module's ``hide``: passes between
+(``passes/wrapping.py``). Arithmetic of stored values is left to that module's ``hide``: passes between
 recognise reductions by them.
 """
 
@@ -104,7 +104,7 @@ class _Wrap(RangedRewriter):
 
 
 def _written_once(body: Stmt) -> set[Any]:
-    """Return the scratch buffers with one store and no other use that may write: its value is theirs."""
+    """Return the scratch buffers with one store and no other possible write."""
     stores = Counter(s.buffer for s in collect(body, tirx.BufferStore))
     exposed = {v for c in collect(body, ir.Call) if not _is_scalar(c) for v in collect(c, tirx.Var)}
     exposed |= {v for s in collect(body, tirx.DeclBuffer) for v in collect(s.data, tirx.Var)}

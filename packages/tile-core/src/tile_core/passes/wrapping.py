@@ -3,7 +3,7 @@
 TVM's LLVM code generator marks additions, subtractions and products of 32 and 64 bits as never overflowing, unsigned
 ones too: ``0 - x`` of unsigned integers becomes 0, ``x + 1 > x`` true. Its simplifier does the same. In the
 language integers wrap. ``hide`` replaces the arithmetic of *data* by opaque calls before the first simplification;
-``reveal`` puts back forms that cannot overflow: 32-bit operations in 64 bits, which LLVM turns into single
+``reveal`` puts back forms that cannot overflow: 32-bit operations in 64 bits, which LLVM combines to single
 instructions again, and 64-bit ones with the top bit handled apart. Indices are not data:
 ``passes/wrap_unproven.py`` sees to them, and leaves plain what analyses may look into.
 """
@@ -45,7 +45,7 @@ def hide(body: Stmt, params: Iterable[Var] = ()) -> Stmt:
 
 
 def reveal(body: Stmt) -> Stmt:
-    """Return the statement with operations that wrap and never overflow, per lane where they were vectorised."""
+    """Return the statement with wrapping operations, per lane where vectorized."""
 
     def restore(e: Call) -> Call:
         name = str(getattr(e.op, "name", ""))
@@ -60,7 +60,10 @@ def operation(e: Expr, a: Expr, b: Expr) -> Call:
 
 
 def plain(e: Expr) -> Expr:
-    """Return a sum of products with plain operations instead of calls; what is not a sum or product is left."""
+    """Return a sum of products with plain operations instead of calls.
+
+    Other expressions are left.
+    """
     name = nodes.operator_name(e)
     if name.startswith(PREFIX):
         return _OPERATIONS[name[len(PREFIX) :]](plain(e.args[0]), plain(e.args[1]))
@@ -161,7 +164,7 @@ def _wrapping(name: str, a: Expr, b: Expr) -> Expr:
 
 
 def _folded(name: str, a: int, b: int, kind: str) -> int:
-    """Return the result for constants, which TVM computes without wrapping: copies of unrolled loops have them."""
+    """Return the result for constants, with wrapping, as copies of unrolled loops have them."""
     exact = {"add": a + b, "sub": a - b, "mul": a * b}[name]
     low, high = whole(kind)
     return (exact - low) % (high - low + 1) + low
@@ -176,19 +179,19 @@ def _low63(x: Expr) -> Expr:
 
 
 def _add64(x: Var, y: Expr) -> Expr:
-    """The sum without the top bits has no carry out; the top bits are added by exclusive or."""
+    """Add modulo 2^64: without the top bits no carry is lost; xor adds these."""
     top = tirx.bitwise_and(tirx.bitwise_xor(x, y), _high(x))
     return tirx.bitwise_xor(tirx.Add(_low63(x), _low63(y)), top)
 
 
 def _sub64(x: Expr, y: Expr) -> Expr:
-    """With the top bit of ``x`` set and that of ``y`` clear there is no borrow."""
+    """Subtract modulo 2^64: with the top bit set in ``x`` only, nothing borrows."""
     top = tirx.bitwise_and(tirx.bitwise_not(tirx.bitwise_xor(x, y)), _high(x))
     return tirx.bitwise_xor(tirx.Sub(tirx.bitwise_or(x, _high(x)), _low63(y)), top)
 
 
 def _mul64(x: Var, y: Var) -> Expr:
-    """By halves: the product of the low halves, plus the low halves of the cross products, shifted."""
+    """Multiply by halves: the low product plus the low halves of shifted cross products."""
     half, mask = constant(32, "uint64", x), constant(2**32 - 1, "uint64", x)
     xl, yl = tirx.bitwise_and(x, mask), tirx.bitwise_and(y, mask)
     xh, yh = tirx.shift_right(x, half), tirx.shift_right(y, half)

@@ -292,7 +292,7 @@ def test_two_layouts_that_do_not_go_together_are_refused() -> None:
         (lambda i, j: (i * 4 + j // 8, j % 8), 32, "it reaches 64 threads, and the block has 32"),
         (lambda i, j: (i * 4 + j // 8, (j % 8) * 2), 64, "threads or registers in between hold nothing"),
         (lambda i, j: (j, 3 * i + 1), 32, "its first element lies in register 1, not in number 0"),
-        (lambda i, j: ((i * 4 + j // 8) ^ (i // 2), j % 8), 64, "no sums of terms that each depend on one index"),
+        (lambda i, j: ((i * 4 + j // 8) ^ (i // 2), j % 8), 64, "not a sum of terms of one index each"),
     ],
 )
 def test_what_threads_cannot_hold_is_refused(forward: Any, threads: int, reason: str) -> None:

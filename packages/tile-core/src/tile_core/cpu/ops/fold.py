@@ -39,7 +39,7 @@ class LaneFold(Variant):
         """Accept rows of at least two vectors."""
         fold = Fold.of(call)
         if ctx.options is not None and ctx.options.generic:
-            return Reject("the generic option asks for plain loops")
+            return Reject("the option generic requires plain loops")
         views = [s for s in fold.sources if s is not None]
         if any(s.extents[-1] != views[0].extents[fold.dim] for s in views) or fold.dim != len(views[0].extents) - 1:
             return Reject("the dimension is not the contiguous one")

@@ -26,7 +26,7 @@ HELD = ("shared", "fragment")
 
 
 class PackedGemm(Variant):
-    """Tiles in scratch whose matrix is in the last two dimensions, of every element type and size."""
+    """Matrices in the last two dimensions of scratch tiles, of every element type and size."""
 
     name = "cpu.gemm.packed"
     op = "gemm"
@@ -65,7 +65,7 @@ class PackedGemm(Variant):
 def refusal(ctx: Context, views: dict[str, View]) -> str:
     """Return why register-blocked code cannot take these operands; empty if it can."""
     if ctx.options is not None and ctx.options.generic:
-        return "the generic option asks for plain loops"
+        return "the option generic requires plain loops"
     for role, view in views.items():
         last = len(view.extents)
         if view.matrix_dims() != (last - 2, last - 1):
@@ -83,7 +83,7 @@ def tile2d(view: View, transposed: bool) -> Tile2D:
 
 
 def _rows_around(view: View) -> Expr | None:
-    """Return the number of rows of a view's buffer, if each of them continues beyond the view."""
+    """Return the number of rows of a view's buffer if each continues beyond the view."""
     whole = nodes.as_int(view.buffer.shape[-1]) == view.extents[-1]
     return None if whole else view.buffer.shape[-2]
 

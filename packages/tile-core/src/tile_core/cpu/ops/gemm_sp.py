@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class RowsGemmSp(Variant):
-    """Tiles in scratch whose matrix is in the last two dimensions, of every element type and size."""
+    """Matrices in the last two dimensions of scratch tiles, of every element type and size."""
 
     name = "cpu.gemm_sp.rows"
     op = "gemm_sp"

@@ -43,7 +43,7 @@ class LaneReduce(Variant):
         """Accept rows of at least two vectors."""
         src, dst = call.args
         if ctx.options is not None and ctx.options.generic:
-            return Reject("the generic option asks for plain loops")
+            return Reject("the option generic requires plain loops")
         if int(call.attrs["dim"]) != len(src.extents) - 1:
             return Reject("the dimension is not the contiguous one")
         if (src.dtype, dst.dtype) not in self.legality.dtypes:

@@ -19,16 +19,16 @@ _BYTES = 16 * 1024
 
 
 class PartSort(Variant):
-    """Tiles whose keys are larger than a part of the first cache; rows lie side by side in vectors."""
+    """Tiles with keys beyond a part of the L1 cache; rows lie in vectors."""
 
     name = "cpu.sort.parts"
     op = "sort"
     priority = 10
 
     def accepts(self, call: TargetCall, ctx: Context) -> Accept | Reject:
-        """Accept tiles of which a part has at least two keys along the dimension and is not all."""
+        """Accept tiles of which a proper part has at least two keys along the dimension."""
         if ctx.options is not None and ctx.options.generic:
-            return Reject("the generic option asks for plain loops")
+            return Reject("the option generic requires plain loops")
         near, steps = _near(call), (int(call.args[0].extents[int(call.attrs["dim"])]) - 1).bit_length()
         if not 1 <= near < steps:
             return Reject("a part would be the whole, or nothing")

@@ -26,7 +26,7 @@ _CHAINS = 4
 
 
 class LaneTopK(Variant):
-    """Rows of at least two vectors: keys are computed once, then each turn looks through them."""
+    """Rows of at least two vectors: keys are computed once, then searched for each result."""
 
     name = "cpu.topk.lanes"
     op = "topk"
@@ -42,7 +42,7 @@ class LaneTopK(Variant):
         """Accept the last dimension, if rows are long enough."""
         src, dim = call.args[0], int(call.attrs["dims"][0])
         if ctx.options is not None and ctx.options.generic:
-            return Reject("the generic option asks for plain loops")
+            return Reject("the option generic requires plain loops")
         if dim != len(src.extents) - 1:
             return Reject("the dimension is not the contiguous one")
         if src.dtype not in _SOURCES:

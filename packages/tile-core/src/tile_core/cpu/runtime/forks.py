@@ -27,7 +27,7 @@ _owners: set[int] = set()
 
 
 def parallel(entry: Callable[..., object]) -> Callable[..., object]:
-    """Return a launch of a function that runs on several cores, for this process and those that are forked from it."""
+    """Return a launch on several cores for this process and its forked children."""
     _register()
     owners, ident = _owners, threading.get_ident
 

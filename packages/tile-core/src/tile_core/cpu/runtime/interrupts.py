@@ -55,7 +55,7 @@ class _Worker:
 
 
 class _Workers:
-    """Keeps an idle thread; one left with a kernel that is still running is never reused."""
+    """Keeps an idle thread for reuse, except one whose kernel is still running."""
 
     def __init__(self) -> None:
         self._free: _Worker | None = None

@@ -9,7 +9,7 @@ from tile_core.dtypes import DTYPES
 
 
 def coded(dtypes: Sequence[str | None]) -> dict[int, str]:
-    """Return position and element type of the scalar parameters whose values are converted before a launch.
+    """Return position and element type of the scalars to convert before a launch.
 
     Parameters
     ----------
