@@ -104,7 +104,7 @@ NAMES = ("m", "n", "k")
 
 @st.composite
 def chains(draw):
-    """Dims in which each symbol can be solved from the ones before it, with positive values, in any order."""
+    """Dims that each solve a symbol from earlier ones, with positive values, in any order."""
     values = {name: draw(st.integers(1, 1000)) for name in NAMES}
     dims = []
     for count, name in enumerate(NAMES):

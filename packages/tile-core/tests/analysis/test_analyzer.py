@@ -1,4 +1,4 @@
-"""What targets with threads ask TVM's analyzer: nothing that it is wrong about, and nothing is left of a failure."""
+"""TVM's analyzer under targets with threads: only sound queries, and no traces of a failure."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_what_does_not_wrap_is_known() -> None:
 
 
 def test_nothing_is_left_of_a_failure() -> None:
-    """Conditions around the place of a failure must not be believed afterwards; those of the program must."""
+    """Conditions around a failure must not hold afterwards; those of the program must."""
     analyzer = known()
     analyzer.bounded(j := nodes.fresh("j"), i * 4)
     small, fails = tirx.LT(i, nodes.int_const(3)), 0

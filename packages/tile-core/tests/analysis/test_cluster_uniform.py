@@ -1,4 +1,4 @@
-"""What is the same in all blocks of a cluster: proofs, and values of all blocks beside them."""
+"""Values equal in all blocks of a cluster: proofs, compared with enumerated blocks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The flow analysis: small programs by hand, and random ones against what the test machine does."""
+"""The flow analysis on small programs, and on random ones in the test machine."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class Draw:
         self.body = nodes.seq([*allocs, *first, *self.block(3, None)])
 
     def block(self, depth, inside):
-        """Return statements; ``inside`` says in which kind of loop."""
+        """Return statements; ``inside`` is the kind of the enclosing loop."""
         known = len(self.numbers)
         out = [self.statement(depth, inside) for _ in range(self.rng.randint(1, 4))]
         del self.numbers[known:]
@@ -236,7 +236,7 @@ def test_what_happens_is_what_the_analysis_says_may_happen(seed):
 
 
 def orders(flow, machine):
-    """No point is executed after another that may not precede it, nor before one that dominates it."""
+    """Check that execution order agrees with ``precedes`` and ``dominates``."""
     points = flow.points
     for trace in machine.trace.values():
         earlier = set()
@@ -265,7 +265,7 @@ def is_alloc(p):
 
 
 def certain(flow, machine):
-    """What the first iteration of a loop certainly executes is executed in it."""
+    """The first iteration executes all points that are certainly in it."""
     loops = [p for p in flow.points if p.kind in ("for", "while")]
     for within, p in ((w, p) for w in [None, *loops] for p in (flow.points if w is None else flow.inside(w))):
         if is_alloc(p) or not flow.always(p, within):
@@ -286,7 +286,7 @@ def certain(flow, machine):
 
 
 def accesses(flow, machine):
-    """Each access is one that the analysis lists for the statement; constant elements are the listed ones."""
+    """Each access is in the analysis's list for its statement, constant elements exactly."""
     listed = defaultdict(set)
     for a in flow.accesses:
         at = tuple(map(nodes.as_int, a.indices)) if a.how != "whole" else (None,)
@@ -317,7 +317,7 @@ def lives(draw, flow, machine):
 
 
 def threads(draw, flow, machine):
-    """Where control flow does not diverge all threads pass together, and what does not vary is equal in all."""
+    """Threads agree where control flow does not diverge and values do not vary."""
     varying = Varying(draw.body, [draw.tid])
     for order, masks in machine.masks.items():
         if not varying.divergent(varying.flow.points[order]):

@@ -60,7 +60,7 @@ def test_by_hand(parts, start, stops, skips, want):
 
 @pytest.mark.parametrize("seed", range(60))
 def test_every_execution_is_a_path(seed):
-    """What executions come to is reached; random branches and trip counts."""
+    """Executed points are reached, with random branches and trip counts."""
     rng = random.Random(seed)
     made = iter(range(1000))
 

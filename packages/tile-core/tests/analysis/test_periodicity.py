@@ -1,4 +1,4 @@
-"""What is proved about expressions of a loop's variable holds for the values that it takes."""
+"""Proved properties of expressions of a loop variable, checked on its values."""
 
 from __future__ import annotations
 

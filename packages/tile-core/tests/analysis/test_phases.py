@@ -1,6 +1,6 @@
-"""What the blocks of a cluster know of each other: copies from block to block, and the barrier of the cluster.
+"""Vector clocks of a cluster's blocks: copies between blocks, and the cluster barrier.
 
-And products that add to the same sums while others are in flight.
+And products that add to one accumulator while others are in flight.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ def test_stores_wait_for_what_is_in_use():
 
 
 def test_a_thread_that_has_not_waited_yet_does_not_pass_on_what_others_stored():
-    """Of all threads of a block only those that stored know of it when they arrive."""
+    """The clocks of a block's threads include its stores only for the storing threads."""
     p = blocks()
     p.store([0], 0, S, R)
     p.knowledge(1, 0)
@@ -115,7 +115,7 @@ def test_a_thread_that_has_not_waited_yet_does_not_pass_on_what_others_stored():
 
 
 def products(*kinds: str, teams: tuple[int, ...] = (0, 0, 0), waits: int | None = None) -> Phases:
-    """Products of a block with two roles, each with an object of its own; the second one adds to other sums."""
+    """Products of two roles, each with its own object; the second uses another accumulator."""
     p = Phases([1, 31, 1, 31], [(f"done{n}", 1) for n in range(3)])
     for n, (kind, team) in enumerate(zip(kinds, teams, strict=False)):
         if waits is not None and n == len(kinds) - 1:

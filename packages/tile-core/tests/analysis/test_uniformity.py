@@ -1,4 +1,4 @@
-"""Which values differ between threads in programs of one thread."""
+"""Values that differ between threads, in programs of one thread."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ def test_seeds_bindings_and_calls():
 
 def test_private_arrays_that_moves_and_instructions_write():
     s = nodes.alloc([64], "int32", "S", "shared")[0]
-    same, own, told, read = (local(n) for n in ("same", "own", "told", "read"))
+    same, own, shown, read = (local(n) for n in ("same", "own", "shown", "read"))
     body = nodes.seq([
         calls.move(same, [0], s, [8], 16), calls.move(own, [0], s, [TID * 4], 16),
-        calls.execute("fill", [calls.address(told, [0], "w"), calls.address(read, [0], "r")]),
+        calls.execute("fill", [calls.address(shown, [0], "w"), calls.address(read, [0], "r")]),
     ])  # fmt: skip
-    assert Varying(body, [TID]).buffers == {own, told}
+    assert Varying(body, [TID]).buffers == {own, shown}
 
 
 def test_loops_that_threads_leave_at_different_times():

@@ -1,4 +1,4 @@
-"""Numbers of values: the same for the same value, and a name is looked into once, however often it is used."""
+"""Value numbering: equal values have equal numbers, and each name is visited once."""
 
 from __future__ import annotations
 
@@ -14,7 +14,10 @@ EXECUTIONS = np.arange(5)
 
 
 def chain(length):
-    """Names of which each is the sum of two uses of the one before, and the first is an element."""
+    """Names that are each the sum of two uses of the previous one.
+
+    The first is an element.
+    """
     buffer = tirx.decl_buffer([5], "float32", "A")
     i = nodes.fresh("i")
     names = [nodes.fresh(f"x{n}", "float32") for n in range(length)]
@@ -56,7 +59,7 @@ def test_what_calls_the_unknown_is_unknown_each_time():
 
 
 def test_a_variable_has_one_number_whichever_object_stands_for_it():
-    """Python has a new object for a variable each time it is taken out of an expression, at an address used before."""
+    """Python makes new objects for a variable, possibly at an earlier object's address."""
     numbers = Fingerprint({}, {}, lambda load, env: apart(EXECUTIONS))
     twice = [nodes.fresh("x") * 2 + 1 for _ in range(2)]
     first, second = ([numbers.of(e.a.a).tolist() for _ in range(3)] for e in twice)

@@ -1,4 +1,4 @@
-"""What importing TVM through ``compat.tvm`` leaves in the process: only what tile uses, and nothing broken."""
+"""The effect of importing TVM through ``compat.tvm``: only modules of tile's, and none broken."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_relax_is_there_for_who_asks(use):
 
 @pytest.mark.sweep(1)
 def test_relax_is_there_after_kernels_were_hashed_and_compiled(tmp_path):
-    """TVM's registry admits no class once there is an object of it: the type of a function holds such objects."""
+    """TVM's registry admits no class once it has objects, as the type of functions does."""
     (tmp_path / "program.py").write_text(
         "import tile_core.language as T\n"
         "@T.prim_func\n"

@@ -1,6 +1,6 @@
-"""Vector forms of a kernel, compiled for many processors: ``python forms.py GROUP TRIPLE TURN NAME...``.
+"""Vector forms of a kernel, compiled for many processors: ``python forms.py GROUP TRIPLE ROTATION NAME...``.
 
-The turn determines which kernel of the group each processor gets. Each processor has a process of its own, forked after
+The rotation selects the kernel of the group for each processor. Each processor has a process of its own, forked after
 TVM is imported. Where this machine has its instructions, results are compared with the reference; for the others
 machine code is generated. Prints the failures, by name, as JSON.
 """
@@ -61,7 +61,7 @@ def conversions() -> Iterator[Form]:
 
 
 def quotients() -> Iterator[Form]:
-    """Yield quotients and remainders of each type by constants and by values, rounding down and towards zero."""
+    """Yield quotients and remainders of each type by constants and values, both roundings."""
     for kind in INTEGERS:
         loops, writes = [], {}
         divisors = ["1", "2", "3", "8", "10", "64", "B[i]"] + (["-1", "-4", "-7"] if kind.startswith("i") else [])
@@ -76,7 +76,7 @@ def quotients() -> Iterator[Form]:
 
 
 def indices() -> Iterator[Form]:
-    """Yield loads at remainders, masks and narrow values of loop variables, with guards, whose lanes wrap."""
+    """Yield guarded loads at remainders, masks and narrow loop variables, whose lanes wrap."""
     guards = ("j < 3", "j >= 5", "j == 4", "j % 2 == 0", "i < 2", "j < i", "j < n[0]")
     for kind in ("int32", "float32", "int8", "float64"):
         loops, writes, reads = [], {}, {"A": ((6, 3), kind), "n": ((1,), "int32")}
@@ -102,7 +102,7 @@ GROUPS: dict[str, Callable[[], Iterator[Form]]] = {
 
 
 def _values(shape: tuple[int, ...], kind: str, rng: np.random.Generator) -> Any:
-    """Return extremes and small values; floats that every integer type holds, and some that none does."""
+    """Return extremes and small values, among them floats that integer types lack."""
     if kind.startswith("float"):
         far = [0.0, -0.0, 1.5, -1.5, 127.9, 255.0, -128.0, 3e4, -3e4, 2.0**31, 2.0**40, -(2.0**63), np.inf, -np.inf]
         with np.errstate(over="ignore"):
@@ -163,7 +163,7 @@ def _differences(entry: Any, given: dict[str, Any], expected: dict[str, Any]) ->
 
 
 def check(isa: Isa, group: str, number: int, is_foreign: bool) -> str:
-    """Compile, and run if possible, a kernel for a processor in a process of its own; return what went wrong."""
+    """Compile, and if possible run, a kernel in its own process; return the failure."""
     func = function(group, number, dataclasses.replace(isa, mcpu="", mattr=()))
     _, given, expected = program(group, number)
     reader, writer = os.pipe()

@@ -1,4 +1,4 @@
-"""A product and a sum round twice, wherever the product lies in between; tile ops may fuse what they compute."""
+"""A product and a sum round twice, unless a tile op fuses its own."""
 
 from __future__ import annotations
 

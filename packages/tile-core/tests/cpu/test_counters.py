@@ -30,7 +30,7 @@ def test_a_remainder_beside_a_guard(kind):
 
 
 def _hidden(value, *, extent=64, start=0, kind="serial"):
-    """Count the opaque products of a statement that stores a value of the variable ``j`` of a loop."""
+    """Count the opaque products of a statement that stores a loop variable ``j``."""
     j = nodes.fresh("j", "int32")
     out = tirx.decl_buffer((64,), "int32", "out", layout=None)
     body = tirx.BufferStore(out, value(j), [j])

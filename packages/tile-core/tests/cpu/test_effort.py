@@ -65,7 +65,7 @@ def parts_of(program: Any) -> tuple[Any, int]:
 
 
 def test_functions_of_long_code_see_names_and_memory(short: None) -> None:
-    """Names, variables, scratch memory and sizes that one part defines and others use; branches and loops inside."""
+    """Definitions that one part makes and others use, with branches and loops inside."""
     m = T.dynamic("m")
 
     @T.prim_func
@@ -100,7 +100,10 @@ def test_functions_of_long_code_see_names_and_memory(short: None) -> None:
 
 
 def test_names_that_each_statement_hands_to_the_next(short: None) -> None:
-    """No place between two statements is without a name that both use, and one is used everywhere."""
+    """Each gap between statements has a name in use on both sides.
+
+    One name is used everywhere.
+    """
 
     @T.prim_func
     def main(A: T.Tensor((8,), "int32"), B: T.Tensor((8,), "int32")):
@@ -161,7 +164,7 @@ def test_what_leaves_a_loop_or_has_two_names_stays(short: None) -> None:
 
 
 def test_long_code_is_cut_where_it_is_straight() -> None:
-    """The numbers of `statements` above; a sum that LLVM would unroll itself is no long code."""
+    """Return the sizes of `statements`; a sum that LLVM would unroll is not long code."""
     kernel, parts = parts_of(statements(long_code.LONGEST + 1))
     assert parts >= 2
     a = np.random.default_rng(2).integers(-99, 99, long_code.LONGEST + 1).astype(np.float32)

@@ -1,4 +1,4 @@
-"""Kernels on several cores, in processes that were forked after a launch: each program ends by itself, and is right."""
+"""Kernels on several cores in processes that fork after a launch: correct, without deadlock."""
 
 import os
 import subprocess

@@ -51,7 +51,7 @@ def test_a_size_in_a_wider_type_is_rounded_up():
 
 @pytest.mark.parametrize("source", ["float8_e4m3fnuz", "float8_e5m2fnuz", "float8_e4m3fn", "float8_e5m2"])
 def test_every_code_as_a_4_bit_float(source):
-    """A NaN becomes -0, whatever its sign: the only NaN of the fnuz types has the sign's bit."""
+    """A NaN becomes -0, whatever its sign: the fnuz types' only NaN."""
 
     @T.prim_func
     def main(A: T.Tensor((256,), source), B: T.Tensor((256,), "float4_e2m1fn")):

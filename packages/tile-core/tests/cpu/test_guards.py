@@ -1,4 +1,4 @@
-"""Accesses outside of a tensor that a proof took for accesses inside: nothing is read or written there."""
+"""Accesses out of bounds despite a wrong proof: nothing is read or written there."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Float arithmetic is IEEE arithmetic: nothing is folded that NaN, Inf or -0 would tell apart."""
+"""Float arithmetic is IEEE arithmetic: folding preserves NaN, Inf and -0."""
 
 from __future__ import annotations
 

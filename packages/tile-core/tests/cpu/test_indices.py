@@ -1,4 +1,4 @@
-"""Indices mean on the CPU what Python says: quotients and remainders of falling, negative and symbolic numbers."""
+"""Indices follow Python on the CPU: quotients and remainders of falling, negative and symbolic integers."""
 
 from __future__ import annotations
 

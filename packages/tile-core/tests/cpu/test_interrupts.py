@@ -1,4 +1,4 @@
-"""Interrupts arrive as what they are: while a kernel is compiled, and while one runs that does not end."""
+"""Interrupts during compilation, and during a kernel that does not end."""
 
 import os
 import subprocess
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.sweep(2)
 
 HEAD = """
 import faulthandler, os, random, signal, sys, threading, time
-faulthandler.dump_traceback_later(100, exit=True)  # says where it hangs
+faulthandler.dump_traceback_later(100, exit=True)  # prints where it hangs
 signal.signal(signal.SIGINT, signal.default_int_handler)  # processes in the background ignore it
 import numpy as np
 import tile_core as tile, tile_core.language as T

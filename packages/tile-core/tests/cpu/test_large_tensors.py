@@ -1,4 +1,4 @@
-"""Tensors of more than 2**31 elements: reached where their shape is constant, refused at compile time where not."""
+"""Tensors of more than 2**31 elements: constant shapes work, symbolic ones are refused."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Annotated layouts on the CPU: parameters are found where their layout puts them, scratch means the same."""
+"""Annotated layouts on the CPU: of parameters in memory, and of scratch without effect."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The block GEMM of the CPU backend on tiles of every awkward size, inside poisoned buffers, against NumPy."""
+"""The block GEMM of the CPU backend at awkward sizes in poisoned buffers."""
 
 from __future__ import annotations
 
@@ -256,7 +256,7 @@ def tile_of(array: Any, flip: bool) -> Any:
 
 
 def check_codes(one: Any, seed: int) -> None:
-    """Run a case on every code of an 8-bit float but NaN and infinities; sums are compared in float64."""
+    """Run a case on all finite codes of an 8-bit float, compared in float64."""
     rng = np.random.default_rng(seed)
     kind = np.dtype(getattr(ml_dtypes, one.case.types[0]))
     codes = np.arange(256, dtype=np.uint8)
@@ -271,7 +271,7 @@ def check_codes(one: Any, seed: int) -> None:
 
 
 def accesses(body: Any) -> list[tuple[Any, list[tuple[int, int]]]]:
-    """Every access of a buffer in a statement, with the lowest and the highest value of each index."""
+    """Return a statement's accesses of a buffer with the range of each index."""
     analyzer = tvm.sym.Analyzer()
     found: list[tuple[Any, list[tuple[int, int]]]] = []
 
@@ -303,7 +303,10 @@ def stored(case: Case) -> list[tuple[int, int]]:
 
 
 def build(case: Case, name: str, hook: Callable[[Tile2D], Tile2D] = lambda tile: tile, **options: Any) -> Built:
-    """Make the function of a case; ``hook`` may change the tiles of A and B, ``options`` go to ``micro_gemm``."""
+    """Make the function of a case.
+
+    ``hook`` may change the tiles of A and B, ``options`` go to ``micro_gemm``.
+    """
     tiles = []
     for letter, dtype, flip, (rows, cols) in zip("ABC", case.types, case.flips, stored(case), strict=True):
         shape = (LEAD + 1, rows + 2 * BORDER, cols + 2 * BORDER)
@@ -370,7 +373,7 @@ def reference(case: Case, a: Any, b: Any, c: Any) -> Any:
 
 
 def _poisoned(shape: tuple[int, int], name: str, case: Case, rng: np.random.Generator) -> Any:
-    """An array whose tile holds small integers (so that every sum is exact) and whose border holds poison."""
+    """Return an array with small integers in the tile, for exact totals, and poison around."""
     dtype = _numpy(name)
     array = np.full((LEAD + 1, shape[0] + 2 * BORDER, shape[1] + 2 * BORDER), _poison(name), dtype)
     if case.full_range:

@@ -1,4 +1,4 @@
-"""Sparse products of the CPU at awkward sizes: strips, parts of k, every element and metadata type, against NumPy."""
+"""Sparse products of the CPU at awkward sizes, for every element and metadata type."""
 
 from __future__ import annotations
 

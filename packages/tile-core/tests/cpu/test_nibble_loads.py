@@ -1,4 +1,4 @@
-"""Vector reads of elements that lie two to a byte: every width, every start, tails and sizes that are not known."""
+"""Vector reads of elements packed two to a byte: widths, starts, tails and unknown sizes."""
 
 from __future__ import annotations
 

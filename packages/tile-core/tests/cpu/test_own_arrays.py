@@ -1,4 +1,4 @@
-"""Tile ops on a thread's own arrays: each thread does them for itself, with its own values."""
+"""Tile ops on a thread's own arrays, executed by each thread with its values."""
 
 from __future__ import annotations
 

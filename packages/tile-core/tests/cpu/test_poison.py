@@ -1,4 +1,4 @@
-"""The option poison: what nobody has written is NaN, or a large integer, on the CPU; right kernels do not change."""
+"""The option poison: uninitialized memory is NaN, or large integers, and correct kernels ignore it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Vector code for every processor that LLVM names: computed where this machine can, compiled for all."""
+"""Vector code for every processor in LLVM's list, run where this machine can."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def test_vector_forms_compute_here(group):
 @pytest.mark.parametrize(("triple", "name"), [(TRIPLES[0], "sapphirerapids"), (TRIPLES[1], "neoverse-v2")])
 @pytest.mark.parametrize("dtype", ["uint64", "float64"])
 def test_conversions_compile_for_wide_vectors(triple, name, dtype):
-    """LLVM ends the process over some with FP16 but not DQ, and with SVE: both are off."""
+    """Some processors with FP16 but not DQ, and with SVE, crash LLVM: both off."""
     number = (*forms.INTEGERS, *forms.FLOATS).index(dtype)
     assert _failed("conversions", "" if triple.startswith(HOST) else triple, number, [name]) == {}
 
@@ -161,7 +161,7 @@ def _counted(B: T.Tensor((16, 24), "bfloat16")):
 @pytest.mark.skipif(HOST != "x86_64", reason="the processors are of x86")
 @pytest.mark.parametrize("name", ["sapphirerapids", "graniterapids"])
 def test_conversions_that_code_generation_widens(name):
-    """With FP16 on and DQ off they end the process, also where the text of the module has none of 64 bits."""
+    """They crash LLVM with FP16 and without DQ, also for modules without 64-bit code."""
     isa = Isa.for_cpu(name, TRIPLES[0])
     assert {"-avx512dq", "-avx512fp16"} <= set(isa.mattr)
     func = forms.lowered(_counted, dataclasses.replace(isa, mcpu="", mattr=()))

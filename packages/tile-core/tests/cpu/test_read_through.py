@@ -1,4 +1,4 @@
-"""Products of a few rows that read their B in place: right at every edge, and only where nothing can tell."""
+"""Products of a few rows with B read in place: correct at every edge."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def unaligned(array: Any) -> Any:
 
 
 def compare(M: int, N: int, K: int, blocks: tuple[int, int, int], seed: int, **options: Any) -> str:
-    """Compare with NumPy, exactly; return what was explained."""
+    """Compare with NumPy, exactly, and return the explanation."""
     rng = np.random.default_rng(seed)
     trans_a, trans_b, dtype = (
         options.get(o, d) for o, d in (("trans_a", False), ("trans_b", False), ("dtype", "float32"))
@@ -193,7 +193,7 @@ def value(e: Any, given: dict[Any, Any]) -> int:
 
 @pytest.mark.parametrize("blocks", [(1, 1024, 32), (1, 128, 32), (2, 512, 32)])
 def test_whole_rows_short_parts_and_several_rows_are_left_to_the_processor(blocks: tuple[int, int, int]) -> None:
-    # Rows of B that are read from end to end, pieces below 1 KiB, and products that take longer than the reading.
+    # Rows of B that are read from end to end, parts below 1 KiB, and products that take longer than the reading.
     assert not prefetched(matmul(blocks[0], 1024, 64, blocks))
     assert prefetched(matmul(1, 1024, 64, (1, 512, 32)))
 
@@ -248,7 +248,7 @@ def test_a_total_of_negative_zeros_stays_negative() -> None:
 
 
 def product(body: Any, shape: tuple[int, int] = (64, 64), strides: tuple[Any, Any] | None = None) -> Any:
-    """A kernel around ``body(B, X, a, b, c)``, with one 16 x 64 tile of B."""
+    """Return a kernel around ``body(B, X, a, b, c)``, with one tile of B."""
     kind = T.Tensor(shape, "float32") if strides is None else T.StridedTensor(shape, strides, "float32")
 
     @T.prim_func

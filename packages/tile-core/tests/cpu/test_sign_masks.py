@@ -1,4 +1,4 @@
-"""LLVM 22 deletes a mask of signs that is still in use, if AVX-512DQ or AVX-512BW has an instruction for it."""
+"""LLVM 22 deletes a mask of signs in use under AVX-512DQ or AVX-512BW."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ avx512 = pytest.mark.skipif(detect().name != "avx512", reason="the defect is one
 
 AVX512 = Isa.for_cpu("sapphirerapids", "x86_64-unknown-linux-gnu")
 
-#: Index expressions of which LLVM makes vectors, whose signs it then uses as a mask and one by one.
+#: Index expressions that LLVM vectorizes, using their signs as a mask and singly.
 FOUND = Chunk("indices", 1240095722756, 80)
 
 

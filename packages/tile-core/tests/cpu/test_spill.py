@@ -1,4 +1,4 @@
-"""Values with names: compositions of elementary functions compile in linear time and mean what they say."""
+"""Values with names: compositions of elementary functions compile in linear time, correctly."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def test_numbers_and_bools_go_to_memory() -> None:
 
 @pytest.mark.parametrize("lanes", [1, 16])
 def test_bindings_of_bools_go_to_memory(lanes: int) -> None:
-    """TVM's analyzer fails over the value of a vector's name that holds a comparison, as a bool or as a number."""
+    """TVM's analyzer fails over a vector's name whose value holds a comparison."""
     kind = "" if lanes == 1 else f"x{lanes}"
     out = tirx.decl_buffer((64,), "int32", "out", layout=None)
     at = tirx.Ramp(0, 1, lanes) if lanes > 1 else nodes.int_const(0)
@@ -96,7 +96,7 @@ def test_a_statement_without_names_is_returned_itself() -> None:
 @pytest.mark.parametrize("size", [1, 67])
 @pytest.mark.parametrize("dtype", ["float32", "int32", "int8", "bfloat16", "float64"])
 def test_chains_that_use_a_value_twice_compile_in_linear_time(size: int, dtype: str) -> None:
-    """Unfolded, the last value has 2**32 names: a test that does not end where the values of names are unfolded."""
+    """Unfolded, the last value has 2**32 names: the test ends only with names kept."""
 
     @T.prim_func
     def main(A: T.Tensor((size,), dtype), B: T.Tensor((size,), dtype)):
@@ -161,7 +161,7 @@ def test_chains_of_bools_compile_in_linear_time(name: str, size: int) -> None:
     ("divisor", "by"), [(lambda u: u + 1, 2), (lambda u: 7, 7), (lambda u: T.cast(u > 1, "int32") + 2, 2)]
 )
 def test_chains_of_quotients_compile_in_linear_time(loop: Any, size: int, divisor: Any, by: int) -> None:
-    """A floor division copies its dividend: without names for dividends 24 of them have 3**24 copies of the first."""
+    """A floor division copies its dividend: 24 without names copy the first 3**24 times."""
 
     @T.prim_func
     def main(A: T.Tensor((size,), "int64"), u: T.int32, B: T.Tensor((size,), "int64"), C: T.Tensor((size,), "int64")):

@@ -38,7 +38,10 @@ def test_shared_memory_is_seen_in_lock_step_inside_a_divergent_branch(threads: i
 
 @pytest.mark.parametrize("condition", ["mask", "modulo"])
 def test_a_loop_under_a_divergent_branch_keeps_its_order(condition: str) -> None:
-    """Peer bug #2612: write and cross-thread read in a loop under ``if Mask[tx] != 0`` or ``if tx % 4 == 0``."""
+    """Peer bug #2612: write and cross-thread read in a loop under a divergent condition.
+
+    The condition is ``if Mask[tx] != 0`` or ``if tx % 4 == 0``.
+    """
     n, trips = 64, 3
 
     @T.prim_func

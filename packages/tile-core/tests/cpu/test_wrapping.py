@@ -1,4 +1,4 @@
-"""Integers wrap: in values, and in comparisons of them, which code generators like to decide without computing."""
+"""Integers wrap, also in comparisons, which code generators like to decide without computing."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def test_values(dtype, width):
 
 
 def test_conditions_and_variables():
-    """A value that is bound to a name, a variable, and the condition of a branch."""
+    """Return a value bound to a name, a variable, and a branch's condition."""
 
     @T.prim_func
     def main(A: T.Tensor((8,), "int32"), B: T.Tensor((8,), "int32")):
@@ -96,7 +96,7 @@ def test_conditions_and_variables():
 
 @pytest.mark.parametrize("loop", ["serial", "Parallel", "unroll", "vectorized"])
 def test_a_large_factor_in_an_index(loop):
-    """Every index fits into 32 bits; the product of extent and factor, which compilers like to compute, does not."""
+    """Every index fits into 32 bits, but not the product of extent and factor."""
 
     @T.prim_func
     def main(A: T.Tensor((9,), "int8"), B: T.Tensor((4,), "int8")):

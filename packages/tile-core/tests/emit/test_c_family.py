@@ -1,4 +1,4 @@
-"""The emitter base through a plain C dialect: emitted text is compiled by the system's compiler and run."""
+"""The emitter base through a plain C dialect: text is compiled and run."""
 
 from __future__ import annotations
 

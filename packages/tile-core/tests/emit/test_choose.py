@@ -1,4 +1,4 @@
-"""A call runs the first text whose promises it keeps."""
+"""A call runs the first text whose assumptions hold."""
 
 import dataclasses
 import threading
@@ -35,7 +35,7 @@ GOOD = (4096, 100, 16, -9, 0.5)
 
 
 class Texts:
-    """A text of promises, one of fewer, one of none; and which were made and loaded."""
+    """Texts of two, one and no assumptions, and lists of those made and loaded."""
 
     def __init__(self):
         self.made, self.loaded = [], []

@@ -1,4 +1,4 @@
-"""Quotients and remainders in C: the numbers they give, and that no signed division is left of numbers above zero."""
+"""Quotients and remainders in C: results, and no signed division of nonnegative integers."""
 
 from __future__ import annotations
 

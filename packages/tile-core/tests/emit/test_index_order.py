@@ -1,4 +1,4 @@
-"""Indices in the order in which loops change their terms: the same numbers, and no sum on the way that overflows."""
+"""Indices in the order in which loops change their terms: equal, without overflow."""
 
 import random
 
@@ -12,7 +12,10 @@ from tile_core.ir.visit import collect
 
 
 class Nest:
-    """A serial loop k around an unrolled loop r; tid and row are bound outside, near inside of both."""
+    """Return a serial loop k around an unrolled loop r.
+
+    tid and row are bound outside, near inside of both.
+    """
 
     def __init__(self):
         self.tid, self.k, self.r = (tirx.Var(n, "int32") for n in ("tid", "k", "r"))
@@ -92,7 +95,7 @@ def test_what_loads_and_calls_give_changes_with_the_innermost_loop():
 
 
 def test_a_term_that_may_be_negative_keeps_its_position():
-    """Its sum with the others is in range, that with some of them need not be."""
+    """A term whose sum with all others, but not with some, is in range."""
     nest = Nest()
     index = (nest.r + nest.tid) * 64 + (nest.row - 100) * 8
     assert nest.order.sorted(index).same_as(index)

@@ -56,7 +56,7 @@ def any_layouts(draw: Any, axes: tuple[str, ...] = PHYSICAL, swizzles: bool = Tr
 
 @st.composite
 def bijections(draw: Any, swizzles: bool = True) -> DigitLayout:
-    """A mixed radix in any order on any axes: a bijection unless a swizzle leaves the window."""
+    """Any mixed radix is a bijection, on any axes, unless a swizzle leaves it."""
     extents = draw(st.lists(EXTENTS, max_size=5).filter(lambda e: prod(e) <= 400))
     span = dict.fromkeys(PHYSICAL, 1)
     digits = []
@@ -151,7 +151,10 @@ def test_difference_is_exact(terms: list[tuple[int, int]]) -> None:
 
 
 def test_difference_of_interleaved_strides() -> None:
-    """(2,3):(3,2) visits 0 2 4 3 5 7: one-to-one although no stride exceeds the reach of the smaller ones."""
+    """(2,3):(3,2) is one-to-one although no stride exceeds the reach of smaller ones.
+
+    It visits 0 2 4 3 5 7.
+    """
     assert difference([(2, 3), (3, 2)]) is None
     assert difference([(3, 3), (4, 2)]) is not None
     # Far too many elements to try.

@@ -21,7 +21,10 @@ from tile_core.layout import (
 
 
 def test_accumulator_of_16_by_8() -> None:
-    """mma m16n8: c0, c1 in row lane / 4, c2, c3 eight rows below, columns 2 * (lane % 4) + {0, 1}."""
+    """mma m16n8: c0, c1 in row lane / 4, c2, c3 eight rows below.
+
+    Columns are 2 * (lane % 4) + {0, 1}.
+    """
     fragment = Fragment((16, 8), "(2,8,4,2):(2@register,4@lane,1@lane,1@register)")
     assert prove(fragment).bijective
     for lane in range(32):
@@ -34,7 +37,10 @@ def test_accumulator_of_16_by_8() -> None:
 
 @pytest.mark.parametrize("n", [8, 24, 40, 128, 256])
 def test_accumulator_of_64_by_n(n: int) -> None:
-    """wgmma m64nN: warp w has rows 16 w … 16 w + 15, inside of it the 16 x 8 pattern repeats along N."""
+    """wgmma m64nN: warp w has 16 rows from 16 w on.
+
+    Inside of it the 16 x 8 pattern repeats along N.
+    """
     digits = f"(4,2,8,{n // 8},4,2):(1@warp,2@register,4@lane,4@register,1@lane,1@register)"
     fragment = Fragment((64, n), digits)
     assert prove(fragment).bijective
@@ -47,7 +53,7 @@ def test_accumulator_of_64_by_n(n: int) -> None:
 
 
 def test_reduced_rows_are_copied_to_four_lanes() -> None:
-    """One value per row of the accumulator: the four lanes of a row have a copy each."""
+    """One value per row of the accumulator, copied in the row's four lanes."""
     rows = DigitLayout((16,), "(2,8):(1@register,4@lane)", replica=[(4, 1, "lane")])
     assert prove(rows).bijective
     full = Fragment((16, 8), "(2,8,4,2):(2@register,4@lane,1@lane,1@register)")

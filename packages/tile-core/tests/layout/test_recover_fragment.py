@@ -1,4 +1,4 @@
-"""Users' layouts of fragments as digits per dimension: every element where it says, rows that end early padded."""
+"""Users' fragment layouts as digits per dimension: exact, with short rows padded."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ FAST = settings(max_examples=150, deadline=None)
 
 @st.composite
 def layouts(draw: Any) -> FragmentLayout:
-    """Digits on threads and registers in any order, copies among them, and dimensions that end early."""
+    """Digits on threads and registers in any order, with copies and early ends."""
     digits, reach = [], {"thread": 1, "register": 1}
     for _ in range(draw(st.integers(0, 6))):
         axis = draw(st.sampled_from(("thread", "register")))
@@ -45,7 +45,7 @@ def test_tables_become_the_digits_that_made_them(made: FragmentLayout) -> None:
     tables = {"thread": made.thread_table.reshape(-1).tolist(), "register": registers.reshape(-1).tolist()}
     found = fragment_of(TableLayout(made.shape, tables, made.replicas), made.threads)
     if isinstance(found, str):
-        # A digit of which only the first value is left cannot be seen, and may leave a gap.
+        # A digit with only its first value left cannot be seen, and may leave a gap.
         assert made.padded != made.shape
         assert found == "threads or registers in between hold nothing"
     else:

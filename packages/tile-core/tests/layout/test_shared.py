@@ -36,7 +36,7 @@ def test_swizzled_layouts_are_bijections(leading: list[int], columns: int, bits:
 
 @pytest.mark.parametrize(("columns", "width"), [(64, 128), (192, 128), (32, 64), (96, 64), (16, 32), (48, 32)])
 def test_pattern_is_the_hardware_one(columns: int, width: int) -> None:
-    """Rows of one panel follow each other; the byte address is XORed as a tiled bulk copy into shared memory does."""
+    """Rows of one panel follow each other, XORed as by a tiled bulk copy."""
     layout = make_swizzled_layout(SimpleNamespace(shape=(24, columns), dtype="float16"))
     assert layout.note.startswith(f"{width}-byte")
     panel = width // 2

@@ -83,7 +83,7 @@ def test_function_that_asks_its_indices() -> None:
 
 @pytest.mark.parametrize("shape", [(8, 8), BIG])
 def test_many_to_one_names_both_coordinates(shape: tuple[int, int]) -> None:
-    """A layout of a shared buffer that puts two elements in one place (peer report 2632)."""
+    """A shared layout with two elements at one position (peer report 2632)."""
     rows, columns = shape
     with pytest.raises(LayoutCollision) as caught:
         Layout(shape, lambda i, j: i * (columns // 2) + j)
@@ -98,7 +98,10 @@ def test_many_to_one_names_both_coordinates(shape: tuple[int, int]) -> None:
 
 
 def test_interleaved_metadata_with_a_ragged_group() -> None:
-    """Rows interleaved in groups of 32 are a bijection for 64 rows, none for 48 (peer report 2606)."""
+    """Rows interleaved in groups of 32 are a bijection for 64 rows only.
+
+    For 48 they are not (peer report 2606).
+    """
 
     def helper(rows: int) -> Any:
         def position(i: Any, j: Any) -> Any:

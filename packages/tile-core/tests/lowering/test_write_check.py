@@ -1,4 +1,4 @@
-"""Whether a variant did anything is told by buffers, not by their names."""
+"""Writes of a variant are recognized by buffers, not by names."""
 
 from tile_core.compat.tvm import tirx
 from tile_core.ir import nodes

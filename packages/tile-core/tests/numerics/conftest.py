@@ -1,4 +1,4 @@
-"""Fixtures of this folder: vectorised elementwise kernels on the CPU, and hard values for every float format."""
+"""Fixtures: vectorized elementwise kernels on the CPU, and hard values for float formats."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def edge_values() -> Any:
 
 
 def _elementwise(build: Callable[..., Any], inputs: list[str], output: str, lanes: int = LANES) -> Callable[..., Any]:
-    """Compile ``out[i] = build(in0[i], ...)`` in a vectorised loop; the result maps NumPy arrays to a NumPy array."""
+    """Compile ``out[i] = build(in0[i], ...)`` in a vectorized loop, as a function of arrays."""
     n = tirx.Var("n", "int32")
     size = (n,)  # a multiple of lanes
     params = [tirx.decl_buffer(size, d, f"A{k}", layout=None, data_alignment=1) for k, d in enumerate(inputs)]

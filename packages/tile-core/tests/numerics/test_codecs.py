@@ -37,7 +37,7 @@ def oracle_encode(values: np.ndarray, name: str) -> np.ndarray:
 
 
 def same_codes(ours: np.ndarray, theirs: np.ndarray, name: str) -> None:
-    if name == "float16":  # NumPy keeps the payload of a NaN; the language does not promise one
+    if name == "float16":  # NumPy keeps the payload of a NaN; the language does not guarantee one
         nan = (theirs & 0x7FFF) > 0x7C00
         np.testing.assert_array_equal((ours & 0x7FFF) > 0x7C00, nan)
         ours, theirs = ours[~nan], theirs[~nan]

@@ -96,7 +96,7 @@ def test_from_other_types(elementwise: Any, name: str, source: str) -> None:
         info = np.iinfo(source)
         values = rng.integers(info.min, info.max, 4000, dtype=source, endpoint=True)
         values >>= rng.integers(0, info.bits, 4000).astype(source)
-        hard = (np.int64(0x101) << 55) + np.array([0, 1, -1, 2048])  # a tie in bfloat16 that float64 cannot tell
+        hard = (np.int64(0x101) << 55) + np.array([0, 1, -1, 2048])  # a tie in bfloat16 that float64 cannot represent
         if info.bits == 64:
             values[:4] = hard >> 1
         expected = np.array([encode_integer(int(v), name) for v in values])
@@ -105,7 +105,7 @@ def test_from_other_types(elementwise: Any, name: str, source: str) -> None:
 
 
 def encode_integer(value: int, name: str) -> int:
-    """Exact: shift big integers down with a sticky bit, encode, which the codec then rounds once."""
+    """Exact: shift big integers down with a sticky bit; the codec rounds once."""
     size, shift = abs(value), 0
     while size >= 1 << 50:
         size, shift = (size >> 1) | (size & 1), shift + 1

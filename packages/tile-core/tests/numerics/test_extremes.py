@@ -1,4 +1,4 @@
-"""``max`` and ``min`` of floats as operators: what they are written out to, and what leaves them alone."""
+"""``max`` and ``min`` of floats as operators: expansions, and preservation by passes."""
 
 from __future__ import annotations
 

@@ -157,7 +157,7 @@ def test_scalar_parameter(compile_func: Any) -> None:
 @pytest.mark.parametrize("columns", [1, 7, 8])
 @pytest.mark.parametrize("name", ["int4", "uint4", "float4_e2m1fn"])
 def test_packed_parameters(compile_func: Any, name: str, columns: int) -> None:
-    """C = A and D = float32(A) for packed A and C, through a scratch row."""
+    """Return C = A and D = float32(A), packed A and C, through scratch."""
     value = "float32" if name.startswith("float") else "int32"
     a, c = buffer((3, columns), name, "A"), buffer((3, columns), name, "C")
     d, row = buffer((3, columns), value, "D"), buffer((columns,), name, "R", "local")
@@ -178,7 +178,7 @@ def test_packed_parameters(compile_func: Any, name: str, columns: int) -> None:
 
 @pytest.mark.parametrize("of_bytes", [False, True])
 def test_views_of_packed_memory(compile_func: Any, of_bytes: bool) -> None:
-    """An int4 view of bytes, and a byte view of int4 scratch: both see two elements per byte."""
+    """An int4 view of bytes, a byte view of int4: two elements per byte."""
     a, c = buffer((8,), "uint8", "A"), buffer((16,), "int8", "C")
     owner = buffer((8,), "uint8", "S", "local") if of_bytes else buffer((16,), "int4", "S", "local")
     data = tirx.buffer_data(owner)
@@ -265,7 +265,7 @@ def test_attributes_survive() -> None:
 
 
 def test_bool_needs_no_storage_type(compile_func: Any) -> None:
-    """TVM keeps bool in a byte and reads it as 0 or 1, in vectors too."""
+    """TVM keeps bool in a byte and reads 0 or 1, in vectors too."""
     n = 64
     a, c = buffer((n,), "bool", "A"), buffer((n,), "bool", "C")
     body = loop(n, lambda i: tirx.BufferStore(c, tirx.Not(tirx.BufferLoad(a, [i])), [i]), tirx.ForKind.VECTORIZED)

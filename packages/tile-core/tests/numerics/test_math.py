@@ -45,7 +45,7 @@ def arguments(seed: int, count: int = 60_000) -> np.ndarray:
 
 
 def ulps(got: np.ndarray, exact: np.ndarray) -> np.ndarray:
-    """Distance in units of the last place of the exact result; NaN, infinities and zeros must agree."""
+    """Return the distance in ulps of the exact result; NaN, infinities and zeros agree."""
     with np.errstate(all="ignore"):
         rounded = exact.astype(np.float32)
     np.testing.assert_array_equal(np.isnan(got), np.isnan(rounded))

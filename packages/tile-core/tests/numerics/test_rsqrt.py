@@ -1,4 +1,4 @@
-"""The reciprocal square root in float32 by way of float64 is rounded once: for every significand, checked exactly."""
+"""The reciprocal square root in float32 through float64 rounds once, for every significand."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ _CHUNK = 1 << 20
 
 
 def _products(m, x):
-    """Return ``m * m * x`` as two parts, of which the lower one has 26 bits."""
+    """Return ``m * m * x`` as two parts, the lower one of 26 bits."""
     square = m * m
     low = (square & np.uint64(2**26 - 1)) * x
     return (square >> np.uint64(26)) * x + (low >> np.uint64(26)), low & np.uint64(2**26 - 1)
 
 
 def test_every_significand():
-    """Even and odd exponents stand for all: those of other powers of four only change the result's exponent.
+    """Check even and odd exponents: powers of four only change the result's exponent.
 
     A result is the nearest if 1/sqrt(x) lies between the points halfway to its neighbours: if the squares of these,
     times x, lie around 1. All are integers here.

@@ -1,4 +1,4 @@
-"""16-bit floats computed in float32: what remains are casts, and results are those of NumPy and ml_dtypes."""
+"""16-bit floats computed in float32: only casts remain, and results match NumPy and ml_dtypes."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def computed(compile_func: Any, func: Any, *arrays: np.ndarray) -> np.ndarray:
 
 
 def operands(name: str, seed: int) -> list[np.ndarray]:
-    """Codes of all kinds: small and large, subnormal, zeros, infinities, NaN; and each against the others."""
+    """Return codes of all kinds, also subnormal and special, each against the others."""
     rng = np.random.default_rng(seed)
     special = np.array([0, 0x8000, 1, 0x8001, 0x7F80, 0xFF80, 0x7FC0, 0x7C00, 0xFC00, 0x7E00, 0x7BFF, 0x7F7F, 0x3F80])
     pairs = np.stack(np.meshgrid(special, special)).reshape(2, -1)
@@ -87,7 +87,7 @@ def test_every_operation_is_rounded(compile_func: Any, operation: str, name: str
 @pytest.mark.parametrize("name", sorted(STORED))
 @pytest.mark.parametrize("node", [tirx.EQ, tirx.LT, tirx.LE, tirx.GT, tirx.GE])
 def test_comparisons(compile_func: Any, name: str, node: Any) -> None:
-    """All but "not equal", of which LLVM's code generator in TVM makes false for NaN."""
+    """Return all comparisons but "not equal", which TVM's LLVM backend makes false for NaN."""
     a, b = operands(name, 32)
     func = widened(lambda x, y: tirx.Cast("int32", node(x, y)), [name, name], "int32", hidden=True)
     out = computed(compile_func, func, a, b, np.full(COUNT, 7, np.int32))

@@ -1,4 +1,4 @@
-"""What lowered programs compute, in plain Python integers: nothing of TVM's arithmetic.
+"""Evaluates lowered programs in plain Python integers, without TVM's arithmetic.
 
 ``run`` executes statements over integers of scalars and vectors; ``Expressions`` makes random index expressions whose
 values are exact (no operation overflows its type), with an oracle for each.
@@ -24,7 +24,7 @@ def run(s: Any, memory: dict[Any, dict[int, Any]], names: dict[Any, Any]) -> Non
 
 
 def value(e: Any, memory: dict[Any, dict[int, Any]], names: dict[Any, Any]) -> Any:
-    """Return the value of an expression: an int, or a list of them for a vector."""
+    """Return the value of an expression: an int, or a list for a vector."""
     kind = type(e).__name__
     if kind == "IntImm":
         return int(e.value)
@@ -76,7 +76,7 @@ def _cast(e: Any, m: Any, n: Any) -> Any:
 
 
 def _select(e: Any, m: Any, n: Any) -> Any:
-    """Both sides are evaluated, as processors do, and one is taken; what is not taken may overflow."""
+    """Evaluate both sides, as processors do; the side not taken may overflow."""
 
     def side(x: Any) -> Any:
         try:
@@ -227,7 +227,7 @@ class Expressions:
         return {"+": tirx.Add, "-": tirx.Sub, "min": tirx.Min, "max": tirx.Max}[op](a, b)
 
     def affine(self) -> Any:
-        """Return a quotient or a remainder of what is linear in one variable: simplifiers like these most."""
+        """Return a quotient or a remainder of a linear expression in one variable."""
         rng = self.rng
         scaled = tirx.Mul(rng.choice(self.leaves), _constant(rng.choice([1, 1, 2, 3, 6]), self.kind))
         start = _constant(rng.choice([0, 5, 63, 127, 128]), self.kind)

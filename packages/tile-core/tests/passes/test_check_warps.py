@@ -1,4 +1,4 @@
-"""Warp operations are refused where the lanes of a warp may disagree about taking part, on every target."""
+"""Warp operations are refused under conditions that lanes may disagree about, on every target."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""No constant for which compilers assume any result reaches them, and a constant divisor of zero follows the rule."""
+"""Results that compilers leave undefined for constants are refused; constant zero divisors follow the rule."""
 
 from __future__ import annotations
 

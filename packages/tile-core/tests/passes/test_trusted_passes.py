@@ -1,4 +1,4 @@
-"""Every pass on indices that the CPU's build runs, ours and TVM's, keeps the values: proved by sampling.
+"""Every index pass of the CPU's build, ours and TVM's, preserves sampled values.
 
 A program stores a random expression of its loop's variables; plain Python computes what it stores, before the pass and
 after it. The number of expressions grows with ``INDEX_SAMPLES``.
@@ -42,7 +42,7 @@ class Placement(dict[Any, Any]):
 
 
 class Program:
-    """A nest of loops that reads a matrix at a random row and stores what it finds, and the values of its scalars."""
+    """Return a loop nest that reads a random row of a matrix, and its scalars."""
 
     def __init__(self, rng: random.Random, kind: str, role: str) -> None:
         i, j, m, c = (nodes.fresh(name, kind) for name in "ijmc")
@@ -70,7 +70,7 @@ class Program:
         self.func = self.plain.with_body(total_divisions(body))
 
     def results(self, func: Any) -> list[int]:
-        """Return what a form of the function stores."""
+        """Return the stores of a form of the function."""
         memory: dict[Any, Any] = {self.table: Placement(), self.out: {}, self.sized: {}}
         run(func.body, memory, dict(self.scalars))
         stored = {at[0] if len(at) == 1 else at[0] * COLUMNS + at[1]: v for at, v in memory[self.out].items()}
@@ -167,7 +167,7 @@ def test_proofs_are_right_about_narrow_types_and_symbols(kind: str) -> None:
 
 @pytest.mark.parametrize("kind", ["int32", "int64"])
 def test_the_analyzer_is_right_about_narrow_types(kind: str) -> None:
-    """One that all expressions of a program are asked of, under conditions, as targets with threads do."""
+    """An analyzer queried about all expressions of a program, under their conditions."""
     rng = random.Random(f"analyzer {kind}")
     i, m = nodes.fresh("i", kind), nodes.fresh("m", kind)
     make = Expressions(rng, [i, m], [m])
@@ -196,7 +196,7 @@ def test_the_analyzer_is_right_about_narrow_types(kind: str) -> None:
 
 @pytest.mark.parametrize(("least", "most"), [(-(2**31), 0), (-(2**31), 2**30), (2**30, 2**31 - 1), (0, 2**31 - 2)])
 def test_simplified_indices_overflow_nowhere(least: int, most: int) -> None:
-    """An index that overflows at no values of its variables does not either after the analyzer has changed it."""
+    """An index that overflows nowhere does not overflow after the analyzer's changes."""
     rng, changed, large = random.Random(f"{least} {most}"), 0, (2**31 - 1, -(2**31), 2**30, -(2**30) - 1)
     i, j, h = (nodes.fresh(name) for name in "ijh")
     make = Expressions(rng, [i, j, h], [])
@@ -220,7 +220,7 @@ def test_simplified_indices_overflow_nowhere(least: int, most: int) -> None:
 
 @pytest.mark.parametrize("kind", ["int32", "int64"])
 def test_analyses_of_indices_are_right(kind: str) -> None:
-    """What our passes ask TVM's analyzer, on every target: forms, bounds, proofs, and linear coefficients."""
+    """Queries of our passes to TVM's analyzer: forms, bounds, proofs, and coefficients."""
     rng = random.Random(kind)
     i, j, m = (nodes.fresh(name, kind) for name in "ijm")
     make = Expressions(rng, [i, j, m], [m])

@@ -203,7 +203,7 @@ class RuntimeAdapter(ABC):
         Returns
         -------
         Sequence
-            The name of each step and the seconds that it took, in order; empty (the default) if nothing is known.
+            The name of each step and the seconds that it took, in order; empty (the default) if unknown.
         """
         return ()
 

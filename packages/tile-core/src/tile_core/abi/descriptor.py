@@ -63,7 +63,7 @@ class TensorDescriptor:
     def __post_init__(self) -> None:
         ranks = {len(self.shape), len(self.strides), len(self.box)}
         for holds, detail in (
-            (self.source.isidentifier(), f"{self.source!r} is no name"),
+            (self.source.isidentifier(), f"{self.source!r} is not a name"),
             (len(ranks) == 1 and ranks != {0}, f"shape, strides and box of {sorted(ranks)} dimensions"),
             (self.strides[-1:] == (1,), f"strides {self.strides} end in no 1"),
             (all(n >= 1 for n in self.box), f"a box of {self.box} elements"),

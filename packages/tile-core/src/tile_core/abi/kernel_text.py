@@ -199,13 +199,13 @@ class LaunchFacts:
         sources = {d.source for d in described} - {p.name for p in self.params if p.kind == "pointer"}
         needed = {s for d in described for s in d.symbols} - integers
         for holds, detail in (
-            (self.entry.isidentifier(), f"{self.entry!r} is no name"),
+            (self.entry.isidentifier(), f"{self.entry!r} is not a name"),
             (len(set(names)) == len(names), f"parameters of one name: {names}"),
-            (not unknown, f"the grid needs {sorted(unknown)}, which are no scalar parameters"),
+            (not unknown, f"the grid needs {sorted(unknown)}, which are not scalar parameters"),
             (made == sorted(made), "a parameter of a call stands after one with a descriptor"),
-            (not sources, f"descriptors of {sorted(sources)}, which are no arrays"),
-            (not needed, f"descriptors need {sorted(needed)}, which are no integer parameters"),
-            (not divided, f"divisors of {sorted(divided)}, which are no integer parameters"),
+            (not sources, f"descriptors of {sorted(sources)}, which are not arrays"),
+            (not needed, f"descriptors need {sorted(needed)}, which are not integer parameters"),
+            (not divided, f"divisors of {sorted(divided)}, which are not integer parameters"),
             (all(n >= 1 for n in self.divides.values()), f"the divisors {dict(self.divides)}"),
             (len(self.grid) == len(self.block) == 3, "grid and block have three extents"),
             (all(n >= 1 for n in self.block), f"a block of {self.block} threads"),

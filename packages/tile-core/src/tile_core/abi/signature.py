@@ -75,7 +75,7 @@ class Param:
         if self.strides is not None and len(self.strides) != len(self.shape):
             raise InternalError(stage="signature", detail=f"{self.name}: {len(self.strides)} strides for its shape")
         if self.align & (self.align - 1) or self.align < 0:
-            raise InternalError(stage="signature", detail=f"{self.name}: alignment {self.align} is no power of two")
+            raise InternalError(stage="signature", detail=f"{self.name}: alignment {self.align} is not a power of two")
         if self.packed and self.kind == "tensor" and (not self.shape or self.strides is not None):
             raise InternalError(stage="signature", detail=f"{self.name}: a packed tensor is contiguous of rank >= 1")
 

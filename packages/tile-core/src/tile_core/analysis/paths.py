@@ -1,4 +1,4 @@
-"""Paths of an execution: which points it may come to without passing certain others.
+"""Paths of an execution: points reachable without passing certain others.
 
 This is reachability in the control-flow graph (A. Aho et al., *Compilers*, section 9.2), whose edges follow from the
 points of a program: a statement of a list leads to the next one, a branch to the first statements of its sides, the end

@@ -9,7 +9,7 @@ Fidge, *Timestamps in message-passing systems that preserve the partial ordering
   ended, and the phase after it cannot end before the wait has passed.
 
 Threads that do everything together are one *team*; of more than one thread, the first is a team of its own, so that two
-threads of a role are two teams. What one has written is known to another after an arrival and a wait.
+threads of a role are two teams. Writes of one become visible to another through an arrival and a wait.
 """
 
 from __future__ import annotations
@@ -50,23 +50,23 @@ class PhaseObject:
     name
         For messages.
     arrivals
-        That end a phase, when all announced bytes have been delivered too.
+        Number that ends a phase, once all expected bytes have been delivered too.
     number
         Of its ends, among all that clocks count.
     phase, pending
         The current phase, and the arrivals that it lacks.
     announced, delivered
-        Bytes in the current phase.
+        Expected and delivered bytes in the current phase.
     clock, issued
-        What those who have arrived in it knew, and those who have issued copies.
+        Merged clocks of the threads that have arrived in it, and of those that have issued copies.
     ended
-        What all of them knew in the phase before, and that it has ended.
+        The merged clock of the previous phase, including its end.
     counted
         Whether that phase counted bytes, or products arrived in it: all arrivals then do not imply its end.
     has_products
         Whether products arrive in the current phase.
     waits, announcements
-        Waits for the phase before, announcements in this one: each a team and its time.
+        Waits for the phase before, expected bytes in this one: each a team and its time.
     """
 
     name: str
@@ -150,7 +150,7 @@ class Phases:
             for n, (name, count) in enumerate(barriers)
         ]
         self.unordered: set[str] = set()
-        #: By buffer, part, whether it writes, and who: the time of the latest such access.
+        #: By buffer, part, kind and team: the time of the latest such access.
         self.accesses: dict[str, dict[tuple[Location, bool, int], int]] = {}
         self.copies: list[tuple[PhaseObject, int]] = []
         #: By accumulator: the latest product that arrives.

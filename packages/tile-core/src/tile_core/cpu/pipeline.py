@@ -46,8 +46,8 @@ CALLS_BACK: Note[bool] = Note("calls back")
 def pipeline(target: Target, spine: Spine) -> Spine:
     """Return the core's passes followed by the CPU's."""
     roles = Pass("roles", _roles, "before all that looks at neighbouring statements: one thread does the work of all")
-    through = Pass("read_through", _read_through, "before lowering: whole tiles say what a copy is for")
-    poisoned = Pass("poison", _poison, "first: what the program does not fill itself is left as it is")
+    through = Pass("read_through", _read_through, "before lowering: whole tiles show the use of a copy")
+    poisoned = Pass("poison", _poison, "first: scratch that the program does not fill keeps its poison")
     products = Pass("products", _products, "before lowering: ops may contract what they compute, the program may not")
     return spine.before("lower_ops", roles, products, poisoned, through).then(
         Pass("watch", _watch, "while the accesses of a tensor are those of the program's blocks and atomics"),
@@ -62,7 +62,7 @@ def pipeline(target: Target, spine: Spine) -> Spine:
         scalars.divisions(sized=True, copies=True),
         scalars.wrap(),
         scalars.extremes(),
-        Pass("floats", _floats, "before math and vectors, which know neither bfloat16 nor the 8-bit floats"),
+        Pass("floats", _floats, "before math and vectors, which support neither bfloat16 nor the 8-bit floats"),
         Pass("math", _math, "scalar calls become arithmetic, which has vectors"),
         Pass("hide", _hide, "after all passes that look at float arithmetic, before TVM's simplifier sees it"),
         Pass("vectorize", _vectorize, "after all rewriting of loop bodies"),

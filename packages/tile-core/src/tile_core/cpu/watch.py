@@ -43,7 +43,7 @@ class _Watched:
         self.axes: dict[int, Var] = {}
 
     def point(self, p: Point) -> Stmt:
-        """Return the statement of a point, behind the reports of what it accesses itself."""
+        """Return the statement of a point, after the reports of its own accesses."""
         before = self._reports(p)
         if is_grid(p):
             if not self.axes:

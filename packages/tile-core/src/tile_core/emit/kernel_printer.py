@@ -107,7 +107,7 @@ class KernelPrinter(CFamilyEmitter):
         Raises
         ------
         NotExpressible
-            If there is no text for something in the body.
+            If the language cannot express a part of the body.
         """
         self.name, self.entry = name, self.writer.fresh(self.entry_of(name))
         arrays = [p for p in params if tirx.is_buffer_var(p)]

@@ -164,7 +164,7 @@ class BlockSteps:
         return [n for n, cut in enumerate(self.cuts[:-1]) if first <= cut < first + count]
 
     def plain(self, e: Expr) -> Expr:
-        """Return an expression with variables instead of what ``T.alloc_var`` holds."""
+        """Return an expression with variables for the contents of ``T.alloc_var``."""
 
         def load(node: Expr) -> Expr:
             return self.variables.get(node.source, node)

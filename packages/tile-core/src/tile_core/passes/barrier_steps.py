@@ -144,7 +144,7 @@ class Execution:
         count = self.count(p)
         advance = self.block.advances(p) if p in self.counts or count > FULL else None
         if advance is None and (p in self.counts or count > FULL):
-            raise Lost(f"what it does about barriers changes with {p.stmt.loop_var}", p)
+            raise Lost(f"barrier calls vary with {p.stmt.loop_var}", p)
         seen: dict[object, int] = {}
         trip, end = 0, count
         while trip < end:
@@ -274,7 +274,7 @@ class Execution:
         try:
             return int(evaluate(self.block.at(e, self.rank), self.env))
         except Unknown:
-            raise Lost(f"{what} is no arithmetic on constants and loop variables", p) from None
+            raise Lost(f"{what} is not an expression of constants and loop variables", p) from None
 
     # Statements without barriers
 

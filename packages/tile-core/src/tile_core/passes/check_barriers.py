@@ -1,9 +1,8 @@
 """Check a program's own barriers: they balance, and order the buffers between them.
 
-A program's statements have their meaning in program order, whoever executes them (see ``T.ws``); barriers only say
-which threads wait for which others. So in program order every wait passes. That this is so for all trip counts, and in
-every order in which threads may run, is checked by executing the calls with what each thread knows of the others
-(``analysis/phases.py``), for trip counts 0, 1, 2, ... until what happens repeats.
+A program's statements have the semantics of program order, in any role (see ``T.ws``); barriers only order threads.
+So in program order every wait passes. To check this for all trip counts, and for every interleaving of threads, the
+calls are executed with vector clocks (``analysis/phases.py``), for trip counts 0, 1, 2, ... until states repeat.
 """
 
 from __future__ import annotations
@@ -43,8 +42,8 @@ def barriers_of(body: Stmt) -> dict[BufferVar, tuple[int, ...]]:
 def check_barriers(body: Stmt, cluster: Sequence[int] = (1, 1, 1)) -> frozenset[str]:
     """Check the barriers of a program, and return the shared buffers that they order.
 
-    Between the first and the last statement of a block that has to do with its barriers, any two accesses of these
-    buffers by different threads of which one writes are ordered by arrivals and waits.
+    Between the first and the last barrier statement of a block, conflicting accesses of these buffers by different
+    threads are ordered by arrivals and waits.
 
     Parameters
     ----------

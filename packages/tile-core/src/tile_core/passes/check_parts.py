@@ -34,9 +34,9 @@ def check_parts(body: Stmt, width: int, target: str) -> None:
     Raises
     ------
     BadBarrier
-        If other threads come to a barrier than it counts, if that is not known, or if two parts have one number.
+        If a barrier's count differs from the threads at it, if these are unknown, or if two parts have one number.
     BarrierUnsupported
-        If the threads are no whole groups of a target whose groups are larger than those of most.
+        If the threads are not whole groups of a target whose groups are larger than those of most.
     """
     for launch in collect(body, tirx.For):
         threads = annotation(launch, nodes.THREADS)
@@ -56,11 +56,11 @@ def _check(lanes: LaneVarying, width: int, target: str) -> None:
         number, count = (int(nodes.as_int(a)) for a in p.stmt.value.args)
         mine = _threads_at(p, lanes, apart)
         if mine is None:
-            found = "unknown which threads execute it"
+            found = "the threads that execute it are unknown"
         elif int(mine.sum()) != count:
             found = f"{int(mine.sum())} threads execute it"
         elif not _whole(mine, count, min(width, WARP)):
-            found = f"these are no whole groups of {min(width, WARP)} threads"
+            found = f"its threads are not whole groups of {min(width, WARP)} threads"
         elif not _whole(mine, count, width):
             facts = {"name": f"T.sync_threads({number}, {count})", "target": target}
             raise BarrierUnsupported(**facts, found=f"groups of {width} threads", where=nodes.where_of(p.stmt))

@@ -46,7 +46,7 @@ def check_private(body: Stmt, reducers: frozenset[str] = frozenset()) -> None:
 
 
 class _Carried:
-    """Finds the reads of what another iteration has left."""
+    """Finds the reads of values from another iteration."""
 
     def __init__(self, flow: Flow, independent: tuple[str, ...], kept: set[BufferVar]) -> None:
         self.flow, self.paths = flow, Paths(flow)

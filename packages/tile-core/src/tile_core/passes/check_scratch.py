@@ -222,12 +222,12 @@ class _Executions:
         where = nodes.where_of(self.access.statement)
         name = as_written(str(self.access.buffer.name), where)
         trips = [(loop, here(self.env[loop.loop_var]) - here(evaluate(loop.min, self.env))) for loop in self.loops]
-        said = ", ".join(_said(loop, trip) for loop, trip in trips)
+        iteration = ", ".join(_iteration(loop, trip) for loop, trip in trips)
         found = "reads" if self.access.value is None else "writes"
         if isinstance(self.access.statement, tirx.Evaluate):
             found = "covers"
         return OutsideOfScratch(
-            who=as_written(f"iteration {said}", where) if said else "this statement",
+            who=as_written(f"iteration {iteration}", where) if iteration else "this statement",
             action=found,
             element=f"{name}[{index}]",
             buffer=name,
@@ -237,6 +237,6 @@ class _Executions:
         )
 
 
-def _said(loop: Stmt, trip: int) -> str:
+def _iteration(loop: Stmt, trip: int) -> str:
     name = str(loop.loop_var.name)
     return f"{name}={trip}" if role(loop) in ("parallel", "vectorized", "grid") else f"{trip} of {name}"

@@ -64,7 +64,7 @@ class Conversions:
     Attributes
     ----------
     decode
-        By the type of the code: a function from the code and the type wanted (float16, float32 or float64).
+        By the type of the code: a function from the code and the requested type (float16, float32 or float64).
     encode
         By the type of the code: a function from a float32 number, which follows ``numerics/rules.py`` for every input.
     split

@@ -1,7 +1,7 @@
 """Merge the loops of roles that depend on each other in both directions.
 
-Roles that follow each other run at the same time. Where one waits, inside of a loop, for what a later one does, the
-order of the text is none in which the waits pass; but that of one loop around both roles is, if it balances::
+Adjacent roles run concurrently. Where one waits, inside of a loop, for a later one, the waits do not pass in the order
+of the text; but they do in the order of one loop around both roles, if it balances::
 
     with T.ws(0):                       for k in range(n):
         for k in range(n):                  with T.ws(0):
@@ -10,9 +10,9 @@ order of the text is none in which the waits pass; but that of one loop around b
         for k in range(n):                      wait, multiply, arrive
             wait, multiply, arrive
 
-Both orders are of the same threads' doing. The second one is the program's meaning then, on every target. It is used
-only if the first one does not balance, and only if the barriers order all that the roles share: otherwise results could
-depend on which order it is.
+The threads execute the same statements in both orders. The second one then defines the program, on every target. It is
+used only if the first one does not balance, and only if the barriers order all buffers that the roles share: otherwise
+results could depend on the choice.
 """
 
 from __future__ import annotations
@@ -137,7 +137,7 @@ def _sections(parts: Sequence[tuple[Stmt, list[Stmt]]]) -> list[Stmt]:
 
 
 def _shared(marks: Sequence[Stmt]) -> set[str]:
-    """Return the names of what several roles access, and one of them writes."""
+    """Return the names of the buffers that several roles access and one writes."""
     reads: dict[BufferVar, set[int]] = {}
     writes: dict[BufferVar, set[int]] = {}
     for number, mark in enumerate(marks):

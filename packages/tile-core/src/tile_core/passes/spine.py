@@ -200,7 +200,7 @@ class Spine:
     def __post_init__(self) -> None:
         wrong = next((p for p in self.passes if not isinstance(p, Pass)), None)
         if wrong is not None:
-            raise TypeError(f"{wrong!r} is no Pass")
+            raise TypeError(f"{wrong!r} is not a Pass")
 
     def before(self, name: str, *new: Pass) -> Spine:
         """Insert passes before the named one."""
@@ -243,7 +243,7 @@ class Spine:
             if step.name == name:
                 return at
         known = ", ".join(p.name for p in self.passes)
-        raise InternalError(stage="passes", detail=f"there is no pass {name!r} to insert at; there are: {known}")
+        raise InternalError(stage="passes", detail=f"no pass {name!r} to insert at; passes: {known}")
 
 
 def _as_verified(stage: str, plan: Plan, before: str, old: Plan) -> bool:
@@ -301,6 +301,6 @@ SPINE = Spine(
         Pass(
             "lower_ops", _select_and_lower, "variants see whole tiles, before loops are distributed or guarded", "loops"
         ),
-        Pass("private_ops", _private_ops, "before loops are distributed: a thread's own arrays are no work of a block"),
+        Pass("private_ops", _private_ops, "before loops are distributed: ops on a thread's own arrays are not work of a block"),
     )
 )
