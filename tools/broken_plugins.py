@@ -203,7 +203,7 @@ AT_USE = (
            code=_VARIANT.format(attributes="", lower="return 1 // 0")),
     Broken("b-pipeline", "hook tile_pipeline of backend 'b-pipeline' returned 7; expected a Spine",
            code="def tile_pipeline(target, spine):\n    return 7"),
-    Broken("b-no-tail", "returned passes of which none sets Plan.lowered; expected a last one that does",
+    Broken("b-no-tail", "returned passes that do not set Plan.lowered; expected a last one that does",
            code="def tile_pipeline(target, spine):\n    return spine"),
     Broken("b-name", "ModuleNotFoundError for 'tile_b_nowhere:copy': No module named 'tile_b_nowhere'",
            code="def tile_language():\n    return {'b_copy': 'tile_b_nowhere:copy'}"),

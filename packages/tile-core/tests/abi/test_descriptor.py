@@ -38,7 +38,7 @@ def test_its_names_may_change():
 @pytest.mark.parametrize(
     ("changes", "reason"),
     [
-        ({"source": "a b"}, "is no name"),
+        ({"source": "a b"}, "is not a name"),
         ({"box": (64,)}, r"of \[1, 2\] dimensions"),
         ({"strides": (1, "k")}, "end in no 1"),
         ({"box": (0, 32)}, "a box of"),

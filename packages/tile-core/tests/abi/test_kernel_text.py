@@ -77,13 +77,13 @@ class TestLaunchFacts:
     @pytest.mark.parametrize(
         ("changes", "reason"),
         [
-            ({"entry": "a b"}, "is no name"),
+            ({"entry": "a b"}, "is not a name"),
             ({"params": (ParamFact("m", "scalar", "int32"),) * 2}, "one name"),
             ({"grid": ("n", 1, 1)}, r"needs \['n'\]"),
             ({"grid": ("a", 1, 1)}, r"needs \['a'\]"),
             ({"block": (0, 1, 1)}, "threads"),
-            ({"divides": {"q": 2}}, r"\['q'\], which are no integer parameters"),
-            ({"divides": {"a": 2}}, r"\['a'\], which are no integer parameters"),
+            ({"divides": {"q": 2}}, r"\['q'\], which are not integer parameters"),
+            ({"divides": {"a": 2}}, r"\['a'\], which are not integer parameters"),
             ({"divides": {"m": 0}}, "the divisors"),
             ({"shared_bytes": -1}, "shared memory"),
             ({"cluster": (0, 1, 1)}, "cluster"),
@@ -93,7 +93,7 @@ class TestLaunchFacts:
                 {"params": (ParamFact("d", "opaque", "", "read", 64, 128, DESCRIPTOR), *facts().params)},
                 "stands after one",
             ),
-            ({"params": facts().params[1:]}, r"descriptors of \['a'\], which are no arrays"),
+            ({"params": facts().params[1:]}, r"descriptors of \['a'\], which are not arrays"),
             ({"params": (facts().params[0], facts().params[-1]), "grid": (1, 2, 1), "divides": {}}, r"need \['m'\]"),
         ],
     )

@@ -179,7 +179,7 @@ def test_a_pipeline_of_another_type(install, answer):
 
 def test_a_pipeline_of_other_things_than_passes(install):
     install("toy", like_cpu(tile_pipeline=lambda target, spine: Spine((*spine.passes, "tail"))))
-    with pytest.raises(HookFailed, match="'tail' is no Pass"):
+    with pytest.raises(HookFailed, match="'tail' is not a Pass"):
         tile.compile(double, "toy")
 
 

@@ -325,7 +325,7 @@ def test_the_refusal_names_the_line_and_the_trips():
     with pytest.raises(TileError) as caught:
         tile.compile(exchange(produce, never_released), TARGET, runtime="emulator")
     text = str(caught.value)
-    assert "[K233] the barrier free[0] does not balance in trip 2 of 3 of the loop k" in text
+    assert "[K233] the barrier free[0] does not balance in iteration 2 of 3 of the loop k" in text
     assert "a wait for parity 0 does not pass: phase 0 gets 0 of 32 arrivals before it" in text
     assert "produce(ready, free, k, fill)" in text
 
@@ -341,4 +341,4 @@ def test_a_long_loop_is_refused_where_it_goes_wrong():
     with pytest.raises(TileError) as caught:
         tile.compile(exchange(produce, late, dynamic=False, trips=300), TARGET, runtime="emulator")
     assert caught.value.code == "K233"
-    assert "in trip 42" in caught.value.facts["when"]
+    assert "in iteration 42" in caught.value.facts["when"]

@@ -115,13 +115,13 @@ BAD = {
     "in a data-parallel loop": (in_parallel, "no order"),
     "in a vectorized loop": (in_vectors, "no order"),
     "in a pipelined loop": (in_pipeline, "makes barriers of its own"),
-    "in a while loop": (in_while, "how often a while loop runs"),
+    "in a while loop": (in_while, "the trip count of a while loop is unknown"),
     "in a loop that is left": (in_loop_that_is_left, "leaves this loop"),
     "by some of the threads": (by_some_threads, "not all threads execute it together"),
-    "under a value": (under_a_value, "no arithmetic on constants and loop variables"),
-    "a parity from memory": (parity_from_memory, "no arithmetic on constants and loop variables"),
-    "a count that grows": (counted_for_ever, "do not come to repeat"),
-    "outside of the objects": (outside_of_its_objects, "none of its 2 objects"),
+    "under a value": (under_a_value, "not an expression of constants and loop variables"),
+    "a parity from memory": (parity_from_memory, "not an expression of constants and loop variables"),
+    "a count that grows": (counted_for_ever, "do not repeat their barrier states"),
+    "outside of the objects": (outside_of_its_objects, "outside of its 2 objects"),
     "counted from the end": (from_the_end, "changes with k"),
 }
 

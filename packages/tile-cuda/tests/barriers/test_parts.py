@@ -87,10 +87,10 @@ def chosen(condition, count, other=None):
     ("program", "reason"),
     [
         (lambda: chosen(lambda t, A, n: t < 32, 64), "32 threads execute it"),
-        (lambda: chosen(lambda t, A, n: t < 48, 48), "no whole groups of 32 threads"),
-        (lambda: chosen(lambda t, A, n: t % 2 == 0, 32), "no whole groups of 32 threads"),
-        (lambda: chosen(lambda t, A, n: A[t] > 0.0, 32), "nothing says which threads"),
-        (lambda: chosen(lambda t, A, n: t < n, 32), "nothing says which threads"),
+        (lambda: chosen(lambda t, A, n: t < 48, 48), "not whole groups of 32 threads"),
+        (lambda: chosen(lambda t, A, n: t % 2 == 0, 32), "not whole groups of 32 threads"),
+        (lambda: chosen(lambda t, A, n: A[t] > 0.0, 32), "the threads that execute it are unknown"),
+        (lambda: chosen(lambda t, A, n: t < n, 32), "the threads that execute it are unknown"),
         (lambda: chosen(lambda t, A, n: t < 32, 32, (1, 32)), "other threads wait at the barrier 1 too"),
     ],
 )

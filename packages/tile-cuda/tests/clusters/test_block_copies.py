@@ -388,8 +388,8 @@ def _beyond(A, B, S, R, got, own, bx, n):
         (_over_itself, UnbalancedBarrier, "S may be|may write S while"),
         (_in_a_pipeline, BadBarrier, "used here, but a pipelined loop makes barriers of its own"),
         (_by_some_threads, BadBarrier, "used here, but not all threads execute it together"),
-        (_who_knows, BadBarrier, "the rank is no arithmetic on constants and loop variables"),
-        (_beyond, BadBarrier, "rank 2 is none of the cluster's 2 blocks"),
+        (_who_knows, BadBarrier, "the rank is not an expression of constants and loop variables"),
+        (_beyond, BadBarrier, "rank 2 is outside of the cluster's 2 blocks"),
     ],
     ids=lambda x: getattr(x, "__name__", ""),
 )  # fmt: skip

@@ -4,9 +4,9 @@ TVM lets LLVM contract ``a * b + c`` into one operation that rounds once, even a
 The language rounds each operation. So a product whose value may reach an addition is fenced while the program is still
 as the user wrote it. Op kernels and approximations of functions are not fenced: they may use the instruction.
 
-There are two fences. ``llvm.arithmetic.fence`` is not an instruction, but LLVM vectorizes no loop that has one. So products
-of single numbers in loops of independent iterations get ``llvm.canonicalize``: one instruction that returns the product
-unchanged, which has vectors.
+There are two fences. ``llvm.arithmetic.fence`` emits no instruction, but LLVM vectorizes no loop that has one. So
+products of single numbers in loops of independent iterations get ``llvm.canonicalize``: one instruction that returns
+the product unchanged, which has vectors.
 """
 
 from __future__ import annotations

@@ -301,6 +301,10 @@ SPINE = Spine(
         Pass(
             "lower_ops", _select_and_lower, "variants see whole tiles, before loops are distributed or guarded", "loops"
         ),
-        Pass("private_ops", _private_ops, "before loops are distributed: ops on a thread's own arrays are not work of a block"),
+        Pass(
+            "private_ops",
+            _private_ops,
+            "before loops are distributed: ops on a thread's own arrays are not work of a block",
+        ),
     )
 )
