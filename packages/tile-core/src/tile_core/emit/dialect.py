@@ -88,6 +88,6 @@ class Dialect:
     def __post_init__(self) -> None:
         for header in self.headers:
             if not header.is_file():
-                raise InternalError(stage=f"dialect {self.name}", detail=f"header {header.name} does not exist")
+                raise InternalError(stage=f"dialect {self.name}", detail=f"no header {header.name}")
         if self.warp not in (1, 2, 4, 8, 16, 32, 64):
             raise InternalError(stage=f"dialect {self.name}", detail=f"a warp of {self.warp} threads")

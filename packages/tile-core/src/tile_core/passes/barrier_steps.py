@@ -144,7 +144,7 @@ class Execution:
         count = self.count(p)
         advance = self.block.advances(p) if p in self.counts or count > FULL else None
         if advance is None and (p in self.counts or count > FULL):
-            raise Lost(f"barrier calls vary with {p.stmt.loop_var}", p)
+            raise Lost(f"the barrier call order changes with {p.stmt.loop_var}", p)
         seen: dict[object, int] = {}
         trip, end = 0, count
         while trip < end:
