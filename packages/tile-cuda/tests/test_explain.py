@@ -111,7 +111,7 @@ class TestBlock:
         (loop,) = explain_facts(product(stages=1), "cuda:sm_80").block.loops
         assert loop.stages == 0
         assert loop.reason == "num_stages is 1"
-        assert "as it is: num_stages is 1" in explain(product(stages=1), "cuda:sm_80")
+        assert "not pipelined: num_stages is 1" in explain(product(stages=1), "cuda:sm_80")
 
     def test_global_memory(self, facts):
         reads = {a.buffer: a for a in facts.block.accesses if a.action.startswith("cp_async")}
@@ -167,8 +167,8 @@ class TestLoopsThatStayLoops:
         reasons = " ".join(x.reason for x in block.rolled)
         assert "1,048,576 turns of" in reasons
         text = explain(large(32), "cuda:sm_80")
-        assert "loops that are not written out" in text
-        assert "test_explain.py:" in text.split("loops that are not written out")[1]
+        assert "loops that are not unrolled" in text
+        assert "test_explain.py:" in text.split("loops that are not unrolled")[1]
 
     @pytest.mark.sweep(1)
     def test_code_of_many_accesses_promises_nothing_of_its_parameters(self):
@@ -263,7 +263,7 @@ class TestText:
         text = explain(product(), "cuda:sm_90a", {"tma": "never"})
         for title in (
             "tile ops", "fragments in registers", "shared memory of a block", "layouts of shared memory",
-            "pipelined loops", "global memory", "taken for granted", "binary", "passes",
+            "pipelined loops", "global memory", "assumptions that each launch checks", "binary", "passes",
         ):  # fmt: skip
             assert f"\n{title}" in text
         assert "3 stages of A_s, B_s" in text

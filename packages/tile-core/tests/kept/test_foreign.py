@@ -113,14 +113,14 @@ def test_what_inflates_is_not_inflated(file):
 
 def test_a_pipe_is_not_waited_for(tmp_path):
     os.mkfifo(tmp_path / "pipe")
-    with pytest.raises(CannotReadArtefact, match="it is no file"):
+    with pytest.raises(CannotReadArtefact, match="it is not a file"):
         tile.load(tmp_path / "pipe")
     with pytest.raises(CannotReadArtefact):
         tile.load(tmp_path)
 
 
 def test_hidden_symbols_of_nothing(file):
-    with pytest.raises(ArtefactError, match="which is no symbol"):
+    with pytest.raises(ArtefactError, match="which is not a symbol"):
         tile.load(rewritten(file, lambda f: {**f, "hidden": ["other"]}))
 
 

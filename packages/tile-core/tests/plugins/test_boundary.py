@@ -253,7 +253,7 @@ def test_a_variant_of_an_addon_is_named(install):
     assert b.tolist() == [2 * i for i in range(8)]
     said = kernel.explain()
     assert "extra.copy.loops" in said
-    assert "of the add-on" in " ".join(said.split())
+    assert "from the add-on" in " ".join(said.split())
 
 
 # --- what is installed ---
@@ -272,7 +272,7 @@ def test_the_built_in_backend_stays(monkeypatch):
 @pytest.mark.parametrize("name", ["", " ", ".", "cpu.", "a b", "\x1b[1m", "3", "cpu..x"])
 def test_a_name_that_is_none_is_left_out(world, name):
     world.add_entry(name, "nothing")
-    with pytest.warns(BackendWarning, match="which is no name: it is left out"):
+    with pytest.warns(BackendWarning, match="which is not a name: it is left out"):
         plugins = world.plugins()
     with pytest.raises(UnknownTarget):
         plugins.resolve_target("cpi")

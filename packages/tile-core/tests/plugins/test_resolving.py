@@ -78,7 +78,7 @@ class TestTargets:
         assert caught.value.help == "it lists: one:a, one:b"
         with pytest.raises(UnknownTarget) as caught:
             world.plugins().resolve_target("one:a")
-        assert caught.value.help.startswith("backend 'one' does not answer for its own target")
+        assert caught.value.help.startswith("backend 'one' does not support its own target")
 
     def test_a_target_of_a_disabled_backend(self, world):
         world.add("one")

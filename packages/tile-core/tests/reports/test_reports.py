@@ -113,8 +113,8 @@ class TestFacts:
         assert [dataclasses.astuple(r) for r in op.refused] == [("cpu.copy.picky", "needs 7 threads, found 128")]
         assert op.fallback
         text = as_text(found)
-        assert "plain loops; better variants refused" in text
-        assert "better variants that refused" in text
+        assert "plain loops; better variants rejected" in text
+        assert "better variants that were rejected" in text
         assert "needs 7 threads, found 128" in text
 
     def test_forced(self):
@@ -126,7 +126,7 @@ class TestFacts:
         found = explain_facts(product, "cpu")
         assert found.ops[0].forced
         assert found.ops[0].variant == "cpu.gemm.loops"
-        assert "named by the program" in as_text(found)
+        assert "requested by the program" in as_text(found)
 
     def test_nothing_to_say(self):
         @T.prim_func

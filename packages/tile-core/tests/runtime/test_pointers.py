@@ -60,7 +60,7 @@ def test_arrays_live_as_long_as_their_table() -> None:
 
 
 def test_what_has_no_address() -> None:
-    with pytest.raises(NoAddress, match=r"K428.*argument 1 is no array"):
+    with pytest.raises(NoAddress, match=r"K428.*argument 1 is not an array"):
         tile.pointers([np.zeros(3), "text"])  # type: ignore[list-item]
     assert tile.pointers([]).shape == (0,)
 

@@ -215,7 +215,7 @@ def test_declared_strides_that_are_constants():
 
 def test_strides_of_no_whole_elements():
     record = np.zeros(4, np.dtype([("x", "float32"), ("y", "int16")]))
-    texts = ("bytes that are no whole number of elements",)
+    texts = ("bytes that are not a multiple of the element size",)
     refused((tensor("A", "m"),), (record["x"],), errors.StrideMismatch, "K412", *texts)
     refused((tensor("A", "m", strides=("s",)),), (record["x"],), errors.StrideMismatch, "K412", *texts)
 
@@ -462,13 +462,13 @@ def test_output_in_a_library_that_cannot_allocate():
 @pytest.mark.parametrize(
     ("out_idx", "text"),
     [
-        (4, "4 is no position of 4 parameters"),
-        ([-5], "-5 is no position"),
+        (4, "4 is not a position of 4 parameters"),
+        ([-5], "-5 is not a position"),
         ([2, -2], "parameter 'C' is named twice"),
         (0, "parameter 'A' is never written"),
-        (1, "parameter 'n' is no array"),
+        (1, "parameter 'n' is not an array"),
         (3, "parameter 'D' is read too, perhaps before it is written"),
-        (["C"], "'C' is no position"),
+        (["C"], "'C' is not a position"),
     ],
 )
 def test_out_idx(out_idx, text):

@@ -186,7 +186,7 @@ def test_foreign_tensors() -> None:
         packed = np.zeros(4)
         meta = None
 
-    text = r"K511.*a ndarray cannot be read: it is no semi-structured tensor of torch"
+    text = r"K511.*a ndarray cannot be read: it is not a semi-structured tensor of torch"
     refusal(errors.ForeignSparseTensor, text, "use compress\\(A\\)".replace("\\", ""), lambda: sparse.from_torch(HALF))
     text = r"K511.*a Opaque cannot be read: it does not keep values and metadata"
     refusal(errors.ForeignSparseTensor, text, "to_dense()", lambda: sparse.from_torch(Opaque()))

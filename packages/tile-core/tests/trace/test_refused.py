@@ -96,14 +96,14 @@ def test_annotations():
     [
         (lambda S: T.annotate_layout({"S": 1}), BadAnnotation, "a key is 'S'"),
         (lambda S: T.annotate_layout([S]), BadAnnotation, "found list"),
-        (lambda S: T.annotate_layout({S: 3}), BadAnnotation, "int for S is no layout"),
+        (lambda S: T.annotate_layout({S: 3}), BadAnnotation, "int for S is not a layout"),
         (
             lambda S: T.annotate_layout({S: T.Layout((4,), lambda i: i)}),
             BadAnnotation,
             "does not fit S of shape (4, 8)",
         ),
         (lambda S: T.annotate_layout({S: lambda i, j: i * 8 + j // 2}), LayoutCollision, "many-to-one"),
-        (lambda S: T.annotate_safe_value({S: S[0, 0]}), BadAnnotation, "no number known while tracing"),
+        (lambda S: T.annotate_safe_value({S: S[0, 0]}), BadAnnotation, "not known while tracing"),
         (lambda S: T.annotate_l2_hit_ratio({S: 2}), BadAnnotation, "the ratio for S is 2"),
         (lambda S: T.use_swizzle(0), BadAnnotation, "panel_size is 0"),
         (lambda S: T.use_swizzle(2, "diagonal"), BadAnnotation, "order is 'diagonal'"),

@@ -46,9 +46,9 @@ def test_the_loop_has_no_barrier_of_the_block(stages):
 def test_the_report_says_what_the_barriers_order():
     kernel = tile.compile(product(Shape(2, 5)), TARGET, runtime="emulator")
     text = str(kernel.explain())
-    assert "shared memory that needs no more barriers" in text
-    rows = text[text.index("shared memory that needs no more barriers") :].splitlines()[:6]
-    assert any("As" in row and "the program's own barriers" in row for row in rows)
+    assert "shared memory without inserted barriers" in text
+    rows = text[text.index("shared memory without inserted barriers") :].splitlines()[:6]
+    assert any("As" in row and "explicit barriers of the program" in row for row in rows)
     assert any("Bs" in row for row in rows)
 
 

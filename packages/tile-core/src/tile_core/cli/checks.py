@@ -78,7 +78,7 @@ def python() -> Check:
     if sys.version_info < OLDEST:
         return Check("Python", "missing", found, "use Python 3.10 to 3.13")
     if sys.version_info >= UNTESTED:
-        return Check("Python", "note", f"{found}; newer than what tile is tested with", "use Python 3.10 to 3.13")
+        return Check("Python", "note", f"{found}; newer than the tested versions", "use Python 3.10 to 3.13")
     return Check("Python", "OK", found)
 
 
@@ -91,7 +91,7 @@ def distributions() -> Iterator[Check]:
             yield Check(name, "missing", f"not installed; expected {bounds}", remedy)
         elif not satisfies(found, bounds):
             # The pins of TVM are exact, and other packages pin them too.
-            owner = "; another package may need that version: use an environment of its own" if "==" in bounds else ""
+            owner = "; another package may need that version: use a separate environment" if "==" in bounds else ""
             yield Check(name, "missing", f"{found} clashes with tile-core {__version__}, which needs {bounds}",
                         remedy + owner)  # fmt: skip
         else:

@@ -104,7 +104,7 @@ def ci_matrix(
     ] = None,
     devices: Annotated[bool, typer.Option("--devices", help="Also all other jobs that need a device.")] = False,
     part: Annotated[str, typer.Option(metavar="K/N", help="Only the K-th of N parts of the kit in each job.")] = "",
-    seconds: Annotated[int, typer.Option(help="How long the fuzzer runs in each job; 0 leaves it out.")] = 60,
+    seconds: Annotated[int, typer.Option(help="How long the fuzzer runs in each job; 0 omits it.")] = 60,
     jobs: Annotated[int, typer.Option(help="Processes of each job.")] = 1,
     pretty: Annotated[bool, typer.Option("--pretty", help="Indent the JSON.")] = False,
     verbose: Verbose = False,

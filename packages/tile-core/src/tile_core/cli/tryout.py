@@ -119,7 +119,7 @@ def runtime(plugins: Plugins, entries: Sequence[EntryPoint]) -> Iterator[Check]:
         if _is_defect(error):
             yield Check(subject, "missing", f"{owner}: [{error.code}] {error.message}", error.help)
             return
-    yield Check(subject, "OK", f"{owner}: serves targets of other packages")
+    yield Check(subject, "OK", f"{owner}: supports targets of other packages")
 
 
 def offered(entries: Iterable[EntryPoint]) -> Iterator[Check]:

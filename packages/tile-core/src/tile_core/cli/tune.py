@@ -46,7 +46,7 @@ _Scheduler = Annotated[
 ]
 _Results = Annotated[
     Optional[Path],  # noqa: UP045
-    typer.Option(help="Database of what was measured; by default one beside the cache of kernels."),
+    typer.Option(help="Database of measurements; by default one beside the cache of kernels."),
 ]
 _Warmup = Annotated[Optional[int], typer.Option(min=0, help="Launches before timing.")]  # noqa: UP045
 _Repeat = Annotated[Optional[int], typer.Option(min=1, help="Number of timed samples.")]  # noqa: UP045

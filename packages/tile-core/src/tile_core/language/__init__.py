@@ -30,7 +30,7 @@ def _of_backends(name: str) -> object:
     if name.startswith("_"):
         from tile_core.errors.language import UnknownName
 
-        raise UnknownName(name=name, hint="names that begin with _ are no part of the language")
+        raise UnknownName(name=name, hint="names that begin with _ are not part of the language")
     others: dict[str, str] = {}
     # `from tile_core.language import threads` looks here first: no backend is loaded for a module of this package.
     if importlib.util.find_spec(f"{__name__}.{name}") is None:

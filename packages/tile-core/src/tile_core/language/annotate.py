@@ -58,7 +58,7 @@ def _checked(buffer: Buffer, layout: LayoutMap | Callable[..., object]) -> Layou
         # An index function: (i, j) -> the memory index.
         layout = Layout(extents, layout)
     if not isinstance(layout, LayoutMap):
-        found = f"{type(layout).__name__} for {buffer.name} is no layout"
+        found = f"{type(layout).__name__} for {buffer.name} is not a layout"
         instead = "use a value of tile.layout, or T.Layout(shape, function)"
         raise BadAnnotation(what="annotate_layout", found=found, instead=instead)
     shape = tuple(layout.shape)
@@ -66,7 +66,7 @@ def _checked(buffer: Buffer, layout: LayoutMap | Callable[..., object]) -> Layou
         found = f"the layout of shape {shape} does not fit {buffer.name} of shape {tuple(buffer.shape)}"
         raise BadAnnotation(what="annotate_layout", found=found, instead="make a layout of the buffer's shape")
     if buffer.scope == "global" and not set(layout.axes) <= {"memory"}:
-        found = f"{buffer.name} lies in the memory of a tensor, and its layout gives {', '.join(layout.axes)}"
+        found = f"{buffer.name} is in global memory, but its layout gives {', '.join(layout.axes)}"
         raise BadAnnotation(what="annotate_layout", found=found, instead="make the layout with T.Layout")
     if isinstance(layout, (CallableLayout, Layout)) and set(layout.axes) <= {"memory"}:
         with untraced():
@@ -90,7 +90,7 @@ def annotate_safe_value(values: Mapping[Buffer, Scalar]) -> None:
         if isinstance(value, Value) and isinstance(value.expr, (tirx.IntImm, tirx.FloatImm)):
             value = value.expr.value
         if not is_python(value):
-            found, instead = f"the value for {buffer.name} is no number known while tracing", "use a constant"
+            found, instead = f"the value for {buffer.name} is not known while tracing", "use a constant"
             raise BadAnnotation(what="annotate_safe_value", found=found, instead=instead)
         safe[str(buffer.var.name)] = constant(value, buffer.dtype).expr
 

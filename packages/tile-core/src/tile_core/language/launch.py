@@ -131,7 +131,7 @@ class KernelLaunch:
         """
         if self.builder.scope is not self.scope:
             what = f"a {self.builder.scope.kind}" if self.builder.scope.kind != "parallel" else "a parallel loop"
-            raise NoGridBarrier(problem=f"stands in {what}", fix="write it between statements of the launch itself")
+            raise NoGridBarrier(problem=f"is in {what}", fix="write it between statements of the launch itself")
         assert self.scope is not None
         self.barrier = self.builder.where()
         self.late += self.builder.forget()
@@ -176,12 +176,12 @@ class KernelLaunch:
         for part in (*self.parts, late):
             for d in collect(part, (tirx.AllocBuffer, tirx.DeclBuffer)):
                 if d.buffer in used:
-                    fix = f"make {d.buffer.name} again behind it; T.alloc_global keeps what launches hand on"
-                    problem = f"stands between the buffer {d.buffer.name} and its use"
+                    fix = f"make {d.buffer.name} again after it; T.alloc_global keeps data between launches"
+                    problem = f"is between the buffer {d.buffer.name} and its use"
                     raise NoGridBarrier(problem=problem, fix=fix).at(self.barrier)
             if any(b.var in used for b in collect(part, tirx.Bind)):
-                fix = "compute it again behind it; T.alloc_global keeps what launches hand on"
-                problem = "stands between a value that was computed and its use"
+                fix = "compute it again after it; T.alloc_global keeps data between launches"
+                problem = "is between the computation of a value and its use"
                 raise NoGridBarrier(problem=problem, fix=fix).at(self.barrier)
 
 
@@ -203,7 +203,7 @@ def sync_grid() -> None:
     """
     launch = current("T.sync_grid").launch
     if launch is None:
-        raise NoGridBarrier(problem="stands outside of a launch", fix="write it inside of `with T.Kernel(...)`")
+        raise NoGridBarrier(problem="is outside a launch", fix="write it inside `with T.Kernel(...)`")
     launch.go_on()
 
 

@@ -60,7 +60,7 @@ class RoleScope:
         around = {s.kind for s in self.builder.scope.ancestors()}
         if around & {"role", "parallel"}:
             where = "another T.ws" if "role" in around else "a data-parallel loop"
-            raise BadRole(found=f"T.ws stands inside {where}", fix="close that first: all threads arrive at T.ws")
+            raise BadRole(found=f"T.ws is inside {where}", fix="close that first: all threads arrive at T.ws")
         self.scope: Scope | None = None
 
     def __enter__(self) -> None:

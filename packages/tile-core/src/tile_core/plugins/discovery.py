@@ -87,7 +87,7 @@ def discover(entries: Iterable[EntryPoint] | None = None) -> dict[str, tuple[Off
     for entry in distributions.entry_points(GROUP) if entries is None else entries:
         offer = _offer(entry)
         if _NAME.fullmatch(offer.name) is None:
-            _left_out(offer, "which is no name")
+            _left_out(offer, "which is not a name")
             continue
         if offer.name == BUILTIN.name and entries is None and entry.value != BUILTIN.value:
             _left_out(offer, "which is the name of the built-in backend")

@@ -342,7 +342,7 @@ class Plugins:
         """Return the remedy for a target that its backend does not support."""
         listed = self._registry.manifests[kind].architectures
         if text in listed or not listed:
-            return f"backend {kind!r} does not answer for its own target: please report it to its authors"
+            return f"backend {kind!r} does not support its own target: please report it to its authors"
         return f"it lists: {', '.join(listed)}"
 
     def _hint(self, text: str) -> str:

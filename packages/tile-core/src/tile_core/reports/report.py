@@ -74,9 +74,9 @@ def show(facts: Facts, console: Console) -> None:
         console.print(Text(f"note: {note}"))
     # The copies of a pipeline before the loop and inside it are one row.
     rows = dict.fromkeys(_op_row(op, facts.block is not None) for op in facts.ops)
-    _section(console, "tile ops", ("line", "op", "variant", "because"), list(rows))
+    _section(console, "tile ops", ("line", "op", "variant", "reason"), list(rows))
     refusals = dict.fromkeys((_line(op.place), r.variant, r.reason) for op in facts.ops for r in op.refused)
-    _section(console, "better variants that refused", ("line", "variant", "reason"), list(refusals))
+    _section(console, "better variants that were rejected", ("line", "variant", "reason"), list(refusals))
     if facts.block is None:
         memory = [(b.scope, b.name, f"{b.dtype}{list(b.shape)}", f"{b.bytes:,}") for b in facts.buffers]
         _section(console, "memory of a block", ("scope", "buffer", "elements", "bytes"), memory)
@@ -112,13 +112,21 @@ def _block_tables(console: Console, block: BlockFacts) -> None:
         )
         for f in block.fragments
     ]
-    columns = ("fragment", "elements", "threads", "of each", "copies", "side by side", "digits of each dimension")
+    columns = (
+        "fragment",
+        "elements",
+        "threads",
+        "registers per thread",
+        "replicas",
+        "vector width",
+        "digits of each dimension",
+    )
     _section(console, "fragments in registers", columns, fragments)
     shared = [
         (f"{b.offset:,}", f"{b.bytes:,}", b.name, f"{b.dtype}{list(b.shape)}", _lines(b.first, b.last), b.why)
         for b in block.shared
     ]
-    _section(console, "shared memory of a block", ("offset", "bytes", "buffer", "elements", "lives", "why"), shared)
+    _section(console, "shared memory of a block", ("offset", "bytes", "buffer", "elements", "live", "reason"), shared)
     layouts = [(b.name, b.layout, _conflicts(b)) for b in block.shared if b.conflicts is not None]
     _section(console, "layouts of shared memory", ("buffer", "layout", "16 bytes each of 8 rows at a column"), layouts)
 
@@ -129,39 +137,37 @@ def _course(console: Console, block: BlockFacts) -> None:
         (
             _line(x.place),
             x.name,
-            f"{x.stages} stages of {', '.join(x.buffers)}" if x.stages else f"as it is: {x.reason}",
+            f"{x.stages} stages of {', '.join(x.buffers)}" if x.stages else f"not pipelined: {x.reason}",
         )
         for x in block.loops
     ]
-    loops += [
-        (_line(x.place), x.name, f"{name} is copied in place: {why}") for x in block.loops for name, why in x.kept
-    ]
+    loops += [(_line(x.place), x.name, f"{name} is not prefetched: {why}") for x in block.loops for name, why in x.kept]
     loops += [(_line(x.place), x.name, f"{name}: {note}") for x in block.loops for name, note in x.notes]
-    _section(console, "pipelined loops", ("line", "loop", "what became of it"), loops)
+    _section(console, "pipelined loops", ("line", "loop", "result"), loops)
     steps = [(_line(x.place), x.name, line) for x in block.loops for line in x.schedule]
-    _section(console, "schedules of pipelined loops", ("line", "loop", "what happens when"), steps)
+    _section(console, "schedules of pipelined loops", ("line", "loop", "step"), steps)
     rolled = [(_line(x.place), x.reason) for x in block.rolled]
-    _section(console, "loops that are not written out", ("line", "because"), rolled)
+    _section(console, "loops that are not unrolled", ("line", "reason"), rolled)
     barriers = [
         (
             _line(b.after) or "?",
             _line(b.before) or "?",
             b.hazard,
             b.earlier if b.earlier == b.later else f"{b.earlier}, {b.later}",
-            b.role or "all of the block",
+            b.role or "whole block",
         )
         for b in block.barriers
     ]
-    _section(console, "barriers that were added", ("after", "before", "between", "of", "threads"), barriers)
-    ordered = [(name, "the program's own barriers") for name in block.ordered]
-    _section(console, "shared memory that needs no more barriers", ("buffer", "what orders it"), ordered)
+    _section(console, "inserted barriers", ("after", "before", "hazard", "buffers", "threads"), barriers)
+    ordered = [(name, "explicit barriers of the program") for name in block.ordered]
+    _section(console, "shared memory without inserted barriers", ("buffer", "ordered by"), ordered)
     accesses = [(_line(a.place), a.buffer, a.action, ", ".join(map(str, a.bytes))) for a in block.accesses]
     _section(console, "global memory", ("line", "buffer", "access", "width"), accesses)
     promises = [
         (p.name, f"{'its address' if p.is_address else 'its value'} is a multiple of {p.multiple}")
         for p in block.promises
     ]
-    _section(console, "taken for granted, and checked by each launch", ("name", "what"), promises)
+    _section(console, "assumptions that each launch checks", ("name", "assumption"), promises)
 
 
 def _conflicts(buffer: SharedFacts) -> str:
@@ -181,21 +187,21 @@ def _launch_line(facts: Facts) -> str:
     grid = " x ".join(facts.grid) or "none"
     threads = " x ".join(map(str, facts.threads)) or "1"
     order = f", blocks {facts.order}" if facts.order else ""
-    return f"grid {grid}{order}, threads {threads}, defined at {facts.where or 'an unknown place'}"
+    return f"grid {grid}{order}, threads {threads}, defined at {facts.where or 'an unknown location'}"
 
 
 def _op_row(op: OpFacts, has_threads: bool) -> tuple[str, str, str, str]:
     why = [op.note] if op.note else []
     if op.addon:
-        why.insert(0, f"of the add-on {op.addon}")
+        why.insert(0, f"from the add-on {op.addon}")
     if op.forced:
-        why.append("named by the program")
+        why.append("requested by the program")
     if op.fallback and has_threads and op.op not in PRODUCTS:
-        why.append("loops, spread over the threads")
+        why.append("loops, distributed over the threads")
     elif op.fallback and not op.refused:
-        why.append("plain loops; nothing else is offered")
+        why.append("the only variant")
     elif op.fallback:
-        why.append("plain loops; better variants refused")
+        why.append("plain loops; better variants rejected")
     return _line(op.place), op.source or op.op, op.variant, "; ".join(why)
 
 

@@ -51,11 +51,11 @@ def normalise_out_idx(
         reason, fix = "", f"use positions of written array parameters, from {-len(params)} to {len(params) - 1}"
         position = index + len(params) if isinstance(index, int) and index < 0 else index
         if not isinstance(position, int) or isinstance(position, bool) or not 0 <= position < len(params):
-            reason = f"{index!r} is no position of {len(params)} parameters"
+            reason = f"{index!r} is not a position of {len(params)} parameters"
         elif position in found:
             reason = f"parameter {params[position].name!r} is named twice"
         elif params[position].kind != "tensor":
-            reason = f"parameter {params[position].name!r} is no array"
+            reason = f"parameter {params[position].name!r} is not an array"
         elif not params[position].writes:
             reason = f"parameter {params[position].name!r} is never written"
         elif params[position].access == "readwrite":

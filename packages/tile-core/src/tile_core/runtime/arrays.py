@@ -295,7 +295,7 @@ def _numpy_facts(array: Array) -> ArrayFacts:
 def _torch_facts(tensor: TorchTensor) -> ArrayFacts:
     torch = sys.modules["torch"]
     if tensor.is_nested:
-        raise Unreadable("it is a nested tensor, whose parts have shapes of their own")
+        raise Unreadable("it is a nested tensor, whose parts have different shapes")
     if tensor.layout != torch.strided:
         raise Unreadable(f"its layout is {tensor.layout}")
     if tensor.is_quantized:
@@ -334,12 +334,12 @@ def _require_memory(tensor: TorchTensor, pointer: int) -> None:
     reach = sum((extent - 1) * stride for extent, stride in zip(tensor.shape, tensor.stride(), strict=True))
     needed = (tensor.storage_offset() + reach + 1) * tensor.element_size()
     if storage.device.type == "meta":
-        raise Unreadable("it stands for a tensor (a fake tensor, or one that is being compiled) and has no memory")
+        raise Unreadable("it represents a tensor (a fake tensor, or one that is being compiled) and has no memory")
     if storage.nbytes() < needed:
         found = f"its storage has {storage.nbytes()} bytes, and its elements need {needed}"
         raise Unreadable(f"{found}: it was freed or made smaller")
     if not pointer:
-        raise Unreadable("it stands for a tensor of a transformation, and has no memory")
+        raise Unreadable("it represents a tensor of a transformation, and has no memory")
 
 
 def _torch_name(kind: object) -> str:

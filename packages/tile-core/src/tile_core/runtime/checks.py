@@ -406,7 +406,7 @@ def _unsolvable(signature: Signature, symbol: str) -> NoReturn:
 
 
 def _refuse_strides(signature: Signature, param: Param, facts: ArrayFacts, expected: str) -> NoReturn:
-    found = "bytes that are no whole number of elements" if facts.strides is None else str(facts.strides)
+    found = "bytes that are not a multiple of the element size" if facts.strides is None else str(facts.strides)
     advice = "pass a contiguous copy (numpy.ascontiguousarray, tensor.contiguous())"
     if facts.strides is not None and min(facts.strides, default=0) < 0:
         advice += "; negative strides are never accepted"

@@ -112,7 +112,7 @@ def _check_names(artefact: Artefact, file: Path) -> None:
     unknown |= {p.name for one in artefact.launches for p in one.signature.params} - params
     unknown |= {name for one in artefact.launches for name in one.hidden} - {*artefact.hidden}
     if unknown:
-        raise DamagedArtefact(file=file, reason=f"a launch needs {min(unknown)}, which is no symbol of the kernel")
+        raise DamagedArtefact(file=file, reason=f"a launch needs {min(unknown)}, which is not a symbol of the kernel")
 
 
 def _read(file: Path) -> bytes:

@@ -228,6 +228,6 @@ def _strides_of(array: Array) -> tuple[int, ...]:
     except Unreadable as reason:
         raise UnsupportedArray(kernel="from_host", name="array", found=str(reason)) from None
     if strides is None:
-        found = f"its strides {array.strides} are no whole number of elements"
+        found = f"its strides {array.strides} are not a multiple of the element size"
         raise UnsupportedArray(kernel="from_host", name="array", found=found)
     return strides

@@ -43,7 +43,7 @@ def pointers(arrays: Sequence[Array]) -> Array:
     Raises
     ------
     NoAddress
-        If an argument is no array or has no address, or arrays are on different devices or not of torch there.
+        If an argument is not an array or has no address, or arrays are on different devices or not of torch there.
 
     Notes
     -----
@@ -73,7 +73,7 @@ def address_of(array: Array, number: int = 0) -> int:
     Raises
     ------
     NoAddress
-        If it is no array, or its device has buffers without addresses.
+        If it is not an array, or its device has buffers without addresses.
     """
     return _facts(array, number).pointer
 
@@ -82,7 +82,7 @@ def _facts(array: Array, number: int) -> ArrayFacts:
     try:
         facts = facts_of(array)
     except Unreadable as error:
-        raise NoAddress(number=number, found=f"no array: {error}") from error
+        raise NoAddress(number=number, found=f"not an array: {error}") from error
     if facts.handle:
         raise NoAddress(number=number, found="in a buffer of its device that has no address")
     return facts

@@ -55,7 +55,7 @@ def read_file(path: Path) -> tuple[bytes, str]:
     with open(descriptor, "rb") as file:
         facts = os.fstat(descriptor)
         if not stat.S_ISREG(facts.st_mode):
-            raise OSError(0, "it is no file")
+            raise OSError(0, "it is not a file")
         if facts.st_size > LIMIT:
             raise OSError(0, f"it has {facts.st_size} bytes, and no kernel has more than {LIMIT}")
         return file.read(LIMIT), doubt_of(facts)

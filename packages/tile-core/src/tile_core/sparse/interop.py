@@ -44,7 +44,7 @@ def from_torch(
     name = type(tensor).__name__
     if not hasattr(tensor, "packed") or not hasattr(tensor, "meta"):
         cure = "use compress(A) for a dense tensor"
-        raise ForeignSparseTensor(found=f"a {name}", reason="it is no semi-structured tensor of torch", cure=cure)
+        raise ForeignSparseTensor(found=f"a {name}", reason="it is not a semi-structured tensor of torch", cure=cure)
     if tensor.packed is None or tensor.meta is None:
         cure = "compress(tensor.to_dense().cpu()), or make the tensor with torch's other class"
         reason = "it does not keep values and metadata of itself apart"

@@ -58,7 +58,7 @@ class Pointer:
 def scalar(builder: Builder, name: str, dtype: DType) -> tuple[Var, Value, ParamInfo]:
     """Declare a scalar parameter."""
     if dtype.is_narrow or dtype.is_packed:
-        expected = "a scalar of at least 8 bits that is no 8-bit float"
+        expected = "a scalar of at least 8 bits other than an 8-bit float"
         fix = f'pass a T.float32, or a tensor of one element: `{name}: T.Tensor((1,), "{dtype}")`'
         raise BadParameter(name=name, kernel=builder.name, found=f"of type {dtype}", expected=expected, fix=fix)
     var = tirx.Var(builder.unique(name), tvm_name(dtype))

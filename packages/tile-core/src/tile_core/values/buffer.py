@@ -37,7 +37,7 @@ Indices = Union[Item, "tuple[Item, ...]"]
 Tile = Union["Buffer", "Region", Value]
 """A tile as an operand: a buffer, a part of one, or one element, which is the corner of a part."""
 
-_COMPARE = "compare elements, for example A[i] > 0; ask Python values with `is None`"
+_COMPARE = "compare elements, for example A[i] > 0; test Python values with `is None`"
 _LOOP = "write a loop over its extents, for example `for i in T.Parallel(n)` or T.serial(n), and index it"
 
 

@@ -42,8 +42,8 @@ def no_loop_layout(function: str, layout: object) -> None:
         If there is one.
     """
     if layout is not None:
-        instead = "leave it out; T.annotate_layout({tile: T.Fragment(...)}) places a tile, and the loops over it follow"
-        raise argument(function, "loop_layout", shown(layout), "None: loops have no layout of their own", instead)
+        instead = "leave it out; T.annotate_layout({tile: T.Fragment(...)}) sets a layout that loops follow"
+        raise argument(function, "loop_layout", shown(layout), "None: loops have no layout", instead)
 
 
 def int_lists(function: str, name: str, given: object) -> list[list[int]]:

@@ -109,7 +109,7 @@ class Value:
             return int(self._expr.value)
         fix = (
             "keep it a runtime value, with T.cast(value, 'int32'), and index buffers with it (T.alloc_local((n,), "
-            "dtype)), not lists; what decides shapes is a Python argument"
+            "dtype)), not lists; values that determine shapes must be Python arguments"
         )
         raise NotCompileTime(what="a runtime value as a Python int", value=str(self._expr), fix=fix)
 
@@ -122,7 +122,7 @@ class Value:
         raise NotCompileTime(what="a runtime value as a Python float", value=str(self._expr), fix=fix)
 
     def __iter__(self) -> NoReturn:
-        fix = "write `for i in T.serial(n)` or range(n) in the text of the kernel; unpack only what Python knows"
+        fix = "write `for i in T.serial(n)` or range(n) in the text of the kernel; unpack only Python values"
         raise NotCompileTime(what="iteration over a runtime value", value=str(self._expr), fix=fix)
 
     __hash__ = object.__hash__
