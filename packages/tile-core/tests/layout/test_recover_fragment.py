@@ -47,7 +47,7 @@ def test_tables_become_the_digits_that_made_them(made: FragmentLayout) -> None:
     if isinstance(found, str):
         # A digit with only its first value left cannot be seen, and may leave a gap.
         assert made.padded != made.shape
-        assert found == "threads or registers in between hold nothing"
+        assert found == "gaps between its threads or registers"
     else:
         assert found.same_as(made)
 
@@ -97,10 +97,10 @@ def test_a_warp_is_as_wide_as_the_layout_says(width: int) -> None:
 @pytest.mark.parametrize(
     ("layout", "reason"),
     [
-        (Fragment((64, 2), lambda i, j: (i, j)), "it reaches 64 threads, and the block has 32"),
-        (Fragment((16,), lambda i: (i + 8, 0)), "its first element lies in thread 8, not in number 0"),
+        (Fragment((64, 2), lambda i, j: (i, j)), "the layout needs 64 threads; the block has 32"),
+        (Fragment((16,), lambda i: (i + 8, 0)), "its first element lies in thread 8, not in 0"),
         (Fragment((16,), lambda i: (i, 3)), "its first element lies in register 3, not"),
-        (Fragment((16,), lambda i: (2 * i, 0)), "threads or registers in between hold nothing"),
+        (Fragment((16,), lambda i: (2 * i, 0)), "gaps between its threads or registers"),
         (Fragment((16,), lambda i: (i, i)), "thread or register is not a sum of terms"),
         (Fragment((4, 4), lambda i, j: (i * 4 + (i ^ j), 0)), "thread or register is not a sum of terms"),
         (Fragment((8,), lambda i, c: (i, c), replicate=2), "copies of an element lie in different registers"),

@@ -166,11 +166,11 @@ def test_too_large() -> None:
 
 
 def test_wrong_axes() -> None:
-    with pytest.raises(BadDigits, match=r"K302.*'lane' has no place here"):
+    with pytest.raises(BadDigits, match=r"K302.*'lane' is not allowed"):
         Layout((8,), "(8):(1@lane)")
     with pytest.raises(LayoutMismatch, match="K311"):
         Layout((8,), row_major((4, 2)))
-    with pytest.raises(BadDigits, match="'memory' has no place here"):
+    with pytest.raises(BadDigits, match="'memory' is not allowed"):
         Fragment((8,), "(8):(1)")
 
 

@@ -87,7 +87,7 @@ def test_none_fits():
     ("variants", "hint"),
     [
         ([Made("one.copy", 0, Accept(), op="copy")], "it has variants of: copy"),
-        ([], "the target has no variants at all"),
+        ([], "the target has no variants"),
     ],
 )
 def test_no_variant_of_the_op(variants, hint):

@@ -247,7 +247,7 @@ def trace(body, threads=64):
         (["with T.ws(0, size=8):", "    A[T.get_thread_binding(0)] = 1.0"],
          "in a kernel that names its threads", "not both"),
         (["n = T.alloc_var('int32', init=0)", "with T.ws(0, size=8):", "    n = 1", "A[n] = 1.0"],
-         "n belongs to each thread and is written in T.ws, but other threads use it too", "keep n inside of T.ws"),
+         "n is private to each thread and written in T.ws, but other threads use it", "keep n inside of T.ws"),
         (["r = T.alloc_reducer((8,), 'float32', 'sum')", "T.clear(r)", "with T.ws(0, size=8):",
           "    for i in T.Parallel(8):", "        r[i] += A[i]", "T.finalize_reducer(r)", "T.copy(r, A[0:8])"],
          "T.ws uses the reducer r", "T.reduce_"),

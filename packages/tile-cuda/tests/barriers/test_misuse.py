@@ -114,7 +114,7 @@ def from_the_end(A, s, n):
 BAD = {
     "in a data-parallel loop": (in_parallel, "no order"),
     "in a vectorized loop": (in_vectors, "no order"),
-    "in a pipelined loop": (in_pipeline, "makes barriers of its own"),
+    "in a pipelined loop": (in_pipeline, "inserts its own barriers"),
     "in a while loop": (in_while, "the trip count of a while loop is unknown"),
     "in a loop that is left": (in_loop_that_is_left, "leaves this loop"),
     "by some of the threads": (by_some_threads, "not all threads execute it together"),

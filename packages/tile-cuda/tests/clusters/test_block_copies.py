@@ -386,7 +386,7 @@ def _beyond(A, B, S, R, got, own, bx, n):
         (_one_phase_early, UnbalancedBarrier, "a wait for parity 1 does not pass"),
         (_by_an_arrival, UnbalancedBarrier, "R may be read while a copy to another block still writes it"),
         (_over_itself, UnbalancedBarrier, "S may be|may write S while"),
-        (_in_a_pipeline, BadBarrier, "used here, but a pipelined loop makes barriers of its own"),
+        (_in_a_pipeline, BadBarrier, "used here, but a pipelined loop inserts its own barriers"),
         (_by_some_threads, BadBarrier, "used here, but not all threads execute it together"),
         (_who_knows, BadBarrier, "the rank is not an expression of constants and loop variables"),
         (_beyond, BadBarrier, "rank 2 is outside of the cluster's 2 blocks"),

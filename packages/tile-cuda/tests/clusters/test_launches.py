@@ -179,11 +179,11 @@ def _crossed(bx):
 @pytest.mark.parametrize(
     ("wrong", "says"),
     [
-        (_branch, "the blocks of a cluster may come differently often"),
-        (_trips, "the blocks of a cluster may come differently often"),
-        (_role, "only the threads of a role come"),
-        (_threads, "not all threads of a block come together"),
-        (_parallel, "iterations have no order"),
+        (_branch, "blocks of a cluster may reach it a different number of times"),
+        (_trips, "blocks of a cluster may reach it a different number of times"),
+        (_role, "only the threads of a role reach it"),
+        (_threads, "threads of a block may diverge"),
+        (_parallel, "the iterations around it are unordered"),
         (_open, "cluster_arrive has no T.cluster_wait"),
         (_twice, "cluster_arrive has no T.cluster_wait"),
         (_unarrived, "cluster_wait has no T.cluster_arrive"),

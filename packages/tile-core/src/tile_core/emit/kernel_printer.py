@@ -263,7 +263,9 @@ class KernelPrinter(CFamilyEmitter):
             self._spaces[buffer] = "shared"
             offset = (dict(s.annotations) if s.annotations else {}).get("tile.offset")
             if offset is None or not self.launch.shared_bytes:
-                raise InternalError(stage=f"{self.dialect} text", detail=f"{buffer.name} has no place in shared memory")
+                raise InternalError(
+                    stage=f"{self.dialect} text", detail=f"{buffer.name} has no offset in shared memory"
+                )
             at = nodes.as_int(offset)
             address = wrapped(Text(f"smem + {at}", COMPARE), UNARY) if at else "smem"
             kind = self.pointer(buffer)

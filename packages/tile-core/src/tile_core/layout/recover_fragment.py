@@ -34,14 +34,14 @@ def fragment_of(layout: LayoutMap, threads: int) -> FragmentLayout | str:
     positions = _positions(layout)
     top = int(positions[..., 0].max()) + 1
     if top > threads:
-        return f"it reaches {top} threads, and the block has {threads}"
+        return f"the layout needs {top} threads; the block has {threads}"
     if (positions[..., :1, 1] != positions[..., 1]).any():
         return "copies of an element lie in different registers"
     rank = len(layout.shape)
     origin = positions[(0,) * (rank + 1)]
     if origin.any():
         positions = " and ".join(f"{axis} {at}" for axis, at in zip(_AXES, origin, strict=True) if at)
-        return f"its first element lies in {positions}, not in number 0"
+        return f"its first element lies in {positions}, not in 0"
     total: Array | int = 0
     groups: list[Digits] = []
     for d in range(rank + 1):  # the last dimension is that of the copies
@@ -55,7 +55,7 @@ def fragment_of(layout: LayoutMap, threads: int) -> FragmentLayout | str:
         return _NO_SUM
     filled = _filled(groups[:-1], groups[-1])
     if filled is None or prod(d.extent for d in groups[-1]) != layout.replicas:
-        return "threads or registers in between hold nothing"
+        return "gaps between its threads or registers"
     dims, copies = filled
     return FragmentLayout(tuple(layout.shape), dims, threads, copies)
 

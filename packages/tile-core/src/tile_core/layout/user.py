@@ -291,7 +291,7 @@ def _numbered(threads: list[int], copies: int) -> list[int]:
 def _on_axes(layout: LayoutMap, allowed: tuple[str, ...]) -> LayoutMap:
     wrong = [a for a in layout.axes if a not in allowed and layout.size(a) > 1]
     if wrong:
-        reason = f"axis {wrong[0]!r} has no place here, only {', '.join(allowed)}"
+        reason = f"axis {wrong[0]!r} is not allowed; allowed: {', '.join(allowed)}"
         raise BadDigits(digits=repr(layout), shape=layout.shape, reason=reason, axes=", ".join(AXES))
     return layout
 

@@ -228,4 +228,4 @@ def _ask(variant: Variant, call: DecodedCall, ctx: Context, withdrawn: Mapping[s
 
 def _other_ops(variants: Sequence[Variant]) -> str:
     ops = sorted({variant.op for variant in variants})
-    return f"it has variants of: {', '.join(ops)}" if ops else "the target has no variants at all"
+    return f"it has variants of: {', '.join(ops)}" if ops else "the target has no variants"

@@ -165,7 +165,7 @@ def _fault(around: Point, flow: Flow) -> str:
     if kind in ("parallel", "vectorized"):
         return "the iterations of this loop have no order"
     if kind == "pipelined":
-        return "a pipelined loop makes barriers of its own"
+        return "a pipelined loop inserts its own barriers"
     if kind == "while":
         return "the trip count of a while loop is unknown at compile time"
     return (

@@ -66,17 +66,17 @@ def _apart(around: Point, flow: Flow, varying: Varying, known: InCluster) -> str
     """Return the threads or blocks that may skip the inside of a statement, in words."""
     s, ranks = around.stmt, range(prod(known.cluster))
     if around.kind == "mark":
-        return "only the threads of a role come" if s.attr_key == calls.ONLY else ""
+        return "only the threads of a role reach it" if s.attr_key == calls.ONLY else ""
     if is_grid(around):
         return ""
     if around.kind == "for" and role(s) in ("parallel", "vectorized", "pipelined"):
-        return "iterations have no order of their own"
+        return "the iterations around it are unordered"
     if around.kind in ("for", "while") and flow.jumps(around):
         return "a break or continue leaves the loop"
     if varying.parts(around):
-        return "not all threads of a block come together"
+        return "threads of a block may diverge"
     decides = [s.min, s.extent] if around.kind == "for" else [s.condition] if around.kind in ("if", "while") else []
-    return "" if known.same(decides, ranks) else "the blocks of a cluster may come differently often"
+    return "" if known.same(decides, ranks) else "blocks of a cluster may reach it a different number of times"
 
 
 def _name(s: Stmt) -> str:

@@ -44,7 +44,7 @@ def check_layouts(body: Stmt, layouts: Mapping[str, LayoutMap], reducers: Collec
         if name in reducers:
             raise _refused(f"{name} is a reducer, which may have a copy per thread", "leave it out", alloc)
         if scope not in _HELD:
-            found = f"{name} lies in {scope or 'global'} scratch, whose elements have one place each"
+            found = f"{name} lies in {scope or 'global'} scratch, which has a fixed layout"
             raise _refused(found, "annotate tensors, shared buffers and fragments", alloc)
         if not set(layout.axes) <= _HELD[scope]:
             kind, instead = (

@@ -47,7 +47,7 @@ def check_roles(body: Stmt, reducers: frozenset[str] = frozenset()) -> None:
         if root in written and role_of(a.point) != written[root]:
             where = nodes.where_of(a.statement)
             name = as_written(str(root.name), where)
-            found = f"{name} belongs to each thread and is written in T.ws, but other threads use it too"
+            found = f"{name} is private to each thread and written in T.ws, but other threads use it"
             raise BadRole(found=found, fix=f"keep {name} inside of T.ws, or use T.alloc_shared", where=where)
 
 

@@ -289,9 +289,9 @@ def test_two_layouts_that_do_not_go_together_are_refused() -> None:
 @pytest.mark.parametrize(
     ("forward", "threads", "reason"),
     [
-        (lambda i, j: (i * 4 + j // 8, j % 8), 32, "it reaches 64 threads, and the block has 32"),
-        (lambda i, j: (i * 4 + j // 8, (j % 8) * 2), 64, "threads or registers in between hold nothing"),
-        (lambda i, j: (j, 3 * i + 1), 32, "its first element lies in register 1, not in number 0"),
+        (lambda i, j: (i * 4 + j // 8, j % 8), 32, "the layout needs 64 threads; the block has 32"),
+        (lambda i, j: (i * 4 + j // 8, (j % 8) * 2), 64, "gaps between its threads or registers"),
+        (lambda i, j: (j, 3 * i + 1), 32, "its first element lies in register 1, not in 0"),
         (lambda i, j: ((i * 4 + j // 8) ^ (i // 2), j % 8), 64, "not a sum of terms of one index each"),
     ],
 )

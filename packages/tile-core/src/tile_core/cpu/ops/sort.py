@@ -31,7 +31,7 @@ class PartSort(Variant):
             return Reject("the option generic requires plain loops")
         near, steps = _near(call), (int(call.args[0].extents[int(call.attrs["dim"])]) - 1).bit_length()
         if not 1 <= near < steps:
-            return Reject("a part would be the whole, or nothing")
+            return Reject("no proper part of the tile has two keys along the dimension")
         return Accept(note=f"parts of {1 << near} keys")
 
     def lower(self, call: TargetCall, ctx: Context) -> Stmt:
