@@ -115,6 +115,7 @@ def test_texts_grow_by_the_uses_of_a_name(form, uses, target):
     [((assign, "_without_opaque"), INTEGERS[0]), ((tail, "share"), INTEGERS[5])],
 )
 def test_growth_is_found(monkeypatch, mend, form):
+    test_texts_grow_by_the_uses_of_a_name(form, USES, "cuda:sm_90a")
     monkeypatch.setattr(*mend, lambda *given, **more: given[-1])
     monkeypatch.setattr(pipeline, "share", lambda body, **more: body)
     with pytest.raises(AssertionError):
