@@ -7,8 +7,11 @@ import random
 import zlib
 from collections import defaultdict
 
+import numpy as np
 import pytest
 
+import tile_core as tile
+import tile_core.language as T
 from tile_core.testing.case import Unit
 from tile_core.testing.run import Session
 from tile_core.testing.symbolic import CORNERS, EXTENTS, twin
@@ -55,3 +58,61 @@ def test_every_op_has_kernels_with_symbols() -> None:
         twins = (twin(unit, "mixed", "read") for unit in found)
         texts = (t.text() for t in twins if t is not None)
         assert op in WITHOUT or any('"int64")' in text and "zeros_[0]" in text for text in texts), op
+
+
+def scattered(rows, corner, op):
+    """Return a program whose two blocks add a tile, or take its maxima, at one corner each."""
+    update = getattr(T, op)
+
+    @T.prim_func
+    def main(S: T.Tensor((8, 16), "float32"), first: T.Tensor((2,), "int32"), A: T.Tensor((rows, 16), "float32")):
+        with T.Kernel(2, threads=64) as b:
+            s = T.alloc_fragment((8, 16), "float32")
+            T.copy(S, s)
+            if corner == "read":
+                update(A[first[b], 0], s)
+            elif corner == "read and computed":
+                update(A[first[b] * 2 - 9, 0], s)
+            elif corner == "variable":
+                row = T.alloc_var("int32", init=first[b])
+                update(A[row, 0], s)
+            elif corner == "constant":
+                update(A[1, 0], s)
+            else:
+                update(A[b * 8, 0], s)
+
+    return main
+
+
+ROWS = {"constant": 40, "int32": T.dynamic("m"), "int64": T.dynamic("m", "int64")}
+CORNER = {"read": (3, 37), "read and computed": (-3, 9), "variable": (3, 37), "constant": (1, 1), "block": (0, 8)}
+
+
+def check_scattered(rows: str, corner: str, op: str, target: str) -> None:
+    """Compare with NumPy: rows outside of the tensor are dropped."""
+    more = {} if target == "cpu" else {"runtime": "emulator"}
+    kernel = tile.compile(scattered(ROWS[rows], corner, op), target, **more)
+    rng = np.random.default_rng(3)
+    s = rng.integers(1, 9, (8, 16)).astype("float32")
+    first = np.array([3, 37 if corner != "read and computed" else 9], "int32")
+    a, wanted = np.full((2, 40, 16), 2, "float32")
+    kernel(s, first, a)
+    for row in CORNER[corner]:
+        lines = [(r, r - row) for r in range(max(row, 0), min(row + 8, 40))]
+        for r, line in lines:
+            wanted[r] = wanted[r] + s[line] if op == "atomic_add" else np.maximum(wanted[r], s[line])
+    np.testing.assert_array_equal(a, wanted)
+
+
+@pytest.mark.sweep(1)
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("op", ["atomic_add", "atomic_max"])
+@pytest.mark.parametrize("corner", CORNER)
+@pytest.mark.parametrize("rows", ROWS)
+def test_tile_atomics_at_any_corner(rows: str, corner: str, op: str, target: str) -> None:
+    check_scattered(rows, corner, op, target)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_tile_atomics_at_a_corner_that_is_read(target: str) -> None:
+    check_scattered("int64", "read and computed", "atomic_add", target)
