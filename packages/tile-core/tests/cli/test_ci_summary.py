@@ -1,4 +1,4 @@
-"""``tile ci-summary``: reports of the kit and the fuzzer as a table, and as a badge."""
+"""Test ``tile ci-summary``: reports of the kit and fuzzer as a table and badge."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the command line refuses: code and text of every S3xx, and how errors are shown."""
+"""Test errors of the command line: code and text of every S3xx."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the commands say where a machine lacks a device, about targets, and about a full cache."""
+"""Test command output without a device, about targets, and with a full cache."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The backend ``text_backend``, in this process and in others, and a cache of its own for each test."""
+"""Provide the backend ``text_backend`` and a separate cache for each test."""
 
 import os
 import subprocess

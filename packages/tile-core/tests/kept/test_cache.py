@@ -1,4 +1,4 @@
-"""Compiled kernels on disk: what is found, what is not, and what happens to damaged files."""
+"""Test compiled kernels on disk: hits, misses and damaged files."""
 
 import os
 import time
@@ -241,7 +241,7 @@ class TestLocations:
 
 class TestProcesses:
     def test_two_at_once(self, process, folder):
-        """Both compile or find; nobody sees half a file, and one file per kernel is left."""
+        """Both compile or find; files are visible as a whole, one per kernel."""
         code = (
             "import numpy as np, tile_core as tile, kept_kernels, text_backend\n"
             "for factor in (2.0, 3.0, 5.0, 7.0):\n"

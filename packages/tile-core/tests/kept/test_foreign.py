@@ -1,4 +1,4 @@
-"""Artefacts of somebody else: every value that is not what is written is a typed error when the file is loaded."""
+"""Test foreign artefacts: every unexpected value is a typed error at loading."""
 
 import copy
 import dataclasses

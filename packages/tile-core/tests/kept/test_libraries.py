@@ -1,4 +1,4 @@
-"""Libraries that runtimes build: whole or not at all, fitting their key, and made somewhere in any case."""
+"""Test libraries that runtimes build: atomic, keyed, with a fallback folder."""
 
 import os
 import tempfile

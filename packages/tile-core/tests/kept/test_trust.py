@@ -1,4 +1,4 @@
-"""Files and folders that other users can change are not run, unless told."""
+"""Test that files which other users can change are not run by default."""
 
 import os
 import stat

@@ -1,4 +1,4 @@
-"""What the tests of the tile ops share: data of every element type, memory with canaries, covering samples."""
+"""Helpers of tile-op tests: data of every type, guarded memory, covering samples."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""T.copy: every pair of element types and scopes, awkward tiles, regions and corners, the out-of-range rule."""
+"""Test T.copy: element types, scopes, awkward tiles, regions, corners and bounds."""
 
 from __future__ import annotations
 

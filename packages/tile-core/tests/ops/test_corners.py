@@ -1,4 +1,4 @@
-"""Corners of tiles: along which axes a tile extends, and the warning where that is probably not meant."""
+"""Test corners of tiles: the axes that a tile extends along, and warnings."""
 
 import warnings
 

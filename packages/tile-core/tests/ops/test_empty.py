@@ -1,4 +1,4 @@
-"""Tiles without elements: an op whose destination is empty does nothing, one that would read nothing is refused."""
+"""Test empty tiles: no-ops for empty destinations, refusals for empty sources."""
 
 from __future__ import annotations
 

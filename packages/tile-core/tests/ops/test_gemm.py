@@ -1,4 +1,4 @@
-"""T.gemm: awkward sizes, trip counts, every combination of element types, scopes, slices, and what is refused."""
+"""Test T.gemm: sizes, trip counts, element types, scopes, slices and refusals."""
 
 from __future__ import annotations
 

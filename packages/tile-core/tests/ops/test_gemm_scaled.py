@@ -1,4 +1,4 @@
-"""``T.gemm_scaled``: every code of every format and scale, and what is refused, with the nearest legal shape."""
+"""Test ``T.gemm_scaled``: every code of every format and scale, and refusals."""
 
 from __future__ import annotations
 

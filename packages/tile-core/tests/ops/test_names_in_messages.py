@@ -1,4 +1,4 @@
-"""Messages of the passes show the user's names, not those that tell variables of one name apart in the IR."""
+"""Test that messages of the passes show the user's names."""
 
 from __future__ import annotations
 

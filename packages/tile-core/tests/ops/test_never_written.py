@@ -1,4 +1,4 @@
-"""Scratch memory that nothing has written before is not read: refused where that is certain, and only there."""
+"""Test that reads of uninitialized scratch memory are refused where it is certain."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What provably lies outside of a scratch buffer is refused; what a guard excludes, or nobody knows, is not."""
+"""Test that provable accesses outside scratch buffers are refused, and no others."""
 
 from __future__ import annotations
 

@@ -163,7 +163,7 @@ def test_indices_through_names():
 
 
 def test_arithmetic_of_floats_is_not_that_of_real_numbers():
-    """Compensated sums, x - x, 0 * x, negated comparisons and the second branch of a comparison with NaN."""
+    """Compensated totals, x - x, 0 * x, negated comparisons and NaN branches."""
 
     @T.prim_func
     def main(A: T.Tensor((33,), "float32"), B: T.Tensor((7, 33), "float32"), N: T.Tensor((3, 33), "int32")):

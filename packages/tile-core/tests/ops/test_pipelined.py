@@ -1,4 +1,4 @@
-"""T.Pipelined and serial loops around tile ops: stages, trip counts 0, 1, 2, late reads, jumps, conditions."""
+"""Test T.Pipelined and serial loops: stages, trip counts 0 to 2, jumps, conditions."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from . import kit
 @pytest.mark.parametrize("stages", kit.STAGES)
 @pytest.mark.parametrize("threads", [1, 31, 128])
 def test_trip_counts(stages, threads):
-    """Runtime and static trip counts; what the last trip left is read after the loop (#3039)."""
+    """Runtime and static trip counts; the last iteration's data is read afterwards (#3039)."""
 
     @T.prim_func
     def main(

@@ -1,4 +1,4 @@
-"""T.Parallel: a thread's own memory carries nothing from one iteration to another, nor out of the loop."""
+"""Test T.Parallel: private memory carries no data between iterations or out."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""T.Parallel: what one iteration writes no other reads, or writes with another value; two that meet are named."""
+"""Test races in T.Parallel: the two conflicting iterations are reported."""
 
 from __future__ import annotations
 

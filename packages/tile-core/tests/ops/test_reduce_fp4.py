@@ -1,4 +1,4 @@
-"""Maxima and minima of 4-bit floats, into 4-bit floats and wider ones: every value, odd lengths, both zeros."""
+"""Test maxima and minima of 4-bit floats: every value, odd lengths, both zeros."""
 
 from __future__ import annotations
 

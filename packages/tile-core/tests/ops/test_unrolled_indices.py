@@ -1,4 +1,4 @@
-"""Negative indices of tensors in unrolled loops: refused as in static loops, unless a guard excludes them."""
+"""Test negative indices in unrolled loops: refused unless a guard excludes them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Backends to test with: made in memory, or installed for real into a folder of their own."""
+"""Provide backends for tests, in memory or installed in a separate folder."""
 
 from __future__ import annotations
 

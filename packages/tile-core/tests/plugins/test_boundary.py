@@ -1,4 +1,4 @@
-"""Every hook of a backend inside one boundary: what it raises or returns is a typed error that names it."""
+"""Test that every failing hook of a backend becomes a typed error with its name."""
 
 import dataclasses
 import sys

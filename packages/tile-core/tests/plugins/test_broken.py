@@ -1,4 +1,4 @@
-"""Plugins that are broken, each in its own way: no other target notices, and ``tile doctor`` has a readable line."""
+"""Test that broken plugins affect no other target, and are reported by ``tile doctor``."""
 
 from __future__ import annotations
 

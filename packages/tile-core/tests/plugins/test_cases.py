@@ -1,4 +1,4 @@
-"""Cases of the conformance kit that a backend adds: whose they are, and what is refused."""
+"""Test conformance cases that a backend adds: their owner, and refusals."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Installations and removals that ended half-way: the folders that they leave break nothing, and are named."""
+"""Test interrupted installations and removals: their folders are reported, and harmless."""
 
 from __future__ import annotations
 

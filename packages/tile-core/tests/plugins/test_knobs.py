@@ -1,4 +1,4 @@
-"""Settings: typed, from the environment, overridden for a block, and a typo is told."""
+"""Test settings: types, environment, overrides for a block, and misspelt names."""
 
 import dataclasses
 import threading

@@ -1,4 +1,4 @@
-"""Loading one backend: what breaks the contract is refused with the backend's name, once and for all."""
+"""Test loading a backend: contract violations are refused with the backend's name."""
 
 import inspect
 import sys

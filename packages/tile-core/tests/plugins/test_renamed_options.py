@@ -1,4 +1,4 @@
-"""Options that a backend has renamed: old names warn once, and mean the same in every key."""
+"""Test renamed options of a backend: old names warn once and have equal keys."""
 
 import dataclasses
 import pickle

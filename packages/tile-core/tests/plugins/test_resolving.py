@@ -1,4 +1,4 @@
-"""From a text to a target, and from a name to what a backend adds to ``T``."""
+"""Test the resolution of target texts, and of names that backends add to ``T``."""
 
 import sys
 import types

@@ -72,7 +72,7 @@ def test_serves_a_target_by_name_and_by_verify(offer):
 
 
 def test_is_never_chosen_by_itself(offer):
-    offer(lambda target, dialect: pytest.fail("nobody asked for it"))
+    offer(lambda target, dialect: pytest.fail("an unexpected call"))
     assert tile.compile(double, "cpu").adapter.name == "host"
 
 

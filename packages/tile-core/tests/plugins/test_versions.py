@@ -1,4 +1,4 @@
-"""Packages whose metadata says that they are made for another tile-core are refused before they are imported."""
+"""Test that packages for another tile-core are refused before they are imported."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Entry:
 
 @pytest.fixture
 def package(tmp_path):
-    """A backend whose metadata asks for a tile-core of the far future, and that fails where it is imported."""
+    """A backend that requires a future tile-core, and that fails at import."""
 
     def make(needs=f"tile-core{NEEDS}", entries="", code=None):
         folder = tmp_path / "tile-late"

@@ -1,4 +1,4 @@
-"""Bounds of ``verify`` pass through narrower storage: a value beside a tie may become either neighbour, no other."""
+"""Test that bounds of ``verify`` allow either neighbour of a tie, no other value."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ REDUCED = ("sum", "product")
 
 
 def program(dtype, storage, how):
-    """Return a program whose sums are rounded to a narrow type, and whose output shows in which direction."""
+    """Return a program that rounds totals to a narrow type and outputs the direction."""
 
     @T.macro
     def show(narrow, C, B):
@@ -63,7 +63,7 @@ def program(dtype, storage, how):
 
 
 def beside_ties(rng, dtype):
-    """Return terms whose sums lie at and just beside the middle of two neighbours of a type, and a neighbour."""
+    """Return terms whose totals are at or near a tie, and a neighbour."""
     kind = DTYPES[dtype]
     low = rng.uniform(1, 100, ROWS)
     if kind.is_float:

@@ -1,4 +1,4 @@
-"""Programs whose blocks copy to each other: the blocks of a cluster go side by side."""
+"""Test programs whose blocks copy to each other within a cluster."""
 
 from __future__ import annotations
 

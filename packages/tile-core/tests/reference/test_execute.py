@@ -1,4 +1,4 @@
-"""What ``tile_core.reference.execute`` takes and gives."""
+"""Test the arguments and results of ``tile_core.reference.execute``."""
 
 import pickle
 

@@ -1,4 +1,4 @@
-"""The conformance kit on the reference, with watched memory, in NumPy and by the loops of every op's meaning."""
+"""Run the conformance kit on the reference interpreter with checked memory."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""What has no meaning is an error with the user's line when memory is watched."""
+"""Test that undefined behaviour is an error at the user's line."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Kernels that people write: the reference computes what NumPy does, and ``verify`` agrees with the CPU's kernels."""
+"""Test typical kernels: the reference agrees with NumPy and with the CPU's kernels."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""What ``tile.explain`` says: one row per op with its choice and the refusals, memory, launch, vectors, passes."""
+"""Test ``tile.explain``: ops, variants, rejections, memory, launch, vectors, passes."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ def test_as_torch_empty(dtype, shape):
 
 
 def double(count=1, name="cpu", **found):
-    """Stand in for torch with so many devices, whose short way makes arrays with other facts."""
+    """Replace torch by a fake with several devices, whose fast allocation has other facts."""
     facts = {"shape": (3, 5), "dtype": "f", "device": name, "layout": "strided", "requires_grad": False}
     usual = types.SimpleNamespace(**facts, stride=lambda: (5, 1))
     short = types.SimpleNamespace(**{**facts, **found}, stride=lambda: found.get("strides", (5, 1)))

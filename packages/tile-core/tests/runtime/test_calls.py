@@ -1,4 +1,4 @@
-"""What a launch gets for legal arguments: the same memory, the storage type, the outputs that were asked for."""
+"""Test launches with legal arguments: memory, storage types and requested outputs."""
 
 import ctypes
 import sys
@@ -25,7 +25,7 @@ def address(array):
 
 
 def often(binder, *args, **kwargs):
-    """Four calls: checked, checked again, by the form's own function, and by the one that is found by its key."""
+    """Make four calls: checked, checked again, by the form's function, and by its key."""
     first = binder(*args, **kwargs)
     binder(*args, **kwargs)
     binder(*args, **kwargs)

@@ -1,4 +1,4 @@
-"""Parameters that no call passes: their bytes are made once for each set of values that decides them."""
+"""Test parameters that no call passes: bytes are made once per set of values."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""A search over a cluster of dask: a worker that is killed and a configuration that is refused lose nothing."""
+"""Test tuning on a dask cluster whose processes are killed or refuse a configuration."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Capsules of memory that a runtime hands out: what readers find in them, and how long the memory lives."""
+"""Test capsules of runtime memory: their content, and the lifetime of the memory."""
 
 import ctypes
 import gc

@@ -1,4 +1,4 @@
-"""Files that users name are written whole or not at all, and nothing else is replaced."""
+"""Test that user-named files are written atomically, and nothing else is replaced."""
 
 import builtins
 import errno

@@ -1,4 +1,4 @@
-"""Functions made for one form of calls with NumPy arrays and numbers: what they make, and what they pass on."""
+"""Test functions specialised for one form of calls with NumPy arrays and scalars."""
 
 from __future__ import annotations
 

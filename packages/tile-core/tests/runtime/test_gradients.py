@@ -1,4 +1,4 @@
-"""A tensor that requires gradients is refused where they are recorded, at every call, and passes where they are not."""
+"""Test that tensors that require gradients are refused while gradients are recorded."""
 
 from __future__ import annotations
 

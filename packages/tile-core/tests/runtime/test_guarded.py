@@ -1,4 +1,4 @@
-"""Guarded copies of arrays: the footprint of an array, and what is noticed around and between its elements."""
+"""Test guarded copies: the footprint of an array, and writes around its elements."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Strides of axes of extent 0 or 1, and of arrays without elements, address nothing and do not matter."""
+"""Test that strides of axes of extent 0 or 1 do not matter."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tensors that have no memory of their own, or less than they say, are refused by every runtime (K425)."""
+"""Test that tensors without enough memory are refused by every runtime (K425)."""
 
 import numpy as np
 import pytest

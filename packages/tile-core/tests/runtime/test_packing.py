@@ -1,4 +1,4 @@
-"""How values of a launch are written, and its grid: what runtimes that pack arguments themselves share."""
+"""Test the encoding of launch values and grids, for runtimes that pack arguments."""
 
 import struct
 

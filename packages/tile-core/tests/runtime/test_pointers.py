@@ -1,4 +1,4 @@
-"""Tables of addresses: how they are made, what is refused, what the emulator sees behind them."""
+"""Test tables of addresses: construction, refusals, and execution by the emulator."""
 
 from __future__ import annotations
 

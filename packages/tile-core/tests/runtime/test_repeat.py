@@ -1,4 +1,4 @@
-"""Functions made for one form of calls: they make what they were made for, and nothing else."""
+"""Test functions specialised for one form of calls: they match that form only."""
 
 import pytest
 

@@ -36,7 +36,7 @@ COPY = Signature("copy", (tensor("A", "m"), tensor("C", "m", access="write")))
 
 
 def often(binder, *args, **kwargs):
-    """Four calls: checked, checked again, by the form's own function, and by the one that is found by its key."""
+    """Make four calls: checked, checked again, by the form's function, and by its key."""
     first = binder(*args, **kwargs)
     binder(*args, **kwargs)
     binder(*args, **kwargs)

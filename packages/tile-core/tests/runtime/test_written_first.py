@@ -1,4 +1,4 @@
-"""Outputs that a kernel reads: those that it writes before are allocated, the others are refused (K427)."""
+"""Test outputs that a kernel reads: refused unless written before (K427)."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""All masks of a group in every operand and metadata type, against the tutorial's kernel; zeros and NaNs."""
+"""Test all masks of a group in every type against the tutorial's kernel."""
 
 from __future__ import annotations
 

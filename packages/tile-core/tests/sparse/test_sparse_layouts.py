@@ -1,4 +1,4 @@
-"""The orders of metadata: against torch's, against the ordered layouts that they are defined by, and as bijections."""
+"""Test metadata layouts against torch and their definitions, and as bijections."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Round trips of random matrices of any shape, strides and size, conversions, pruning and random matrices."""
+"""Test round trips, conversions, pruning and generation of random matrices."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from tile_core.ir.visit import collect
 
 @pytest.fixture
 def execute():
-    """Execute a program by the reference, its tile ops too: a read of what nobody wrote is an error."""
+    """Execute a program by the reference; reads of unwritten elements are errors."""
 
     def run(program, *arrays):
         reference.execute(program, arrays)
@@ -29,7 +29,7 @@ def tile_calls():
 
 @pytest.fixture
 def refused():
-    """Check that a function raises a certain error at its line marked ``# here``, with code and text."""
+    """Check that a function raises an error at its line marked ``# here``."""
 
     def check(error, code, text, build):
         with pytest.raises(TileError) as info:

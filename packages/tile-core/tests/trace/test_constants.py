@@ -1,4 +1,4 @@
-"""Operators of typed constants wrap as those of runtime values do: both are compiled and compared with Python's."""
+"""Test that operators of typed constants wrap as those of runtime values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Hints of loops: those that nobody obeys are refused if a kernel could rely on them, the others are checked."""
+"""Test loop hints: ignored ones are refused if kernels rely on them, others are checked."""
 
 from __future__ import annotations
 

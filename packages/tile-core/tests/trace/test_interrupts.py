@@ -1,5 +1,5 @@
 # ruff: noqa: SIM117
-"""Exceptions that handlers of signals raise arrive as they are, at whatever instruction of a compilation."""
+"""Test that exceptions of signal handlers arrive unchanged at any instruction."""
 
 import contextlib
 import functools

@@ -1,4 +1,4 @@
-"""NumPy, math, methods of arrays, foreign expressions: refused with the name that the language has for it."""
+"""Test refusals of NumPy, math and array methods, with the language's name."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The stale-kernel table: each way by which a value reaches a kernel, changed in place or rebound, in each style.
+"""Test stale kernels: values that reach a kernel, mutated or rebound, in each style.
 
 Compilations are counted; instead of compiled code the reference runs, which is faster.
 """

@@ -1,4 +1,4 @@
-"""Expressions of whole tiles: the loops that they stand for, when they are computed, and what is refused."""
+"""Test tile expressions: their loops, when they are computed, and refusals."""
 
 from __future__ import annotations
 

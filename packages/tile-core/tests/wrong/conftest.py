@@ -1,4 +1,4 @@
-"""Building wrong programs as modules of their own, so that every error has a file and a line."""
+"""Build wrong programs as modules, so that errors have a file and a line."""
 
 import pytest
 

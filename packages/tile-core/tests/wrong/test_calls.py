@@ -1,4 +1,4 @@
-"""Objects of every kind in every position of the package's functions and methods: the result is right or refused."""
+"""Test objects of every kind in every argument of functions and methods."""
 
 import inspect
 import os

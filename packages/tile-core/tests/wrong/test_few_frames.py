@@ -30,7 +30,7 @@ def depth():
 
 
 def with_frames(left, run):
-    """Run with so many frames left."""
+    """Run with a number of frames left."""
 
     def down(more):
         return run() if more <= 0 else down(more - 1)

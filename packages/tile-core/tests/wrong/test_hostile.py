@@ -1,4 +1,4 @@
-"""What a hostile user tries: arrays that change, threads, odd places for kernels, operands that stop a processor."""
+"""Test hostile use: changing arrays, threads, odd kernel locations, trapping operands."""
 
 import copy
 import pickle
