@@ -194,7 +194,7 @@ class Capabilities:
 
         known = {(kind, d) for kind in _REDUCTIONS for d in ("int32", "uint32")} | {("sum", "float32")}
         strange = sorted(map(str, self.group_reductions - known))
-        _require(not strange, "group_reductions", strange, "sums, maxima, minima and bits of 32-bit types")
+        _require(not strange, "group_reductions", strange, "additions, maxima, minima and bits of 32-bit types")
 
     def supports_atomic(self, op: str, dtype: str) -> bool:
         """Whether the operation ``op`` is atomic on elements of ``dtype``."""

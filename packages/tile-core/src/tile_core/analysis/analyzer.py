@@ -65,8 +65,8 @@ class Analyzer:
 
     def bind(self, var: Var, value: Expr, allow_override: bool = False) -> None:
         """Record the range of a variable, or its value."""
-        said = (value.min, value.extent) if isinstance(value, ir.Range) else (value,)
-        if not any(self.wraps(e) for e in said):
+        values = (value.min, value.extent) if isinstance(value, ir.Range) else (value,)
+        if not any(self.wraps(e) for e in values):
             self._record(lambda a: a.bind(var, value, allow_override))
             self._far = self._far or self._is_far(var)
 
@@ -87,7 +87,7 @@ class Analyzer:
     def constraint_scope(self, condition: Expr) -> Iterator[None]:
         """Assume a condition in a scope; one that TVM handles unsoundly is ignored."""
         entry: list[Expr] = [condition, None]
-        if not self.wraps(condition) and self._ask(lambda a: self._enter(a, entry), None) is not None:
+        if not self.wraps(condition) and self._query(lambda a: self._enter(a, entry), None) is not None:
             self._conditions.append(entry)
         try:
             yield
@@ -103,16 +103,16 @@ class Analyzer:
         wraps, moves = self._survey(e)
         if wraps or (moves and _is_guarded(e)):
             return e
-        simple = self._ask(lambda a: a.simplify(e), e)
+        simple = self._query(lambda a: a.simplify(e), e)
         return e if (moves or self._far) and self._overflows_more(simple, e) else simple
 
     def can_prove(self, condition: Expr) -> bool:
         """Whether a condition is proven."""
-        return not self.wraps(condition) and bool(self._ask(lambda a: a.can_prove(condition), False))
+        return not self.wraps(condition) and bool(self._query(lambda a: a.can_prove(condition), False))
 
     def const_int_bound(self, e: Expr) -> ConstantBound:
         """Return the least and the greatest value of an integer expression."""
-        found = None if self.wraps(e) else self._ask(lambda a: a.const_int_bound(e), None)
+        found = None if self.wraps(e) else self._query(lambda a: a.const_int_bound(e), None)
         return (
             ConstantBound(*whole(type_name(e)))
             if found is None
@@ -121,7 +121,7 @@ class Analyzer:
 
     def modular_set(self, e: Expr) -> Modulus:
         """Return the modular set of an integer expression."""
-        found = None if self.wraps(e) else self._ask(lambda a: a.modular_set(e), None)
+        found = None if self.wraps(e) else self._query(lambda a: a.modular_set(e), None)
         return Modulus(1, 0) if found is None else Modulus(int(found.coeff), int(found.base))
 
     def wraps(self, e: Expr) -> bool:
@@ -200,7 +200,7 @@ class Analyzer:
 
     def _fits(self, e: Expr, kind: str) -> bool:
         least, most = whole(kind)
-        bound = self._ask(lambda a: a.const_int_bound(e), None)
+        bound = self._query(lambda a: a.const_int_bound(e), None)
         return bound is not None and least <= int(bound.min_value) and int(bound.max_value) <= most
 
     def _record(self, fact: Callable[[TvmAnalyzer], None]) -> None:
@@ -208,10 +208,10 @@ class Analyzer:
             fact(analyzer)
             return True
 
-        if self._ask(recorded, False):
+        if self._query(recorded, False):
             self._recorded.append(fact)
 
-    def _ask(self, question: Callable[[TvmAnalyzer], Any], otherwise: Any) -> Any:
+    def _query(self, question: Callable[[TvmAnalyzer], Any], otherwise: Any) -> Any:
         """Return TVM's answer; if it fails, a default value, and the analyzer is rebuilt."""
         try:
             return question(self.tvm)

@@ -2,7 +2,7 @@
 
 A pass looks through thousands of small expressions. TVM's Python functions check their arguments anew at each call and
 look up the kinds of nodes by name, which takes seven times as long as a small walk itself; here that happens once per
-kind. What one wants to collect is handed to TVM once per thread, and a third of all expressions are constants and
+kind. The kinds to collect are passed to TVM once per thread, and a third of all expressions are constants and
 variables, which are not walked. The version of ``tvm_ffi`` is pinned, and a test compares their results.
 
 TVM's classes are abstract to Python: ``isinstance`` takes as long as a call where it fails. The kinds of nodes have no

@@ -51,7 +51,7 @@ def load_pairs(e: Expr) -> Expr:
 
 
 def _even_base(e: Expr, lane: Var) -> Expr | None:
-    """Return an even ``base`` of ``(base + lane) // 2``, or of ``% 2``, else ``None``."""
+    """Return an even ``base`` of ``(base + lane) // 2`` or ``% 2``, if any."""
     if nodes.as_int(e.b) != 2 or not uses_var(e.a, lane):
         return None
     rest: list[Expr] = []

@@ -103,7 +103,7 @@ def select(
         raise OpUnavailable(where=call.where, op=call.name, target=ctx.target, hint=_other_ops(variants))
     rejected: list[Rejection] = []
     for variant in mine:
-        answer = _ask(variant, call, ctx, withdrawn)
+        answer = _decide(variant, call, ctx, withdrawn)
         if isinstance(answer, Accept):
             return Selection(variant, answer, tuple(rejected))
         rejected.append(Rejection(variant.name, answer.reason))
@@ -210,13 +210,13 @@ def _take(
     if forced not in names:
         raise missing(call.attrs, forced, call.name, names, ctx.target, call.where)
     variant = mine[names.index(forced)]
-    answer = _ask(variant, call, ctx, withdrawn)
+    answer = _decide(variant, call, ctx, withdrawn)
     if isinstance(answer, Reject):
         raise refused(call.attrs, forced, call.name, answer.reason, ctx.target, call.where)
     return Selection(variant, answer, forced=True)
 
 
-def _ask(variant: Variant, call: DecodedCall, ctx: Context, withdrawn: Mapping[str, str]) -> Accept | Reject:
+def _decide(variant: Variant, call: DecodedCall, ctx: Context, withdrawn: Mapping[str, str]) -> Accept | Reject:
     if variant.name in withdrawn:
         return Reject(withdrawn[variant.name])
     answer = guarded(variant, "accepts", call, ctx)

@@ -443,7 +443,9 @@ def _bit(n: Expr, index: int) -> Expr:
 
 
 def _quarter_periods(x: Var, body: BinaryNode) -> Expr:
-    """``body(y, n)`` with x = n pi/2 + y, abs(y) <= pi/4 (float64), n modulo 4 in the low bits of an int64.
+    """Return ``body(y, n)`` of a float64 y with x = n pi/2 + y.
+
+    abs(y) <= pi/4 holds, and the low bits of n, an int64, are n modulo 4.
 
     Payne and Hanek's idea in float64: 2/pi is cut into chunks of 28 bits. The product of x with a chunk is exact, and
     so is its remainder modulo 4 (full rotations do not matter), however large x is. Their sum gives n; with n taken off

@@ -61,12 +61,12 @@ class _Workers:
         self._free: _Worker | None = None
 
     def run(self, work: Callable[[], object]) -> object:
-        worker, self._free = self._free, None
-        if worker is None or not worker.thread.is_alive():  # after a fork it is not
-            worker = _Worker()
+        runner, self._free = self._free, None
+        if runner is None or not runner.thread.is_alive():  # after a fork it is not
+            runner = _Worker()
         context = contextvars.copy_context()
-        result, error = worker.run(lambda: context.run(work))
-        self._free = worker  # not if the wait was interrupted
+        result, error = runner.run(lambda: context.run(work))
+        self._free = runner  # not if the wait was interrupted
         if error is not None:
             raise error
         return result
