@@ -119,7 +119,7 @@ class TestBlock:
         assert [a.bytes for a in facts.block.accesses if (a.buffer, a.action) == ("C", "write")] == [(8,)]
 
     def test_promises(self, facts):
-        found = {p.name: (p.multiple, p.is_address) for p in facts.block.promises}
+        found = {p.name: (p.multiple, p.is_address) for p in facts.block.assumptions}
         assert found == dict.fromkeys("ABC", (16, True))
 
     def test_barriers_and_fragments_that_moved(self):
@@ -131,7 +131,7 @@ class TestBlock:
         assert by_name["held"].why.startswith("no fragment: ")
         assert by_name["held"].conflicts is None
         assert [f.name for f in block.fragments] == []
-        kinds = {(b.earlier, b.later, b.hazard) for b in block.barriers}
+        kinds = {(b.source, b.sink, b.hazard) for b in block.barriers}
         assert ("tile_s", "tile_s", "write, read") in kinds
         assert ("held", "held", "write, read") in kinds
         for barrier in block.barriers:
@@ -202,10 +202,10 @@ class TestPrivateArrays:
 
     def test_what_a_launch_sets_aside_is_told(self):
         """An H100 had 73 GB less of free memory when one thread with so many bytes of arrays had run."""
-        told = r"each thread has 270,000 bytes of arrays, and a launch sets aside as much for each of the 270,336 thr"
+        told = r"each thread has 270,000 bytes of arrays, and a launch reserves as much for each of the 270,336 thr"
         with pytest.warns(slow.TakesMemory, match=told):
             report = tile.compile(self.kernel(67500), "cuda:sm_90a").explain()
-        assert "arrays of a thread: 270,000 bytes; a launch sets aside 73.0 GB of the largest device" in report
+        assert "arrays of a thread: 270,000 bytes; a launch reserves 73.0 GB of the largest device" in report
         assert "73 GB; a part of a T.alloc_global for each thread" in " ".join(report.split())
 
     def test_little_is_not(self):

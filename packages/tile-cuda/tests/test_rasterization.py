@@ -42,7 +42,7 @@ def product(size, block=(128, 256, 64), *, turned=False, asked=0, dynamic=False,
 
 
 def order(program, **options):
-    return report_json(program, TARGET, options={"wgmma": "always", **options})["order"]
+    return report_json(program, TARGET, options={"wgmma": "always", **options})["rasterization"]
 
 
 @pytest.mark.sweep(1)

@@ -100,7 +100,7 @@ class Capabilities:
         Number of banks of four bytes, each of which serves one request at a time; 0 if unknown
         or irrelevant.
     resident_threads
-        For how many threads a launch sets aside, whatever its grid, what a thread keeps in memory beside its registers:
+        Number of threads for which a launch reserves local memory, whatever its grid:
         those that the largest device of the target runs at a time; 0 if launches set nothing aside.
     code_operations
         Operations that loops may write out in the code of one thread: compilers of the target's text take more than

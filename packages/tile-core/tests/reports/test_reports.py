@@ -59,7 +59,7 @@ class TestFacts:
         assert [op.op for op in facts.ops] == ["fill", "copy", "copy", "gemm", "copy"]
         gemm = facts.ops[3]
         assert gemm.source == "T.gemm(A_s, B_s, C_f, clear_accum=True)"
-        assert gemm.place.startswith(__file__)
+        assert gemm.location.startswith(__file__)
         assert gemm.operands[0] == "A_s: float16[32, 48] in shared"
         assert gemm.variant.startswith("cpu.gemm.")
         assert not gemm.forced
@@ -110,7 +110,7 @@ class TestFacts:
         ctx = make_context("cpu")
         found = gather(timed(kernel(), ctx, Plugins()), ctx)
         op = found.ops[1]
-        assert [dataclasses.astuple(r) for r in op.refused] == [("cpu.copy.picky", "needs 7 threads, found 128")]
+        assert [dataclasses.astuple(r) for r in op.rejected] == [("cpu.copy.picky", "needs 7 threads, found 128")]
         assert op.fallback
         text = as_text(found)
         assert "plain loops; better variants rejected" in text

@@ -156,7 +156,7 @@ _LARGEST = {
 }  # fmt: skip
 """Multiprocessors of the largest device of an architecture (NVIDIA's descriptions of A100, A40, Orin, L40S, H100, B200,
 B300, Thor and RTX PRO 6000), and threads that each runs at a time (CUDA C++ Programming Guide, "Compute Capabilities").
-An H100 sets aside for so many threads what a thread of a kernel keeps in memory: 73 GB of 270 KB."""
+An H100 reserves local memory for this number of threads: 73 GB for 270 KB of each."""
 
 PARTIAL_BARRIERS = 15
 """Barriers of a block that ``bar.sync`` names, beside that of ``__syncthreads`` (PTX ISA, "bar")."""

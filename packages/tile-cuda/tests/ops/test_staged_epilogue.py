@@ -266,7 +266,7 @@ def test_each_rule_has_two_sides(name):
     staged = report_json(gemm(**nearest), TARGET, options={"wgmma": "always", **same})
     tiles = [[*r["block"]["shared"], *r["block"]["fragments"]] for r in (direct, staged)]
     assert [any(b["name"].endswith("_staged") for b in found) for found in tiles] == [False, True]
-    refused = [r["reason"] for op in direct["ops"] for r in op["refused"] if r["variant"] == "cuda.copy.bulk_store"]
+    refused = [r["reason"] for op in direct["ops"] for r in op["rejected"] if r["variant"] == "cuda.copy.bulk_store"]
     assert not reason or any(reason in r for r in refused), refused
 
 

@@ -99,7 +99,7 @@ class LoopFacts:
         Buffers that are prefetched, each with the target's notes on the copy.
     """
 
-    place: str
+    location: str
     name: str
     stages: int
     buffers: tuple[str, ...]
@@ -111,12 +111,24 @@ class LoopFacts:
 
 @dataclass(frozen=True)
 class BarrierFacts:
-    """An inserted barrier: the accesses that it orders, their lines, and its threads."""
+    """An inserted barrier.
+
+    Attributes
+    ----------
+    after, before
+        Locations of the accesses that it orders.
+    source, sink
+        Buffers of these accesses.
+    hazard
+        Kinds of these accesses.
+    role
+        Its threads, if not all of the block.
+    """
 
     after: str
     before: str
-    earlier: str
-    later: str
+    source: str
+    sink: str
     hazard: str
     role: str = ""
 
@@ -133,14 +145,14 @@ class AccessFacts:
         Widths of one thread's accesses, widest first; empty for an instruction.
     """
 
-    place: str
+    location: str
     buffer: str
     action: str
     bytes: tuple[int, ...]
 
 
 @dataclass(frozen=True)
-class PromiseFacts:
+class AssumptionFacts:
     """An assumption of the text about a launch, which checks it.
 
     Attributes
@@ -162,7 +174,7 @@ class PromiseFacts:
 class KeptFacts:
     """A loop that is not unrolled, despite a request, because of its code size."""
 
-    place: str
+    location: str
     reason: str
 
 
@@ -174,8 +186,8 @@ class BlockFacts:
     ----------
     operations
         Approximate number of operations in the code of one thread, with its loops unrolled.
-    array_bytes, set_aside
-        Bytes of the arrays of a thread, in registers or not, and those that a launch sets aside if they are in memory.
+    array_bytes, reserved_bytes
+        Bytes of the arrays of a thread, in registers or not, and those that a launch reserves if they are in memory.
     rolled
         Loops that are not unrolled.
     ordered
@@ -188,10 +200,10 @@ class BlockFacts:
     loops: tuple[LoopFacts, ...]
     barriers: tuple[BarrierFacts, ...]
     accesses: tuple[AccessFacts, ...]
-    promises: tuple[PromiseFacts, ...]
+    assumptions: tuple[AssumptionFacts, ...]
     operations: int = 0
     array_bytes: int = 0
-    set_aside: int = 0
+    reserved_bytes: int = 0
     rolled: tuple[KeptFacts, ...] = ()
     ordered: tuple[str, ...] = ()
 
@@ -222,10 +234,10 @@ def block_facts(plan: Plan) -> BlockFacts | None:
             for b in plan[BARRIERS]
         ),
         accesses=_Accesses().of(plan.body),
-        promises=_promises(plan[RELIED]),
+        assumptions=_assumptions(plan[RELIED]),
         operations=plan[CODE_SIZE].operations,
         array_bytes=plan[ARRAYS].bytes,
-        set_aside=plan[ARRAYS].set_aside,
+        reserved_bytes=plan[ARRAYS].reserved_bytes,
         rolled=tuple(KeptFacts(line, why) for line, why in plan[CODE_SIZE].kept.items()),
         ordered=_ordered(plan),
     )
@@ -335,12 +347,12 @@ class _Accesses:
             self.widths.setdefault((_line_of(line), str(buffer.name), name), set())
 
 
-def _promises(relied: Any) -> tuple[PromiseFacts, ...]:
+def _assumptions(relied: Any) -> tuple[AssumptionFacts, ...]:
     found = []
     for buffer, multiple in relied.addresses.items():
         if multiple * 8 > max(DTYPES[nodes.element_type(buffer)].bits, 8):
-            found.append(PromiseFacts(str(buffer.name), multiple, True))
-    found += [PromiseFacts(str(v.name), n, False) for v, n in relied.divisors.items() if n > 1]
+            found.append(AssumptionFacts(str(buffer.name), multiple, True))
+    found += [AssumptionFacts(str(v.name), n, False) for v, n in relied.divisors.items() if n > 1]
     return tuple(found)
 
 

@@ -35,8 +35,8 @@ SCOPES = ("shared", "local.fragment", "local", "local.var")
 
 
 @dataclass(frozen=True)
-class Refusal:
-    """A better variant that refused, and its reason."""
+class RejectionFacts:
+    """A rejected variant of higher priority, and the reason."""
 
     variant: str
     reason: str
@@ -50,13 +50,13 @@ class OpFacts:
     ----------
     op
         Its name.
-    place, source
+    location, source
         ``file:line`` and the text of the user's line; empty if it is not known.
     operands
         Its operands as text: ``A_s: float16[128, 32] in shared``.
     variant, note
         The variant that lowers it, and its note on the choice.
-    refused
+    rejected
         Variants of higher priority that rejected the call, in the order of selection.
     forced, fallback
         Whether the program named the variant; whether it is the slow fallback that always exists.
@@ -65,12 +65,12 @@ class OpFacts:
     """
 
     op: str
-    place: str
+    location: str
     source: str
     operands: tuple[str, ...]
     variant: str
     note: str = ""
-    refused: tuple[Refusal, ...] = ()
+    rejected: tuple[RejectionFacts, ...] = ()
     forced: bool = False
     fallback: bool = False
     addon: str = ""
@@ -91,7 +91,7 @@ class BufferFacts:
 class VectorFacts:
     """The vector loops of the lowered program from one line: their lanes, in program order."""
 
-    place: str
+    location: str
     lanes: tuple[int, ...]
 
 
@@ -115,7 +115,7 @@ class Facts:
         The backend's options by name.
     grid, threads
         Extents of the launch (fastest axis first, as text where symbolic) and the threads of a block.
-    order
+    rasterization
         The order of blocks, if it is not that of the grid.
     ops, buffers, vectors, passes
         See there.
@@ -150,7 +150,7 @@ class Facts:
     notes: tuple[str, ...] = ()
     built: Mapping[str, bool | int | float | str] = field(default_factory=dict)
     building: tuple[PassFacts, ...] = ()
-    order: str = ""
+    rasterization: str = ""
 
     def to_json(self) -> dict[str, Any]:
         """A value of dicts, lists, strings and numbers."""
@@ -193,12 +193,12 @@ def gather(plan: Plan, ctx: Context, build: Building | None = None) -> Facts:
         built=dict(build.facts),
         building=tuple(PassFacts(name, seconds) for name, seconds in build.steps),
         notes=_unused_layouts(program) if block is None else (),
-        order="" if block is None else _order(plan[ORDER]),
+        rasterization="" if block is None else _rasterization(plan[ORDER]),
     )
 
 
-def _order(panels: Mapping[str, Any]) -> str:
-    """Return the order of blocks in words."""
+def _rasterization(panels: Mapping[str, Any]) -> str:
+    """Return the rasterization of blocks as text."""
     if not panels:
         return ""
     lines = "rows" if str(panels["order"]) == "row" else "columns"
@@ -226,12 +226,12 @@ def _op(choice: OpChoice, target: Target) -> OpFacts:
     call, selection = choice.call, choice.selection
     return OpFacts(
         op=call.name,
-        place="" if call.where is None else str(call.where),
+        location="" if call.where is None else str(call.where),
         source="" if call.where is None else call.where.source,
         operands=tuple(_operand(a) for a in call.args if isinstance(a, View)),
         variant=selection.variant.name,
         note=selection.accepted.note,
-        refused=tuple(Refusal(r.name, r.reason) for r in selection.rejected),
+        rejected=tuple(RejectionFacts(r.name, r.reason) for r in selection.rejected),
         forced=selection.forced,
         fallback=selection.variant.fallback,
         addon=installed().addon_of(target, selection.variant.name),

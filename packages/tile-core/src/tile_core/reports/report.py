@@ -75,8 +75,8 @@ def show(facts: Facts, console: Console) -> None:
     # The copies of a pipeline before the loop and inside it are one row.
     rows = dict.fromkeys(_op_row(op, facts.block is not None) for op in facts.ops)
     _section(console, "tile ops", ("line", "op", "variant", "reason"), list(rows))
-    refusals = dict.fromkeys((_line(op.place), r.variant, r.reason) for op in facts.ops for r in op.refused)
-    _section(console, "better variants that were rejected", ("line", "variant", "reason"), list(refusals))
+    rejections = dict.fromkeys((_line(op.location), r.variant, r.reason) for op in facts.ops for r in op.rejected)
+    _section(console, "better variants that were rejected", ("line", "variant", "reason"), list(rejections))
     if facts.block is None:
         memory = [(b.scope, b.name, f"{b.dtype}{list(b.shape)}", f"{b.bytes:,}") for b in facts.buffers]
         _section(console, "memory of a block", ("scope", "buffer", "elements", "bytes"), memory)
@@ -85,13 +85,13 @@ def show(facts: Facts, console: Console) -> None:
     if facts.shared_bytes:
         console.print(Text(f"shared memory: {facts.shared_bytes:,} of {facts.shared_limit:,} bytes"))
     if facts.block is not None:
-        if facts.block.array_bytes > IN_REGISTERS and facts.block.set_aside:
-            where = f"{facts.block.set_aside / 1e9:,.1f} GB of the largest device, whatever the grid"
-            console.print(Text(f"arrays of a thread: {facts.block.array_bytes:,} bytes; a launch sets aside {where}"))
+        if facts.block.array_bytes > IN_REGISTERS and facts.block.reserved_bytes:
+            where = f"{facts.block.reserved_bytes / 1e9:,.1f} GB of the largest device, whatever the grid"
+            console.print(Text(f"arrays of a thread: {facts.block.array_bytes:,} bytes; a launch reserves {where}"))
         _course(console, facts.block)
     built = [(n.replace("_", " "), f"{v:,}") for n, v in facts.built.items() if isinstance(v, int)]
     _section(console, "binary", ("of a thread or block", "number"), built)
-    vectors = [(_line(v.place), ", ".join(map(str, v.lanes))) for v in facts.vectors]
+    vectors = [(_line(v.location), ", ".join(map(str, v.lanes))) for v in facts.vectors]
     _section(console, "vector loops", ("line", "lanes"), vectors)
     passes = [(p.name, time_text(p.seconds)) for p in facts.passes]
     _section(console, "passes", ("pass", "time"), passes)
@@ -135,25 +135,27 @@ def _course(console: Console, block: BlockFacts) -> None:
     """Print pipelines, barriers and accesses of global memory."""
     loops = [
         (
-            _line(x.place),
+            _line(x.location),
             x.name,
             f"{x.stages} stages of {', '.join(x.buffers)}" if x.stages else f"not pipelined: {x.reason}",
         )
         for x in block.loops
     ]
-    loops += [(_line(x.place), x.name, f"{name} is not prefetched: {why}") for x in block.loops for name, why in x.kept]
-    loops += [(_line(x.place), x.name, f"{name}: {note}") for x in block.loops for name, note in x.notes]
+    loops += [
+        (_line(x.location), x.name, f"{name} is not prefetched: {why}") for x in block.loops for name, why in x.kept
+    ]
+    loops += [(_line(x.location), x.name, f"{name}: {note}") for x in block.loops for name, note in x.notes]
     _section(console, "pipelined loops", ("line", "loop", "result"), loops)
-    steps = [(_line(x.place), x.name, line) for x in block.loops for line in x.schedule]
+    steps = [(_line(x.location), x.name, line) for x in block.loops for line in x.schedule]
     _section(console, "schedules of pipelined loops", ("line", "loop", "step"), steps)
-    rolled = [(_line(x.place), x.reason) for x in block.rolled]
+    rolled = [(_line(x.location), x.reason) for x in block.rolled]
     _section(console, "loops that are not unrolled", ("line", "reason"), rolled)
     barriers = [
         (
             _line(b.after) or "?",
             _line(b.before) or "?",
             b.hazard,
-            b.earlier if b.earlier == b.later else f"{b.earlier}, {b.later}",
+            b.source if b.source == b.sink else f"{b.source}, {b.sink}",
             b.role or "whole block",
         )
         for b in block.barriers
@@ -161,13 +163,13 @@ def _course(console: Console, block: BlockFacts) -> None:
     _section(console, "inserted barriers", ("after", "before", "hazard", "buffers", "threads"), barriers)
     ordered = [(name, "explicit barriers of the program") for name in block.ordered]
     _section(console, "shared memory without inserted barriers", ("buffer", "ordered by"), ordered)
-    accesses = [(_line(a.place), a.buffer, a.action, ", ".join(map(str, a.bytes))) for a in block.accesses]
+    accesses = [(_line(a.location), a.buffer, a.action, ", ".join(map(str, a.bytes))) for a in block.accesses]
     _section(console, "global memory", ("line", "buffer", "access", "width"), accesses)
-    promises = [
+    assumptions = [
         (p.name, f"{'its address' if p.is_address else 'its value'} is a multiple of {p.multiple}")
-        for p in block.promises
+        for p in block.assumptions
     ]
-    _section(console, "assumptions that each launch checks", ("name", "assumption"), promises)
+    _section(console, "assumptions that each launch checks", ("name", "assumption"), assumptions)
 
 
 def _conflicts(buffer: SharedFacts) -> str:
@@ -186,7 +188,7 @@ def _lines(first: str, last: str) -> str:
 def _launch_line(facts: Facts) -> str:
     grid = " x ".join(facts.grid) or "none"
     threads = " x ".join(map(str, facts.threads)) or "1"
-    order = f", blocks {facts.order}" if facts.order else ""
+    order = f", blocks {facts.rasterization}" if facts.rasterization else ""
     return f"grid {grid}{order}, threads {threads}, defined at {facts.where or 'an unknown location'}"
 
 
@@ -198,11 +200,11 @@ def _op_row(op: OpFacts, has_threads: bool) -> tuple[str, str, str, str]:
         why.append("requested by the program")
     if op.fallback and has_threads and op.op not in PRODUCTS:
         why.append("loops, distributed over the threads")
-    elif op.fallback and not op.refused:
+    elif op.fallback and not op.rejected:
         why.append("the only variant")
     elif op.fallback:
         why.append("plain loops; better variants rejected")
-    return _line(op.place), op.source or op.op, op.variant, "; ".join(why)
+    return _line(op.location), op.source or op.op, op.variant, "; ".join(why)
 
 
 def _line(where: str) -> str:

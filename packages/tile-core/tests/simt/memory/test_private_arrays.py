@@ -1,4 +1,4 @@
-"""What a launch sets aside for arrays of threads: the count of bytes, the warning, and what is better."""
+"""What a launch reserves for arrays of threads: the count of bytes, the warning, and what is better."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_much_is_warned_of_with_what_is_better(facts, threads, words):
     assert (note is not None) == bool(words)
     if note is not None:
         assert note.kind == "memory"
-        assert note.text.startswith(f"each thread has {facts['bytes']:,} bytes of arrays, and a launch sets aside")
+        assert note.text.startswith(f"each thread has {facts['bytes']:,} bytes of arrays, and a launch reserves")
         assert words in note.text
 
 

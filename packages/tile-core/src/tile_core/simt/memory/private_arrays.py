@@ -1,6 +1,6 @@
-"""What a thread keeps in arrays of its own, and what a launch sets aside for that.
+"""Private arrays of a thread, and the device memory that a launch reserves for them.
 
-Where a device keeps what registers do not hold in memory, a launch sets aside as much for each thread that the device
+Where a device keeps what registers do not hold in memory, a launch reserves as much for each thread that the device
 could run at a time, whatever its grid: a kernel of a single thread can take all memory there is.
 """
 
@@ -38,7 +38,7 @@ class PrivateArrays:
     of_fragment
         Whether it holds a thread's part of a tile.
     resident
-        For how many threads a launch sets aside as much; 0 if it does not.
+        Number of threads for which a launch reserves this memory; 0 if it does not.
     """
 
     bytes: int = 0
@@ -48,8 +48,8 @@ class PrivateArrays:
     resident: int = 0
 
     @property
-    def set_aside(self) -> int:
-        """Bytes that a launch sets aside if all are in memory."""
+    def reserved_bytes(self) -> int:
+        """Bytes that a launch reserves if all are in memory."""
         return self.bytes * self.resident
 
     def performance_note(self, threads: int, room: int) -> PerformanceNote | None:
@@ -62,7 +62,7 @@ class PrivateArrays:
         room
             Bytes of shared memory that a block can have.
         """
-        if self.set_aside < _MUCH:
+        if self.reserved_bytes < _MUCH:
             return None
         if self.of_fragment:
             fix = f"more threads, of which each holds less of {self.name}, or a smaller tile, take less"
@@ -72,9 +72,9 @@ class PrivateArrays:
             fix = f"a part of a T.alloc_global for each thread of the launch, instead of {self.name}, takes less"
         return PerformanceNote(
             "memory",
-            f"each thread has {self.bytes:,} bytes of arrays, and a launch sets aside as much for each of the "
+            f"each thread has {self.bytes:,} bytes of arrays, and a launch reserves as much for each of the "
             f"{self.resident:,} threads that the largest device runs at a time, whatever the grid: "
-            f"{self.set_aside / 1e9:.0f} GB; {fix}",
+            f"{self.reserved_bytes / 1e9:.0f} GB; {fix}",
         )
 
 
