@@ -101,7 +101,7 @@ class Capabilities:
         or irrelevant.
     resident_threads
         Number of threads for which a launch reserves local memory, whatever its grid:
-        those that the largest device of the target runs at a time; 0 if launches set nothing aside.
+        those that the largest device of the target runs at a time; 0 if launches reserve nothing.
     code_operations
         Operations that loops may write out in the code of one thread: compilers of the target's text take more than
         seconds for more, so beyond it loops stay loops (see ``simt/code_size.py``).

@@ -28,8 +28,8 @@ def explain(program: Program | Kernel, target: Target | str = "auto", options: o
     str
         For each tile op its line, the selected variant, and the rejected ones with reasons; then grid, threads,
         memory, vector widths, and the passes and the builder's steps with their times. For a target with threads also
-        the placement of tiles, pipelines, barriers, launch assumptions, and, if its toolchain is installed, facts of the
-        binary. Text of several lines without colours.
+        the placement of tiles, pipelines, barriers, launch assumptions, and, if its toolchain is installed, facts of
+        the binary. Text of several lines without colours.
 
     Raises
     ------
