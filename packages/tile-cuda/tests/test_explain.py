@@ -97,7 +97,7 @@ class TestBlock:
     def test_what_a_product_in_flight_reads_lives_until_its_line_or_longer(self):
         found = explain_facts(product(), "cuda:sm_90a", {"wgmma": "always"})
         (loop,) = found.block.loops
-        assert "use the slots, which lasts until waited for" in " ".join(loop.schedule)
+        assert "use the slots, asynchronous until waited for" in " ".join(loop.schedule)
         rings = [b for b in found.block.shared if b.name in ("A_s", "B_s")]
         assert len(rings) == 2
         for buffer in rings:

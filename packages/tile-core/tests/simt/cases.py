@@ -47,13 +47,13 @@ class Case:
         arrays = {b: a.copy() for b, a in data.items()}
         return Machine(self.block.extents, self.tid, arrays, instructions={"atom_add": _atom_add, "sum": _sum})
 
-    def place(self, *body):
+    def insert(self, *body):
         new, report = insert_barriers(nodes.seq(body), self.block)
         return new, report
 
     def check(self, *body, count=None, extra=()):
         """Insert barriers, compare random orders with lock step, and return the new body."""
-        new, report = self.place(*body)
+        new, report = self.insert(*body)
         if count is not None:
             assert barriers(new) == count, str(new)
         for seed in range(5):
@@ -75,7 +75,7 @@ def put_zero(s, t):
 
 
 def _atom_add(machine, args, on):
-    np.add.at(args[0].array, tuple(p[on] for p in args[0].place), args[1][on])
+    np.add.at(args[0].array, tuple(p[on] for p in args[0].indices), args[1][on])
 
 
 def _sum(machine, args, on):

@@ -131,8 +131,8 @@ def written_out(body: Any) -> int:
     if isinstance(body, tirx.SeqStmt):
         return sum(written_out(s) for s in body.seq)
     if isinstance(body, tirx.For):
-        turns = int(body.extent.value) if body.kind != tirx.ForKind.SERIAL else 1
-        return turns * written_out(body.body)
+        trips = int(body.extent.value) if body.kind != tirx.ForKind.SERIAL else 1
+        return trips * written_out(body.body)
     if isinstance(body, tirx.IfThenElse):
         return written_out(body.then_case) + (0 if body.else_case is None else written_out(body.else_case))
     if isinstance(body, (tirx.AttrStmt, tirx.While)):
@@ -189,7 +189,7 @@ def test_long_loops_stay_loops() -> None:
     short, long = (planned(unrolled(n), last="budget") for n in (64, 1 << 20))
     assert not short[CODE_SIZE].kept
     (why,) = long[CODE_SIZE].kept.values()
-    assert why.startswith("1,048,576 turns of 12 operations are more than")
+    assert why.startswith("1,048,576 iterations of 12 operations are more than")
     assert long[CODE_SIZE].operations < 100
 
 

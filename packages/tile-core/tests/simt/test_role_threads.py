@@ -65,7 +65,7 @@ def apart(A: T.Tensor((M, N), "float32"), B: T.Tensor((M, N), "float32")):
 
 
 @T.prim_func
-def turns(A: T.Tensor((M, N), "float32"), B: T.Tensor((M, N), "float32")):
+def alternating(A: T.Tensor((M, N), "float32"), B: T.Tensor((M, N), "float32")):
     with T.Kernel(1, threads=64):
         s = T.alloc_shared((M, N), "float32")
         f = T.alloc_fragment((M, N), "float32")
@@ -108,7 +108,7 @@ def meaning(program, a):
     return b[program.name]
 
 
-PROGRAMS = (apart, turns, alone)
+PROGRAMS = (apart, alternating, alone)
 
 
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda p: p.name)
@@ -160,14 +160,14 @@ def test_barriers_are_those_of_the_threads_that_depend_on_each_other():
     assert barriers(plan.body) == [(1, 32), 0, (2, 64), 0]
     assert sorted(b.role for b in plan[BARRIERS]) == ["", "", "threads 0-31", "threads 32-95"]
     # The second role of a turn reads what the first one has written, and the other way round in the next turn.
-    assert barriers(planned(turns).body) == [0, 0]
+    assert barriers(planned(alternating).body) == [0, 0]
     # What a thread reads and writes again is its own.
     assert barriers(planned(alone).body) == [(1, 32)]
 
 
 def test_a_tile_in_registers_belongs_to_the_role_that_uses_it():
-    places = {str(b.name): layout for b, layout in planned(turns)[PLACEMENT].placement.fragments.items()}
-    assert places["f"].threads == 32
+    layouts = {str(b.name): layout for b, layout in planned(alternating)[PLACEMENT].placement.fragments.items()}
+    assert layouts["f"].threads == 32
 
     @T.prim_func
     def own(A: T.Tensor((M, N), "float32"), B: T.Tensor((M, N), "float32")):
@@ -177,8 +177,8 @@ def test_a_tile_in_registers_belongs_to_the_role_that_uses_it():
                 T.copy(A, f)
                 T.copy(f, B)
 
-    places = {str(b.name): layout for b, layout in planned(own)[PLACEMENT].placement.fragments.items()}
-    assert places["f"].threads == 64
+    layouts = {str(b.name): layout for b, layout in planned(own)[PLACEMENT].placement.fragments.items()}
+    assert layouts["f"].threads == 64
 
     @T.prim_func
     def common(A: T.Tensor((M, N), "float32"), B: T.Tensor((M, N), "float32")):

@@ -127,23 +127,23 @@ def test_tensor_memory_of_clusters(more):
 @pytest.mark.parametrize(
     ("sizes", "how", "reason"),
     [
-        ((64, 64, 160), {}, "1 blocks along an axis of the grid are no clusters of 2"),
-        ((192, 192, 160), {}, "3 blocks along an axis of the grid are no clusters of 2"),
+        ((64, 64, 160), {}, "1 blocks along an axis of the grid are not a multiple of 2"),
+        ((192, 192, 160), {}, "3 blocks along an axis of the grid are not a multiple of 2"),
         ((128, 128, 160), {"how": "met"}, "it calls cluster_arrive itself"),
-        ((128, 128, 160), {"how": "triangle"}, "blocks may make different numbers of iterations"),
-        ((128, 128, 160), {"how": "loaded"}, "blocks may make different numbers of iterations"),
-        ((64, 128, 160), {"how": "gathered"}, "no blocks beside each other are known to copy the same part of A"),
+        ((128, 128, 160), {"how": "triangle"}, "blocks may have different trip counts"),
+        ((128, 128, 160), {"how": "loaded"}, "blocks may have different trip counts"),
+        ((64, 128, 160), {"how": "gathered"}, "no neighboring blocks provably copy the same part of A"),
     ],
 )
 def test_what_is_not_shared_is_said(sizes, how, reason):
     text = said(sizes, **how)
-    assert "each block loads for itself" in text
+    assert "no multicast" in text
     assert reason in text
 
 
 def test_the_report_says_what_a_block_loads():
-    assert "clusters of 2 x 1 blocks, each of which loads 6,144 of 8,192 bytes a trip" in said((128, 128, 160))
-    assert "clusters of 2 x 2 blocks, each of which loads 4,096 of 8,192 bytes a trip" in said(
+    assert "clusters of 2 x 1 blocks, each of which loads 6,144 of 8,192 bytes an iteration" in said((128, 128, 160))
+    assert "clusters of 2 x 2 blocks, each of which loads 4,096 of 8,192 bytes an iteration" in said(
         (128, 128, 160), options={**HOPPER[1], "clusters": 4}
     )
     assert "no cluster of 4 blocks" in said((64, 128, 160), options={**HOPPER[1], "clusters": 4})
@@ -184,7 +184,7 @@ def test_addresses_that_boxes_cannot_copy_from_have_a_text_without_clusters(pers
         ((256, 120, 200), (128, 128, 64), "clusters of 1 x 2 blocks"),
         ((250, 250, 104), (128, 128, 64), "clusters of 2 x 1 blocks"),
         ((250, 380, 104), (128, 128, 64), "clusters of 1 x 2 blocks"),
-        ((380, 380, 104), (128, 128, 64), "3 blocks along an axis of the grid are no clusters of 2"),
+        ((380, 380, 104), (128, 128, 64), "3 blocks along an axis of the grid are not a multiple of 2"),
     ],
 )
 def test_operands_whose_rows_begin_inside_of_lines_are_shared_by_default(sizes, block, shared):

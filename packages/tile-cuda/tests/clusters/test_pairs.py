@@ -73,8 +73,8 @@ def test_pairs_that_a_program_asks_for_are_right(sizes, block):
 @pytest.mark.parametrize(
     ("how", "rule"),
     [
-        ({"m": 384}, "3 blocks along an axis of the grid are no clusters of 2"),
-        ({"m": 128}, "no blocks beside each other are known to copy the same part of B"),
+        ({"m": 384}, "3 blocks along an axis of the grid are not a multiple of 2"),
+        ({"m": 128}, "no neighboring blocks provably copy the same part of B"),
         ({"block": (128, 48, 64)}, "pairs of blocks have no 128 x 48 sums: rows are a multiple of 128, columns of 32"),
         ({"twice": True}, "it is not the only product of its block"),
         ({"where": "alone"}, "it stands in no pipelined loop"),
@@ -102,7 +102,7 @@ def test_groups_are_one_or_two():
 def test_the_report_speaks_of_the_operand_that_pairs_share():
     """No block reads a tile that another one reads, and only B has to be the same."""
     said_of = said(diagonal())
-    assert "are known to copy the same part of B" in said_of
+    assert "provably copy the same part of B" in said_of
     assert "the same part of A" not in said_of
     both = said(diagonal(), {**PAIRS, "clusters": "always", "persistent": "never"})
     assert "the same part of A" in both
@@ -136,7 +136,7 @@ def test_the_report_names_the_rule():
             "no 128 x 208 sums: rows are a multiple of 128, columns of 32",
         ),
         ((128, 128, 64), (128, 256, 256), "no two blocks beside each other copy the same part of B_s"),
-        ((128, 128, 64), (384, 384, 256), "3 blocks along an axis of the grid are no clusters of 2"),
+        ((128, 128, 64), (384, 384, 256), "3 blocks along an axis of the grid are not a multiple of 2"),
     ):
         assert rule in said(gemm(sizes, block))
     hopper = said(gemm((256, 256, 256), (128, 128, 64)), {"wgmma": "always", "clusters": "pairs"}, "cuda:sm_90a")

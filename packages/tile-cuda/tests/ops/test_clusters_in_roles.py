@@ -101,14 +101,14 @@ def said(program, target, options):
 
 def test_the_report_says_what_a_block_loads():
     text = said(persistent.gemm((256, 128, 160)), HOPPER, STAYS)
-    assert "4 blocks share 8 tiles" in text
-    assert "clusters of 2 x 1 blocks, each of which loads 6,144 of 8,192 bytes a trip" in text
-    assert "A_s_stages: blocks 0, 1 of a cluster bring it together" in text
-    assert "the producer, each trip: wait for t_free, 1 phase earlier; expect 8192 bytes at t_arrived" in text
-    assert "arrive at t_free in all blocks that fill slots here of trip -1, one a warp" in text
+    assert "4 persistent blocks process 8 tiles" in text
+    assert "clusters of 2 x 1 blocks, each of which loads 6,144 of 8,192 bytes an iteration" in text
+    assert "A_s_stages: blocks 0, 1 of a cluster multicast it" in text
+    assert "the producer, each iteration: wait for t_free, 1 phase earlier; expect 8192 bytes at t_arrived" in text
+    assert "arrive at t_free in all blocks that fill slots here of iteration -1, one a warp" in text
     assert text.count("meet the other blocks") == 4
     text = said(issuers.gemm((256, 128, 160)), BLACKWELL, {**ISSUES, "clusters": 4})
-    assert "clusters of 2 x 2 blocks, each of which loads 6,144 of 12,288 bytes a trip" in text
+    assert "clusters of 2 x 2 blocks, each of which loads 6,144 of 12,288 bytes an iteration" in text
     assert "arrive at t_free in all blocks that fill slots here when these uses are complete" in text
 
 
@@ -116,9 +116,9 @@ def test_the_report_says_what_a_block_loads():
 ALONE = {
     "the option": ((256, 128, 160), {"clusters": "never"}, 'the option clusters is "never"'),
     "not by default": ((256, 128, 192), {"clusters": "auto"}, 'the option clusters="always" does it'),
-    "an odd grid": ((192, 192, 160), {}, "3 blocks along an axis of the grid are no clusters of 2"),
+    "an odd grid": ((192, 192, 160), {}, "3 blocks along an axis of the grid are not a multiple of 2"),
     "no four": ((64, 128, 160), {"clusters": 4}, "no cluster of 4 blocks"),
-    "one block": ((256, 128, 160), {"persistent": 1}, "1 block that stay are no cluster of 2"),
+    "one block": ((256, 128, 160), {"persistent": 1}, "1 persistent block, fewer than a cluster of 2"),
     "pairs": ((256, 128, 160), {"clusters": "pairs"}, "pairs of blocks compute products on tcgen05 only"),
 }  # fmt: skip
 
@@ -128,8 +128,8 @@ ALONE = {
 def test_what_is_not_shared_is_said(name):
     sizes, options, reason = ALONE[name]
     text = said(persistent.gemm(sizes), HOPPER, {**STAYS, **options})
-    assert "blocks share" in text
-    assert "each block loads for itself" in text
+    assert "persistent blocks process" in text
+    assert "no multicast" in text
     assert reason in text
 
 
@@ -139,8 +139,8 @@ def test_blocks_that_compute_a_product_in_pairs_have_no_roles():
     assert "pairs of blocks compute a product together" in text
     assert "blocks with roles compute no product in pairs" in text
     text = said(program, BLACKWELL, {**options, "clusters": "pairs", "persistent": "always"})
-    assert "blocks share" in text
-    assert "each block loads for itself: blocks with roles compute no product in pairs" in text
+    assert "persistent blocks process" in text
+    assert "no multicast: blocks with roles compute no product in pairs" in text
 
 
 @pytest.mark.parametrize(
@@ -149,7 +149,7 @@ def test_blocks_that_compute_a_product_in_pairs_have_no_roles():
 )
 def test_the_default_is_both_where_loads_take_longer_than_the_product(block, loads):
     text = said(issuers.gemm((1024, 1024, 512), block), BLACKWELL, {"tcgen05": "always"})
-    assert "16 blocks share 16 tiles" in text or "32 blocks share 32 tiles" in text
+    assert "16 persistent blocks process 16 tiles" in text or "32 persistent blocks process 32 tiles" in text
     assert "clusters of 2 x 1" in text or "clusters of 1 x 2" in text
     assert loads in text
 

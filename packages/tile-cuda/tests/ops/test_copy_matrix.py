@@ -131,7 +131,7 @@ def test_results_leave_while_the_next_tile_begins() -> None:
     three = gemm((8192, 8192, 512), (128, 256, 64), threads=256, stages=3)
     found = report_json(three, TARGET, options={**MATRICES, "persistent": "always"})
     assert [op["variant"] for op in found["ops"]][-2:] == ["cuda.copy.stmatrix", "cuda.copy.bulk_store"]
-    assert "132 blocks share" in str(found["block"]["loops"])
+    assert "132 persistent blocks process" in str(found["block"]["loops"])
 
 
 @pytest.fixture(scope="module")

@@ -397,7 +397,7 @@ def test_nothing_else_is_decided_otherwise(name, monkeypatch):
     assert bool(lines) == (name not in ("no room", "little room"))
     notes = [[note for loop in r["block"]["loops"] for note in loop["notes"]] for r in (found, without)]
     assert notes[0] == notes[1]
-    stay = any("blocks share" in text for _, text in notes[0])
+    stay = any("persistent blocks process" in text for _, text in notes[0])
     assert stay == (name in ("blocks that stay", "blocks that stay, narrow tiles", "little room", "no room"))
     assert sizes[0] - sizes[1] == (sum(lines) if stay else 0)
     assert [233_472 // (size + 1024) for size in sizes[:1]] == [233_472 // (size + 1024) for size in sizes[1:]]

@@ -233,7 +233,7 @@ def test_forms_are_right(how):
 def test_explained():
     program = product((391, 264, 160), (128, 64, 32))
     said = str(report_json(program, TARGET, options=SHARED))
-    assert "results of a tile leave while the next one is computed" in said
+    assert "the epilogue of a tile overlaps the main loop of the next one" in said
 
 
 def test_results_of_the_last_tile_that_do_not_leave_are_missed(monkeypatch):

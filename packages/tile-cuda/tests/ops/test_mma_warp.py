@@ -170,7 +170,7 @@ RULES = {
     "one trip": ({"sizes": (200, 136, 32)}, {}, "it has 1 iterations", {"sizes": (200, 136, 64)}, {}),
     "copies by threads": ({"sizes": (200, 136, 156)}, {}, "its copies are not counted by", {}, {}),
     "no bulk copies": ({}, {"tma": "never"}, "its copies are not counted by", {}, {}),
-    "sums that begin with ones": ({"where": "ones"}, {}, "C_l does not begin with zeros", {}, {}),
+    "sums that begin with ones": ({"where": "ones"}, {}, "C_l is not initialized with zeros", {}, {}),
     "more than products": ({"where": "doubled"}, {}, "C_l is used elsewhere in the loop", {}, {}),
     "an operand of the block": ({"where": "fixed"}, {}, "D_s is not copied in its loop", {}, {}),
     "sums as a whole": ({"where": "reduced"}, {}, "registers hold C_l as a whole", {"where": "scaled"}, {}),

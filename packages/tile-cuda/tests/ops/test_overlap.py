@@ -284,9 +284,9 @@ APART = {
 @pytest.mark.parametrize("reason", APART)
 def test_by_default_trips_overlap_where_that_is_faster(reason: str) -> None:
     by_default = report()
-    assert "the trips of its several products do not overlap" not in by_default
-    assert "group 1, each trip: wait for k_arrived" in by_default
-    assert f"the trips of its several products do not overlap: {reason}" in report(**APART[reason])  # type: ignore[arg-type]
+    assert "no overlap of its products between iterations" not in by_default
+    assert "group 1, each iteration: wait for k_arrived" in by_default
+    assert f"no overlap of its products between iterations: {reason}" in report(**APART[reason])  # type: ignore[arg-type]
 
 
 def test_the_option_insists() -> None:

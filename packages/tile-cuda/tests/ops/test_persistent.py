@@ -153,7 +153,7 @@ RULES = {
     "one trip": ({"sizes": (200, 136, 32)}, {}, "it has 1 iterations", {"sizes": (200, 136, 64)}, {}),
     "a copy by threads": ({"sizes": (200, 136, 156)}, {}, "its copies are not counted by",
                           {"sizes": (200, 136, 160)}, {}),
-    "no bulk copies": ({}, {"tma": "never"}, "its copies are not counted by barriers", {}, {}),
+    "no bulk copies": ({}, {"tma": "never"}, "its copies do not complete on transaction barriers", {}, {}),
     "room": ({"block": (128, 256, 64), "threads": 256, "stages": 4, "where": "staged",
               "sizes": (200, 136, 512)}, {}, "do not fit beside",
              {"block": (128, 256, 64), "threads": 256, "stages": 3, "where": "shared"}, {}),
@@ -166,11 +166,11 @@ def test_each_rule_has_two_sides(name):
     alone = report_json(gemm(**how), TARGET, options={**ALWAYS, **options})
     shared = report_json(gemm(**nearest), TARGET, options={**ALWAYS, **others})
     said = [" ".join(map(str, x["block"]["loops"])) for x in (alone, shared)]
-    assert "blocks share" not in said[0]
+    assert "persistent blocks process" not in said[0]
     assert reason in said[0], said[0]
-    assert "blocks share" in said[1]
+    assert "persistent blocks process" in said[1]
 
 
 def test_the_default():
     (loop,) = report_json(gemm((4096, 4096, 512), (128, 256, 64), threads=256, stages=4), TARGET)["block"]["loops"]
-    assert ("t", "132 blocks share 512 tiles") in map(tuple, loop["notes"])
+    assert ("t", "132 persistent blocks process 512 tiles") in map(tuple, loop["notes"])

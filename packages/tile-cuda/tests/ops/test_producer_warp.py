@@ -125,7 +125,7 @@ RULES: dict[str, tuple[Any, dict[str, Any], str, Any, dict[str, Any]]] = {
         taller(256), {"persistent": "never"}, 'the option persistent is "never"', taller(256), {"persistent": 2},
     ),
     "threads": (taller(384), {}, "its block has 384 threads", taller(256), {}),
-    "no boxes": (taller(256), {"tma": "never"}, "its copies are not counted by barriers", taller(256), {}),
+    "no boxes": (taller(256), {"tma": "never"}, "its copies do not complete on transaction barriers", taller(256), {}),
     "no stages": (attention(500, stages=1), {}, "num_stages is 1", attention(500, stages=2), {}),
     "no product that lasts": (taller(256), {"wgmma": "never"}, "", taller(256), {}),
 }  # fmt: skip
@@ -135,15 +135,15 @@ RULES: dict[str, tuple[Any, dict[str, Any], str, Any, dict[str, Any]]] = {
 def test_each_rule_has_two_sides(name: str) -> None:
     program, options, reason, nearest, others = RULES[name]
     said = [_said(program, options), _said(nearest, others)]
-    assert "copies for them" not in said[0]
-    assert "copies for them" in said[1]
+    assert "a producer warp issues its copies" not in said[0]
+    assert "a producer warp issues its copies" in said[1]
     assert reason in said[0] or reason in str(tile.explain(program, TARGET, options={**ALWAYS, **options}))
 
 
 def test_the_report_shows_both_schedules() -> None:
     said = " ".join(str(tile.explain(taller(256), TARGET, options=ALWAYS)).split())
-    assert "the producer, each trip: wait for k_free, 1 phase earlier; expect 8192 bytes at k_arrived" in said
-    assert "arrive at k_free, one a warp; arrive at k_free_1 of trip -1, one a warp" in said
+    assert "the producer, each iteration: wait for k_free, 1 phase earlier; expect 8192 bytes at k_arrived" in said
+    assert "arrive at k_free, one a warp; arrive at k_free_1 of iteration -1, one a warp" in said
     assert "group 1, before: arrive at k_turn, one a thread" in said
 
 
@@ -204,10 +204,10 @@ def _schedule() -> Schedule:
 def test_the_ledger_finds_steps_that_are_left_out_or_come_too_early() -> None:
     schedule = _schedule()
     assert imbalance_of(schedule) is None
-    copier, *groups = schedule.programs
+    producer, *groups = schedule.programs
     wrong: list[tuple[RoleProgram, ...]] = [
-        (replace(copier, iteration=copier.iteration[:at] + copier.iteration[at + 1 :]), *groups)
-        for at in range(len(copier.iteration))
+        (replace(producer, iteration=producer.iteration[:at] + producer.iteration[at + 1 :]), *groups)
+        for at in range(len(producer.iteration))
     ]
     for i, group in enumerate(groups):
         for at, step in enumerate(group.iteration):
@@ -215,16 +215,16 @@ def test_the_ledger_finds_steps_that_are_left_out_or_come_too_early() -> None:
             implied = i > 0 and isinstance(step, WaitPhase) and "arrived" in step.barrier
             if isinstance(step, (Arrive, WaitPhase)) and not implied:
                 trips = [group.iteration[:at] + group.iteration[at + 1 :]]
-                if isinstance(step, Arrive) and step.ahead < 0:
-                    trips.append((*group.iteration[:at], replace(step, ahead=0), *group.iteration[at + 1 :]))
+                if isinstance(step, Arrive) and step.offset < 0:
+                    trips.append((*group.iteration[:at], replace(step, offset=0), *group.iteration[at + 1 :]))
                 changed = [replace(group, iteration=iteration) for iteration in trips]
-                wrong += [(copier, *groups[:i], g, *groups[i + 1 :]) for g in changed]
-        wrong.append((copier, *groups[:i], replace(group, after=group.after[:-1]), *groups[i + 1 :]))
+                wrong += [(producer, *groups[:i], g, *groups[i + 1 :]) for g in changed]
+        wrong.append((producer, *groups[:i], replace(group, after=group.after[:-1]), *groups[i + 1 :]))
     assert len(wrong) >= 15
     assert all(imbalance_of(replace(schedule, programs=programs)) is not None for programs in wrong)
 
 
-def _copier(unit: Any) -> bool:
+def _producer(unit: Any) -> bool:
     made = lowered_unit(load(unit.text()), make_context(TARGET, ALWAYS))
     return copies(made.text)
 
@@ -232,7 +232,7 @@ def _copier(unit: Any) -> bool:
 @pytest.mark.sweep(1)
 def test_the_kit_reaches_it() -> None:
     units = [u for u in products.units() if "chained-loop" in u.name]
-    assert sum(map(_copier, units)) >= 3
+    assert sum(map(_producer, units)) >= 3
 
 
 @pytest.mark.parametrize("strategy", ["product-loops"])
@@ -245,7 +245,7 @@ def test_the_fuzzer_reaches_it(strategy: str) -> None:
     @hypothesis.given(STRATEGIES[strategy][0])
     def draw(unit: Any) -> None:
         with contextlib.suppress(TileError):
-            found.append(_copier(unit))
+            found.append(_producer(unit))
 
     draw()
     assert sum(found) >= 2

@@ -180,7 +180,7 @@ def test_a_product_of_a_pipelined_loop_is_in_flight_while_the_next_one_begins():
     )
     assert product < count < wait
     assert "(products - 2) >> 1" in inside
-    assert "lasts until waited for" in " ".join(kernel.explain().split())
+    assert "asynchronous until waited for" in " ".join(kernel.explain().split())
 
 
 @pytest.mark.sweep(1)

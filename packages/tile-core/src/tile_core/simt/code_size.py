@@ -35,13 +35,13 @@ _SIMPLE = frozenset(
 _SHARE, _LEAST = 2, 64
 #: Straight-line code may be this many times the budget.
 _STRAIGHT = 2
-#: The trip count up to which compilers may unroll a loop unasked.
+#: The trip count up to which compilers may unroll a loop without a request.
 _SHORT = 64
 
 
 @dataclass
 class Written:
-    """What was found, for ``explain``.
+    """The code size of a program, for ``explain``.
 
     Attributes
     ----------
@@ -84,7 +84,7 @@ def bounded(body: Stmt, most: int) -> tuple[Stmt, Written]:
 
 
 def operations(node: Node, memory: int = MEMORY) -> int:
-    """Return an estimate of the instructions of a loop-free statement or expression; an access costs ``memory``."""
+    """Return the estimated instructions of a loop-free statement or expression."""
     total = 0
     for x in collect(node, (ir.TensorLoad, tirx.BufferStore, ir.Call, tirx.Cast)):
         kind = type(x)
@@ -129,11 +129,11 @@ class _Bound:
         new = s if body.same_as(s.body) else replace_for(s, body)
         extent, factor = nodes.as_int(s.extent), annotation(s, UNROLL_FACTOR)
         if isinstance(factor, int):
-            turns = min(factor, extent) if isinstance(extent, int) else factor
-            if turns > 1 and turns * each > self.share:
-                facts = {"factor": factor, "each": each, "total": turns * each, "most": self.share}
+            iterations = min(factor, extent) if isinstance(extent, int) else factor
+            if iterations > 1 and iterations * each > self.share:
+                facts = {"factor": factor, "each": each, "total": iterations * each, "most": self.share}
                 raise UnrolledTooFar(**facts, where=nodes.where_of(s))
-            return new, max(turns, 1) * each + 1
+            return new, max(iterations, 1) * each + 1
         written_out = s.kind in (tirx.ForKind.UNROLLED, tirx.ForKind.VECTORIZED)
         if not written_out or not isinstance(extent, int):
             return new, each + 1
@@ -151,7 +151,7 @@ class _Bound:
     def reason(self, s: Stmt, extent: int, each: int) -> str:
         """Return why a loop must not be unrolled; empty if it may be."""
         if extent * each > self.share:
-            return f"{extent:,} turns of {each:,} operations are more than {self.share:,}"
+            return f"{extent:,} iterations of {each:,} operations are more than {self.share:,}"
         if self.large and (extent > LONGEST_VECTOR or collect(s.body, tirx.For)):
             for access in collect(s.body, (ir.TensorLoad, tirx.BufferStore)):
                 buffer = access.buffer if type(access) is tirx.BufferStore else access.source
@@ -172,7 +172,7 @@ class _Fixed(StmtRewriter):
 
 
 def _likely(s: Stmt) -> int:
-    """Return the operations of a statement with its short loops unrolled too, as compilers tend to do."""
+    """Return the operations of a statement, with short loops unrolled as compilers do."""
     if type(s) is tirx.SeqStmt:
         return sum(map(_likely, s.seq))
     if type(s) is tirx.For:

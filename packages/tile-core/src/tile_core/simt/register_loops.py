@@ -63,10 +63,10 @@ class Walk:
 
     def register(self, dims: Sequence[Digits] | None = None, chosen: Sequence[int] | None = None) -> Expr:
         """Return the register; with ``dims`` that of another layout whose digits are those of ``chosen``."""
-        places = self.dist.dims if dims is None else dims
+        groups = self.dist.dims if dims is None else dims
         values = self.values if chosen is None else [self.values[d] for d in chosen]
         total: Expr | None = None
-        for held, digits in zip(values, places, strict=False):
+        for held, digits in zip(values, groups, strict=False):
             for value, digit in zip(held, digits, strict=True):
                 if digit.axis == "register" and digit.extent > 1:
                     part = value if digit.stride == 1 else value * nodes.int_const(digit.stride)
@@ -151,11 +151,11 @@ def bounds(view: View, indices: Sequence[Expr]) -> list[Expr]:
     shape = nodes.shape_of(view.buffer)
     for low, extent, size, index in zip(view.mins, view.extents, shape, indices, strict=True):
         known = isinstance(low, int) and isinstance(extent, int)
-        place = index if known and low == 0 else index + low
+        coordinate = index if known and low == 0 else index + low
         if not (known and low >= 0):
-            found.append(place >= 0)
+            found.append(coordinate >= 0)
         if not (known and isinstance(size, int) and low + extent <= size):
-            found.append(place < size)
+            found.append(coordinate < size)
     return found
 
 

@@ -136,7 +136,7 @@ def simt_spine(spine: Spine, hooks: SimtHooks) -> Spine:
         Pass("wrap_unproven", _wrap_unproven, "before guards and proofs, which rely on plain arithmetic"),
         Pass("roles", _roles, "after wrapping, which knows no range of a thread's number; all below ask for threads"),
         Pass("pipeline", _pipeline(hooks), "on tile ops: whole copies are moved between iterations"),
-        Pass("place", _place, "variants, then where tiles live; again when a fragment has to move to shared memory"),
+        Pass("place", _select, "variants, then where tiles live; again when a fragment has to move to shared memory"),
         Pass("lower", _lower, "variants know all places now", "loops"),
         Pass("prefetch", _prefetch, "on whole ops, while their parts are marked"),
         Pass("distribute", _distribute, "nests become loops over registers, fragments arrays of them"),
@@ -234,7 +234,7 @@ def _clustering(plan: Plan, ctx: Context, hooks: SimtHooks) -> Clustering | None
     return Clustering(lambda shared: choose(shared, ctx), plan[BLOCK].thread, most)
 
 
-def _place(plan: Plan, ctx: Context) -> Plan:
+def _select(plan: Plan, ctx: Context) -> Plan:
     return _placed(plan.note(UNPLACED, plan.body), ctx, {})
 
 

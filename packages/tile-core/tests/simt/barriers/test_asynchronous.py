@@ -34,7 +34,7 @@ class Async(Case):
         self.bar, self.objects = calls.alloc_barriers("full", 2)
 
     def placed(self, *body):
-        new, report = self.place(self.alloc, self.more, self.objects, *body)
+        new, report = self.insert(self.alloc, self.more, self.objects, *body)
         return order(new), report
 
     def put(self):
@@ -62,7 +62,7 @@ def test_a_fence_covers_global_memory_only_where_that_was_written():
     write = nodes.store(c.B, nodes.load(c.A, [c.tid]), [c.tid])
     read = c.first(bulk(calls.address(c.B, [0], "r", proxy=ASYNC), c.at("r", proxy=ASYNC)))
     for body, everywhere in (((write, read), [1]), ((c.put(), read), [0]), ((c.put(), write, read), [1])):
-        new, _ = c.place(c.alloc, *body)
+        new, _ = c.insert(c.alloc, *body)
         fences = [x.args[0] for x in collect(new, ir.Call) if nodes.is_tile_call(x, "fence_proxy")]
         assert [nodes.as_int(x) for x in fences] == everywhere
 
@@ -245,7 +245,7 @@ class Out(Async):
         """Return the order of a block's steps; waits say whether for what is stored."""
         grid = loop(nodes.fresh("bx"), 1, self.alloc, self.more, *body)
         notes = {nodes.ROLE: "grid"}
-        new, _ = self.place(replace_for(grid, grid.body, annotations=notes))
+        new, _ = self.insert(replace_for(grid, grid.body, annotations=notes))
         found = []
         for s in collect(new, (tirx.Evaluate, tirx.BufferStore)):
             if isinstance(s, tirx.BufferStore):

@@ -39,7 +39,7 @@ def test_a_threads_own_elements_need_no_barrier():
     ]
     _, report = c.check(*body, count=0)
     assert report == ()
-    assert c.place(*body)[0].same_as(nodes.seq(body)) or barriers(c.place(*body)[0]) == 0
+    assert c.insert(*body)[0].same_as(nodes.seq(body)) or barriers(c.insert(*body)[0]) == 0
 
 
 def test_elements_that_two_threads_share_are_nobodys_own():
@@ -91,8 +91,8 @@ def product(c, trips, managed=False):
         at = tirx.floormod(t + shift + k, N)
         return calls.step(calls.move(dst, [t], c.A, [at], 4))
 
-    def use(source, place):
-        args = [calls.address(part, [place], "w"), calls.address(source, [0], "r")]
+    def use(source, offset):
+        args = [calls.address(part, [offset], "w"), calls.address(source, [0], "r")]
         return calls.execute("sum", args)
 
     add = nodes.store(total, nodes.load(total, [0]) + (nodes.load(part, [0]) - nodes.load(part, [1]) * k), [0])
@@ -115,7 +115,7 @@ def test_a_product_has_two_barriers_per_iteration(trips):
 
 def test_copies_into_different_buffers_need_none_between_them():
     c = Case()
-    new, _ = c.place(*product(c, 4))
+    new, _ = c.insert(*product(c, 4))
     (main,) = collect(new, tirx.For)
     kinds = ["sync" if isinstance(s, tirx.Evaluate) else "step" for s in main.body.seq]
     assert kinds == ["sync", "step", "step", "sync", "step"]
@@ -156,17 +156,17 @@ def test_a_move_that_reads_others_is_done_in_two_steps():
     s, alloc = shared("S")
     t = c.tid
     fill = calls.step(calls.move(s, [t * 4], c.A, [t * 4], 16))
-    turn = calls.move(s, [t * 4], s, [(15 - t) * 4], 16)
-    c.check(alloc, fill, turn, calls.step(calls.move(c.B, [t * 4], s, [t * 4], 16)), count=2)
+    body = calls.move(s, [t * 4], s, [(15 - t) * 4], 16)
+    c.check(alloc, fill, body, calls.step(calls.move(c.B, [t * 4], s, [t * 4], 16)), count=2)
 
 
 def test_a_loop_that_rewrites_what_others_read():
     c = Case()
     s, alloc = shared("S")
     t, k = c.tid, nodes.fresh("k")
-    turn = nodes.store(s, nodes.load(s, [tirx.floormod(t + 1, N)]) + k, [t])
+    body = nodes.store(s, nodes.load(s, [tirx.floormod(t + 1, N)]) + k, [t])
     new, _ = c.check(
-        alloc, nodes.store(s, nodes.load(c.A, [t]), [t]), loop(k, 5, turn), nodes.store(c.B, nodes.load(s, [t]), [t])
+        alloc, nodes.store(s, nodes.load(c.A, [t]), [t]), loop(k, 5, body), nodes.store(c.B, nodes.load(s, [t]), [t])
     )
     (main,) = collect(new, tirx.For)
     assert barriers(main.body) == 2
@@ -198,22 +198,22 @@ def test_global_memory_is_seen_after_a_barrier():
 
 
 @pytest.mark.parametrize("blocks", [False, True])
-def test_blocks_that_one_block_runs_in_turn_have_no_order_in_global_memory(blocks):
+def test_grid_iterations_of_one_block_are_not_ordered_in_global_memory(blocks):
     c = Case()
     t, k = c.tid, nodes.fresh("k")
     write = nodes.store(c.B, nodes.load(c.A, [t]), [tirx.floormod(t + k, N)])
-    turns = nodes.for_loop(k, 5, write, annotations={nodes.BLOCKS: 1} if blocks else None)
-    assert barriers(c.place(turns)[0]) == (0 if blocks else 1)
+    tiles = nodes.for_loop(k, 5, write, annotations={nodes.BLOCKS: 1} if blocks else None)
+    assert barriers(c.insert(tiles)[0]) == (0 if blocks else 1)
 
 
 def test_nor_do_they_share_shared_memory():
     c = Case()
     s, alloc = shared("S")
     t, k = c.tid, nodes.fresh("k")
-    turn = [
+    body = [
         nodes.store(s, nodes.load(c.A, [t]) + k, [t]), nodes.store(c.B, nodes.load(s, [N - 1 - t]), [t]),
     ]  # fmt: skip
-    new, _ = c.check(alloc, nodes.for_loop(k, 5, nodes.seq(turn), annotations={nodes.BLOCKS: 1}))
+    new, _ = c.check(alloc, nodes.for_loop(k, 5, nodes.seq(body), annotations={nodes.BLOCKS: 1}))
     assert barriers(new) == 2
 
 
@@ -235,9 +235,9 @@ def test_global_rows_of_a_thread_are_its_own_whatever_the_blocks_row_is():
     big = tensor("big", (1000, N))
     body = [tirx.Bind(row, calls.block_index(0) * 8), nodes.store(big, nodes.load(big, [row, t]) + 1, [row, t])]
     body.append(nodes.store(c.B, nodes.load(big, [row, t]), [t]))
-    assert barriers(c.place(*body)[0]) == 0
+    assert barriers(c.insert(*body)[0]) == 0
     body[-1] = nodes.store(c.B, nodes.load(big, [row, N - 1 - t]), [t])
-    assert barriers(c.place(*body)[0]) == 1
+    assert barriers(c.insert(*body)[0]) == 1
 
 
 def test_atomics_on_one_buffer_need_none_between_them_but_reads_do():
@@ -295,9 +295,9 @@ def test_atomic_access_is_told_by_the_address():
     s, alloc = shared("S", (1,))
     add = calls.execute("anything", [calls.address(s, [0], "a"), nodes.load(c.A, [c.tid])])
     k = nodes.fresh("k")
-    assert barriers(c.place(alloc, add, loop(k, c.tid, add))[0]) == 0
+    assert barriers(c.insert(alloc, add, loop(k, c.tid, add))[0]) == 0
     plain = calls.execute("anything", [calls.address(s, [0], "rw"), nodes.load(c.A, [c.tid])])
-    assert barriers(c.place(alloc, plain, plain)[0]) == 1
+    assert barriers(c.insert(alloc, plain, plain)[0]) == 1
 
 
 # Memory that is used again
@@ -317,7 +317,7 @@ def test_buffers_that_share_bytes_depend_on_each_other():
     _new, report = c.check(planned, count=3)
     assert ("S", "R", "read, write") in [(b.earlier, b.later, b.hazard) for b in report]
     free = [a if not isinstance(a, tirx.AllocBuffer) else tirx.AllocBuffer(a.buffer, {}) for a in body]
-    assert barriers(c.place(*free)[0]) == 2
+    assert barriers(c.insert(*free)[0]) == 2
 
 
 def test_a_zero_fill_of_what_was_just_read_waits():
@@ -371,7 +371,7 @@ def test_managed_buffers_do_not_conflict_inside_but_stay_pending(by_name):
     (kept,) = collect(new, tirx.For)
     assert barriers(kept) == 1
     outer = nodes.fresh("o")
-    new, _ = c.place(alloc, loop(outer, 3, region))
+    new, _ = c.insert(alloc, loop(outer, 3, region))
     assert barriers(new) == 2
 
 
@@ -381,6 +381,6 @@ def test_marks_and_grid_loops_stay():
     t, b = c.tid, nodes.fresh("b")
     put, get = nodes.store(s, nodes.load(c.A, [t]), [t]), nodes.store(c.B, nodes.load(s, [N - 1 - t]), [t])
     mark = tirx.AttrStmt(ir.StringImm("op"), nodes.OP_MARK, nodes.int_const(0), nodes.seq([put, get]))
-    new, _ = c.place(nodes.for_loop(b, 4, nodes.seq([alloc, mark]), "grid"))
+    new, _ = c.insert(nodes.for_loop(b, 4, nodes.seq([alloc, mark]), "grid"))
     assert barriers(new) == 1
     assert len(collect(new, tirx.AttrStmt)) == 1

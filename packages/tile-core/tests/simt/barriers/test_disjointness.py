@@ -24,14 +24,14 @@ def test_a_footprint_depends_on_which_variable_cancels():
     block = Block((COUNT, 1, 1), thread)
     owners = Owners(block, Varying(body, [thread]), {i: BOUND, j: BOUND})
 
-    def places(var):
+    def uses_of(var):
         for _ in range(20):
             new = next(v for v in collect(body, tirx.Var) if v.same_as(var))
             found = owners.footprint(access, (new,), 4, False)
             del new
         return sorted(found[0].tolist())
 
-    without_i, without_j = places(i), places(j)
+    without_i, without_j = uses_of(i), uses_of(j)
     assert without_i == sorted(16 * t + step for t in range(COUNT) for step in range(3))
     assert without_j == sorted(16 * t + 4 * step for t in range(COUNT) for step in range(3))
     assert len(owners.prints) == 2

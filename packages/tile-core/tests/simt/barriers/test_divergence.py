@@ -52,10 +52,10 @@ def test_a_loop_inside_of_a_divergent_branch():
     c = Case()
     s, alloc = shared("S")
     t, k, y, z = c.tid, nodes.fresh("k"), nodes.fresh("y"), nodes.fresh("z")
-    turn = nodes.seq([
+    body = nodes.seq([
         tirx.Bind(y, nodes.load(s, [tirx.floormod(t + 1, 32)])), nodes.store(s, y + z + k, [t]),
     ])  # fmt: skip
-    inside = nodes.seq([tirx.Bind(z, nodes.load(c.A, [t])), put_zero(s, t), loop(k, 3, turn)])
+    inside = nodes.seq([tirx.Bind(z, nodes.load(c.A, [t])), put_zero(s, t), loop(k, 3, body)])
     body = [alloc, when(t < 32, inside), put_zero(c.B, t), when(t < 32, nodes.store(c.B, nodes.load(s, [31 - t]), [t]))]
     new, _ = c.check(*body)
     for branch in collect(new, tirx.IfThenElse):
@@ -88,7 +88,7 @@ def test_a_dependence_with_the_code_before_needs_no_split():
 def refused(what, *body, case=None):
     c = case or Case()
     with pytest.raises(DivergentBarrier, match=what):
-        c.place(*body)
+        c.insert(*body)
 
 
 def test_barriers_of_the_program_in_divergent_control_flow_are_refused():
@@ -108,8 +108,8 @@ def test_a_needed_barrier_in_a_loop_of_differing_length_is_refused():
     c = Case()
     s, alloc = shared("S")
     t, k = c.tid, nodes.fresh("k")
-    turn = nodes.store(s, nodes.load(s, [tirx.floormod(t + 1, N)]) + k, [t])
-    refused("a loop whose threads meet inside", alloc, put_zero(s, t), loop(k, t, turn), case=c)
+    body = nodes.store(s, nodes.load(s, [tirx.floormod(t + 1, N)]) + k, [t])
+    refused("a loop whose threads meet inside", alloc, put_zero(s, t), loop(k, t, body), case=c)
     only_reads = nodes.store(c.B, nodes.load(c.B, [t]) + nodes.load(s, [k]), [t])
     c.check(alloc, nodes.store(s, nodes.load(c.A, [t]), [t]), put_zero(c.B, t), loop(k, t, only_reads), count=1)
 
@@ -181,7 +181,7 @@ def test_random_programs_mean_the_same_in_any_order(seed):
 
 
 def run(c, body, seed):
-    new, _ = c.place(*body)
+    new, _ = c.insert(*body)
     data = c.data(seed)
     return new, data[c.A], c.machine(data).scatter(new, seed).memory.arrays[c.B]
 

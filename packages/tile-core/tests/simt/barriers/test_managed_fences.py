@@ -15,8 +15,8 @@ TILE, ALLOCATE = nodes.alloc([256], "float16", "S", "shared")
 
 def region(*accesses):
     """A managed region: a barrier, and an instruction with addresses of the tile."""
-    places = [calls.address(TILE, [0], access, proxy, align=align) for access, proxy, align in accesses]
-    inside = [calls.sync_threads(), calls.execute("matrix_product", places)]
+    addresses = [calls.address(TILE, [0], access, proxy, align=align) for access, proxy, align in accesses]
+    inside = [calls.sync_threads(), calls.execute("matrix_product", addresses)]
     return nodes.seq([ALLOCATE, calls.managed([TILE], nodes.seq(inside)), calls.sync_threads()])
 
 
@@ -39,8 +39,8 @@ def test_a_fence_before_each_barrier_if_the_other_proxy_reads_what_threads_write
 
 
 def test_none_before_a_barrier_that_says_that_reads_have_ended():
-    place = calls.address(TILE, [0], "r", calls.ASYNC_PROXY)
-    inside = [calls.sync_threads(after_reads=True), calls.execute("matrix_product", [place])]
+    address = calls.address(TILE, [0], "r", calls.ASYNC_PROXY)
+    inside = [calls.sync_threads(after_reads=True), calls.execute("matrix_product", [address])]
     assert names(fence_managed(calls.managed([TILE], nodes.seq(inside)))) == ["sync_threads", "instruction"]
 
 

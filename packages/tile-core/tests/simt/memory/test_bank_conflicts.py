@@ -35,7 +35,7 @@ def found(program, banks=32):
     return {str(b.name): layout for b, layout in layouts.items()}
 
 
-def turns(addresses, size, banks=32):
+def wavefronts(addresses, size, banks=32):
     """Return how often the busiest bank is asked by threads that access ``size`` bytes at these addresses."""
     words = {a // 4 + i for a in addresses for i in range(-(-size // 4))}
     return max(sum(1 for w in words if w % banks == bank) for bank in range(banks))
@@ -51,8 +51,8 @@ def test_columns_of_a_tile(rows, columns, dtype):
     per = 16 // size
     each = rows // per  # threads along a column of the result, each with 16 bytes of it
     read = [(j * per, i) for i in range(max(32 // each, 1)) for j in range(min(each, 32))]  # by the first warp
-    plain = turns([(j * columns + i) * size for j, i in read], size)
-    swizzled = turns([layout(j, i) * size for j, i in read], size)
+    plain = wavefronts([(j * columns + i) * size for j, i in read], size)
+    swizzled = wavefronts([layout(j, i) * size for j, i in read], size)
     assert swizzled * 2 <= plain
     assert sorted(layout.tables()["memory"]) == list(range(rows * columns))
     for row in range(rows):  # whole chunks stay together

@@ -25,7 +25,7 @@ def loop(*statements):
     return nodes.for_loop(nodes.fresh("i"), 4, nodes.seq([*statements]), "serial")
 
 
-def test_arrays_beside_each_other_count_together_and_those_of_blocks_apart_do_not():
+def test_live_arrays_of_a_block_add_up_and_arrays_of_separate_blocks_do_not():
     assert found(alloc(100), alloc(50, "float16")).bytes == 500
     assert found(alloc(100), loop(alloc(10)), loop(alloc(30))).bytes == 520
     assert found(loop(alloc(10), loop(alloc(5))), alloc(1)).bytes == 64

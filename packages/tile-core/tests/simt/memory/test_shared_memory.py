@@ -31,7 +31,7 @@ def put(b, *at):
     return nodes.store(b, nodes.zero(nodes.element_type(b)), list(at))
 
 
-def places(body):
+def indices_of(body):
     return [st.indices for st in collect(body, tirx.BufferStore)]
 
 
@@ -48,17 +48,17 @@ LAYOUTS = [
 
 
 @pytest.mark.parametrize("make", LAYOUTS)
-def test_every_element_goes_to_its_place(make):
+def test_every_element_has_the_offset_of_its_layout(make):
     layout = make()
     shape = (16, 24) if layout is None else layout.shape
     s, alloc = shared("S", shape)
     i, j = nodes.fresh("i"), nodes.fresh("j")
     body = nodes.for_loop(i, shape[0], nodes.for_loop(j, shape[1], put(s, i, j)))
     new = apply_shared_layouts(nodes.seq([alloc, body]), {} if layout is None else {s: layout}, BLOCK)
-    ((place,),) = places(new)
+    ((offset,),) = indices_of(new)
     (flat,) = [a.buffer for a in collect(new, tirx.AllocBuffer)]
     grid = np.meshgrid(*(np.arange(n) for n in shape), indexing="ij")
-    got = np.broadcast_to(evaluate(place, dict(zip((i, j), grid, strict=True))), shape)
+    got = np.broadcast_to(evaluate(offset, dict(zip((i, j), grid, strict=True))), shape)
     want = [(layout or row_major(shape))(*at) for at in itertools.product(*(range(n) for n in shape))]
     np.testing.assert_array_equal(got.ravel(), want)
     assert nodes.shape_of(flat) == [max(want) + 1]
@@ -71,10 +71,10 @@ def test_index_arithmetic_is_what_an_expert_writes():
     rows = put(s, tirx.floordiv(TID, 8) + r * 16, tirx.floormod(TID, 8) * 8)
     body = nodes.seq([alloc, nodes.for_loop(r, 4, rows), nodes.for_loop(v, 8, put(s, nodes.int_const(5), v + 24))])
     layout = make_swizzled_layout((64, 64), element_bits=16)
-    ((first,), (second,)) = places(apply_shared_layouts(body, {s: layout}, BLOCK))
+    ((first,), (second,)) = indices_of(apply_shared_layouts(body, {s: layout}, BLOCK))
     assert str(first) == "r * 1024 + tid // 8 * 64 + (tid % 8 ^ tid % 64 // 8) * 8"
     assert str(second) == "v + 368"
-    ((first,), (second,)) = places(apply_shared_layouts(body, {}, BLOCK))
+    ((first,), (second,)) = indices_of(apply_shared_layouts(body, {}, BLOCK))
     assert str(first) == "r * 1024 + tid * 8"
     assert str(second) == "v + 344"
 
@@ -93,11 +93,11 @@ def test_simplified_indices_keep_their_values(seed):
     body = nodes.for_loop(k, 5, nodes.seq([tirx.Bind(at, column), put(s, row, at)]))
     layout = make_swizzled_layout(shape, element_bits=bits)
     new = apply_shared_layouts(nodes.seq([alloc, body]), {s: layout}, BLOCK)
-    ((place,),) = places(new)
+    ((offset,),) = indices_of(new)
     tid, step = np.arange(128)[:, None], np.arange(5)[None, :]
     env = {TID: tid, k: step}
     env[at] = evaluate(column, env)
-    got = np.broadcast_to(evaluate(place, env), (128, 5))
+    got = np.broadcast_to(evaluate(offset, env), (128, 5))
     i, j = np.broadcast_to(evaluate(row, env), (128, 5)), np.broadcast_to(env[at], (128, 5))
     table = np.array([layout(*c) for c in itertools.product(*(range(n) for n in shape))]).reshape(shape)
     np.testing.assert_array_equal(got, table[i, j])
@@ -130,7 +130,7 @@ def test_views_share_bytes_and_have_no_layout():
     v, decl = view_of(s, (8, 2), "float32")
     body = nodes.seq([alloc, decl, put(s, 1, 2), put(v, 3, 1)])
     new = apply_shared_layouts(body, {})
-    assert [str(p[0]) for p in places(new)] == ["10", "7"]
+    assert [str(p[0]) for p in indices_of(new)] == ["10", "7"]
     (flat,), (shown,) = collect(new, tirx.AllocBuffer), collect(new, tirx.DeclBuffer)
     assert nodes.shape_of(shown.buffer) == [16]
     assert any(x.same_as(flat.buffer) for x in collect(shown.data, tirx.Var))
@@ -143,11 +143,11 @@ def test_views_share_bytes_and_have_no_layout():
 def test_elements_smaller_than_a_byte():
     s, alloc = shared("S", (3, 5), "int4")
     plain = apply_shared_layouts(nodes.seq([alloc, put(s, 2, 1)]), {})
-    assert str(places(plain)[0][0]) == "11"
+    assert str(indices_of(plain)[0][0]) == "11"
     assert plan_arena(plain, 1000)[1].bytes == 15
     v, decl = view_of(s, (9,), "uint8")
     packed = apply_shared_layouts(nodes.seq([alloc, decl, put(s, 2, 1), put(v, 1)]), {})
-    assert str(places(packed)[0][0]) == "13"
+    assert str(indices_of(packed)[0][0]) == "13"
     assert plan_arena(packed, 1000)[1].bytes == 9
 
 

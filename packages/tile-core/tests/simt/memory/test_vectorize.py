@@ -9,7 +9,7 @@ from tile_core.compat.tvm import ir, tirx
 from tile_core.ir import nodes
 from tile_core.ir.visit import collect
 from tile_core.layout import column_major, make_swizzled_layout
-from tile_core.simt.memory.alignment import Aligned, factor, row_symbols, strides_of, together
+from tile_core.simt.memory.alignment import Aligned, contiguous_width, factor, row_symbols, strides_of
 from tile_core.simt.memory.launch_assumptions import relied
 from tile_core.simt.memory.vectorize import vectorize
 from tile_core.target import Capabilities
@@ -23,7 +23,7 @@ def memory(shape, dtype, name, scope=""):
     return tirx.decl_buffer(list(shape), dtype, name, scope=scope, layout=None)
 
 
-def turns(width, body, before=0):
+def vector_loop(width, body, before=0):
     """A loop that a nest would leave for ``width`` neighbours."""
     v = nodes.fresh("v")
     return nodes.for_loop(v, width, body(v), "unroll", annotations={"tile.vector": width}, start=before)
@@ -67,7 +67,7 @@ def check(body, aligned, buffers, values=(), capabilities=WIDTHS, layouts=None):
 def test_plain_copies(dtype, width, size):
     a, b = memory((3, 4 * width), dtype, "A"), memory((3, 8 * width), dtype, "B")
     t = nodes.fresh("t")
-    body = nodes.for_loop(t, 12, turns(width, lambda v: nodes.store(
+    body = nodes.for_loop(t, 12, vector_loop(width, lambda v: nodes.store(
         b, nodes.load(a, [t // 4, t % 4 * width + v]), [t // 4, t % 4 * width + v])))  # fmt: skip
     new = check(body, everywhere(a, b), [a, b])
     each = width * element_of(a).itemsize
@@ -81,7 +81,7 @@ def test_conversion_has_a_width_per_buffer():
     """float32 to float16 by eights: two accesses of 16 bytes in, one out."""
     a, b = memory((5, 16), "float32", "A"), memory((5, 16), "float16", "B", "shared")
     t = nodes.fresh("t")
-    body = nodes.for_loop(t, 10, turns(8, lambda v: nodes.store(
+    body = nodes.for_loop(t, 10, vector_loop(8, lambda v: nodes.store(
         b, nodes.load(a, [t // 2, t % 2 * 8 + v]), [t // 2, t % 2 * 8 + v])))  # fmt: skip
     new = check(body, everywhere(a), [a, b])
     assert moves(new) == [("A_v", "A", 16), ("A_v", "A", 16), ("B", "B_v", 16)]
@@ -102,7 +102,7 @@ def test_arithmetic_and_bindings():
             nodes.store(b, x, at),
         ])  # fmt: skip
 
-    new = check(nodes.for_loop(t, 12, turns(8, body)), everywhere(a, b, c, row), [a, b, c, row])
+    new = check(nodes.for_loop(t, 12, vector_loop(8, body)), everywhere(a, b, c, row), [a, b, c, row])
     assert sorted(moves(new)) == sorted(
         [("A_v", "A", 16), ("B_v", "B", 16), ("C", "C_v", 16), ("B", "B_v", 16)] * 2
     )  # fmt: skip
@@ -114,7 +114,7 @@ def test_alignment_is_proven():
     start = nodes.fresh("start")
 
     def copy(source, to=0):
-        return turns(4, lambda v: nodes.store(b, nodes.load(a, [source + v]), [v + to]))
+        return vector_loop(4, lambda v: nodes.store(b, nodes.load(a, [source + v]), [v + to]))
 
     def wide(body, aligned, value):
         return moves(check(body, aligned, [a, b], {start: value}))
@@ -134,7 +134,7 @@ def test_symbolic_rows():
     n = nodes.fresh("n")
     a, b = memory((3, n), "float16", "A"), memory((3, n), "float16", "B")
     t = nodes.fresh("t")
-    body = nodes.for_loop(t, 3, turns(8, lambda v: nodes.store(b, nodes.load(a, [t, 8 + v]), [t, 8 + v])))
+    body = nodes.for_loop(t, 3, vector_loop(8, lambda v: nodes.store(b, nodes.load(a, [t, 8 + v]), [t, 8 + v])))
     values = {n: 16}
     assert moves(check(body, Aligned({a: 16, b: 16}, {n: 16}), [a, b], values)) == [("B", "A", 16)]
     assert moves(check(body, Aligned({a: 16, b: 16}, {n: 4}), [a, b], values)) == [("B", "A", 8)] * 2
@@ -151,11 +151,13 @@ def test_symbolic_rows():
 def test_columns_stay_scalar():
     columns = tirx.decl_buffer([8, 8], "float32", "A", strides=[1, 8], layout=None)
     b = memory((8, 8), "float32", "B")
-    by_row = turns(4, lambda v: nodes.store(b, nodes.load(columns, [nodes.int_const(0), v]), [nodes.int_const(0), v]))
+    by_row = vector_loop(
+        4, lambda v: nodes.store(b, nodes.load(columns, [nodes.int_const(0), v]), [nodes.int_const(0), v])
+    )
     assert moves(vectorize(by_row, WIDTHS, everywhere(columns, b))) == [("B", "B_v", 16)]
-    down = turns(4, lambda v: nodes.store(b, nodes.const(1, "float32"), [v, nodes.int_const(0)]))
-    twice = turns(4, lambda v: nodes.store(b, nodes.const(1, "float32"), [nodes.int_const(0), v * 2]))
-    back = turns(4, lambda v: nodes.store(b, nodes.const(1, "float32"), [nodes.int_const(0), 3 - v]))
+    down = vector_loop(4, lambda v: nodes.store(b, nodes.const(1, "float32"), [v, nodes.int_const(0)]))
+    twice = vector_loop(4, lambda v: nodes.store(b, nodes.const(1, "float32"), [nodes.int_const(0), v * 2]))
+    back = vector_loop(4, lambda v: nodes.store(b, nodes.const(1, "float32"), [nodes.int_const(0), 3 - v]))
     for body in (down, twice, back):
         assert check(body, everywhere(b), [b]).same_as(body)
 
@@ -167,14 +169,14 @@ def test_swizzled_shared_buffers():
 
     def body(width):
         at = lambda v: [t // 4, t % 4 * width + v]  # noqa: E731
-        return nodes.for_loop(t, 32, turns(width, lambda v: nodes.store(b, nodes.load(s, at(v)), at(v))))
+        return nodes.for_loop(t, 32, vector_loop(width, lambda v: nodes.store(b, nodes.load(s, at(v)), at(v))))
 
     swizzled = make_swizzled_layout((8, 64), 16)
     padded = column_major((64, 8))
     assert moves(check(body(8), everywhere(b), [s, b], layouts={s: swizzled})) == [("B", "S", 16)]
     assert moves(check(body(16), everywhere(b), [s, b], layouts={s: swizzled})) == [("B", "S", 16)] * 2
-    assert together(swizzled, 16) == 8
-    assert together(padded, 8) == 1
+    assert contiguous_width(swizzled, 16) == 8
+    assert contiguous_width(padded, 8) == 1
     transposed = column_major((8, 64))
     assert transposed.shape == (8, 64)
     assert moves(check(body(8), everywhere(b), [s, b], layouts={s: transposed})) == [("B", "B_v", 16)]
@@ -189,17 +191,17 @@ def test_guards():
         return nodes.store(b, nodes.load(a, [4 + v]), [4 + v])
 
     for value in (0, 5, 6, 20):
-        shared = turns(4, lambda v: tirx.IfThenElse(nodes.int_const(4) < n, copy(v), None))
+        shared = vector_loop(4, lambda v: tirx.IfThenElse(nodes.int_const(4) < n, copy(v), None))
         new = check(shared, everywhere(a, b), [a, b], {n: value})
         assert moves(new) == [("B", "A", 16)]
         assert isinstance(new, tirx.IfThenElse)
-        own = turns(4, lambda v: tirx.IfThenElse(v + 4 < n, copy(v), None))
+        own = vector_loop(4, lambda v: tirx.IfThenElse(v + 4 < n, copy(v), None))
         assert check(own, everywhere(a, b), [a, b], {n: value}).same_as(own)
-        chosen = turns(4, lambda v: nodes.store(
+        chosen = vector_loop(4, lambda v: nodes.store(
             b, tirx.if_then_else(v + 4 < n, nodes.load(a, [4 + v]), nodes.const(0, "float32")), [4 + v]))  # fmt: skip
         assert moves(check(chosen, everywhere(a, b), [a, b], {n: value})) == [("B", "B_v", 16)]
     # A condition on what the loop itself writes is not shared.
-    carried = turns(4, lambda v: tirx.IfThenElse(nodes.load(b, [0]) > nodes.const(0, "float32"), copy(v), None))
+    carried = vector_loop(4, lambda v: tirx.IfThenElse(nodes.load(b, [0]) > nodes.const(0, "float32"), copy(v), None))
     assert check(carried, everywhere(a, b), [a, b]).same_as(carried)
 
 
@@ -210,18 +212,18 @@ def test_aliases():
     every = everywhere(a, b, view)
     one = nodes.const(1, "float32")
 
-    in_place = turns(4, lambda v: nodes.store(b, nodes.load(b, [v]) + one, [v]))
-    assert moves(check(in_place, every, [a, b])) == [("B_v", "B", 16), ("B", "B_v", 16)]
-    after = turns(4, lambda v: nodes.seq([
+    updated = vector_loop(4, lambda v: nodes.store(b, nodes.load(b, [v]) + one, [v]))
+    assert moves(check(updated, every, [a, b])) == [("B_v", "B", 16), ("B", "B_v", 16)]
+    after = vector_loop(4, lambda v: nodes.seq([
         nodes.store(b, nodes.load(a, [v]), [v]), nodes.store(a, nodes.load(b, [v]) + one, [v + 8])]))  # fmt: skip
     assert ("B", "B_v", 16) not in moves(check(after, every, [a, b]))
-    shifted = turns(4, lambda v: nodes.store(b, nodes.load(b, [v + 4]), [v]))
+    shifted = vector_loop(4, lambda v: nodes.store(b, nodes.load(b, [v + 4]), [v]))
     assert check(shifted, every, [a, b]).same_as(shifted)
-    seen = nodes.seq([declare, turns(4, lambda v: nodes.seq([
+    seen = nodes.seq([declare, vector_loop(4, lambda v: nodes.seq([
         nodes.store(b, nodes.load(a, [v]), [v]), nodes.store(a, nodes.load(view, [v]) + one, [v + 8])]))])  # fmt: skip
     found = moves(check(seen, every, [a, b]))
     assert not {"B", "V"} & {name for pair in found for name in pair[:2]}
-    twice = turns(4, lambda v: nodes.seq([nodes.store(b, nodes.load(a, [v]), [v]), nodes.store(b, one, [v])]))
+    twice = vector_loop(4, lambda v: nodes.seq([nodes.store(b, nodes.load(a, [v]), [v]), nodes.store(b, one, [v])]))
     assert moves(check(twice, every, [a, b])) == [("A_v", "A", 16), ("B", "B_v", 16)]
 
 
@@ -230,10 +232,10 @@ def test_what_is_no_loop_of_neighbours():
     v = nodes.fresh("v")
     plain = nodes.for_loop(v, 4, nodes.store(b, nodes.load(a, [v]), [v]), "unroll")
     inner = nodes.fresh("j")
-    nested = turns(4, lambda u: nodes.for_loop(inner, 2, nodes.store(b, nodes.load(a, [u]), [u + inner])))
+    nested = vector_loop(4, lambda u: nodes.for_loop(inner, 2, nodes.store(b, nodes.load(a, [u]), [u + inner])))
     index = memory((16,), "int32", "I")
-    gathered = turns(4, lambda u: nodes.store(b, nodes.load(a, [nodes.load(index, [u])]), [u]))
-    called = turns(4, lambda u: nodes.store(b, nodes.tile_call("shfl", [nodes.load(a, [u])], ret="float32"), [u]))
+    gathered = vector_loop(4, lambda u: nodes.store(b, nodes.load(a, [nodes.load(index, [u])]), [u]))
+    called = vector_loop(4, lambda u: nodes.store(b, nodes.tile_call("shfl", [nodes.load(a, [u])], ret="float32"), [u]))
     every = everywhere(a, b, index)
     for body in (plain, nested, called):
         assert vectorize(body, WIDTHS, every).same_as(body)
@@ -266,7 +268,7 @@ def test_rows_by_number_are_read_whole():
         there = nodes.load(a, [tirx.floormod(row, 5), t % 2 * 8 + v])
         return nodes.store(b, chosen(inside, there, nodes.const(7, "float16")), [t // 2, t % 2 * 8 + v])
 
-    new = check(nodes.for_loop(t, 12, turns(8, body)), everywhere(a, b), [a, b, rows])
+    new = check(nodes.for_loop(t, 12, vector_loop(8, body)), everywhere(a, b), [a, b, rows])
     assert sorted(moves(new)) == [("B", "A", 16), ("B", "B_v", 16)]
 
 
@@ -289,7 +291,7 @@ def test_conditions_that_differ_stay():
         return nodes.store(b, nodes.load(a, [tirx.floormod(nodes.load(b, [1]), 4) + v]), [v])
 
     for body in (by_element, by_binding, by_written, number_is_written):
-        new = check(turns(4, body), everywhere(a, b, r), [a, b, r])
+        new = check(vector_loop(4, body), everywhere(a, b, r), [a, b, r])
         assert ("A_v", "A", 16) not in moves(new)
         assert ("B", "A", 16) not in moves(new)
 
@@ -305,7 +307,7 @@ def test_choices_within_choices():
             x = chosen(nodes.load(r, [i]) > 50, nodes.load(other, [v]), x)
         return nodes.store(b, x, [v])
 
-    new = check(turns(4, body), everywhere(*arrays, b), [*arrays, b, r])
+    new = check(vector_loop(4, body), everywhere(*arrays, b), [*arrays, b, r])
     assert len(collect(new, tirx.IfThenElse)) == 3
 
 
@@ -314,7 +316,7 @@ def test_views_begin_where_their_buffer_does():
     a, b = memory((64,), "float16", "A"), memory((16,), "uint64", "B")
     view = tirx.decl_buffer([16], "uint64", "view", data=tirx.buffer_data(a), layout=None)
     t = nodes.fresh("t")
-    copy = nodes.for_loop(t, 8, turns(2, lambda v: nodes.store(b, nodes.load(view, [t * 2 + v]), [t * 2 + v])))
+    copy = nodes.for_loop(t, 8, vector_loop(2, lambda v: nodes.store(b, nodes.load(view, [t * 2 + v]), [t * 2 + v])))
     body = nodes.seq([tirx.DeclBuffer(view, data=tirx.buffer_data(a)), copy])
     assert moves(vectorize(body, WIDTHS, everywhere(a, b))) == [("B", "view", 16)]
     assert moves(vectorize(body, WIDTHS, Aligned({b: 16}))) == [("B", "B_v", 16)]
@@ -340,7 +342,7 @@ def test_bindings_that_iterations_share_are_made_before_them():
     def first_two(v):
         return nodes.seq(list(body(v).seq)[:2])
 
-    new = check(nodes.for_loop(t, 12, turns(8, first_two)), everywhere(a, b), [a, b, rows])
+    new = check(nodes.for_loop(t, 12, vector_loop(8, first_two)), everywhere(a, b), [a, b, rows])
     assert set(moves(new)) == {("B", "A", 16)}
-    new = check(nodes.for_loop(t, 12, turns(8, body)), everywhere(a, b), [a, b, rows])
+    new = check(nodes.for_loop(t, 12, vector_loop(8, body)), everywhere(a, b), [a, b, rows])
     assert ("B", "A", 16) not in moves(new)

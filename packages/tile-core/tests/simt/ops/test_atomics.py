@@ -88,7 +88,7 @@ def test_elements_of_memory() -> None:
     ]
 
 
-def test_places_that_may_not_exist_are_guarded() -> None:
+def test_elements_out_of_bounds_are_guarded() -> None:
     i = nodes.fresh("i")
     inside, maybe = (View(buffer((8,), "int32"), (m,), (1,)) for m in (tirx.floormod(i, 8), i))
     for view, guards in ((inside, 0), (maybe, 1)):
@@ -103,10 +103,10 @@ def test_a_block_learns_what_one_thread_found() -> None:
         (LOAD, (view,), {"order": "seq_cst"}),
     ):
         alone, _ = variant.lower_value(call(variant.op, *args, **attrs), CTX)
-        together, _ = variant.lower_value(call(variant.op, *args, divergent=False, **attrs), CTX)
-        steps = [s for s in collect(together, tirx.AttrStmt) if s.attr_key == calls.STEP]
+        collective, _ = variant.lower_value(call(variant.op, *args, divergent=False, **attrs), CTX)
+        steps = [s for s in collect(collective, tirx.AttrStmt) if s.attr_key == calls.STEP]
         assert len(steps) == 2
-        assert "shared" in str(together)
+        assert "shared" in str(collective)
         assert "shared" not in str(alone)
 
 

@@ -138,7 +138,7 @@ def check(*args: Any, **options: Any) -> Product:
 @pytest.mark.parametrize("types", [TYPES, HALF])
 @pytest.mark.parametrize("clear", [False, True])
 @pytest.mark.parametrize(("m", "n", "k", "threads"), [(16, 8, 4, 32), (33, 17, 5, 64), (40, 24, 8, 160)])
-def test_sizes_places_and_types(m: int, n: int, k: int, threads: int, clear: bool, types: Any, scopes: str) -> None:
+def test_sizes_scopes_and_types(m: int, n: int, k: int, threads: int, clear: bool, types: Any, scopes: str) -> None:
     check(m, n, k, types, scopes=scopes, threads=threads, clear=clear)
 
 

@@ -18,7 +18,7 @@ from ..bench import CTX, Bench, buffer, view
 pytestmark = pytest.mark.sweep(8)
 
 #: In registers or in memory.
-_PLACES = ((False, False), (True, False), (False, True), (True, True))
+_HELD = ((False, False), (True, False), (False, True), (True, True))
 
 
 def _tile(bench: Bench, data: Any, name: str, held: bool, scope: str = "shared") -> Any:
@@ -27,11 +27,11 @@ def _tile(bench: Bench, data: Any, name: str, held: bool, scope: str = "shared")
 
 
 def _sorted(
-    a: Any, dim: int, threads: int, held: tuple[bool, bool], descending: bool, width: int = 32, in_place: bool = False
+    a: Any, dim: int, threads: int, held: tuple[bool, bool], descending: bool, width: int = 32, aliased: bool = False
 ) -> Any:
     bench = Bench(threads)
     x = _tile(bench, a, "A", held[0])
-    y = x if in_place else _tile(bench, np.zeros_like(a), "B", held[1], "global")
+    y = x if aliased else _tile(bench, np.zeros_like(a), "B", held[1], "global")
     attrs = {"dim": dim, "descending": descending}
     bench.run(SortByShuffles("core", width), "sort", (view(x), view(y)), attrs)
     return bench.value(y)
@@ -46,9 +46,9 @@ def test_lines_of_any_length(length: int, dim: int, n: int, threads: int) -> Non
     a = a.astype((np.float32, np.int64, np.int16)[n % 3])
     descending = n % 2 == 1
     want = np.flip(np.sort(a, dim), dim) if descending else np.sort(a, dim)
-    held = _PLACES[(n + length) % 4]
+    held = _HELD[(n + length) % 4]
     np.testing.assert_array_equal(_sorted(a, dim, threads, held, descending), want)
-    np.testing.assert_array_equal(_sorted(a, dim, threads, held, descending, in_place=True), want)
+    np.testing.assert_array_equal(_sorted(a, dim, threads, held, descending, aliased=True), want)
 
 
 @pytest.mark.parametrize("width", [1, 4, 32])
@@ -66,10 +66,10 @@ def _found(
     shape = (k, a.shape[1]) if dim == 0 else (a.shape[0], k)
     x = _tile(bench, a, "A", held[0])
     values = _tile(bench, np.zeros(shape, a.dtype), "V", held[1], "global")
-    places = _tile(bench, np.zeros(shape, np.int64), "P", not held[1])
+    indices = _tile(bench, np.zeros(shape, np.int64), "P", not held[1])
     attrs = {"dims": [dim] * 3, "largest": largest}
-    bench.run(TopKByShuffles("core", width), "topk", (view(x), view(values), view(places)), attrs)
-    return bench.value(values), bench.value(places)
+    bench.run(TopKByShuffles("core", width), "topk", (view(x), view(values), view(indices)), attrs)
+    return bench.value(values), bench.value(indices)
 
 
 @pytest.mark.parametrize("length", [2, 7, 32, 45, 129, 300])
@@ -81,15 +81,15 @@ def test_the_largest_of_any_number(length: int, dim: int) -> None:
         a = rng.integers(-20, 20, shape).astype((np.float32, np.int64, np.int16)[n % 3])
         largest, k = n % 2 == 0, min(length, n + 1)
         order = np.argsort(-a if largest else a, dim, kind="stable").take(range(k), dim)
-        values, places = _found(a, k, dim, threads, _PLACES[(n + length) % 4], largest)
-        np.testing.assert_array_equal(places, order)
+        values, indices = _found(a, k, dim, threads, _HELD[(n + length) % 4], largest)
+        np.testing.assert_array_equal(indices, order)
         np.testing.assert_array_equal(values, np.take_along_axis(a, order, dim))
 
 
 def test_registers_that_hold_too_many_keys_are_looked_at_again() -> None:
     a = np.random.default_rng(1).standard_normal((1, 3000)).astype(np.float32)
-    values, places = _found(a, 3, 1, 32, (False, False), True)
-    np.testing.assert_array_equal(places, np.argsort(-a, 1)[:, :3])
+    values, indices = _found(a, 3, 1, 32, (False, False), True)
+    np.testing.assert_array_equal(indices, np.argsort(-a, 1)[:, :3])
     np.testing.assert_array_equal(values, -np.sort(-a, 1)[:, :3])
 
 

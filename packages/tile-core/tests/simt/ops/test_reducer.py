@@ -97,7 +97,7 @@ def test_programs_that_allow_copies() -> None:
             T.copy(total, B)
 
     @T.prim_func
-    def turns(A: T.Tensor((17, 40), "float32"), B: T.Tensor((17,), "float32"), n: T.int32):
+    def loop(A: T.Tensor((17, 40), "float32"), B: T.Tensor((17,), "float32"), n: T.int32):
         with T.Kernel(2, threads=64):
             top = T.alloc_reducer((17,), "float32", op="max")
             for _ in T.serial(n):
@@ -121,7 +121,7 @@ def test_programs_that_allow_copies() -> None:
 
     assert life(plain)
     assert life(several)
-    assert life(turns, "max")
+    assert life(loop, "max")
 
     @T.prim_func
     def left(A: T.Tensor((17, 40), "float32"), B: T.Tensor((17,), "float32"), n: T.int32):

@@ -22,7 +22,7 @@ pytestmark = pytest.mark.sweep(4)
 
 def scan(
     a: Any, dim: int, threads: int, *, src: Any = None, dst: Any = None, op: str = "cumsum", reverse: bool = False,
-    out: str = "", dtype: str = "", nan: bool = False, in_place: bool = False,
+    out: str = "", dtype: str = "", nan: bool = False, aliased: bool = False,
 ) -> Any:  # fmt: skip
     """Run one scan and return what the destination holds."""
     bench = Bench(threads)
@@ -31,7 +31,7 @@ def scan(
     x = bench.tile(a, dtype, "A", "local.fragment" if src else "shared", src)
     y = (
         x
-        if in_place
+        if aliased
         else bench.tile(np.zeros(a.shape, numpy_type(out)), out, "B", "local.fragment" if dst else "shared", dst)
     )
     kind = {"cumsum": "sum", "cumprod": "prod", "cummax": "max"}[op]
@@ -52,10 +52,10 @@ def test_widths_and_threads(width: int, dim: int) -> None:
         dist, reverse = spread(shape, threads), n == 1
         want = np.flip(np.cumsum(np.flip(a, dim), dim), dim) if reverse else np.cumsum(a, dim)
         check(scan(a, dim, threads, reverse=reverse), want)
-        check(scan(a, dim, threads, reverse=reverse, in_place=True), want)
+        check(scan(a, dim, threads, reverse=reverse, aliased=True), want)
         check(scan(a, dim, threads, src=dist, dst=dist, reverse=reverse), want)
         check(scan(a, dim, threads, dst=spread(shape, threads, 1), reverse=reverse), want)
-        check(scan(a, dim, threads, src=dist, reverse=reverse, in_place=True), want)
+        check(scan(a, dim, threads, src=dist, reverse=reverse, aliased=True), want)
 
 
 @pytest.mark.parametrize("shape", [(130, 3), (3, 130), (70, 4), (64,), (1, 1)])

@@ -131,8 +131,8 @@ def edited(made, number=0, **parts):
 
 def without(steps, kind, nth=0):
     """Return steps without the nth of a kind."""
-    places = [i for i, s in enumerate(steps) if isinstance(s, kind)]
-    return (*steps[: places[nth]], *steps[places[nth] + 1 :])
+    positions = [i for i, s in enumerate(steps) if isinstance(s, kind)]
+    return (*steps[: positions[nth]], *steps[positions[nth] + 1 :])
 
 
 def swapped(steps, kind, new):

@@ -75,7 +75,7 @@ def of_sets(*sets, blocks=2):
 
 
 UNBALANCED = {
-    "no wait for a free slot": (of_trip(WaitPhase, 1), "A_s", 4, "is filled for trip 3 while it may still be read"),
+    "no wait for a free slot": (of_trip(WaitPhase, 1), "A_s", 4, "is filled for iteration 3 while it may still be"),
     "a wait for the phase of the slot's own trip": (waits(lag=0), "free", 3, "never passes"),
     "all threads wait for a free slot": (waits(alone=False), None, None, None),
     "arrivals of its own block only": (own_arrivals_only(), "free", 2, "it gets 4 of 8 arrivals"),
@@ -89,8 +89,8 @@ UNBALANCED = {
     "the bytes of its own share": (bytes_of_its_own_share(), "B_s", 1, "before its copy is complete"),
     "objects that may not exist yet": (without_meeting("before"), "full", 1, "before the blocks meet"),
     "objects that may be gone": (without_meeting("after"), "free", 2, "before another one has used its objects"),
-    "a set without a block": (of_sets((0,), blocks=2), "B_s", 0, "are not those of the cluster"),
-    "a block in two sets": (of_sets((0, 1), (1,)), "B_s", 0, "are not those of the cluster"),
+    "a set without a block": (of_sets((0,), blocks=2), "B_s", 0, "do not partition the cluster"),
+    "a block in two sets": (of_sets((0, 1), (1,)), "B_s", 0, "do not partition the cluster"),
 }  # fmt: skip
 
 
@@ -108,11 +108,11 @@ def test_these_are_refused(name):
 
 def test_a_schedule_says_what_happens_when():
     lines = clustered().lines()
-    assert "B_s: blocks 0, 1 of a cluster bring it together" in lines
+    assert "B_s: blocks 0, 1 of a cluster multicast it" in lines
     assert lines[-3] == (
         "the block, before: meet the other blocks; expect 96 bytes at full; issue copies; "
-        "expect 96 bytes at full of trip +1; issue copies of trip +1; wait for all uses"
+        "expect 96 bytes at full of iteration +1; issue copies of iteration +1; wait for all uses"
     )
-    assert "arrive at free in all blocks that fill slots here of trip -1, one a warp" in lines[-2]
-    assert "wait for free of trip +2, 1 phase earlier, the first thread" in lines[-2]
+    assert "arrive at free in all blocks that fill slots here of iteration -1, one a warp" in lines[-2]
+    assert "wait for free of iteration +2, 1 phase earlier, the first thread" in lines[-2]
     assert lines[-1] == "the block, after: wait for all uses; meet the other blocks"

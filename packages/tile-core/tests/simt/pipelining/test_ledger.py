@@ -146,12 +146,12 @@ def a_part_syncs():
 def announced_after_arrival():
     """Bytes that are announced for the trip after."""
     made = specialised()
-    return edited(made, 0, iteration=swapped(iteration(made, 0), Expect, lambda s: replace(s, ahead=1)))
+    return edited(made, 0, iteration=swapped(iteration(made, 0), Expect, lambda s: replace(s, offset=1)))
 
 
-def arrived_for_later():
+def arrived_one_iteration_early():
     made = specialised()
-    return edited(made, 1, iteration=swapped(iteration(made, 1), Arrive, lambda s: replace(s, ahead=1)))
+    return edited(made, 1, iteration=swapped(iteration(made, 1), Arrive, lambda s: replace(s, offset=1)))
 
 
 def in_flight(n, made=None):
@@ -180,20 +180,20 @@ UNBALANCED = {
         "arrivals of 4",
     ),
     "an arrival that is missing": (missing(Arrive, specialised(), 1), "empty", 4, "never passes: it gets 0 of 4"),
-    "an arrival for another trip": (arrived_for_later(), "empty", 2, "may end while a thread waits for phase -1"),
+    "an arrival for another trip": (arrived_one_iteration_early(), "empty", 2, "may end while a thread waits for"),
     # bytes
     "fewer bytes than come": (wrong_bytes(BYTES - 32), "full", 1, "64 bytes are announced and 96 delivered"),
     "more bytes than come": (wrong_bytes(BYTES + 32), "full", 1, "128 bytes are announced and 96 delivered"),
     "bytes that nobody announces": (missing(Expect, specialised()), "full", 1, "it gets 0 of 1 arrivals"),
     "bytes announced for another trip": (announced_after_arrival(), "full", 1, "slot 0 never passes"),
-    "bytes of one copy twice": (issued_twice(), "A_s", 3, "is filled twice for trip 2"),
+    "bytes of one copy twice": (issued_twice(), "A_s", 3, "is filled twice for iteration 2"),
     # waits
     "no wait for the copies": (missing(WaitPhase, transacted()), "A_s", 1, "before its copy is complete"),
     "no wait for the slot": (missing(WaitPhase, specialised()), "full", 4, "may come before phase 0 has ended"),
     "a wait for the wrong phase of the slot": (waits(specialised(), lag=2), "empty", 1, "names phase -2"),
     "a wait for a phase that never comes": (waits(specialised(), lag=0), "empty", 1, "never passes"),
     "a wait for the copies of the trip before": (waits(transacted(), lag=1), "A_s", 1, "before its copy is complete"),
-    "a wait a trip too early": (waits(transacted(), ahead=1), "A_s", 1, "before its copy is complete"),
+    "a wait a trip too early": (waits(transacted(), offset=1), "A_s", 1, "before its copy is complete"),
     "one group too few is waited for": (pending(2), "A_s", 1, "before its copy is complete"),
     "a wait for no group": (missing(WaitGroups, counted()), "A_s", 1, "before its copy is complete"),
     "a group that is not ended": (missing(Commit, counted()), "A_s", 2, "before its copy is complete"),
@@ -204,36 +204,36 @@ UNBALANCED = {
     # slots
     "no barrier of the block": (missing(Sync, counted()), "A_s", 1, "before its copy is issued"),
     "no barrier before the slot is filled again": (missing(Sync, transacted()), "A_s", 4, "while it may still be read"),
-    "the slot of the trip itself is filled": (early(counted(), ahead=3), "A_s", 3, "before its copy is issued"),
+    "the slot of the trip itself is filled": (early(counted(), offset=3), "A_s", 3, "before its copy is issued"),
     "a slot too many is filled before the loop": (too_many_before(), "full", 3, "gets 2 arrivals of 1"),
     "a slot too few is filled before the loop": (too_few_before(), "full", 2, "never passes"),
     "a slot is given back before it is read": (released_before_use(), "A_s", 4, "while it may still be read"),
     # uses that last
-    "two uses in flight": (in_flight(2), "A_s", 4, "slot 0 is filled for trip 3 while it may still be read"),
+    "two uses in flight": (in_flight(2), "A_s", 4, "slot 0 is filled for iteration 3 while it may still be read"),
     "two uses in flight, copies of boxes": (
-        in_flight(2, async_transacted()), "A_s", 4, "slot 0 is filled for trip 3 while it may still be read",
+        in_flight(2, async_transacted()), "A_s", 4, "slot 0 is filled for iteration 3 while it may still be read",
     ),
-    "no wait for uses": (missing(WaitUses, asynchronous()), "A_s", 4, "slot 0 is filled for trip 3 while it may"),
+    "no wait for uses": (missing(WaitUses, asynchronous()), "A_s", 4, "slot 0 is filled for iteration 3 while it may"),
     "a slot is filled before the wait": (
-        filled_before_the_wait(asynchronous()), "A_s", 4, "slot 0 is filled for trip 3 while it may still be read",
+        filled_before_the_wait(asynchronous()), "A_s", 4, "slot 0 is filled for iteration 3 while it may still be read",
     ),
     "a slot is filled before the wait, copies of boxes": (
-        filled_before_the_wait(async_transacted()), "A_s", 4, "slot 0 is filled for trip 3 while it may still be",
+        filled_before_the_wait(async_transacted()), "A_s", 4, "slot 0 is filled for iteration 3 while it may still be",
     ),
     "no barrier behind the wait for uses": (
-        missing(Sync, asynchronous(), nth=1), "A_s", 4, "slot 0 is filled for trip 3 while it may still be read",
+        missing(Sync, asynchronous(), nth=1), "A_s", 4, "slot 0 is filled for iteration 3 while it may still be read",
     ),
     "no barrier behind the wait for uses, copies of boxes": (
-        missing(Sync, async_transacted()), "A_s", 4, "slot 0 is filled for trip 3 while it may still be read",
+        missing(Sync, async_transacted()), "A_s", 4, "slot 0 is filled for iteration 3 while it may still be read",
     ),
     "no barrier before a use": (missing(Sync, asynchronous()), "A_s", 1, "before its copy is"),
     "no wait for uses behind the loop": (
         edited(asynchronous(), after=(WaitGroups(0), Sync())), "k", 1,
-        "the use of trip 0 is never waited for",
+        "the use of iteration 0 is never waited for",
     ),
     "a wait behind the loop that leaves one": (
         edited(asynchronous(), after=(WaitUses(1), WaitGroups(0), Sync())), "k", 1,
-        "the use of trip 0 is never waited for",
+        "the use of iteration 0 is never waited for",
     ),
     # the end
     "the last trip's slot is never waited for": (left_early(), "copies", 1, "never waited for"),
@@ -267,24 +267,26 @@ def test_the_refusal_names_barrier_and_trip_count():
 
 def test_a_schedule_says_what_happens_when():
     assert transacted().lines() == [
-        "copies: A_s, B_s, 96 bytes a trip by first of the block (thread 0): bytes counted by full",
+        "copies: A_s, B_s, 96 bytes an iteration by first of the block (thread 0): bytes counted by full",
         "full: 3 barriers of 1 arrival",
-        "the block, before: expect 96 bytes at full; issue copies; expect 96 bytes at full of trip +1; "
-        "issue copies of trip +1",
-        "the block, each trip: wait for full; sync; expect 96 bytes at full of trip +2; issue copies of trip +2; "
+        "the block, before: expect 96 bytes at full; issue copies; expect 96 bytes at full of iteration +1; "
+        "issue copies of iteration +1",
+        "the block, each iteration: wait for full; sync; "
+        "expect 96 bytes at full of iteration +2; issue copies of iteration +2; "
         "use the slots",
         "the block, after: sync",
     ]
     assert counted().lines()[-2:] == [
-        "the block, each trip: wait for all but 1 group; sync; issue copies of trip +2; commit; use the slots",
+        "the block, each iteration: wait for all but 1 group; sync; "
+        "issue copies of iteration +2; commit; use the slots",
         "the block, after: wait for all groups; sync",
     ]
     assert asynchronous().lines()[-2:] == [
-        "the block, each trip: wait for all but 1 group; sync; use the slots, which lasts until waited for; "
-        "wait for all but 1 use; sync; issue copies of trip +2; commit",
+        "the block, each iteration: wait for all but 1 group; sync; use the slots, asynchronous until waited for; "
+        "wait for all but 1 use; sync; issue copies of iteration +2; commit",
         "the block, after: wait for all uses; wait for all groups; sync",
     ]
     assert specialised().lines()[-2:] == [
-        "the producer, each trip: wait for empty, 1 phase earlier; expect 96 bytes at full; issue copies",
-        "the block, each trip: wait for full; use the slots; arrive at empty, one a warp",
+        "the producer, each iteration: wait for empty, 1 phase earlier; expect 96 bytes at full; issue copies",
+        "the block, each iteration: wait for full; use the slots; arrive at empty, one a warp",
     ]

@@ -40,7 +40,7 @@ def test_slots_balance(stages):
 
 
 @pytest.mark.parametrize("buffers", [1, 2, 3])
-def test_sums_balance(buffers):
+def test_accumulator_schedules_balance(buffers):
     made = tiles(buffers)
     assert imbalance_of(made) is None
     assert "an arrival at ready" in "\n".join(made.lines())
@@ -78,7 +78,7 @@ UNBALANCED = {
     "no wait for a full slot": lambda: of_trip(slots, 1, WaitPhase),
     "slots are never free": lambda: of_trip(slots, 1, Complete),
     "a slot is free before its product": exchanged,
-    "another slot is free": lambda: changed(slots, 1, Complete, ahead=1),
+    "another slot is free": lambda: changed(slots, 1, Complete, offset=1),
     "a slot takes two arrivals": lambda: arrivals(slots, 1, 2),
     "the last products are not waited for": lambda: edited(slots(), 0, after=()),
     "all but the last product are waited for": lambda: edited(slots(), 0, after=slots().programs[0].after[:-1]),
@@ -88,7 +88,7 @@ UNBALANCED = {
     "sums are used before they are ready": lambda: of_trip(tiles, 1, WaitPhase),
     "sums are never free": lambda: of_trip(tiles, 1, Arrive),
     "one thread says that sums are free": lambda: changed(tiles, 1, Arrive, each="role"),
-    "sums of another tile are free": lambda: changed(tiles, 1, Arrive, ahead=1),
+    "sums of another tile are free": lambda: changed(tiles, 1, Arrive, offset=1),
     "two arrivals make sums ready": lambda: arrivals(tiles, 0, 2),
 }
 
@@ -98,7 +98,7 @@ def test_changes_are_refused(name):
     assert imbalance_of(UNBALANCED[name]()) is not None
 
 
-def test_sums_are_free_behind_their_use():
+def test_accumulators_are_released_after_their_last_use():
     made = tiles()
     ready, use, free = made.programs[1].iteration
     assert isinstance(use, Use)

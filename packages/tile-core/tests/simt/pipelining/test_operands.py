@@ -34,7 +34,7 @@ def run(plan, seed):
     return [memory[p] for p in plan.params]
 
 
-def in_place(plan):
+def read_directly(plan):
     """Return the names of the operands that products read from global memory."""
     calls = [c for c in collect(plan.body, ir.Call) if nodes.is_tile_call(c, "gemm")]
     views = [a for c in calls for a in c.args if hasattr(a, "region")]
@@ -78,7 +78,7 @@ def product(M=11, N=10, K=13, trans=(False, False), twice=False, dtype="float32"
 def test_numbers_are_the_same(trans, twice, only):
     before, after = planned(product(trans=trans, twice=twice), lambda operand: only in (None, operand.position))
     want = {"A", "B"} if only is None else {"AB"[only]}
-    assert in_place(after) == want
+    assert read_directly(after) == want
     shared = {str(a.buffer.name) for a in collect(after.body, tirx.AllocBuffer) if nodes.scope_of(a.buffer) == "shared"}
     assert shared == {"a", "b"} - {x.lower() for x in want}
     for one, other in zip(run(before, 1), run(after, 1), strict=True):
@@ -92,7 +92,7 @@ def test_numbers_are_the_same(trans, twice, only):
 ])  # fmt: skip
 def test_tiles_that_are_more_than_an_operand_are_copied(how, left):
     before, after = planned(product(**how))
-    assert in_place(after) == left
+    assert read_directly(after) == left
     for one, other in zip(run(before, 2), run(after, 2), strict=True):
         np.testing.assert_array_equal(one, other)
 
@@ -139,13 +139,13 @@ def test_one_tile_on_both_sides():
             T.copy(c, C)
 
     before, after = planned(main)
-    assert in_place(after) == {"A"}
+    assert read_directly(after) == {"A"}
     assert not [a for a in collect(after.body, tirx.AllocBuffer) if nodes.scope_of(a.buffer) == "shared"]
     for one, other in zip(run(before, 3), run(after, 3), strict=True):
         np.testing.assert_array_equal(one, other)
-    assert in_place(planned(main, lambda operand: operand.position == 0)[1]) == set()
+    assert read_directly(planned(main, lambda operand: operand.position == 0)[1]) == set()
 
 
 @pytest.mark.parametrize("name", ["A", "a"])
 def test_tensors_with_layouts_or_values_of_their_own_are_copied(name):
-    assert in_place(planned(product(), kept={name})[1]) == {"B"}
+    assert read_directly(planned(product(), kept={name})[1]) == {"B"}

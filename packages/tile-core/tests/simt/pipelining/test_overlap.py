@@ -86,7 +86,7 @@ def planned(program, completion=GROUP, **hooks):
     return plan_pipeline(program.func.body, lambda call: facts, threads=4, **hooks)
 
 
-TAKE_TURNS = {"can_overlap": lambda found: Accept(facts={PING_PONG: 2} if found.alone else {})}
+PING_PONG_HOOKS = {"can_overlap": lambda found: Accept(facts={PING_PONG: 2} if found.alone else {})}
 
 
 def found_in(s):
@@ -133,19 +133,27 @@ def test_the_tail_of_a_trip_runs_beside_the_head_of_the_next(completion):
     assert report.loops[0].stages == 2
 
 
-def test_groups_of_threads_take_turns():
-    body, report = planned(chained(), TRANSACTIONS, **TAKE_TURNS)
+def test_ping_pong_of_thread_groups():
+    body, report = planned(chained(), TRANSACTIONS, **PING_PONG_HOOKS)
     loop = loop_of(body)
-    turns = ["wait k_turn", "wait k_turn_1"], ["arrive k_turn_1", "arrive k_turn"], ["arrive k_turn_1"]
-    assert found_in(loop.body) == [*WAITS, *turns[0], "S", "O_f", *turns[1], *ORDER[3:], *turns[2]]
+    order_barriers = ["wait k_turn", "wait k_turn_1"], ["arrive k_turn_1", "arrive k_turn"], ["arrive k_turn_1"]
+    assert found_in(loop.body) == [
+        *WAITS,
+        *order_barriers[0],
+        "S",
+        "O_f",
+        *order_barriers[1],
+        *ORDER[3:],
+        *order_barriers[2],
+    ]
     programs = report.loops[0].schedule.programs
     assert [(p.role.first, p.role.count) for p in programs] == [(0, 2), (2, 2)]
     assert [any(isinstance(s, Issue) for s in p.iteration) for p in programs] == [False, True]
 
 
 @pytest.mark.parametrize(("completion", "extra"), [(GROUP, ""), (IMMEDIATE, ""), (TRANSACTIONS, "reader")])
-def test_no_turns_where_more_than_products_reads_slots_or_copies_end_otherwise(completion, extra):
-    body, report = planned(chained(extra, stages=3), completion, **TAKE_TURNS)
+def test_no_ping_pong_with_other_readers_of_slots_or_other_completions(completion, extra):
+    body, report = planned(chained(extra, stages=3), completion, **PING_PONG_HOOKS)
     assert "sync" in found_in(loop_of(body).body)
     assert len(report.loops[0].schedule.programs) == 1
 
@@ -168,7 +176,7 @@ def test_several_tails_in_their_order():
 def test_a_tile_that_head_and_tail_read_needs_three_slots():
     _, report = planned(chained(same=True))
     assert report.loops[0].notes == (
-        ("S", "the trips of its several products do not overlap: K_s would need a third slot"),
+        ("S", "no overlap of its products between iterations: K_s would need a third slot"),
     )
     body, report = planned(chained(same=True, stages=3))
     assert found_in(loop_of(body).body) == ORDER
@@ -179,9 +187,9 @@ KEPT = {
     "sums": "line {} uses what it computes or writes what it reads",
     "operand": "line {} uses what it computes or writes what it reads",
     "behind": "line {} uses what it computes or writes what it reads",
-    "condition": "one stands under a condition or in an inner loop",
+    "condition": "a product is nested in a condition or an inner loop",
     "local": "W is allocated in the loop",
-    "named": "it names what its trip computes",
+    "named": "it uses values of its own iteration",
 }
 
 
@@ -191,7 +199,7 @@ def test_what_keeps_trips_apart(extra):
     ((name, note),) = report.loops[0].notes
     before, _, after = KEPT[extra].partition("{}")
     assert name == "S"
-    assert note.startswith(f"the trips of its several products do not overlap: {before}")
+    assert note.startswith(f"no overlap of its products between iterations: {before}")
     assert note.endswith(after)
 
 
@@ -242,10 +250,10 @@ MISTAKES = {
     "the tail is never waited for": lambda m: edited(m, iteration=without(m.programs[0].iteration, WaitUses, 1)),
     "no barrier before slots are filled": lambda m: edited(m, iteration=without(m.programs[0].iteration, Sync)),
     "slots of the tail are filled as early as others": lambda m: edited(
-        m, iteration=swapped(m.programs[0].iteration, Issue, lambda s: replace(s, ahead=2))
+        m, iteration=swapped(m.programs[0].iteration, Issue, lambda s: replace(s, offset=2))
     ),
     "the tail reads the slot of its own trip later": lambda m: edited(
-        m, iteration=swapped(m.programs[0].iteration, Use, lambda s: replace(s, ahead=-2) if s.ahead else s)
+        m, iteration=swapped(m.programs[0].iteration, Use, lambda s: replace(s, offset=-2) if s.offset else s)
     ),
     "the last tail is not waited for": lambda m: edited(m, after=without(m.programs[0].after, WaitUses)),
 }
@@ -279,7 +287,7 @@ def turned(stages=3, same=False, count=2):
 
 
 @pytest.mark.parametrize(("stages", "same", "count"), [(2, False, 2), (3, False, 4), (4, False, 2), (3, True, 2)])
-def test_turns_balance(stages, same, count):
+def test_ping_pong_schedules_balance(stages, same, count):
     schedule = turned(stages, same, count)
     assert len(schedule.programs) == count
     assert imbalance_of(schedule) is None
@@ -300,7 +308,7 @@ def issued_first(steps):
     return (*issued, *(s for s in steps if s not in issued))
 
 
-TURNS = {
+WRONG_PING_PONG = {
     "the first group does not wait for its turn": lambda m: of(m, 0, lambda t: without(t, WaitPhase, 2)),
     "the last group does not wait for its turn": lambda m: of(m, 1, lambda t: without(t, WaitPhase, 2)),
     "the first group does not give the turn": lambda m: of(m, 0, lambda t: without(t, Arrive)),
@@ -314,17 +322,17 @@ TURNS = {
 }
 
 
-@pytest.mark.parametrize("mistake", TURNS)
-def test_the_ledger_refuses_wrong_turns(mistake):
-    assert imbalance_of(TURNS[mistake](turned())) is not None
+@pytest.mark.parametrize("mistake", WRONG_PING_PONG)
+def test_the_ledger_refuses_wrong_ping_pong(mistake):
+    assert imbalance_of(WRONG_PING_PONG[mistake](turned())) is not None
 
 
-def test_a_barrier_within_a_turn_is_refused():
-    body, report = planned(chained(), TRANSACTIONS, **TAKE_TURNS)
+def test_a_block_barrier_between_wait_and_signal_is_refused():
+    body, report = planned(chained(), TRANSACTIONS, **PING_PONG_HOOKS)
     schedules = [report.loops[0].schedule]
     require_no_shared_barrier(body, schedules)
     loop = loop_of(body)
     at = next(i for i, s in enumerate(loop.body.seq) if found_in(s) == ["S"])
     new = nodes.seq([*loop.body.seq[:at], calls.sync_threads(), *loop.body.seq[at:]])
-    with pytest.raises(InternalError, match="within a turn"):
+    with pytest.raises(InternalError, match="between the wait and the signal"):
         require_no_shared_barrier(replace_for(loop, new), schedules)

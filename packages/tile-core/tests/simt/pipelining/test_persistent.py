@@ -50,7 +50,7 @@ UNBALANCED = {
     "no wait for a full slot": lambda m: _without(m, 1, WaitPhase),
     "slots are never free": lambda m: _without(m, 1, Arrive),
     "no wait for uses": lambda m: _without(m, 1, WaitUses),
-    "a slot is free before its use has ended": lambda m: _arrive(m, ahead=0),
+    "a slot is free before its use has ended": lambda m: _arrive(m, offset=0),
     "each thread says so where warps are counted": lambda m: _arrive(m, each="thread"),
     "the role says so once": lambda m: _arrive(m, each="role"),
     "fewer arrivals": lambda m: replace(m, barriers=(m.barriers[0], replace(m.barriers[1], arrivals=3))),

@@ -267,7 +267,7 @@ def test_conditions_and_variables():
     assert report.loops[0].buffers == ("u",)
     kept = dict(report.loops[0].kept)
     assert kept["t"] == "its corner depends on at, which the loop writes"
-    assert kept["s"] == "it stands under a condition or in an inner loop"
+    assert kept["s"] == "it is nested in a condition or an inner loop"
 
 
 def test_what_an_iteration_needs_of_the_one_before():

@@ -72,7 +72,7 @@ def attention_like(keys, outer=1, first="together"):
 
 @pytest.mark.parametrize("first", ["together", "each"])
 @pytest.mark.parametrize("outer", [1, 2])
-def test_tiles_that_are_used_in_turn_share_their_place(outer, first):
+def test_tiles_with_disjoint_lifetimes_share_memory(outer, first):
     plan = planned(attention_like(75, outer, first))
     assert str(plan[PIPELINE]) == "loop i: k, v through registers"
     assert plan[ARENA].bytes == 16 * 16 * 4
@@ -109,7 +109,7 @@ def pipelined(program, threads=32):
     return plan_pipeline(program.func.body, lambda call: THROUGH_REGISTERS, threads=threads)
 
 
-def test_tiles_that_are_used_in_turn_are_loaded_in_turn():
+def test_tiles_used_one_after_another_form_groups():
     for first in ("together", "each"):
         body, _ = pipelined(attention_like(75, 1, first))
         assert steps(body, "i") == [
@@ -140,7 +140,7 @@ def product(block_K=16, dtype="float16", threads=32, twice=False):
     return main
 
 
-def test_tiles_that_are_used_together_are_loaded_together():
+def test_tiles_used_at_once_form_one_group():
     body, report = pipelined(product())
     assert steps(body, "k") == [
         "a_ahead to a", "b_ahead to b", "(A to a_ahead)", "(B to b_ahead)", "use",
@@ -158,7 +158,7 @@ def test_products(dtype):
     np.testing.assert_array_equal(c, a.astype("float64") @ b.astype("float64"))
 
 
-def test_what_does_not_fit_into_registers_stays_in_place():
+def test_tiles_that_exceed_registers_are_not_staged():
     small, large = (product(k, threads=32) for k in (MOST_BYTES // 4, MOST_BYTES // 2))
     assert str(pipelined(small)[1]).endswith("a, b through registers")
     body, report = pipelined(large)
@@ -167,10 +167,10 @@ def test_what_does_not_fit_into_registers_stays_in_place():
 
 
 @pytest.mark.parametrize(("threads", "dtype", "reason"), [
-    (96, "float16", "96 threads do not have equal parts of it"),
+    (96, "float16", "its elements do not divide among 96 threads"),
     (32, "int4", "no registers hold int4 tiles of its shape"),
 ])  # fmt: skip
-def test_tiles_that_threads_cannot_hold_stay_in_place(threads, dtype, reason):
+def test_tiles_with_unequal_shares_of_threads_are_not_staged(threads, dtype, reason):
     program = attention_like(75) if dtype == "float16" else None
     if program is None:
 

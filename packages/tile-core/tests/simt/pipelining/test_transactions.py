@@ -38,12 +38,12 @@ class Bulk(SimtVariant):
         assert call.block.count == 1
         src, dst, barrier = call.args
         at, to, there = ([nodes.int_const(0) + m for m in v.mins] for v in (src, dst, barrier))
-        places = [
+        addresses = [
             calls.address(dst.buffer, to, "w", proxy=calls.ASYNC_PROXY, until=calls.UNTIL_PHASE),
             calls.address(src.buffer, at, "r", proxy=calls.ASYNC_PROXY),
             calls.address(barrier.buffer, there, "a", proxy=calls.ASYNC_PROXY),
         ]
-        return calls.execute("bulk_" + "_".join(map(str, dst.extents)), places, call.span)
+        return calls.execute("bulk_" + "_".join(map(str, dst.extents)), addresses, call.span)
 
 
 def bulk(extents):

@@ -16,13 +16,13 @@ from tile_core.simt.notes import BARRIERS, PLACEMENT
 from ..whole import planned, run
 
 
-def product(rows: int, columns: int, turns: int, threads: int, start: float = 0.0, op: str = "sum") -> Any:
+def product(rows: int, columns: int, trips: int, threads: int, start: float = 0.0, op: str = "sum") -> Any:
     """Return a matrix times a vector; each block takes all rows, ``turns`` times ``columns`` columns."""
 
     @T.prim_func
     def kernel(
-        A: T.Tensor((rows, columns * turns), "float32"),
-        X: T.Tensor((columns * turns,), "float32"),
+        A: T.Tensor((rows, columns * trips), "float32"),
+        X: T.Tensor((columns * trips,), "float32"),
         B: T.Tensor((rows,), "float32"),
     ):
         with T.Kernel(1, threads=threads) as _:
@@ -30,7 +30,7 @@ def product(rows: int, columns: int, turns: int, threads: int, start: float = 0.
             total = T.alloc_reducer((rows,), "float32", op)
             if start != 0.0:
                 T.fill(total, start)
-            for k in T.serial(turns):
+            for k in T.serial(trips):
                 T.copy(X[k * columns], x)
                 for i, j in T.Parallel(rows, columns):
                     if op == "sum":
@@ -51,10 +51,10 @@ ODD = [(6, 128, 1, 128), (3, 64, 2, 64), (8, 100, 2, 64), (8, 128, 1, 48), (1, 2
 @pytest.mark.parametrize(("op", "start"), [("sum", 0.0), ("sum", 3.0), ("max", 5.0)])
 @pytest.mark.parametrize("shape", [*EVEN, *ODD])
 def test_results(shape: tuple[int, int, int, int], op: str, start: float) -> None:
-    rows, columns, turns, _ = shape
+    rows, columns, trips, _ = shape
     rng = np.random.default_rng(sum(shape))
-    a = rng.integers(-3, 4, (rows, columns * turns)).astype(np.float32)
-    x = rng.integers(-3, 4, columns * turns).astype(np.float32)
+    a = rng.integers(-3, 4, (rows, columns * trips)).astype(np.float32)
+    x = rng.integers(-3, 4, columns * trips).astype(np.float32)
     b = np.full(rows, np.nan, np.float32)
     run(product(*shape, start, op), a, x, b)
     want = a @ x + start if op == "sum" else np.maximum((a * x).max(1), start)

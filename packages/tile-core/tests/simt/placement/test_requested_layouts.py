@@ -134,7 +134,7 @@ def test_what_the_fuzzer_draws_is_obeyed_or_refused(form: str, shape: tuple[int,
 
 
 @T.macro
-def sums_of_columns(f: Any, A: Any, B: Any, r: int, c: int) -> None:
+def column_totals(f: Any, A: Any, B: Any, r: int, c: int) -> None:
     n = T.alloc_fragment((c,), "int32")
     T.reduce_sum(f, n, dim=0)
     for i, j in T.Parallel(r, c):
@@ -142,13 +142,13 @@ def sums_of_columns(f: Any, A: Any, B: Any, r: int, c: int) -> None:
 
 
 @T.macro
-def running_sums(f: Any, A: Any, B: Any, r: int, c: int) -> None:
+def running_totals(f: Any, A: Any, B: Any, r: int, c: int) -> None:
     T.cumsum(f, dim=1)
     T.copy(f, B)
 
 
 @T.macro
-def running_sums_back(f: Any, A: Any, B: Any, r: int, c: int) -> None:
+def running_totals_back(f: Any, A: Any, B: Any, r: int, c: int) -> None:
     g = T.alloc_fragment((r, c), "int32")
     T.cumsum(f, g, dim=0, reverse=True)
     T.copy(g, B)
@@ -173,9 +173,9 @@ def by_hand(f: Any, A: Any, B: Any, r: int, c: int) -> None:
 
 
 WITH_NUMPY = {
-    sums_of_columns: lambda a: np.broadcast_to(a.sum(0), a.shape),
-    running_sums: lambda a: a.cumsum(1),
-    running_sums_back: lambda a: a[::-1].cumsum(0)[::-1],
+    column_totals: lambda a: np.broadcast_to(a.sum(0), a.shape),
+    running_totals: lambda a: a.cumsum(1),
+    running_totals_back: lambda a: a[::-1].cumsum(0)[::-1],
     turned: lambda a: a,
     by_hand: lambda a: np.where(
         np.arange(a.shape[0])[:, None] == 0, 7, np.where(np.arange(a.shape[1]) < a.shape[1] - 1, a * 3, a)
@@ -187,7 +187,7 @@ WITH_NUMPY = {
 @pytest.mark.parametrize("shape", [(17, 33), (3, 5)], ids=str)
 @pytest.mark.parametrize("form", range(len(ON_THREADS)))
 @pytest.mark.parametrize("what", WITH_NUMPY, ids=lambda f: f.__name__)
-def test_ops_on_fragments_that_users_place(what: Any, form: int, shape: tuple[int, int]) -> None:
+def test_ops_on_fragments_with_annotated_layouts(what: Any, form: int, shape: tuple[int, int]) -> None:
     r, c = shape
     layout = eval(ON_THREADS[form].format(r=r, c=c, t=64, q=-(-c // 64), k=4), {"T": T})
 
@@ -268,7 +268,7 @@ def test_a_layout_of_warps_of_another_width() -> None:
         np.testing.assert_array_equal(b, a * 2 + np.arange(16))
 
 
-def test_two_layouts_that_do_not_go_together_are_refused() -> None:
+def test_two_conflicting_layouts_are_refused() -> None:
     """A loop over two fragments cannot run where both are: neither layout is dropped."""
 
     @T.prim_func

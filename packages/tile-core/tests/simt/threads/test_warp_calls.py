@@ -166,7 +166,7 @@ def test_exchanges_leave_choices_and_short_circuits() -> None:
     np.testing.assert_array_equal(found, np.zeros(48, bool))
 
 
-def test_a_condition_of_a_loop_is_asked_every_turn() -> None:
+def test_a_loop_condition_is_evaluated_in_each_iteration() -> None:
     thread = nodes.fresh("tid")
     count, allocate = nodes.alloc([1], "int32", "count", "local.var")
     b = tirx.decl_buffer([40], "int32", "B", layout=None)

@@ -22,7 +22,7 @@ from tile_core.lowering.variant import Accept, Reject
 from tile_core.ops.base import OpCall, View
 from tile_core.records import dataclass
 from tile_core.simt.memory import contiguity
-from tile_core.simt.memory.alignment import WIDEST, Aligned, factor, strides_of, together
+from tile_core.simt.memory.alignment import WIDEST, Aligned, contiguous_width, factor, strides_of
 from tile_core.simt.variant import SimtCall, SimtVariant
 from tile_cuda.ops.boxes import REASON
 
@@ -256,6 +256,6 @@ def _shared_elements(dst: View, layout: LayoutMap | None, most: int) -> int:
     low = nodes.as_int(dst.mins[-1])
     aligned_to = gcd(most, low) if isinstance(low, int) else 1
     if layout is not None:
-        return together(layout, aligned_to)
+        return contiguous_width(layout, aligned_to)
     row = nodes.shape_of(dst.buffer)[-1]
     return gcd(aligned_to, row)

@@ -1,1 +1,1 @@
-"""Step 5, barriers: conflicting accesses of threads to shared bytes, and where the threads wait for each other."""
+"""Insertion of barriers between conflicting accesses of threads to memory that they share."""

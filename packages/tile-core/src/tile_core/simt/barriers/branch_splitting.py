@@ -1,4 +1,4 @@
-"""Rebuilds the statements of program points with their barriers; a branch around a barrier is split at it."""
+"""Rebuild the statements of program points with their barriers, and split branches around barriers."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class BarrierWriter:
         return found
 
     def work(self, s: Stmt, body: Stmt) -> Stmt:
-        """Return what the threads of a role do."""
+        """Return the statement of a role's threads."""
         assert self.block is not None
         role, thread = role_of(s), self.block.thread
         if role.count == self.block.count:
@@ -109,7 +109,7 @@ class BarrierWriter:
 
 
 class _Masked:
-    """Points under a mask: each run of points without a barrier becomes a branch of its own."""
+    """Points under a mask: each run without a barrier becomes a branch of its own."""
 
     def __init__(self, owner: BarrierWriter, mask: Var) -> None:
         self.owner, self.mask = owner, mask

@@ -1,4 +1,4 @@
-"""Proofs that two accesses never touch the same byte from different threads, so they need no barrier between them."""
+"""Disjointness of accesses: proofs that different threads never touch the same byte."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class Owners:
         self.named: dict[SharedAccess, tuple[tuple[Any, ...], tuple[Any, ...]]] = {}
 
     def apart(self, a: SharedAccess, b: SharedAccess) -> bool:
-        """Whether it is proven that no byte is touched by one thread in ``a`` and by a different one in ``b``."""
+        """Whether no byte is provably touched by different threads in ``a`` and ``b``."""
         if not self.count or a.indices is None or b.indices is None:
             return False
         same = a.buffer.same_as(b.buffer)
@@ -70,7 +70,7 @@ class Owners:
         return first is not None and second is not None and not _meet(first, second)
 
     def cancelled(self, a: SharedAccess, b: SharedAccess) -> tuple[Any, ...] | None:
-        """Return the variables that contribute equally to both addresses, or ``None`` if an unknown one remains."""
+        """Return the variables that contribute equally to both addresses; ``None`` if others are unknown."""
         (ia, _), (ib, _) = self.names(a), self.names(b)
         own = {v for x in (a, b) for v, _, _ in x.ranges}
         free = {v for e in (*ia, *ib) for v in variables(e)} - own - set(self.values)
@@ -125,7 +125,7 @@ class Owners:
         if total > MOST:
             return None
         env, shape = self.environment(known)
-        places = self.places(indices, env, shape, length)
+        addresses = self.addresses(indices, env, shape, length)
         thread = np.broadcast_to(np.arange(self.count).reshape(-1, *[1] * (len(shape) - 1)), shape)
         mask = np.ones(shape, dtype=bool)
         for c in conditions:
@@ -133,7 +133,7 @@ class Owners:
                 mask &= np.broadcast_to(np.asarray(evaluate(c, env), dtype=bool), shape)
             except Unknown:
                 continue
-        starts, threads = places[mask], thread[mask]
+        starts, threads = addresses[mask], thread[mask]
         if absolute:
             starts = a.memory.first + starts * a.memory.size
         steps = np.arange(length, dtype=np.int64)
@@ -148,8 +148,10 @@ class Owners:
             env[v] = np.arange(start, start + extent, dtype=np.int64).reshape(*[1] * axis, -1, *[1] * (rank - 1 - axis))
         return env, shape
 
-    def places(self, indices: Sequence[Expr], env: Mapping[Var, Array], shape: tuple[int, ...], length: int) -> Array:
-        """Return one number for each tuple of indices; the last one may go on for ``length`` elements."""
+    def addresses(
+        self, indices: Sequence[Expr], env: Mapping[Var, Array], shape: tuple[int, ...], length: int
+    ) -> Array:
+        """Return one linear index for each tuple of indices; the last one spans ``length`` elements."""
         total: Any = np.zeros(shape, dtype=np.int64)
         for e in indices:
             value = np.broadcast_to(np.asarray(evaluate(e, env), dtype=np.int64), shape)
@@ -173,13 +175,15 @@ def _same_terms(ia: Sequence[Expr], ib: Sequence[Expr], v: Var) -> bool:
     return True
 
 
-def _owners(places: Array, threads: Array) -> Any:
-    """Return the distinct addresses in order, with the lowest and the highest thread that touches each."""
-    order = np.lexsort((threads, places))
-    places, threads = places[order], threads[order]
-    starts = np.flatnonzero(np.r_[True, places[1:] != places[:-1]]) if len(places) else np.zeros(0, dtype=np.int64)
-    ends = np.r_[starts[1:], len(places)] - 1 if len(places) else starts
-    return places[starts], threads[starts], threads[ends]
+def _owners(addresses: Array, threads: Array) -> Any:
+    """Return the distinct addresses in order, with their lowest and highest thread."""
+    order = np.lexsort((threads, addresses))
+    addresses, threads = addresses[order], threads[order]
+    starts = (
+        np.flatnonzero(np.r_[True, addresses[1:] != addresses[:-1]]) if len(addresses) else np.zeros(0, dtype=np.int64)
+    )
+    ends = np.r_[starts[1:], len(addresses)] - 1 if len(addresses) else starts
+    return addresses[starts], threads[starts], threads[ends]
 
 
 def _meet(a: Any, b: Any) -> bool:

@@ -4,7 +4,7 @@ A per-thread program has the semantics of lock step: a statement sees the effect
 to one byte by different threads, at least one of them a write, need a barrier between them; atomic updates of a buffer
 need none among themselves. Barriers are placed as late as possible, before the statement that needs them, and before a
 loop or branch rather than inside it where that suffices. Global memory is ordered where all threads pass; in divergent
-code each thread orders only its own accesses. Blocks of the program that one block runs in turn are not ordered there.
+code each thread orders only its own accesses. Tiles of one persistent block are not ordered there.
 
 A divergent branch cannot contain a barrier. It is split: its condition is saved, and the parts before and after the
 barrier are each guarded by it.
@@ -68,7 +68,7 @@ class PlacedBarrier:
 
 
 def insert_barriers(body: Stmt, block: Block | None = None) -> tuple[Any, tuple[PlacedBarrier, ...]]:
-    """Return the body with barriers where threads depend on each other, and the reason for each.
+    """Return the body with the required barriers, and the reason for each.
 
     Parameters
     ----------
@@ -119,7 +119,7 @@ class _Flow:
     ) -> tuple[SharedAccess, SharedAccess] | None:
         """Return a pair of accesses that need a barrier between them."""
         mine = list(mine)
-        # What is in flight comes first: a barrier, which any other pair asks for, does not end it.
+        # What is in flight comes first: a barrier, which any other pair requires, does not end it.
         for a in sorted(pending, key=lambda a: a.until is None) if self.asynchronous else pending:
             for b in mine:
                 if (b.write or (a.write and not a.seen)) and a.memory.overlaps(b.memory) and self.depend(a, b):
@@ -130,7 +130,7 @@ class _Flow:
         return None
 
     def fence(self, state: State, mine: Iterable[SharedAccess]) -> None:
-        """Insert the fences between writes of threads and accesses of the asynchronous proxy behind a barrier."""
+        """Insert proxy fences between writes of threads and asynchronous accesses after a barrier."""
         theirs = [b for b in mine if b.proxy]
         for a in state:
             found = () if a.synced is None else [b for b in theirs if a.memory.overlaps(b.memory) and self.depend(a, b)]
@@ -143,7 +143,7 @@ class _Flow:
                     self.count += 1
 
     def drain(self, p: ProgramPoint, a: SharedAccess) -> None:
-        """Let the thread that has issued a copy out of shared memory wait for it before a barrier."""
+        """Let the thread that issued a copy out of shared memory wait for it before a barrier."""
         if a.store is not None:
             stored = a.store.name == calls.UNTIL_STORED
             if p.drains.get(a.store.issuer) not in (stored, True):
@@ -151,7 +151,7 @@ class _Flow:
                 self.count += 1
 
     def drain_all(self, state: State, p: ProgramPoint, mine: Iterable[SharedAccess]) -> None:
-        """Insert the waits before a barrier that is there already; refuse what nothing has waited for."""
+        """Insert the waits before an existing barrier; refuse accesses without a wait."""
         mine = list(mine)
         for a in state:
             if a.until is not None and self.conflict([a], mine) is not None:
@@ -190,7 +190,7 @@ class _Flow:
             return False
         return not self.owners.apart(a, b)
 
-    def place(self, p: ProgramPoint, pair: tuple[SharedAccess, SharedAccess], field: str = "meet") -> None:
+    def insert(self, p: ProgramPoint, pair: tuple[SharedAccess, SharedAccess], field: str = "meet") -> None:
         """Insert a barrier at a point."""
         where = nodes.where_of(p.stmt)
         if self.parted:
@@ -246,7 +246,7 @@ class _Flow:
         if not p.meet:
             pair = self.conflict(state, [*p.reads, *p.writes]) if p.kind != "while" else None
             if pair is not None:
-                self.place(p, pair)
+                self.insert(p, pair)
         if p.meet:
             self.drain_all(state, p, [*p.reads, *p.writes])
             state = self.met(state, p)
@@ -258,7 +258,7 @@ class _Flow:
         if not p.between and _can_split(p.stmt):
             pair = self.conflict([a for a in p.reads if a.shared], [a for a in p.writes if a.shared])
             if pair is not None:
-                self.place(p, pair, "between")
+                self.insert(p, pair, "between")
         if p.between:
             return self.met(state, p if p.role is not None else None) | frozenset(p.writes)
         if p.waits is not None or p.commits:
@@ -294,7 +294,7 @@ class _Flow:
         return after if _at_least_once(p.stmt) else after | state
 
     def around(self, p: ProgramPoint, state: State, go: Callable[[ProgramPoint, State], State]) -> tuple[State, State]:
-        """Insert the barriers inside a loop, then the one before it; return the pending accesses after it."""
+        """Insert the barriers in and before a loop; return the accesses pending after it."""
         self.parted += p.varying
         go(p, _NOTHING)
         self.parted -= p.varying
@@ -305,7 +305,7 @@ class _Flow:
         return after, state
 
     def circle(self, p: ProgramPoint, state: State) -> State:
-        """Iterate over a loop's body to the fixed point of the pending set; return the set after the loop."""
+        """Iterate over a loop's body to the fixed point of the pending set, and return it."""
         bounds = self.owners.bounds.get(p.stmt.loop_var)
         carried: State = _NOTHING
         while True:
@@ -328,7 +328,7 @@ class _Flow:
         return out, self.left.pop(), self.again.pop()
 
     def rounds(self, p: ProgramPoint, state: State) -> State:
-        """Iterate over a ``while`` loop to the fixed point of the pending set before its condition."""
+        """Iterate over a ``while`` loop to the fixed point of the pending set."""
         reads, carried = frozenset(p.reads), _NOTHING
         while True:
             count = self.count
@@ -336,7 +336,7 @@ class _Flow:
             for q, pending in [*again, (p, _NOTHING if p.end else out)]:
                 pair = self.conflict(_past(pending, p, None), p.reads)
                 if pair is not None:
-                    self.place(q, pair, "end" if q is p else "meet")
+                    self.insert(q, pair, "end" if q is p else "meet")
             new = _past(frozenset().union(_NOTHING if p.end else out, *(s for _, s in again)), p, None)
             if self.count != count:
                 carried = _NOTHING
@@ -348,7 +348,7 @@ class _Flow:
     # Accesses pending from outside
 
     def enter(self, p: ProgramPoint, state: State) -> State:
-        """Return the pending accesses on entry to a compound statement: none if it needs a barrier before it."""
+        """Return the pending accesses on entry to a compound statement, after its barrier, if any."""
         own = p.reads if p.kind == "while" else []
         inside = [p] if p.kind == "role" else [q for part in p.parts for q in part]
 
@@ -359,14 +359,14 @@ class _Flow:
             pair = needs(state)
             if pair is None:
                 return state
-            self.place(p, pair)
+            self.insert(p, pair)
         for a in state:
             if a.store is not None and needs(frozenset([a])) is not None:
                 self.drain(p, a)
         return self.met(state, p)
 
     def probe(self, points: list[ProgramPoint], state: State) -> tuple[tuple[SharedAccess, SharedAccess] | None, State]:
-        """Return a conflict of a pending access with one reached without a barrier, and the remaining pending set."""
+        """Return a conflict of a pending access inside a statement, and the remaining pending set."""
         for p in points:
             if not state:
                 break
@@ -401,13 +401,13 @@ class _Flow:
 
 
 def _past(state: State, p: ProgramPoint, bounds: tuple[int, int] | None) -> State:
-    """Return the pending set seen by other iterations and after the loop, without this iteration's values."""
+    """Return the pending set without an iteration's values, as seen after it."""
     var = p.stmt.loop_var if p.kind == "for" else p
     return frozenset(a.past(var, bounds, p.opaque) for a in state)
 
 
 def _on_objects(s: Stmt) -> bool:
-    """Whether a statement writes barrier objects: one that is dropped is initialised again before its next use."""
+    """Whether a statement writes barrier objects; a dropped one is initialized before its next use."""
     names = ("barrier_init", "barrier_drop")
     return isinstance(s, tirx.Evaluate) and any(nodes.is_tile_call(s.value, n) for n in names)
 

@@ -1,7 +1,7 @@
 """Fences in pipelined loops whose tiles are read by the asynchronous proxy.
 
 A region that orders its buffers itself does so for threads. What threads have written there, or had copied on their
-behalf, is visible to the other proxy only after a fence of theirs, before the barrier that tells others.
+behalf, is visible to the other proxy only after their fence, before the barrier that signals others.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from tile_core.ir.visit import StmtRewriter, collect
 
 
 def fence_managed(body: Stmt) -> Stmt:
-    """Return the body with a fence before each barrier of such a region, and before arrivals of threads that write."""
+    """Return the body with proxy fences before the barriers and arrivals of managed regions."""
     return _Fences().stmt(body)
 
 
@@ -44,17 +44,17 @@ class _Fences(StmtRewriter):
 
 
 def _is_barrier(call: Call) -> bool:
-    """Whether a call is a barrier behind which threads or others see what threads have written."""
+    """Whether a call is a barrier after which threads observe earlier writes."""
     if nodes.is_tile_call(call, "sync_threads"):
         return not (call.attrs and call.attrs.get(calls.AFTER_READS))
     return nodes.is_tile_call(call, "sync_part")
 
 
 def _fenced(body: Stmt) -> set[BufferVar]:
-    """Return the buffers that threads write and the asynchronous proxy accesses, or reads without writing them."""
-    places = [c for c in collect(body, ir.Call) if nodes.is_tile_call(c, "address")]
-    read = {_buffer(p) for p in places if _proxy(p) and str(p.attrs["access"]) == "r" and _is_shared(p)}
-    written = {_buffer(p) for p in places if _proxy(p) and str(p.attrs["access"]) == "w"}
+    """Return the buffers that threads write and that asynchronous instructions access."""
+    addresses = [c for c in collect(body, ir.Call) if nodes.is_tile_call(c, "address")]
+    read = {_buffer(p) for p in addresses if _proxy(p) and str(p.attrs["access"]) == "r" and _is_shared(p)}
+    written = {_buffer(p) for p in addresses if _proxy(p) and str(p.attrs["access"]) == "w"}
     return (read - written) | (_stored(body) & (read | written))
 
 
@@ -69,13 +69,13 @@ def _stored(body: Stmt) -> set[BufferVar]:
     return found
 
 
-def _buffer(place: Call) -> BufferVar:
-    return place.args[0].source
+def _buffer(address: Call) -> BufferVar:
+    return address.args[0].source
 
 
-def _is_shared(place: Call) -> bool:
-    return nodes.scope_of(_buffer(place)) == "shared"
+def _is_shared(address: Call) -> bool:
+    return nodes.scope_of(_buffer(address)) == "shared"
 
 
-def _proxy(place: Call) -> str:
-    return str(place.attrs.get("proxy", ""))
+def _proxy(address: Call) -> str:
+    return str(address.attrs.get("proxy", ""))

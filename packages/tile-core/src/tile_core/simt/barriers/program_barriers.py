@@ -1,4 +1,4 @@
-"""Barriers of a program's own: initialised before their first use, dropped after the last, and trusted in between.
+"""Barriers of a program: initialized before their first use, dropped after the last, and trusted in between.
 
 What a program's barriers order, as ``passes/check_barriers.py`` has proved, barrier insertion need not order again:
 these buffers are managed between the first and the last statement of a block that has to do with its barriers.
@@ -24,12 +24,12 @@ from tile_core.passes.check_barriers import barriers_of
 if TYPE_CHECKING:
     from tile_core.context import Context
 
-#: Who makes and drops objects, announces bytes and issues copies.
+#: The thread that initializes and drops objects, expects bytes and issues copies.
 LEADER = ("the first thread", 0, 1)
 
 
 def enter_barriers(body: Stmt, ordered: frozenset[str], ctx: Context) -> Stmt:
-    """Return the body with the objects of its barriers made and dropped, and with what they order marked.
+    """Return the body with initialized and dropped barriers, and marks of the accesses that they order.
 
     Parameters
     ----------
@@ -56,7 +56,7 @@ class _Enter(StmtRewriter):
         self.ordered = ordered
         #: Whether other blocks arrive at the barriers, or copies of theirs do.
         self.remote = False
-        #: Whether threads write what bulk copies of other blocks write, too: those follow what is told to them.
+        #: Whether threads write memory that bulk copies of other blocks write too: those follow a signal.
         self.fenced = False
 
     def visit_For(self, s: Stmt) -> Stmt:
@@ -71,7 +71,7 @@ class _Enter(StmtRewriter):
         parts = structural.items(inside.seq) if isinstance(inside, tirx.SeqStmt) else [inside]
         drops = [calls.barrier_drop(b, nodes.int_const(i)) for b, n in made.items() for i in range(len(n))]
         whole = self.marked(_met(parts) if self.remote else parts)
-        # Nobody arrives, or copies, here any more.
+        # No thread or copy arrives here any more.
         whole += [calls.cluster_arrive(), calls.cluster_wait()] if self.remote else []
         whole += [calls.only(LEADER, nodes.seq(drops))] if drops else []
         return replace_for(s, nodes.seq(whole))
@@ -90,7 +90,7 @@ class _Enter(StmtRewriter):
         return calls.only(LEADER, s, s.span) if nodes.is_tile_call(s.value, "barrier_announce") else s
 
     def marked(self, parts: Sequence[Stmt]) -> list[Stmt]:
-        """Return the statements of a block, those around all calls for its barriers as one that orders buffers."""
+        """Return a block's statements, those between its barrier calls as one managed region."""
         used = [n for n, s in enumerate(parts) if _has_step(s)]
         buffers = [b for b in _shared(parts) if str(b.name) in self.ordered]
         if not used or not buffers:
@@ -102,7 +102,7 @@ class _Enter(StmtRewriter):
 
 
 def _met(parts: Sequence[Stmt]) -> list[Stmt]:
-    """Return the statements of a block, with a barrier of the cluster between objects that are made and their use."""
+    """Return a block's statements, with a cluster barrier between the initialization of barriers and their use."""
     found: list[Stmt] = []
     new = not any(map(barriers_of, parts))  # blocks have begun before others store to their memory
     for s in parts:

@@ -47,7 +47,7 @@ class ProgramPoint:
         number, whether for what they have stored too.
     waits
         Which accesses end with it.
-    together
+    collective
         Whether all threads wait for them.
     commits
         Whether it ends a group of copies.
@@ -68,15 +68,15 @@ class ProgramPoint:
     fences: list[str] = field(default_factory=list)
     drains: dict[int, bool] = field(default_factory=dict)
     waits: Awaited | None = None
-    together: bool = False
+    collective: bool = False
     commits: bool = False
     role: Any = None
 
     def passed(self, a: SharedAccess) -> SharedAccess:
-        """Return an access as it is after the threads have waited for what they wait for here, or ended a group."""
+        """Return an access after the waits or the end of a group at this point."""
         if self.commits:
             return a.committed()
-        return a if self.waits is None else a.waited(self.waits, self.together)
+        return a if self.waits is None else a.waited(self.waits, self.collective)
 
     def all(self) -> list[ProgramPoint]:
         """Return the points inside it, at any depth."""
@@ -108,11 +108,11 @@ class Points:
         self.bounds: dict[Any, tuple[int, int]] = {}
 
     def of(self, points: list[Point]) -> list[ProgramPoint]:
-        """Return what barrier insertion needs to know of some points, in order."""
+        """Return the program points of a sequence of statements, in order."""
         return [self.one(p) for p in points]
 
     def one(self, p: Point) -> ProgramPoint:
-        """Return what barrier insertion needs to know of a point."""
+        """Return the program point of a statement."""
         found = self.made(p)
         found.role = p.role
         return found
@@ -131,9 +131,9 @@ class Points:
             found = self.accesses.of_whole(p)
             reads, writes = [a for a in found if not a.write], [a for a in found if a.write]
             waits = self.accesses.waits(s) if p.kind == "plain" or not found else None
-            together = waits is not None and not any(self.varying.parts(q) for q in p.path)
+            collective = waits is not None and not any(self.varying.parts(q) for q in p.path)
             commits = isinstance(s, tirx.Evaluate) and nodes.is_tile_call(s.value, "async_commit")
-            return ProgramPoint(s, reads=reads, writes=writes, waits=waits, together=together, commits=commits)
+            return ProgramPoint(s, reads=reads, writes=writes, waits=waits, collective=collective, commits=commits)
         return self.compound(p)
 
     def compound(self, p: Point) -> ProgramPoint:
@@ -150,7 +150,7 @@ class Points:
 
 
 def with_bounds_bound(body: Stmt) -> Stmt:
-    """Return the body with the bounds of loops that read memory bound to variables before the loops.
+    """Bind the bounds of loops that read memory to variables before the loops.
 
     They are evaluated once, even if the loop's body changes the memory.
     """

@@ -22,7 +22,7 @@ from tile_core.ir.visit import collect
 
 
 def drop_redundant_barriers(body: Stmt) -> Any:
-    """Return the body without the block's barriers after which no thread accesses memory that another one accessed.
+    """Return the body without block barriers after which no thread depends on another one.
 
     Parameters
     ----------
@@ -38,7 +38,7 @@ _HARMLESS = frozenset({"move", "address", "shuffle", "vote", "group_reduce"})
 
 
 class _Tail:
-    """Looks backwards from the end of the kernel until a statement may depend on other threads."""
+    """Searches from the end of the kernel for a statement that may depend on other threads."""
 
     def __init__(self, body: Stmt) -> None:
         self.flow = Flow(body)
@@ -68,7 +68,7 @@ class _Tail:
                 self.look(p)
 
     def look(self, p: Point) -> None:
-        """Record a statement's accesses of global memory; stop if it does anything else that is not private."""
+        """Record a statement's accesses of global memory; stop at other accesses that are not private."""
         calls = [c for c in collect(p.stmt, ir.Call) if nodes.is_tile_call(c)]
         reads, writes = self.accesses((p, *self.flow.inside(p)))
         self.after[0].update(reads)
@@ -94,9 +94,9 @@ class _Tail:
 
 
 def _stays_outside(call: Call) -> bool:
-    """Whether an instruction is given addresses, and none of shared memory: an atomic update of a result, say."""
-    places = [a.args[0].source for a in call.args if nodes.is_tile_call(a, "address")]
-    return nodes.is_tile_call(call, "instruction") and bool(places) and all(map(_is_outside, places))
+    """Whether an instruction takes addresses, but none of shared memory (such as an atomic)."""
+    addresses = [a.args[0].source for a in call.args if nodes.is_tile_call(a, "address")]
+    return nodes.is_tile_call(call, "instruction") and bool(addresses) and all(map(_is_outside, addresses))
 
 
 def _is_outside(buffer: BufferVar) -> bool:

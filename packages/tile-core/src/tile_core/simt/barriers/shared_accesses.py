@@ -56,12 +56,12 @@ class ByteRange:
 
 @dataclass(frozen=True)
 class Awaited:
-    """What ends an access that lasts beyond its statement.
+    """The end of an access that lasts beyond its statement.
 
     Attributes
     ----------
     name
-        ``calls.UNTIL_GROUP``, the name of a barrier's buffer, or what the call that waits says.
+        ``calls.UNTIL_GROUP``, the name of a barrier's buffer, or the name that the waiting call gives.
     index
         The barrier object; ``None`` if it is not known any more, so that no wait is known to be for it.
     issuer
@@ -98,7 +98,7 @@ class SharedAccess:
     atomic
         Whether it is unordered with other atomic accesses of the same buffer.
     indices
-        The first element, over variables that ``ranges`` and the context know; ``None`` if unknown.
+        The first element, over the variables of ``ranges`` and the context; ``None`` if unknown.
     bytes
         Bytes from there on.
     ranges
@@ -145,7 +145,7 @@ class SharedAccess:
     box: tuple[int, ...] = ()
     corner: tuple[Any, ...] | None = None
     once: bool = False
-    later: dict[Any, SharedAccess] = field(default_factory=dict, repr=False)
+    moved: dict[Any, SharedAccess] = field(default_factory=dict, repr=False)
 
     @property
     def shared(self) -> bool:
@@ -153,7 +153,7 @@ class SharedAccess:
         return nodes.scope_of(self.buffer) == "shared"
 
     def past(self, var: Var, bounds: tuple[int, int] | None, inner: frozenset[Any] = frozenset()) -> SharedAccess:
-        """Return the access as seen by later iterations of the loop of ``var``, and after the loop.
+        """Return the access as seen by later iterations of a loop and after it.
 
         Parameters
         ----------
@@ -162,19 +162,19 @@ class SharedAccess:
         inner
             Variables that the loop's body binds: they too belong to another iteration.
         """
-        found = self.later.get(var)
+        found = self.moved.get(var)
         if found is None:
-            found = self.later[var] = self._past(var, bounds, inner)
-            found.later[var] = found
+            found = self.moved[var] = self._past(var, bounds, inner)
+            found.moved[var] = found
         return found
 
     @property
     def store(self) -> Awaited | None:
-        """What ends it, if it is one of a copy out of shared memory, which barrier insertion waits for."""
+        """The end of a copy out of shared memory, which barrier insertion waits for."""
         return self.until if self.until is not None and self.until.name in _STORES else None
 
     def drained(self, waits: Mapping[int, bool]) -> SharedAccess:
-        """Return the access after some threads have waited for their copies: for reads, or (true) for writes too."""
+        """Return the access after threads waited for their copies: reads, or (true) writes too."""
         if self.store is None or self.store.issuer not in waits:
             return self
         ended = self.store.name == calls.UNTIL_READ or waits[self.store.issuer]
@@ -198,13 +198,13 @@ class SharedAccess:
 
     def changed(self, key: Any, **fields: Any) -> SharedAccess:
         """Return the access with other fields, the same one each time for a key."""
-        found = self.later.get(key)
+        found = self.moved.get(key)
         if found is None:
-            found = self.later[key] = replace(self, **fields, later={})
+            found = self.moved[key] = replace(self, **fields, moved={})
         return found
 
     def met(self, point: Any) -> SharedAccess | None:
-        """Return what is left of the access after a barrier of the block; ``point`` is that barrier."""
+        """Return the remaining access after a barrier of the block; ``point`` is that barrier."""
         if self.until is not None or self.synced is not None:
             return self
         if self.proxy or not self.write:
@@ -212,7 +212,7 @@ class SharedAccess:
         return self.changed(("met", id(point)), synced=point)
 
     def met_in_role(self, point: Any, asynchronous: bool) -> SharedAccess:
-        """Return the access after a barrier of its role: only the other threads of the block do not know of it."""
+        """Return the access after a barrier of its role: other threads of the block do not observe it."""
         if self.until is not None or self.settled:
             return self
         unfenced = asynchronous and self.write and not self.proxy
@@ -229,37 +229,37 @@ class SharedAccess:
             return self
         return self.changed("committed", until=replace(self.until, groups=self.until.groups + 1))
 
-    def waited(self, ended: Awaited, together: bool) -> SharedAccess:
+    def waited(self, ended: Awaited, collective: bool) -> SharedAccess:
         """Return the access after a wait, of all threads together or of some."""
         if self.until is None or not self.until.ends_by(ended):
             return self
-        return self.changed(("waited", together), until=None, seen=together and ended.name != calls.UNTIL_GROUP)
+        return self.changed(("waited", collective), until=None, seen=collective and ended.name != calls.UNTIL_GROUP)
 
     def _past(self, var: Var, bounds: tuple[int, int] | None, inner: frozenset[Any]) -> SharedAccess:
         lost = inner if bounds is not None else inner | {var}
         if self.until is not None and any(variables(e) & (lost | {var}) for e in self.until.index or ()):
-            return replace(self, until=replace(self.until, index=None), later={})._past(var, bounds, inner)
+            return replace(self, until=replace(self.until, index=None), moved={})._past(var, bounds, inner)
         conditions = tuple(c for c in self.conditions if not variables(c) & lost)
         used = set().union(*(variables(e) for e in (*(self.indices or ()), *conditions)))
         moved = set().union(*map(variables, self.corner or ())) & (lost | {var})
         if moved and self.corner is not None:
             before = {v: tirx.Var(f"{v.name}_any", v.ty) for v in moved}
             corner = tuple(substitute(e, before) for e in self.corner)
-            return replace(self, corner=corner, later={})._past(var, bounds, inner)
+            return replace(self, corner=corner, moved={})._past(var, bounds, inner)
         indices = self.indices
         if indices is not None and any(variables(e) & lost for e in indices):
-            return replace(self, indices=None, conditions=conditions, later={})
+            return replace(self, indices=None, conditions=conditions, moved={})
         if indices is None or var not in used or bounds is None:
             same = len(conditions) == len(self.conditions)
-            return self if same else replace(self, conditions=conditions, later={})
+            return self if same else replace(self, conditions=conditions, moved={})
         other = tirx.Var(f"{var.name}_before", var.ty)
         indices = tuple(substitute(e, {var: other}) for e in indices)
         conditions = tuple(substitute(e, {var: other}) for e in conditions)
-        return replace(self, indices=indices, conditions=conditions, ranges=(*self.ranges, (other, *bounds)), later={})
+        return replace(self, indices=indices, conditions=conditions, ranges=(*self.ranges, (other, *bounds)), moved={})
 
 
 class Accesses:
-    """What the points of a program access of the memory that threads share.
+    """Accesses of a program's points to memory that threads share.
 
     Parameters
     ----------
@@ -280,10 +280,10 @@ class Accesses:
             if nodes.scope_of(alloc.buffer) == "shared":
                 offset = (alloc.annotations or {}).get(OFFSET)
                 space = alloc.buffer if offset is None else "shared"
-                self._place(alloc.buffer, space, 0 if offset is None else int(nodes.as_int(offset)))
+                self._locate(alloc.buffer, space, 0 if offset is None else int(nodes.as_int(offset)))
         for view, base in flow.roots.items():
             known = self.memory.get(base)
-            self._place(view, base if known is None else known.space, 0 if known is None else known.first)
+            self._locate(view, base if known is None else known.space, 0 if known is None else known.first)
         for var, value in flow.binds.items():
             if not collect(value, (ir.TensorLoad,)) and not _has_opaque(value):
                 self.binds[var] = substitute(value, self.binds)
@@ -291,7 +291,7 @@ class Accesses:
         self._opaque: dict[Point, frozenset[Var]] = {}
         self._managed: dict[Any, set[BufferVar]] = {}
 
-    def _place(self, buffer: BufferVar, space: Any, first: int) -> None:
+    def _locate(self, buffer: BufferVar, space: Any, first: int) -> None:
         bits = DTYPES[nodes.element_type(buffer)].bits
         size = (0 if buffer in self.packed else 1) if bits < 8 else bits // 8
         shape = nodes.shape_of(buffer)
@@ -300,11 +300,11 @@ class Accesses:
         self.memory[buffer] = ByteRange(space, first, last, size)
 
     def of(self, p: Point) -> list[SharedAccess]:
-        """Return what a point accesses itself."""
+        """Return the accesses of a point itself."""
         return [x for a in self.flow.accesses_at(p) for x in self._of(a, p)]
 
     def of_whole(self, p: Point) -> list[SharedAccess]:
-        """Return what a point and all inside of it access; the variables of its loops get ranges."""
+        """Return the accesses of a point and its inner points; variables of its loops get ranges."""
         return [x for q in (p, *self.flow.inside(p)) for a in self.flow.accesses_at(q) for x in self._of(a, p)]
 
     def opaque(self, p: Point) -> frozenset[Var]:
@@ -316,7 +316,7 @@ class Accesses:
         return found
 
     def _of(self, a: Access, unit: Point) -> list[SharedAccess]:
-        """Return an access as one of a point that stands for all inside of it; none if its memory is private."""
+        """Return an access of an inner point as one of a point; none if its memory is private."""
         if nodes.scope_of(a.buffer) not in _COMMON:
             return []
         if a.how == "element":
@@ -326,12 +326,12 @@ class Accesses:
             return [self._access(a, unit, int(nodes.as_int(a.call.attrs["bytes"])))]
         atomic = _is_atomic(a.call)
         if a.how != "address":
-            return [replace(self._access(a, unit), indices=None, atomic=atomic, later={})]
+            return [replace(self._access(a, unit), indices=None, atomic=atomic, moved={})]
         assert a.operand is not None
         access, proxy, until = (str(a.operand.attrs.get(key, "")) for key in ("access", "proxy", "until"))
         atomic = atomic or access == "a"
         if _on_barriers(a.call):
-            return [replace(self._access(a, unit), atomic=atomic, later={})]
+            return [replace(self._access(a, unit), atomic=atomic, moved={})]
         self.asynchronous = self.asynchronous or bool(proxy or until)
         ended = self.until(until, a.call) if until else None
         found = self._access(a, unit)
@@ -339,11 +339,11 @@ class Accesses:
             ended = Awaited(until, (), 0 if a.point.role is None else role_of(a.point.role).first)
         box = tuple(int(nodes.as_int(n)) for n in a.operand.attrs.get("box", ()))
         if box:
-            found = replace(found, box=box, corner=found.indices, once=self._once(a, box), later={})
-        return [replace(found, indices=None, atomic=atomic, proxy=proxy, until=ended, later={})]
+            found = replace(found, box=box, corner=found.indices, once=self._once(a, box), moved={})
+        return [replace(found, indices=None, atomic=atomic, proxy=proxy, until=ended, moved={})]
 
     def _once(self, a: Access, box: tuple[int, ...]) -> bool:
-        """Whether a box moves by its extents or more in each turn of each loop around it, in a dimension of its own."""
+        """Whether a box moves by at least its extents in each iteration of each loop around it."""
         free = list(range(len(box)))
         indices = [substitute(i, self.binds) for i in a.indices]
         loops = [p for p in a.point.loops if not is_grid(p)]
@@ -366,7 +366,7 @@ class Accesses:
 
     def _access(self, a: Access, unit: Point, size: int = 0) -> SharedAccess:
         if a.buffer not in self.memory:
-            self._place(a.buffer, a.buffer, 0)
+            self._locate(a.buffer, a.buffer, 0)
         memory = self.memory[a.buffer]
         ranges, lost = self._iterations(a.point, unit)
         known: tuple[Any, ...] | None = tuple(substitute(i, self.binds) for i in a.indices)
@@ -378,7 +378,7 @@ class Accesses:
         )  # fmt: skip
 
     def _iterations(self, p: Point, unit: Point) -> tuple[tuple[tuple[Any, int, int], ...], frozenset[Any]]:
-        """Return the ranges of the loops in a unit around a point, and the variables that are unknown there."""
+        """Return the ranges of the loops between a unit and a point, and the unknown variables."""
         ranges: tuple[tuple[Any, int, int], ...] = ()
         lost: frozenset[Any] = frozenset()
         for loop in (x for x in p.loops if unit.contains(x)):
@@ -406,7 +406,7 @@ class Accesses:
         return next((p.stmt for p in a.point.path if root in self.managed(p)), None)
 
     def managed(self, p: Point) -> set[BufferVar]:
-        """Return the buffers whose accesses a region orders itself; none if it is no managed region."""
+        """Return the buffers that a managed region orders; none for other statements."""
         if p.kind != "mark" or p.stmt.attr_key != calls.MANAGED:
             return set()
         if p not in self._managed:
@@ -414,7 +414,7 @@ class Accesses:
         return self._managed[p]
 
     def until(self, name: str, instruction: Call | None) -> Awaited:
-        """Return what ends an operand of an instruction."""
+        """Return the end of an instruction's access to an operand."""
         if name != calls.UNTIL_PHASE:
             return Awaited(name)
         objects = [
@@ -426,12 +426,12 @@ class Accesses:
             return Awaited(name, None)
         return self.phase(objects[0])
 
-    def phase(self, place: Expr) -> Awaited:
+    def phase(self, address: Expr) -> Awaited:
         """Return the wait for a barrier object."""
-        return Awaited(str(place.source.name), tuple(substitute(i, self.binds) for i in place.indices))
+        return Awaited(str(address.source.name), tuple(substitute(i, self.binds) for i in address.indices))
 
     def waits(self, s: Stmt) -> Awaited | None:
-        """Return what a statement waits for, if it ends accesses that last beyond their statements.
+        """Return the accesses whose end a statement waits for.
 
         A step does if one statement in it does; it must access no memory of the block itself.
         """
@@ -470,7 +470,7 @@ def variables(e: Expr) -> set[Var]:
 
 
 def _separate(a: Expr, extent: int, b: Expr, other: int) -> bool:
-    """Whether so many elements from ``a`` and ``b`` on are apart, by a constant gap or by their remainders."""
+    """Whether the ``n`` elements from ``a`` and ``b`` on are disjoint, by a constant gap or remainders."""
     analyzer = Analyzer()
     a, b = nodes.int_const(0) + a, nodes.int_const(0) + b
     gap = nodes.as_int(analyzer.simplify(b - a))
@@ -488,7 +488,7 @@ def _on_barriers(call: Call | None) -> bool:
 
 
 def _is_atomic(call: Call | None) -> bool:
-    """Whether a call is an atomic op of the language; for instructions, each address says so itself."""
+    """Whether a call is an atomic op; addresses of instructions have their own attribute."""
     return call is not None and nodes.is_tile_call(call) and str(call.op.name)[5:].startswith("atomic")
 
 

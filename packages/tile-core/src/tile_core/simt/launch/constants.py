@@ -1,4 +1,4 @@
-"""Constants of a launch in a per-thread program: descriptors of tensors, which become parameters of the text.
+"""Constants of a launch: tensor descriptors, which become parameters of the kernel.
 
 A lowering writes ``descriptor(...)`` where an instruction takes the address of one. Equal ones are one parameter.
 """
@@ -35,7 +35,7 @@ def descriptor(of: TensorDescriptor, size: int, align: int, tensor: Call) -> Cal
 
 
 def constants_of(body: Stmt) -> dict[str, ParamFact]:
-    """Return the constants of a program by what `key_of` says of their calls, in program order.
+    """Return the constants of a program, by `key_of` their calls, in program order.
 
     Their names, ``<source>_descriptor`` and ``<source>_descriptor_2``, are not those of any other constant; a printer
     makes them differ from other names of the text.
@@ -54,5 +54,5 @@ def constants_of(body: Stmt) -> dict[str, ParamFact]:
 
 
 def key_of(call: Call) -> str:
-    """Return what equal descriptors have in common."""
+    """Return the key that equal descriptors share."""
     return f"{call.attrs[_DATA]} {nodes.as_int(call.attrs[_BYTES])} {nodes.as_int(call.attrs[_ALIGN])}"

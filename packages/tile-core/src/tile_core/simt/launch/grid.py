@@ -133,7 +133,7 @@ class _GridToBlock(StmtRewriter):
         """Bind the loops' variables to the block's coordinates."""
         where = {axis: calls.block_index(axis) for axis in axes}
         before: list[Stmt] = []
-        empty = any(e == 0 for e in self.extents.values() if isinstance(e, int))  # no block asks for its coordinates
+        empty = any(e == 0 for e in self.extents.values() if isinstance(e, int))  # no block needs its coordinates
         if self.swizzle and 0 in axes and 1 in axes and not empty:
             before, where[0], where[1] = self.panels(axes)
         binds = []
@@ -167,7 +167,7 @@ class _GridToBlock(StmtRewriter):
         return binds, self.inside(0, first), self.inside(1, second)
 
     def inside(self, axis: int, number: Expr) -> Expr:
-        """Return the coordinate of a block in its cluster, whose number along an axis is given."""
+        """Return the coordinate of a block in its cluster from its number along an axis."""
         size = self.cluster[axis]
         if size == 1:
             return number
@@ -180,7 +180,7 @@ def _clusters(blocks: Expr, size: int) -> Expr:
 
 
 class _Indices(StmtRewriter):
-    """Replaces ``T.get_block_binding`` by the grid's variables; an axis that the grid does not have is 0."""
+    """Replaces ``T.get_block_binding`` by the grid's variables; missing axes are 0."""
 
     def __init__(self, axes: dict[int, Stmt]) -> None:
         self.axes = axes

@@ -1,7 +1,7 @@
-"""Tests whose outcome the ranges of their operands decide: they are dropped, and so is code that never runs.
+"""Drop tests that the ranges of their operands decide, and code that never runs.
 
 A tile's tail is tested where it may have one. Which loops have none is often known only at the end: when the grid and
-the loops of each thread are known, so that the interval of an index says what proofs about whole tiles do not.
+the loops of each thread are known, so that the interval of an index proves more than proofs about whole tiles.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ class _KnownTests(RangedRewriter):
         return structural.mutated(e, handlers)
 
     def let(self, e: Expr, mutator: Mutator) -> Expr:
-        """The body knows the range of what is bound."""
+        """Register the range of a bound variable."""
         self.ranges.of(e)
         return mutator.default_mutate(e)
 
@@ -105,7 +105,7 @@ class _KnownTests(RangedRewriter):
         return new if not isinstance(known, int) else new.true_value if known else new.false_value
 
     def call(self, e: Call, mutator: Mutator) -> Expr:
-        """A conditional of which only the taken side is evaluated."""
+        """Evaluate only the taken side of a conditional."""
         new = mutator.default_mutate(e)
         if nodes.operator_name(new) != "if_then_else":
             return new

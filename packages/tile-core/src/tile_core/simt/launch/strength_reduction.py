@@ -1,4 +1,4 @@
-"""Strength reduction of ``k % n``: a counter that wraps around gives the slots of a pipeline without divisions.
+"""Strength reduction of ``k % n``: wrapping counters compute pipeline slots without divisions.
 
 In a sequential loop, ``k % n`` starts at 0 and each iteration increments it or wraps it to 0::
 
@@ -9,7 +9,7 @@ In a sequential loop, ``k % n`` starts at 0 and each iteration increments it or 
         ...
         ring = here + 1 < n ? here + 1 : 0
 
-Only bindings of an iteration are rewritten, in loops whose op asks for it (``calls.part``). The pass runs late, because
+Only bindings of an iteration are rewritten, in loops whose op requests it (``calls.part``). The pass runs late, because
 a remainder proves that an access is in bounds.
 """
 
@@ -78,7 +78,7 @@ def _remainders(loop: Stmt) -> list[Expr]:
 
 
 def _away(e: Expr, var: Var) -> int | None:
-    """Return c of ``(var + c) % n`` for constants c and n; ``None`` for any other expression."""
+    """Return c of ``(var + c) % n`` for constants c and n; otherwise ``None``."""
     period = nodes.as_int(e.b)
     if not isinstance(period, int) or period < 2 or nodes.dtype_of(e.a) != nodes.dtype_of(var):
         return None

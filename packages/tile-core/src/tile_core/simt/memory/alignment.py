@@ -121,7 +121,7 @@ def factor(e: Expr, known: Mapping[Var, int]) -> int:
     return 1
 
 
-def together(layout: LayoutMap, width: int) -> int:
+def contiguous_width(layout: LayoutMap, width: int) -> int:
     """Return how many elements of the last dimension a layout keeps contiguous and aligned to their count.
 
     Parameters
@@ -133,10 +133,10 @@ def together(layout: LayoutMap, width: int) -> int:
     """
     if "memory" not in layout.axes or layout.replicas != 1:
         return 1
-    places = np.asarray(layout.tables()["memory"]).reshape(-1, layout.shape[-1])
+    offsets = np.asarray(layout.tables()["memory"]).reshape(-1, layout.shape[-1])
     while width > 1:
-        whole = places.shape[1] // width * width
-        groups = places[:, :whole].reshape(-1, width)
+        whole = offsets.shape[1] // width * width
+        groups = offsets[:, :whole].reshape(-1, width)
         if whole and (groups[:, 0] % width == 0).all() and (np.diff(groups, axis=1) == 1).all():
             return width
         width //= 2

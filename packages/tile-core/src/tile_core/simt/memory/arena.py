@@ -91,8 +91,8 @@ def plan_arena(body: Stmt, limit: int) -> tuple[Stmt, Arena]:
         If it does not fit.
     """
     packed = packed_buffers(body)
-    places = [c for c in collect(body, ir.Call) if nodes.is_tile_call(c, "address")]
-    lives, needed = _Lives(body, places), _needed(places)
+    addresses = [c for c in collect(body, ir.Call) if nodes.is_tile_call(c, "address")]
+    lives, needed = _Lives(body, addresses), _needed(addresses)
     buffers = [
         _Buffer(a, lives.spans.get(a.buffer), a.buffer in packed, a.buffer in lives.managed, needed.get(a.buffer, 1))
         for a in lives.allocs
@@ -140,7 +140,7 @@ class _Buffer:
 class _Lives:
     """Lifetimes of the shared buffers of a program, and those that a region manages."""
 
-    def __init__(self, body: Stmt, places: Sequence[Call]) -> None:
+    def __init__(self, body: Stmt, addresses: Sequence[Call]) -> None:
         flow = Flow(body)
         self.allocs = [a for a in collect(body, tirx.AllocBuffer) if nodes.scope_of(a.buffer) == "shared"]
         buffers = {a.buffer for a in self.allocs}
@@ -154,9 +154,9 @@ class _Lives:
 
         found = flow.lifetimes(buffers, region)
         self.spans = found.spans
-        if any(p.attrs.get("until") == calls.UNTIL_GROUP for p in places):
+        if any(p.attrs.get("until") == calls.UNTIL_GROUP for p in addresses):
             self.lengthen(found.points, bases)
-        always = {bases[p.args[0].source] for p in places if calls.BETWEEN_BLOCKS in p.attrs}
+        always = {bases[p.args[0].source] for p in addresses if calls.BETWEEN_BLOCKS in p.attrs}
         self.spans.update(dict.fromkeys(always, (0, found.now)))
         #: The source line of each time.
         self.lines: list[Where | None] = [None]
@@ -208,10 +208,10 @@ def listed(node: Sequence[BufferVar], bases: dict[BufferVar, BufferVar]) -> set[
     return found
 
 
-def _needed(places: Sequence[Call]) -> dict[BufferVar, int]:
+def _needed(addresses: Sequence[Call]) -> dict[BufferVar, int]:
     """Return the alignment that instructions rely on, by the buffer whose address they take."""
     found: dict[BufferVar, int] = {}
-    for call in places:
+    for call in addresses:
         if "align" in call.attrs:
             source = call.args[0].source
             found[source] = max(found.get(source, 1), int(nodes.as_int(call.attrs["align"])))

@@ -215,10 +215,10 @@ def _cost(accesses: Sequence[_Access], swizzle: Swizzle | None, size: int, banks
     """Return the turns that shared memory needs, as a mean over the groups of threads that it answers at once."""
     total = 0.0
     for access in accesses:
-        places = access.elements if swizzle is None else swizzle.apply(access.elements)
+        offsets = access.elements if swizzle is None else swizzle.apply(access.elements)
         unit = max(access.size, _WORD)
-        together = max(banks * _WORD // unit, 1)
-        rows = [np.unique(places[at : at + together] * size // unit) for at in range(0, len(places), together)]
-        turns = [int(np.bincount(row % together).max()) for row in rows]
-        total += access.times * sum(turns) / len(places) * together * (unit / _WORD)
+        lanes = max(banks * _WORD // unit, 1)
+        rows = [np.unique(offsets[at : at + lanes] * size // unit) for at in range(0, len(offsets), lanes)]
+        wavefronts = [int(np.bincount(row % lanes).max()) for row in rows]
+        total += access.times * sum(wavefronts) / len(offsets) * lanes * (unit / _WORD)
     return total

@@ -34,12 +34,12 @@ def has_runs(layout: LayoutMap | None, view: View, dim: int, run: int, ranges: A
 
 @cache
 def _runs(layout: LayoutMap, dim: int, run: int) -> bool:
-    places = _places(layout)
-    moved = np.moveaxis(places, dim, -1).reshape(-1, run)
+    offsets = _offsets(layout)
+    moved = np.moveaxis(offsets, dim, -1).reshape(-1, run)
     return bool((moved[:, 0] % run == 0).all() and (np.diff(moved, axis=1) == 1).all())
 
 
-def _places(layout: LayoutMap) -> Array:
+def _offsets(layout: LayoutMap) -> Array:
     """Return the memory index of every element, as an array of the layout's shape."""
     try:
         grid = np.indices(layout.shape)

@@ -52,21 +52,21 @@ class PrivateArrays:
         """Bytes that a launch reserves if all are in memory."""
         return self.bytes * self.resident
 
-    def performance_note(self, threads: int, room: int) -> PerformanceNote | None:
+    def performance_note(self, threads: int, shared_bytes: int) -> PerformanceNote | None:
         """Return the performance note of a kernel whose launches reserve much memory.
 
         Parameters
         ----------
         threads
             Of a block.
-        room
+        shared_bytes
             Bytes of shared memory that a block can have.
         """
         if self.reserved_bytes < _MUCH:
             return None
         if self.of_fragment:
             fix = f"more threads, of which each holds less of {self.name}, or a smaller tile, take less"
-        elif self.most * threads <= room:
+        elif self.most * threads <= shared_bytes:
             fix = f"T.alloc_shared has room for {self.name} of all threads of a block"
         else:
             fix = f"a part of a T.alloc_global for each thread of the launch, instead of {self.name}, takes less"

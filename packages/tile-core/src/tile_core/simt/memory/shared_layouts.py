@@ -145,7 +145,7 @@ class _FlatBuffer:
         )  # fmt: skip
         self.done = layout is None and len(self.shape) == 1 and self.pitches == self.shape
 
-    def place(self, indices: list[Expr], ops: Folding) -> Expr:
+    def offset(self, indices: list[Expr], ops: Folding) -> Expr:
         if self.layout is not None:
             return ops.simplify(nodes.int_const(0) + self.layout.apply(*indices, ops=ops)["memory"])
         total: Expr = nodes.int_const(0)
@@ -218,7 +218,7 @@ class _ApplyToShared(StmtRewriter):
         return e if plan is None else nodes.load(plan.flat, [self.at(plan, e.indices)], e.span)
 
     def at(self, plan: _FlatBuffer, indices: Sequence[Expr]) -> Expr:
-        return plan.place(list(indices), self.ops)
+        return plan.offset(list(indices), self.ops)
 
     def visit_BufferStore(self, s: Stmt) -> Stmt:
         new = super().visit_BufferStore(s)

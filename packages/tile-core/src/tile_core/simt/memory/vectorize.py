@@ -24,7 +24,7 @@ from tile_core.dtypes import DTYPES
 from tile_core.ir import calls, nodes
 from tile_core.ir.visit import StmtRewriter, annotation, collect, map_expr, renamed, replace_for, substitute, uses_var
 from tile_core.records import dataclass
-from tile_core.simt.memory.alignment import WIDEST, Aligned, factor, strides_of, together, with_views
+from tile_core.simt.memory.alignment import WIDEST, Aligned, contiguous_width, factor, strides_of, with_views
 
 if TYPE_CHECKING:
     from tile_core.layout.base import LayoutMap
@@ -93,7 +93,7 @@ class _VectorizeAccesses(StmtRewriter):
         self.layouts = layouts
         self.analyzer = Analyzer()
         self.known: dict[Var, int] = {}
-        self.together: dict[BufferVar, int] = {}
+        self.contiguous: dict[BufferVar, int] = {}
         self.choices = 0
         self.passing = _passing(body)
         self.roots: dict[BufferVar, BufferVar] = {}
@@ -143,7 +143,7 @@ class _VectorizeAccesses(StmtRewriter):
             count += 1
         return parts[:count], nodes.seq(parts[count:])
 
-    def choice(self, s: Stmt, turns: int) -> Expr | None:
+    def choice(self, s: Stmt, trips: int) -> Expr | None:
         """Return a condition that is the same in all iterations, and keeps loads from being one wide access."""
         own = {x.var for x in collect(s.body, tirx.Bind)}
         written = {self.root(x.buffer) for x in collect(s.body, tirx.BufferStore)}
@@ -157,13 +157,13 @@ class _VectorizeAccesses(StmtRewriter):
             loads = [x for side in e.args[1:] for x in collect(side, ir.TensorLoad)]
             for x in loads:
                 outside = nodes.scope_of(x.source) in ("global", "shared") and uses_var(x, s.loop_var)
-                if outside and self.run(x.source, x.indices, s.loop_var, turns, own, written, shared=True):
+                if outside and self.run(x.source, x.indices, s.loop_var, trips, own, written, shared=True):
                     return e.args[0]
         return None
 
-    def invariant(self, branch: Stmt, turn: Var) -> bool:
+    def invariant(self, branch: Stmt, var: Var) -> bool:
         """Whether a condition is loop-invariant, regardless of the body's stores."""
-        if uses_var(branch.condition, turn) or any(nodes.is_tile_call(c) for c in collect(branch.condition, ir.Call)):
+        if uses_var(branch.condition, var) or any(nodes.is_tile_call(c) for c in collect(branch.condition, ir.Call)):
             return False
         written = {self.root(x.buffer) for x in collect(branch, tirx.BufferStore)}
         return _reads_only(branch.condition, written, self.root)
@@ -173,7 +173,7 @@ class _VectorizeAccesses(StmtRewriter):
 
     # One loop
 
-    def loop(self, s: Stmt, turns: int) -> Stmt:
+    def loop(self, s: Stmt, trips: int) -> Stmt:
         """Return a loop with its accesses hoisted where that is legal."""
         body = list(s.body.seq) if isinstance(s.body, tirx.SeqStmt) else [s.body]
         if not all(isinstance(x, (tirx.BufferStore, tirx.Bind)) for x in body):
@@ -181,21 +181,21 @@ class _VectorizeAccesses(StmtRewriter):
         if any(nodes.is_tile_call(c) for c in collect(s.body, ir.Call)):
             return super().visit_For(s)
         own = {x.var for x in body if isinstance(x, tirx.Bind)}
-        stores = self.stores(body, s.loop_var, turns, own)
-        loads = self.loads(body, s.loop_var, turns, own, stores)
+        stores = self.stores(body, s.loop_var, trips, own)
+        loads = self.loads(body, s.loop_var, trips, own, stores)
         if not loads and not stores:
             return super().visit_For(s)
-        plain = self.plain_copy(body, loads, stores, s.loop_var, turns)
+        plain = self.plain_copy(body, loads, stores, s.loop_var, trips)
         if plain is not None:
             return plain
-        before = [x for run in loads.values() for x in self.moves(run, turns, load=True)]
-        after = [x for run in stores.values() for x in self.moves(run, turns, load=False)]
+        before = [x for run in loads.values() for x in self.moves(run, trips, load=True)]
+        after = [x for run in stores.values() for x in self.moves(run, trips, load=False)]
         notes = {str(k): v for k, v in s.annotations.items() if str(k) != VECTOR}
-        inner = replace_for(s, _UseRegisters(self, s.loop_var, turns, loads, stores).stmt(s.body), annotations=notes)
+        inner = replace_for(s, _UseRegisters(self, s.loop_var, trips, loads, stores).stmt(s.body), annotations=notes)
         arrays = {run.array: None for run in (*loads.values(), *stores.values())}
         return nodes.seq([*(tirx.AllocBuffer(a) for a in arrays), *before, inner, *after])
 
-    def stores(self, body: Sequence[Stmt], turn: Var, turns: int, own: set[Var]) -> dict[Key, _Run]:
+    def stores(self, body: Sequence[Stmt], iteration: Var, trips: int, own: set[Var]) -> dict[Key, _Run]:
         """Return the runs that stores form, by key; only for buffers whose stores all do, and that are read before."""
         found: dict[Key, _Run] = {}
         refused: set[BufferVar] = set()
@@ -203,7 +203,7 @@ class _VectorizeAccesses(StmtRewriter):
         for x in body:
             if not isinstance(x, tirx.BufferStore) or nodes.scope_of(x.buffer) not in ("global", "shared"):
                 continue
-            run = self.run(x.buffer, x.indices, turn, turns, own, written)
+            run = self.run(x.buffer, x.indices, iteration, trips, own, written)
             if run is None:
                 refused.add(self.root(x.buffer))
             else:
@@ -214,7 +214,7 @@ class _VectorizeAccesses(StmtRewriter):
         return {k: run for k, run in found.items() if self.root(run.buffer) not in refused}
 
     def loads(
-        self, body: Sequence[Stmt], turn: Var, turns: int, own: set[Var], stores: Mapping[Key, _Run]
+        self, body: Sequence[Stmt], iteration: Var, trips: int, own: set[Var], stores: Mapping[Key, _Run]
     ) -> dict[Key, _Run]:
         """Return the runs that loads form, by key."""
         found: dict[Key, _Run] = {}
@@ -223,7 +223,7 @@ class _VectorizeAccesses(StmtRewriter):
             for load in _always(x):
                 if nodes.scope_of(load.source) not in ("global", "shared"):
                     continue
-                run = self.run(load.source, load.indices, turn, turns, own, written, shared=True)
+                run = self.run(load.source, load.indices, iteration, trips, own, written, shared=True)
                 if run is None or run.key in found:
                     continue
                 if run.per > 1 and self.root(load.source) in written:
@@ -238,11 +238,11 @@ class _VectorizeAccesses(StmtRewriter):
     def reads_first(self, root: BufferVar, body: Sequence[Stmt]) -> bool:
         """Whether an iteration reads a buffer only before writing it, and only the elements that it writes."""
         mine = [x for x in body if isinstance(x, tirx.BufferStore) and self.root(x.buffer).same_as(root)]
-        places = {_key(x.buffer, x.indices) for x in mine}
+        elements = {_key(x.buffer, x.indices) for x in mine}
         stored = False
         for x in body:
             for load in collect(x, ir.TensorLoad):
-                if self.root(load.source).same_as(root) and (stored or places != {_key(load.source, load.indices)}):
+                if self.root(load.source).same_as(root) and (stored or elements != {_key(load.source, load.indices)}):
                     return False
             stored = stored or (isinstance(x, tirx.BufferStore) and self.root(x.buffer).same_as(root))
         return True
@@ -251,8 +251,8 @@ class _VectorizeAccesses(StmtRewriter):
         self,
         buffer: BufferVar,
         indices: Sequence[Expr],
-        turn: Var,
-        turns: int,
+        iteration: Var,
+        trips: int,
         own: set[Var],
         written: set[BufferVar],
         shared: bool = False,
@@ -263,19 +263,19 @@ class _VectorizeAccesses(StmtRewriter):
         """
         if not indices or any(v in own for i in indices for v in collect(i, tirx.Var)):
             return None
-        if any(uses_var(i, turn) for i in indices[:-1]) or collect(indices[-1], ir.TensorLoad):
+        if any(uses_var(i, iteration) for i in indices[:-1]) or collect(indices[-1], ir.TensorLoad):
             return None
         if not all(_reads_only(i, written, self.root) for i in indices):
             return None
         last = indices[-1]
-        zero = {turn: nodes.int_const(0, nodes.dtype_of(turn))}
+        zero = {iteration: nodes.int_const(0, nodes.dtype_of(iteration))}
         start = (*indices[:-1], self.analyzer.simplify(substitute(last, zero)))
-        per = self.per(last, start[-1], turn, turns, shared)
-        width = self.width(buffer, start, turns // per) if per else 1
-        if not per or (width < 2 and per < turns):
+        per = self.per(last, start[-1], iteration, trips, shared)
+        width = self.width(buffer, start, trips // per) if per else 1
+        if not per or (width < 2 and per < trips):
             return None
         array = tirx.decl_buffer(
-            [turns // per],
+            [trips // per],
             nodes.element_type(buffer),
             f"{buffer.name}_v",
             scope="local",
@@ -284,25 +284,25 @@ class _VectorizeAccesses(StmtRewriter):
         )
         return _Run(buffer, start, width, array, per)
 
-    def per(self, last: Expr, start: Expr, turn: Var, turns: int, shared: bool) -> int:
+    def per(self, last: Expr, start: Expr, iteration: Var, trips: int, shared: bool) -> int:
         """Return how many successive iterations access the same element, then the next one; 0 if it is not so."""
         kind = nodes.dtype_of(last)
-        if nodes.as_int(self.analyzer.simplify(last - start - nodes.cast(turn, kind))) == 0:
+        if nodes.as_int(self.analyzer.simplify(last - start - nodes.cast(iteration, kind))) == 0:
             return 1
-        if not shared or not uses_var(last, turn):
+        if not shared or not uses_var(last, iteration):
             return 0
         ranges = Analyzer()
-        ranges.bind(turn, ir.Range.from_min_extent(0, turns))
-        factors = {v: self.known.get(v, 1) for v in collect(last - start, tirx.Var) if not v.same_as(turn)}
+        ranges.bind(iteration, ir.Range.from_min_extent(0, trips))
+        factors = {v: self.known.get(v, 1) for v in collect(last - start, tirx.Var) if not v.same_as(iteration)}
         multiples = {v: nodes.fresh(str(v.name), nodes.dtype_of(v)) * f for v, f in factors.items() if f > 1}
         moved = substitute(last, multiples) - substitute(start, multiples)
-        for per in (2, turns):
-            step = tirx.floordiv(nodes.cast(turn, kind), nodes.int_const(per, kind))
-            if turns % per == 0 and nodes.as_int(ranges.simplify(moved - step)) == 0:
+        for per in (2, trips):
+            step = tirx.floordiv(nodes.cast(iteration, kind), nodes.int_const(per, kind))
+            if trips % per == 0 and nodes.as_int(ranges.simplify(moved - step)) == 0:
                 return per
         return 0
 
-    def width(self, buffer: BufferVar, start: tuple[Expr, ...], turns: int) -> int:
+    def width(self, buffer: BufferVar, start: tuple[Expr, ...], trips: int) -> int:
         """Return the number of elements that one access may have."""
         bits = DTYPES[nodes.element_type(buffer)].bits
         if nodes.as_int(strides_of(buffer)[-1]) != 1:
@@ -310,7 +310,7 @@ class _VectorizeAccesses(StmtRewriter):
         if bits == 4 and nodes.scope_of(buffer) == "global" and buffer not in self.roots:
             # Two elements of a byte: the registers hold them as memory does.
             bytes_ = self.aligned.of(buffer, start, self.known)
-            return max([2 * w for w in self.widths if bytes_ % w == 0 and turns % (2 * w) == 0 and bytes_], default=1)
+            return max([2 * w for w in self.widths if bytes_ % w == 0 and trips % (2 * w) == 0 and bytes_], default=1)
         if bits % 8:
             return 1
         size = bits // 8
@@ -320,19 +320,19 @@ class _VectorizeAccesses(StmtRewriter):
         elif layout is None:
             bytes_ = self.aligned.of(buffer, start, self.known)
         else:
-            if buffer not in self.together:
-                self.together[buffer] = together(layout, WIDEST // size)
+            if buffer not in self.contiguous:
+                self.contiguous[buffer] = contiguous_width(layout, WIDEST // size)
             facts = {**self.aligned.divisors, **self.known}
             offset = factor(start[-1], facts) * size or WIDEST
-            most = self.together[buffer] * size
+            most = self.contiguous[buffer] * size
             bytes_ = max((w for w in (16, 8, 4, 2, 1) if w <= most and offset % w == 0), default=1)
-        fits = [w // size for w in self.widths if bytes_ % w == 0 and w % size == 0 and turns % (w // size) == 0]
+        fits = [w // size for w in self.widths if bytes_ % w == 0 and w % size == 0 and trips % (w // size) == 0]
         return max([n for n in fits if n >= 1], default=1)
 
     # The wide accesses
 
     def plain_copy(
-        self, body: Sequence[Stmt], loads: Mapping[Key, _Run], stores: Mapping[Key, _Run], turn: Var, turns: int
+        self, body: Sequence[Stmt], loads: Mapping[Key, _Run], stores: Mapping[Key, _Run], iteration: Var, trips: int
     ) -> Stmt | None:
         """Return moves between memory, or registers that only pass elements on, if the loop does nothing else."""
         if not _is_plain(body[0]) or len(body) != 1:
@@ -340,7 +340,7 @@ class _VectorizeAccesses(StmtRewriter):
         held = {}
         for buffer, indices in ((body[0].buffer, body[0].indices), (body[0].value.source, body[0].value.indices)):
             if buffer in self.passing:
-                run = self.run(buffer, indices, turn, turns, set(), {self.root(body[0].buffer)})
+                run = self.run(buffer, indices, iteration, trips, set(), {self.root(body[0].buffer)})
                 held = {} if run is None else {run.key: run}
         if body[0].buffer in self.passing:
             stores = held
@@ -354,20 +354,20 @@ class _VectorizeAccesses(StmtRewriter):
         width = min(source.width, to.width)
         size = DTYPES[nodes.element_type(to.buffer)].bits // 8
         found = []
-        for at in range(0, turns, width):
+        for at in range(0, trips, width):
             there = self.shifted(to, at)
             found.append(
                 calls.move(to.buffer, there, source.buffer, self.shifted(source, at), width * size, body[0].span)
             )
         return nodes.seq(found)
 
-    def moves(self, run: _Run, turns: int, load: bool) -> list[Stmt]:
+    def moves(self, run: _Run, trips: int, load: bool) -> list[Stmt]:
         """Return the wide accesses of a run."""
         size = run.width * DTYPES[nodes.element_type(run.buffer)].bits // 8
-        if run.per == turns:
+        if run.per == trips:
             return [nodes.store(run.array, nodes.load(run.buffer, list(run.start)), [nodes.int_const(0)])]
         found = []
-        for at in range(0, turns // run.per, run.width):
+        for at in range(0, trips // run.per, run.width):
             there, here = self.shifted(run, at), [nodes.int_const(at)]
             to = (run.array, here, run.buffer, there) if load else (run.buffer, there, run.array, here)
             found.append(calls.move(*to, size))
@@ -377,9 +377,9 @@ class _VectorizeAccesses(StmtRewriter):
         """Return the indices of an iteration."""
         return [*run.start[:-1], self.analyzer.simplify(run.start[-1] + by) if by else run.start[-1]]
 
-    def key_at(self, buffer: BufferVar, indices: Sequence[Expr], turn: Var) -> Key:
+    def key_at(self, buffer: BufferVar, indices: Sequence[Expr], iteration: Var) -> Key:
         """Return the key of an access."""
-        zero = {turn: nodes.int_const(0, nodes.dtype_of(turn))}
+        zero = {iteration: nodes.int_const(0, nodes.dtype_of(iteration))}
         return _key(buffer, (*indices[:-1], self.analyzer.simplify(substitute(indices[-1], zero))))
 
 
@@ -387,30 +387,30 @@ class _UseRegisters(StmtRewriter):
     """Rewrites a loop's body to use registers."""
 
     def __init__(
-        self, owner: _VectorizeAccesses, turn: Var, turns: int, loads: Mapping[Key, _Run], stores: Mapping[Key, _Run]
+        self, owner: _VectorizeAccesses, at: Var, trips: int, loads: Mapping[Key, _Run], stores: Mapping[Key, _Run]
     ) -> None:  # fmt: skip
-        self.owner, self.turn, self.turns, self.loads, self.stores = owner, turn, turns, loads, stores
+        self.owner, self.iteration, self.trips, self.loads, self.stores = owner, at, trips, loads, stores
 
     def expr(self, e: Expr) -> Expr:
         return map_expr(e, self.load, ir.TensorLoad)
 
     def load(self, e: Expr) -> Expr:
-        run = self.loads.get(self.owner.key_at(e.source, list(e.indices), self.turn)) if len(e.indices) else None
+        run = self.loads.get(self.owner.key_at(e.source, list(e.indices), self.iteration)) if len(e.indices) else None
         if run is None or self.per_of(e.indices) != run.per:
             return e
-        turn = self.turn if run.per == 1 else tirx.floordiv(self.turn, nodes.int_const(run.per))
-        return nodes.load(run.array, [nodes.int_const(0) if run.per == self.turns else turn], e.span)
+        iteration = self.iteration if run.per == 1 else tirx.floordiv(self.iteration, nodes.int_const(run.per))
+        return nodes.load(run.array, [nodes.int_const(0) if run.per == self.trips else iteration], e.span)
 
     def visit_BufferStore(self, s: Stmt) -> Stmt:
         new = super().visit_BufferStore(s)
-        run = self.stores.get(self.owner.key_at(s.buffer, list(s.indices), self.turn)) if len(s.indices) else None
-        return new if run is None else tirx.BufferStore(run.array, new.value, [self.turn], s.span)
+        run = self.stores.get(self.owner.key_at(s.buffer, list(s.indices), self.iteration)) if len(s.indices) else None
+        return new if run is None else tirx.BufferStore(run.array, new.value, [self.iteration], s.span)
 
     def per_of(self, indices: Sequence[Expr]) -> int:
         """Return how an access advances with the loop (another one may merely start at the same address)."""
         last = indices[-1]
-        base = substitute(last, {self.turn: nodes.int_const(0, nodes.dtype_of(self.turn))})
-        return self.owner.per(last, base, self.turn, self.turns, True)
+        base = substitute(last, {self.iteration: nodes.int_const(0, nodes.dtype_of(self.iteration))})
+        return self.owner.per(last, base, self.iteration, self.trips, True)
 
 
 class _ChosenSide(StmtRewriter):

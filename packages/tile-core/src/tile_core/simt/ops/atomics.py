@@ -242,6 +242,6 @@ def once(call: SimtCall, value: BufferVar, make: Stmt, body: Stmt) -> tuple[Stmt
         return nodes.seq([make, start, body]), value[0]
     scratch, allocate = nodes.alloc([1], dtype, "known", "shared")
     first = tirx.EQ(call.block.thread, nodes.int_const(0))
-    tell = tirx.IfThenElse(first, nodes.seq([body, nodes.store(scratch, value[0], [0])]), None)
+    publish = tirx.IfThenElse(first, nodes.seq([body, nodes.store(scratch, value[0], [0])]), None)
     learn = nodes.store(value, scratch[0], [0])
-    return nodes.seq([allocate, make, calls.step(nodes.seq([start, tell])), calls.step(learn)]), value[0]
+    return nodes.seq([allocate, make, calls.step(nodes.seq([start, publish])), calls.step(learn)]), value[0]

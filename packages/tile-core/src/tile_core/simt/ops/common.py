@@ -29,12 +29,12 @@ def thread_variants(owner: str, atomics: Atomics) -> tuple[Variant, ...]:
     atomics
         How it updates one element of memory. Plain loops are not atomic, so there is no fallback for what it refuses.
     """
-    together = (
+    cooperative = (
         ReduceByShuffles(owner), FoldByShuffles(owner), ScanByShuffles(owner), FinalizeByShuffles(owner),
         SortByShuffles(owner), TopKByShuffles(owner),
     )  # fmt: skip
     loops = (MeaningVariant(owner, op) for op in OPS if not op.startswith("atomic"))
     return (
-        GemmByThreads(owner), GatherElements(owner), ScatterColumns(owner), *together,
+        GemmByThreads(owner), GatherElements(owner), ScatterColumns(owner), *cooperative,
         *atomic_variants(owner, atomics), *loops,
     )  # fmt: skip

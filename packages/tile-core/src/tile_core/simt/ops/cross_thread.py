@@ -118,17 +118,17 @@ class Crossing:
         mask = sum(self.parts.near)
         if mask:
             first.append(_is_zero(tirx.bitwise_and(self.thread, nodes.int_const(mask))))
-        place = self._group() * nodes.int_const(self.size) + _element(walk)
+        position = self._group() * nodes.int_const(self.size) + _element(walk)
         register = walk.register()
-        stores = [nodes.store(s, a[register], [place]) for s, a in zip(self.scratch, self.arrays, strict=True)]
+        stores = [nodes.store(s, a[register], [position]) for s, a in zip(self.scratch, self.arrays, strict=True)]
         return when([*self.dist.holds(self.thread), *first], walk.wrap(nodes.seq(stores)))
 
     def read(self, combine: Joining) -> Stmt:
         """Return the statement after which every thread holds the whole results: each combines all parts."""
         walk = Walk(self.dist, self.thread)
         register, groups, g = walk.register(), self.parts.groups, nodes.fresh("g")
-        place = g * nodes.int_const(self.size) + _element(walk)
-        step = combine.step(self.arrays, register, [s[place] for s in self.scratch])
+        position = g * nodes.int_const(self.size) + _element(walk)
+        step = combine.step(self.arrays, register, [s[position] for s in self.scratch])
         role = loop_role(groups) if self.dist.registers * groups <= MOST_UNROLLED else "serial"
         loop = nodes.for_loop(g, groups, step, role)
         return walk.wrap(nodes.seq([combine.start(self.arrays, register), loop]))
@@ -140,9 +140,9 @@ class Crossing:
         """
         walk = Walk(self.dist, self.thread)
         part = tirx.floormod(self.thread, nodes.int_const(self.parts.groups))
-        place = part * nodes.int_const(self.size) + _element(walk)
+        position = part * nodes.int_const(self.size) + _element(walk)
         register = walk.register()
-        loads = [nodes.store(a, s[place], [register]) for s, a in zip(self.scratch, self.arrays, strict=True)]
+        loads = [nodes.store(a, s[position], [register]) for s, a in zip(self.scratch, self.arrays, strict=True)]
         masks = [1 << bit for bit in range(self.parts.groups.bit_length() - 1)]
         return nodes.seq([walk.wrap(nodes.seq(loads)), exchange_lanes(self.arrays, masks, combine, lanes)])
 
@@ -155,13 +155,13 @@ class Crossing:
         value = own if parts == width else tirx.Select(lane < nodes.int_const(parts), own, combine.neutral)
         mine = nodes.fresh("part", nodes.element_type(array))
         whole = nodes.fresh("whole", nodes.element_type(array))
-        place = nodes.int_const(self.size * parts) + _element(walk)
-        store = when([tirx.EQ(lane, nodes.int_const(0))], nodes.store(scratch, whole, [place]))
+        position = nodes.int_const(self.size * parts) + _element(walk)
+        store = when([tirx.EQ(lane, nodes.int_const(0))], nodes.store(scratch, whole, [position]))
         combined = nodes.seq([tirx.Bind(mine, value), tirx.Bind(whole, combine.across(mine)), store])
         first = nodes.seq([tirx.Bind(lane, self.thread), walk.wrap(combined)])
         again = Walk(self.dist, self.thread)
-        place = nodes.int_const(self.size * parts) + _element(again)
-        end = when(readers, again.wrap(nodes.store(array, scratch[place], [again.register()])))
+        position = nodes.int_const(self.size * parts) + _element(again)
+        end = when(readers, again.wrap(nodes.store(array, scratch[position], [again.register()])))
         return nodes.seq([calls.step(when([self.thread < width], first)), calls.step(end)])
 
     def _group(self) -> Expr:

@@ -116,8 +116,8 @@ class _Fold:
         extents = [e for e in source.extents if e != 1] or [1]
         scratch, allocate = nodes.alloc([prod(extents)], source.dtype, "moved", "shared")
         walk = Walk(held, self.thread)
-        place = linear(kept(source, walk.coordinates()), extents)
-        store = when(walk.inside(), nodes.store(scratch, array[walk.register()], [place]))
+        position = linear(kept(source, walk.coordinates()), extents)
+        store = when(walk.inside(), nodes.store(scratch, array[walk.register()], [position]))
         self.before += [allocate, calls.step(when(held.is_first(self.thread), walk.wrap(store)))]
         last = [tirx.min(c, nodes.int_const(e - 1)) for c, e in zip(compact, extents, strict=True)]
         return scratch[linear(last, extents)]

@@ -33,7 +33,7 @@ class GatherElements(Variant):
         def body(i: Expr, *wide: Var) -> Stmt:
             row = nodes.fresh("row", "int64")
             exists = tirx.all(row >= 0, row < _height(src))
-            value = nodes.load(src.buffer, _place(src, row, list(wide)))
+            value = nodes.load(src.buffer, _indices(src, row, list(wide)))
             found = tirx.if_then_else(exists, convert(value, dst.dtype), nodes.zero(dst.dtype))
             to = _cell(dst, count, i, list(wide))
             return nodes.seq([tirx.Bind(row, _row(rows, i)), nodes.store(dst.buffer, found, to, call.span)])
@@ -58,7 +58,7 @@ class ScatterColumns(Variant):
         def column(*wide: Var) -> Stmt:
             i, row = nodes.fresh("i"), nodes.fresh("row", "int64")
             value = convert(nodes.load(src.buffer, _cell(src, count, i, list(wide))), dst.dtype)
-            store = nodes.store(dst.buffer, value, _place(dst, row, list(wide)), call.span)
+            store = nodes.store(dst.buffer, value, _indices(dst, row, list(wide)), call.span)
             exists = tirx.all(row >= 0, row < _height(dst))
             body = nodes.seq([tirx.Bind(row, _row(rows, i)), tirx.IfThenElse(exists, store, None, call.span)])
             return nodes.for_loop(i, count, body, span=call.span)
@@ -78,7 +78,7 @@ def _row(rows: View, i: Expr) -> Expr:
     return nodes.cast(nodes.load(rows.buffer, rows.spread([i])), "int64")
 
 
-def _place(table: View, row: Var, wide: list[Var]) -> list[Expr]:
+def _indices(table: View, row: Var, wide: list[Var]) -> list[Expr]:
     """Return the buffer index of a row's element, from the columns whose extent is not 1."""
     first = table.mins[0]
     corner = row if isinstance(first, int) and first == 0 else nodes.cast(nodes.int_const(0) + first, "int64") + row

@@ -247,11 +247,11 @@ class _ThreadProduct:
         size = g.vector * DTYPES[p.b.dtype].bits // 8
         if g.vector > 1 and size in (4, 8, 16) and self.in_runs():
 
-            def together(c: Expr) -> Stmt:
+            def vector(c: Expr) -> Stmt:
                 at = matrix(p.b, False, k, tirx.min(self.column_of(c), p.n - g.vector))
                 return move(right, [c * g.vector], p.b.buffer, at, size)
 
-            return unrolled("c", g.runs_n, together)
+            return unrolled("c", g.runs_n, vector)
 
         def one(c: Expr, e: Expr) -> Stmt:
             value = self.element(p.b, not p.turned_b, self.column_of(c) + e, k, 1)

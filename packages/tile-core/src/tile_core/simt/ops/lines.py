@@ -66,7 +66,7 @@ class Lines:
     def collect(self, scratch: BufferVar, convert: Convert, pitch: int) -> Stmt:
         """Return the step that stores all elements of a fragment to scratch, line by line, ``pitch`` apart."""
         walk = Walk(self.call.placement.fragments[self.view.buffer], self.thread)
-        line, k = self._place(walk.coordinates())
+        line, k = self._line_and_position(walk.coordinates())
         value = convert(self.call.placement.arrays[self.view.buffer][walk.register()])
         store = when(walk.inside(), nodes.store(scratch, value, [line * nodes.int_const(pitch) + k]))
         return calls.step(when(walk.dist.is_first(self.thread), walk.wrap(store)), self.call.span)
@@ -75,7 +75,7 @@ class Lines:
         """Return the step that stores an element at every place, given as a line and a place on it."""
         held = self.call.placement.fragments.get(self.view.buffer)
         walk = Walk(held if held is not None else shares(self.view, self.dim, self.call.block.count), self.thread)
-        line, k = self._place(walk.coordinates())
+        line, k = self._line_and_position(walk.coordinates())
         if held is None:
             store = when(walk.inside(), self.store(value(line, k), line, k))
             return calls.step(when(walk.dist.is_first(self.thread), walk.wrap(store)), self.call.span)
@@ -83,7 +83,7 @@ class Lines:
         store = nodes.store(array, value(line, k), [walk.register()], self.call.span)
         return calls.step(walk.wrap(when(walk.inside(), store)), self.call.span)
 
-    def _place(self, coordinates: Sequence[Expr]) -> tuple[Expr, Expr]:
+    def _line_and_position(self, coordinates: Sequence[Expr]) -> tuple[Expr, Expr]:
         """Return the line, and the place on it, of an index in the view."""
         wide = [d for d, e in enumerate(self.extents) if e != 1]
         found = dict(zip(wide, kept(self.view, coordinates), strict=False))

@@ -67,7 +67,7 @@ class FinalizeByShuffles(ByShuffles):
 
     def accepts(self, call: SimtCall, ctx: Context) -> Accept | Reject:
         """Accept reducers that the block's threads finish together."""
-        return Reject("one thread does it for itself here") if call.divergent else Accept()
+        return Reject("a single thread executes it here") if call.divergent else Accept()
 
     def lower(self, call: SimtCall, ctx: Context) -> Stmt:
         """Combine lanes, then groups."""

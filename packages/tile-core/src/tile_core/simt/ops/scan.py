@@ -99,10 +99,10 @@ class _Scan:
             ]
         else:
             at = walk.values[self.dim]
-        place = Walk(dist, self.thread)
-        place.values = [at if d == self.dim else walk.values[d] for d in range(len(dist.dims))]
-        register = place.register()
-        value = choose(place.inside([self.dim]), convert(source[register], self.acc), self.neutral, False)
+        position = Walk(dist, self.thread)
+        position.values = [at if d == self.dim else walk.values[d] for d in range(len(dist.dims))]
+        register = position.register()
+        value = choose(position.inside([self.dim]), convert(source[register], self.acc), self.neutral, False)
         step = nodes.seq([
             nodes.store(total, self.combine(total[0], value), [0]),
             nodes.store(target, convert(total[0], self.dst.dtype), [register], self.call.span),
@@ -157,22 +157,22 @@ class _Scan:
         found[self.dim] = position if self.size > 1 else nodes.int_const(0)
         return found
 
-    def place(self, k: Expr) -> Expr:
+    def position(self, k: Expr) -> Expr:
         return nodes.int_const(self.size - 1) - k if self.reverse else k
 
     def by_threads(self, get: Get, put: Put) -> Stmt:
         """Scan with one thread per line."""
         total, allocate = nodes.alloc([1], self.acc, "acc", "local")
-        turn, k = nodes.fresh("turn"), nodes.fresh("k")
-        line = turn * nodes.int_const(self.count) + self.thread
-        at = self.index(line, self.place(k))
+        iteration, k = nodes.fresh("turn"), nodes.fresh("k")
+        line = iteration * nodes.int_const(self.count) + self.thread
+        at = self.index(line, self.position(k))
         step = nodes.seq([
             nodes.store(total, self.combine(total[0], get(at)), [0]), put(at, total[0]),
         ])  # fmt: skip
         body = nodes.seq([nodes.store(total, self.neutral, [0]), nodes.for_loop(k, self.size, step)])
-        turns = -(-self.lines // self.count)
+        trips = -(-self.lines // self.count)
         limit = [line < self.lines] if self.lines % self.count else []
-        loop = nodes.for_loop(turn, turns, when(limit, body), span=self.call.span)
+        loop = nodes.for_loop(iteration, trips, when(limit, body), span=self.call.span)
         return nodes.seq([allocate, calls.step(loop, self.call.span)])
 
     def by_groups(self, get: Get, put: Put) -> Stmt:
@@ -180,13 +180,13 @@ class _Scan:
         size = min(self.width, 1 << (self.count.bit_length() - 1))
         groups = self.count // size
         lane = tirx.floormod(self.thread, nodes.int_const(size))
-        turn, chunk = nodes.fresh("turn"), nodes.fresh("chunk")
-        line = turn * nodes.int_const(groups) + tirx.floordiv(self.thread, nodes.int_const(size))
+        iteration, chunk = nodes.fresh("turn"), nodes.fresh("chunk")
+        line = iteration * nodes.int_const(groups) + tirx.floordiv(self.thread, nodes.int_const(size))
         k = chunk * nodes.int_const(size) + lane
         limits = [k < self.size] if self.size % size else []
         limits += [line < self.lines] if self.lines % groups else []
         limits += [self.thread < groups * size] if self.count % size else []
-        at = self.index(line, self.place(k))
+        at = self.index(line, self.position(k))
         x, make_x = nodes.alloc([1], self.acc, "x", "local")
         carry, make_carry = nodes.alloc([1], self.acc, "carry", "local")
         parts = [nodes.store(x, self.combine(self.neutral, choose(limits, get(at), self.neutral, True)), [0])]
@@ -198,7 +198,7 @@ class _Scan:
         parts += self.shuffled(x, "shfl_sync", size - 1, size, lambda other: nodes.store(carry, other, [0]))
         chunks = nodes.for_loop(chunk, -(-self.size // size), nodes.seq(parts))
         body = nodes.seq([nodes.store(carry, self.neutral, [0]), chunks])
-        loop = nodes.for_loop(turn, -(-self.lines // groups), body, span=self.call.span)
+        loop = nodes.for_loop(iteration, -(-self.lines // groups), body, span=self.call.span)
         return nodes.seq([make_x, make_carry, calls.step(loop, self.call.span)])
 
     def adder(self, x: BufferVar, lane: Expr, distance: int) -> UnaryNode:

@@ -34,12 +34,12 @@ class ByShuffles(SimtVariant):
 
     def accepts(self, call: SimtCall, ctx: Context) -> Accept | Reject:
         """Accept tiles that the block's threads see together."""
-        return self.together(call, int(call.attrs["dim"]))
+        return self.collective(call, int(call.attrs["dim"]))
 
-    def together(self, call: SimtCall, dim: int) -> Accept | Reject:
+    def collective(self, call: SimtCall, dim: int) -> Accept | Reject:
         """Accept operands that all threads see, of an op along a dimension of the first one."""
         if call.divergent:
-            return Reject("one thread does it for itself here")
+            return Reject("a single thread executes it here")
         private = [v.name for v in call.args if isinstance(v, View) and v.scope in PRIVATE]
         if private:
             return Reject(f"{private[0]} is private to a thread")

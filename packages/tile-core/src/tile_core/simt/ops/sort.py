@@ -122,12 +122,12 @@ class _Sort:
         """
         thread, threads = self.call.block.thread, self.call.block.count
         own, lanes = 1 << self.own_bits, 1 << self.lane_bits
-        groups, pieces = threads // lanes, 1 << (self.steps - self.chunk_bits)
-        units = self.source.count * pieces
-        turn = nodes.fresh("turn")
-        unit = turn * nodes.int_const(groups) + tirx.floordiv(thread, nodes.int_const(lanes))
-        line = tirx.floordiv(unit, nodes.int_const(pieces))
-        start = tirx.floormod(unit, nodes.int_const(pieces)) * nodes.int_const(1 << self.chunk_bits)
+        groups, chunks = threads // lanes, 1 << (self.steps - self.chunk_bits)
+        units = self.source.count * chunks
+        iteration = nodes.fresh("turn")
+        unit = iteration * nodes.int_const(groups) + tirx.floordiv(thread, nodes.int_const(lanes))
+        line = tirx.floordiv(unit, nodes.int_const(chunks))
+        start = tirx.floormod(unit, nodes.int_const(chunks)) * nodes.int_const(1 << self.chunk_bits)
         limits = [unit < units] if units % groups else []
         limits += [thread < groups * lanes] if threads % lanes else []
 
@@ -143,7 +143,7 @@ class _Sort:
             return when(inside, put(line, k, self.keys[r]))
 
         body = nodes.seq([_adjacent(own, load), *network(), _adjacent(own, store)])
-        return calls.step(nodes.for_loop(turn, -(-units // groups), body, span=self.call.span), self.call.span)
+        return calls.step(nodes.for_loop(iteration, -(-units // groups), body, span=self.call.span), self.call.span)
 
     def sort_chunk(self) -> list[Stmt]:
         """Return the whole network of a chunk."""
@@ -201,14 +201,16 @@ class _Sort:
     def in_memory(self, scratch: BufferVar, pitch: int, step: int, *, mirrored: bool = False) -> Stmt:
         """Return the step that exchanges all pairs of keys at a distance."""
         threads, pairs = self.call.block.count, self.source.count * pitch // 2
-        turn, number = nodes.fresh("turn"), nodes.fresh("pair")
+        iteration, number = nodes.fresh("turn"), nodes.fresh("pair")
         base = tirx.floordiv(number, nodes.int_const(step)) * nodes.int_const(2 * step)
         at = tirx.floormod(number, nodes.int_const(step))
         high = base + nodes.int_const(2 * step - 1) - at if mirrored else base + at + nodes.int_const(step)
         body = _ordered(scratch, base + at, high)
         limits = [number < pairs] if pairs % threads else []
-        bound = tirx.Bind(number, turn * nodes.int_const(threads) + self.call.block.thread)
-        loop = nodes.for_loop(turn, -(-pairs // threads), nodes.seq([bound, when(limits, body)]), span=self.call.span)
+        bound = tirx.Bind(number, iteration * nodes.int_const(threads) + self.call.block.thread)
+        loop = nodes.for_loop(
+            iteration, -(-pairs // threads), nodes.seq([bound, when(limits, body)]), span=self.call.span
+        )
         return calls.step(loop, self.call.span)
 
 

@@ -39,7 +39,7 @@ class TopKByShuffles(ByShuffles):
         dim = int(call.attrs["dims"][0])
         if int(call.args[0].extents[dim]) == 1:
             return Reject("lines of one element are copied")
-        return self.together(call, dim)
+        return self.collective(call, dim)
 
     def lower(self, call: SimtCall, ctx: Context) -> Stmt:
         """Keep keys, find the best one ``k`` times, then store all that were found."""
@@ -85,7 +85,7 @@ class _TopK:
         src, values, _ = call.args
         self.dims, self.largest = [int(d) for d in call.attrs["dims"]], bool(call.attrs["largest"])
         self.source = Lines(call, src, self.dims[0])
-        self.turns = int(values.extents[self.dims[1]])
+        self.rounds = int(values.extents[self.dims[1]])
         self.dtype, self.dim = src.dtype, self.dims[0]
         held = call.placement.fragments.get(src.buffer)
         self.tile = held if held is not None else shares(src, self.dim, call.block.count)
@@ -102,17 +102,17 @@ class _TopK:
         self.allocate += [keys] if self.keeps else []
 
     def lower(self) -> Stmt:
-        count = self.source.count * self.turns
+        count = self.source.count * self.rounds
         found, make_found = nodes.alloc([count], "int32", "found", "shared")
         elements, make_elements = nodes.alloc([count], self.dtype, "elements", "shared")
         keeps = [found, elements] if self.source.is_held else [found]
         made = [make_found, *([make_elements] if self.source.is_held else [])]
         digits = [d for d in self.tile.dims[self.dim] if d.axis == "thread" and d.extent > 1]
         scratch, near, far = combine_threads(self.result, self.thread, digits, self.lanes, self.best, self.order)
-        turn = nodes.fresh("turn")
+        iteration = nodes.fresh("turn")
         look = calls.step(nodes.seq([self.look(), near]), self.call.span)
-        end = calls.step(self.note(keeps, turn), self.call.span)
-        loop = nodes.for_loop(turn, self.turns, nodes.seq([look, far, end]), span=self.call.span)
+        end = calls.step(self.note(keeps, iteration), self.call.span)
+        loop = nodes.for_loop(iteration, self.rounds, nodes.seq([look, far, end]), span=self.call.span)
         parts = [*self.allocate, *made, scratch, calls.step(self.begin(), self.call.span), loop]
         return nodes.seq([*parts, self.store(1, found, keeps[-1]), self.store(2, found, found)])
 
@@ -141,12 +141,12 @@ class _TopK:
         walk = self.walk
         at = walk.register(self.result.dims, self.rows) if self.rows else nodes.int_const(0)
         value = self.keys[walk.register()] if self.keeps else self.key(walk)
-        place = choose(walk.inside(), walk.coordinate(self.dim), none(self.dtype)[1], False)
-        state = [value, place, *([self.element(walk)] if self.source.is_held else [])]
+        position = choose(walk.inside(), walk.coordinate(self.dim), none(self.dtype)[1], False)
+        state = [value, position, *([self.element(walk)] if self.source.is_held else [])]
         step = self.order.offer(self.best, at, state, [b[at] for b in self.last])
         return walk.wrap(nodes.seq([self.order.start(self.best, at), walk.wrap(step, [self.dim])]), self.rows)
 
-    def note(self, keeps: Sequence[BufferVar], turn: Expr) -> Stmt:
+    def note(self, keeps: Sequence[BufferVar], iteration: Expr) -> Stmt:
         """Go on from what was found, and let the first of the threads that know it note it."""
         own, walk = Walk(self.result, self.thread), Walk(self.result, self.thread)
         at = own.register()
@@ -156,9 +156,9 @@ class _TopK:
         shape = [e for d, e in enumerate(self.source.extents) if d != self.dim]
         wide = [(c, e) for c, e in zip(coordinates, shape, strict=False) if e != 1]
         line = linear([c for c, _ in wide], [e for _, e in wide])
-        place = line * nodes.int_const(self.turns) + turn
+        position = line * nodes.int_const(self.rounds) + iteration
         values = [self.best[1][at], *(b[at] for b in self.best[2:])]
-        stores = [nodes.store(k, v, [place]) for k, v in zip(keeps, values, strict=True)]
+        stores = [nodes.store(k, v, [position]) for k, v in zip(keeps, values, strict=True)]
         return nodes.seq([
             own.wrap(go_on),
             when([*walk.dist.holds(self.thread), *walk.dist.is_first(self.thread)],
@@ -169,10 +169,10 @@ class _TopK:
         """Return the step that stores what was found to a destination: elements, or indices."""
         out = Lines(self.call, self.call.args[operand], self.dims[operand])
 
-        def value(line: Expr, turn: Expr) -> Expr:
-            place = line * nodes.int_const(self.turns) + turn
+        def value(line: Expr, iteration: Expr) -> Expr:
+            position = line * nodes.int_const(self.rounds) + iteration
             if operand == 1 and not self.source.is_held:
-                return self.source.load(line, found[place])
-            return convert(kept[place], out.view.dtype)
+                return self.source.load(line, found[position])
+            return convert(kept[position], out.view.dtype)
 
         return out.fill(value)

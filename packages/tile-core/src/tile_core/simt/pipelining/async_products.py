@@ -1,8 +1,8 @@
-"""Products whose reads and sums go on beyond their iteration, on targets with such instructions.
+"""Asynchronous products of pipelined loops, which complete in a later iteration.
 
-An iteration begins its product before it waits for that of the iteration before, so the units that compute have work
-while threads wait, copy and count. What the product reads must not be written, and what it adds to must not be touched,
-until it is waited for: of the tiles in slots the schedule takes care (``plan.py``), of the rest this module.
+An iteration issues its product before it waits for the product of the iteration before, so matrix units stay busy while
+threads wait, copy and update counters. Until that wait, its operands must not be written and its accumulator must not
+be accessed. The schedule (``plan.py``) ensures this for tiles in slots, and this module for all other tiles.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from tile_core.simt.pipelining.loop_note import LoopNote
 #: Attribute of a product: it is not waited for, since an op ``wait_uses`` behind it does that; and of such an op, if
 #: it is not one of the program.
 IN_FLIGHT = "lasts"
-#: Attribute of a product that lasts, on sums that no other one adds to at that time: they hold their value there.
+#: Attribute of an asynchronous product that is the only one in flight on its accumulator.
 SETTLED = "settled"
 #: Attribute of a product that lasts, and that one thread issues for others: it stands in a role of that thread.
 ISSUED = "issued"
 #: Attribute of a product that lasts: the wait for it stands in the same list of statements.
 ENDED = "ended"
-#: Op that waits until at most so many (attribute ``PENDING``) products of a thread are in flight. Its operand is what
-#: these add to, which the threads may then access.
+#: Op that waits until at most ``PENDING`` (an attribute) products of a thread are in flight. Its operand is their
+#: accumulator, which the threads may then access.
 WAIT_USES = wait_uses.OP.name
 
 _PRODUCTS = ("gemm", "gemm_sp", "gemm_scaled")
@@ -72,12 +72,12 @@ class Product:
 def async_product(
     analysis: Analysis, loop: Stmt, copied: Collection[Any], is_async: IsAsync
 ) -> tuple[Product | None, tuple[LoopNote, ...]]:
-    """Return the product of a loop that lasts beyond its iteration, if one can, and notes about one that cannot.
+    """Return the asynchronous product of a loop, if it has one, and notes about the obstacle otherwise.
 
     Parameters
     ----------
     copied
-        The buffers that are copied ahead.
+        The buffers whose copies are prefetched.
     is_async
         Whether the target has instructions for a product that last. If a product then runs on others, the schedule is
         right as well.
@@ -105,7 +105,7 @@ def _obstacle(analysis: Analysis, loop: Stmt, call: OpCall, position: int | None
     """Return why a product cannot last; empty if it can."""
     accumulator: View = call.args[accumulator_of(call)]
     if position is None:
-        return "it stands under a condition or in an inner loop"
+        return "it is nested in a condition or an inner loop"
     if accumulator.scope not in ("local.fragment", "matrix"):
         return f"{accumulator.name} is in shared memory"
     if accumulator.buffer in analysis.viewed or accumulator.buffer in analysis.flow.roots:
@@ -120,12 +120,12 @@ def _obstacle(analysis: Analysis, loop: Stmt, call: OpCall, position: int | None
         if operand.scope not in ("shared", "global"):
             return f"{operand.name} is in registers"
         if operand.buffer not in copied and analysis.root(operand.buffer) in written:
-            return f"the loop writes {operand.name}, which is not copied ahead"
+            return f"the loop writes {operand.name}, which is not prefetched"
     return ""
 
 
 def _adds(clear: Any, loop: Any) -> bool:
-    """Whether a product adds to what earlier iterations have added: it may clear that in the first one."""
+    """Whether a product adds to earlier iterations; it may clear its accumulator in the first one."""
     if not isinstance(clear, tirx.EQ) or not clear.a.same_as(loop.loop_var):
         return nodes.as_int(clear) in (0, False)
     first, start = nodes.as_int(clear.b), nodes.as_int(loop.min)

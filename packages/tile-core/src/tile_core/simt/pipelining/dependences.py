@@ -1,4 +1,4 @@
-"""Which copies of a loop may run ahead of the iterations that they belong to."""
+"""Dependence analysis: the copies of a loop that may be prefetched."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Candidate:
     buffer
         The shared buffer.
     reason
-        Why it cannot run ahead of its iteration; empty if it can.
+        Why it cannot be prefetched; empty if it can.
     """
 
     position: int
@@ -63,7 +63,7 @@ def top_level(body: Stmt) -> list[Stmt]:
 
 def uses(s: Stmt, buffer: BufferVar) -> bool:
     """Whether a statement uses a buffer other than to allocate it."""
-    # Most statements do not even name it; of one without parts that is all there is to ask.
+    # Most statements do not name the buffer; for one without nested statements, this decides.
     if buffer not in names_of(s):
         return False
     return not (bodies_of(s) or type(s) is tirx.SeqStmt) or any(
@@ -72,7 +72,7 @@ def uses(s: Stmt, buffer: BufferVar) -> bool:
 
 
 def without_dead(body: Sequence[Stmt], moved: set[int], recomputed: Sequence[int]) -> list[Stmt]:
-    """Return the rest of a body: without the moved copies, and only with recomputed bindings that are still used."""
+    """Return the body without the moved copies and without recomputed bindings that became unused."""
     kept: list[Any] = []
     used: set[Any] = set()
     for i, s in reversed(list(enumerate(body))):
@@ -104,7 +104,7 @@ class Analysis:
                 self.use_loops.setdefault(var, []).append(loops)
         self._closed: dict[tuple[Any, Any], bool] = {}
         self._candidates: dict[int, tuple[list[Candidate], Stmt]] = {}
-        #: What ``plan.choose`` chose, by the loops that it was asked about, which live as long.
+        #: Results of ``plan.choose`` by loop.
         self.choices: dict[tuple[int, int], tuple[Any, Stmt, Stmt]] = {}
 
     # Buffers
@@ -149,7 +149,7 @@ class Analysis:
         return found
 
     def ranges(self, loop: Stmt) -> Analyzer:
-        """Return what is known of the variables of a loop and of those around it, the grid's too."""
+        """Return the ranges of the variables of a loop and of the loops around it, including the grid's."""
         found = Analyzer()
         point = next((p for p in self.flow.points if p.stmt.same_as(loop)), None)
         for p in () if point is None else point.path:
@@ -182,7 +182,7 @@ class Analysis:
         return [(i, s, OpCall.decode(s)) for i, s in enumerate(top_level(loop.body)) if _is_load(s)]
 
     def _isolation(self, copy: tuple[int, Any, OpCall], body: Sequence[Stmt]) -> str:
-        """Return why an iteration reads more of a copy's destination than the copy wrote; empty if it does not."""
+        """Return why an iteration reads elements that the copy did not write; empty if it does not."""
         position, _, call = copy
         dst = call.args[1]
         if dst.buffer in self.viewed or dst.buffer in self.flow.roots:
@@ -206,7 +206,7 @@ class Analysis:
         return ""
 
     def _source(self, position: int, call: OpCall, body: Sequence[Stmt], written: set[BufferVar]) -> str:
-        """Return why a copy's source is not available iterations ahead; empty if it is."""
+        """Return why a copy's source is not available to earlier iterations; empty if it is."""
         src = call.args[0]
         if self.root(src.buffer) in written:
             return f"the loop writes {src.name}"
@@ -253,7 +253,7 @@ def _is_load(s: Stmt) -> bool:
 
 
 def _misuse(s: Stmt, buffer: BufferVar) -> str:
-    """Return how a statement uses a buffer other than to read its elements; empty if it does not."""
+    """Return a use of a buffer that does not only read its elements; empty if there is none."""
     if any(x.buffer.same_as(buffer) for x in collect(s, tirx.BufferStore)):
         return "another statement writes it"
     for x in collect(s, (tirx.Evaluate, tirx.Bind)):

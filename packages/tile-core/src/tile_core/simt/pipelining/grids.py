@@ -1,4 +1,4 @@
-"""Grids whose blocks can be split into roles, as far as the statements of a program say."""
+"""Grids whose blocks can be split into roles."""
 
 from __future__ import annotations
 
@@ -48,12 +48,12 @@ class GridLoops:
 
 
 def grid_of(s: Stmt, fixed: bool = True) -> GridLoops | str:
-    """Return the grid of a program for which other threads can copy, as far as its statements say, or why they cannot.
+    """Return the grid of a program that a producer warp can serve, or the reason why not.
 
     Parameters
     ----------
     fixed
-        Whether blocks are to stay: their tiles and trips are counted by constants then.
+        Whether blocks are persistent: the numbers of tiles and iterations must then be constants.
     """
     axes: dict[int, Stmt] = {}
     while isinstance(s, tirx.For) and role(s) == "grid":
@@ -63,7 +63,7 @@ def grid_of(s: Stmt, fixed: bool = True) -> GridLoops | str:
     loops = [x for x in collect(s, tirx.For) if role(x) == "pipelined"]
     at = next((i for i, x in enumerate(body) if isinstance(x, tirx.For) and role(x) == "pipelined"), None)
     if len(loops) != 1 or at is None:
-        return "its block has several pipelined loops, or one inside of other statements"
+        return "its block has several pipelined loops or a nested one"
     for loop in (*axes.values(), loops[0]) if fixed else ():
         if not isinstance(nodes.as_int(loop.extent), int) or nodes.as_int(loop.min) != 0:
             return "the number of its blocks or iterations is not known at compile time"
@@ -84,7 +84,7 @@ def grid_of(s: Stmt, fixed: bool = True) -> GridLoops | str:
 def corner_reason(
     grid: GridLoops, copies: Sequence[Candidate], binds: Sequence[int], sizes: Collection[Var] = ()
 ) -> str:
-    """Return why the corners of copies are not known to another thread; empty if they are.
+    """Return why a producer warp cannot compute the corners of copies; empty if it can.
 
     Parameters
     ----------
@@ -102,5 +102,5 @@ def corner_reason(
     for part in parts:
         value = nodes.int_const(0) + part
         if collect(value, ir.TensorLoad) or any(v not in known for v in collect(value, tirx.Var)):
-            return "what its copies read depends on values of the block"
+            return "its copies depend on values computed in the block"
     return ""

@@ -1,9 +1,9 @@
-"""Results that leave while the next tile is computed, where blocks stay for several tiles (``workers.py``).
+"""Late epilogue of persistent blocks: stores of one tile overlap the main loop of the next one.
 
-Behind the loop of a tile, statements whose effect nothing in the block waits for may come in *pieces*: a target marks
-them by the attribute ``LATER``, and each piece reads fragments of its own. Piece ``p`` of a tile is then executed in
-iteration ``p`` of the next tile's loop, behind the begin of its product, so that the units that compute have work while
-results leave; those of a block's last tile leave behind all loops.
+The statements after a tile's loop may be split into *subtiles* if nothing in the block waits for their effects. A
+target marks them by the attribute ``SUBTILE``, and each subtile reads fragments of its own. Subtile ``p`` of a tile is
+executed in iteration ``p`` of the next tile's loop, after its product is issued, so matrix units stay busy while
+results are stored. The subtiles of a block's last tile follow all loops.
 """
 
 from __future__ import annotations
@@ -20,15 +20,16 @@ from tile_core.ops.base import OpCall, View, is_op
 from tile_core.simt.pipelining.dependences import uses
 from tile_core.simt.pipelining.grids import GridLoops
 
-#: Attribute of an op: the number of the piece that it is a part of.
+#: Attribute of an op: the number of its epilogue subtile.
 SUBTILE = "later"
 
 
 def epilogue_of(grid: GridLoops) -> list[list[Stmt]]:
-    """Return the pieces that a block's statements end with, in order; none if they cannot wait for the next tile.
+    """Return the epilogue subtiles at the end of a block, in order; none if they must not be delayed.
 
-    They can if nothing else of the block accesses the tensors that they write, and where they write is said by names of
-    the grid, or bound before the loop from these: what a variable, a tile or a tensor says may be another thing then.
+    They can be delayed if no other statement of the block accesses the tensors that they write, and if their
+    coordinates use only variables of the grid or bindings before the loop that depend on these: other values may have
+    changed by then.
     """
     body = [s for s in grid.body if not isinstance(s, tirx.AllocBuffer)]
     count = 0
@@ -48,7 +49,7 @@ def epilogue_of(grid: GridLoops) -> list[list[Stmt]]:
 
 
 def without_epilogue(behind: Sequence[Stmt], subtiles: Sequence[Sequence[Stmt]]) -> list[Stmt]:
-    """Return the statements of a tile behind its loop that do not wait for the next one."""
+    """Return the statements of a tile after its loop, without its epilogue subtiles."""
     return list(behind[: len(behind) - sum(map(len, subtiles))])
 
 
@@ -60,12 +61,12 @@ def written_by(subtiles: Sequence[Stmt]) -> list[BufferVar]:
 
 
 def in_iterations(subtiles: Sequence[Sequence[Stmt]], trips: int, k: Expr, mapping: Mapping[Any, Any]) -> Stmt:
-    """Return the pieces of another tile, each under the condition that it is its iteration's turn.
+    """Return the epilogue subtiles of another tile, each in its iteration.
 
     Parameters
     ----------
     trips
-        Of the loop; several pieces share an iteration if it has fewer.
+        Trip count of the loop; several subtiles share an iteration if there are more of them.
     mapping
         The names of that tile.
     """
@@ -78,7 +79,7 @@ def in_iterations(subtiles: Sequence[Sequence[Stmt]], trips: int, k: Expr, mappi
 
 
 def _corners(s: Stmt) -> list[Expr]:
-    """Return the expressions that say which parts of tiles and tensors an op is about."""
+    """Return the corners of the regions that an op accesses."""
     views = [v for v in OpCall.decode(s).args if isinstance(v, View)]
     return [nodes.int_const(0) + at for v in views for at in v.mins]
 

@@ -5,17 +5,17 @@ others) and copies that complete either at once or as late as possible. What hap
 event, as a set of events (L. Lamport, *Time, Clocks, and the Ordering of Events*): a fact that follows from this order
 holds in every interleaving, not only in the executed one. Checked are
 
-- arrivals and bytes: each goes to the phase of its trip, and a phase ends with exactly those that belong to it;
+- arrivals and bytes: each goes to the phase of its iteration, and a phase ends with exactly those that belong to it;
 - waits: when a wait for phase ``p`` begins, phase ``p - 1`` has ended, and phase ``p + 1`` does not end before the wait
   passes. Then a wait by parity neither passes early nor waits for ever;
-- clusters: the blocks run side by side, each with objects and slots of its own; what one brings to another arrives in
-  the phase of its trip, and before the other one ends;
-- slots: a slot holds its trip's copies, complete and visible to the reading thread, and is not filled again before all
+- clusters: the blocks run side by side, each with objects and slots of its own; what one multicasts to another arrives
+  in the phase of its iteration, and before the other one ends;
+- slots: a slot holds its iteration's copies, complete and visible to the reading thread, and is not refilled before all
   reads of it;
 - the end: no phase is begun, and no copy in flight.
 
-Longer loops: if the state of all threads, barriers and slots at some trip equals the state ``stages`` trips later, or a
-multiple of it, renumbered, then a loop of more trips repeats what was executed.
+Longer loops: if the state of all threads, barriers and slots at some iteration equals the state ``stages`` iterations
+later, or a multiple of it, renumbered, then a loop with a larger trip count repeats what was executed.
 """
 
 from __future__ import annotations
@@ -65,12 +65,12 @@ def require_balanced(schedule: Schedule, where: Where | None = None) -> None:
 
 @lru_cache(maxsize=256)
 def imbalance_of(schedule: Schedule) -> Imbalance | None:
-    """Return why a schedule does not balance, for the least trip count where that shows; ``None`` if it does."""
+    """Return the imbalance at the least trip count; ``None`` if the schedule balances."""
     unknown = _unknown(schedule)
     if unknown is not None:
         return unknown
-    ahead = _most_in_flight(schedule)
-    enough = 2 * schedule.stages + ahead + 2
+    depth = _most_in_flight(schedule)
+    enough = 2 * schedule.stages + depth + 2
     longest = enough + _late(schedule)
     constant = schedule.trips
     counts = range(longest + 1) if constant is None or constant > longest else (constant,)
@@ -85,43 +85,43 @@ def imbalance_of(schedule: Schedule) -> Imbalance | None:
                 run.go()
             except Unbalanced as found:
                 return Imbalance(found.what, trips, found.reason)
-            repeats[late] = keeps and _repeats(run, schedule.stages, trips - ahead)
+            repeats[late] = keeps and _repeats(run, schedule.stages, trips - depth)
         if all(repeats.values()):
             return None
         if trips == longest and len(counts) > 1:
-            return Imbalance(schedule.loop, trips, "its trips do not repeat, so longer loops are not proven")
+            return Imbalance(schedule.loop, trips, "its iterations do not repeat, so longer loops are not proven")
     return None
 
 
 def _repeats(run: Run, stages: int, last: int) -> bool:
-    """Whether the state at a trip is that of ``stages`` trips later, with neither at the end of the loop."""
+    """Whether two iterations ``stages`` apart have the same state, away from the loop's ends."""
     return any(
         run.states[t] == run.states[t + more] for more in range(stages, last, stages) for t in range(1, last - more)
     )
 
 
 def _late(schedule: Schedule) -> int:
-    """Return how many trips more may go by until one repeats, where roles do not run ahead by all slots at once.
+    """Return how many more iterations may pass before their state repeats.
 
-    Slots become free a trip later than they could, or when other blocks say so too. A role then runs ahead by one slot
-    less than there are: the pattern of both has the product of these numbers.
+    Slots become free an iteration later than they could, or when other blocks arrive too. A role then runs ahead by one
+    slot less than there are: the pattern of both has the product of these numbers.
     """
     steps = [s for p in schedule.programs for s in p.iteration]
-    late = schedule.blocks > 1 or any(isinstance(s, Arrive) and s.ahead < 0 for s in steps)
+    late = schedule.blocks > 1 or any(isinstance(s, Arrive) and s.offset < 0 for s in steps)
     late = late and len(schedule.programs) > 1
     return schedule.stages * (schedule.stages - 1) if late else 0
 
 
 def _most_in_flight(schedule: Schedule) -> int:
-    """Return how many trips a step may be ahead of the last role: each role runs until the slots are full."""
+    """Return how many iterations a step may be ahead of the last role."""
     if len(schedule.programs) > 1 or schedule.blocks > 1:
         return schedule.stages
     steps = [s for p in schedule.programs for s in p.iteration]
-    return max((s.ahead for s in steps if isinstance(s, (Issue, Expect, WaitPhase, Use))), default=0)
+    return max((s.offset for s in steps if isinstance(s, (Issue, Expect, WaitPhase, Use))), default=0)
 
 
 def _unknown(schedule: Schedule) -> Imbalance | None:
-    """Return what steps name without it being declared, or what is declared in a way that cannot hold."""
+    """Return an undeclared name of a step, or a contradictory declaration."""
     groups, barriers = {g.name for g in schedule.groups}, {b.name for b in schedule.barriers}
     rings = {r.name for r in schedule.rings}
     roles = [p.role for p in schedule.programs]
@@ -132,24 +132,24 @@ def _unknown(schedule: Schedule) -> Imbalance | None:
     for group in schedule.groups:
         apart = next((c for c in group.copies if c.multicast and not _covers(c, schedule.blocks)), None)
         if apart is not None:
-            return Imbalance(apart.ring, 0, "the sets of blocks that bring it are not those of the cluster")
+            return Imbalance(apart.ring, 0, "its multicast sets do not partition the cluster")
         missing = {c.ring for c in group.copies} - rings
         if missing:
-            return Imbalance(min(missing), 0, f"{group.name} copies to it, but it is no ring")
+            return Imbalance(min(missing), 0, f"{group.name} copies to it, which is not a ring")
         barrier = getattr(group.completion, "barrier", None)
         if barrier is not None and barrier not in barriers:
-            return Imbalance(barrier, 0, f"{group.name} completes at it, but it is no barrier")
+            return Imbalance(barrier, 0, f"{group.name} completes at it, which is not a barrier")
     for program in schedule.programs:
         for step in (*program.before, *program.iteration, *program.after):
             name = getattr(step, "barrier", None)
             if name is not None and name not in barriers:
-                return Imbalance(name, 0, "it is named, but it is no barrier")
+                return Imbalance(name, 0, "it is named, which is not a barrier")
             if isinstance(step, Issue) and step.group not in groups:
-                return Imbalance(step.group, 0, "it is issued, but it is no group")
+                return Imbalance(step.group, 0, "it is issued, which is not a group")
     return None
 
 
 def _covers(copy: Copy, blocks: int) -> bool:
-    """Whether each block of the cluster is in one set, and brings an equal share."""
+    """Whether each block of the cluster is in one set and multicasts an equal share."""
     found = sorted(block for of in copy.multicast for block in of)
     return found == list(range(blocks)) and all(copy.bytes % len(of) == 0 for of in copy.multicast)

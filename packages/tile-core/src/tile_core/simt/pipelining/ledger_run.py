@@ -44,7 +44,7 @@ class Run:
     Attributes
     ----------
     states
-        The state when the last thread begins a trip, renumbered so that equal ones behave equally.
+        The state when the last thread begins an iteration, renumbered so that equal ones behave equally.
     """
 
     def __init__(self, schedule: Schedule, trips: int, late: bool, keep: bool = False) -> None:
@@ -106,7 +106,7 @@ class Run:
         self.finish()
 
     def steps(self, thread: Thread) -> Iterator[Step]:
-        """Yield the steps of a thread; a trip's steps name its trip by ``thread.trip``."""
+        """Yield the steps of a thread; ``thread.iteration`` is the current iteration."""
         thread.iteration = 0
         yield from thread.program.before
         for iteration in range(self.trips):
@@ -124,7 +124,7 @@ class Run:
         if isinstance(step, (Sync, Meet)):
             thread.waits = "sync"
             return False
-        iteration = thread.iteration + getattr(step, "ahead", 0)
+        iteration = thread.iteration + getattr(step, "offset", 0)
         if isinstance(step, Commit):
             thread.groups.append(thread.open)
             thread.open = []
@@ -198,15 +198,17 @@ class Run:
         for ring in dict.fromkeys(c.ring for c in group.copies if block in c.partners(thread.block)):
             for read in self.reads.get((block, ring, slot), ()):
                 if not thread.clock >> read & 1:
-                    raise Unbalanced(ring, f"slot {slot} is filled for trip {iteration} while it may still be read")
+                    raise Unbalanced(
+                        ring, f"slot {slot} is filled for iteration {iteration} while it may still be read"
+                    )
             parts = self.filled.setdefault((block, ring, slot), {})
             for old in parts.values():
                 if old.iteration != iteration and not thread.clock >> old.event & 1:
                     raise Unbalanced(
-                        ring, f"slot {slot} is filled for trip {iteration} while a copy to it is in flight"
+                        ring, f"slot {slot} is filled for iteration {iteration} while a copy to it is in flight"
                     )
                 if old.iteration == iteration and parts.get(thread.number) is old:
-                    raise Unbalanced(ring, f"slot {slot} is filled twice for trip {iteration}")
+                    raise Unbalanced(ring, f"slot {slot} is filled twice for iteration {iteration}")
             parts = {n: f for n, f in parts.items() if f.iteration == iteration}
             self.filled[block, ring, slot] = parts | {thread.number: flight}
             self.reads[block, ring, slot] = []
@@ -218,14 +220,14 @@ class Run:
             if block != thread.block:  # its own thread has arrived in that phase
                 name, phase = group.completion.barrier, iteration // self.schedule.stages
                 self.send(thread, block, name, flight.event)
-                self.certain(thread, (block, name, slot), phase, f"bytes of trip {iteration}")
+                self.certain(thread, (block, name, slot), phase, f"bytes of iteration {iteration}")
             self.launch(thread, flight)
 
     def launch(self, thread: Thread, flight: Flight) -> None:
-        """Let something go on by itself, which tells others when it is complete."""
+        """Start an asynchronous completion."""
         if flight.arrives:
             slot, phase = flight.iteration % self.schedule.stages, flight.iteration // self.schedule.stages
-            what = f"an arrival for trip {flight.iteration}"
+            what = f"an arrival for iteration {flight.iteration}"
             self.certain(thread, (flight.block, flight.arrives, slot), phase, what)
         if self.late:
             self.transacted.append(flight)
@@ -243,16 +245,16 @@ class Run:
             wanted = self.parts(ring, thread.block)
             if any(f.iteration != iteration for f in parts.values()):
                 other = next(f.iteration for f in parts.values() if f.iteration != iteration)
-                raise Unbalanced(ring, f"slot {slot} holds trip {other} when trip {iteration} is read")
+                raise Unbalanced(ring, f"slot {slot} holds iteration {other} when iteration {iteration} is read")
             if len(parts) < wanted:
-                raise Unbalanced(ring, f"slot {slot} is read for trip {iteration} before its copy is issued")
+                raise Unbalanced(ring, f"slot {slot} is read for iteration {iteration} before its copy is issued")
             for flight in parts.values():
                 if not thread.clock >> flight.event & 1:
-                    raise Unbalanced(ring, f"slot {slot} is read for trip {iteration} before its copy is complete")
+                    raise Unbalanced(ring, f"slot {slot} is read for iteration {iteration} before its copy is complete")
             self.reads.setdefault((thread.block, ring, slot), []).append(event)
 
     def parts(self, ring: str, block: int) -> int:
-        """Return how many of the threads issue a part of a ring's copies to a block."""
+        """Return the number of threads that issue a part of a ring's copies to a block."""
         for group in self.schedule.groups:
             for c in group.copies:
                 if c.ring == ring:
@@ -265,7 +267,7 @@ class Run:
     def arrive(
         self, thread: Thread, name: str, iteration: int, arrivals: int, announced: int = 0, block: int | None = None
     ) -> None:
-        """Arrive for a trip, in another block than the thread's if that is given."""
+        """Arrive for an iteration, in another block than the thread's if that is given."""
         if not arrivals:
             return
         event = self.event(thread)
@@ -274,7 +276,7 @@ class Run:
         slot, phase = iteration % self.schedule.stages, iteration // self.schedule.stages
         key = (thread.block if block is None else block, name, slot)
         found = self.objects[key]
-        self.certain(thread, key, phase, f"an arrival for trip {iteration}")
+        self.certain(thread, key, phase, f"an arrival for iteration {iteration}")
         if arrivals > found.arrivals:
             total = self.counts[name] - found.arrivals + arrivals
             raise Unbalanced(name, f"phase {phase} of slot {slot} gets {total} arrivals of {self.counts[name]}")
@@ -285,7 +287,7 @@ class Run:
         self.end(key)
 
     def send(self, thread: Thread, block: int, name: str, event: int) -> None:
-        """Note what a thread does in another block, whose objects have to exist by then, and still."""
+        """Record an access to another block, whose objects must exist then."""
         if not thread.met:
             raise Unbalanced(name, f"block {thread.block} uses the objects of block {block} before the blocks meet")
         self.sent.append((block, name, event))
@@ -325,7 +327,7 @@ class Run:
         key = (flight.block, name, slot)
         found = self.objects[key]
         if found.phase != phase:
-            what = f"the bytes of trip {flight.iteration} come in phase {found.phase} of slot {slot}"
+            what = f"the bytes of iteration {flight.iteration} come in phase {found.phase} of slot {slot}"
             raise Unbalanced(name, f"{what}, not in phase {phase}: it ended without them")
         if flight.arrives and not found.arrivals:
             raise Unbalanced(name, f"phase {phase} of slot {slot} gets more than {self.counts[name]} arrivals")
@@ -358,7 +360,7 @@ class Run:
     # Threads together
 
     def meet(self, waiting: dict[int, Step]) -> bool:
-        """Let threads go on when all of a role stand at a barrier of the role, or all of the cluster at its own."""
+        """Release threads at a barrier of their role or of the cluster once all have arrived."""
         moved = False
         roles = [
             (Sync, [t for t in self.threads if t.program is program and t.block == block])
@@ -376,11 +378,11 @@ class Run:
         return moved
 
     def stuck(self, waiting: dict[int, Step]) -> None:
-        """Say why no thread can go on."""
+        """Raise the reason of a deadlock."""
         for thread in self.threads:
             step = waiting.get(thread.number)
             if isinstance(step, WaitPhase):
-                iteration = thread.iteration + step.ahead
+                iteration = thread.iteration + step.offset
                 slot, phase = iteration % self.schedule.stages, iteration // self.schedule.stages - step.lag
                 found = self.objects[thread.block, step.barrier, slot]
                 reason = self.lacks(step.barrier, found)
@@ -389,13 +391,13 @@ class Run:
         raise Unbalanced(names, "some of its threads wait at a barrier that others never reach")
 
     def lacks(self, name: str, found: Object) -> str:
-        """Say what an object's phase lacks."""
+        """Describe the missing arrivals or bytes of a phase."""
         if found.arrivals:
             return f"it gets {self.counts[name] - found.arrivals} of {self.counts[name]} arrivals"
         return f"{found.announced} bytes are announced and {found.delivered} delivered"
 
     def finish(self) -> None:
-        """Check what is left at the end, and that no phase ended before waits for the one before it had passed."""
+        """Check the final state, and that no phase ended before the waits for the previous one."""
         for (_, name, slot), found in self.objects.items():
             if found.arrivals != self.counts[name] or found.bytes:
                 lacks = self.lacks(name, found)
@@ -403,16 +405,16 @@ class Run:
         for thread in self.threads:
             left = [f for group in [*thread.groups, thread.open] for f in group if not thread.clock >> f.event & 1]
             if left:
-                raise Unbalanced(left[0].name, f"the copies of trip {left[0].iteration} are never waited for")
+                raise Unbalanced(left[0].name, f"the copies of iteration {left[0].iteration} are never waited for")
             if thread.uses:
-                raise Unbalanced(self.schedule.loop, f"the use of trip {thread.uses[0][1]} is never waited for")
+                raise Unbalanced(self.schedule.loop, f"the use of iteration {thread.uses[0][1]} is never waited for")
         waited = [0 for _ in self.blocks]
         for thread in self.threads:
             waited[thread.block] |= thread.clock
         for flight in self.transacted:
             if not waited[flight.block] >> flight.event & 1:
                 what = "copies" if flight.group is not None else "uses"
-                raise Unbalanced(flight.name, f"the {what} of trip {flight.iteration} are never waited for")
+                raise Unbalanced(flight.name, f"the {what} of iteration {flight.iteration} are never waited for")
         for block, name, event in self.sent:
             if not waited[block] >> event & 1:
                 raise Unbalanced(name, f"block {block} may end before another one has used its objects")
@@ -433,7 +435,7 @@ class Run:
         return number
 
     def state(self, iteration: int) -> Any:
-        """Return what decides the future, with trips relative to ``trip``."""
+        """Return the state that determines all further steps, with iterations relative to ``iteration``."""
         stages = self.schedule.stages
         base = iteration // stages
 

@@ -1,4 +1,4 @@
-"""What an execution of a schedule keeps: its threads, copies in flight, and objects of barriers."""
+"""State of a schedule's execution: threads, copies in flight, and barrier objects."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ class Thread:
     met
         Whether it has met the other blocks, whose barriers exist since then.
     position
-        Of its latest step among those of a trip.
+        Of its latest step among the steps of an iteration.
     open, groups
         Copies that are in no group yet, and groups of copies in flight, oldest first.
     uses
-        Uses that last: the event and the trip of each, oldest first.
+        Asynchronous uses: the event and the iteration of each, oldest first.
     """
 
     number: int
@@ -57,7 +57,7 @@ class Thread:
 
 @dataclass
 class Flight:
-    """Copies that were issued together, for one slot of a block: so many bytes of them; or uses that arrive.
+    """Copies issued at once for one slot of a block, with their bytes; or uses that arrive at a barrier.
 
     Attributes
     ----------
@@ -75,19 +75,19 @@ class Flight:
 
     @property
     def barrier(self) -> str:
-        """The barrier that is told."""
+        """The barrier at which it completes."""
         completion = None if self.group is None else self.group.completion
         return completion.barrier if isinstance(completion, Transactions) else self.arrives
 
     @property
     def name(self) -> str:
-        """What messages call it."""
+        """Its name in messages."""
         return self.arrives if self.group is None else self.group.name
 
 
 @dataclass
 class Object:
-    """One object of a barrier: the current phase, what it still needs, and the order of what it has got."""
+    """One barrier object: the current phase, its missing arrivals and bytes, and the events before its end."""
 
     phase: int = 0
     arrivals: int = 0

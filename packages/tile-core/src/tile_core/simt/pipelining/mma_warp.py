@@ -1,17 +1,17 @@
-"""Blocks that stay, whose products one thread issues: threads that copy, that multiply and that write results.
+"""Persistent kernels with an MMA warp: producer, MMA warp and epilogue threads run concurrently.
 
-On matrix units that keep the sums themselves, the threads of a program need not take part in its products. One thread
-issues these and goes on; when they are complete, their slots become free, and the sums of a tile are ready, by arrivals
-that no thread waits to make::
+Where matrix units keep the accumulator themselves (tensor memory), the threads of a program need not take part in its
+products. One thread of the MMA warp issues them. Their completion releases the slots and hands over the accumulator by
+arrivals at barriers, which no thread waits to make::
 
-    the copier:    for tiles: for k: wait until the slot is free; announce bytes; copy
-    the issuer:    for tiles: wait until sums are free
-                              for k: wait until the slot is full; multiply; it is free when that is complete
-                              sums are ready when all is complete
-    the block:     for tiles: wait until sums are ready; write the results; sums are free
+    the producer:  for tiles: for k: wait until the slot is free; expect bytes; copy
+    the MMA warp:  for tiles: wait until the accumulator is free
+                              for k: wait until the slot is full; issue the product; its completion frees the slot
+                              the completion of all products makes the accumulator ready
+    the block:     for tiles: wait until the accumulator is ready; store the results; release the accumulator
 
-With two buffers of sums the issuer begins a tile while the block writes the one before. Both schedules, that of slots
-and that of sums, whose trips are tiles, are checked by the ledger.
+With two accumulator buffers, the MMA warp begins a tile while the block stores the tile before. The ledger checks both
+schedules: the schedule of slots, and the schedule of accumulators, whose iterations are tiles.
 """
 
 from __future__ import annotations
@@ -61,12 +61,12 @@ MMA_WARP = "the MMA warp"
 
 
 def mma_warp_reason(grid: GridLoops, product: Product, copied: Sequence[BufferVar], binds: Sequence[int]) -> str:
-    """Return why no other thread can issue the products of a loop; empty if one can.
+    """Return why an MMA warp cannot issue the products of a loop; empty if it can.
 
     Parameters
     ----------
     copied
-        The buffers that are copied ahead.
+        The buffers whose copies are prefetched.
     binds
         Positions of bindings in the loop that corners of copies use.
     """
@@ -80,7 +80,7 @@ def mma_warp_reason(grid: GridLoops, product: Product, copied: Sequence[BufferVa
         if not (moved or at == product.position or at in binds or isinstance(s, (tirx.AllocBuffer, tirx.Bind))):
             return "its loop does more than copy and multiply"
     if any(uses(s, accumulator.buffer) for s in grid.body[: grid.loop]):
-        return f"{accumulator.name} does not begin with zeros"
+        return f"{accumulator.name} is not initialized with zeros"
     return ""
 
 
@@ -88,7 +88,7 @@ def with_mma_warp(schedule: Schedule, threads: int, persistent: PersistentGrid, 
     """Return the schedule of slots; ``name`` is that of barriers of free slots."""
     producer, mma_warp = Role(PRODUCER, threads, 1), Role(MMA_WARP, threads + persistent.producers, 1)
     (group,), full, met = schedule.groups, schedule.barriers[0], cluster_syncs(schedule)
-    ends = tuple(WaitPhase(name, ahead=-n) for n in range(schedule.stages, 0, -1))
+    ends = tuple(WaitPhase(name, offset=-n) for n in range(schedule.stages, 0, -1))
     complete = Complete(name, everywhere=schedule.blocks > 1)
     iteration = (WaitPhase(name, lag=1), Expect(full.name, group.bytes), Issue(group.name))
     copies = RoleProgram(producer, met, iteration, (*ends, *met))
@@ -100,7 +100,7 @@ def with_mma_warp(schedule: Schedule, threads: int, persistent: PersistentGrid, 
 def accumulator_schedule(
     accumulator: View, threads: int, persistent: PersistentGrid, ready: str, free: str
 ) -> Schedule:
-    """Return the schedule of sums, whose trips are the tiles of a block."""
+    """Return the schedule of accumulators, whose iterations are the tiles of a block."""
     mma_warp, consumers = Role(MMA_WARP, threads + persistent.producers, 1), Role("the block", 0, threads)
     size = prod(map(int, nodes.shape_of(accumulator.buffer))) * DTYPES[accumulator.dtype].bits // 8
     ring = Ring(accumulator.name, size)
@@ -114,7 +114,7 @@ def accumulator_schedule(
 def write_mma_warp(
     plan: LoopPlan, grid: GridLoops, persistent: PersistentGrid, hooks: PersistentHooks, threads: int, tiles: Schedule
 ) -> Stmt:
-    """Return the loop over the blocks that stay.
+    """Return the loop over the persistent blocks.
 
     Parameters
     ----------
@@ -138,7 +138,7 @@ class _MmaWarpWriter(PersistentWriter):
         self.old = plan.product.accumulator.buffer
         shape = [persistent.buffers, *nodes.shape_of(self.old)]
         kind, scope = nodes.element_type(self.old), nodes.scope_of(self.old)
-        #: The sums: one buffer, or several.
+        #: The accumulators: one buffer, or several.
         self.accumulator = self.old
         if persistent.buffers > 1:
             self.accumulator = tirx.decl_buffer(shape, kind, self.old.name, scope=scope, layout=None)
@@ -148,7 +148,7 @@ class _MmaWarpWriter(PersistentWriter):
         self.ready, self.free = (b.name for b in accumulator_schedule.barriers)
 
     def renamed(self, s: Stmt) -> Stmt:
-        """Return the allocation of all sums for that of one."""
+        """Return the allocation of all accumulator buffers in place of one."""
         return tirx.AllocBuffer(self.accumulator, None, s.span) if s.buffer.same_as(self.old) else s
 
     def objects(self) -> tuple[list[Stmt], Stmt]:
@@ -163,11 +163,11 @@ class _MmaWarpWriter(PersistentWriter):
         return made, calls.only(("the first thread", 0, 1), nodes.seq(parts))
 
     def managed(self) -> list[BufferVar]:
-        """Return the rings, and the barriers: what only some roles use is in use as long as others work."""
+        """Return the buffers that are live while any role runs: rings and barriers."""
         return [*self.plan.rings.values(), *self.barriers.values()]
 
     def producer_loops(self) -> Stmt:
-        """Return the loops of the thread that copies, and its waits until all products have read their slots."""
+        """Return the producer's loops and its waits until all products have read their slots."""
         worked = self.tile_count() * nodes.int_const(int(nodes.as_int(self.trips)))
         waits = []
         for n in range(self.stages, 0, -1):
@@ -203,7 +203,7 @@ class _MmaWarpWriter(PersistentWriter):
         return [calls.only((mma_warp.name, mma_warp.first, 1), work, self.loop.span)]
 
     def consumer_loops(self) -> Stmt:
-        """Return the loop of the threads of the program: the sums of a tile are free behind their last use."""
+        """Return the loop of the epilogue threads, which release an accumulator after its last use."""
         tile_iteration = nodes.fresh("turn")
         parts = self.tile_coordinates(tile_iteration, {axis: s.loop_var for axis, s in self.grid.axes.items()})
         body = [s for s in self.grid.body if not isinstance(s, tirx.AllocBuffer)]
@@ -217,7 +217,7 @@ class _MmaWarpWriter(PersistentWriter):
         return self.over_tiles(tile_iteration, [*parts, *body[:at], wait, *behind[:last], free, *behind[last:]])
 
     def of_buffer(self, s: Stmt, tile_iteration: Expr) -> Stmt:
-        """Return a statement on the sums of a turn."""
+        """Return a statement on the accumulator buffer of a tile iteration."""
         return (
             s
             if self.persistent.buffers == 1
@@ -225,12 +225,12 @@ class _MmaWarpWriter(PersistentWriter):
         )
 
     def buffer_of(self, tile_iteration: Expr) -> Expr:
-        """Return the buffer of sums of a turn."""
+        """Return the index of the accumulator buffer of a tile iteration."""
         count = self.persistent.buffers
         return nodes.int_const(0) if count == 1 else tirx.floormod(tile_iteration, nodes.int_const(count))
 
     def phase_of(self, tile_iteration: Expr, more: int) -> Expr:
-        """Return the parity of a turn's phase of the barriers of its sums, or of a later one."""
+        """Return the parity of the accumulator barriers' phase in a tile iteration, or of a later phase."""
         phase = tirx.floordiv(tile_iteration, nodes.int_const(self.persistent.buffers)) + nodes.int_const(more)
         return tirx.floormod(phase, nodes.int_const(2))
 

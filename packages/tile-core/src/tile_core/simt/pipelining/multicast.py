@@ -1,7 +1,7 @@
-"""Blocks that load for each other: tiles of a pipelined loop that the blocks of a cluster bring together.
+"""Multicast: the blocks of a cluster load shared tiles of a pipelined loop once.
 
 Blocks of a row of a grid often read the same tile of an operand. As a cluster they load it once: each of them a share,
-which arrives in all of them. Slots are then filled by several blocks, and free when all of them say so
+which arrives in all of them. Slots are then filled by several blocks, and free after arrivals of all of them
 (``programs.in_cluster``).
 What is the same in which blocks is proved from the corners of copies (`tile_core.analysis.cluster_uniform`).
 """
@@ -41,7 +41,7 @@ CanCopy = Callable[[OpCall], "Accept | Reject | bool"]
 
 @dataclass(frozen=True)
 class ClusterOffer:
-    """A cluster whose blocks could bring tiles together.
+    """A cluster with tiles that could be multicast.
 
     Attributes
     ----------
@@ -50,7 +50,7 @@ class ClusterOffer:
     sets
         Of blocks that take the same tile, by the buffer that is filled.
     loaded
-        Bytes of a trip that each block then loads.
+        Bytes of an iteration that each block then loads.
     """
 
     cluster: tuple[int, int, int]
@@ -60,14 +60,14 @@ class ClusterOffer:
 
 @dataclass(frozen=True)
 class Shared:
-    """What a target is told about a loop whose blocks could be a cluster.
+    """Facts about a loop whose blocks could form a cluster, for the target's decision.
 
     Attributes
     ----------
     threads, stages
         Of a block, and of its loop.
     loaded
-        Bytes of a trip that each block loads by itself.
+        Bytes of an iteration that each block loads without multicast.
     product
         The loop's product, an ``OpCall``.
     alone
@@ -77,7 +77,7 @@ class Shared:
     reasons
         Why there are no others: a buffer whose copies do not allow it, or ``None``, and why.
     copies
-        The copies of a trip, by the buffer that is filled.
+        The copies of an iteration, by the buffer that is filled.
     persistent
         Whether blocks stay and share the tiles of the grid.
     """
@@ -100,7 +100,7 @@ class Shared:
 
 @dataclass(frozen=True)
 class ChosenCluster:
-    """The answer: which of them, and who says that a slot is free.
+    """The target's choice of a cluster, and the arrivals that release slots.
 
     Attributes
     ----------
@@ -111,11 +111,11 @@ class ChosenCluster:
     width
         Threads of a warp.
     halves
-        Whether blocks do not bring the tiles of B together: two of them compute one product, and each loads half of the
-        columns of B, for itself. Then nobody else fills a block's slots.
+        Whether a pair of blocks computes one product (two-CTA product) instead of multicasting B: each loads half of
+        the columns of B for itself, so no other block fills its slots.
     processors
-        That can run blocks of such clusters, where the device has others too: of blocks that stay there are no more
-        than run at a time. 0: all can.
+        That can run blocks of such clusters, where the device has others too: the number of persistent blocks is
+        limited to than run at a time. 0: all can.
     """
 
     offer: ClusterOffer
@@ -127,7 +127,7 @@ class ChosenCluster:
 
 @dataclass(frozen=True)
 class Clustering:
-    """What is needed to make clusters of a program's blocks.
+    """The target's decision about clusters, and what it needs.
 
     Attributes
     ----------
@@ -145,7 +145,7 @@ class Clustering:
 
 
 def halved(c: Candidate, product: OpCall, cluster: tuple[int, int, int]) -> Candidate:
-    """Return the copy of B of a product of which each block of a pair loads half of the columns."""
+    """Return the copy of B by which each block of a pair loads half of the columns."""
     src, dst = c.call.args[:2]
     transposed = bool(product.attrs["transpose_B"])
     from_end = 2 if transposed else 1
@@ -161,7 +161,7 @@ def halved(c: Candidate, product: OpCall, cluster: tuple[int, int, int]) -> Cand
 
 
 def is_alone(grid: Mapping[int, Stmt], loop: Stmt, product: OpCall) -> bool:
-    """Whether a product is the only one of the block, and nothing else in its loop reads its B."""
+    """Whether a product is the block's only one, and the only reader of its B in the loop."""
     inner = _innermost(grid)
     read = product.args[accumulator_of(product) - 1].buffer
     body = [s for s in top_level(loop.body) if uses(s, read)]
@@ -174,7 +174,7 @@ def _innermost(grid: Mapping[int, Stmt]) -> Stmt | None:
 
 
 def sets_of(call: OpCall) -> tuple[tuple[int, ...], Sets]:
-    """Return the cluster and the sets of blocks of a copy that they make together; nothing for other copies."""
+    """Return the cluster and the multicast sets of a copy; empty for other copies."""
     given = [int(n) for n in call.attrs.get(MULTICAST, ())]
     ranks = range(prod(given[:3]))
     return tuple(given[:3]), tuple(tuple(r for r in ranks if mask >> r & 1) for mask in given[3:])
@@ -186,7 +186,7 @@ def marked(cluster: Sequence[int], sets: Sets) -> dict[str, Any]:
 
 
 def in_line(cluster: Sequence[int]) -> tuple[int, int, int]:
-    """Return the cluster of blocks that stay, which are numbered along one axis whatever tiles they have."""
+    """Return the cluster of persistent blocks, which are numbered along one axis."""
     return prod(cluster), 1, 1
 
 
@@ -235,7 +235,7 @@ def multicast_of(
     binds: Mapping[Var, Any], product: OpCall, alone: bool, threads: int, stages: int,
     can_copy: CanCopy, persistent: bool,
 ) -> ChosenCluster | str:  # fmt: skip
-    """Return how the blocks of a loop bring tiles together, or why they do not.
+    """Return the multicast of a loop's copies, or why there is none.
 
     Parameters
     ----------
@@ -244,7 +244,7 @@ def multicast_of(
     loop
         As it is in the body of the innermost of them.
     copies, sizes
-        Those that run ahead and are counted by a barrier; bytes of a slot of all that run ahead, by buffer.
+        Prefetched copies that complete on barriers; bytes of a slot of all prefetched copies, by buffer.
     binds
         Values of variables.
     can_copy
@@ -264,7 +264,7 @@ def multicast_of(
 
 
 def not_alike(grid: Mapping[int, Stmt], loop: Stmt, known: InCluster) -> str:
-    """Return why the blocks of a grid cannot be known to make the same trips of a loop; empty if they can.
+    """Return why the blocks of a grid may have different trip counts; empty if they do not.
 
     Parameters
     ----------
@@ -275,7 +275,7 @@ def not_alike(grid: Mapping[int, Stmt], loop: Stmt, known: InCluster) -> str:
     """
     inner = _innermost(grid)
     if inner is None or not any(s.same_as(loop) for s in top_level(inner.body)):
-        return "it stands inside of other statements"
+        return "the loop is nested in another statement"
     if sum(role(s) == "pipelined" for s in collect(inner.body, tirx.For)) > 1:
         return "its block has several pipelined loops"
     if any(is_shared(s) for s in collect(inner.body, tirx.AttrStmt)):
@@ -289,7 +289,7 @@ def not_alike(grid: Mapping[int, Stmt], loop: Stmt, known: InCluster) -> str:
     bounds = [nodes.int_const(0) + e for e in (loop.min, loop.extent)]
     varying = [v for e in bounds for v in collect(known.expanded(e), tirx.Var)]
     if any(v.same_as(s.loop_var) for s in grid.values() for v in varying) or not known.same(bounds, (0,)):
-        return "blocks may make different numbers of iterations"
+        return "blocks may have different trip counts"
     return ""
 
 
@@ -297,7 +297,7 @@ def offers_of(
     grid: Mapping[int, Stmt], copies: Sequence[Candidate], sizes: Mapping[Any, int], known: InCluster, most: int,
     can_copy: CanCopy,
 ) -> tuple[list[ClusterOffer], list[tuple[Any, str]]]:  # fmt: skip
-    """Return the clusters whose blocks can bring tiles together, and why there are no others: see `Shared.reasons`.
+    """Return the clusters with multicast, and why there are no others (see `Shared.reasons`).
 
     Parameters
     ----------
@@ -317,7 +317,7 @@ def offers_of(
             if size > 1 and not isinstance(extent, int):
                 reason = "the number of blocks is not known at compile time"
             elif size > 1 and int(extent) % size:
-                reason = f"{extent} blocks along an axis of the grid are no clusters of {size}"
+                reason = f"{extent} blocks along an axis of the grid are not a multiple of {size}"
         if reason:
             reasons.append((None, reason))
             continue
@@ -335,18 +335,18 @@ def offers_of(
 
 
 def _sets(c: Candidate, cluster: tuple[int, int, int], known: InCluster, can_copy: CanCopy) -> tuple[Sets, str]:
-    """Return the sets of blocks that take the same tile of a copy, or why they do not bring it together."""
+    """Return the multicast sets of a copy, or why there are none."""
     there = InCluster(cluster, known.axes, known.binds)
     for sets in _partitions(cluster):
         if all(there.same(c.call.args[0].mins, of) for of in sets):
             answer = can_copy(replace(c.call, attrs={**c.call.attrs, **marked(cluster, sets)}))
             reason = answer.reason if isinstance(answer, Reject) else "it cannot"
             return (sets, "") if isinstance(answer, Accept) else ((), f"{c.buffer.name}: {reason}")
-    return (), f"no blocks beside each other are known to copy the same part of {c.source_name}"
+    return (), f"no neighboring blocks provably copy the same part of {c.source_name}"
 
 
 def _partitions(cluster: tuple[int, int, int]) -> list[Sets]:
-    """Return the ways in which all blocks of a cluster, or those along one of its axes, take the same tile."""
+    """Return the partitions of a cluster: all blocks, rows or columns."""
     x, y, _ = cluster
     whole = tuple(range(x * y))
     rows = tuple(tuple(r * x + i for i in range(x)) for r in range(y))

@@ -1,4 +1,4 @@
-"""How the blocks of a loop bring tiles together: what is asked of the target, and the copies that follow."""
+"""Multicast of a loop's copies: the target's choice, and the copies that follow from it."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ class Multicast:
     choice
         Its copies.
     chosen
-        How its blocks bring tiles together; ``None`` if they do not.
+        The multicast; ``None`` if there is none.
     cluster
         Of the launch, along x, y and z.
     note
-        What a report says about it.
+        Note in the report.
     """
 
     choice: Prefetched
@@ -49,7 +49,7 @@ class Multicast:
 
 @dataclass(frozen=True)
 class MulticastAnalysis:
-    """What is known of a program whose blocks may bring tiles together.
+    """Facts about a program whose copies may be multicast.
 
     Attributes
     ----------
@@ -71,7 +71,7 @@ class MulticastAnalysis:
     def of(
         self, grid: Mapping[int, Stmt], loop: Stmt, choice: Prefetched, call: OpCall, persistent: int | None = None,
     ) -> Multicast:  # fmt: skip
-        """Return how the blocks of a loop bring tiles together, if they do.
+        """Return the multicast of a loop's copies.
 
         Parameters
         ----------
@@ -80,7 +80,7 @@ class MulticastAnalysis:
         loop
             As it was when the program was analysed.
         choice
-            The copies that run ahead.
+            The prefetched copies.
         call
             Its product, which lasts.
         persistent
@@ -88,7 +88,7 @@ class MulticastAnalysis:
         """
         counted = [c for c in choice.chosen if choice.facts.get(c.buffer, {}).get(COMPLETION) == TRANSACTIONS]
         if not counted:
-            return _no_multicast(choice, "none of its copies is counted by a barrier")
+            return _no_multicast(choice, "no copy completes on a transaction barrier")
         sizes = {c.buffer: bytes_of(c.buffer) for c in choice.chosen}
         binds = {v: e for v, e in self.analysis.flow.binds.items() if not nodes.is_tile_call(e)}
         alone = is_alone(grid, loop, call) and self.analysis.only_in(call.args[accumulator_of(call) - 1].buffer, loop)
@@ -105,7 +105,7 @@ class MulticastAnalysis:
         cluster, sets = found.offer.cluster, found.offer.sets
         if persistent is not None and persistent < prod(cluster):
             return _no_multicast(
-                choice, f"{persistent} block{'s'[: persistent - 1]} that stay are no cluster of {prod(cluster)}"
+                choice, f"{persistent} persistent block{'s'[: persistent - 1]}, fewer than a cluster of {prod(cluster)}"
             )
         launched = cluster if persistent is None else in_line(cluster)
         calls = {c.buffer: replace(c.call, attrs={**c.call.attrs, **marked(launched, sets[c.buffer])})
@@ -113,17 +113,17 @@ class MulticastAnalysis:
         answers = {b: self.can_copy(call) for b, call in calls.items()}
         facts = {**choice.facts, **{b: a.facts for b, a in answers.items() if isinstance(a, Accept)}}
         chosen = [replace(c, call=calls.get(c.buffer, c.call)) for c in choice.chosen]
-        loads = f"each of which loads {found.offer.loaded:,} of {sum(sizes.values()):,} bytes a trip"
+        loads = f"each of which loads {found.offer.loaded:,} of {sum(sizes.values()):,} bytes an iteration"
         text = f"clusters of {' x '.join(map(str, cluster[:2]))} blocks, {loads}"
         return Multicast(replace(choice, chosen=chosen, facts=facts), found, launched, text)
 
     def halves(self, choice: Prefetched, found: ChosenCluster, call: OpCall) -> Multicast:
-        """Return the copies of a product that pairs of blocks compute together, and what is said about it."""
+        """Return the copies and the note of a product that pairs of blocks compute."""
         cluster, b = found.offer.cluster, call.args[accumulator_of(call) - 1].buffer
         chosen = [halved(c, call, cluster) if c.buffer.same_as(b) else c for c in choice.chosen]
         answer = self.can_copy(next(c.call for c in chosen if c.buffer.same_as(b)))
         if not isinstance(answer, Accept) or answer.facts.get(COMPLETION) != TRANSACTIONS:
-            reason = answer.reason if isinstance(answer, Reject) else "it is not counted by a barrier"
+            reason = answer.reason if isinstance(answer, Reject) else "it does not complete on a transaction barrier"
             text = f"blocks compute no product in pairs: half of {b.name}: {reason}"
             return Multicast(choice, None, (1, 1, 1), text)
         text = f"pairs of blocks compute a product together; each loads half of the columns of {b.name}"
@@ -131,4 +131,4 @@ class MulticastAnalysis:
 
 
 def _no_multicast(choice: Prefetched, reason: str) -> Multicast:
-    return Multicast(choice, None, (1, 1, 1), f"each block loads for itself: {reason}")
+    return Multicast(choice, None, (1, 1, 1), f"no multicast: {reason}")

@@ -1,4 +1,4 @@
-"""Operands of products that are read where they lie: without the copy to shared memory that a pipelined loop makes.
+"""Operands that products read directly from global memory, without a copy to shared memory.
 
 Shared memory pays where many threads read an element that one of them fetched, or where it turns rows into columns. For
 an instruction whose lanes read runs of a row, and few groups of which read the same, the caches do as well, and a loop
@@ -55,7 +55,7 @@ def read_operands_directly(body: Stmt, reads: Reads, kept: Collection[str]) -> S
     body
         A program whose tile ops are calls.
     reads
-        What the target says.
+        The target's answer.
     kept
         Names of tensors and buffers with a layout or a value outside of their own: copies from and to them remain.
     """
@@ -83,7 +83,7 @@ class _DirectReads(StmtRewriter):
         return replace_for(new, nodes.seq(body))
 
     def is_operand(self, candidate: Candidate, body: list[Stmt], loop: Stmt) -> bool:
-        """Whether a copy fills a whole tile that nothing uses but products that read it as well where it comes from."""
+        """Whether a whole tile is only an operand of products that read global memory as fast."""
         src, dst = candidate.call.args[:2]
         if candidate.reason or candidate.call.attrs.get("round") or src.dtype != dst.dtype:
             return False
@@ -96,7 +96,7 @@ class _DirectReads(StmtRewriter):
         return bool(users) and all(self.is_product(s, candidate, loop) for s in users)
 
     def is_product(self, s: Stmt, copy: Candidate, loop: Stmt) -> bool:
-        """Whether a statement is a product whose operands are a tile, read as well from where it comes."""
+        """Whether a statement is a product that reads its operand as fast from the copy's source."""
         source, tile = copy.call.args[:2]
         call = OpCall.decode(s) if is_op(s) else None
         if call is None or call.name not in _PRODUCTS:
@@ -122,7 +122,7 @@ def _is_whole(view: View) -> bool:
 
 
 def _reading(s: Any, copy: Candidate) -> Any:
-    """Return a statement that reads a copy's source instead of its tile; ``None`` for the copy."""
+    """Return a statement that reads a copy's source instead of its tile; drop the copy itself."""
     src, tile = copy.call.args[:2]
     if not is_op(s) or not uses(s, tile.buffer):
         return s

@@ -1,15 +1,15 @@
-"""Loops with several products, whose trips overlap: the last products of a trip run beside the first one of the next.
+"""Overlap of products between iterations of loops with several products.
 
-In a trip of attention the units that compute have nothing to do while threads turn the result of the first product
-into an operand of the second. So a trip begins its first product together with the second one of the trip before::
+In attention, matrix units are idle while threads turn the result of the first product into an operand of the second.
+So an iteration issues its first product together with the second one of the iteration before::
 
-    begin S = Q K(n)                                    # the head of trip n
-    begin O += P V(n - 1)                               # the tail of trip n - 1
+    begin S = Q K(n)                                    # the head of iteration n
+    begin O += P V(n - 1)                               # the tail of iteration n - 1
     wait for S; work on S                               # while the tail computes
     wait for the tail; O *= c; P = S
 
-The first trip has no tail before it, and behind the loop stands the tail of the last one. Each product is waited for
-before the first statement that touches its sums or writes what it reads; none is in flight at the end of a trip. What
+The first iteration runs no tail, and the tail of the last one follows the loop. Each product is waited for before the
+first statement that accesses its accumulator or writes its operands; none is in flight at the end of an iteration. What
 is moved past what is decided here, what that means for slots in ``plan.py``.
 """
 
@@ -29,13 +29,13 @@ from tile_core.records import dataclass
 from tile_core.simt.pipelining.async_products import IsAsync, Product, accumulator_of, products_of
 from tile_core.simt.pipelining.dependences import Analysis, top_level, uses
 
-#: Fact of an accepted overlap: threads of each group that takes turns, see `OverlapPlan`.
+#: Fact of an accepted overlap: threads of each ping-pong group, see `OverlapPlan`.
 PING_PONG = "turn"
 
 
 @dataclass(frozen=True)
 class Candidates:
-    """The products of a loop whose trips can overlap; a target says whether they should.
+    """The products of a loop whose iterations can overlap.
 
     Attributes
     ----------
@@ -44,11 +44,11 @@ class Candidates:
     threads
         Of the block.
     alone
-        Whether groups of threads can take turns: copies are transactions, and products alone read what they bring.
+        Whether ping-pong is possible: copies are transactions, and only products read their tiles.
     shared_bytes
         Of shared memory that the products read, with all slots.
     trips
-        Whether products run in the next trip; otherwise beside other statements of their own.
+        Whether products run in the next iteration; otherwise beside other statements of their own.
     """
 
     calls: Sequence[OpCall]
@@ -63,7 +63,7 @@ CanOverlap = Callable[[Candidates], "Accept | Reject"]
 
 @dataclass(frozen=True)
 class Item:
-    """A statement of a trip, or a wait.
+    """A statement of an iteration, or a wait.
 
     Attributes
     ----------
@@ -72,11 +72,11 @@ class Item:
     product
         What it begins, if it is a product.
     tail
-        Whether it belongs to the trip before.
+        Whether it belongs to the iteration before.
     pending, ended
         Of a wait: how many products it leaves in flight, and those that it ends.
     begun
-        Of neither: here the trip has begun the products that overlap.
+        Of neither: here the iteration has issued the products that overlap.
     """
 
     stmt: Stmt | None
@@ -89,7 +89,7 @@ class Item:
 
 @dataclass(frozen=True)
 class OverlapPlan:
-    """How the trips of a loop overlap.
+    """The overlap of a loop's iterations.
 
     Attributes
     ----------
@@ -98,12 +98,12 @@ class OverlapPlan:
     products
         The products of the loop's body by position.
     tails
-        Positions of those that run in the next trip.
+        Positions of the products that run in the next iteration.
     begin
         The position behind which they run there; -1 if there are none.
     group_threads
         Threads that begin their products together, and after those before them, so that one group's products run while
-        another one works on sums; 0: all of the block begin when they get there.
+        another one works on its accumulator; 0: all threads of the block issue theirs without a signal.
     """
 
     analysis: Analysis
@@ -113,7 +113,7 @@ class OverlapPlan:
     group_threads: int = 0
 
     def are_products_own(self, body: Sequence[Stmt], copied: Collection[Any]) -> bool:
-        """Whether nothing but products reads what is copied ahead, and they read nothing else that a trip shares."""
+        """Whether only products read the prefetched tiles, and read no other tile that changes."""
         calls = [OpCall.decode(body[i]) for i in self.products]
         read = {v.buffer for call in calls for v in call.args if isinstance(v, View) and v.scope == "shared"}
         written = {b for s in body if not _copies_to(s, copied) for b in self.analysis.written(s)}
@@ -129,16 +129,16 @@ class OverlapPlan:
         return late, {b for b in copied for i, s in enumerate(body) if i not in moved and uses(s, b)}
 
     def order(self, body: Sequence[Stmt], kept: Sequence[Stmt], first: bool) -> list[Item]:
-        """Return the statements of a trip and the waits between them, in order.
+        """Return the statements of an iteration and the waits between them, in order.
 
         Parameters
         ----------
         body
             The statements of the loop's body.
         kept
-            Those of them that a trip executes.
+            The statements among them that an iteration executes.
         first
-            Whether no trip is before it, whose tails would run in this one.
+            Whether it is the first iteration, which runs no tail of an earlier one.
         """
         found = []
         for s in kept:
@@ -154,19 +154,19 @@ class OverlapPlan:
         return [Item(body[i], self.products[i], tail=True) for i in self.tails]
 
     def last(self, body: Sequence[Stmt]) -> list[Item]:
-        """Return the tails of the last trip, and the wait for them."""
+        """Return the tails of the last iteration, and the wait for them."""
         return _settled(self.analysis, self.tail(body))
 
 
 def overlap_of(
     analysis: Analysis, loop: Stmt, copied: Collection[Any], is_async: IsAsync
 ) -> tuple[OverlapPlan | None, str]:
-    """Return how the trips of a loop of several products can overlap; else ``None``, and why not.
+    """Return the overlap of a loop's iterations, or ``None`` and the reason.
 
     Parameters
     ----------
     copied
-        The buffers that are copied ahead.
+        The buffers whose copies are prefetched.
     is_async
         Whether the target has instructions for a product that last.
     """
@@ -174,12 +174,12 @@ def overlap_of(
     every = products_of(loop.body)
     at = {i: OpCall.decode(s) for i, s in enumerate(body) if any(s.same_as(x) for x in every)}
     if len(at) < len(every):
-        return None, "one stands under a condition or in an inner loop"
+        return None, "a product is nested in a condition or an inner loop"
     for i, call in at.items():
         reason = (
             _unable(analysis, call)
             if is_async(call)
-            else f"that of line {_line(body[i])} has no instructions that last"
+            else f"no asynchronous instruction for the product of line {_line(body[i])}"
         )
         if reason:
             return None, reason
@@ -188,7 +188,7 @@ def overlap_of(
     while begin + 1 in products:
         begin += 1
     tails: list[int] = []
-    reason = "nothing stands between them"
+    reason = "no statement between them"
     for i in sorted(products, reverse=True):
         if i <= begin:
             break
@@ -204,7 +204,7 @@ def overlap_of(
 def within_iterations(
     analysis: Analysis, loop: Stmt, copied: Collection[Any], is_async: IsAsync
 ) -> OverlapPlan | None:  # fmt: skip
-    """Return the products of a loop that run beside other statements of their own trip; ``None`` if none does.
+    """Return the products that run beside other statements of their iteration, if any.
 
     Others, under conditions for example, are waited for where they stand, and so are those before them.
     """
@@ -224,7 +224,7 @@ def within_iterations(
 
 
 def _settled(analysis: Analysis, items: Sequence[Item]) -> list[Item]:
-    """Return the same with a wait for each product, before the first statement that conflicts with it or at the end."""
+    """Insert a wait for each product before the first conflicting statement, or at the end."""
     found: list[Item] = []
     flying: list[Product] = []
     calls: list[OpCall] = []
@@ -248,7 +248,7 @@ def _settled(analysis: Analysis, items: Sequence[Item]) -> list[Item]:
 
 
 def _unable(analysis: Analysis, call: OpCall) -> str:
-    """Return why a product cannot last for a part of a trip."""
+    """Return why a product cannot be in flight during a part of an iteration."""
     for view in (*call.args[: accumulator_of(call)], call.args[accumulator_of(call)]):
         if view.buffer in analysis.viewed or view.buffer in analysis.flow.roots:
             return f"{view.name} has views"
@@ -259,11 +259,11 @@ def _unable(analysis: Analysis, call: OpCall) -> str:
 def _late(
     analysis: Analysis, body: Sequence[Stmt], at: int, copied: Collection[Any], begin: int, tails: Sequence[int]
 ) -> str:
-    """Return why a product cannot run in the next trip, behind the statement ``begin``; empty if it can."""
+    """Return why a product cannot run in the next iteration, after ``begin``; empty if it can."""
     call = OpCall.decode(body[at])
     bound = {s.var for s in body if isinstance(s, tirx.Bind)}
     if any(v in bound for v in collect(body[at], tirx.Var)) or loads_of(body[at]):
-        return "it names what its trip computes"
+        return "it uses values of its own iteration"
     local = {a.buffer for s in body for a in collect(s, tirx.AllocBuffer)}
     for view in call.args[: accumulator_of(call) + 1]:
         if view.buffer in local:
@@ -276,7 +276,7 @@ def _late(
 
 
 def _conflict(analysis: Analysis, call: OpCall, s: Stmt) -> bool:
-    """Whether a statement touches the sums of a product or writes what it reads."""
+    """Whether a statement accesses a product's accumulator or writes its operands."""
     written = analysis.written(s)
     if any(analysis.root(v.buffer) in written for v in call.args[: accumulator_of(call)]):
         return True

@@ -1,16 +1,16 @@
-"""The writer of loops whose trips overlap (``overlap.py``).
+"""Writer of loops whose iterations overlap (``overlap.py``).
 
 With three stages::
 
-    copy trips 0 and 1, of what tails read only trip 0
-    if there are trips:
-        trip 0, without a tail
+    copy iterations 0 and 1, for tails only iteration 0
+    if there are iterations:
+        iteration 0, without a tail
         for k from 1:
-            wait for the copies of trip k, and of k - 1 that its tail reads; sync
-            copy trip k + 2 and, of what tails read, trip k + 1
+            wait for the copies of iteration k, and of k - 1 that its tail reads; sync
+            copy iteration k + 2 and, for tails, iteration k + 1
             begin the first products of k and the tail of k - 1
-            the rest of trip k, with waits where it needs them
-        wait for the last copies that a tail reads; the tail of the last trip
+            the rest of iteration k, with waits where it needs them
+        wait for the last copies that a tail reads; the tail of the last iteration
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class OverlapWriter(LoopWriter):
         self.one = nodes.int_const(1, self.kind)
 
     def iterations_of(self, program: RoleProgram) -> list[Stmt]:
-        """Return the first trip, the loop and the last tail, if there are trips, and the last barrier."""
+        """Return the first iteration, the loop, the last tail, and the last barrier."""
         if not self.overlap.tails:
             return super().iterations_of(program)
         loop, rest = self.loop, program.after[: -1 if program.after[-1] == Sync() else None]
@@ -77,13 +77,13 @@ class OverlapWriter(LoopWriter):
         return [parts, calls.sync_threads()]
 
     def computed(self) -> list[Stmt]:
-        """Return the rest of the body if no product runs in another trip, with waits."""
+        """Return the rest of the body with waits, if no product runs in another iteration."""
         kept = without_dead(self.body, self.plan.moved, self.plan.binds)
         order = self.overlap.order(self.body, kept, True)
         return [self.written(item, self.slot, self.slot, self.loop.loop_var) for item in order]
 
     def one_iteration(self, program: RoleProgram, iteration: Expr, first: bool) -> Stmt:
-        """Return a trip, without a tail if it is the first."""
+        """Return an iteration, without a tail if it is the first."""
         slot, before = nodes.fresh("slot"), nodes.fresh("slot_before")
         parts: list[Stmt] = [tirx.Bind(slot, slot_of(iteration, self.stages))]
         if not first:
@@ -92,7 +92,7 @@ class OverlapWriter(LoopWriter):
             : next(i for i, s in enumerate(program.iteration) if isinstance(s, (Use, WaitUses)))
         ]
         order_barriers = order_barriers_of(self.schedule)
-        for ahead, run in runs_of(opening):
+        for offset, run in runs_of(opening):
             issued = [s for s in run if isinstance(s, (Issue, Expect, Commit))]
             for step in run:
                 if isinstance(step, WaitPhase) and step.barrier in order_barriers:
@@ -100,12 +100,12 @@ class OverlapWriter(LoopWriter):
                         self.wait_for_signal(p, iteration, slot, order_barriers)
                         for p in ping_pong_programs(self.schedule)
                     ]
-                elif step not in issued and not (first and ahead < 0):
+                elif step not in issued and not (first and offset < 0):
                     parts.append(
-                        self.wait(step, iteration + ahead if ahead else iteration, slot if ahead == 0 else before)
+                        self.wait(step, iteration + offset if offset else iteration, slot if offset == 0 else before)
                     )
             if issued:
-                at_iteration, at = iteration + nodes.int_const(ahead, self.kind), nodes.fresh("slot_ahead")
+                at_iteration, at = iteration + nodes.int_const(offset, self.kind), nodes.fresh("slot_ahead")
                 parts += [tirx.Bind(at, slot_of(at_iteration, self.stages)), *self.issue(issued, at_iteration, at)]
         kept = without_dead(self.body, self.plan.moved, self.plan.binds)
         for item in self.overlap.order(self.body, kept, first):
@@ -117,28 +117,28 @@ class OverlapWriter(LoopWriter):
     def wait_for_signal(
         self, program: RoleProgram, iteration: Expr, slot: Var, order_barriers: Collection[str]
     ) -> Stmt:
-        """Return the wait of a group of threads for its turn."""
+        """Return the wait of a ping-pong group for its signal."""
         (step,) = (s for s in program.iteration if isinstance(s, WaitPhase) and s.barrier in order_barriers)
         return calls.only(_threads(program), self.wait(step, iteration, slot), self.loop.span)
 
     def arrivals(self, iteration: Expr, slot: Var, begun: bool) -> list[Stmt]:
-        """Return the arrivals that give a turn, if groups take turns: when products have begun, or when they ended."""
+        """Return the arrivals that signal the next ping-pong group, after issue or after completion."""
         found: list[Stmt] = []
         order_barriers = order_barriers_of(self.schedule)
         for program in ping_pong_programs(self.schedule):
             ends = program.iteration.index(WaitUses(0))
             steps = program.iteration[:ends] if begun else program.iteration[ends:]
             for step in (s for s in steps if isinstance(s, Arrive) and s.barrier in order_barriers):
-                at_iteration = iteration + nodes.int_const(step.ahead, self.kind)
-                at = slot_of(at_iteration, self.stages) if step.ahead else slot
+                at_iteration = iteration + nodes.int_const(step.offset, self.kind)
+                at = slot_of(at_iteration, self.stages) if step.offset else slot
                 gives = calls.barrier_arrive(self.barriers[step.barrier], at)
-                if step.ahead:
+                if step.offset:
                     gives = tirx.IfThenElse(at_iteration < self.trips, gives, None, self.loop.span)
                 found.append(calls.only(_threads(program), gives, self.loop.span))
         return found
 
     def ended(self, steps: Sequence[Step]) -> list[Stmt]:
-        """Return the steps behind the loop: the tail of the last trip."""
+        """Return the steps after the loop: the tail of the last iteration."""
         before = nodes.fresh("slot_before")
         last = self.trips - self.one
         parts: list[Stmt] = [tirx.Bind(before, slot_of(last, self.stages))]
@@ -146,7 +146,7 @@ class OverlapWriter(LoopWriter):
         return [*parts, *(self.written(item, before, before, self.trips) for item in self.overlap.last(self.body))]
 
     def written(self, item: Item, slot: Var, before: Var, iteration: Expr) -> Stmt:
-        """Return a statement of a trip on its slot, or a wait."""
+        """Return a statement of an iteration on its slot, or a wait."""
         if item.stmt is None:
             span, attrs = self.body[item.ended[-1].position].span, {PENDING: item.pending, IN_FLIGHT: 1}
             waits = [nodes.tile_call(WAIT_USES, [_whole(p)], attrs) for p in item.ended]
@@ -160,7 +160,7 @@ class OverlapWriter(LoopWriter):
 
 
 def _whole(product: Product) -> Expr:
-    """Return the region of a product's sums."""
+    """Return the region of a product's accumulator."""
     return nodes.region(product.accumulator.buffer, list(product.accumulator.mins), list(product.accumulator.extents))
 
 
@@ -169,5 +169,5 @@ def _threads(program: RoleProgram) -> tuple[str, int, int]:
 
 
 def write_overlapping(plan: LoopPlan, around: Around) -> Stmt:
-    """Return the statements of a loop whose trips overlap."""
+    """Return the statements of a loop whose iterations overlap."""
     return OverlapWriter(plan, around).write()

@@ -1,17 +1,17 @@
-"""Blocks that stay: one thread copies for all others, from one tile of the result to the next.
+"""Persistent kernels: a producer warp feeds all output tiles of a block.
 
 A grid of blocks, each of which runs a pipelined loop, becomes as many blocks as the device runs at a time. Each takes
 one tile after another. Threads beside those of the program wait until a slot is free, and copy; the program's own wait
 until a slot is full, and compute. So the copies of the next tile run while the results of this one are written, and no
 barrier of a block stands in the loop::
 
-    the copier:    for tiles: for k: wait until slot is empty; announce bytes; copy
+    the producer:  for tiles: for k: wait until slot is empty; expect bytes; copy
     the others:    for tiles: before; for k: wait until slot is full; compute; the slot of k - 1 is empty; then after
 
-Blocks that stay may be clusters (``clusters.py``): then the tiles of a cluster lie beside each other, its blocks take
-one each, turn by turn, and bring together what several of them read. They meet before and behind all that.
+Persistent blocks may form clusters (``multicast.py``): a cluster then processes adjacent tiles, one per block, and its
+blocks multicast shared operands. They synchronize before and after the loop.
 
-Trips are counted over all tiles: trip ``k`` of a block's tile ``t`` is number ``t * trips + k`` of the schedule.
+Iterations are counted over all tiles: iteration ``k`` of a block's tile ``t`` is number ``t * trips + k``.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ PRODUCER = "the producer"
 
 @dataclass(frozen=True)
 class Shape:
-    """What a target is told about a kernel whose blocks may stay.
+    """Facts about a kernel that may become persistent, for the target's decision.
 
     Attributes
     ----------
@@ -62,7 +62,7 @@ class Shape:
     tiles
         Blocks of the grid; ``None`` if blocks cannot share them: then others may copy for each.
     trips, stages
-        Of its loop; 0 trips if they are counted at run time.
+        Of its loop; 0 if the trip count is known at run time only.
     ring_bytes, other_bytes
         Of shared memory: of the loop's slots, and of everything else.
     product
@@ -90,21 +90,21 @@ class PersistentGrid:
     blocks
         That share the tiles; 0: each tile has a block of its own.
     producers
-        Threads beside those of the program, of which the first one copies.
+        Threads beside the program's, of which the first one issues copies.
     arrivals
-        Who says that a slot is free: ``"warp"``, one thread of each ``width``, where only instructions of whole warps
+        Arrivals that release a slot: ``"warp"``, one thread of each ``width``, where only instructions of whole warps
         read slots; or each ``"thread"``.
     width
         Threads of a warp.
     registers
-        That each of the copiers asks for, and each thread of the program; ``None``: all have equally many.
+        Registers of each producer thread and of each thread of the program; ``None``: all have equally many.
     mma_threads
-        Threads beside these, of which the first one issues products for those of the program, which only use the sums
-        (`issuers.py`); 0 if they issue their products themselves.
+        Further threads, of which the first one issues the products for the program's threads, which only use the
+        accumulator (`issuers.py`); 0 if they issue their products themselves.
     buffers
-        Of sums, if there are issuers: products of a tile begin while the sums of the one before are used.
+        Accumulator buffers of an MMA warp: products of a tile begin while the accumulator of the one before is used.
     at_a_time
-        Blocks that a processor runs; 0 if there are as many as somebody has asked for.
+        Blocks that a multiprocessor runs; 0 if the user requested a number of blocks.
     late_epilogue
         Whether results leave while the next tile is computed (``later.py``).
     """
@@ -134,7 +134,7 @@ class PersistentGrid:
 
 @dataclass(frozen=True)
 class PersistentHooks:
-    """What is needed to let the blocks of a program stay.
+    """The target's decision about persistent blocks, and what it needs.
 
     Attributes
     ----------
@@ -152,7 +152,7 @@ class PersistentHooks:
 
 
 def with_producer_role(schedule: Schedule, threads: int, persistent: PersistentGrid, name: str) -> Schedule:
-    """Return the schedule of a loop whose copies another thread makes; ``name`` is that of barriers of free slots."""
+    """Return a loop's schedule with a producer; ``name`` is the barrier of free slots."""
     producer, consumers = Role(PRODUCER, threads, 1), Role("the block", 0, threads)
     (group,), full = schedule.groups, schedule.barriers[0]
     warps = threads // persistent.width if persistent.arrivals == "warp" else threads
@@ -161,30 +161,30 @@ def with_producer_role(schedule: Schedule, threads: int, persistent: PersistentG
     moved = replace(group, issuer=producer)
     iteration: tuple[Step, ...] = (WaitPhase(name, lag=1), Expect(full.name, group.bytes), Issue(group.name))
     copies = RoleProgram(producer, met, iteration, met)
-    iteration = (WaitPhase(full.name), Use(in_flight=True), WaitUses(1), Arrive(name, each, ahead=-1, everywhere=many))
+    iteration = (WaitPhase(full.name), Use(in_flight=True), WaitUses(1), Arrive(name, each, offset=-1, everywhere=many))
     uses = RoleProgram(consumers, (*met, WaitUses(0)), iteration, (WaitUses(0), *met))
     barriers = (full, PhaseBarrier(name, warps * len(schedule.partners(0))))
     return replace(schedule, trips=None, groups=(moved,), programs=(copies, uses), barriers=barriers)
 
 
 def cluster_syncs(schedule: Schedule) -> tuple[Step, ...]:
-    """Return the meeting of the blocks of a cluster, which each role begins and ends with: of others there is none."""
+    """Return the barrier of a cluster at both ends of each role; none for single blocks."""
     return (Meet(),) if schedule.blocks > 1 else ()
 
 
 def at_tile_ends(schedule: Schedule) -> Schedule:
-    """Return the schedule of the last trip of a tile: its slot is free when its use has ended, in the same trip."""
+    """Return the schedule of a tile's last iteration, which releases its slot itself."""
     copies, uses = schedule.programs
     full, _, _, arrive = uses.iteration
     assert isinstance(arrive, Arrive)
-    iteration = (full, Use(in_flight=True), WaitUses(0), replace(arrive, ahead=0))
+    iteration = (full, Use(in_flight=True), WaitUses(0), replace(arrive, offset=0))
     return replace(schedule, programs=(copies, replace(uses, iteration=iteration)))
 
 
 def write_persistent(
     plan: LoopPlan, grid: GridLoops, persistent: PersistentGrid, hooks: PersistentHooks, threads: int
 ) -> Stmt:
-    """Return the loop over the blocks that stay.
+    """Return the loop over the persistent blocks.
 
     Parameters
     ----------
@@ -197,7 +197,7 @@ def write_persistent(
 
 
 class PersistentWriter(LoopWriter):
-    """Writes the loop over the blocks that stay."""
+    """Writes the loop over the persistent blocks."""
 
     def __init__(
         self, plan: LoopPlan, grid: GridLoops, persistent: PersistentGrid, hooks: PersistentHooks, threads: int
@@ -224,7 +224,7 @@ class PersistentWriter(LoopWriter):
             self.held.append(made)
 
     def written(self) -> Stmt:
-        """Return the loop over workers."""
+        """Return the loop over the persistent blocks."""
         allocated = [s for s in self.grid.body if isinstance(s, tirx.AllocBuffer)]
         made, first = self.objects()
         names, span = (self.thread, self.number), self.loop.span
@@ -250,7 +250,7 @@ class PersistentWriter(LoopWriter):
         return []
 
     def managed(self) -> list[BufferVar]:
-        """Return the buffers whose accesses the roles order; other blocks arrive at barriers until all have met."""
+        """Return the buffers whose accesses the roles order themselves."""
         results = written_by([s for subtile in self.subtiles for s in subtile])  # other tiles' have no order
         met = self.barriers.values() if self.plan.multicast is not None else ()
         return [*self.plan.rings.values(), *met, *results]
@@ -326,13 +326,13 @@ class PersistentWriter(LoopWriter):
         return [*names, *(substitute(s, mapping) for subtile in self.subtiles for s in subtile)]
 
     def keep_coordinates(self) -> list[Stmt]:
-        """Return what keeps the coordinates of a tile: computed once more, they would delay the next one's products."""
+        """Keep the coordinates of a tile; recomputing them would delay the next tile's products."""
         return [
             nodes.store(self.last[a], s.loop_var, [nodes.int_const(0)]) for a, s in self.grid.axes.items() if self.last
         ]
 
     def last_names(self) -> tuple[list[Stmt], dict[Any, Any]]:
-        """Return the coordinates of the tile before, with what is named before the loop, and these names."""
+        """Return the coordinates of the tile before, with the bindings before the loop, and their variables."""
         found: list[Stmt] = []
         mapping: dict[Any, Any] = {}
         for axis, s in self.grid.axes.items():
@@ -342,30 +342,30 @@ class PersistentWriter(LoopWriter):
         return [*found, *self.bound(self.grid.before(), mapping)], mapping
 
     def inside(self, axis: int, at: Expr, name: Var) -> Expr:
-        """Return a coordinate with bounds that it always keeps, which tells proofs so."""
+        """Clamp a coordinate so that range analysis knows its bounds."""
         kind = nodes.dtype_of(at)
         last = nodes.int_const(self.grid.extents[axis] - 1, kind)
         return nodes.cast(tirx.Max(tirx.Min(at, last), nodes.int_const(0, kind)), nodes.dtype_of(name))
 
     def over_tiles(self, tile_iteration: Var, parts: Sequence[Stmt]) -> Stmt:
-        """Return a loop over the tiles of a worker."""
+        """Return a loop over the tiles of a block."""
         notes = {nodes.BLOCKS: 1}
         return nodes.for_loop(
             tile_iteration, self.tile_count(), nodes.seq(parts), "serial", annotations=notes, span=self.loop.span
         )
 
     def tile_count(self) -> Expr:
-        """Return how many tiles a worker has."""
+        """Return the number of tiles of a block."""
         more = nodes.int_const(self.tiles - 1 + self.clusters) - self.number_of_cluster()
         return tirx.floordiv(more, nodes.int_const(self.clusters))
 
     def number_of_cluster(self) -> Expr:
-        """Return the number of a worker's cluster: its own, if it has none."""
+        """Return the number of a block's cluster; without clusters, its own number."""
         count = prod(self.each)
         return self.block if count == 1 else tirx.floordiv(self.block, nodes.int_const(count))
 
     def tile_coordinates(self, tile_iteration: Var, names: Mapping[int, Var]) -> list[Stmt]:
-        """Bind the coordinates of a worker's tile; bounds that are always kept tell proofs so."""
+        """Bind the coordinates of a block's tile, clamped so that range analysis knows their bounds."""
         tile = nodes.fresh("tile")
         extents = {axis: n // self.each[axis] for axis, n in self.grid.extents.items()}
         found: list[Stmt] = [
@@ -399,7 +399,7 @@ class PersistentWriter(LoopWriter):
         return at * nodes.int_const(count) + tirx.floormod(mine, nodes.int_const(count))
 
     def panels(self, flat: Expr, extents: Sequence[int]) -> tuple[list[Stmt], Expr, Expr]:
-        """Return the coordinates along the first two axes of a tile that is numbered along panels."""
+        """Return the first two coordinates of a tile in swizzled rasterization."""
         panel, by_rows = int(nodes.as_int(self.order["panel"])), str(self.order["order"]) == "row"
         width, height = extents if by_rows else extents[::-1]
         group, within, rows = (nodes.fresh(n) for n in ("panel", "inside", "rows"))
@@ -422,7 +422,7 @@ class PersistentWriter(LoopWriter):
         return found
 
     def release_slot(self, count: Expr) -> Stmt:
-        """Say that the slot of a trip is free."""
+        """Arrive at the barrier that releases an iteration's slot."""
         lane = tirx.floormod(self.number, nodes.int_const(self.persistent.width))
         if self.plan.multicast is not None:
             by = lane if self.persistent.arrivals == "warp" else None
@@ -434,15 +434,15 @@ class PersistentWriter(LoopWriter):
         return tirx.IfThenElse(tirx.EQ(lane, nodes.int_const(0)), arrive, None)
 
     def counted(self, tile_iteration: Expr, k: Expr) -> Expr:
-        """Return the number of a trip of a turn among all trips of a worker."""
+        """Return the number of an iteration of a tile among all iterations of a block."""
         return tile_iteration * nodes.int_const(int(nodes.as_int(self.trips))) + nodes.cast(k, "int32")
 
     def slot_of(self, count: Expr) -> Expr:
-        """Return the slot of a trip."""
+        """Return the slot of an iteration."""
         return tirx.floormod(count, nodes.int_const(self.stages))
 
     def parity(self, count: Expr, more: int) -> Expr:
-        """Return the parity of a trip's phase, or of so many later."""
+        """Return the parity of an iteration's phase, or of a phase ``more`` later."""
         phase = tirx.floordiv(count, nodes.int_const(self.stages)) + nodes.int_const(more)
         return tirx.floormod(phase, nodes.int_const(2))
 
@@ -468,13 +468,13 @@ def producer_role(persistent: PersistentGrid, threads: int, thread: Var, produce
 def consumer_role(
     persistent: PersistentGrid, threads: int, names: tuple[Var, Var], parts: Sequence[Stmt], span: Any
 ) -> Stmt:  # fmt: skip
-    """Return the statements of the program's threads; their number in the block has two names, there and here."""
+    """Return the statements of the program's threads."""
     more = [] if persistent.registers is None else [_registers(persistent.registers[1], True)]
     return _role(Role("the block", 0, threads), names, [*more, *parts], span)
 
 
 def _role(role: Role, names: tuple[Var, Var], parts: Sequence[Stmt], span: Any) -> Stmt:
-    """Return statements that some threads share, by the names of a thread's number in the block and in the role."""
+    """Return statements of a role, with a thread's number in the block and in the role."""
     thread, number = names
     node = [ir.StringImm(role.name), nodes.int_const(role.first), nodes.int_const(role.count), number]
     inside = nodes.seq([tirx.Bind(number, thread - nodes.int_const(role.first)), *parts])
@@ -482,6 +482,6 @@ def _role(role: Role, names: tuple[Var, Var], parts: Sequence[Stmt], span: Any) 
 
 
 def _registers(count: int, more: bool) -> Stmt:
-    """Return the request of threads for so many registers each."""
+    """Return the threads' request for a number of registers each."""
     attrs = {request_registers.COUNT: count, request_registers.MORE: int(more)}
     return tirx.Evaluate(nodes.tile_call(request_registers.OP.name, [], attrs))

@@ -1,4 +1,4 @@
-"""The check of loops whose groups of threads take turns: no barrier of the block stands where only one group can be."""
+"""Check of ping-pong loops: no block barrier lies between a group's wait and its signal."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tile_core.simt.pipelining.schedule import Schedule, order_barriers_of
 
 
 def require_no_shared_barrier(body: Stmt, schedules: Sequence[Schedule]) -> None:
-    """Refuse a program whose groups of threads would wait for each other in a turn, and so for ever.
+    """Refuse a program in which a block barrier would deadlock a ping-pong loop.
 
     Parameters
     ----------
@@ -25,13 +25,13 @@ def require_no_shared_barrier(body: Stmt, schedules: Sequence[Schedule]) -> None
     Raises
     ------
     InternalError
-        A barrier of the block stands between the wait for a turn and the arrival that gives it.
+        A block barrier lies between the wait for a signal and the arrival that signals the next group.
     """
     names = {name for s in schedules for name in order_barriers_of(s)}
     inside = False
     for s in collect(body, tirx.Evaluate) if names else ():
         if nodes.is_tile_call(s.value, "sync_threads") and inside:
-            detail = "groups of threads that take turns would meet at a barrier of the block within a turn"
+            detail = "a block barrier lies between the wait and the signal of a ping-pong group"
             raise InternalError(stage="barriers", detail=detail, where=nodes.where_of(s))
         is_order_barrier = any(str(x.source.name) in names for x in loads_of(s.value))
         if is_order_barrier and nodes.is_tile_call(s.value, "barrier_wait"):

@@ -1,4 +1,4 @@
-"""Plans of pipelined loops: which copies run ahead, and the schedule that results."""
+"""Plans of pipelined loops: the prefetched copies and the schedule."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ COMPLETION = "completion"
 GROUP, TRANSACTIONS, IMMEDIATE, REGISTERS = "group", "transactions", "place", "registers"
 #: Facts of an accepted copy: the layout that it needs of its buffer, and the alignment of its slots in bytes.
 LAYOUT, ALIGN = "layout", "align"
-#: Attribute of the copy that ``can_copy`` is asked about: the layout that the user annotated its buffer with, if any.
+#: Attribute of the copy passed to ``can_copy``: the layout annotation of its buffer, if any.
 ASKED_LAYOUT = "asked_layout"
 
 _PLANNED = (COMPLETION, LAYOUT, ALIGN)
@@ -81,11 +81,11 @@ class LoopPlan:
     slots
         By ring the layout of a slot, where a copy needs one.
     product
-        The product that lasts beyond its trip, if one does.
+        The asynchronous product, if there is one.
     overlap
-        How its trips overlap, if they do.
+        How its iterations overlap, if they do.
     multicast
-        How the blocks of a cluster bring tiles together, if they do.
+        The multicast of its copies in a cluster, if there is one.
     thread
         The variable of a thread's number in the block, which is needed then.
     """
@@ -110,7 +110,7 @@ class LoopPlan:
 
 @dataclass(frozen=True)
 class Prefetched:
-    """Which copies of a loop run ahead.
+    """The prefetched copies of a loop.
 
     Attributes
     ----------
@@ -119,9 +119,9 @@ class Prefetched:
     kept
         Other copies from global to shared memory: (name of the buffer, why it is not moved).
     facts
-        By buffer what the target says about its copy.
+        By buffer the facts from the target's answer.
     notes
-        Notes of the target on copies that run ahead.
+        Notes of the target on prefetched copies.
     """
 
     chosen: Sequence[Candidate]
@@ -133,7 +133,7 @@ class Prefetched:
 def choose(
     analysis: Analysis, original: Stmt, loop: Stmt, can_copy: CanCopy, safe_values: Collection[str]
 ) -> Prefetched:
-    """Return which copies of a loop run ahead, and why others do not.
+    """Return the prefetched copies of a loop, and why others are not prefetched.
 
     Parameters
     ----------
@@ -173,7 +173,7 @@ def _chosen(
             kept.append((str(candidate.buffer.name), reason))
         else:
             chosen.append(candidate)
-    kept += [(name, "it stands under a condition or in an inner loop") for name in analysis.elsewhere(loop)]
+    kept += [(name, "it is nested in a condition or an inner loop") for name in analysis.elsewhere(loop)]
     return Prefetched(chosen, tuple(kept), facts, tuple(notes))
 
 
@@ -200,9 +200,9 @@ def plan_loop(
     name
         Makes a name that the program does not have.
     product
-        The product that lasts beyond its trip, or how trips overlap, if one does or they do.
+        The asynchronous product, or how iterations overlap, if any.
     multicast
-        How the blocks of a cluster bring tiles together, if they do.
+        The multicast of the copies in a cluster, if there is one.
     """
     block = Role("the block", 0, threads)
     overlap = product if isinstance(product, OverlapPlan) else None
@@ -241,7 +241,7 @@ def plan_loop(
 def _ping_pong_groups(
     loop: Stmt, choice: Prefetched, overlap: OverlapPlan | None, threads: int, name: Callable[[str], str]
 ) -> list[PingPongGroup]:
-    """Return the groups of threads that take turns; none if they do not."""
+    """Return the ping-pong groups; none if the loop has none."""
     kinds = {choice.facts.get(c.buffer, {}).get(COMPLETION, GROUP) for c in choice.chosen}
     if overlap is None or not overlap.group_threads or kinds != {TRANSACTIONS}:
         return []
@@ -257,7 +257,7 @@ def _groups(
     loop: Stmt, choice: Prefetched, overlap: OverlapPlan | None, made: Mapping[str, Ring], issuers: tuple[Role, Role],
     name: Callable[[str], str],
 ) -> tuple[list[TimedGroup], dict[str, list[Candidate]], list[PhaseBarrier]]:  # fmt: skip
-    """Return the groups of copies, the copies of each, and the barriers of those that are transactions."""
+    """Return the groups of copies, the copies of each, and the barriers of transactions."""
     buffers = {c.buffer for c in choice.chosen}
     late, soon = (set(), buffers) if overlap is None else overlap.rings(top_level(loop.body), buffers)
     members: dict[tuple[str, bool, bool], list[Candidate]] = {}
@@ -290,7 +290,7 @@ def _groups(
 
 
 def stages_of(loop: Stmt) -> int:
-    """Return the slots of a loop: as many as the program asks for, and no more than it has trips."""
+    """Return the number of slots of a loop: the requested stages, at most the trip count."""
     trips, stages = nodes.as_int(loop.extent), int(annotation(loop, nodes.STAGES))
     return min(stages, trips) if isinstance(trips, int) else stages
 

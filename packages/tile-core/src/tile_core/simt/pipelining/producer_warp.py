@@ -1,12 +1,12 @@
-"""A copier: threads beside those of the program copy for them, where each tile has a block of its own.
+"""Producer warps for blocks with one tile each.
 
-It is what blocks that stay have (``workers.py``), for loops that these cannot be of: those of several products, whose
-trips may overlap and whose threads may take turns, and those whose trips are counted at run time::
+The counterpart of ``persistent.py`` for loops that persistent blocks do not support: loops of several products, whose
+iterations may overlap and whose warpgroups may ping-pong, and loops with trip counts known at run time only::
 
-    the copier:    for k: for each group: wait until its slot is empty; announce bytes; copy
-    the others:    before; for k: wait until slots are full; compute; the slots that nobody reads are empty; then after
+    the producer:  for k: for each group: wait until its slot is empty; expect bytes; copy
+    the consumers: before; for k: wait until slots are full; compute; release unused slots; then after
 
-What a trip reads is free at its end, and what the tail of the trip before reads, one trip later.
+An iteration's slot is released at its end, and the slot that its tail reads one iteration later.
 """
 
 from __future__ import annotations
@@ -70,14 +70,14 @@ def with_producer_warp(
     for program in schedule.programs:
         in_flight = plan.product is not None
         arrivals = [Arrive(free[g.name], each, -1 if in_flight or g.name in late else 0) for g in schedule.groups]
-        after = [a for a in arrivals if a.ahead < 0]
+        after = [a for a in arrivals if a.offset < 0]
         own = {s.barrier for s in program.iteration if isinstance(s, WaitPhase)} & order_barriers
         iteration = (*_without(program.iteration, own), *arrivals)
         programs.append(replace(
             program, before=_without(program.before, own), iteration=iteration,
             after=(*_without(program.after, own), *after),
         ))  # fmt: skip
-    # Of those who take turns only the ones before give one: slots are free when their readers say so.
+    # In ping-pong, only the preceding group signals the next one; slots are released by their readers.
     sizes = {b.name: programs[-1].role.count if b.name in order_barriers else b.arrivals for b in schedule.barriers}
     barriers = [PhaseBarrier(b, n) for b, n in sizes.items()]
     barriers += [PhaseBarrier(b, threads // width) for b in free.values()]
@@ -103,7 +103,7 @@ def write_producer_warp(plan: LoopPlan, grid: GridLoops, persistent: PersistentG
 
 
 class _Block:
-    """Writes a block: the copier, and the program's threads.
+    """Writes a block: the producer and the consumers.
 
     Parameters
     ----------
@@ -152,19 +152,23 @@ class _Block:
         loop, kind, consumers = self.loop, self.consumers.kind, self.consumers
         k = nodes.fresh(f"{loop.loop_var.name}_ahead", kind)
         mapping: dict[Any, Any] = {loop.loop_var: loop.min + k}
-        iteration: list[Stmt] = [tirx.Bind(consumers.ahead, consumers.slot_of(k))]
+        iteration: list[Stmt] = [tirx.Bind(consumers.prefetch_slot, consumers.slot_of(k))]
         for bind in (consumers.body[i] for i in self.plan.binds):
             var = nodes.fresh(str(bind.var.name), nodes.dtype_of(bind.var))
             iteration.append(tirx.Bind(var, consumers.at(bind.value, mapping), bind.span))
             mapping[bind.var] = var
         for step in self.schedule.programs[0].iteration:
             if isinstance(step, WaitPhase):
-                iteration.append(consumers.wait(step, k, consumers.ahead))
+                iteration.append(consumers.wait(step, k, consumers.prefetch_slot))
             elif isinstance(step, Expect):
-                iteration.append(calls.barrier_expect(consumers.barriers[step.barrier], consumers.ahead, step.bytes))
+                iteration.append(
+                    calls.barrier_expect(consumers.barriers[step.barrier], consumers.prefetch_slot, step.bytes)
+                )
             elif isinstance(step, Issue):
                 group = self.schedule.group(step.group)
-                iteration += [consumers.copy(c, group, mapping, consumers.ahead) for c in self.plan.copies[step.group]]
+                iteration += [
+                    consumers.copy(c, group, mapping, consumers.prefetch_slot) for c in self.plan.copies[step.group]
+                ]
         copying = nodes.for_loop(k, consumers.trips, nodes.seq(iteration), "serial", span=loop.span)
         return producer_role(self.persistent, self.threads, self.thread, copying, loop.span)
 
@@ -184,7 +188,7 @@ class _Consumers(LoopWriter):
     lane: Callable[[], Expr]
 
     def objects(self) -> list[Stmt]:
-        """Return what initialises the barriers; their allocations stand before both roles."""
+        """Return the initialization of the barriers; their allocations precede both roles."""
         found = []
         for barrier in self.schedule.barriers:
             buffer, allocate = calls.alloc_barriers(barrier.name, self.stages)
@@ -195,15 +199,15 @@ class _Consumers(LoopWriter):
         return found
 
     def slot_of(self, iteration: Expr) -> Expr:
-        """Return the slot of a trip."""
+        """Return the slot of an iteration."""
         return nodes.cast(tirx.floormod(iteration, nodes.int_const(self.stages, self.kind)), "int32")
 
     def release_slots(self, step: Arrive, iteration: Expr) -> list[Stmt]:
-        return [self.release(step, iteration, not step.ahead)]
+        return [self.release(step, iteration, not step.offset)]
 
     def release(self, step: Arrive, iteration: Expr, exists: bool = True) -> Stmt:
-        """Return the arrival that says that the slot of a trip is free, which may not exist."""
-        at = self.at(iteration + nodes.int_const(step.ahead, self.kind), {})
+        """Return the arrival that releases the slot of an iteration, guarded if that may not exist."""
+        at = self.at(iteration + nodes.int_const(step.offset, self.kind), {})
         arrive = calls.barrier_arrive(self.barriers[step.barrier], self.slot_of(at))
         if step.each == "warp":
             arrive = tirx.IfThenElse(tirx.EQ(self.lane(), nodes.int_const(0)), arrive, None)
@@ -211,7 +215,7 @@ class _Consumers(LoopWriter):
 
 
 class _Sequential(_Consumers):
-    """Trips that do not overlap; their product may last until the next one has begun."""
+    """Iterations without overlap; their product may complete in the next iteration."""
 
     def iterations_of(self, program: RoleProgram) -> list[Stmt]:
         started = [self.settled(0)] if self.plan.product is not None else []
@@ -221,7 +225,7 @@ class _Sequential(_Consumers):
 
 
 class _Overlapping(_Consumers, OverlapWriter):
-    """Trips whose products overlap, or run beside other statements of theirs."""
+    """Iterations whose products overlap other iterations or other statements."""
 
     def iterations_of(self, program: RoleProgram) -> list[Stmt]:
         if not self.overlap.tails:
@@ -230,7 +234,7 @@ class _Overlapping(_Consumers, OverlapWriter):
 
     def one_iteration(self, program: RoleProgram, iteration: Expr, first: bool) -> Stmt:
         found = super().one_iteration(program, iteration, first)
-        steps = [s for s in _releases(self.schedule, program.iteration) if not first or s.ahead >= 0]
+        steps = [s for s in _releases(self.schedule, program.iteration) if not first or s.offset >= 0]
         return nodes.seq([found, *(self.release(s, iteration) for s in steps)])
 
     def ended(self, steps: Sequence[Step]) -> list[Stmt]:
@@ -240,7 +244,7 @@ class _Overlapping(_Consumers, OverlapWriter):
 
 
 def _late(plan: LoopPlan) -> Collection[str]:
-    """Return the groups of copies that the tail of their trip reads, which runs in the next one."""
+    """Return the groups of copies read by the tail of their iteration, which runs in the next one."""
     if plan.overlap is None:
         return ()
     late, _ = plan.overlap.rings(top_level(plan.loop.body), {c.buffer for of in plan.copies.values() for c in of})
@@ -248,12 +252,12 @@ def _late(plan: LoopPlan) -> Collection[str]:
 
 
 def _releases(schedule: Schedule, steps: Sequence[Step]) -> list[Arrive]:
-    """Return the arrivals among steps that say that slots are free."""
+    """Return the arrivals among steps that release slots."""
     free = {s.barrier for s in schedule.programs[0].iteration if isinstance(s, WaitPhase)}
     return [s for s in steps if isinstance(s, Arrive) and s.barrier in free]
 
 
 def _without(steps: Sequence[Step], own: Collection[str]) -> tuple[Step, ...]:
-    """Return steps without those of copies and barriers of the block, and without arrivals at one's own turn."""
+    """Return steps without copies, block barriers and arrivals at the group's own barrier."""
     kept = (WaitPhase, Use, WaitUses, Arrive)
     return tuple(s for s in steps if isinstance(s, kept) and not (isinstance(s, Arrive) and s.barrier in own))

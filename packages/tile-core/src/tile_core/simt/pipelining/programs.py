@@ -28,14 +28,14 @@ from tile_core.simt.role import Role
 
 @dataclass(frozen=True)
 class TimedGroup:
-    """Copies of a loop whose trips overlap.
+    """Copies of a loop whose iterations overlap.
 
     Attributes
     ----------
     group
         The copies.
     late, soon
-        Whether the tail of their trip reads them, which runs in the next one; whether the rest of their trip does.
+        Whether the tail of their iteration reads them (it runs in the next one); whether the rest of it does.
     """
 
     group: CopyGroup
@@ -44,15 +44,15 @@ class TimedGroup:
 
     @property
     def rings(self) -> tuple[str, ...]:
-        """What they fill."""
+        """The rings that they fill."""
         return tuple(dict.fromkeys(c.ring for c in self.group.copies))
 
 
 def uniform(block: Role, stages: int, groups: tuple[CopyGroup, ...]) -> RoleProgram:
     """Return the steps of a block whose threads do all things together.
 
-    The copies of trip ``stages - 1`` ahead go to the slot of the trip before: the barrier of the block after the waits
-    says both that all threads' copies are there and that nobody reads that slot any more.
+    The copies ``stages - 1`` iterations ahead go to the slot of the iteration before: the block barrier after the waits
+    makes all threads' copies visible and ensures that all reads of that slot are complete.
     """
     before = tuple(step for iteration in range(stages - 1) for step in _issue(groups, iteration))
     after: tuple[Step, ...] = (WaitGroups(0), Sync()) if _counted(groups) else (Sync(),)
@@ -60,10 +60,10 @@ def uniform(block: Role, stages: int, groups: tuple[CopyGroup, ...]) -> RoleProg
 
 
 def asynchronous(block: Role, stages: int, groups: tuple[CopyGroup, ...]) -> RoleProgram:
-    """Return the steps of such a block if the use of a trip lasts until that of the next trip has begun.
+    """Return the steps of a block whose product completes after the next iteration issued its own.
 
-    A trip begins its use before it waits for the one before: the units that compute always have work. Only then is the
-    slot of the trip before free, and the barrier of the block behind that wait says so to all threads.
+    An iteration begins its use before it waits for the use of the iteration before, so matrix units stay busy. The
+    block barrier after that wait releases the slot of the iteration before.
     """
     before = tuple(step for iteration in range(stages - 1) for step in _issue(groups, iteration))
     arrived = () if all(isinstance(g.completion, Transactions) for g in groups) else (Sync(),)
@@ -82,43 +82,43 @@ def asynchronous(block: Role, stages: int, groups: tuple[CopyGroup, ...]) -> Rol
 def in_cluster(
     block: Role, stages: int, groups: tuple[CopyGroup, ...], free: str, each: Each = "thread"
 ) -> RoleProgram:
-    """Return the steps of such a block if other blocks of its cluster bring tiles to its slots, and it to theirs.
+    """Return the steps of a block whose slots are filled by multicast.
 
-    A slot is filled by several blocks, so it is free when its uses have ended in all of them: each says so to all, and
-    whoever issues copies waits for that. Nobody else does, and no barrier of the block is needed for that.
+    Several blocks fill a slot, so it is free when its uses have ended in all of them: each block arrives in all others,
+    and only the threads that issue copies wait for these arrivals. This needs no block barrier.
 
     Parameters
     ----------
     free
-        The barrier that says so.
+        The barrier of free slots.
     each
         Who arrives there.
     """
     counted = _counted(groups)
     before = tuple(step for iteration in range(stages - 1) for step in _issue(groups, iteration))
     parted = (Sync(),) if counted else ()
-    is_free = WaitPhase(free, ahead=stages - 1, lag=1, alone=True)
+    is_free = WaitPhase(free, offset=stages - 1, lag=1, alone=True)
     iteration = (
         *_waits(groups, stages), *parted, Use(in_flight=True), WaitUses(1), Arrive(free, each, -1, everywhere=True),
         *parted, is_free, *_issue(groups, stages - 1),
     )  # fmt: skip
     rest: tuple[Step, ...] = (WaitGroups(0),) if counted else ()
-    # Nobody waits for the slot of the last trip. A block ends when nobody brings anything to it any more.
+    # The last iteration's slot is not reused; exit once no peer can multicast to it.
     return RoleProgram(block, (Meet(), *before, WaitUses(0)), iteration, (WaitUses(0), *rest, Meet()))
 
 
 @dataclass(frozen=True)
 class PingPongGroup:
-    """Threads of a block that begin the products of a trip after those of the turn before them.
+    """Threads of a block that issue their products of an iteration after the preceding group.
 
     Attributes
     ----------
     role
         The threads.
     barrier
-        At which the turn before arrives: the last one of the trip before for the first one.
+        At which the preceding group arrives: for the first group, the last group in the iteration before.
     arrivals
-        That give the turn.
+        Arrivals of a phase.
     """
 
     role: Role
@@ -127,11 +127,11 @@ class PingPongGroup:
 
 
 def ping_pong(consumers: Sequence[PingPongGroup], stages: int, groups: Sequence[TimedGroup]) -> tuple[RoleProgram, ...]:
-    """Return the steps of such groups of threads, whose copies are transactions that the last of them issues.
+    """Return the steps of ping-pong groups, of which the last one issues all copies (transactions).
 
-    While one group works on sums, the products of another one run. No barrier of the block orders them: when it is the
-    last one's turn in a trip, all groups have waited for their products of the trip before, the last one because it
-    arrives at its own barrier, too.
+    While one group works on its accumulator, the products of another one run. No block barrier orders the groups. When
+    the last group is signaled in an iteration, all groups have waited for their products of the iteration before, the
+    last one because it arrives at its own barrier, too.
     """
     whole = overlapping(consumers[0].role, stages, groups)
     found = []
@@ -140,8 +140,8 @@ def ping_pong(consumers: Sequence[PingPongGroup], stages: int, groups: Sequence[
         issues = [s for s in whole.iteration if last and isinstance(s, (Expect, Issue))]
         phases = [s for s in whole.iteration if isinstance(s, WaitPhase)]
         uses = [s for s in whole.iteration if isinstance(s, Use) and s.in_flight]
-        begun = Arrive(consumers[0 if last else at + 1].barrier, ahead=int(last))
-        ended = (Arrive(consumer.barrier, ahead=1),) if last else ()
+        begun = Arrive(consumers[0 if last else at + 1].barrier, offset=int(last))
+        ended = (Arrive(consumer.barrier, offset=1),) if last else ()
         iteration = (*phases, WaitPhase(consumer.barrier), *issues, *uses, begun, WaitUses(1), WaitUses(0), *ended)
         before = (*whole.before, Arrive(consumers[0].barrier), Arrive(consumer.barrier)) if last else ()
         found.append(RoleProgram(consumer.role, before, iteration, whole.after))
@@ -149,26 +149,27 @@ def ping_pong(consumers: Sequence[PingPongGroup], stages: int, groups: Sequence[
 
 
 def overlapping(block: Role, stages: int, groups: Sequence[TimedGroup]) -> RoleProgram:
-    """Return the steps of such a block if the tail of each trip runs in the next one, or behind the loop.
+    """Return the steps of a block that runs the tail of each iteration in the next one, or after the loop.
 
-    In a trip the slots are free that the trip before has read, and its tail that of the trip before that: so what tails
-    read is copied one trip later than the rest, and needs a third slot only if the rest of its trip reads it too.
+    In an iteration, the slots read in the iteration before are free, and those of the tail one iteration later. So
+    copies for tails are issued one iteration later, and need a third slot only if the rest of their iteration reads
+    them too.
     """
     counted = _counted(tuple(g.group for g in groups))
 
-    def issue(ahead: int) -> tuple[Step, ...]:
+    def issue(offset: int) -> tuple[Step, ...]:
         found: list[Step] = []
         for g in groups:
-            found += _issue_one(g.group, ahead - g.late) if ahead >= g.late else ()
+            found += _issue_one(g.group, offset - g.late) if offset >= g.late else ()
         return (*found, Commit()) if counted else tuple(found)
 
-    def phases(of: Sequence[TimedGroup], ahead: int) -> list[Step]:
+    def phases(of: Sequence[TimedGroup], offset: int) -> list[Step]:
         return [
-            WaitPhase(g.group.completion.barrier, ahead) for g in of if isinstance(g.group.completion, Transactions)
+            WaitPhase(g.group.completion.barrier, offset) for g in of if isinstance(g.group.completion, Transactions)
         ]
 
-    def use(rings: Sequence[str], ahead: int, in_flight: bool) -> tuple[Step, ...]:
-        return (Use(ahead, tuple(rings), in_flight),) if rings else ()
+    def use(rings: Sequence[str], offset: int, in_flight: bool) -> tuple[Step, ...]:
+        return (Use(offset, tuple(rings), in_flight),) if rings else ()
 
     soon, only_late = [g for g in groups if g.soon], [g for g in groups if not g.soon]
     now = [r for g in soon for r in g.rings]
@@ -185,23 +186,23 @@ def overlapping(block: Role, stages: int, groups: Sequence[TimedGroup]) -> RoleP
     return RoleProgram(block, before, iteration, (*rest, *use(before_it, -1, True), WaitUses(0), Sync()))
 
 
-def _issue(groups: tuple[CopyGroup, ...], ahead: int) -> tuple[Step, ...]:
-    """Return the steps that begin the copies of a trip."""
+def _issue(groups: tuple[CopyGroup, ...], offset: int) -> tuple[Step, ...]:
+    """Return the steps that begin the copies of an iteration."""
     steps: list[Step] = []
     for group in groups:
-        steps += _issue_one(group, ahead)
+        steps += _issue_one(group, offset)
     return (*steps, Commit()) if _counted(groups) else tuple(steps)
 
 
-def _issue_one(group: CopyGroup, ahead: int) -> tuple[Step, ...]:
-    issued = Issue(group.name, ahead)
+def _issue_one(group: CopyGroup, offset: int) -> tuple[Step, ...]:
+    issued = Issue(group.name, offset)
     if not isinstance(group.completion, Transactions):
         return (issued,)
-    return Expect(group.completion.barrier, group.bytes, ahead), issued
+    return Expect(group.completion.barrier, group.bytes, offset), issued
 
 
 def _waits(groups: tuple[CopyGroup, ...], stages: int) -> tuple[Step, ...]:
-    """Return the steps that wait for the copies of the current trip."""
+    """Return the steps that wait for the copies of the current iteration."""
     counted = (WaitGroups(stages - 2),) if _counted(groups) else ()
     return (*counted, *(WaitPhase(g.completion.barrier) for g in groups if isinstance(g.completion, Transactions)))
 

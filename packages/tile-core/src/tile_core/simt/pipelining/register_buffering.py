@@ -1,6 +1,6 @@
-"""Registers that instructions read after the statement that issues them: two sets of them, used in turns.
+"""Double buffering of registers that asynchronous instructions read (modulo variable expansion).
 
-The reads of a product that lasts beyond its iteration (``lasting.py``) include those of its registers. The next
+The reads of a product that completes in a later iteration (``async_products.py``) include its registers. The next
 iteration, which begins its product before it waits for this one, must fill others. So the loop is written with two
 iterations at a time: the first fills one set, the second the other::
 
@@ -11,18 +11,18 @@ iterations at a time: the first fills one set, the second the other::
         the last iteration, on the first set
 
 A variant that fills such registers allocates them in its statement and describes them in ``Placement.in_flight``.
-Behind the wait they are read once more: until there a compiler, which does not know that instructions read them late,
+Behind the wait they are read once more: until there a compiler, unaware of the asynchronous reads,
 keeps their values. The variant of the wait marks where that is by `retired`. Where the wait stands in the same list of
 statements as the product, one set is enough.
 
-One load may fill the registers of several iterations (`RegisterPrefetch`). Then the loop is written with so many at a
-time, and what is loaded is what the next so many need: what memory takes to answer passes while this many compute::
+One load may fill the registers of several iterations (`RegisterPrefetch`). Then the loop is unrolled by a group of
+iterations, and loads the registers of the next group, so that the memory latency is hidden by a group's computation::
 
-    load for iterations 0 to turns - 1
-    for j in range(trips // turns):
-        fill from what was loaded, but for the last turn; load for the turns of j + 1
-        iteration turns * j; once it has waited for the iteration before: fill the last turn
-        the others, each on its turn's registers
+    load for iterations 0 to n - 1
+    for j in range(trips // n):
+        fill from what was loaded, but for the group's last iteration; load for group j + 1
+        iteration n * j; once it has waited for the iteration before: fill the last iteration's registers
+        the others, each on its registers
     the iterations that are left, in the same way
 """
 
@@ -43,12 +43,12 @@ _RETIRED = "retired"
 
 
 def retired(pending: int) -> Stmt:
-    """Return a mark: at most ``pending`` products are in flight here; those before them have read their registers."""
+    """Return a mark: at most ``pending`` products are in flight; earlier ones have read their registers."""
     return tirx.Evaluate(nodes.tile_call(_RETIRED, [nodes.int_const(pending)]))
 
 
 def double_buffer_registers(body: Stmt, in_flight: Mapping[BufferVar, InFlight]) -> Stmt:
-    """Return a per-thread program whose loops fill registers in flight in turns, without marks."""
+    """Return a per-thread program with double-buffered registers in flight, without marks."""
     return _DoubleBuffering(in_flight).stmt(body) if in_flight else body
 
 
@@ -75,7 +75,7 @@ class _DoubleBuffering(StmtRewriter):
         if found.prefetch is None:
             self.here += found.reads
             return s
-        # No loop that loads ahead for several iterations is around.
+        # No loop around prefetches for several iterations.
         self.here += [substitute(x, {found.prefetch.iteration: _number(0)}) for x in found.reads]
         return nodes.seq([*_filled(s.buffer, found.first), found.prefetch.alone])
 
@@ -98,12 +98,12 @@ class _DoubleBuffering(StmtRewriter):
         return self.two_at_a_time(s, beyond) if beyond and not prefetch else super().visit_For(s)
 
     def is_prefetched_in(self, buffer: BufferVar, loop: Stmt) -> bool:
-        """Whether registers are loaded ahead by the turns of a loop."""
+        """Whether registers are prefetched by the iterations of a loop."""
         prefetch = self.in_flight[buffer].prefetch
         return prefetch is not None and bool({loop.loop_var} & set(collect(prefetch.load, tirx.Var)))
 
     def unrolled_by_group(self, s: Stmt, held: BufferVar, made: InFlight) -> Stmt:
-        """Return a loop whose iterations are written by turns, and the registers, which are loaded ahead of it."""
+        """Return a loop unrolled by groups of iterations, and its prefetched registers."""
         prefetch, kind, k = made.prefetch, nodes.dtype_of(s.loop_var), s.loop_var
         assert prefetch is not None
         iterations = nodes.int_const(prefetch.iterations, kind)
@@ -142,7 +142,7 @@ class _DoubleBuffering(StmtRewriter):
         return nodes.seq(parts)
 
     def two_at_a_time(self, s: Stmt, first: Sequence[BufferVar]) -> Stmt:
-        """Return a loop whose iterations fill arrays ``first`` and other ones in turns, and the arrays."""
+        """Return a loop whose iterations alternate between arrays ``first`` and copies of them."""
         swap = {b: another_buffer(b, f"{b.name}_odd") for b in first}
         swap |= {second: b for b, second in swap.items()}
         reads = [x for b in first for x in self.in_flight[b].reads]
@@ -188,7 +188,7 @@ class _Allocated(StmtRewriter):
         return s
 
     def without_prefetch(self, s: Stmt, visit: Callable[[Stmt], Stmt]) -> Stmt:
-        """Visit a statement that an iteration may not execute: nothing in it is loaded ahead."""
+        """Visit a statement that an iteration may skip: nothing in it is prefetched."""
         outer, self.in_flight = self.in_flight, {b: f for b, f in self.in_flight.items() if f.prefetch is None}
         visit(s)
         self.in_flight = outer
@@ -196,7 +196,7 @@ class _Allocated(StmtRewriter):
 
 
 class _PrefetchedIteration(StmtRewriter):
-    """An iteration whose registers are loaded ahead: they are allocated outside, and its number is known."""
+    """An iteration whose registers are prefetched: they are allocated outside, and its number is known."""
 
     def __init__(self, given: tuple[Var, BufferVar], fill: Sequence[Stmt], behind: Sequence[Stmt]) -> None:
         (self.iteration, self.held), self.fill, self.behind = given, fill, behind
@@ -212,7 +212,7 @@ class _PrefetchedIteration(StmtRewriter):
 
 
 class _Iteration(StmtRewriter):
-    """An iteration: its arrays are allocated outside, and behind its wait the other set is read."""
+    """An iteration whose arrays are allocated outside; the other ones are read after its wait."""
 
     def __init__(self, arrays: Sequence[BufferVar], other: Sequence[Stmt]) -> None:
         self.arrays, self.other = frozenset(arrays), other
@@ -225,7 +225,7 @@ class _Iteration(StmtRewriter):
 
 
 def _pending(s: Stmt) -> int | None:
-    """Return what a mark says; ``None`` if the statement is none."""
+    """Return the value of a mark; ``None`` for other statements."""
     return int(nodes.as_int(s.value.args[0])) if nodes.is_tile_call(s.value, _RETIRED) else None
 
 
@@ -239,6 +239,6 @@ def _half(extent: Expr, kind: str) -> Expr:
 
 
 def _filled(buffer: BufferVar, first: Expr) -> list[Stmt]:
-    """Return an allocation and its first values: behind the first wait, registers are read that no iteration filled."""
+    """Return an allocation and its first values, which are read after the first wait."""
     (count,) = nodes.shape_of(buffer)
     return [tirx.AllocBuffer(buffer), *(nodes.store(buffer, first, [i]) for i in range(int(nodes.as_int(count))))]

@@ -27,7 +27,7 @@ class LoopReport:
     stages
         Slots of each buffer; 0 if the loop is unchanged.
     buffers
-        Names of the buffers that are copied ahead.
+        Names of the buffers whose copies are prefetched.
     kept
         Other copies from global to shared memory: (name of the buffer, why it is not moved).
     reason
@@ -52,7 +52,7 @@ class LoopReport:
 
     @property
     def steps(self) -> tuple[str, ...]:
-        """The schedule in words, a line for each group, barrier and part of a role's steps."""
+        """Description of the schedule, one line for each group, barrier and part of a role's steps."""
         return () if self.schedule is None else tuple(self.schedule.lines())
 
     def __str__(self) -> str:
@@ -82,7 +82,7 @@ class PipelineReport:
     persistent
         The blocks that share the grid's tiles, if they do.
     cluster
-        Blocks along x, y and z of the clusters whose blocks bring tiles together.
+        Blocks along x, y and z of the clusters with multicast.
     """
 
     loops: tuple[LoopReport, ...] = ()

@@ -1,4 +1,4 @@
-"""The schedule of a pipelined loop as a value: what is copied when, by whom, and what waits for it.
+"""The schedule of a pipelined loop: copies, barriers, and the steps of each role.
 
 ``plan.py`` makes schedules, ``ledger.py`` checks them, ``writers.py`` writes them as statements. Trip ``t`` of a loop
 uses slot ``t % stages`` of each ring, and phase ``t // stages`` of the slot's barriers.
@@ -39,8 +39,8 @@ class Copy:
     bytes
         That it writes, parts outside of the source included.
     multicast
-        Sets of blocks of the cluster; those of a set bring the same tile to all of them, each a share of it. No sets if
-        each block brings its own.
+        Sets of blocks of the cluster: the blocks of a set multicast equal shares of the same tile to each other. Empty
+        if each block loads its own tile.
     """
 
     source: str
@@ -49,7 +49,7 @@ class Copy:
     multicast: tuple[tuple[int, ...], ...] = ()
 
     def partners(self, block: int) -> tuple[int, ...]:
-        """Return the blocks to which one brings its share, itself among them."""
+        """Return the blocks that receive a block's share of the copy, itself included."""
         return next((of for of in self.multicast if block in of), (block,))
 
 
@@ -63,7 +63,7 @@ class Immediate:
 
 @dataclass(frozen=True)
 class CountedGroups:
-    """Each thread commits its copies as a group, and waits until at most so many of its groups are pending."""
+    """Each thread commits its copies as a group, and waits until at most n of its groups are pending."""
 
     def __str__(self) -> str:
         return "groups of each thread"
@@ -87,7 +87,7 @@ class Transactions:
 
 @dataclass(frozen=True)
 class Arrival:
-    """One arrival at the current phase of a barrier says that all of a group is complete.
+    """One arrival at the current phase of a barrier signals the completion of a group.
 
     Attributes
     ----------
@@ -106,7 +106,7 @@ Completion = Immediate | CountedGroups | Transactions | Arrival
 
 @dataclass(frozen=True)
 class CopyGroup:
-    """Copies of one trip that complete together.
+    """Copies of one iteration that complete at once.
 
     Attributes
     ----------
@@ -127,7 +127,7 @@ class CopyGroup:
 
     @property
     def bytes(self) -> int:
-        """Bytes of one trip."""
+        """Bytes of one iteration."""
         return sum(c.bytes for c in self.copies)
 
 
@@ -152,10 +152,10 @@ Each = Literal["thread", "warp", "role"]
 
 @dataclass(frozen=True)
 class Issue:
-    """Issue the copies of a group for the trip ``ahead`` of the current one (negative: after it), if it exists."""
+    """Issue the copies of a group for the iteration at an offset (positive: later), if it exists."""
 
     group: str
-    ahead: int = 0
+    offset: int = 0
 
 
 @dataclass(frozen=True)
@@ -172,41 +172,41 @@ class WaitGroups:
 
 @dataclass(frozen=True)
 class Expect:
-    """The role's first thread arrives once, and announces bytes for the phase of a trip, if that exists."""
+    """The role's first thread arrives once with the expected bytes of an iteration's phase, if it exists."""
 
     barrier: str
     bytes: int
-    ahead: int = 0
+    offset: int = 0
 
 
 @dataclass(frozen=True)
 class Arrive:
-    """Each thread, one thread of each warp, or one of the role arrives for a trip, if that exists.
+    """Threads, one of each warp, or one of the role arrive for an iteration, if it exists.
 
     Attributes
     ----------
     everywhere
-        Whether in all blocks that bring something to its slots (``Schedule.partners``), or in its own only.
+        Whether in all blocks that fill its slots (``Schedule.partners``), or in its own only.
     """
 
     barrier: str
     each: Each = "thread"
-    ahead: int = 0
+    offset: int = 0
     everywhere: bool = False
 
 
 @dataclass(frozen=True)
 class WaitPhase:
-    """Each thread waits for the phase of a trip, if that exists, or one ``lag`` phases earlier: of none it passes.
+    """Threads wait for the phase of an iteration, if it exists, or ``lag`` phases earlier (none: pass).
 
     Attributes
     ----------
     alone
-        Whether only the role's first thread does, which issues the copies of that trip then.
+        Whether only the role's first thread waits, which then issues the copies of that iteration.
     """
 
     barrier: str
-    ahead: int = 0
+    offset: int = 0
     lag: int = 0
     alone: bool = False
 
@@ -223,7 +223,7 @@ class Meet:
 
 @dataclass(frozen=True)
 class Use:
-    """The role reads the slots of a trip, if that exists, of some rings or of all; or begins reads that last.
+    """The role reads, or begins to read, the slots of an iteration, if it exists: some rings, or all.
 
     Attributes
     ----------
@@ -231,14 +231,14 @@ class Use:
         Whether its reads go on until they are waited for (``WaitUses``).
     """
 
-    ahead: int = 0
+    offset: int = 0
     rings: tuple[str, ...] = ()
     in_flight: bool = False
 
 
 @dataclass(frozen=True)
 class Complete:
-    """The role's first thread goes on; it arrives for a trip, if that exists, when its uses that last are complete.
+    """The first thread's asynchronous uses arrive for an iteration, if it exists, on completion.
 
     Attributes
     ----------
@@ -247,7 +247,7 @@ class Complete:
     """
 
     barrier: str
-    ahead: int = 0
+    offset: int = 0
     everywhere: bool = False
 
 
@@ -270,11 +270,11 @@ class RoleProgram:
     role
         Its threads.
     before
-        Steps before the loop; their trips count from 0.
+        Steps before the loop; their iterations count from 0.
     iteration
-        Steps of each trip, relative to it.
+        Steps of each iteration, relative to it.
     after
-        Steps after the loop; their trips count from the number of trips, so the last trip is -1.
+        Steps after the loop, relative to the trip count: the last iteration is -1.
     """
 
     role: Role
@@ -317,38 +317,39 @@ class Schedule:
         return next(g for g in self.groups if g.name == name)
 
     def partners(self, block: int) -> tuple[int, ...]:
-        """Return the blocks that bring something to the slots of one, which are those to which it does; itself too."""
+        """Return the blocks that multicast to a block, itself included; the relation is symmetric."""
         copies = [c for g in self.groups for c in g.copies]
         return tuple(sorted({block, *(other for c in copies for other in c.partners(block))}))
 
     def lines(self) -> list[str]:
         """Return a description, one line for each group, barrier and role."""
         found = [
-            f"{g.name}: {', '.join(c.ring for c in g.copies)}, {g.bytes} bytes a trip by {g.issuer}: {g.completion}"
+            f"{g.name}: {', '.join(c.ring for c in g.copies)}, {g.bytes} bytes an iteration "
+            f"by {g.issuer}: {g.completion}"
             for g in self.groups
         ]
         found += [
-            f"{c.ring}: {_named(c.multicast)} of a cluster bring it together"
+            f"{c.ring}: {_named(c.multicast)} of a cluster multicast it"
             for c in (c for g in self.groups for c in g.copies)
             if c.multicast
         ]
         found += [f"{b.name}: {self.stages} barriers of {_count(b.arrivals, 'arrival')}" for b in self.barriers]
         for p in self.programs:
-            for when, steps in (("before", p.before), ("each trip", p.iteration), ("after", p.after)):
+            for when, steps in (("before", p.before), ("each iteration", p.iteration), ("after", p.after)):
                 if steps:
                     found.append(f"{p.role.name}, {when}: {'; '.join(map(step_text, steps))}")
         return found
 
 
 def order_barriers_of(schedule: Schedule) -> set[str]:
-    """Return the barriers at which some threads give a turn to others: those that count no copies, and free no slot."""
+    """Return the ping-pong barriers: barriers that neither count copies nor free slots."""
     counting = {g.completion.barrier for g in schedule.groups if isinstance(g.completion, (Transactions, Arrival))}
     freeing = {s.barrier for p in schedule.programs for s in p.iteration if isinstance(s, WaitPhase) and s.lag}
     return {b.name for b in schedule.barriers} - counting - freeing
 
 
 def ping_pong_programs(schedule: Schedule) -> list[RoleProgram]:
-    """Return the programs of the threads that take turns."""
+    """Return the programs of the ping-pong groups."""
     order_barriers = order_barriers_of(schedule)
     return [
         p
@@ -369,7 +370,7 @@ def step_text(step: Step) -> str:
         return "sync"
     if isinstance(step, Meet):
         return "meet the other blocks"
-    at = f" of trip {step.ahead:+}" if step.ahead else ""
+    at = f" of iteration {step.offset:+}" if step.offset else ""
     if isinstance(step, Issue):
         return f"issue {step.group}{at}"
     if isinstance(step, Complete):
@@ -381,7 +382,7 @@ def step_text(step: Step) -> str:
     if isinstance(step, WaitPhase):
         earlier = f", {_count(step.lag, 'phase')} earlier" if step.lag else ""
         return f"wait for {step.barrier}{at}{earlier}" + (", the first thread" if step.alone else "")
-    in_flight = ", which lasts until waited for" if step.in_flight else ""
+    in_flight = ", asynchronous until waited for" if step.in_flight else ""
     return f"use {', '.join(step.rings) or 'the slots'}{at}{in_flight}"
 
 

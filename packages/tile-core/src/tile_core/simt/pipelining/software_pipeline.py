@@ -1,6 +1,6 @@
 """Pipelined loops: copies of later iterations are in flight while an iteration computes.
 
-Of each loop that the program marks, the copies from global to shared memory that can run ahead get a schedule
+Of each loop that the program marks, the prefetchable copies from global to shared memory get a schedule
 (``plan.py``), the ledger checks it, and it is written (``writers.py``), with one slot per stage in each copied buffer.
 Copies that cannot be moved stay in place.
 """
@@ -84,20 +84,20 @@ def plan_pipeline(
         A program whose tile ops are calls.
     can_copy
         Whether the target can make a copy asynchronous. The facts of an ``Accept`` become attributes of the call, but
-        for ``COMPLETION``, which says how it completes, and ``LAYOUT`` and ``ALIGN``, which its new buffer gets.
+        for ``COMPLETION``, how it completes, and ``LAYOUT`` and ``ALIGN``, which its new buffer gets.
     safe_values
         The value of out-of-bounds reads by buffer name; asynchronous copies yield zero.
     threads
         Of a block.
     is_async
-        Whether the target has instructions for a product (of so many threads) that last until they are waited for.
+        Whether the target has asynchronous instructions for a product of a number of threads.
     can_overlap
-        Whether the trips of a loop with these products should overlap, where they can; the fact ``TURN`` says whether
-        groups of threads take turns.
+        Whether the iterations of a loop with these products should overlap, where they can; the fact ``PING_PONG``
+        requests ping-pong groups.
     persistent_hooks
-        Says whether blocks stay and share the tiles of the grid; without it they do not.
+        The target's decision about persistent blocks; without it there are none.
     clustering
-        Says whether blocks bring tiles together, as clusters; without it they do not.
+        The target's decision about multicast; without it there is none.
 
     Returns
     -------
@@ -215,7 +215,7 @@ class _Pipeliner(StmtRewriter):
             choice = choose(self.analysis, original, loop, self.can_copy, self.safe_values)
             if any(f.get(COMPLETION) == REGISTERS for f in choice.facts.values()):
                 return self.staged(original, loop, choice)
-            reason = "" if choice.chosen else "no copy from global to shared memory can run ahead"
+            reason = "" if choice.chosen else "no copy from global to shared memory can be prefetched"
         if reason:
             self.reports.append(LoopReport(name, where, kept=choice.kept, reason=reason))
             return loop
@@ -225,7 +225,7 @@ class _Pipeliner(StmtRewriter):
         remarks = (*remarks, *why)
         plan = self.plan(loop, choice, product, multicast)
         if self.not_persistent and product is not None:
-            remarks = (*remarks, LoopNote(name, f"the threads that compute copy too: {self.not_persistent}"))
+            remarks = (*remarks, LoopNote(name, f"no producer warp: {self.not_persistent}"))
         self.record(plan, choice, remarks)
         write = write_loop if plan.overlap is None else write_overlapping
         return write(plan, Around(self.busy, nested=self.depth > 0))
@@ -250,7 +250,7 @@ class _Pipeliner(StmtRewriter):
         if self.clustering is None or not isinstance(product, Product):
             return choice, None, []
         if self.in_role or self.depth:
-            text = "each block loads for itself: the loop is in a role, or in another pipelined one"
+            text = "no multicast: the loop is in a role or nested in a pipelined loop"
             return choice, None, [LoopNote(str(loop.loop_var.name), text, no_pairs=True)]
         analysis = MulticastAnalysis(self.clustering, self.analysis, self.can_copy, self.threads)
         call = OpCall.decode(top_level(loop.body)[product.position])
@@ -260,7 +260,7 @@ class _Pipeliner(StmtRewriter):
         return found.choice, found.chosen, [note]
 
     def with_persistent_blocks(self, s: Stmt, persistent_hooks: PersistentHooks) -> Stmt | str:
-        """Return the loop over the blocks that stay and share the tiles of a grid, or why they do not."""
+        """Return the loop over persistent blocks, or why there are none."""
         grid = grid_of(s)
         if isinstance(grid, str):
             return grid
@@ -270,7 +270,7 @@ class _Pipeliner(StmtRewriter):
         product, _ = async_product(self.analysis, loop, copied, lambda call: self.is_async(call, self.threads))
         reason = self.refusal(loop) or self.producer_obstacle(s, loop, choice)
         if reason or product is None:
-            return reason or "no product of its loop lasts"
+            return reason or "its loop has no asynchronous product"
         tiles = prod(grid.extents.values())
         shape = self.shape(s, loop, copied, tiles, top_level(loop.body)[product.position])
         persistent = persistent_hooks.choose(replace(shape, subtiles=len(epilogue_of(grid))))
@@ -284,8 +284,8 @@ class _Pipeliner(StmtRewriter):
         choice, multicast, why = self.multicast(loop, loop, choice, product, grid, persistent.blocks)
         persistent = persistent.in_clusters(multicast)
         plan, self.persistent = self.plan(loop, choice, product, multicast), persistent
-        name, texts = str(loop.loop_var.name), [f"{persistent.blocks} blocks share {tiles} tiles"]
-        texts += ["results of a tile leave while the next one is computed"] if persistent.late_epilogue else []
+        name, texts = str(loop.loop_var.name), [f"{persistent.blocks} persistent blocks process {tiles} tiles"]
+        texts += ["the epilogue of a tile overlaps the main loop of the next one"] if persistent.late_epilogue else []
         where = nodes.where_of(loop)
         free = self.name(f"{name}_free") if multicast is None else plan.schedule.barriers[-1].name
         make = with_mma_warp if persistent.mma_threads else with_producer_role
@@ -307,7 +307,7 @@ class _Pipeliner(StmtRewriter):
         return write_mma_warp(plan, grid, persistent, persistent_hooks, self.threads, others[0])
 
     def shape(self, s: Stmt, loop: Stmt, copied: Sequence[Any], tiles: int | None, product: Stmt) -> Shape:
-        """Return what a target is told about a kernel whose loop another thread could copy for."""
+        """Return the facts of a kernel for the decision about a producer warp."""
         stages, trips = stages_of(loop), nodes.as_int(loop.extent)
         shared = [a.buffer for a in collect(s, tirx.AllocBuffer) if nodes.scope_of(a.buffer) == "shared"]
         other = sum(size_of(b) for b in shared if not any(b.same_as(c) for c in copied))
@@ -315,7 +315,7 @@ class _Pipeliner(StmtRewriter):
         return Shape(self.threads, tiles, number, stages, rings, other, OpCall.decode(product))
 
     def with_producer(self, s: Stmt, persistent_hooks: PersistentHooks) -> Stmt | str:
-        """Return the grid whose blocks have threads beside those of the program that copy for them, or why not."""
+        """Return the grid with producer warps in its blocks, or why there are none."""
         grid = grid_of(s, fixed=False)
         if isinstance(grid, str):
             return grid
@@ -326,7 +326,7 @@ class _Pipeliner(StmtRewriter):
         reason = (
             self.refusal(loop)
             or self.producer_obstacle(s, loop, choice)
-            or ("" if every else "no product of its loop lasts")
+            or ("" if every else "its loop has no asynchronous product")
         )
         if reason:
             return reason
@@ -343,9 +343,9 @@ class _Pipeliner(StmtRewriter):
         plan = with_producer_warp(self.plan(loop, choice, product), self.threads, persistent, self.name)
         require_balanced(plan.schedule, nodes.where_of(loop))
         name = str(loop.loop_var.name)
-        notes = [*remarks, LoopNote(name, "a thread beside those of its block copies for them")]
+        notes = [*remarks, LoopNote(name, "a producer warp issues its copies")]
         if self.clustering is not None:
-            text = "each block loads for itself: it is one that does not stay, with a thread that copies"
+            text = "no multicast: the blocks are not persistent"
             notes.append(LoopNote(name, text, no_pairs=True))
         self.record(plan, choice, notes)
         self.persistent = persistent
@@ -357,7 +357,7 @@ class _Pipeliner(StmtRewriter):
         if kept or not choice.chosen:
             return kept or "it copies nothing"
         if any(f.get(COMPLETION) != TRANSACTIONS for f in choice.facts.values()):
-            return "its copies are not counted by barriers"
+            return "its copies do not complete on transaction barriers"
         written = self.analysis.written(s)
         for c in choice.chosen:
             if not self.analysis.only_in(c.buffer, loop):
@@ -383,7 +383,7 @@ class _Pipeliner(StmtRewriter):
         if found is not None:
             return found, ()
         call = OpCall.decode(every[0])
-        text = f"the trips of its several products do not overlap: {reason}"
+        text = f"no overlap of its products between iterations: {reason}"
         notes = (LoopNote(call.args[accumulator_of(call)].name, text),)
         within = within_iterations(self.analysis, loop, copied, is_async)
         if within is None or isinstance(self.can_overlap(self.candidates(within, loop, choice)), Reject):
@@ -391,11 +391,11 @@ class _Pipeliner(StmtRewriter):
         return within, notes
 
     def overlap(self, found: OverlapPlan, loop: Stmt, choice: Prefetched) -> tuple[OverlapPlan | None, str]:
-        """Return how trips overlap, and whether threads take turns; else ``None``, and why they should not."""
+        """Return the overlap of iterations, with ping-pong if chosen, or ``None`` and the reason."""
         body, copied, stages = top_level(loop.body), [c.buffer for c in choice.chosen], stages_of(loop)
         late, soon = found.rings(body, copied)
         if self.depth:
-            return None, "the loop is inside of another pipelined one"
+            return None, "the loop is nested in a pipelined loop"
         if late & soon and stages < 3:
             return None, f"{min(str(b.name) for b in late & soon)} would need a third slot"
         candidates = self.candidates(found, loop, choice)
@@ -405,7 +405,7 @@ class _Pipeliner(StmtRewriter):
         return replace(found, group_threads=int(answer.facts.get(PING_PONG, 0)) if candidates.alone else 0), ""
 
     def candidates(self, found: OverlapPlan, loop: Stmt, choice: Prefetched) -> Candidates:
-        """Return what a target is told about products that can overlap."""
+        """Return the facts of products that can overlap, for the target's decision."""
         body, copied, stages = top_level(loop.body), [c.buffer for c in choice.chosen], stages_of(loop)
         calls = [OpCall.decode(body[i]) for i in sorted(found.products)]
         kinds = {choice.facts.get(c.buffer, {}).get(COMPLETION) for c in choice.chosen}
@@ -420,7 +420,7 @@ class _Pipeliner(StmtRewriter):
         if stages < 2:
             return f"num_stages is {stages}"
         if self.inside_parallel:
-            return "it stands in a data-parallel loop"
+            return "it is nested in a data-parallel loop"
         if isinstance(trips, int) and trips < 2:
             return f"it has {trips} iterations"
         if loop.step is not None and nodes.as_int(loop.step) != 1:
@@ -461,7 +461,7 @@ class _Pipeliner(StmtRewriter):
             for c in choice.chosen
             if str(c.buffer.name) not in through
         )
-        reason = "" if groups else "no copy from global to shared memory can run ahead"
+        reason = "" if groups else "no copy from global to shared memory can be prefetched"
         self.reports.append(
             LoopReport(str(loop.loop_var.name), nodes.where_of(loop), kept=kept, reason=reason, through=through)
         )

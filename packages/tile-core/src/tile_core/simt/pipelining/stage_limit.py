@@ -1,4 +1,4 @@
-"""Pipelined loops whose buffers, with a slot per stage, would not fit into shared memory: they get fewer stages.
+"""Limit the stages of pipelined loops whose buffers would not fit into shared memory.
 
 ``num_stages`` only affects speed. A target with little shared memory puts this pass before ``pipeline``; one without it
 refuses such a program and names the nearest number of stages.
@@ -22,12 +22,12 @@ if TYPE_CHECKING:
 
 
 def limit_stages() -> Pass:
-    """Return the pass that lowers the number of stages of pipelined loops until their buffers fit."""
+    """Return the pass that lowers the stages of pipelined loops until their buffers fit."""
     return Pass("stages", _limit, "before buffers get a slot per stage")
 
 
 def shared_bytes(buffer: BufferVar) -> int:
-    """Return the bytes of a shared buffer in row-major order; 0 if its extents are not constants."""
+    """Return a shared buffer's bytes in row-major order; 0 if its extents are not constants."""
     shape = nodes.shape_of(buffer)
     constant = all(isinstance(n, int) for n in shape)
     return prod(shape) * max(8, DTYPES[nodes.element_type(buffer)].bits) // 8 if constant else 0

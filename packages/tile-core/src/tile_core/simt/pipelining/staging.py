@@ -1,16 +1,16 @@
-"""Copies through registers: a tile is loaded while threads compute, and stored to shared memory when nobody reads it.
+"""Copies through registers: a tile is loaded while threads compute, and stored once its buffer is free.
 
 For a target whose copies from global to shared memory are loads and stores of threads. Issued together, a load and its
-store wait for memory; here a trip computes between them::
+store wait for memory; here an iteration computes between them::
 
     load first(0)
     for k:
         store first(k); load second(k); compute on first
         store second(k); load first(k + 1), if there is one; compute on second
 
-Tiles that are used together form a group; a loop with one group loads the next trip's. A tile needs one place in shared
-memory, not one per stage, and tiles of different groups are alive in turn, so that they may share it. All of it is
-ordinary loads and stores, whose barriers are placed as everywhere.
+Tiles used by the same statements form a group; a loop with one group loads the next iteration's. A tile needs one
+buffer, not one per stage, and tiles of different groups have disjoint lifetimes, so that they may share it. All of it
+is ordinary loads and stores, whose barriers are placed as everywhere.
 """
 
 from __future__ import annotations
@@ -61,12 +61,12 @@ def not_staged(candidate: Candidate, threads: int) -> str:
     if not all(isinstance(n, int) for n in extents) or DTYPES[dtype].bits < 8:
         return f"no registers hold {dtype} tiles of its shape"
     if prod(extents) % threads:
-        return f"{threads} threads do not have equal parts of it"
+        return f"its elements do not divide among {threads} threads"
     return ""
 
 
 def groups_of(loop: Stmt, copies: Sequence[Candidate], threads: int) -> tuple[Group, ...]:
-    """Return the groups of a loop in the order of their first use; none if their tiles take too many registers."""
+    """Return the groups of a loop by first use; none if their tiles take too many registers."""
     body = top_level(loop.body)
     groups: list[Group] = []
     for first, last, copy in sorted(((*_used(body, c), c) for c in copies), key=lambda used: used[0]):
@@ -89,7 +89,7 @@ def write_staged(
     groups
         Its copies.
     analysis
-        Says which bindings corners of copies need.
+        Finds the bindings that corners of copies need.
     own
         By shared buffer that only this loop uses its allocation, which moves into the loop: a trip writes it before it
         reads it, so that it may share its place.
@@ -136,7 +136,7 @@ class _StagedWriter:
         return nodes.seq([*self.before, begin, replace_for(loop, nodes.seq(parts), annotations=notes)])
 
     def stage_group(self, at: int) -> list[Stmt]:
-        """Return the stores of a group's tiles, and the loads of those that are needed next."""
+        """Return the stores of a group's tiles, and the loads of the next group's."""
         parts: list[Any] = []
         for copy in self.groups[at].copies:
             if copy.buffer in self.own:
@@ -169,7 +169,7 @@ class _StagedWriter:
         return nodes.seq(parts)
 
     def value(self, e: Expr, mapping: dict[Any, Any]) -> Expr:
-        """Return an expression with variables substituted and constant sums folded."""
+        """Return an expression with variables substituted and constants folded."""
         return self.analyzer.simplify(substitute(e, mapping))
 
 

@@ -2,11 +2,11 @@
 
 A loop of three stages whose threads count groups becomes::
 
-    copy trips 0 and 1, each a group                   # those that exist
+    copy iterations 0 and 1, each a group              # those that exist
     for k:
-        wait for all but the latest group              # this thread's part of trip k is there
+        wait for all but the latest group              # this thread's part of iteration k is there
         sync_threads                                   # all threads' parts are there, slot k - 1 is free
-        copy trip k + 2 into the slot of k - 1, if there is one; end the group
+        copy iteration k + 2 into the slot of k - 1, if there is one; end the group
         compute on slot k % 3
 
 Copies in place need no groups. For transactions, one thread announces the bytes of a trip before its copies, and the
@@ -53,14 +53,14 @@ ASYNC = "async"
 
 @dataclass(frozen=True)
 class Around:
-    """What is known of the program around a loop.
+    """Facts about the program around a loop.
 
     Attributes
     ----------
     busy
         Whether earlier statements may still use shared memory, or write the source of a copy.
     nested
-        Whether the loop is inside of another pipelined one.
+        Whether the loop is nested in a pipelined loop.
     """
 
     busy: bool
@@ -68,12 +68,12 @@ class Around:
 
 
 def write_loop(plan: LoopPlan, around: Around) -> Stmt:
-    """Return the statements of a loop: its rings' allocations if they are its own, and the loop."""
+    """Return the statements of a loop, with the allocations of its own rings."""
     return LoopWriter(plan, around).write()
 
 
 class LoopWriter:
-    """Writes a loop whose trips are executed one after the other."""
+    """Writes a loop whose iterations are executed one after the other."""
 
     def __init__(self, plan: LoopPlan, around: Around) -> None:
         self.plan, self.loop, self.around = plan, plan.loop, around
@@ -88,7 +88,7 @@ class LoopWriter:
             self.before.append(tirx.Bind(trips, self.trips, self.loop.span))
             self.trips = trips
         self.barriers: dict[str, Any] = {}
-        self.slot, self.ahead = nodes.fresh("slot"), nodes.fresh("slot_ahead")
+        self.slot, self.prefetch_slot = nodes.fresh("slot"), nodes.fresh("slot_ahead")
 
     def write(self) -> Stmt:
         """Return the allocations, the barriers and the loop."""
@@ -137,9 +137,9 @@ class LoopWriter:
     def started(self, steps: Sequence[Step]) -> list[Stmt]:
         """Return the statements before the loop."""
         parts: list[Stmt] = []
-        for ahead, run in runs_of([s for s in steps if not isinstance(s, (Arrive, Meet, WaitUses))]):
-            iteration = nodes.int_const(ahead, self.kind)
-            parts += self.issue(run, iteration, nodes.int_const(ahead))
+        for offset, run in runs_of([s for s in steps if not isinstance(s, (Arrive, Meet, WaitUses))]):
+            iteration = nodes.int_const(offset, self.kind)
+            parts += self.issue(run, iteration, nodes.int_const(offset))
         return [*parts, *(self.wait(s, self.loop.loop_var) for s in steps if isinstance(s, WaitUses))]
 
     def iteration(self, program: RoleProgram) -> Stmt:
@@ -150,8 +150,8 @@ class LoopWriter:
         # an access stays inside its buffer.
         late = [tirx.Bind(self.slot, slot_of(iteration, stages))]
         parts: list[Stmt] = []
-        for ahead, run in runs_of(program.iteration):
-            if ahead == 0:
+        for offset, run in runs_of(program.iteration):
+            if offset == 0:
                 for at, step in enumerate(run):
                     if isinstance(step, (Use, WaitPhase)):
                         parts, late = [*parts, *late], []
@@ -164,11 +164,11 @@ class LoopWriter:
                     else:
                         parts.append(self.wait(step, iteration))
             else:
-                ahead_iteration = iteration + nodes.int_const(ahead, self.kind)
+                target = iteration + nodes.int_const(offset, self.kind)
                 parts += [
                     *late,
-                    tirx.Bind(self.ahead, slot_of(ahead_iteration, stages)),
-                    *self.issue(run, ahead_iteration, self.ahead),
+                    tirx.Bind(self.prefetch_slot, slot_of(target, stages)),
+                    *self.issue(run, target, self.prefetch_slot),
                 ]
                 late = []
         notes = {str(k): v for k, v in loop.annotations.items()}
@@ -187,7 +187,7 @@ class LoopWriter:
         return [rewriter.stmt(s) for s in without_dead(body, self.plan.moved, self.plan.binds)]
 
     def wait(self, step: Step, iteration: Expr, slot: Var | None = None) -> Stmt:
-        """Return a wait of a trip; its slot is the current one if none is given."""
+        """Return a wait of an iteration; its slot is the current one if none is given."""
         if isinstance(step, WaitGroups):
             return calls.async_wait(step.pending)
         if isinstance(step, WaitUses):
@@ -210,17 +210,17 @@ class LoopWriter:
         return [calls.cluster_arrive(self.loop.span, meets=True), calls.cluster_wait(self.loop.span)]
 
     def release_slots(self, step: Arrive, iteration: Expr) -> list[Stmt]:
-        """Return the arrivals for a trip in all blocks that fill slots here, if that trip exists."""
+        """Return the arrivals for an iteration, if it exists, in all blocks that fill its slots."""
         multicast = self.plan.multicast
         assert multicast is not None
-        at = self.analyzer.simplify(iteration + nodes.int_const(step.ahead, self.kind))
+        at = self.analyzer.simplify(iteration + nodes.int_const(step.offset, self.kind))
         others, barrier, slot = self.schedule.partners(0), self.barriers[step.barrier], slot_of(at, self.stages)
         lane = tirx.floormod(self.plan.thread, nodes.int_const(multicast.width)) if multicast.each == "warp" else None
         made = arrive_at_peers(barrier, slot, multicast.offer.cluster, others, lane, self.loop.span)
         return [tirx.IfThenElse(at >= nodes.int_const(0, self.kind), made, None)]
 
     def settled(self, pending: int) -> Stmt:
-        """Return the wait for uses that last; threads may access their sums only if none is left in flight."""
+        """Return the wait for asynchronous uses; threads may access the accumulator if none is in flight."""
         assert self.plan.product is not None
         accumulator, product = self.plan.product.accumulator, self.body[self.plan.product.position]
         operands = (
@@ -229,7 +229,7 @@ class LoopWriter:
         return tirx.Evaluate(nodes.tile_call(WAIT_USES, operands, {PENDING: pending, IN_FLIGHT: 1}), product.span)
 
     def issue(self, steps: Sequence[Step], iteration: Expr, slot: Expr) -> list[Stmt]:
-        """Return the copies of one trip, if it exists, and the end of their group."""
+        """Return the copies of one iteration, if it exists, and the end of their group."""
         loop = self.loop
         at = iteration if nodes.as_int(loop.min) == 0 else loop.min + iteration
         mapping: dict[Any, Any] = {loop.loop_var: at}
@@ -252,7 +252,7 @@ class LoopWriter:
         return [copies, *committed]
 
     def copies(self, group: CopyGroup, mapping: dict[Var, Expr], slot: Expr, waits: Sequence[Stmt] = ()) -> list[Stmt]:
-        """Return the copies of a group, with what announces them, and the waits of who issues those of transactions."""
+        """Return the copies of a group with their expected bytes and the waits of their issuer."""
         made = [self.copy(c, group, mapping, slot) for c in self.plan.copies[group.name]]
         if not isinstance(group.completion, Transactions):
             return made
@@ -275,12 +275,12 @@ class LoopWriter:
         return tirx.Evaluate(nodes.tile_call("copy", operands, attrs), c.stmt.span)
 
     def at(self, e: Expr, mapping: dict[Var, Expr]) -> Expr:
-        """Return an expression with variables substituted and constant sums folded."""
+        """Return an expression with variables substituted and constants folded."""
         return self.analyzer.simplify(substitute(e, mapping))
 
 
 def on_slot(s: Stmt, rings: Any, slot: Var) -> Stmt:
-    """Return a statement that reads the slots of rings instead of the buffers that they replace."""
+    """Return a statement that reads the slots of rings instead of the original buffers."""
     return _Slots(rings, slot).stmt(s)
 
 
@@ -340,17 +340,17 @@ def _threads(program: RoleProgram) -> tuple[str, int, int]:
 
 
 def runs_of(steps: Sequence[Step]) -> list[tuple[int, list[Step]]]:
-    """Return consecutive steps of one trip together; a commit belongs to what it ends."""
+    """Group consecutive steps of one iteration; a commit belongs to the steps that it ends."""
     found: list[tuple[int, list[Step]]] = []
     for step in steps:
-        ahead = step.ahead if isinstance(step, (Issue, Expect, WaitPhase, Use)) else None
-        if found and (isinstance(step, Commit) or ahead == found[-1][0] or (ahead is None and found[-1][0] == 0)):
+        offset = step.offset if isinstance(step, (Issue, Expect, WaitPhase, Use)) else None
+        if found and (isinstance(step, Commit) or offset == found[-1][0] or (offset is None and found[-1][0] == 0)):
             found[-1][1].append(step)
         else:
-            found.append((ahead or 0, [step]))
+            found.append((offset or 0, [step]))
     return found
 
 
 def slot_of(iteration: Expr, stages: int) -> Expr:
-    """Return the slot of a trip."""
+    """Return the slot of an iteration."""
     return nodes.cast(tirx.floormod(iteration, nodes.int_const(stages, nodes.dtype_of(iteration))), "int32")

@@ -48,10 +48,10 @@ def uniform_register(a: TileAccess, nest: Nest, own: FragmentLayout, known: Frag
     points = _points(a, nest)
     if points is None:
         return False
-    iterations, elements, turns = points
+    iterations, elements, inner = points
     if not len(iterations):
         return True
-    slots = own.register_table[iterations] * (int(turns.max()) + 1) + turns
+    slots = own.register_table[iterations] * (int(inner.max()) + 1) + inner
     pairs = slots * (known.registers + 1) + known.register_table[elements]
     return _distinct(pairs) == _distinct(slots)
 
@@ -92,14 +92,14 @@ def _points(a: TileAccess, nest: Nest) -> tuple[Array, Array, Array] | None:
     env = {v: g + s for v, g, s in zip(names, grid, starts, strict=True)}
     shape = nodes.shape_of(a.buffer)
     try:
-        places = [np.zeros(grid.shape[1], dtype=np.int64) + evaluate(i, env) for i in a.indices]
+        coordinates = [np.zeros(grid.shape[1], dtype=np.int64) + evaluate(i, env) for i in a.indices]
     except Unknown:
         return None
     inside = np.ones(grid.shape[1], dtype=bool)
-    for place, n in zip(places, shape, strict=True):
-        inside &= (place >= 0) & (place < n)
+    for coordinate, n in zip(coordinates, shape, strict=True):
+        inside &= (coordinate >= 0) & (coordinate < n)
     loops = len(nest.loops)
     iterations = np.ravel_multi_index(tuple(grid[:loops]), tuple(extents[:loops])) if loops else grid[0] * 0
-    elements = np.ravel_multi_index(tuple(np.where(inside, p, 0) for p in places), tuple(shape))
-    turns = np.arange(grid.shape[1]) % max(1, prod(extents[loops:]))
-    return iterations[inside], elements[inside], turns[inside]
+    elements = np.ravel_multi_index(tuple(np.where(inside, p, 0) for p in coordinates), tuple(shape))
+    inner = np.arange(grid.shape[1]) % max(1, prod(extents[loops:]))
+    return iterations[inside], elements[inside], inner[inside]

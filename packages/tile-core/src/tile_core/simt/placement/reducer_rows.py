@@ -81,7 +81,7 @@ def _of_updates(
         taken //= 2
     if nest.extents[0] != rows or columns % (taken * width):
         return None
-    turns = columns // (taken * width)
-    across = (Digit(turns, taken, "register"), Digit(width, 1, "thread"), Digit(taken, 1, "register"))
-    down = (Digit(groups, width, "thread"), Digit(rows // groups, taken * turns, "register"))
+    repeats = columns // (taken * width)
+    across = (Digit(repeats, taken, "register"), Digit(width, 1, "thread"), Digit(taken, 1, "register"))
+    down = (Digit(groups, width, "thread"), Digit(rows // groups, taken * repeats, "register"))
     return FragmentLayout((rows, columns), (down, across), groups * width)

@@ -62,7 +62,7 @@ def distribute(
 
 
 #: Calls of all threads of the block, each for itself.
-_TOGETHER = {
+_COLLECTIVE = {
     "sync_threads", "async_commit", "async_wait", "barrier_wait", "barrier_arrive", "cluster_arrive", "cluster_wait",
     "launch_wait", "launch_trigger",
 }  # fmt: skip
@@ -189,11 +189,11 @@ class _Distribute(StmtRewriter):
                 return True
             if isinstance(x, tirx.AttrStmt) and x.attr_key in (LOWERED, calls.STEP, calls.MANAGED, calls.ONLY):
                 return True
-        return any(nodes.is_tile_call(c) and str(c.op.name)[5:] in _TOGETHER for c in collect(s, ir.Call))
+        return any(nodes.is_tile_call(c) and str(c.op.name)[5:] in _COLLECTIVE for c in collect(s, ir.Call))
 
     def visit_AttrStmt(self, s: Stmt) -> Stmt:
         if s.attr_key == LOWERED:
-            self.together(s, f"T.{s.node.value}")
+            self.require_uniform(s, f"T.{s.node.value}")
             return calls.step(s.body, s.span) if _is_simple(s.body) else s.body
         if s.attr_key == nodes.OP_MARK:
             return self.stmt(s.body)
@@ -204,7 +204,7 @@ class _Distribute(StmtRewriter):
     def only(self, s: Stmt) -> Stmt:
         """Return a statement that only the threads of a role execute; of shared work, barrier insertion says so."""
         if is_shared(s):
-            self.together(s, "T.ws")
+            self.require_uniform(s, "T.ws")
             outer, self.block = self.block, block_in(s, self.block)
             new = super().visit_AttrStmt(s)
             self.block = outer
@@ -225,7 +225,7 @@ class _Distribute(StmtRewriter):
 
     def visit_Evaluate(self, s: Stmt) -> Stmt:
         if nodes.is_tile_call(s.value, "sync_threads"):
-            self.together(s, "T.sync_threads()")
+            self.require_uniform(s, "T.sync_threads()")
         return super().visit_Evaluate(s)
 
     def visit_IfThenElse(self, s: Stmt) -> Stmt:
@@ -259,14 +259,14 @@ class _Distribute(StmtRewriter):
     def differs(self, e: Expr) -> bool:
         return self.names_threads and self.varying.expr(e)
 
-    def together(self, s: Stmt, what: str) -> None:
+    def require_uniform(self, s: Stmt, what: str) -> None:
         if self.masked:
             raise DivergentBarrier(what=what, where=nodes.where_of(s))
 
     def nest(self, s: Stmt) -> Stmt:
         if role(s) == "vectorized" and (self.masked or self.differs(s)):
             return replace_for(s, self.stmt(s.body), annotations={nodes.ROLE: "unroll"}, kind=tirx.ForKind.UNROLLED)
-        self.together(s, "a data-parallel loop")
+        self.require_uniform(s, "a data-parallel loop")
         if self.names_threads and self.varying.stmt(s) and self.differs(s):
             raise DivergentBarrier(what="a data-parallel loop that names its threads", where=nodes.where_of(s))
         loops, body = nest_of(s)

@@ -52,7 +52,7 @@ def prefetch_operands(body: Stmt) -> Stmt:
 
 
 @dataclass(frozen=True)
-class _Turn:
+class _Iteration:
     """The statements of one iteration of a pipelined loop."""
 
     waits: list[Any]
@@ -78,18 +78,18 @@ class _PrefetchOperands(StmtRewriter):
         return new
 
     def visit_For(self, s: Stmt) -> Stmt:
-        turn = _turn(s) if self.managed else None
-        parts = None if turn is None else _parts(turn.op)
+        iteration = _iteration_of(s) if self.managed else None
+        parts = None if iteration is None else _parts(iteration.op)
         if (
-            turn is None
+            iteration is None
             or parts is None
-            or any(v in _defined(turn, s) for v in collect(nodes.seq(parts["setup"]), tirx.Var))
+            or any(v in _defined(iteration, s) for v in collect(nodes.seq(parts["setup"]), tirx.Var))
         ):
             return super().visit_For(s)
-        return _turned(s, turn, parts)
+        return _rotated(s, iteration, parts)
 
 
-def _turn(loop: Stmt) -> _Turn | None:
+def _iteration_of(loop: Stmt) -> _Iteration | None:
     """Return the statements of an iteration of the form: wait, barrier, bindings, copies, end of group, one op."""
     *rest, op = statements(loop.body)
     at = next((i for i, x in enumerate(rest) if _calls(x, "sync_threads")), 0)
@@ -102,7 +102,7 @@ def _turn(loop: Stmt) -> _Turn | None:
     alone = len(issue) == 1 and all(_calls(x, "barrier_wait") for x in waits)
     if ends != [False] * (len(ends) - 1) + [True] and not alone:
         return None
-    return _Turn(waits, rest[at], [x for x in rest if isinstance(x, tirx.Bind)], issue, op)
+    return _Iteration(waits, rest[at], [x for x in rest if isinstance(x, tirx.Bind)], issue, op)
 
 
 def _parts(op: Stmt) -> dict[str, list[Stmt]] | None:
@@ -119,10 +119,10 @@ def _parts(op: Stmt) -> dict[str, list[Stmt]] | None:
     return found if found["setup"] and found["first"] and found["last"] else None
 
 
-def _turned(loop: Stmt, turn: _Turn, parts: Mapping[str, list[Stmt]]) -> Stmt:
+def _rotated(loop: Stmt, iteration: _Iteration, parts: Mapping[str, list[Stmt]]) -> Stmt:
     def around(*body: Stmt) -> Stmt:
-        whole = calls.step(nodes.seq(list(body)), turn.op.span)
-        return tirx.AttrStmt(turn.op.node, LOWERED, turn.op.value, whole, turn.op.span)
+        whole = calls.step(nodes.seq(list(body)), iteration.op.span)
+        return tirx.AttrStmt(iteration.op.node, LOWERED, iteration.op.value, whole, iteration.op.span)
 
     start, extent, var = loop.min, loop.extent, loop.loop_var
     kind = nodes.dtype_of(var)
@@ -133,16 +133,16 @@ def _turned(loop: Stmt, turn: _Turn, parts: Mapping[str, list[Stmt]]) -> Stmt:
         """Return the waits for another iteration with the bindings that it depends on, renamed, and its reads."""
         names: dict[Any, Any] = {}
         own = []
-        for bind in turn.binds:
+        for bind in iteration.binds:
             name = nodes.fresh(f"{bind.var.name}_next", nodes.dtype_of(bind.var))
             own.append(tirx.Bind(name, substitute(then(bind.value), names), bind.span))
             names[bind.var] = name
-        phased = turn.waits if turn.phased else []
-        used = {v for piece in (*parts["first"], *phased) for v in collect(piece, tirx.Var)}
-        needed = [b for b, o in zip(own, turn.binds, strict=True) if o.var in used]
-        waits = [*needed, *(substitute(then(w), names) for w in turn.waits), turn.sync]
-        before = waits if turn.phased else [*turn.waits, turn.sync, *needed]
-        return before, [around(renamed(substitute(then(piece), names))) for piece in parts["first"]]
+        phased = iteration.waits if iteration.phased else []
+        used = {v for part in (*parts["first"], *phased) for v in collect(part, tirx.Var)}
+        needed = [b for b, o in zip(own, iteration.binds, strict=True) if o.var in used]
+        waits = [*needed, *(substitute(then(w), names) for w in iteration.waits), iteration.sync]
+        before = waits if iteration.phased else [*iteration.waits, iteration.sync, *needed]
+        return before, [around(renamed(substitute(then(part), names))) for part in parts["first"]]
 
     def at_first(node: Node) -> Node:
         return substitute(node, {var: zero})
@@ -153,40 +153,40 @@ def _turned(loop: Stmt, turn: _Turn, parts: Mapping[str, list[Stmt]]) -> Stmt:
             return substitute(node, {var: tirx.Select(more, following, var)})
         return tirx.Select(more, substitute(node, {var: following}), node) if var in collect(node, tirx.Var) else node
 
-    late = all(_calls(s, "barrier_wait") for s in turn.waits)
-    waits, pieces = reads(at_first)
-    begin = nodes.seq([*waits, *pieces, *(_copies(turn, at_first) if late else [])])
+    late = all(_calls(s, "barrier_wait") for s in iteration.waits)
+    waits, loads = reads(at_first)
+    begin = nodes.seq([*waits, *loads, *(_copies(iteration, at_first) if late else [])])
     if not (isinstance(nodes.as_int(extent), int) and nodes.as_int(extent) > 0):
         begin = tirx.IfThenElse(extent > 0, begin, None, loop.span)
     # These reads are unconditional: instructions are not scheduled across a branch.
-    waits, pieces = reads(at_next)
-    last = [around(piece) for piece in parts["last"]]
+    waits, loads = reads(at_next)
+    last = [around(part) for part in parts["last"]]
     early = last[:1] if len(last) > 1 else []
-    mixed = [x for pair in itertools.zip_longest(pieces, last[len(early) :]) for x in pair if x is not None]
-    middle = [around(piece) for piece in parts["middle"]]
+    mixed = [x for pair in itertools.zip_longest(loads, last[len(early) :]) for x in pair if x is not None]
+    middle = [around(part) for part in parts["middle"]]
     if late:
-        at = max((i for i, x in enumerate(mixed) if any(x is piece for piece in pieces)), default=-1) + 1
+        at = max((i for i, x in enumerate(mixed) if any(x is load for load in loads)), default=-1) + 1
         # In the turn after the last one no iteration is left to copy, which the copies' own condition says.
-        mixed[at:at] = _copies(turn, lambda node: substitute(node, {var: following}))
+        mixed[at:at] = _copies(iteration, lambda node: substitute(node, {var: following}))
     else:
-        middle = _spread(turn.issue, middle)
-    body = [*turn.binds, *middle, *early, *waits, *mixed]
+        middle = _spread(iteration.issue, middle)
+    body = [*iteration.binds, *middle, *early, *waits, *mixed]
     notes = {**(dict(loop.annotations) if loop.annotations else {}), **({calls.RING: 1} if parts["ring"] else {})}
     return nodes.seq([*parts["setup"], begin, replace_for(loop, nodes.seq(body), annotations=notes)])
 
 
-def _copies(turn: _Turn, then: Callable[[Any], Any]) -> list[Any]:
+def _copies(iteration: _Iteration, then: Callable[[Any], Any]) -> list[Any]:
     """Return the copies of another iteration's turn with the bindings that they depend on, renamed."""
     names: dict[Any, Any] = {}
     own: list[Any] = []
-    used = {v for s in turn.issue for v in collect(s, tirx.Var)}
-    for bind in reversed(turn.binds):
+    used = {v for s in iteration.issue for v in collect(s, tirx.Var)}
+    for bind in reversed(iteration.binds):
         used |= set(collect(bind.value, tirx.Var)) if bind.var in used else set()
-    for bind in (b for b in turn.binds if b.var in used):
+    for bind in (b for b in iteration.binds if b.var in used):
         name = nodes.fresh(str(bind.var.name), nodes.dtype_of(bind.var))
         own.append(tirx.Bind(name, substitute(then(bind.value), names), bind.span))
         names[bind.var] = name
-    return [*own, *(substitute(then(renamed(s)), names) for s in turn.issue)]
+    return [*own, *(substitute(then(renamed(s)), names) for s in iteration.issue)]
 
 
 def _spread(issue: list[Stmt], middle: list[Stmt]) -> list[Stmt]:
@@ -212,8 +212,8 @@ def _apart(s: Stmt) -> list[Stmt]:
     return [tirx.IfThenElse(s.condition, x, None, s.span) for x in inner]
 
 
-def _defined(turn: _Turn, loop: Stmt) -> set[Var]:
-    return {loop.loop_var, *(b.var for b in turn.binds)}
+def _defined(iteration: _Iteration, loop: Stmt) -> set[Var]:
+    return {loop.loop_var, *(b.var for b in iteration.binds)}
 
 
 def _calls(s: Stmt, name: str) -> bool:

@@ -68,7 +68,7 @@ class NestWriter:
         """Return loops over registers, and the contribution of the thread index to each index."""
         digits = [(d, g) for d, group in enumerate(own.dims) for g in group if g.extent > 1]
         registers = sorted(((d, g) for d, g in digits if g.axis == "register"), key=lambda pair: -pair[1].stride)
-        turns = {g: nodes.fresh("r" if g.stride > 1 or len(registers) == 1 else "v") for _, g in registers}
+        loop_vars = {g: nodes.fresh("r" if g.stride > 1 or len(registers) == 1 else "v") for _, g in registers}
         starts = [nodes.int_const(0)] * len(own.dims)
         binds = []
         for d, group in enumerate(own.dims):
@@ -80,12 +80,12 @@ class NestWriter:
                 most = int(self.analyzer.const_int_bound(value).max_value)
                 self.analyzer.bind(start, ir.Range.from_min_extent(0, most + 1))
                 starts[d] = start
-        for g, turn in turns.items():
-            self.analyzer.bind(turn, ir.Range.from_min_extent(0, g.extent))
-        moves = [self.part(own, group, turns.get) for group in own.dims]
+        for g, loop_var in loop_vars.items():
+            self.analyzer.bind(loop_var, ir.Range.from_min_extent(0, g.extent))
+        moves = [self.part(own, group, loop_vars.get) for group in own.dims]
         at = [start if move is None else start + move for start, move in zip(starts, moves, strict=True)]
         body = self.body(own, at, [nodes.int_const(0) if m is None else m for m in moves])
-        body = self.loops(own, registers, turns, at, body, span)
+        body = self.loops(own, registers, loop_vars, at, body, span)
         conditions = own.holds(self.block.thread)
         if own.replicas > 1 and not self.keeps_copies():
             conditions = [*conditions, *own.is_first(self.block.thread)]
@@ -109,7 +109,7 @@ class NestWriter:
         self,
         own: FragmentLayout,
         registers: list[tuple[int, Digit]],
-        turns: Mapping[Digit, Var],
+        loop_vars: Mapping[Digit, Var],
         at: list[Expr],
         body: Stmt,
         span: Span,
@@ -131,15 +131,15 @@ class NestWriter:
         conditions = [self.analyzer.simplify(c) for c in own.inside(at)] if guarded else []
         if conditions and not whole:
             body = tirx.IfThenElse(tirx.all(*conditions), body, None, span)
-        for place, (_, g) in enumerate(reversed(registers)):
-            vector = place == 0 and is_vector
+        for depth, (_, g) in enumerate(reversed(registers)):
+            vector = depth == 0 and is_vector
             notes = {VECTOR: nodes.int_const(g.extent)} if vector else {}
             if heavy and not vector:
                 notes = {UNROLL_FACTOR: nodes.int_const(1)}
             role = "unroll" if unroll or vector else "serial"
-            body = nodes.for_loop(turns[g], g.extent, body, role, annotations=notes, span=span)
-            if conditions and whole and place == 0:
-                first = {turns[g]: nodes.int_const(0)}
+            body = nodes.for_loop(loop_vars[g], g.extent, body, role, annotations=notes, span=span)
+            if conditions and whole and depth == 0:
+                first = {loop_vars[g]: nodes.int_const(0)}
                 body = tirx.IfThenElse(
                     tirx.all(*(self.analyzer.simplify(substitute(c, first)) for c in conditions)), body, None, span
                 )
@@ -229,16 +229,16 @@ class NestWriter:
         for e in extents:
             total = total * e
         count = nodes.int_const(self.block.count, "int64")
-        turn, flat = nodes.fresh("turn", "int64"), nodes.fresh("flat", "int64")
+        iteration, flat = nodes.fresh("turn", "int64"), nodes.fresh("flat", "int64")
         mapping, rest = {}, flat
         for loop, e in reversed(list(zip(self.nest.loops, extents, strict=True))):
             dtype = nodes.dtype_of(loop.loop_var)
             mapping[loop.loop_var] = nodes.cast(tirx.floormod(rest, e), dtype) + loop.min
             rest = tirx.floordiv(rest, e)
         body = tirx.IfThenElse(flat < total, substitute(self.nest.body, mapping), None, span)
-        value = turn * count + nodes.cast(self.block.thread, "int64")
+        value = iteration * count + nodes.cast(self.block.thread, "int64")
         inner = nodes.seq([tirx.Bind(flat, value), body])
-        return nodes.for_loop(turn, tirx.floordiv(total + (count - 1), count), inner, span=span)
+        return nodes.for_loop(iteration, tirx.floordiv(total + (count - 1), count), inner, span=span)
 
 
 class _ReplaceFragments(StmtRewriter):

@@ -181,16 +181,16 @@ class _LowerWarpCalls(_HoistWarpCalls):
         if (name == "shfl_sync" and whole) or (near and (whole or name == "shfl_up")):
             return self.exchanged(SHUFFLES[name], value, amount, segment)
         thread = self.block.thread
-        lane, place = tirx.floormod(thread, self.width), tirx.floormod(thread, segment)
+        lane, position = tirx.floormod(thread, self.width), tirx.floormod(thread, segment)
         if name == "shfl_sync":
             source = tirx.floormod(amount, segment)
         elif name == "shfl_xor":
-            source = tirx.bitwise_xor(place, amount)
+            source = tirx.bitwise_xor(position, amount)
         else:
-            source = place - amount if name == "shfl_up" else place + amount
+            source = position - amount if name == "shfl_up" else position + amount
         source = self.bound(source, "source")
-        inside = [source >= 0, source < segment, *([] if whole else [thread - place + source < self.block.count])]
-        chosen = self.bound(tirx.Select(tirx.all(*inside), lane - place + source, lane), "lane")
+        inside = [source >= 0, source < segment, *([] if whole else [thread - position + source < self.block.count])]
+        chosen = self.bound(tirx.Select(tirx.all(*inside), lane - position + source, lane), "lane")
         return self.exchanged("idx", value, chosen, self.width)
 
     def exchanged(self, mode: str, value: Var, lane: Expr, width: int) -> Var:

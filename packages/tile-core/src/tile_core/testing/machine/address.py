@@ -21,7 +21,7 @@ class Address:
         The buffer.
     at
         The index of the element in every lane.
-    array, place
+    array, indices
         The array that holds the buffer, and the index of every lane's element in it.
     """
 

@@ -97,9 +97,9 @@ KEPT = {
     "C_f is used elsewhere in the loop": {"extra": "sums"},
     "C_f is in shared memory": {"scope": "shared"},
     "it may clear C_f": {"clear": True},
-    "it stands under a condition or in an inner loop": {"inside": True},
+    "it is nested in a condition or an inner loop": {"inside": True},
     "A_f is in registers": {"held": True},
-    "the loop writes R, which is not copied ahead": {"extra": "written"},
+    "the loop writes R, which is not prefetched": {"extra": "written"},
 }
 
 

@@ -140,10 +140,10 @@ def _Plain(body):
 
 # Registers that one load fills for several iterations
 
-TURNS = 4
+GROUP = 4
 
 
-def prefetch(extent, begin=0, beyond=True, iterations=TURNS, name="k"):
+def prefetch(extent, begin=0, beyond=True, iterations=GROUP, name="k"):
     """A loop whose products read a register each, filled from what was loaded for ``turns`` of them."""
     k, iteration = nodes.fresh(name), nodes.fresh("turn")
     arrays = [nodes.alloc([iterations], "int32", n, "local") for n in ("held", "loaded", "turned")]
@@ -192,18 +192,18 @@ def values_of(body, env=None):
         elif isinstance(s, tirx.Bind):
             env[s.var] = number(s.value, env)
         elif isinstance(s, tirx.BufferStore):
-            place = str(s.buffer.name), number(s.indices[0], env)
-            assert place not in busy, f"{place} is in flight"
-            memory[place] = number(s.value, env)
+            register = str(s.buffer.name), number(s.indices[0], env)
+            assert register not in busy, f"{register} is in flight"
+            memory[register] = number(s.value, env)
         elif isinstance(s, tirx.Evaluate):
             (load,) = collect(s.value, ir.TensorLoad)
-            place = str(load.source.name), number(load.indices[0], env)
+            register = str(load.source.name), number(load.indices[0], env)
             if str(s.value.attrs["name"]) == "issue":
-                busy.add(place)
-                read.append(memory[place])
+                busy.add(register)
+                read.append(memory[register])
             else:
-                assert place in memory, "nobody has filled it"
-                busy.discard(place)
+                assert register in memory, "nobody has filled it"
+                busy.discard(register)
 
     run(body, dict(env or {}))
     assert not busy
@@ -226,7 +226,7 @@ def test_one_load_fills_registers_of_any_number_of_iterations(trips):
     assert values_of(double_buffer_registers(body, in_flight), {n: trips}) == [2 + i for i in range(trips)]
 
 
-def test_what_an_iteration_may_leave_out_is_not_loaded_ahead():
+def test_conditional_loads_are_not_prefetched():
     body, in_flight = prefetch(5)
     loop = body.seq[0]
     odd = tirx.EQ(tirx.floormod(loop.loop_var, nodes.int_const(2)), nodes.int_const(1))
@@ -249,4 +249,4 @@ def test_the_next_load_stands_before_the_products_it_is_not_for():
     inner = double_buffer_registers(body, in_flight)
     (loop,) = collect(inner, tirx.For)
     stores = [str(s.buffer.name) for s in collect(loop.body, tirx.BufferStore)]
-    assert stores == ["turned"] * TURNS + ["held"] * (TURNS - 1) + ["loaded"] * TURNS + ["held"]
+    assert stores == ["turned"] * GROUP + ["held"] * (GROUP - 1) + ["loaded"] * GROUP + ["held"]
