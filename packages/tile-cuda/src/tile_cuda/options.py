@@ -1,4 +1,4 @@
-"""Options of the CUDA backend, passed to the build of a kernel in the attributes of its launch facts."""
+"""Options of the CUDA backend, passed to builds in the attributes of launch facts."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ CLUSTER_BLOCKS = (2, 4)
 """Blocks of a cluster that the option ``clusters`` can require."""
 
 PROMOTED = 64
-"""K of the largest instruction for 8-bit floats (sparse), of which ``promote`` is a multiple."""
+"""K of the largest instruction for 8-bit floats (sparse); ``promote`` is a multiple of it."""
 
 _USUAL = ("never", "auto", "always")
 _VALUES: Mapping[str, tuple[str, ...]] = {

@@ -74,7 +74,7 @@ def notes_of_build(built: Mapping[str, object]) -> tuple[PerformanceNote, ...]:
 
 
 def notes_of_plan(plan: Plan) -> tuple[PerformanceNote, ...]:
-    """Return the performance notes of a kernel: fallbacks that it did not request, and notes of passes.
+    """Return the performance notes of a kernel: fallbacks, and notes of passes.
 
     Parameters
     ----------
