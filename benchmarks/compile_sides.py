@@ -1,4 +1,4 @@
-"""How long two checkouts take to compile the same kernels: passes and text, in processor time, in turns.
+"""Compare two checkouts' compile times of the same kernels, in processor time, interleaved.
 
     python benchmarks/compile_sides.py FOLDER [--targets cpu,metal] [--rounds 7] [--json FILE]
 
@@ -62,7 +62,7 @@ print(json.dumps([first, [min(once(*kernel) for _ in range(repeats)) for kernel 
 
 
 def seconds(side: Path, examples: Path, target: str, which: list[Any], repeats: int, bytecode: str) -> Any:
-    """Return the processor time of a fresh process until all is compiled once, and of each kernel after that."""
+    """Return a fresh process's processor time to compile all once, then each kernel's."""
     folders = os.pathsep.join(str(folder) for folder in sorted(side.glob("packages/*/src")))
     here = {**os.environ, "PYTHONPATH": folders, "PYTHONPYCACHEPREFIX": bytecode}
     here.pop("PYTHONDONTWRITEBYTECODE", None)

@@ -110,7 +110,10 @@ def call_times(calls: int = 2000, repeats: int = 50) -> list[float]:
 
 
 def keeping_times(repeats: int = 30) -> tuple[list[float], list[float]]:
-    """Return the seconds to make the key of the matrix product on disk, and to read a kernel of 60 KB from its file."""
+    """Return the seconds to make a matrix product's disk key, and to load a kernel.
+
+    The kernel's file has 60 KB.
+    """
     from tile_core.abi.adapter import Built
     from tile_core.abi.kernel_text import KernelText, LaunchFacts
     from tile_core.abi.signature import Signature
@@ -133,7 +136,7 @@ def keeping_times(repeats: int = 30) -> tuple[list[float], list[float]]:
 
 
 def cuda_rows(folder: str, processes: int) -> list[Row]:
-    """Return the times of a compile for a device, with an empty cache on disk; none without NVRTC."""
+    """Return the compile times for a device, with an empty disk cache; empty without NVRTC."""
     try:
         from tile_cuda.build import toolchain
     except ImportError:
@@ -152,7 +155,7 @@ def cuda_rows(folder: str, processes: int) -> list[Row]:
 
 
 def printed_msl(folder: str, processes: int) -> list[Row]:
-    """Return the time of the command that prints MSL, from nothing to the end of its process."""
+    """Return the time of a whole process that prints MSL."""
     try:
         import tile_metal
     except ImportError:
@@ -169,7 +172,7 @@ def printed_msl(folder: str, processes: int) -> list[Row]:
 
 
 def fresh_with_cache(code: str) -> list[float]:
-    """Run code once in a fresh process with an empty cache; return the numbers that it printed."""
+    """Run code once in a fresh process with an empty cache; return its printed numbers."""
     with tempfile.TemporaryDirectory() as folder:
         here = {**os.environ, "TILE_CACHE_DIR": folder}
         done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=here)

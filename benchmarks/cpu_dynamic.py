@@ -1,4 +1,4 @@
-"""What symbolic sizes cost on the CPU: kernels with a symbolic and with a constant size, in one run.
+"""Costs of symbolic sizes on the CPU, beside constant sizes in the same run.
 
     python benchmarks/cpu_dynamic.py [--seconds 2] [--json FILE]
 
@@ -79,7 +79,7 @@ def compiled(program: Any) -> tuple[Any, float]:
 
 
 def fastest(sides: list[Callable[[], object]], seconds: float) -> list[float]:
-    """Return the least time of this thread that each function took, in turns."""
+    """Return each function's least thread time, interleaved."""
     best = [float("inf")] * len(sides)
     end = time.perf_counter() + seconds
     while time.perf_counter() < end:

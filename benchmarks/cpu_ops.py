@@ -3,8 +3,8 @@
     python benchmarks/cpu_ops.py [NAME ...] [--size 4096] [--json FILE]
 
 Demands: softmax and RMSNorm of 4096 x 4096 float32 at least as fast as NumPy; attention at least 0.95 of torch's flash
-attention with as many threads, if torch is there. Where NumPy has two straightforward ways (the whole array, or a few
-rows at a time, which stay in the cache), both run and the faster one counts.
+attention with the same number of threads, if torch is there. Where NumPy has two straightforward ways (the whole array,
+or a few rows at a time, which stay in the cache), both run and the faster one counts.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ def rms_norm(size: int) -> tuple[Side, list[Side]]:
 
 
 def cumsum(size: int) -> tuple[Side, list[Side]]:
-    """Prefix sums of rows."""
+    """Cumulative additions along rows."""
     x, y = normal(size)
     kernel = tile.compile(example("cumsum").cumsum(size, size), target="cpu")
     return lambda: kernel(x, y), [lambda: np.cumsum(x, axis=1, out=y)]
@@ -109,7 +109,10 @@ def transpose(size: int) -> tuple[Side, list[Side]]:
 
 
 def attention(size: int) -> tuple[Side, list[Side]]:
-    """Attention of 8 heads of 64, a quarter as many positions as the size, float32."""
+    """Attention of 8 heads of 64, float32.
+
+    The number of positions is a quarter of the size.
+    """
     n, heads, dim = size // 4, 8, 64
     rng = np.random.default_rng(size)
     q, k, v = (rng.standard_normal((1, heads, n, dim), "float32") for _ in range(3))

@@ -1,4 +1,4 @@
-"""Indices of extremes, sorting and random numbers on the CPU against NumPy, both sides in one run.
+"""Argmax, sorting and random numbers on the CPU against NumPy, in one run.
 
     python benchmarks/cpu_order.py [NAME ...] [--size 4096] [--json FILE]
 

@@ -1,4 +1,4 @@
-"""Products of few rows (a vector or four rows times a matrix) on the CPU against NumPy, both sides in one run.
+"""Products of one or four rows on the CPU against NumPy, in one run.
 
     python benchmarks/cpu_rows.py [--size 2048 4096] [--rows 1 4] [--dtype float32 ...] [--json FILE]
 
@@ -30,7 +30,7 @@ def side(rows: int, size: int, way: tuple[str, bool], dtype: str) -> Callable[[A
     """Return our product as a function of A, B and C."""
     accum, (shared, trans_b) = ACCUMULATORS[dtype], way
     if shared == "parts of K":
-        # Whole rows of B, as they lie in memory; as many parts as cores.
+        # Contiguous rows of B; one part per core.
         splits = max(2, os.cpu_count() or 2)
         program = example("split_k").matmul(rows, size, size, splits, dtype, accum, rows, size, 64)
         return tile.compile(program, target="cpu")
@@ -60,7 +60,7 @@ def compare(rows: int, size: int, way: tuple[str, bool], dtype: str, seconds: fl
         "rows": rows, "size": size, "B": "transposed" if trans_b else "as it is", "blocks share": shared,
         "dtype": dtype, "ours ms": min(ours) * 1e3, "NumPy ms": min(numpy) * 1e3,
         "ours GB/s": ours_of[1].nbytes / min(ours) / 1e9,
-        "NumPy/ours": ratio, "median of turns": float(np.median(np.divide(numpy, ours))),
+        "NumPy/ours": ratio, "median of rounds": float(np.median(np.divide(numpy, ours))),
         "demand": demanded(ratio, 1.0) if demand else None,
     }  # fmt: skip
 

@@ -1,11 +1,11 @@
-"""Sparse products, compression, narrow elements and row gathers on the CPU, both sides in one run.
+"""Sparse products, compression, narrow types and gathers on the CPU, in one run.
 
     python benchmarks/cpu_sparse.py [--seconds 3] [--json FILE]
 
 Demands: gemm_sp of float16 at 1024 at least as fast as our dense float16 product, and 1.3 times as fast in code for
-AVX2 (which processors with AVX-512 run too); compress of 4096 x 4096 float16 at
-least 0.3 of copying the matrix; an fp8 product at least 0.5 of our float16; gather at least 0.8 of numpy.take;
-reads of 4-bit elements at least 0.5 of reads of as many 8-bit ones.
+AVX2 (which processors with AVX-512 run too); compress of 4096 x 4096 float16 at least 0.3 of copying the matrix; an fp8
+product at least 0.5 of our float16; gather at least 0.8 of numpy.take; reads of 4-bit elements at least 0.5 of reads of
+the same number of 8-bit ones.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Expressions of whole tiles on the CPU against the loops over elements that they stand for, both in one run.
+"""Whole-tile expressions on the CPU against their element loops, in one run.
 
     python benchmarks/cpu_whole.py [NAME ...] [--size 512] [--json FILE]
 

@@ -1,4 +1,4 @@
-"""Copies of boxes, which one thread issues, against copies by all threads, on an NVIDIA GPU from sm_90 on.
+"""Bulk copies by one thread against copies by all threads, from sm_90 on.
 
     python benchmarks/cuda_bulk.py [--size 4096] [--only TEXT] [--export FOLDER | --artefacts FOLDER] [--json FILE]
 
@@ -95,7 +95,7 @@ def _copies(torch: Any, arguments: argparse.Namespace, found: list[tuple[str, An
 
 
 def _launches(torch: Any, found: list[tuple[str, Any]]) -> list[Row]:
-    """Return what the host spends on a launch, rounds in turns."""
+    """Return the host time of a launch, from interleaved rounds."""
     x, y = (torch.zeros(64, 64, device="cuda", dtype=torch.float16) for _ in range(2))
     times: dict[str, list[float]] = {name: [] for name, _ in found}
     for _ in range(60):
@@ -109,7 +109,7 @@ def _launches(torch: Any, found: list[tuple[str, Any]]) -> list[Row]:
 
 
 def _right(torch: Any, named: tuple[str, Any], arrays: Any, out: Any, expected: Any, bound: Any) -> bool:
-    """Return whether a kernel computes what it must; say so where it does not."""
+    """Return whether a kernel's results are right; print an error otherwise."""
     name, kernel = named
     out.fill_(float("nan"))
     kernel(*arrays)

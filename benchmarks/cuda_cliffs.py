@@ -1,12 +1,14 @@
-"""Whether ordinary choices of tiles are far slower than the best without a word: 40 legal ones of each kind of kernel.
+"""Detect ordinary tile choices far slower than the best without a performance warning.
+
+Each kind of kernel has 40 legal choices.
 
     python benchmarks/cuda_cliffs.py [--seed N] [--kinds gemm,gemm_sp,attention] [--count 40]
                                      [--export FOLDER | --artefacts FOLDER] [--json FILE]
 
-Tiles, threads, stages and element types of sums are drawn anew each time; what a target refuses is drawn again. Kernels
-have the default options. A row says how many times as long as the best its kernel takes, and what the compiler said of
-it: a kernel that takes more than twice as long should have been told why, and what is near and better. Kernels from
-files need the ``--seed`` that they were exported with, and `told.json` beside them.
+Tiles, threads, stages and accumulator types are drawn anew each time; rejected draws are repeated. Kernels have the
+default options. A row has the time relative to the best kernel, and the compiler's notes: a kernel of more than twice
+the best time should have a performance warning that names a better choice nearby. Kernels from files need the
+``--seed`` that they were exported with, and `notes.json` beside them.
 """
 
 from __future__ import annotations
@@ -39,7 +41,10 @@ _ENOUGH = 0.25  # seconds of a kernel that is timed alone
 
 @dataclass(frozen=True)
 class Kind:
-    """A kind of kernel: ``draw`` returns one at random, legal or not; ``given`` its arrays and what judges a result."""
+    """A kind of kernel: ``draw`` returns a random one, legal or not.
+
+    ``given`` returns its arrays and the check of a result.
+    """
 
     draw: Callable[[random.Random], Candidate]
     given: Callable[[Any, str], tuple[tuple[Any, ...], Any, Callable[[Any], str]]]
@@ -88,10 +93,10 @@ def legal(kind: Kind, arguments: argparse.Namespace, name: str) -> Iterator[Cand
 
 
 def chosen(arguments: argparse.Namespace) -> dict[str, list[Candidate]]:
-    """Return the candidates by kind and size: of files those that `told.json` names."""
+    """Return the candidates by kind and size; with files, the candidates of `notes.json`."""
     if arguments.artefacts is not None:
-        told = json.loads((arguments.artefacts / "told.json").read_text())
-        return {group: [Candidate(n, lambda: None) for n in of] for group, of in told.items()}
+        noted = json.loads((arguments.artefacts / "notes.json").read_text())
+        return {group: [Candidate(n, lambda: None) for n in of] for group, of in noted.items()}
     found: dict[str, list[Candidate]] = {}
     for name in arguments.kinds.split(","):
         for candidate in legal(KINDS[name], arguments, name):
@@ -104,8 +109,8 @@ def chosen(arguments: argparse.Namespace) -> dict[str, list[Candidate]]:
     return found
 
 
-def told(candidate: Candidate, target: str) -> list[str]:
-    """Return what the compiler says of a kernel."""
+def notes_of(candidate: Candidate, target: str) -> list[str]:
+    """Return the compiler's notes on a kernel."""
     return [w["text"] for w in report_json(candidate.program(), target, dict(candidate.options))["warnings"]]
 
 
@@ -115,23 +120,23 @@ def measure(arguments: argparse.Namespace) -> list[Row]:
     print("seed", arguments.seed)
     if arguments.export is not None:
         rows = [row for of in groups.values() for row in export(arguments, of)]
-        said = {g: {c.name: told(c, arguments.target or "cuda:sm_90a") for c in of} for g, of in groups.items()}
-        (arguments.export / "told.json").write_text(json.dumps(said, indent=1))
+        notes = {g: {c.name: notes_of(c, arguments.target or "cuda:sm_90a") for c in of} for g, of in groups.items()}
+        (arguments.export / "notes.json").write_text(json.dumps(notes, indent=1))
         return rows
     import torch
 
     print(device_of(torch))
     if arguments.artefacts is not None:
-        said = json.loads((arguments.artefacts / "told.json").read_text())
+        notes = json.loads((arguments.artefacts / "notes.json").read_text())
     else:
-        said = {g: {c.name: told(c, arguments.target or "cuda") for c in of} for g, of in groups.items()}
-    return [row for group, of in groups.items() for row in judged(torch, arguments, group, of, said[group])]
+        notes = {g: {c.name: notes_of(c, arguments.target or "cuda") for c in of} for g, of in groups.items()}
+    return [row for group, of in groups.items() for row in judged(torch, arguments, group, of, notes[group])]
 
 
 def judged(
-    torch: Any, arguments: argparse.Namespace, group: str, of: list[Candidate], said: dict[str, Any]
+    torch: Any, arguments: argparse.Namespace, group: str, of: list[Candidate], notes: dict[str, Any]
 ) -> list[Row]:
-    """Return the rows of one group; print how many are far from the best without a word."""
+    """Return one group's rows; print the number of slow kernels without a warning."""
     sides: list[tuple[str, Side]] = []
     for candidate in of:
         inputs, out, wrong = KINDS[group.split(":")[0]].given(torch, candidate.name)
@@ -153,16 +158,18 @@ def judged(
     best = min(times)
     rows: list[Row] = []
     for (name, _), ms in sorted(zip(sides, times, strict=True), key=lambda found: found[1]):
-        sentences = said[name]
+        sentences = notes[name]
         near = any("nearest better" in s for s in sentences)
         cliff = "CLIFF" if ms > _FAR * best and not near else ""
-        rows.append({"kernel": name, "ms": ms, "times the best": ms / best, "told": near, "": cliff, "said": sentences})
+        rows.append(
+            {"kernel": name, "ms": ms, "times the best": ms / best, "warned": near, "": cliff, "notes": sentences}
+        )
     far, bad = sum(ms > _FAR * best for ms in times), sum(bool(row[""]) for row in rows)
-    early = [row["times the best"] for row in rows if row["told"]]
+    early = [row["times the best"] for row in rows if row["warned"]]
     print(
-        f"{group}: {len(rows)} kernels, {far} take more than {_FAR:g} times as long as the best, {bad} of them untold"
+        f"{group}: {len(rows)} kernels, {far} take more than {_FAR:g} times as long as the best, {bad} of them without a warning"
     )
-    print(f"of {len(early)} that were told the fastest takes {min(early, default=0):.2f} times as long", flush=True)
+    print(f"of {len(early)} with a warning the fastest takes {min(early, default=0):.2f} times as long", flush=True)
     return rows
 
 
@@ -176,7 +183,7 @@ def _products(torch: Any, sparse: bool) -> tuple[Any, ...]:
 
 def _of_product(torch: Any, name: str, sparse: bool) -> tuple[tuple[Any, ...], Any, Callable[[Any], str]]:
     a, b, values, words, exact, size, out = _products(torch, sparse)
-    bits = 8 if name.endswith("float16") else 21  # sums that are kept in float16 are rounded in each step along K
+    bits = 8 if name.endswith("float16") else 21  # float16 accumulators are rounded in each step along K
     judge = functools.partial(fault, torch, expected=exact, bound=2.0**-bits * size + 2.0**-10 * exact.abs())
     if not sparse:
         return (a, b), out, judge
@@ -218,4 +225,4 @@ def own_options(parser: Any) -> None:
 
 
 if __name__ == "__main__":
-    run("Kernels that are far slower than the best, and whether the compiler says so", measure, own_options)
+    run("Kernels that are far slower than the best, and the compiler's warnings", measure, own_options)

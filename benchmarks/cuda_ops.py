@@ -1,4 +1,6 @@
-"""Memory-bound kernels on an NVIDIA GPU, beside a copy of as many bytes and beside torch, all sides in one run.
+"""Memory-bound kernels on an NVIDIA GPU beside an equal-sized copy and torch.
+
+All sides are in one run.
 
     python benchmarks/cuda_ops.py [NAME ...] [--size 8192] [--dtype float16] [--export FOLDER | --artefacts FOLDER]
 
@@ -65,7 +67,7 @@ def gathered(size: int, dtype: str, block: int, threads: int) -> Any:
 
 
 def gathered_tiles(size: int, dtype: str, rows: int, columns: int) -> Any:
-    """Return the program that gathers parts of rows into a tile in shared memory, as a mixture of experts does."""
+    """Return the program that gathers row parts into a shared tile (mixture of experts)."""
 
     @T.prim_func
     def gather(X: T.Tensor((size, size), dtype), numbers: T.Tensor((size,), "int32"), Y: T.Tensor((size, size), dtype)):
@@ -80,7 +82,7 @@ def gathered_tiles(size: int, dtype: str, rows: int, columns: int) -> Any:
 
 
 def row_totals(size: int, dtype: str, block: int) -> Any:
-    """Return the program of the sums of rows."""
+    """Return the program of row reductions."""
 
     @T.prim_func
     def reduce(X: T.Tensor((size, size), dtype), Y: T.Tensor((size,), "float32")) -> None:

@@ -1,4 +1,6 @@
-"""Sorted rows and the largest elements of rows on an NVIDIA GPU, beside torch's, checked against them in the same run.
+"""Sorting and top-k of rows on an NVIDIA GPU, beside and against torch.
+
+Both are in one run.
 
     python benchmarks/cuda_order.py [--rows 4096] [--target cuda:sm_90a] [--json FILE]
 

@@ -1,4 +1,4 @@
-"""float16 products of any shape on an NVIDIA GPU beside torch.mm (cuBLAS): sizes drawn at random, and few rows.
+"""float16 products of random shapes and few rows beside torch.mm (cuBLAS).
 
     python benchmarks/cuda_shapes.py [--seed N] [--shapes 10] [--most 1] [--export FOLDER | --artefacts FOLDER]
 
@@ -53,7 +53,7 @@ def split_matmul(
     M: int, N: int, K: int, block_M: int, block_N: int, block_K: int, threads: int, num_stages: int, splits: int,
     dtype: str = "float16",
 ) -> Any:  # fmt: skip
-    """Return the program of a product whose blocks share sums: a second launch adds the parts in order."""
+    """Return the program of a split-K product, reduced in order by a second launch."""
     steps = -(-K // (block_K * splits))
 
     @T.prim_func
@@ -123,7 +123,7 @@ def one(torch: Any, arguments: argparse.Namespace, shape: Shape) -> list[Row]:
 
 
 def measure(arguments: argparse.Namespace) -> list[Row]:
-    """Return one row per kernel; print the geometric means of the ratios of what is ranked first."""
+    """Return one row per kernel; print geometric means of the first-ranked ratios."""
     shapes = (*drawn(arguments.seed, arguments.shapes), *SKINNY)
     print("seed", arguments.seed)
     if arguments.export is not None:

@@ -1,4 +1,4 @@
-"""What the CUDA benchmarks share: kernels compiled here or loaded from files, sides timed in turns by the device.
+"""Common parts of the CUDA benchmarks: kernels, files, and interleaved device timing.
 
 A machine with a GPU may lack the compiler, and one with the compiler a GPU, so each of them runs in three ways:
 
@@ -6,8 +6,8 @@ A machine with a GPU may lack the compiler, and one with the compiler a GPU, so 
     python benchmarks/cuda_gemm.py --export FOLDER      compile and write files; needs no GPU, driver or torch
     python benchmarks/cuda_gemm.py --artefacts FOLDER   load these files and measure; needs no TVM
 
-All sides of a comparison run in turns, so that a change of clocks hits all of them, and medians are compared. Every
-kernel is checked first, on random data, with outputs full of NaN (or -1) before.
+All sides of a comparison are interleaved, so that a change of clocks affects all of them, and medians are compared.
+Every kernel is checked first, on random data, with outputs full of NaN (or -1) before.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ import tile_core as tile
 
 Side = Callable[[], object]
 
-_WINDOW_MS = 2.0  # that a turn of one side lasts at least, so that the host's part of a launch is hidden
+_WINDOW_MS = 2.0  # least time of a side per round, which hides the host's part of a launch
 
 
 @dataclass(frozen=True)
@@ -62,12 +62,12 @@ def options(parser: Any) -> None:
 
 
 def wanted(arguments: argparse.Namespace, candidates: Iterable[Candidate]) -> list[Candidate]:
-    """Return the candidates that the command line asks for."""
+    """Return the candidates that the command line requests."""
     return [c for c in candidates if arguments.only in c.name]
 
 
 def export(arguments: argparse.Namespace, candidates: Iterable[Candidate]) -> list[Row]:
-    """Write candidates to files; return what was built, one row each."""
+    """Write candidates to files; return one row for each built one."""
     from tile_core.runtime.artefact import from_bytes
 
     rows: list[Row] = []
@@ -87,7 +87,10 @@ def export(arguments: argparse.Namespace, candidates: Iterable[Candidate]) -> li
 
 
 def kernels(arguments: argparse.Namespace, candidates: Iterable[Candidate]) -> list[tuple[str, Any]]:
-    """Return the candidates' names and kernels, compiled or loaded; a file that is not there is said and left out."""
+    """Return the candidates' names and kernels, compiled or loaded.
+
+    A missing file is reported and skipped.
+    """
     found: list[tuple[str, Any]] = []
     for candidate in wanted(arguments, candidates):
         if arguments.artefacts is None:
@@ -102,19 +105,19 @@ def kernels(arguments: argparse.Namespace, candidates: Iterable[Candidate]) -> l
 
 
 def device_of(torch: Any) -> str:
-    """Return the name of the device and the versions, for titles; also let float32 products be float32."""
+    """Return the device's name and versions; also enable full-precision float32 products."""
     torch.backends.cuda.matmul.allow_tf32 = False
     torch.manual_seed(0)
     return f"{torch.cuda.get_device_name()}, torch {torch.__version__}, CUDA {torch.version.cuda}"
 
 
 def poisoned(torch: Any, shape: Sequence[int], dtype: Any) -> Any:
-    """Return an output that nobody has written."""
+    """Return a poisoned output."""
     return torch.full(tuple(shape), float("nan") if dtype.is_floating_point else -1, dtype=dtype, device="cuda")
 
 
 def fault(torch: Any, found: Any, expected: Any, bound: Any) -> str:
-    """Say which element is furthest outside of its bound; nothing if all are within."""
+    """Report the element furthest beyond its bound; empty if all are within."""
     torch.cuda.synchronize()
     error = (found.double() - expected).abs()
     outside = ~(error <= bound)  # NaN is outside
@@ -126,12 +129,12 @@ def fault(torch: Any, found: Any, expected: Any, bound: Any) -> str:
 
 
 def medians(torch: Any, sides: Sequence[Side], seconds: float, least: int = 10) -> list[float]:
-    """Return the median time of each side in ms, all sides in turns, by events of the device."""
+    """Return each side's median time in ms by device events, interleaved."""
     batches = [max(1, round(_WINDOW_MS / max(_once(torch, side, 3), 1e-3))) for side in sides]
     times: list[list[float]] = [[] for _ in sides]
     total = 0.0
     while len(times[0]) < least or total < seconds * 1e3:
-        # Every other turn goes backwards, so that no side always follows the same one.
+        # Every other round is reversed, so that no side always follows the same one.
         for at in range(len(sides))[:: -1 if len(times[-1]) % 2 else 1]:
             spent = _once(torch, sides[at], batches[at])
             times[at].append(spent)
@@ -140,7 +143,7 @@ def medians(torch: Any, sides: Sequence[Side], seconds: float, least: int = 10) 
 
 
 def _once(torch: Any, side: Side, count: int) -> float:
-    """Return how long one run takes, in ms, as the mean of a few in a row after one that is not timed."""
+    """Return the mean time of a few runs in ms after a warm-up."""
     begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
     side()
     begin.record()
@@ -153,7 +156,7 @@ def _once(torch: Any, side: Side, count: int) -> float:
 
 def compare(torch: Any, ours: Sequence[tuple[str, Side]], others: Sequence[tuple[str, Side]], seconds: float,
             work: float, unit: str) -> list[Row]:  # fmt: skip
-    """Time our kernels and what they are compared with; return one row each, the best of ours marked.
+    """Time our kernels and their references; return a row each, our best marked.
 
     Parameters
     ----------

@@ -1,10 +1,10 @@
-"""2:4 sparse products on an NVIDIA GPU, against our dense ones and torch's, all sides in one run.
+"""2:4 sparse products on an NVIDIA GPU against dense and torch's, in one run.
 
     python benchmarks/cuda_sparse.py [--size 4096] [--only TEXT] [--export FOLDER | --artefacts FOLDER] [--json FILE]
 
 float16 to float32, and int8 to int32 with B stored as (N, K). Metadata is in natural order, (M, K / 16), or transposed,
 (K / 16, M), where names end in ``_et``: then copies of it are as wide as those of the operands. Rates count the
-operations of the dense product. What this torch cannot do is said and left out.
+operations of the dense product. What this torch cannot do is reported and skipped.
 """
 
 from __future__ import annotations
@@ -112,7 +112,7 @@ def candidates(size: int) -> list[Candidate]:
 
 
 def two_of_four(torch: Any, a: Any) -> tuple[Any, Any, Any]:
-    """Return a matrix with two random values of every four kept, these values, and their metadata in natural order."""
+    """Return a matrix with two random values per four, these values, and natural-order metadata."""
     rows, k = a.shape
     groups = a.view(rows, k // 4, 4)
     kept = torch.rand(groups.shape, device=a.device).argsort(-1)[..., :2].sort(-1).values
@@ -125,7 +125,7 @@ def two_of_four(torch: Any, a: Any) -> tuple[Any, Any, Any]:
 
 
 def torch_sides(torch: Any, pruned: Any, b: Any, halves: bool) -> Named:
-    """Return what torch has for the same product: the first one, dense, is what ratios are taken to."""
+    """Return torch's versions of the product; the first, dense, is the reference of ratios."""
     dense = functools.partial(torch.mm, pruned, b) if halves else functools.partial(torch._int_mm, pruned, b)
     found: Named = [(f"torch dense {'float16' if halves else 'int8 to int32'}", dense)]
     try:

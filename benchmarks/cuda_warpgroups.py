@@ -1,13 +1,13 @@
-"""Products and attention on Hopper's matrix instructions beside torch's libraries and plain Triton, all in one run.
+"""Products and attention on Hopper beside torch's libraries and Triton, in one run.
 
     python benchmarks/cuda_warpgroups.py [--sections gemm_8192,attention_d128_full,...] [--seconds 4] [--minutes 9]
                                          [--turn MS] [--only TEXT] [--export FOLDER | --artefacts FOLDER] [--json FILE]
 
-The configurations are data in `warpgroup_programs` and `triton_sides`. All sides of a section take turns in an order
-that is drawn anew for every round, and a ratio is the median over rounds: the time of the fastest of torch's sides
-divided by that of the side, so more than 1 is faster than the library. Every result is checked first, with outputs full
-of NaN before. A side that cannot run is left out with the reason. Sections run in a process of their own: a kernel that
-does not end is named, and the rest is measured without it.
+The configurations are data in `warpgroup_programs` and `triton_sides`. All sides of a section are interleaved in an
+order that is drawn anew for every round, and a ratio is the median over rounds: the time of the fastest of torch's
+sides divided by that of the side, so more than 1 is faster than the library. Every result is checked first, with
+outputs full of NaN before. A side that cannot run is skipped with the reason. Sections run in a process of their own: a
+kernel that does not end is named, and the rest is measured without it.
 
 Sections ``options_...``, such as ``options_gemm_8192`` and ``options_attention_d128_full``, put options beside each
 other that are not the default.
@@ -82,7 +82,7 @@ class Tried:
 
 @dataclass(frozen=True)
 class Section:
-    """Sides that compute the same: ``wrong`` says what is wrong about a result, and ``work`` is what one run does."""
+    """Sides of one computation: ``wrong`` reports result errors, ``work`` is a run's work."""
 
     sides: list[Tried]
     wrong: Callable[[Any], str]
@@ -178,7 +178,7 @@ def sparse_typed(torch: Any, arguments: argparse.Namespace, size: int, dtype: st
 
 
 def scaled(torch: Any, arguments: argparse.Namespace, size: int, made: Candidates = scaled_gemms) -> Section:
-    """Return products of 8-bit floats with a scale per row of A and of B, stored as (N, K)."""
+    """Return products of 8-bit floats with row scales of A and B, stored (N, K)."""
     a, b = (torch.randn(size, size, device="cuda").to(torch.float8_e4m3fn) for _ in range(2))
     sa, sb = (torch.rand(size, device="cuda") + 0.5 for _ in range(2))
     c, one = poisoned(torch, (size, size), torch.bfloat16), torch.ones((), device="cuda")
@@ -192,8 +192,8 @@ def scaled(torch: Any, arguments: argparse.Namespace, size: int, made: Candidate
     sides.append(Tried("torch._scaled_mm, no rows, fast sums", lambda: whole, None, "unscaled"))
     left, right = a.double() * sa[:, None], b.double() * sb[:, None]
     expected = left @ right.t()
-    # bfloat16 results; the matrix units keep few bits of each sum of 8-bit products.
-    # Sums of 14 bits are cut off towards zero at each of 256 steps; torch's fast sums are the same.
+    # bfloat16 results; the matrix units keep few bits of each sum of 8-bit products. Accumulators of 14 bits are
+    # truncated towards zero at each of 256 steps; torch's fast accumulation does the same.
     bound = 2.0**-8 * expected.abs() + 2.0**-9 * (left.abs() @ right.abs().t())
     return Section(sides, _against(torch, expected, bound), 2.0 * size**3)
 
@@ -233,7 +233,7 @@ def attend(torch: Any, arguments: argparse.Namespace, h: Heads, made: Candidates
 
 
 def differentiate(torch: Any, arguments: argparse.Namespace, h: Heads) -> Section:
-    """Return the gradients of attention, float16: of all three inputs, from the output and the sums of its rows."""
+    """Return float16 gradients of attention, from the output and its rows' totals."""
     from torch.nn.attention import SDPBackend, sdpa_kernel
 
     q, k, v, g = (torch.randn(h.shape, device="cuda").half() for _ in range(4))
@@ -260,7 +260,7 @@ def differentiate(torch: Any, arguments: argparse.Namespace, h: Heads) -> Sectio
     library = functools.partial(torch.autograd.grad, out, inputs, g, retain_graph=True)
     sides.append(Tried("torch cuDNN", lambda: library, None, "torch"))
     expected = torch.stack(library()).double()
-    # Two ways to round weights and their gradients to float16, and sums of them in float32.
+    # Two ways to round weights and their gradients to float16, and to accumulate them in float32.
     size = expected.abs().amax(dim=(-2, -1), keepdim=True)
     against = _against(torch, expected, 2.0**-7 * size + 2.0**-8 * expected.abs())
     return Section(sides, lambda x: against(torch.stack(x) if isinstance(x, tuple) else x), 2.5 * h.work)
@@ -299,7 +299,7 @@ def everything() -> list[Candidate]:
 
 
 def wanted(arguments: argparse.Namespace, candidates: Iterable[Candidate]) -> list[Candidate]:
-    """Return the candidates that the command line asks for, without those that did not end."""
+    """Return the requested candidates, without those that did not end."""
     return [c for c in candidates if arguments.only in c.name and c.name not in arguments.skip.split(",")]
 
 
@@ -392,10 +392,10 @@ def _measured(torch: Any, arguments: argparse.Namespace, section: str, of: Secti
 
 
 def rounds(torch: Any, sides: list[Side], seconds: float, turn: float = _WINDOW_MS) -> list[list[float]]:
-    """Return the times of each side in ms, one per round; every round has an order of its own.
+    """Return each side's times in ms, one per round, in random order per round.
 
-    Turns are of so many ms at least. In short ones all sides have the clock that the power of all of them together
-    leaves; in long ones each has its own, if the device is at the limit of its power.
+    Each side runs for at least this number of ms per round. In short rounds all sides have the clock that the power of
+    all of them together leaves; in long ones each has its own, if the device is at its power limit.
     """
     batches = [max(1, round(turn / max(_once(torch, side, 2), 1e-3))) for side in sides]
     times: list[list[float]] = [[] for _ in sides]
@@ -428,7 +428,10 @@ def _triton(table_name: str) -> tuple[Any, ...]:
 
 
 def _exact(a: Any, b: Any, bits: int = 11) -> tuple[Any, Any]:
-    """Return a product in float64, and how far a result of so many bits of float32 sums may be off."""
+    """Return a product in float64, and the error bound of its float32 accumulation.
+
+    The result has the given number of bits.
+    """
     expected = a.double() @ b.double()
     # The matrix units truncate what they add: one unit in the last place for each term.
     return expected, 2.0**-23 * a.shape[1] * (a.double().abs() @ b.double().abs()) + 2.0**-bits * expected.abs()

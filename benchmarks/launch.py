@@ -1,4 +1,4 @@
-"""What a call of a compiled kernel costs the host, and which part of the way takes it.
+"""Host costs of a compiled kernel's call, and of its parts.
 
     python benchmarks/launch.py [--seconds 2] [--export FOLDER | --artefacts FOLDER] [--json FILE]
 
@@ -67,7 +67,7 @@ class StandIn:
 
 
 class OnHost:
-    """An adapter whose kernels take tensors of the host as if they were on device 0."""
+    """An adapter that takes host tensors as if they were on device 0."""
 
     name = "stand-in"
     devices = frozenset({1})
@@ -127,7 +127,7 @@ def kernel(launch: Any) -> Kernel:
 
 
 def seconds(call: Callable[..., object], arguments: tuple[Any, ...], budget: float) -> float:
-    """Return the time of a call by the processor's clock: the least mean of many series."""
+    """Return the processor time of a call: the least mean of many series."""
     least, end = float("inf"), time.perf_counter() + budget
     again = range(_CALLS)
     while time.perf_counter() < end:
@@ -139,7 +139,10 @@ def seconds(call: Callable[..., object], arguments: tuple[Any, ...], budget: flo
 
 
 def kernels(arguments: argparse.Namespace) -> list[Any]:
-    """Return small kernels for the device, compiled or loaded: two tensors, three, and three of which one is new."""
+    """Return small kernels for the device: two tensors, three, one allocated.
+
+    They are compiled or loaded.
+    """
     if arguments.artefacts is not None:
         return [tile.load(arguments.artefacts / f"{name}.tile") for name in _NAMES]
 
@@ -163,7 +166,7 @@ def kernels(arguments: argparse.Namespace) -> list[Any]:
 
 
 def on_device(arguments: argparse.Namespace) -> list[Row]:
-    """Return the times of calls of small kernels on the device, with outputs given and allocated."""
+    """Return call times of small kernels on the device, with given and allocated outputs."""
     import torch
 
     tensors = tuple(torch.ones(128, 128, device="cuda") for _ in range(3))
@@ -185,7 +188,7 @@ def on_device(arguments: argparse.Namespace) -> list[Row]:
 
 
 def driver_alone(file: Path, addresses: list[int], budget: float) -> float:
-    """Return the seconds of a launch of a kernel without everything in front of the driver."""
+    """Return the seconds of a kernel launch by the driver alone."""
     import torch
 
     with tempfile.TemporaryDirectory() as folder:

@@ -1,4 +1,4 @@
-"""What Metal kernels cost by counts, beside kernels written by hand after the structure of MLX's: a page of evidence.
+"""Counts of Metal kernels beside hand-written ones after MLX: a page of evidence.
 
     python benchmarks/metal_counts.py                                    print the counts
     python benchmarks/metal_counts.py --json after.json --only gemm      keep them; of some kernels
@@ -29,7 +29,7 @@ COLUMNS = {
     "products": "8x8x8 products",
     "fragment_loads": "fragment loads",
     "fragment_stores": "fragment stores",
-    "exchanges": "shuffles and sums",
+    "exchanges": "shuffles and reductions",
     "device_read": "device bytes read",
     "device_written": "device bytes written",
     "threadgroup_bytes": "threadgroup memory",
@@ -44,7 +44,7 @@ Commit {commit}. Written by `benchmarks/metal_counts.py`; not edited.
 
 Each kernel is counted three times for one launch: the text that was emitted *before* this round of work, the one that
 is emitted *now*, and a text *by hand* with the structure of MLX's kernels (`tools/metal_counts/reference`). All three
-ran in the emulator on the same arguments and were right. Numbers are sums over all threadgroups, but for threadgroup
+ran in the emulator on the same arguments and were right. Numbers are totals over all threadgroups, but for threadgroup
 memory (of one threadgroup) and registers (of one thread, an estimate: what clang allocates for a GPU of 32 lanes, with
 instructions in an order with few live values).
 Bytes are those of the threads' accesses, before any cache. **Bold** is more than 1.05 times what is written by hand.
@@ -55,7 +55,7 @@ attention 64 deep.
 
 
 def main() -> None:
-    """Count, and write what the command line asks for."""
+    """Count, and write the page that the command line requests."""
     parser = argparse.ArgumentParser(description="counts of Metal kernels")
     parser.add_argument("--only", default="", help="kernels whose names contain this")
     parser.add_argument("--json", type=Path, help="also write the counts of the emitted texts to this file")

@@ -1,7 +1,7 @@
-"""What the benchmarks share: two sides timed in turns, a table, and JSON.
+"""Common parts of the benchmarks: interleaved timing, a table, and JSON.
 
-Both sides of a comparison run in one process and in turns, so that a slow moment of the machine hits both, and the
-minimum of each is compared: what disturbs a measurement only ever makes it slower.
+Both sides of a comparison run in one process and interleaved, so that a slow moment of the machine affects both, and
+the minimum of each is compared: disturbances only ever make a measurement slower.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import numpy as np
 
 Row = dict[str, Any]
 
-#: Seconds that a turn lasts at least.
+#: Least seconds of a side per round.
 _WINDOW = 0.1
 
 
@@ -38,9 +38,9 @@ def interleaved(*sides: Callable[[], object], seconds: float = 1.0, least: int =
 
 
 def rounds_of(*sides: Callable[[], object], seconds: float = 1.0, least: int = 5) -> list[list[float]]:
-    """Return the fastest run of each function in each of its turns, in seconds.
+    """Return each function's fastest run in each round, in seconds.
 
-    Each turn runs its side for a while: the threads of the other side's library spin for tens of milliseconds after
+    Each round runs its side for a while: the threads of the other side's library spin for tens of milliseconds after
     its last run, which slows down the first runs of this one.
 
     Parameters
@@ -50,12 +50,12 @@ def rounds_of(*sides: Callable[[], object], seconds: float = 1.0, least: int = 5
     seconds
         How long to go on, all sides together.
     least
-        The fewest turns of each.
+        The fewest rounds.
     """
     best: list[list[float]] = [[] for _ in sides]
     end, rounds = time.perf_counter() + seconds, 0
     while rounds < least or time.perf_counter() < end:
-        # Every other turn goes backwards, so that no side always follows the same one.
+        # Every other round is reversed, so that no side always follows the same one.
         for at, side in list(enumerate(sides))[:: -1 if rounds % 2 else 1]:
             end_of_window = time.perf_counter() + _WINDOW
             runs, fastest = 0, float("inf")
@@ -70,7 +70,7 @@ def rounds_of(*sides: Callable[[], object], seconds: float = 1.0, least: int = 5
 
 
 def paired(one: Callable[[], object], other: Callable[[], object], seconds: float) -> tuple[float, float, float]:
-    """Return the ratio of two functions' processor times, and an interval that holds it in 99 of 100 cases.
+    """Return the ratio of two functions' processor times, and its 99 % interval.
 
     Both run right after each other, in either order, thousands of times, and the median of the ratios counts. What the
     machine does besides then disturbs single pairs, and the time that a process waits for a processor is not counted:
@@ -98,7 +98,10 @@ def paired(one: Callable[[], object], other: Callable[[], object], seconds: floa
 
 
 def table(title: str, rows: Sequence[Row]) -> None:
-    """Print rows with the keys of the first as columns; a row's ``demand`` says what is asked of it."""
+    """Print rows with the keys of the first as columns.
+
+    ``demand`` of a row is the required ratio or time.
+    """
     columns = list(dict.fromkeys(key for row in rows for key in row))
     cells = [columns, *([_text(row.get(c)) for c in columns] for row in rows)]
     widths = [max(len(line[i]) for line in cells) for i in range(len(columns))]
@@ -117,19 +120,19 @@ def _text(value: Any) -> str:
 
 
 def demanded(value: float, least: float) -> str:
-    """Return a cell that says whether a ratio reaches what is asked of it."""
+    """Return a cell with whether a ratio reaches its demand."""
     return f"{'met' if value >= least else 'MISSED'}: >= {least:g}"
 
 
 def at_most(value: float, most: float) -> str:
-    """Return a cell that says whether a time stays below what is asked of it."""
+    """Return a cell with whether a time stays below its demand."""
     return f"{'met' if value <= most else 'MISSED'}: <= {most:g}"
 
 
 def run(
     title: str, measure: Callable[[argparse.Namespace], list[Row]], add: Callable[[Any], None] | None = None
 ) -> None:
-    """Measure what the command line asks for and print it."""
+    """Measure and print the rows that the command line requests."""
     parser = argparse.ArgumentParser(description=title)
     parser.add_argument("--json", type=Path, help="also write the rows to this file")
     if add is not None:

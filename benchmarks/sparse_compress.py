@@ -26,7 +26,7 @@ def measure(arguments: argparse.Namespace) -> list[Row]:
 
 
 def case(name: str, transposed: bool, arguments: argparse.Namespace) -> Row:
-    """Both sides of one operand type in turns."""
+    """Return both sides of one operand type, interleaved."""
     size = arguments.size
     matrix = sparse.randn_semi_sparse((size, size), name, seed=1, transposed=transposed)
     target = np.empty_like(matrix)

@@ -1,4 +1,6 @@
-"""What a turn of the main loop of products on `tcgen05` moves, counted in their texts, against limits of the chip.
+"""Bytes moved per iteration by `tcgen05` main loops, against limits of the chip.
+
+They are counted in the emitted texts.
 
 ::
 
@@ -6,7 +8,8 @@
     python benchmarks/tensor_costs.py --page FILE    write it into a page, between its marks
 
 Nothing runs: no GPU with these instructions was available. The texts are those that the compiler emits for sm_100a; the
-limits are published numbers (`LIMITS`), not our measurements. A turn takes at least as long as the slowest unit needs.
+limits are published numbers (`LIMITS`), not our measurements. An iteration takes at least as long as the slowest unit
+needs.
 """
 
 from __future__ import annotations
@@ -30,10 +33,10 @@ from tile_core.plugins.contexts import make_context  # noqa: E402
 from tile_core.plugins.manager import installed  # noqa: E402
 
 #: Of a multiprocessor and a clock. Tensor unit: 2.25 dense float16 PFLOP/s of a B200 (148 multiprocessors, 1.85 GHz),
-#: twice as many for 8-bit types, four times for 4-bit types, half for tf32; twice as many with a sparse A. Shared
-#: memory: 128 bytes, as products of fewer than 128 columns from shared memory were found to be bound by (SemiAnalysis,
-#: "Dissecting Nvidia Blackwell", 2026); what TMA writes there hardly competed with such reads on an H200. Loads: what
-#: TMA was measured to load there, from the second-level cache and without multicast.
+#: twice that for 8-bit types, four times for 4-bit types, half for tf32; twice that with a sparse A. Shared memory: 128
+#: bytes, as products of fewer than 128 columns from shared memory were found to be bound by (SemiAnalysis, "Dissecting
+#: Nvidia Blackwell", 2026); TMA writes there hardly competed with such reads on an H200. Loads: the rate that TMA was
+#: measured to load there, from the L2 cache and without multicast.
 LIMITS = {"multiplications": 4096, "shared bytes": 128, "loaded bytes": 50}
 #: Dense multiplications of a kind, in units of those of 16-bit types; bits of an element.
 KINDS = {
@@ -56,7 +59,9 @@ _MOVED = re.compile(r"tcgen05_(?:ld|st)_sync_aligned_32x32b_x(\d+)_b32")
 
 @dataclass(frozen=True)
 class Iteration:
-    """What one turn of a loop moves, in bytes, and multiplications of its products that a dense A would take.
+    """Bytes moved by one iteration of a loop, and its multiplications.
+
+    Multiplications are those of a dense A.
 
     Attributes
     ----------
@@ -85,7 +90,7 @@ class Iteration:
 
 
 def iteration_of(text: str) -> Iteration:
-    """Count a turn of the loop with products in a text.
+    """Count one iteration of the text's loop with products.
 
     Raises
     ------
@@ -96,7 +101,7 @@ def iteration_of(text: str) -> Iteration:
     loop = next((b for b in loops if _PRODUCT.search(b)), None)
     if loop is None:
         raise ValueError("the text has no loop with products on tcgen05")
-    # Where blocks have roles, another loop of as many turns copies.
+    # Where blocks have roles, another loop of the same trip count copies.
     copies = loop if _ANNOUNCED.search(loop) else next(b for b in loops if _ANNOUNCED.search(b))
     read, work, size = 0, 0.0, 0
     for sparse, blocks, kind, descriptor in _PRODUCT.findall(loop):
@@ -108,19 +113,19 @@ def iteration_of(text: str) -> Iteration:
         work += ROWS * columns * (BYTES * 8 // bits) / rate
     read += COPIED * loop.count("tcgen05_cp_")
     moved = sum(int(n) * 4 * ROWS for n in _MOVED.findall(loop))
-    # Of a tile that two blocks bring together, each loads half: its slot's elements stand in the place of a copy.
+    # Of a multicast tile each of two blocks loads half: its slot's elements count instead of a copy.
     slots = dict(_MULTICAST.findall(copies))
     multicast = sum(int(elements) * size // 2 for elements in slots.values())
     return Iteration(sum(map(int, _ANNOUNCED.findall(copies))) - multicast, read, moved, work)
 
 
 def rows() -> Iterator[tuple[str, Iteration]]:
-    """Yield the kernels, and a turn of each."""
+    """Yield the kernels, and an iteration of each."""
     return ((name, made()) for name, made in kernels())
 
 
 def kernels() -> Iterator[tuple[str, Callable[[], Iteration]]]:
-    """Yield the kernels, and functions that compile them and count a turn."""
+    """Yield the kernels, and functions that compile them and count an iteration."""
     for name, types, block, trans in (
         ("float16", F16, (256, 256, 64), NT), ("float16", F16, (128, 256, 64), NT),
         ("float16", F16, (256, 128, 64), NT),
@@ -146,7 +151,7 @@ def kernels() -> Iterator[tuple[str, Callable[[], Iteration]]]:
         ("NVFP4", ("float4_e2m1fn", "float8_e4m3fn"), 16, (128, 192, 256)),
     ):
         made = partial(programs.scaled_gemm, 1024, 768, 2048, types, per, block, 3)
-        # Threads copy scales in rows of fewer than 16 bytes: no barrier announces them.
+        # Threads copy scales in rows of fewer than 16 bytes: no barrier expects their bytes.
         row = block[2] // per
         scales = (block[0] + block[1]) * row if row < 16 else 0
         yield f"{name}, {' x '.join(map(str, block))}", partial(_iteration, made, scales, clusters="never")
@@ -180,7 +185,7 @@ def in_page(page: str, found: str) -> str:
 
 
 def _iteration(made: Callable[[], object], more: int = 0, **options: object) -> Iteration:
-    """Return a turn of a program, to which more bytes are loaded than barriers announce."""
+    """Return an iteration of a program, with loaded bytes that no barrier expects."""
     iteration = iteration_of(_text(made(), **options))
     return replace(iteration, loaded=iteration.loaded + more)
 

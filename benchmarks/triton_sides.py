@@ -1,4 +1,4 @@
-"""Plain kernels in Triton, which the benchmarks of warpgroup instructions run beside ours: pointers and ``tl.dot``.
+"""Plain Triton kernels beside ours in the warpgroup benchmarks: pointers and ``tl.dot``.
 
 Imported only where Triton is. Configurations: (block of M, of N, of K, warps, stages), or (queries, keys, warps,
 stages).
@@ -63,7 +63,7 @@ def _attention(q, k, v, o, length, scale, DIM: tl.constexpr, BM: tl.constexpr, B
 
 
 def gemm(a, b, c, config):
-    """Return what runs the product of float16 matrices whose sizes are multiples of the tile's."""
+    """Return a function for the float16 product of sizes divisible by the tile's."""
     bm, bn, bk, warps, stages = config
     (m, k), n = a.shape, b.shape[1]
     grid = (m // bm * (n // bn),)
@@ -73,7 +73,10 @@ def gemm(a, b, c, config):
 
 
 def attention(q, k, v, o, causal, config):
-    """Return what runs attention on (batch, heads, positions, dim), contiguous, positions a multiple of the tiles'."""
+    """Return a function for attention on contiguous (batch, heads, positions, dim).
+
+    Positions are a multiple of the tiles'.
+    """
     bm, bn, warps, stages = config
     batch, heads, length, dim = q.shape
     return lambda: _attention[(length // bm, batch * heads)](

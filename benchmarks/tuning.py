@@ -1,9 +1,10 @@
-"""A search among 60 configurations of a GEMM, here and on the workers of a dask cluster of this machine.
+"""A search of 60 GEMM configurations, here and on a local dask cluster.
 
     python benchmarks/tuning.py [--size 256] [--workers 4]
 
 Needs ``tile-core[dask]``. One worker is killed while it works, and two further configurations cannot work. The searches
-are repeated from their databases, and the two winners are timed in turns, because workers disturb each other's times.
+are repeated from their databases, and the two winners are timed interleaved, because workers disturb each other's
+times.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ CONFIGS = [
 FAILING = [{"block_M": 0, "block_N": 64, "block_K": 64}, {"block_M": 2**20, "block_N": 2**20, "block_K": 64}]
 #: Outcomes after which a worker is killed.
 KILL_AFTER = 10
-#: Runs in turns of the two winners.
+#: Interleaved runs of the two winners.
 ROUNDS = 15
 
 
@@ -59,7 +60,7 @@ def matmul(size: int, block_M: int = 64, block_N: int = 64, block_K: int = 64) -
 
 
 def main() -> None:
-    """Run both searches and print what they found."""
+    """Run both searches and print their results."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--size", type=int, default=256)
     parser.add_argument("--workers", type=int, default=4)
@@ -103,7 +104,7 @@ def search(title: str, file: Path, size: int, **how: Any) -> Any:
 
 
 def compare(serial: Any, there: Any, size: int) -> None:
-    """Print how far apart the winners are, timed in turns."""
+    """Print the difference of the winners, timed interleaved."""
     rng = np.random.default_rng(0)
     a, b = rng.standard_normal((2, size, size), dtype="float32")
     times: dict[Any, list[float]] = {serial.kernel: [], there.kernel: []}
@@ -115,7 +116,7 @@ def compare(serial: Any, there: Any, size: int) -> None:
     ranked = sorted(serial.trials[: len(CONFIGS)], key=lambda t: t.seconds)
     rank = next(n for n, t in enumerate(ranked, 1) if t.config == there.config)
     print(
-        f"in turns: serial winner {ours * 1e6:.1f} us, its quartiles {quarter[0] * 1e6:.1f} and {quarter[2] * 1e6:.1f};"
+        f"interleaved: serial winner {ours * 1e6:.1f} us, its quartiles {quarter[0] * 1e6:.1f} and {quarter[2] * 1e6:.1f};"
     )
     print(f"cluster's winner {theirs * 1e6:.1f} us, {theirs / ours:.3f} times that; place {rank} in the serial search")
 

@@ -20,7 +20,7 @@ from tile_core.layout import make_swizzled_layout
 #: Logarithms to base 2 and natural ones.
 LOG2_E = 1.4426950408889634
 
-#: How copies run ahead, by the suffix of a kernel's name.
+#: Copies in flight, by the suffix of a kernel's name.
 COPIES = {"chunks": "never", "boxes": "always"}
 
 
@@ -35,7 +35,7 @@ class AttentionConfig:
     threads, stages
         Of a block, and of the pipeline over keys.
     registers
-        Of a thread at most, so that more blocks fit; 0: as many as the assembler wants.
+        Registers of a thread at most, so that more blocks fit; 0: the assembler's choice.
     staged
         Whether the result goes through shared memory, from where rows are written whole.
     overlap
@@ -107,7 +107,7 @@ FP8 = (
     Config(128, 256, 128, 256, 4, **_BFLOAT), Config(128, 256, 128, 256, 4, **_BFLOAT, staged=True),
     Config(256, 128, 128, 256, 4, **_BFLOAT, staged=True), Config(128, 128, 128, 128, 3, **_BFLOAT, staged=True),
 )  # fmt: skip
-#: Ordinary source, compiled without options: what a user writes who does not know the device.
+#: Ordinary source, compiled without options, as users write it without knowledge of the device.
 _PLAIN: dict[str, Any] = {**_HALF, "panel": 0}
 PLAIN_GEMM = (
     Config(128, 256, 64, 256, 4, **_PLAIN), Config(256, 128, 64, 256, 4, **_PLAIN),
@@ -118,7 +118,7 @@ PLAIN_GEMM_SP = (
     SparseConfig(128, 256, 64, 256, 4, **_PLAIN), SparseConfig(128, 256, 64, 256, 5, **_PLAIN),
     SparseConfig(128, 256, 64, 256, 5, **_PLAIN, turned=True),
 )  # fmt: skip
-#: Of sparse products beside dense ones, by element type: sums, results, K of a tile, whether B is stored as (N, K).
+#: Sparse products beside dense ones, by element type: accumulator, result, K of a tile, whether B is stored as (N, K).
 SPARSE_TYPES = {
     "bfloat16": ("float32", "bfloat16", 64, False), "int8": ("int32", "int32", 128, True),
     "float8_e4m3fn": ("float32", "bfloat16", 128, True),
@@ -136,7 +136,7 @@ ATTENTION = {
     ),
 }  # fmt: skip
 
-#: Of the gradients, where ``m`` are queries of a trip and ``n`` keys of a block.
+#: The gradients, where ``m`` are queries of an iteration and ``n`` keys of a block.
 BACKWARD = (AttentionConfig(64, 128, 256, 2), AttentionConfig(64, 64, 128, 2), AttentionConfig(32, 128, 256, 2))
 
 
@@ -161,13 +161,16 @@ OPTIONS_FP8: dict[str, dict[str, Any]] = {
     **{name: {"fast_accum": True, **options} for name, options in CLUSTERS.items()},
 }  # fmt: skip
 OPTIONS_ATTENTION: dict[str, dict[str, Any]] = {
-    "default": {}, "copier": {"persistent": "always"}, "copier_overlap": {"persistent": "always", "overlap": "always"},
-    "stmatrix": {"stmatrix": "always"}, "copier_stmatrix": {"persistent": "always", "stmatrix": "always"},
+    "default": {}, "producer": {"persistent": "always"}, "producer_overlap": {"persistent": "always", "overlap": "always"},
+    "stmatrix": {"stmatrix": "always"}, "producer_stmatrix": {"persistent": "always", "stmatrix": "always"},
 }  # fmt: skip
 
 
 def scaled_product(size: int, c: Config) -> Any:
-    """Return the program of a product of 8-bit floats, B stored as (N, K), with a scale per row of A and of B."""
+    """Return the program of 8-bit float products with row scales of A and B.
+
+    B is stored as (N, K).
+    """
 
     @T.prim_func
     def gemm(
@@ -199,7 +202,7 @@ def scaled_product(size: int, c: Config) -> Any:
 
 
 def attention(h: Heads, c: AttentionConfig) -> Any:
-    """Return the program of attention over whole blocks of keys; only those on the diagonal have a mask.
+    """Return the program of attention over whole key blocks, masked on the diagonal only.
 
     Of the causal form the last queries, which see most keys, come first: the short blocks fill the gaps at the end.
     """
@@ -324,7 +327,7 @@ def options_of_gemms(size: int) -> list[Candidate]:
 
 
 def options_of_scaled_gemms(size: int) -> list[Candidate]:
-    """Return 8-bit products whose sums are kept in different ways."""
+    """Return 8-bit products with different accumulation."""
     program = functools.partial(scaled_product, size, PLAIN_FP8[0])
     return [Candidate(f"options_fp8_{size}_{name}", program, options) for name, options in OPTIONS_FP8.items()]
 
@@ -351,7 +354,7 @@ def gradients(h: Heads) -> list[Candidate]:
 
 
 def row_products(h: Heads) -> Candidate:
-    """Return the sums over rows that the gradients take."""
+    """Return the row reductions that the gradients need."""
     sizes = (h.batch, h.heads, h.length, h.dim)
     return Candidate(f"backward_{h}_rows", functools.partial(_example().row_products, *sizes), {"fast_math": True})
 

@@ -129,7 +129,7 @@ def one(batch: int, heads: int, queries: int, keys: int, dim: int, causal: bool,
     kernel = for_numpy(tile.compile(backward(batch, heads, queries, keys, dim, causal), target=target))
     kernel(q, k, v, g, logs.astype("float32"), products, *found)
     sizes = f"{batch}x{heads}, {queries} queries, {keys} keys, dim {dim}{', causal' if causal else ''}"
-    # # Weights, their gradients and the results are rounded to float16; reductions over `queries` or `keys` of them
+    # Weights, their gradients and the results are rounded to float16; reductions over `queries` or `keys` of them
     # cancel.
     return [check(f"d{name} {sizes}", got, want, 2.0**-8) for name, got, want in zip("qkv", found, wanted, strict=True)]
 

@@ -61,7 +61,7 @@ def one(M: int, N: int, K: int, fmt: str, kind: str, target: str) -> bool:
     a64, b64 = (codecs.decode(x, fmt).astype("float64") for x in (a, b))
     wide_a = a64 * (np.repeat(sa, 32, 1) if kind == "block" else sa.reshape(-1, 1))
     wide_b = b64 * (np.repeat(sb, 32, 1) if kind == "block" else sb.reshape(-1, 1))
-    # # One rounding to bfloat16, and accumulation over K in float32.
+    # One rounding to bfloat16, and accumulation over K in float32.
     expected, magnitude = wide_a @ wide_b.T, np.abs(wide_a) @ np.abs(wide_b).T
     return check(f"fp8 {M}x{N}x{K} {fmt}, scale per {kind}", c, expected, 2.0**-8 + K * 2.0**-24, magnitude)
 

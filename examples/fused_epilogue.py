@@ -63,7 +63,7 @@ def one(M: int, N: int, K: int, activation: str, target: str) -> bool:
     x, w, bias = (rng.standard_normal(s, "float32").astype("float16") for s in ((M, K), (N, K), (N,)))
     y = kernel(x, w, bias)
     exact = x.astype("float64") @ w.astype("float64").T + bias.astype("float64")
-    # # The result is rounded to float16; the accumulator is float32.
+    # The result is rounded to float16; the accumulator is float32.
     return check(f"linear {M}x{N}x{K} + bias, {activation}", y, reference(activation, exact), 2.0**-10)
 
 

@@ -27,7 +27,7 @@ def matmul(
 
     @T.prim_func
     def stream_k(A: T.Tensor((M, K), dtype), B: T.Tensor((K, N), dtype), C: T.Tensor((M, N), accum)):
-        # # A part has partial tiles at its begin and end; tiles between them are whole.
+        # A part has partial tiles at its begin and end; tiles between them are whole.
         pieces = T.alloc_global((blocks, 2, block_M, block_N), accum)
         with T.Kernel(blocks, threads=128) as b:
             A_shared = T.alloc_shared((block_M, block_K), dtype)

@@ -57,7 +57,7 @@ def one(N: int, K: int, dtype: str, target: str) -> bool:
     else:
         stored = rng.standard_normal((N, K)).astype(element.numpy())
         w = stored.astype("float64")
-    # # An iteration reads 8 bytes of a row in each of 32 threads.
+    # An iteration reads 8 bytes of a row in each of 32 threads.
     program = vector_matrix(N, K, dtype, block_K=32 * 8 * 8 // element.bits)
     y = for_numpy(tile.compile(program, target=target, out_idx=-1))(x, stored, scale)
     wide = w * np.repeat(scale.astype("float64"), 64, 1)[:, :K]

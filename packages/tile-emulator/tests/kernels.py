@@ -19,7 +19,7 @@ __global__ void transpose(const float* a, float* out, int n) {
 }
 """
 
-# # A product with the warp's matrix instruction, tiles of K copied asynchronously, three stages in flight.
+# A product with the warp's matrix instruction, tiles of K copied asynchronously, three stages in flight.
 GEMM = """\
 __global__ void gemm(const float* a, const float* b, float* out, int n, int k) {
   extern __shared__ float s[];
@@ -54,7 +54,7 @@ __global__ void gemm(const float* a, const float* b, float* out, int n, int k) {
 }
 """
 
-# # A producer warp loads tiles, three warps accumulate them; stages are handed over by phase barriers.
+# A producer warp loads tiles, three warps accumulate them; stages are handed over by phase barriers.
 PIPELINE = """\
 __global__ void pipeline(const float* a, float* out, int tiles) {
   extern __shared__ float s[];

@@ -65,7 +65,7 @@ def answer(holder: object, name: str) -> str:
 def test_a_word_is_there_or_refused_with_a_remedy(name: str) -> None:
     remedy = answer(T, name)
     assert not remedy or any(w in remedy for w in ("T.", "write", "leave it out", "pass", "pip install", "compare"))
-    # # Not the answer for unknown names.
+    # Not the answer for unknown names.
     assert "dir(T)" not in remedy
     assert "did you mean" not in remedy
 

@@ -57,7 +57,7 @@ class TestPartition:
     def test_rows(self, m, simdgroups, policy):
         text = check(product(m, 32, 16, simdgroups * 32, policy), m, 32, 16)
         assert "simdgroup_multiply_accumulate" in text
-        # # 8 x 8 blocks that a simdgroup accumulates, times simdgroups: all of C, and little more for odd shapes.
+        # 8 x 8 blocks that a simdgroup accumulates, times simdgroups: all of C, and little more for odd shapes.
         (held,) = re.findall(r"float C_local\[(\d+)\]", text)
         blocks = int(held) // 2
         assert m // 8 * 4 <= blocks * simdgroups
@@ -213,7 +213,7 @@ class TestStages:
             return
         stores = [("threadgroup", f"{x}_shared", "thread", f"{x}_shared_ahead") for x in "AB"]
         assert moves[:4] == [*stores, *(("thread", f"{x}_shared_ahead", "device", x) for x in "AB")]
-        # # Only the product stands between the loads and the stores of the next iteration.
+        # Only the product stands between the loads and the stores of the next iteration.
         assert loop.index("if (k + 1 < 5)") < loop.index("simdgroup_multiply_accumulate")
 
     @pytest.mark.parametrize("stages", [2, 3, 4])

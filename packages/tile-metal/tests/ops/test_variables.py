@@ -33,7 +33,7 @@ def test_with_and_without_a_value():
     tid = np.arange(64)
     iterations = tid % 4
     np.testing.assert_array_equal(out["Y"], np.stack([3 + iterations * (iterations - 1) // 2, tid * 2, iterations], 1))
-    # # Scalars, no arrays; the value is set once, and not in each iteration of a loop.
+    # Scalars, no arrays; the value is set once, and not in each iteration of a loop.
     assert len(re.findall(r"\bint (x|y|z)\b;", found.text)) + len(re.findall(r"\bint (x|y|z)\b = ", found.text)) == 3
     assert not re.search(r"\bint [xyz]\[", found.text)
     assert len(re.findall(r"\bx = 3;", found.text)) == 1

@@ -83,7 +83,7 @@ class MslPrinter(MslExpressions, KernelPrinter):
         headers = dict.fromkeys(["metal_stdlib", *(h for f in functions for h in f.headers)])
         lines = [*(f"#include <{h}>" for h in headers), "using namespace metal;"]
         if not self.fast_math:
-            # # Both hosts compile so by default; the text states it for all others. MSL specification, "Math Modes".
+            # Both hosts compile so by default; the text states it for all others. MSL specification, "Math Modes".
             lines += AS_WRITTEN
         for f in functions:
             lines += ["", *f.lines(self.fast_math)]

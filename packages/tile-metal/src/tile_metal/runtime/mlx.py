@@ -46,7 +46,7 @@ _MOST_ARGUMENTS = 256
 _TOO_LARGE = re.compile(r"[Tt]hread ?group size \((\d+)\).*maximum allowed.*\((\d+)\)", re.DOTALL)
 _NOT_BUILT = re.compile(r"build metal library|compil|program_source|error:", re.IGNORECASE)
 
-# # Both counts are those of the arrays: `origin` has at least one element, `destination` one per thread.
+# Both counts are those of the arrays: `origin` has at least one element, `destination` one per thread.
 _COPY = """
   const uint i = thread_position_in_grid.x;
   destination[i] = origin[min(i, (uint)origin_shape[0] - 1u)];

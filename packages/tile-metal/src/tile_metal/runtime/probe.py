@@ -96,7 +96,7 @@ def product_text(total: str, operand: str) -> KernelText:
     names = {short: name for name, short in NAMES.items()}
     kinds = [names[operand], names[operand], names[total], names[total]]
     params = tuple(ParamFact(r[0], "pointer", k, r[2]) for r, k in zip(rows, kinds, strict=True))  # type: ignore[arg-type]
-    # # Integers are exact in any math mode, so that the environment may select one.
+    # Integers are exact in any math mode, so that the environment may select one.
     at = {HEAD: len(before) + 1, BODY: len(before) + len(head) + 1, FAST_MATH: True}
     facts = LaunchFacts(f"tile_probe_{total}_{operand}", params, (1, 1, 1), (LANES, 1, 1), attributes=at)
     return KernelText("".join(f"{line}\n" for line in [*before, *head, *body, "}"]), facts)

@@ -27,7 +27,7 @@ def units() -> list[Unit]:
     for n, tile in enumerate(((1, 8, 64), (7, 17, 128), (33, 1, 192), (48, 40, 64))):
         found.append(_unit(FORMATS[n], tile, (False, n % 2 == 0), stages=n))
     for n, (kind, columns) in enumerate(zip(FORMATS, (48, 128, 32, 16, 32, 16, 176, 64, 48), strict=True)):
-        # # The row count of the largest instructions; K of one to three iterations, the last one partly outside.
+        # The row count of the largest instructions; K of one to three iterations, the last one partly outside.
         found.append(_unit(kind, (128, columns, (128, 256)[n % 2]), (False, True), stages=n % 3, coded=E2M1 in kind))
     for n, kind in enumerate((FORMATS[0], FORMATS[1], FORMATS[4])):  # codes in uint8, turned in every way
         found.append(_unit(kind, (18, 34, 64), (n != 1, n == 2), stages=n, coded=True))

@@ -63,7 +63,7 @@ def _work() -> list[Unit]:
             for i, j in ALL:
                 B[i, j] = s0[i, j] + s1[i, j]
         """, _apart),
-        # # One role passes a tile to another one in each iteration of a loop.
+        # One role passes a tile to another one in each iteration of a loop.
         _unit("turns", """
             T.clear(f0)
             for k in T.serial(3):
