@@ -167,7 +167,8 @@ def judged(
     far, bad = sum(ms > _FAR * best for ms in times), sum(bool(row[""]) for row in rows)
     early = [row["times the best"] for row in rows if row["warned"]]
     print(
-        f"{group}: {len(rows)} kernels, {far} take more than {_FAR:g} times as long as the best, {bad} of them without a warning"
+        f"{group}: {len(rows)} kernels, {far} take more than {_FAR:g} times as long as the best, "
+        f"{bad} of them without a warning"
     )
     print(f"of {len(early)} with a warning the fastest takes {min(early, default=0):.2f} times as long", flush=True)
     return rows

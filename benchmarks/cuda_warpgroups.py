@@ -186,10 +186,10 @@ def scaled(torch: Any, arguments: argparse.Namespace, size: int, made: Candidate
     for fast in (True, False):
         more = {"out_dtype": torch.bfloat16, "use_fast_accum": fast}
         rows = functools.partial(torch._scaled_mm, a, b.t(), sa[:, None], sb[None, :], **more)
-        name = f"torch._scaled_mm by rows{', fast sums' if fast else ''}"
+        name = f"torch._scaled_mm by rows{', fast accumulation' if fast else ''}"
         sides.append(Tried(name, functools.partial(lambda side: side, rows), None, "torch"))
     whole = functools.partial(torch._scaled_mm, a, b.t(), one, one, out_dtype=torch.bfloat16, use_fast_accum=True)
-    sides.append(Tried("torch._scaled_mm, no rows, fast sums", lambda: whole, None, "unscaled"))
+    sides.append(Tried("torch._scaled_mm, no rows, fast accumulation", lambda: whole, None, "unscaled"))
     left, right = a.double() * sa[:, None], b.double() * sb[:, None]
     expected = left @ right.t()
     # bfloat16 results; the matrix units keep few bits of each sum of 8-bit products. Accumulators of 14 bits are
@@ -391,13 +391,13 @@ def _measured(torch: Any, arguments: argparse.Namespace, section: str, of: Secti
     return sorted(rows, key=lambda row: float(row["ms"]))
 
 
-def rounds(torch: Any, sides: list[Side], seconds: float, turn: float = _WINDOW_MS) -> list[list[float]]:
+def rounds(torch: Any, sides: list[Side], seconds: float, window: float = _WINDOW_MS) -> list[list[float]]:
     """Return each side's times in ms, one per round, in random order per round.
 
     Each side runs for at least this number of ms per round. In short rounds all sides have the clock that the power of
     all of them together leaves; in long ones each has its own, if the device is at its power limit.
     """
-    batches = [max(1, round(turn / max(_once(torch, side, 2), 1e-3))) for side in sides]
+    batches = [max(1, round(window / max(_once(torch, side, 2), 1e-3))) for side in sides]
     times: list[list[float]] = [[] for _ in sides]
     end = time.monotonic() + seconds
     while sides and (len(times[0]) < _LEAST_ROUNDS or time.monotonic() < end):

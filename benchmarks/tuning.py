@@ -116,7 +116,7 @@ def compare(serial: Any, there: Any, size: int) -> None:
     ranked = sorted(serial.trials[: len(CONFIGS)], key=lambda t: t.seconds)
     rank = next(n for n, t in enumerate(ranked, 1) if t.config == there.config)
     print(
-        f"interleaved: serial winner {ours * 1e6:.1f} us, its quartiles {quarter[0] * 1e6:.1f} and {quarter[2] * 1e6:.1f};"
+        f"interleaved: serial winner {ours * 1e6:.1f} us, quartiles {quarter[0] * 1e6:.1f} and {quarter[2] * 1e6:.1f};"
     )
     print(f"cluster's winner {theirs * 1e6:.1f} us, {theirs / ours:.3f} times that; place {rank} in the serial search")
 

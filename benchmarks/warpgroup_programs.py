@@ -161,7 +161,8 @@ OPTIONS_FP8: dict[str, dict[str, Any]] = {
     **{name: {"fast_accum": True, **options} for name, options in CLUSTERS.items()},
 }  # fmt: skip
 OPTIONS_ATTENTION: dict[str, dict[str, Any]] = {
-    "default": {}, "producer": {"persistent": "always"}, "producer_overlap": {"persistent": "always", "overlap": "always"},
+    "default": {}, "producer": {"persistent": "always"},
+    "producer_overlap": {"persistent": "always", "overlap": "always"},
     "stmatrix": {"stmatrix": "always"}, "producer_stmatrix": {"persistent": "always", "stmatrix": "always"},
 }  # fmt: skip
 

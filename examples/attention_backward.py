@@ -26,13 +26,13 @@ def row_products(batch: int, heads: int, queries: int, dim: int, dtype: str = "f
             o = T.alloc_fragment((block_M, dim), dtype)
             g = T.alloc_fragment((block_M, dim), dtype)
             both = T.alloc_fragment((block_M, dim), "float32")
-            sums = T.alloc_fragment((block_M,), "float32")
+            totals = T.alloc_fragment((block_M,), "float32")
             T.copy(Output[bz, by, bx * block_M, 0], o)
             T.copy(Gradient[bz, by, bx * block_M, 0], g)
             for i, j in T.Parallel(block_M, dim):
                 both[i, j] = T.cast(o[i, j], "float32") * T.cast(g[i, j], "float32")
-            T.reduce_sum(both, sums, dim=1)
-            T.copy(sums, Products[bz, by, bx * block_M])
+            T.reduce_sum(both, totals, dim=1)
+            T.copy(totals, Products[bz, by, bx * block_M])
 
     return main
 
@@ -41,17 +41,14 @@ def backward(
     batch: int, heads: int, queries: int, keys: int, dim: int, causal: bool, dtype: str = "float16",
     block_M: int = 32, block_N: int = 32, threads: int = 128, stages: int = 2,
 ) -> Any:  # fmt: skip
-    """Return the program of the gradients.
-
-    ``Logs`` are base-2 logarithms of the weights' row totals.
-    """
+    """Return the gradients' program; ``Logs`` are base-2 logarithms of the weights' row totals."""
     scale = LOG2_E / dim**0.5  # exp(x / sqrt(dim)) is exp2(x * scale)
     past = keys - queries  # with a causal mask the last query sees the last key
     row, line = T.Tensor((batch, heads, queries, dim), dtype), T.Tensor((batch, heads, queries), "float32")
-    key, sums = T.Tensor((batch, heads, keys, dim), dtype), T.Tensor((batch, heads, queries, dim), "float32")
+    key, totals = T.Tensor((batch, heads, keys, dim), dtype), T.Tensor((batch, heads, queries, dim), "float32")
 
     @T.prim_func
-    def main(Q: row, K: key, V: key, Gradient: row, Logs: line, Products: line, dQ: sums, dK: key, dV: key):
+    def main(Q: row, K: key, V: key, Gradient: row, Logs: line, Products: line, dQ: totals, dK: key, dV: key):
         with T.Kernel(T.ceildiv(keys, block_N), heads, batch, threads=threads) as (bx, by, bz):
             K_shared, V_shared = T.alloc_shared((block_N, dim), dtype), T.alloc_shared((block_N, dim), dtype)
             Q_shared, G_shared = T.alloc_shared((block_M, dim), dtype), T.alloc_shared((block_M, dim), dtype)
@@ -109,11 +106,11 @@ def reference(q: Any, k: Any, v: Any, g: Any, causal: bool) -> tuple[Any, ...]:
     if causal:
         scores = np.where(np.tri(q.shape[-2], k.shape[-2], k.shape[-2] - q.shape[-2]) > 0, scores, -np.inf)
     top = scores.max(-1, keepdims=True)
-    sums = np.exp(scores - top).sum(-1, keepdims=True)
-    weights = np.exp(scores - top) / sums
+    totals = np.exp(scores - top).sum(-1, keepdims=True)
+    weights = np.exp(scores - top) / totals
     out = weights @ v
     slopes = weights * (g @ v.swapaxes(-1, -2) - (out * g).sum(-1, keepdims=True)) / np.sqrt(q.shape[-1])
-    logs = LOG2_E * (top + np.log(sums))[..., 0]
+    logs = LOG2_E * (top + np.log(totals))[..., 0]
     return out, logs, slopes @ k, slopes.swapaxes(-1, -2) @ q, weights.swapaxes(-1, -2) @ g
 
 

@@ -20,7 +20,7 @@ import tile_core.language as T
 def grouped_matmul(
     groups: int, K: int, N: int, dtype: str = "float16", block_M: int = 32, block_N: int = 64, block_K: int = 32
 ) -> Any:
-    """Rows ``ends[g - 1]`` to ``ends[g]`` of Y are X times ``W[g]``; groups may be empty."""
+    """Rows ``ends[g - 1]:ends[g]`` of Y are X times ``W[g]``; groups may be empty."""
     rows = T.dynamic("rows")
 
     @T.prim_func

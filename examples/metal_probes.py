@@ -1,9 +1,7 @@
 """Probes of tile's assumptions about a Mac, small kernels of known result.
 
-`metal_selftest.py` runs them one by one.
-
-Each returns a remark for the report, or raises: ``AssertionError`` if an assumption fails, ``Left`` if this machine
-cannot check it.
+`metal_selftest.py` runs them one by one. Each returns a remark for the report, or raises: ``AssertionError`` if an
+assumption fails, ``Left`` if this machine cannot check it.
 """
 
 # requires: tile_metal, tile_emulator
@@ -43,7 +41,7 @@ KINDS = {"float32": "float", "float16": "half", "bfloat16": "bfloat", "uint32": 
 
 
 class Left(Exception):
-    """This machine cannot check the assumption."""
+    """The assumption cannot be checked on this machine."""
 
 
 # --- texts and launches -------------------------------------------------------------------------------------------
@@ -53,10 +51,7 @@ def probe(
     entry: str, arrays: list[tuple[str, str, str]], body: str, threads: int, blocks: int = 1, shared: int = 0,
     scalars: tuple[tuple[str, str, str], ...] = (), header: str = HEADER, fast: bool = False,
 ) -> KernelText:  # fmt: skip
-    """Return a text in the backend's form.
-
-    Arrays are (name, dtype, access); scalars (name, dtype, type of MSL).
-    """
+    """Return a text; arrays are (name, dtype, access), scalars (name, dtype, MSL type)."""
     slab = f"  alignas(16) threadgroup uchar smem[{shared}];\n" if shared else ""
     struct = [f"struct {entry}_args {{", *(f"  {kind} {name};" for name, _, kind in scalars), "};"] if scalars else []
     heads = [
@@ -117,9 +112,11 @@ def language(adapter: Any) -> str:
     found = f"MSL {out[0] // 100}.{out[0] // 10 % 10}"
     name, module = library(adapter)
     system = adapter.system()
-    told = versions.compiled_language(name, versions.version_of(str(module.__version__)), system)
+    version = versions.compiled_language(name, versions.version_of(str(module.__version__)), system)
     machine = machine_of(name, module, system)
-    assert found == f"MSL {versions.shown(told)}", f"{found}, and MSL {versions.shown(told)} is expected on {machine}"
+    assert found == f"MSL {versions.shown(version)}", (
+        f"{found}, but MSL {versions.shown(version)} is expected on {machine}"
+    )
     return f"{found} by {name} {module.__version__} on {machine}"
 
 
@@ -165,9 +162,9 @@ def with_tensors(adapter: Any) -> tuple[str, Any, versions.Machine]:
     """Return the library and the machine, if texts with operands in cooperative tensors compile there."""
     name, module = library(adapter)
     system = adapter.system()
-    compiled = versions.compiled_language(name, versions.version_of(str(module.__version__)), system)
-    if compiled < RECORDS["metal4"].language or system < versions.first(versions.SYSTEM, versions.TENSORS):
-        raise Left(f"macOS {versions.shown(system)} and MSL {versions.shown(compiled)} have no such operands")
+    version = versions.compiled_language(name, versions.version_of(str(module.__version__)), system)
+    if version < RECORDS["metal4"].language or system < versions.first(versions.SYSTEM, versions.TENSORS):
+        raise Left(f"macOS {versions.shown(system)} and MSL {versions.shown(version)} have no such operands")
     return name, module, machine_of(name, module, system)
 
 
@@ -316,7 +313,7 @@ def pragmas(adapter: Any) -> str:
 
 
 def functions(fast: bool) -> Callable[[Any], str]:
-    """Make a probe of tile's own functions, with errors up to 6 units in the last place."""
+    """Make a probe of tile's own functions (errors up to 6 ulp)."""
     exact = {"erf": np.vectorize(math.erf), "sigmoid": lambda x: 1 / (1 + np.exp(-x)), "expm1": np.expm1,
              "log1p": lambda x: np.log1p(np.abs(x)), "cbrt": np.cbrt}  # fmt: skip
 
@@ -464,7 +461,7 @@ PROBES: Mapping[str, Callable[[Any], str]] = {
     "cooperative tensors of float": cooperative("f32"),
     "indices of cooperative tensors": indices,
     "a product for metal4": refused_or_right,
-    "sums, votes and shuffles": groups,
+    "lane functions": groups,
     "threadgroup memory": threadgroup_memory,
     "threads and buffers": threads,
     "bytes of scalars": scalar_bytes,
@@ -493,7 +490,7 @@ CLAIMS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("Both have 32 KB of threadgroup memory, threadgroups of up to 1,024 threads", (
         "threadgroup memory", "threads and buffers",
     )),
-    ("registers, then shuffles within simdgroups, then threadgroup memory between them", ("sums, votes and shuffles",)),
+    ("registers, then shuffles within simdgroups, then threadgroup memory between them", ("lane functions",)),
     ("MSL's 32-bit atomics, otherwise a compare-and-exchange loop on the word", ("atomics",)),
     ("conversions of 8-bit floats use integer arithmetic that is correct for all codes", ("8-bit floats",)),
     ("fused only\nif `MetalOptions(fast_math=True)` allows it", ("precise arithmetic",)),

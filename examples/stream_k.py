@@ -28,7 +28,7 @@ def matmul(
     @T.prim_func
     def stream_k(A: T.Tensor((M, K), dtype), B: T.Tensor((K, N), dtype), C: T.Tensor((M, N), accum)):
         # A part has partial tiles at its begin and end; tiles between them are whole.
-        pieces = T.alloc_global((blocks, 2, block_M, block_N), accum)
+        partials = T.alloc_global((blocks, 2, block_M, block_N), accum)
         with T.Kernel(blocks, threads=128) as b:
             A_shared = T.alloc_shared((block_M, block_K), dtype)
             B_shared = T.alloc_shared((block_K, block_N), dtype)
@@ -47,7 +47,7 @@ def matmul(
                     if end - first == steps:
                         T.copy(C_local, C[t // across * block_M, t % across * block_N])
                     else:
-                        T.copy(C_local, pieces[b, T.if_then_else(s == 0, 0, 1), 0, 0])
+                        T.copy(C_local, partials[b, T.if_then_else(s == 0, 0, 1), 0, 0])
         with T.Kernel(tiles, threads=128) as t:
             total = T.alloc_fragment((block_M, block_N), accum)
             first = t * steps // share
@@ -56,7 +56,7 @@ def matmul(
                 T.clear(total)
                 for i in T.serial(last - first + 1):
                     b = first + i
-                    total += pieces[b, T.if_then_else(b * share // steps == t, 0, 1), 0:block_M, 0:block_N]
+                    total += partials[b, T.if_then_else(b * share // steps == t, 0, 1), 0:block_M, 0:block_N]
                 T.copy(total, C[t // across * block_M, t % across * block_N])
 
     return stream_k

@@ -1,4 +1,4 @@
-"""The tables of docs/cuda.md say what the backend's own data says."""
+"""The tables of docs/cuda.md equal the backend's data."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The page of errors: as the classes say, each code once, and every cell a cell."""
+"""The page of errors: equal to the classes, unique codes, valid cells."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def test_whoever_raises_an_error_gives_all_its_facts() -> None:
 
 
 def test_enough_refusals_are_checked_with_code_line_and_text() -> None:
-    """In tests/wrong the line is part of every row; in tests/trace it is marked in the kernel."""
+    """Rows of tests/wrong have their line; kernels of tests/trace mark it."""
     rows = texts("packages/tile-core/tests/wrong/kernels.py")
     codes = set(re.findall(r'"([KUS]\d\d\d)"', rows))
     marked = texts("packages/tile-core/tests/trace/test_*.py")

@@ -1,4 +1,4 @@
-"""Errors of a call name what the user wrote: also those of aliases, and of calls that are made of others."""
+"""Errors of a call use the user's names, also for aliases and composed calls."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ FIRST = ("text", "shared", "tensor")
 
 
 def attempt(function: Callable[..., Any], first: str, others: str, count: int) -> str:
-    """Call a function of T in a kernel with that many arguments, and return the first line of its error."""
+    """Call a function of T with n arguments, and return its error's first line."""
 
     @T.prim_func
     def main(A: T.Tensor((32, 32), "float16")):

@@ -1,4 +1,4 @@
-"""Every file in examples/ runs on the CPU, passes its own checks, and its checks can fail."""
+"""Every example runs on the CPU and passes its checks, which can fail."""
 
 from __future__ import annotations
 

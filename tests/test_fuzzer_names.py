@@ -1,4 +1,4 @@
-"""Names that backends add to T: drawn by a strategy of the fuzzer, or listed here with a reason."""
+"""Names that backends add to T: drawn by a strategy, or listed with a reason."""
 
 from __future__ import annotations
 
@@ -30,6 +30,6 @@ def test_names_of_backends_are_drawn_or_have_a_reason():
     target = installed().resolve_target("cuda:sm_100a")  # the one whose backend adds most strategies
     only = ("barriers", "clusters", "exchanges", "multicast", "four-rows", "tensor-memory")
     drawn = {n for found in emitted(60, only, target=target).values() for n in found} & names
-    assert names - drawn - set(UNDRAWN) == set(), "draw these names in tile_core.testing.strategies, or say why not"
+    assert names - drawn - set(UNDRAWN) == set(), "draw these names in tile_core.testing.strategies, or give a reason"
     assert set(UNDRAWN) - names == set()
     assert drawn & set(UNDRAWN) == set()

@@ -1,4 +1,4 @@
-"""No module of any package imports itself over others: at the top, in functions, or for annotations only.
+"""No module imports itself over others: at the top, in functions, or in annotations.
 
 The contract "no package has a circle" of import-linter is about folders and files side by side; this is about single
 modules, across folders too. Both are held against a circle that is put there.
@@ -22,7 +22,7 @@ PACKAGES = sorted(path.name for path in ROOT.glob("packages/*/src/tile_*"))
 
 @pytest.fixture(scope="module")
 def found() -> tuple[list[list[str]], dict[str, dict[str, list[str]]]]:
-    """Circles of all modules here, and homonyms by package; the trees, millions of objects, are gone then."""
+    """Circles of all modules, and homonyms by package; syntax trees are freed."""
     with size.uncollected():
         modules = size.modules_of(ROOT)
         same = {p: size.homonyms([m for m in modules if m.package in ("tile_core", p)]) for p in PACKAGES}
@@ -65,14 +65,14 @@ def test_no_package_has_a_circle(found) -> None:
 
 
 def test_every_folder_is_seen() -> None:
-    """Without an ``__init__.py`` a folder is none of import-linter's graph, and no contract is about it."""
+    """A folder without ``__init__.py`` is missing in import-linter's graph and contracts."""
     folders = {path.parent for path in ROOT.glob("packages/*/src/tile_*/**/*.py")}
     assert [str(folder) for folder in folders if not (folder / "__init__.py").exists()] == []
 
 
 @pytest.mark.parametrize("package", PACKAGES)
 def test_a_name_is_that_of_one_class(found, package: str) -> None:
-    """In a package and the core; two backends may say what they have in common in the same word."""
+    """Class names are unique in a package and the core; two backends may share one."""
     assert found[1][package] == {}
 
 

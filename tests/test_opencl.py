@@ -12,7 +12,7 @@ from repository import ROOT, files
 
 PLUGIN, PAGE = PLUGINS / "tile-opencl", Page("opencl-backend.md")
 MOST_LINES = 300
-#: Parts of the conformance kit, of which one runs in about one of five turns.
+#: Parts of the conformance suite, one of which runs in about one of five rounds.
 PARTS = 96
 
 #: Drivers are found by these files; `.ci/run` installs one.
@@ -69,7 +69,7 @@ def test_the_page_shows_the_files_as_they_are():
 
 @pytest.fixture
 def followed(tmp_path):
-    """The folder of a reader who has written the page's files and installed them, and the installation."""
+    """The reader's folder with the page's files installed, and the installation."""
     site = Site(tmp_path / "site")
     PAGE.follow(tmp_path / "empty", site)
     return tmp_path / "empty", site
@@ -235,7 +235,7 @@ def main(A: T.Tensor((256,), "{dtype}"), B: T.Tensor((3, 3), "{dtype}"), C: T.Te
 @pytest.mark.sweep(1)
 @device
 def test_a_barrier_in_a_branch_whose_condition_is_tested_twice(opencl):
-    """What PoCL 3.1 makes of it with its optimizer has wrong numbers, or ends the process."""
+    """PoCL 3.1's optimizer produces wrong results for it, or crashes."""
     out = opencl("""
 k = compiled('''
 m, n = T.dynamic("m, n")

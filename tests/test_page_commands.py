@@ -1,4 +1,4 @@
-"""The command lines that pages show are run as they stand there, beside the files that they name."""
+"""Command lines of pages run verbatim, beside the files that they name."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def matmul(M=64, N=48, K=40, dtype="float16", block=32):
 
 
 def lines() -> list[tuple[str, str]]:
-    """Return the page and the text of each command of ``tile`` in a block of shell commands."""
+    """Return page and text of each ``tile`` command in shell blocks."""
     found = []
     for page in [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]:
         for block in re.findall(r"^```bash\n(.*?)^```", page.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL):

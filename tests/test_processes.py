@@ -1,4 +1,4 @@
-"""What can be sent to another process: every error of the catalogue, and what people send with work."""
+"""Objects that can be sent to another process: all errors, and common values."""
 
 from __future__ import annotations
 

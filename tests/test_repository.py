@@ -1,4 +1,4 @@
-"""The repository itself: what a stranger finds in a clone, and that the check scripts can fail."""
+"""The repository itself: files for newcomers, and check scripts that can fail."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ class TestPackages:
         assert not {f for f in folders if f != "." and f"`{f}/`" not in page}
 
     def test_folders_of_tests_do_not_take_each_others_names(self) -> None:
-        """A folder with an ``__init__.py`` is a module of its own name, below the last parent that has one too."""
+        """A folder with ``__init__.py`` is a module below its last parent with one."""
         inits = [path.parent for path in ROOT.glob("packages/*/tests/**/__init__.py")]
         top = [folder.name for folder in inits if folder.parent not in inits]
         assert len(set(top)) == len(top)
@@ -148,7 +148,7 @@ class TestBudgets:
         assert check_budgets.check_lengths(tmp_path) == []
         write(tmp_path / "a.py", "x = 1\n" * 505)
         (problem,) = check_budgets.check_lengths(tmp_path)
-        assert problem == "a.py: 505 lines, the exception says 510: it may only shrink"
+        assert problem == "a.py: 505 lines, the exception allows 510: it may only shrink"
 
     def test_an_exception_is_needed(self, tmp_path: Path) -> None:
         write(tmp_path / "a.py", "x = 1\n")
@@ -252,7 +252,7 @@ class TestExamples:
         assert check_examples.check(write(tmp_path / "a.md", block % "a 1\n  at kernel.py:12")) is None
         problem = check_examples.check(write(tmp_path / "b.md", block % "a 2"))
         assert problem is not None
-        assert "is said to be printed, but is not:\na 2" in problem
+        assert "expected output is missing:\na 2" in problem
 
     def test_other_languages_do_not_run(self, tmp_path: Path) -> None:
         write(tmp_path / "a.md", "```bash\nfalse\n```\n\n```\nnot python\n```\n")

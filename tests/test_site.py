@@ -1,4 +1,4 @@
-"""What the site says about other languages is so, and the checks of the built site can fail."""
+"""The site's statements about other languages hold, and its checks can fail."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def names_of_t() -> set[str]:
 
 
 def parts(page: str) -> tuple[str, list[str], list[str]]:
-    """Return a page up to what tile does not have, and the columns of that table."""
+    """Return a page up to tile's missing features, and the columns of that table."""
     present, _, lacking = (ROOT / "docs" / page).read_text(encoding="utf-8").partition("## What tile does not have")
     rows = [line.split("|") for line in lacking.splitlines() if line.startswith("| ")]
     return present, [row[1] for row in rows], [row[2] for row in rows]

@@ -1,4 +1,4 @@
-"""What the site draws equals what it is drawn from."""
+"""The site's pictures equal their layouts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The page of support, as it is written, says what its cells say: it is read back and compared, row by row."""
+"""The support page, read back and compared with its data row by row."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def key(row: Row) -> Key:
 
 
 def codes(text: str) -> list[str]:
-    """Return what stands in a text as code."""
+    """Return the code spans of a text."""
     return re.findall(r"`([^`]+)`", text)
 
 
@@ -61,7 +61,7 @@ def scopes(text: str) -> set[tuple[str, ...]]:
 
 
 def columns(head: list[str]) -> dict[int, list[str]]:
-    """Read the titles of columns: targets, or the kind of all targets that no other title names."""
+    """Read column titles: targets, or a kind for all its otherwise unnamed targets."""
     named = {column: codes(title) for column, title in enumerate(head)}
     kinds = [text.partition(":")[0] for texts in named.values() for text in texts]
     return {
@@ -71,7 +71,7 @@ def columns(head: list[str]) -> dict[int, list[str]]:
 
 
 def read(name: str) -> dict[Key, dict[str, str]]:
-    """Read a section of the page: what it says of each row on each target."""
+    """Read a section of the page: the text of each row on each target."""
     page = support_page.pages()["reference/support.md"]
     section = page.partition(f"{{ #{support_page.anchor(name)} }}")[2].partition("\n## ")[0]
     head, _, *lines = (

@@ -1,4 +1,4 @@
-"""The pages of names and of support say what the dispatcher does.
+"""The pages of names and of support agree with the dispatcher.
 
 The commit determines which cells of the table are compared with the dispatcher's choice, which takes the first passes
 only, and which of them are compiled to the end.
@@ -41,7 +41,7 @@ SPELLED = {
 
 
 def dispatched(program: Program, row: support.Row, target: Target) -> list[Selection]:
-    """Return the dispatcher's choices for a row's op; none if it or a pass before it refuses."""
+    """Return the dispatcher's choices for a row's op; empty if it is rejected."""
     ctx = make_context(target, None, plugins=installed())
     plan = Plan.of(program, installed().lowerings(target))
     try:
@@ -55,14 +55,14 @@ def dispatched(program: Program, row: support.Row, target: Target) -> list[Selec
 
 
 def multiplied(selection: Selection) -> tuple[str, str]:
-    """Return the types of A and B in the name of a product's instruction: that of the accumulator stands first."""
+    """Return A's and B's types in an instruction's name, after the accumulator's."""
     name = selection.accepted.note.split(",")[0]
     _, a, *others = re.findall(r"(?<=_)(?:(?:[btx]?f|[siu])\d+|fp8|e4m3|e5m2|e2m1)(?=_|$)", name)
     return a, (others or [a])[0]
 
 
 def found(row: support.Row, target: Target) -> set[str]:
-    """Compile a row's program; return the variants that lower its op, or nothing if it is refused."""
+    """Compile a row's program; return its op's variants, empty if rejected."""
     program = row.program()
     try:
         plan = lower(program, make_context(target, None, plugins=installed()), installed())
@@ -92,7 +92,7 @@ def test_every_cell_is_what_the_dispatcher_does(name: str) -> None:
 
 
 def converted(selection: Selection, row: support.Row, target: Target) -> str:
-    """Return in what the types that a product's instruction multiplies differ from those that the page names."""
+    """Return the difference between an instruction's types and the page's."""
     says = support.computes(row, target)
     if not any(atom.computes for atom in selection.variant.legality.atoms):
         return f"the page says that {selection.variant.name} computes in {says}" if says else ""
@@ -111,7 +111,7 @@ def test_a_row_compiles_where_the_page_says(name: str) -> None:
 
 
 def test_wrong_types_of_an_instruction_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The same of a cell that says in which types a product is computed."""
+    """The same for a cell with the types of a product."""
     row = next(row for row in ROWS.values() if row.name == "gemm" and row.types["A"] == "float8_e4m3fn")
     row = dataclasses.replace(row, types={**row.types, "C": "float32"})
     text, target = next((text, t) for text, t in targets().items() if support.computes(row, t))
@@ -122,7 +122,7 @@ def test_wrong_types_of_an_instruction_are_found(monkeypatch: pytest.MonkeyPatch
 
 
 def test_a_wrong_table_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A variant whose table allows what its code rejects has a cell that the test above refuses."""
+    """A table that allows more than its code has a cell that is rejected."""
     row = next(row for row in ROWS.values() if row.name == "gemm" and row.scopes["A"] == "global")
     target = targets()["cpu"]
     best = next(variant for variant in support.variants(target) if variant.op == "gemm")

@@ -1,4 +1,4 @@
-"""The rule by which tests are thinned: parts rotate, together they are everything, and what is named runs."""
+"""The rule of thinned tests: parts rotate and cover everything; named tests run."""
 
 from __future__ import annotations
 

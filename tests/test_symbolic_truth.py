@@ -1,4 +1,4 @@
-"""While tracing, no extent or corner of a user's tile is compared as if it were a Python number.
+"""Tracing never compares a tile's extent or corner as a Python number.
 
 Extents, corners, shapes and strides are ints or symbols. Python's truth of a comparison of symbols raises K105 for
 values of the language, and for expressions of the IR it is whether both are one object. The rule finds ``in``, ``==``,
@@ -22,7 +22,7 @@ CHECKED = ("OpCall", "View", "SimtCall")
 
 
 def is_symbolic(e: ast.expr, names: set[str]) -> bool:
-    """Whether an expression is one of the attributes, an element of one, or a variable that takes its elements."""
+    """Return whether an expression is an attribute, its element, or a variable over it."""
     if isinstance(e, ast.Subscript):
         return is_symbolic(e.value, names)
     return (isinstance(e, ast.Attribute) and e.attr in SYMBOLIC) or (isinstance(e, ast.Name) and e.id in names)

@@ -1,4 +1,4 @@
-"""The table of costs in the docs is that of the texts which the compiler emits now."""
+"""The table of costs in the docs equals the compiler's current texts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Plugins that are broken, each in its own way, and what ``tile doctor`` says of them: for the tests.
+"""Deliberately broken plugins, with the expected report of ``tile doctor``, for tests.
 
 Each is a correct backend, which compiles for the host under another name, with one thing changed.
 """
@@ -46,13 +46,13 @@ class Broken:
     name
         Name of the entry point.
     says
-        What ``tile doctor`` says, as a part of its line; ``{version}`` is the version of tile-core.
+        The report of ``tile doctor``, as a part of its line; ``{version}`` is the version of tile-core.
     code
         What is wrong in its module.
     before
         What is wrong at the head of its module.
     value
-        What the entry point says instead of the module.
+        The text of the entry point instead of the module.
     distribution
         The name of its distribution, if it is not made of the entry point's.
     group
@@ -60,7 +60,7 @@ class Broken:
     requires
         Its requirement of tile-core.
     subject
-        Of what the doctor says it, if not of ``backend <name>``.
+        The subject of the doctor's report, if not ``backend <name>``.
     ends
         Whether it ends a process that loads it, or never lets it go on.
     """
@@ -78,7 +78,7 @@ class Broken:
 
     @property
     def about(self) -> str:
-        """Of what the doctor says it."""
+        """Return the subject of the doctor's report."""
         return self.subject or f"backend {self.name}"
 
     @property
@@ -87,7 +87,7 @@ class Broken:
         return (self.distribution or f"tile-{self.name}").replace("-", "_").replace(".", "_")
 
     def write(self, folder: Path) -> Path:
-        """Write its source tree into a folder of its own, and return that."""
+        """Write its source tree into a folder of its own, and return the folder."""
         root = folder / self.module
         package = root / "src" / self.module
         package.mkdir(parents=True)

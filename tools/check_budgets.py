@@ -1,10 +1,10 @@
-"""Hold the code to its budgets: length of files and functions, and what `import tile_core` costs.
+"""Check the budgets: length of files and functions, and import costs of `tile_core`.
 
     python tools/check_budgets.py              everything
     python tools/check_budgets.py --no-time    without the import time, which a busy machine may miss
 
 Exceptions stand in tools/budget_exceptions.txt. That list may only shrink: an entry whose file or function is within
-its budget, or is gone, or is not exactly as long as the entry says, is an error.
+its budget, or is gone, or differs in length from the entry, is an error.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def main() -> int:
 
 
 def check_lengths(root: Path) -> list[str]:
-    """Compare every file and function under ``root`` with its budget and with the list of exceptions."""
+    """Compare all files and functions under ``root`` with budgets and exceptions."""
     problems = []
     allowed = read_exceptions(root / EXCEPTIONS)
     for name, lines, budget in measure(root):
@@ -56,7 +56,7 @@ def check_lengths(root: Path) -> list[str]:
         elif exception is None:
             problems.append(f"{name}: {lines} lines, the budget is {budget}: split it")
         elif exception != lines:
-            problems.append(f"{name}: {lines} lines, the exception says {exception}: it may only shrink")
+            problems.append(f"{name}: {lines} lines, the exception allows {exception}: it may only shrink")
     return problems + [f"{name}: no such file or function: remove the exception" for name in allowed]
 
 
@@ -74,7 +74,10 @@ def measure(root: Path) -> Iterator[tuple[str, int, int]]:
 
 
 def functions(node: ast.AST, prefix: str = "") -> Iterator[tuple[str, int]]:
-    """Yield qualified name and length of every function below a node, nested ones and docstrings included."""
+    """Yield qualified name and length of all functions below a node.
+
+    Nested functions and docstrings are included.
+    """
     for child in ast.iter_child_nodes(node):
         inner = prefix
         if isinstance(child, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
@@ -98,7 +101,7 @@ def check_loaded() -> list[str]:
 
 
 def is_lazy(module: str) -> bool:
-    """Tell whether a module is one that the import of the core must not load."""
+    """Return whether the core's import must not load a module."""
     return any(module == name or module.startswith(name + ".") for name in LAZY + BACKENDS)
 
 
@@ -112,7 +115,7 @@ def check_import_time() -> list[str]:
 
 
 def run_python(code: str) -> str:
-    """Run code in a fresh interpreter and return what it prints."""
+    """Run code in a fresh interpreter and return its output."""
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     if done.returncode:
         raise SystemExit(f"`{code}` failed:\n{done.stderr}")

@@ -1,4 +1,4 @@
-"""Execute what the documentation shows: the Python blocks of README and docs, and the files of examples/.
+"""Execute the Python blocks of README and docs, and the files of examples/.
 
     python tools/check_examples.py [PATH ...]     the given pages and files, or all of them
 
@@ -46,7 +46,7 @@ def documents(root: Path) -> list[Path]:
 
 
 def check(path: Path) -> str | None:
-    """Execute one page or file; return what went wrong."""
+    """Execute one page or file; return the errors."""
     code = python_of(path) if path.suffix == ".md" else path.read_text(encoding="utf-8")
     missing = missing_packages(code)
     if missing:
@@ -61,7 +61,7 @@ def check(path: Path) -> str | None:
 
 
 def run(path: Path, script: Path, folder: str) -> str | None:
-    """Run a script in a folder; return what went wrong."""
+    """Run a script in a folder; return the errors."""
     start = time.perf_counter()
     command = [sys.executable, "-W", "error::SyntaxWarning", str(script)]
     environment = {**os.environ, "PYTHONIOENCODING": "utf-8"}
@@ -82,30 +82,28 @@ def run(path: Path, script: Path, folder: str) -> str | None:
         return f"{path}: exit code {done.returncode}\n{output[-4000:]}"
     absent = unprinted(path.read_text(encoding="utf-8"), output) if path.suffix == ".md" else []
     if absent:
-        return (
-            f"{path}: is said to be printed, but is not:\n" + "\n".join(absent) + f"\nThe output is:\n{output[-4000:]}"
-        )
+        return f"{path}: expected output is missing:\n" + "\n".join(absent) + f"\nThe output is:\n{output[-4000:]}"
     print(f"{path.name}: ok, {time.perf_counter() - start:.1f} s")
     return None
 
 
 def unprinted(markdown: str, output: str) -> list[str]:
-    """Return the blocks that a page says are printed and that are not part of the output."""
+    """Return a page's blocks of expected output that are missing in the output."""
     return [found for found in PRINTED.findall(markdown) if _plain(found) not in _plain(output)]
 
 
 def _plain(text: str) -> str:
-    """Return a text without spaces at ends of lines, and with one name for all places in files."""
+    """Return a text without trailing spaces, and with file locations replaced."""
     return "\n".join(LOCATION.sub("FILE", line.rstrip()) for line in text.strip().splitlines())
 
 
 def python_of(path: Path) -> str:
-    """Return the runnable blocks of a page, every line at the line number that it has there; else nothing."""
+    """Return a page's runnable blocks at their line numbers, or an empty text."""
     return python_blocks(path.read_text(encoding="utf-8")) if path.suffix == ".md" else ""
 
 
 def python_blocks(markdown: str) -> str:
-    """Return the runnable blocks of a page's text, every line where it is; nothing if there are none."""
+    """Return the runnable blocks of a page's text at their lines, or an empty text."""
     kept: list[str] = []
     inside, wanted, indent, previous = False, False, "", ""
     for line in markdown.splitlines():
@@ -122,13 +120,13 @@ def python_blocks(markdown: str) -> str:
 
 
 def missing_packages(code: str) -> list[str]:
-    """Return the packages that a script says it requires and that are not installed."""
+    """Return the packages that a script requires and that are not installed."""
     names = [name.strip() for found in REQUIRES.finditer(code) for name in found["names"].split(",")]
     return [name for name in names if importlib.util.find_spec(name) is None]
 
 
 def is_example(path: Path, root: Path) -> bool:
-    """Tell whether a file is one of examples/."""
+    """Return whether a file is one of examples/."""
     return path.suffix == ".py" and path.relative_to(root).parts[0] == "examples"
 
 

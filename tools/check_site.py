@@ -1,4 +1,4 @@
-"""Check the built site: pages load nothing from elsewhere and lose no words, and the search finds what people look up.
+"""Check the built site: no remote resources, no lost words, a working search.
 
 python tools/check_site.py FOLDER     the folder that `mkdocs build --site-dir FOLDER` wrote
 """
@@ -41,7 +41,7 @@ def main() -> int:
 
 
 def remote(folder: Path) -> list[str]:
-    """Return what pages and styles would load from another server."""
+    """Return the remote resources of pages and styles."""
     found = []
     for path in sorted(folder.rglob("*")):
         if path.suffix == ".html":
@@ -55,7 +55,7 @@ def remote(folder: Path) -> list[str]:
 
 
 def swallowed(folder: Path) -> list[str]:
-    """Return the words in braces that became attributes of a cell, and so are not seen."""
+    """Return the words in braces that became cell attributes, and so are invisible."""
     found = []
     for path in sorted(folder.rglob("*.html")):
         cells = re.findall(r"<t[dh] ([^>]*)>", path.read_text(encoding="utf-8"))
@@ -65,7 +65,7 @@ def swallowed(folder: Path) -> list[str]:
 
 
 def missing(folder: Path) -> list[str]:
-    """Return what a site needs and this one lacks: the page of wrong addresses, and titles in the search."""
+    """Return the missing parts of a site: its error page, and titles in the search."""
     found = [] if (folder / "404.html").exists() else ["404.html is missing"]
     index = folder / "search" / "search_index.json"
     if not index.exists():

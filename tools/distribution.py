@@ -27,13 +27,13 @@ else:
 
 CORE = "tile-core"
 
-#: Packages that stand beside the published ones: made by others, as far as the core can tell.
+#: Third-party packages beside the published ones, as far as the core can distinguish.
 OUTSIDE = ("toyc", "tile-opencl")
 
 
 @dataclass(frozen=True)
 class Built:
-    """A package's files as they would be published, and the wheel that its folder gives directly.
+    """A package's files as they would be published, and its directly built wheel.
 
     Attributes
     ----------
@@ -72,7 +72,7 @@ class Environment:
         return windows if windows.exists() else self.folder / "bin" / "python"
 
     def install(self, *requirements: str | Path, links: Path, check: bool = True, dependencies: bool = True) -> str:
-        """Install packages, ours from the folder ``links``, and return what the installer printed.
+        """Install packages, ours from the folder ``links``, and return the installer's output.
 
         Parameters
         ----------
@@ -99,7 +99,7 @@ class Environment:
         return run_uv("pip", "install", "--python", self.python, *options, *requirements, check=check)
 
     def run(self, *arguments: str | Path, timeout: float = 300) -> subprocess.CompletedProcess[str]:
-        """Run its Python with arguments, away from the repository and from the settings of this process."""
+        """Run its Python with arguments, isolated from the repository and from this process's settings."""
         return subprocess.run(
             [self.python, "-P" if sys.version_info >= (3, 11) else "-s", *arguments],
             cwd=self.folder, env=self.variables(), capture_output=True, text=True, timeout=timeout, check=False,
@@ -114,7 +114,7 @@ class Environment:
         )  # fmt: skip
 
     def variables(self) -> dict[str, str]:
-        """Return the environment variables of its processes: its programs come first, and its cache is its own."""
+        """Return its processes' environment variables: own programs first, own cache."""
         path = os.pathsep.join([str(self.python.parent), os.environ.get("PATH", "")])
         return {**plain_environment(), "PATH": path, "TILE_CACHE_DIR": str(self.folder / "cache")}
 
@@ -179,7 +179,9 @@ def build(folder: Path, out: Path) -> Built:
 
 
 def copy_with(folder: Path, scratch: Path, changes: Mapping[str, Mapping[str, str]]) -> Path:
-    """Copy a package's folder and replace texts in it: file -> old text -> new text.
+    """Copy a package's folder and replace texts in it.
+
+    The replacements map file -> old text -> new text.
 
     Raises
     ------
@@ -224,7 +226,7 @@ def build_constraints(out: Path) -> Path:
 
 
 def run_uv(*arguments: str | Path, check: bool = True) -> str:
-    """Run uv and return what it printed.
+    """Run uv and return its output.
 
     Raises
     ------

@@ -82,7 +82,7 @@ def main() -> int:
 
 
 def check(text: str) -> list[str]:
-    """Compare the page with what it should be, and look for codes that two classes have."""
+    """Compare the page with its expected text, and check for duplicate codes."""
     path = ROOT / PAGE
     written = path.read_text(encoding="utf-8") if path.exists() else ""
     stale = [] if written == text else [f"{PAGE.as_posix()} is out of date: run python tools/error_catalogue.py"]
@@ -134,7 +134,7 @@ def row(error: type[TileError]) -> str:
 
 
 def cell(text: str) -> str:
-    """Return text that is one cell: no line breaks, nothing that Markdown reads as its own."""
+    """Return text as one cell: no line breaks, no Markdown syntax."""
     for mark in ("\\", "|", "*", "_", "<", ">", "[", "]", "`"):
         text = text.replace(mark, f"\\{mark}")
     # As str.format would print it.

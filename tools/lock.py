@@ -74,7 +74,7 @@ def export(project: Path, *options: str) -> str:
 
 
 def copy_project(scratch: Path, workspace: str) -> Path:
-    """Copy what uv reads to resolve: the project files of the workspace and of its packages."""
+    """Copy uv's inputs for resolving: project files of workspace and packages."""
     (scratch / "pyproject.toml").write_text(workspace)
     for source in ROOT.glob("packages/*/pyproject.toml"):
         target = scratch / source.relative_to(ROOT)
@@ -84,7 +84,7 @@ def copy_project(scratch: Path, workspace: str) -> Path:
 
 
 def uv(project: Path, *arguments: str) -> str:
-    """Run uv on a project and return what it prints."""
+    """Run uv on a project and return its output."""
     program = shutil.which("uv")
     if program is None:
         raise SystemExit("uv is not on PATH: pip install uv")
@@ -95,7 +95,7 @@ def uv(project: Path, *arguments: str) -> str:
 
 
 def same(path: Path, text: str) -> bool:
-    """Tell whether the file has exactly this text."""
+    """Return whether the file has exactly this text."""
     return path.exists() and path.read_text() == text
 
 

@@ -1,15 +1,15 @@
-"""Collect the names that Metal's headers define, so that no variable of a kernel gets one: ``library_names.txt``.
+"""Collect names of Metal's headers, which kernels' variables must avoid: ``library_names.txt``.
 
 ::
 
     python tools/metal_names.py SPIRV-Cross wgpu mlx clang-headers > .../tile_metal/emit/library_names.txt
 
 The arguments are folders: clones of KhronosGroup/SPIRV-Cross, gfx-rs/wgpu and ml-explore/mlx (bare ones too), and
-clang's folder of headers. Apple publishes no headers of ``metal_stdlib``, so the names come from those who met them:
+clang's folder of headers. Apple publishes no headers of ``metal_stdlib``, so the names come from indirect sources:
 lists of words that translators to MSL avoid, functions that MLX's kernels call, macros of C's headers, which Metal's
-headers include, and names of the Metal Shading Language Specification: families made by a rule, and those that the
-emulator's model of the language knows. Only names are kept. Those that begin with an underscore are left out: no
-variable of a text does.
+headers include, and names of the Metal Shading Language Specification: families made by a rule, and names in the
+emulator's model of the language. Only names are kept. Names with a leading underscore are left out: no variable of a
+text has one.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ SCALARS = "bool char uchar short ushort int uint long ulong half bfloat float".s
 
 
 def families() -> Iterator[str]:
-    """Yield names that the specification forms by a rule: types, constants, functions of lanes and of atomics."""
+    """Yield the specification's name families: types, constants, lane functions, atomics."""
     yield from (*SCALARS, "size_t", "ptrdiff_t", "void")
     for kind, n in product(SCALARS, "234"):
         yield from (f"{kind}{n}", f"packed_{kind}{n}")
@@ -97,7 +97,7 @@ def of_naga(folder: Path) -> Iterator[str]:
 
 
 def of_mlx(folder: Path) -> Iterator[str]:
-    """Yield the functions and types of namespace ``metal`` that MLX's kernels name, and macros before each kernel."""
+    """Yield ``metal`` functions and types named by MLX's kernels, and their preceding macros."""
     for path in _git(folder, "ls-tree", "-r", "--name-only", "HEAD", "mlx/backend/metal/kernels").split():
         if path.endswith((".h", ".metal")):
             text = text_of(folder, path)

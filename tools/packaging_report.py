@@ -102,7 +102,7 @@ def _imports(made: Mapping[str, Environment]) -> str:
 
 
 def _best(env: Environment, code: str) -> float:
-    """Return the least seconds of the processor of several processes; the first writes byte code and does not count."""
+    """Return the least processor seconds of several processes, after one that writes byte code."""
     seconds = []
     for _ in range(ROUNDS + 1):
         before = os.times()

@@ -1,4 +1,4 @@
-"""Packages installed for tests: folders of packages with fresh interpreters, and pages that show a package's files."""
+"""Packages installed for tests with fresh interpreters, and pages that show their files."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Site:
         self.stderr = ""
 
     def install(self, *names: str | Path) -> Site:
-        """Do what an installer does with pure Python packages: copy them, and write their metadata beside them.
+        """Install pure Python packages like an installer: copy them with their metadata.
 
         A name is that of a folder in ``tests/plugins``, or the path of another folder.
         """
@@ -91,7 +91,7 @@ class Site:
 
 
 class Page:
-    """A page of the docs that shows every file of a package, and then runs commands.
+    """A docs page that shows every file of a package, then runs commands.
 
     Parameters
     ----------

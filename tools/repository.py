@@ -1,4 +1,4 @@
-"""What the check scripts share: the list of the repository's own files."""
+"""Common parts of the check scripts: the list of the repository's own files."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def files(root: Path, *suffixes: str) -> Iterator[Path]:
 
 
 def report(check: str, problems: list[str]) -> int:
-    """Print the problems of a check, or that there are none, and return the exit status."""
+    """Print a check's problems or its success, and return the exit status."""
     for problem in problems:
         print(problem)
     print(f"{check}: {len(problems)} problem(s)" if problems else f"{check}: ok")

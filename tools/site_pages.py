@@ -40,7 +40,7 @@ def write(folder: Path) -> None:
 
 
 def check() -> list[str]:
-    """Return the names that lack an example, and the examples that do not run on the CPU."""
+    """Return names without an example, and examples that fail on the CPU."""
     from pages.names import names, problems
 
     found = problems()

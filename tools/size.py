@@ -1,4 +1,4 @@
-"""How large the packages are, and how well their parts keep apart: the numbers that a review of the tree asks for.
+"""Sizes of the packages and separation of their parts: numbers for reviews.
 
 ::
 
@@ -204,7 +204,10 @@ def _code(path: Path, tree: ast.Module) -> list[tuple[int, str]]:
 
 
 def _imported(module: Module, names: set[str]) -> set[str]:
-    """Return the modules that one imports anywhere; a package where the name that is imported is no module of it."""
+    """Return the modules imported by a module.
+
+    An import of a name is that of its package if the name is not a module.
+    """
     found = set()
     inside = module.name if module.path.name == "__init__.py" else module.name.rpartition(".")[0]
     for node in ast.walk(module.tree):

@@ -27,7 +27,7 @@ def load(text: str) -> dict[str, Any]:
 
 
 def inputs_of(workflow: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the inputs of a reusable workflow with their defaults; ``None`` for those that must be given."""
+    """Return a reusable workflow's inputs with defaults; ``None`` for required ones."""
     declared = workflow["on"]["workflow_call"]["inputs"]
     return {name: None if about.get("required") else about["default"] for name, about in declared.items()}
 
@@ -67,7 +67,7 @@ class Job:
         self._environment = {**environment, **variables, **files}
 
     def run(self, row: Mapping[str, Any] | None = None, but: tuple[str, ...] = ()) -> list[str]:
-        """Run the steps that are commands, in order, as the service does; return the names of those that ran."""
+        """Run the command steps in order, as the service does; return their names."""
         self._values |= {f"matrix.{key}": value for key, value in (row or {}).items()}
         done = []
         for step in self._job["steps"]:

@@ -1,4 +1,4 @@
-"""Programs whose blocks race, and programs that look alike and do not: one table for all that must know the difference.
+"""Racing programs and similar race-free ones, in one table for all tests.
 
 Each program is (extents of the grid, statements of a block, options). The options: ``data`` is what ``R`` holds,
 ``before`` and ``after`` are statements around the launch, ``threads`` of a block.

@@ -1,4 +1,4 @@
-"""Kernels of examples/ with a loop over elements in place of each expression of whole tiles."""
+"""Kernels of examples/ with element loops instead of whole-tile expressions."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def rms_norm(M: int, N: int, dtype: str, threads: int, block_M: int = 1, eps: fl
 
 
 def route(M: int, N: int, K: int, dtype: str = "float32", block_M: int = 8) -> Any:
-    """Choose the K largest of N scores of each row, and weights for them that sum to 1."""
+    """Choose each row's K largest of N scores, and weights with a total of 1."""
 
     @T.prim_func
     def main(X: T.Tensor((M, N), dtype), W: T.Tensor((M, K), "float32"), E: T.Tensor((M, K), "int32")):

@@ -1,4 +1,4 @@
-"""Runs one program on every target that this machine can execute: the processor, and texts under the emulator."""
+"""Run a program on every executable target: the CPU, and texts in the emulator."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Blocks that race: refused where indices prove it, reported where data decide, and nothing else is."""
+"""Block races: rejected if indices prove them, reported if data-dependent."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tile_core.reference import execute
 from .block_races import BY_DATA, LEGAL, PROVABLE, arguments, program
 
 COMPILED = ("cpu", "cuda:sm_80")
-#: Targets whose launches report races, and how they are asked to.
+#: Targets whose launches report races, and the options for it.
 CHECKED = {
     "cpu": {"options": {"races": True}},
     "cuda:sm_80": {"runtime": "emulator"},

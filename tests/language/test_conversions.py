@@ -1,4 +1,4 @@
-"""Floats become integers by one rule: towards zero, to the type's limit where it ends, and 0 for NaN."""
+"""Float-to-integer conversion: towards zero, saturating, and 0 for NaN."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ NARROW = ("float8_e4m3fn", "float8_e5m2", "float8_e4m3fnuz", "float8_e8m0fnu")
 
 
 def code_of(value: int, dtype: str) -> int:
-    """The code of an integer, rounded once: what float64 has no room for is kept in its last bit."""
+    """The code of an integer, rounded once via a sticky last bit in float64."""
     size, shift = abs(value), 0
     while size >= 1 << 50:
         size, shift = size >> 1 | size & 1, shift + 1

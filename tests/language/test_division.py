@@ -1,4 +1,4 @@
-"""Quotients and remainders are Python's for every sign and width; what does not fit wraps, and by zero they are 0."""
+"""Quotients and remainders are Python's for all types; overflow wraps, and /0 is 0."""
 
 from __future__ import annotations
 

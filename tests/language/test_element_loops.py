@@ -1,4 +1,4 @@
-"""Loops over elements that one thread of a block executes: a performance warning on targets with threads."""
+"""Element loops in one thread of a block: a performance warning on targets with threads."""
 
 import warnings
 

@@ -1,4 +1,4 @@
-"""Examples that compute with whole tiles have, line by line, the text of kernels that loop over the elements."""
+"""Whole-tile examples have, line by line, the text of element loops."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ CASES = {
     "attention": lambda: _attention(False), "attention, causal": lambda: _attention(True),
     "norm": lambda: _norm(64, 512, "float32"), "norm, awkward": lambda: _norm(5, 129, "float16"),
     "softmax": lambda: _softmax(37, 1000, "float32"), "top-k": lambda: _route(13, 100, 3, "float16"),
-    "sums of parts": _reductions,
+    "reductions of parts": _reductions,
 }  # fmt: skip
 
 

@@ -1,4 +1,4 @@
-"""Calls that demand an instruction, before products and others, on targets without it: refused by the catalogue."""
+"""Calls that require an instruction, on targets without it: rejected by the catalogue."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def test_only_the_catalogue(copied, used, loop, target):
 
 @pytest.mark.parametrize("copied", [c for c in COPIES if c != "copy"])
 def test_a_copy_that_a_product_would_read_through_is_refused_as_one_alone(copied):
-    """The CPU reads B in place where it can, but not past a copy that demands an instruction."""
+    """The CPU reads B in place where possible, but not past an explicit copy."""
     refused = []
     for used in ("gemm", "no product"):
         with pytest.raises(tile.TileError) as info:

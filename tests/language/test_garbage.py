@@ -1,4 +1,4 @@
-"""What a compilation leaves behind: programs in reference cycles fill the memory until Python looks for cycles."""
+"""Memory after a compilation: programs in reference cycles remain until Python collects them."""
 
 from __future__ import annotations
 

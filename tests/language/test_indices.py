@@ -1,4 +1,4 @@
-"""Indices: constants count from the beginning alone, runtime ones may leave a tensor, and its end may cut slices."""
+"""Indices: constants are non-negative, runtime ones may be outside, tensor ends clip slices."""
 
 from __future__ import annotations
 

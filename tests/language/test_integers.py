@@ -1,4 +1,4 @@
-"""Overflow wraps and shifts by any count have a result, of data, scalar parameters and variables alike."""
+"""Overflow wraps and all shift counts are defined, for data, parameters and variables."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The rules for scalars hold for operands that become constant in the compiler, after they were traced as values."""
+"""Scalar rules hold for operands that become constant in the compiler."""
 
 from __future__ import annotations
 

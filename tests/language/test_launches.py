@@ -1,4 +1,4 @@
-"""Several launches in one program: right on every target, as one kernel that is verified, exported and kept on disk."""
+"""Several launches in a program: right everywhere, verified, exported and cached as one."""
 
 from __future__ import annotations
 
@@ -17,7 +17,10 @@ pytestmark = pytest.mark.sweep(2)
 
 
 def column_totals(cols: int = 40) -> Any:
-    """Return sums of columns in two launches with a workspace, and a third that needs neither."""
+    """Return a program of column reductions in two launches with a workspace.
+
+    A third launch needs neither.
+    """
     m = T.dynamic("m")
 
     @T.prim_func
@@ -57,14 +60,14 @@ def test_a_call_is_all_launches(target):
         agrees(kernel, rows, n)
     report = kernel.verify(np.ones((21, 40), "float32"), 2)
     assert "equal" in str(report)
-    assert kernel.signature.usage == "B, C = sums(A, n)"
-    assert kernel.source.count("sums_") >= 3 or target == "cpu"
+    assert kernel.signature.usage == "B, C = totals(A, n)"
+    assert kernel.source.count("totals_") >= 3 or target == "cpu"
 
 
 @pytest.mark.parametrize("target", ["cuda:sm_80", "metal"])
 def test_an_exported_kernel_launches_all(target, tmp_path):
     kernel = compiled(column_totals(), target, out_idx=[2, 3])
-    file = kernel.export(tmp_path / "sums.tile")
+    file = kernel.export(tmp_path / "totals.tile")
     loaded = tile.load(file, runtime="emulator")
     agrees(loaded, 50, 1)
     assert loaded.source == kernel.source
@@ -105,7 +108,7 @@ def test_eager_kernels_launch_several_times():
 
 def test_explain_has_a_part_for_each_launch():
     text = tile.explain(column_totals(), "cuda:sm_80")
-    assert all(f"sums_{n}" in text for n in (1, 2, 3))
+    assert all(f"totals_{n}" in text for n in (1, 2, 3))
 
 
 def test_outputs_of_one_launch_that_another_reads_are_not_allocated():

@@ -1,4 +1,4 @@
-"""What a target does not have is refused when the kernel is compiled; extents of 0 and less run nothing."""
+"""Missing features of a target are rejected at compile time; empty extents run nothing."""
 
 from __future__ import annotations
 

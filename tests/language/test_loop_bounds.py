@@ -1,4 +1,4 @@
-"""The bounds of a loop are evaluated once, before its first trip, as Python evaluates them."""
+"""Loop bounds are evaluated once, before the first iteration, as in Python."""
 
 import numpy as np
 import pytest
@@ -84,7 +84,7 @@ def a_loop_that_never_runs(X: T.Tensor((8, 12), "float32"), B: T.Tensor((12,), "
 
 @pytest.mark.parametrize("target", ["cpu", "cuda:sm_80", "metal"])
 def test_an_extent_that_is_zero_in_the_only_block(target):
-    """TVM's analyzer fails on it in the scope of a condition, and ended the process when it left that scope."""
+    """TVM's analyzer fails on it in a condition's scope, and crashed on leaving that scope."""
     kernel = tile.compile(a_loop_that_never_runs, target=target, runtime="host" if target == "cpu" else "emulator")
     found = np.zeros(12, "float32")
     kernel(np.ones((8, 12), "float32"), found)

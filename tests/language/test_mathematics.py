@@ -1,4 +1,7 @@
-"""Functions of floats mean the same on every target: NumPy's values, special ones included, to a stated accuracy."""
+"""Functions of floats agree with NumPy on every target, to a stated accuracy.
+
+Special values are included.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +33,7 @@ BINARY: dict[str, Callable[..., Any]] = {
     "atan2": np.arctan2, "hypot": np.hypot, "fmod": np.fmod, "copysign": np.copysign, "nextafter": np.nextafter,
 }  # fmt: skip
 EXACT = ("rint", "fmod", "copysign", "nextafter")
-#: Units in the last place of float32: our own on the processor, the devices' own functions as their tables say.
+#: Units in the last place of float32: our own functions on the CPU, the devices' functions by their tables.
 ULPS = {"cpu": 2.0, "cuda:sm_80": 4.0, "metal": 6.0, "rocm:gfx942": 2.0}
 #: Units in the last place of the C libraries' float64; the types of 16 bits are float32 rounded once.
 OTHERS = {"float64": 4.0, "float16": 0.51, "bfloat16": 0.51}
@@ -141,7 +144,7 @@ def test_two_arguments(target: str, dtype: str) -> None:
 @pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "bfloat16"])
 @pytest.mark.parametrize("target", [*TARGETS, "cuda:sm_90a"])
 def test_every_function_has_a_text_on_every_target(target: str, dtype: str) -> None:
-    """No function of the vocabulary is missing anywhere, but for element types that a target lacks."""
+    """Every function has a text on every target, except for missing element types."""
     unary = [*(n for n, (module, _) in NAMES.items() if module == "values.math"), "abs"]
     unary.remove("fma")
     binary = [*(n for n, (module, _) in NAMES.items() if module == "language.binary"), "pow", "max", "min"]

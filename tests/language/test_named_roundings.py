@@ -1,4 +1,4 @@
-"""Conversions with a named rounding: the same bits everywhere, of tiles as of elements, and right on average."""
+"""Named roundings: equal bits everywhere, for tiles and elements, and unbiased."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def neighbours(dtype: str) -> Any:
 @pytest.mark.parametrize("dtype", NARROW)
 @pytest.mark.parametrize("target", TARGETS)
 def test_every_float16_goes_in_the_named_direction(target: str, dtype: str) -> None:
-    """All codes of a type of 16 bits, against a search in the sorted numbers of the result's type."""
+    """All 16-bit codes, against a search in the result type's sorted values."""
     a = np.arange(2**16, dtype=np.uint16).view(np.float16)
     a = a[np.isfinite(a)]
     every = neighbours(dtype)
@@ -69,7 +69,7 @@ def test_zeros_keep_their_sign_and_no_word_moves_what_is_exact() -> None:
 
 @pytest.mark.parametrize("dtype", ["float16", "float8_e5m2", "int8"])
 def test_the_mean_of_random_roundings_is_the_number(dtype: str) -> None:
-    """Words at equal distances: the part that is rounded up is the fraction, to one over their count."""
+    """With equidistant words the fraction rounded up is exact, to one over their count."""
     count = 4096
     words = (np.arange(count, dtype=np.uint64) * 2**32 // count).astype(np.uint32)
     kernel = compiled(program(count, "float32", dtype, "rs", None), "cpu", out_idx=2)

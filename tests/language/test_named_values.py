@@ -1,4 +1,4 @@
-"""Names of intermediate values are computed once: texts grow by the uses of a name, not by its value."""
+"""Named values are computed once: texts grow with uses, not with values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Names of a program that mean something to a target's language, its library, the text or the emulator."""
+"""User names that collide with a target's language, library, text or emulator."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Index arithmetic and conditions that leave their type wrap, in every form of loop and on every target."""
+"""Index arithmetic and conditions wrap, in every loop and on every target."""
 
 from __future__ import annotations
 
@@ -137,7 +137,7 @@ def corners(A: T.Tensor((32,), "int32"), D: T.Tensor((m,), "int32"), v: T.int32,
 @pytest.mark.parametrize("v", [TOP - 2, TOP - 3, TOP, -2, 3, 30])
 @pytest.mark.parametrize("target", TARGETS)
 def test_tiles_at_the_end_of_the_numbers_lie_outside(target: str, v: int) -> None:
-    """The end of a tile may leave the type of its corner: then it is not before the end of the tensor."""
+    """A tile's end may overflow its corner's type: then it is outside."""
     a, d, b = np.arange(1, 33, dtype=np.int32), np.arange(100, 110, dtype=np.int32), np.full((3, 3, 4), -1, np.int32)
     compiled(corners, target)(a, d, v, b)
 
@@ -246,7 +246,7 @@ def moved(A: T.Tensor((16,), "int32"), D: T.Tensor((m,), "int32"), v: T.int32, B
 @pytest.mark.parametrize("v", [-7, 9, TOP, -(2**31)])
 @pytest.mark.parametrize("target", TARGETS)
 def test_terms_that_are_moved_leave_no_type(target: str, v: int) -> None:
-    """``0 - max(0, i)`` is never out of its type, the equal ``min(0, 0 - i)`` is at the least ``i``."""
+    """``0 - max(0, i)`` never overflows; its equal ``min(0, 0 - i)`` may."""
     a, d, b = np.arange(1, 17, dtype=np.int32), np.arange(100, 117, dtype=np.int32), np.full((5, 8), -1, np.int32)
     compiled(moved, target)(a, d, v, b)
 

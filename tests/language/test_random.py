@@ -1,4 +1,4 @@
-"""Random numbers are the same on every target, to the last bit, and are distributed as they should be."""
+"""Random numbers are bit-identical on every target, with the right distributions."""
 
 from __future__ import annotations
 

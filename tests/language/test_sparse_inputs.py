@@ -1,4 +1,7 @@
-"""Inputs that `tile run`, `verify` and tuning make up are legal; illegal metadata is the user's mistake."""
+"""Generated inputs of `tile run`, `verify` and tuning are legal.
+
+Illegal metadata is the user's mistake.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +26,7 @@ LEGAL = {4: {4, 8, 12, 9, 13, 14}, 2: {4, 14}}
 
 
 def product(dtype="float16", acc="float32", meta="int16", M=37, N=11, K=64, tile_m=16, turned=False, through="copy"):
-    """A product whose tiles do not divide its matrices; metadata reaches it in one of several ways."""
+    """A product whose tiles do not divide its matrices, with several ways for metadata."""
     words = K // sparse.E_FACTOR_MAP[dtype][meta]
     stored = (words, M) if turned else (M, words)
     held = (words, tile_m) if turned else (tile_m, words)

@@ -1,4 +1,4 @@
-"""Every op with sizes and corners that calls decide: the kit's kernels with symbols instead of constants."""
+"""Every op with runtime sizes and corners: the suite's kernels with symbols."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def by_op() -> dict[str, list[Unit]]:
 
 
 def drawn(number: int) -> tuple[str, Unit]:
-    """A target and a twin, of each op as often as of any other: other ones in each turn of the sweeps."""
+    """Draw a target and a twin, uniformly over ops, different in each round of sweeps."""
     rng = random.Random(zlib.crc32(f"{os.environ['SWEEP_TURN']} {number}".encode()))
     every = by_op()
     while True:

@@ -1,4 +1,4 @@
-"""Conversions round once: numbers at and just beside the middle of two neighbours of a type, on every target."""
+"""Conversions round once: values at and next to midpoints, on every target."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ COUNT = 512
 
 
 def nearest(x: float, dtype: str) -> float:
-    """A number that is at most the largest of a type, as that type: by the list of all its numbers, exactly."""
+    """Return an in-range number in a type, exactly, by the list of its values."""
     form = FORMATS[dtype]
     every = _numbers(dtype)
     at = bisect_right(every, abs(x)) - 1
@@ -112,7 +112,7 @@ def test_conversions_round_once(target: str, source: str, dtype: str) -> None:
 
 
 def test_there_are_numbers_that_two_roundings_get_wrong() -> None:
-    """By way of float32, each of these conversions is wrong for some of the numbers that the test above takes."""
+    """Through float32, each of these conversions is wrong for some of the tested values."""
     for source in ("float64", "int32", "uint32", "int64", "uint64"):
         for dtype in ("tfloat32", "bfloat16", "float8_e8m0fnu", *(TYPES if source == "float64" else ())):
             a = tried(source, dtype)
@@ -122,7 +122,7 @@ def test_there_are_numbers_that_two_roundings_get_wrong() -> None:
 
 
 def constants(number: float, dtype: str) -> Any:
-    """Stores, fills, casts and variables of a constant, and a scalar argument of the types that may have one."""
+    """Stores, fills, casts and variables of a constant, and a scalar argument where supported."""
     scalar = "float32" if DTYPES[dtype].is_narrow else dtype
 
     @T.prim_func

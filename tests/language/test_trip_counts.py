@@ -1,4 +1,4 @@
-"""A loop runs as often as Python's ``len(range(...))`` says, for all bounds that their types hold, on every target."""
+"""Trip counts equal Python's ``len(range(...))`` for all bounds, on every target."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ def left(a: T.int32, b: T.int32, B: T.Tensor((6, 2), "int64")):
 
 @pytest.mark.parametrize("target", ["reference", "cpu"])
 def test_loops_of_billions_of_trips_that_are_left(target: str) -> None:
-    """Where a ``break`` ends a loop: on targets with threads every trip is counted."""
+    """A ``break`` ends the loop: targets with threads count every iteration."""
     for a, b in PAIRS:
         found = np.zeros((6, 2), np.int64)
         run(left, target, a=a, b=b, B=found)

@@ -1,4 +1,4 @@
-"""Expressions of whole tiles: right on every target, and with the text of the loops that they stand for."""
+"""Whole-tile expressions: right on every target, with the text of their loops."""
 
 from __future__ import annotations
 

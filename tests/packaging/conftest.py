@@ -1,4 +1,4 @@
-"""The packages, built once for all tests of this folder, and an environment for each combination of them."""
+"""The packages, built once for this folder's tests, and an environment per combination."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ def wheels(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def built(wheels: Path) -> dict[str, Built]:
-    """What was built, by name; those of the plugins of other people are there too."""
+    """Built packages by name, including third-party plugins."""
     return {name: build(folder, wheels) for name, folder in {**folders(), **outside()}.items()}
 
 
 @pytest.fixture(scope="session")
 def environment(built: dict[str, Built], wheels: Path, tmp_path_factory: pytest.TempPathFactory):
-    """A function from the name of a combination to its environment, made when it is first asked for."""
+    """A function from a combination's name to its lazily created environment."""
     made: dict[str, Environment] = {}
 
     def find(combination: str) -> Environment:

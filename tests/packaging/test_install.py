@@ -1,4 +1,4 @@
-"""Wheels in fresh environments, in every combination: what is there works, what is not is refused readably.
+"""Wheels in fresh environments, in every combination: what is missing is rejected readably.
 
 Nothing of the workspace is seen: the environments have our packages from wheels only, and run away from the repository.
 """
@@ -152,7 +152,10 @@ def test_readmes_program_runs_as_it_stands(environment) -> None:
 
 
 class TestWeight:
-    """``pip install tile-core tile-metal`` brings no torch, no CUDA, and nothing heavy that TVM does not need."""
+    """``pip install tile-core tile-metal`` installs neither torch nor CUDA.
+
+    It installs nothing heavy that TVM does not need.
+    """
 
     #: What we need and TVM does not: the plugin manager, and the command line with its colours.
     OURS = frozenset(
@@ -182,7 +185,7 @@ class TestWeight:
 
     @staticmethod
     def _closure(name: str) -> set[str]:
-        """Return a distribution and what it requires, of those installed here: the versions are the same."""
+        """Return a distribution and its requirements as installed here, with the same versions."""
         found: set[str] = set()
         open_ = [name]
         while open_:
@@ -212,7 +215,7 @@ def next_wheels(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 class TestOutOfStep:
-    """A core and a backend of different releases: refused by the installer, and where that was overruled, by us."""
+    """A core and a backend of different releases: rejected by the installer, else by us."""
 
     def test_the_installer_refuses(self, built, wheels: Path, next_wheels: Path, tmp_path: Path) -> None:
         metal = next(next_wheels.glob("tile_metal-*.whl"))

@@ -1,4 +1,4 @@
-"""Pages that make a package from an empty folder, followed to the letter: with wheels, pip, and commands in bash."""
+"""Pages that create a package, followed exactly: with wheels, pip, and bash."""
 
 from __future__ import annotations
 

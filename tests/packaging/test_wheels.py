@@ -1,4 +1,4 @@
-"""What is published: sdists from which the same wheels can be built, complete, with metadata that an index accepts."""
+"""Published files: complete sdists that rebuild the wheels, with metadata an index accepts."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def test_metadata_is_valid_and_complete(metadata: Metadata) -> None:
         c.rpartition(" ")[2] for c in classifiers if re.fullmatch(r"Programming Language :: Python :: 3\.\d+", c)
     }
     assert versions == {"3.10", "3.11", "3.12", "3.13"}
-    assert not [c for c in classifiers if c.startswith("License ::")]  # the expression says it
+    assert not [c for c in classifiers if c.startswith("License ::")]  # the license expression replaces them
 
 
 def test_the_long_description_is_the_readme_and_reads_well_on_an_index(package: Built, metadata: Metadata) -> None:

@@ -1,4 +1,4 @@
-"""The commands of the jobs of the workflows run: exactly those, with a small part of the kit and seconds of fuzzing.
+"""The workflows' job commands run, with a small suite and seconds of fuzzing.
 
 Each caller of the reusable workflow gets a checkout and a fresh environment. Its steps are executed in the order of the
 workflow: packages are installed from their folders, `tile ci-matrix` lists the jobs, the commands of every job run, and
@@ -45,7 +45,7 @@ def checkout(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def machine(tmp_path: Path) -> dict[str, str]:
-    """The variables of a machine with a fresh Python, which installs the versions that the project is tested with."""
+    """Variables of a machine with a fresh Python, which installs the tested versions."""
     env = Environment(tmp_path / "env")
     constraints = tmp_path / "constraints.txt"
     constraints.write_text("\n".join(locked()), encoding="utf-8")

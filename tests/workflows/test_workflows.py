@@ -42,7 +42,7 @@ class TestEach:
         assert [name for name in others if not re.fullmatch(r"actions/[a-z-]+@v\d+", name)] == []
 
     def test_puts_no_foreign_text_into_a_command(self, path: Path) -> None:
-        """Texts reach a shell through the environment; commands of the matrix are words that `tile` has quoted."""
+        """Texts reach a shell by environment; matrix commands are words quoted by `tile`."""
         for job in load(path.read_text(encoding="utf-8"))["jobs"].values():
             for step in job.get("steps", ()):
                 found = re.findall(r"\$\{\{\s*(.*?)\s*\}\}", step.get("run", ""))

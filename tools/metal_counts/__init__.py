@@ -1,1 +1,1 @@
-"""What Metal kernels cost: counts of emitted texts beside texts written by hand."""
+"""Costs of Metal kernels: counts of emitted texts beside hand-written ones."""

@@ -1,4 +1,4 @@
-"""Counts of one launch of a text, from a run in the emulator and from the text."""
+"""Counts of one launch of a text, from an emulator run and the text."""
 
 from __future__ import annotations
 
@@ -17,7 +17,9 @@ _EXCHANGES = (
 
 @dataclass(frozen=True)
 class Counts:
-    """What a launch costs: sums over all threadgroups, but for what a threadgroup or a thread holds.
+    """Costs of a launch, totalled over all threadgroups.
+
+    Counts of a threadgroup or a thread are not totalled.
 
     Attributes
     ----------
@@ -53,7 +55,7 @@ class Counts:
     registers: int | None
 
     def beyond(self, other: Counts, most: float) -> dict[str, tuple[int, int]]:
-        """Return what is more than ``most`` times what another launch needs: the numbers of both by name."""
+        """Return counts above ``most`` times another launch's, with both values by name."""
         found = {}
         for field in fields(self):
             mine, its = getattr(self, field.name), getattr(other, field.name)

@@ -1,4 +1,4 @@
-"""The programs whose texts are counted, with arguments and what they must compute; products are those of the zoo."""
+"""Programs whose texts are counted, with arguments and results; products are the zoo's."""
 
 # Annotations of kernels are shapes and names of element types, no types.
 # ruff: noqa: ANN202
@@ -82,7 +82,7 @@ def attention_case(dim: int, block_N: int) -> Case:
 
 
 def row_sum_case(rows: int, columns: int) -> Case:
-    """Return sums of rows, 4 of them per block."""
+    """Return row reductions, 4 rows per block."""
 
     @T.prim_func
     def row_sum(X: T.Tensor((rows, columns), "float32"), Y: T.Tensor((rows,), "float32")):

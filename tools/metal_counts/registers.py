@@ -1,9 +1,9 @@
 """An estimate of the registers that a thread of a text needs.
 
 clang compiles the text for a GPU of 32 lanes whose registers it allocates itself (gfx1030, 256 vector registers of 32
-bits). What MSL has and that GPU has not is an instruction that nothing looks into, see ``instructions.h``. Apple's
-compiler allocates otherwise, so that the number says how two texts compare, not what a pipeline will report. Addresses
-of fragments are not kept over a loop: instructions that nothing looks into cannot take a part of theirs as a constant.
+bits). MSL features that this GPU lacks become opaque instructions, see ``instructions.h``. Apple's compiler allocates
+otherwise, so that the count compares two texts, but does not predict a pipeline's report. Addresses of fragments are
+not kept over a loop: opaque instructions cannot take a part of theirs as a constant.
 
 What counts is how many values the text needs at once. So instructions are in an order with few live values: the
 scheduler for that GPU would fill the registers that are free at its own steps of occupancy with loads that run ahead
@@ -33,11 +33,11 @@ _OF_THREADS = ("thread_position_in_grid", "thread_position_in_threadgroup", "thr
 
 
 class NoEstimate(Exception):
-    """There is no clang for that GPU here, or the text has something without a body."""
+    """No clang for that GPU is installed, or the text has an undefined function."""
 
 
 def estimate(text: str) -> int:
-    """Return the registers of 32 bits that a thread of a text has, with those that are spilled.
+    """Return the 32-bit registers of a text's thread, with the spilled ones.
 
     Raises
     ------
@@ -71,7 +71,10 @@ def assembly(text: str) -> str:
 
 
 def _translated(text: str) -> str:
-    """Return the text in the words of OpenCL C++: positions of threads are no parameters, which lanes would share."""
+    """Return the text as OpenCL C++.
+
+    Positions of threads are not parameters, which lanes would share.
+    """
     text = re.sub(r"constexpr auto \w+ = mpp::tensor_ops::matmul2d_descriptor\([^;]*;", "", text)
     text = re.sub(r"matmul2d<\w+, ", "matmul2d<void, ", text)
     tokens = tokenize(text)

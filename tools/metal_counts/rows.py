@@ -1,4 +1,4 @@
-"""The kernels that are counted: a program, and a text written by hand that computes the same.
+"""The counted kernels: a program, and an equivalent hand-written text.
 
 The texts (``reference/*.metal``) have the structure of MLX's kernels: threads, tiles, threadgroup memory, what is read
 how often. They run in the emulator as emitted texts do, on the same arguments, and must be right.

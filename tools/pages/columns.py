@@ -13,7 +13,7 @@ from tile_core.target import Target
 
 @cache
 def targets() -> dict[str, Target]:
-    """Return the targets of all installed backends by their text: every architecture that a backend lists."""
+    """Return the targets of all installed backends by text, including every architecture."""
     found: dict[str, Target] = {}
     for backend in sorted(tile_core.targets(), key=lambda b: (bool(b.architectures), b.name)):
         for text in backend.architectures or backend.target_kinds:
@@ -40,7 +40,7 @@ def those(accepted: set[str]) -> str:
 
 
 def accepts(program: Program, target: Target) -> str:
-    """Compile a program for a target; return the code of the error that refuses it, or nothing."""
+    """Compile a program for a target; return the error code, or an empty string."""
     from tile_core.compiler import lower
     from tile_core.plugins.contexts import make_context
 

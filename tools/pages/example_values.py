@@ -1,4 +1,4 @@
-"""Examples of names that make values, one expression each, of a parallel loop or of a thread; and of expert steps."""
+"""Examples of value names, one expression each: parallel loops, threads, expert steps."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One example of each name of the language, as data, and the programs that compile and run these examples.
+"""One example per name of the language, and programs that compile and run them.
 
 An example is code outside of a kernel, a statement of a block, or an expression of a parallel loop or of a thread. Each
 kind has a frame that declares what its lines use. The page of names shows the frames; every example is compiled for

@@ -1,4 +1,4 @@
-"""The hooks of mkdocs: they add the pages that are generated, and replace what pages ask to be drawn."""
+"""The hooks of mkdocs: generated pages, and replaced placeholders in pages."""
 
 from __future__ import annotations
 
@@ -38,6 +38,6 @@ def on_files(files: Files, config: Any) -> Files:
 
 
 def on_page_markdown(markdown: str, **_: Any) -> str:
-    """Draw and list what the page asks for; words in braces at the end of a cell are no attributes of it."""
+    """Draw pictures and lists of a page; protect words in braces at cell ends."""
     markdown = re.sub(r"^\|.*\|$", lambda row: re.sub(r"\{(?=\w+\} *\|)", r"\\{", row[0]), markdown, flags=re.MULTILINE)
     return draw_pictures(markdown).replace(RESULTS_MARK, listing())

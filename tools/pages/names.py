@@ -1,4 +1,4 @@
-"""The pages of all names of ``T`` and ``tile``: signature, meaning, targets and an example of each."""
+"""Pages of all names of ``T`` and ``tile``: signature, meaning, targets, example."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ class Name:
 
     @cached_property
     def same_as(self) -> Name | None:
-        """The name of the same page that is listed before and means the same function or class."""
+        """Return an earlier name on the page with the same function or class."""
         if not (inspect.isclass(self.value) or inspect.isroutine(self.value)):
             return None
         first = next(name for name in names() if name.value is self.value and name.page == self.page)
@@ -151,7 +151,7 @@ def pages() -> dict[str, str]:
 
 
 def module_of(example: Example, folder: Path) -> Any:
-    """Return an example as a module; the language reads the source of kernels, so it is written to a file."""
+    """Return an example as a module, written to a file for source inspection."""
     path = folder / f"{example.name.strip('_').replace('.', '_')}.py"
     path.write_text(example.program, encoding="utf-8")
     spec = importlib.util.spec_from_file_location(path.stem, path)
@@ -172,7 +172,7 @@ def program_of(example: Example, folder: Path) -> Any:
 
 @cache
 def _where(name: Name) -> str:
-    """Compile the example for all targets, and say for which it can be."""
+    """Compile the example for all targets, and report the legal ones."""
     example = name.example
     if example is None:
         return f"`{name.backend}`"

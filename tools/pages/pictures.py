@@ -1,7 +1,7 @@
 """Pictures of the layouts that a page shows.
 
-A page asks for one with a comment on a line of its own, ``<!-- picture: NAME, 8 rows, 16 columns -->``. NAME is a
-layout that the page's own code assigns above; the numbers limit what is drawn.
+A page requests one with a comment on a line of its own, ``<!-- picture: NAME, 8 rows, 16 columns -->``. NAME is a
+layout that the page's own code assigns above; the numbers limit the drawn part.
 """
 
 from __future__ import annotations

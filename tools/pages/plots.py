@@ -1,7 +1,7 @@
-"""Charts of the committed results of benchmarks, one for each table that compares rates or ratios.
+"""Charts of the committed benchmark results, one per table of rates or ratios.
 
-A chart shows what its table says: of rates the rows with a note (the best of ours, and what it is compared with), of
-ratios every row, as the interval of its runs. It is SVG in the page's own colours.
+A chart shows the values of its table: of rates the rows with a note (our best, and its reference), of ratios every row,
+as the interval of its runs. It is SVG in the page's own colours.
 """
 
 from __future__ import annotations
@@ -110,7 +110,7 @@ def _ratios(table: Table, column: str) -> str:
 
 
 def _chart(title: str, bars: Sequence[Bar], line: float | None = None) -> str:
-    """Return a chart of bars from 0, or of intervals beside a line, as one line of HTML."""
+    """Return a bar chart, or intervals beside a line, as one HTML line."""
     if not bars:
         return ""
     most = max(max(bar.high for bar in bars), line or 0) * 1.05

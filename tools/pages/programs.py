@@ -1,4 +1,4 @@
-"""The pages of ``examples/``: each complete program, and a list of them by what they compute."""
+"""The pages of ``examples/``: each complete program, and a list by subject."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def _docstring(name: str) -> str:
 
 
 def _rest(name: str) -> str:
-    """Return what a docstring says after its title."""
+    """Return a docstring's text after its title."""
     return _docstring(name).partition(":")[2].strip().rstrip(".")
 
 

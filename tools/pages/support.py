@@ -1,7 +1,7 @@
-"""What each target does with each tile op, from the legality tables of the installed backends.
+"""Support of each tile op on each target, from the backends' legality tables.
 
-A *row* is one tile op with element types and scopes; ``chosen`` reads the tables and says which variant a target
-lowers it by. A test compiles the row's program for every target and compares.
+A *row* is one tile op with element types and scopes; ``chosen`` reads from the tables the variant by which a target
+lowers it. A test compiles the row's program for every target and compares.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ class Row:
 
 
 def chosen(row: Row, target: Target) -> str:
-    """Return the variant that lowers a row without options, read from the tables; empty if the target refuses it."""
+    """Return a row's variant without options from the tables; empty if rejected."""
     absent = {str(name) for name in target.capabilities.fact(ABSENT)}
     if absent & {*row.types.values(), row.op}:
         return ""
@@ -90,7 +90,7 @@ def chosen(row: Row, target: Target) -> str:
 
 
 def computes(row: Row, target: Target) -> tuple[str, ...]:
-    """Return the element types that the instruction of a product takes for A and B, if they are not the row's."""
+    """Return the instruction's types of A and B, if they differ from the row's."""
     name = chosen(row, target)
     if not name or "C" not in row.types:
         return ()
@@ -101,7 +101,7 @@ def computes(row: Row, target: Target) -> tuple[str, ...]:
 
 
 def fallback(target: Target, name: str) -> bool:
-    """Tell whether a variant is the op's plain loops."""
+    """Return whether a variant is the op's plain loops."""
     return any(v.name == name and v.fallback for v in variants(target))
 
 
@@ -113,7 +113,7 @@ def variants(target: Target) -> tuple[Variant, ...]:
 
 @cache
 def columns() -> dict[str, tuple[str, ...]]:
-    """Return the targets whose tables differ, each with the targets that do all rows as it does."""
+    """Return targets with distinct tables, each with its equivalents."""
     found: dict[tuple[object, ...], list[str]] = {}
     for text, target in targets().items():
         answers = ((chosen(row, target), computes(row, target)) for row in rows())
@@ -221,7 +221,7 @@ def _others() -> Iterator[Row]:
 
 
 def is_product(a: str, b: str, c: str) -> bool:
-    """Tell whether the language has products of these types."""
+    """Return whether the language has products of these types."""
     try:
         check_types("gemm", DTYPES[a], DTYPES[b], DTYPES[c])
     except GemmTypes:

@@ -24,7 +24,7 @@ def pages() -> dict[str, str]:
 
 
 def cell(row: Row, text: str) -> str:
-    """Return what stands in the column of a target: a variant and the types it computes in, or a word."""
+    """Return the cell of a target: a variant with its types, or a word."""
     target = targets()[text]
     name = chosen(row, target)
     if not name or (fallback(target, name) and name.endswith(".loops")):
@@ -71,7 +71,7 @@ def _section(name: str, mine: Sequence[Row]) -> str:
         cells = tuple(cell(row, texts[0]) for texts in alike.values())
         groups.setdefault((tuple(row.scopes.values()), cells), []).append(row)
     merged: dict[tuple[str, tuple[str, ...]], list[Row]] = {}
-    scopes_of: dict[tuple[object, ...], set[tuple[str, ...]]] = {}  # by what a row says of which types
+    scopes_of: dict[tuple[object, ...], set[tuple[str, ...]]] = {}  # by a row's cells and types
     for (scopes, cells), same in groups.items():
         merged.setdefault((_types(same, mine), cells), []).extend(same)
         for row in same:
@@ -84,7 +84,7 @@ def _section(name: str, mine: Sequence[Row]) -> str:
 
 
 def _alike(mine: Sequence[Row]) -> dict[str, list[str]]:
-    """Return the columns of rows by their titles: the targets of a kind that answer alike share one."""
+    """Return the columns of rows by their titles; equal targets of a kind share one."""
     found: dict[tuple[str, ...], list[str]] = {}
     for text in columns():
         found.setdefault((targets()[text].kind, *(cell(row, text) for row in mine)), []).append(text)
@@ -138,7 +138,7 @@ def _products(same: Sequence[Row]) -> list[str]:
 
 
 def _scopes(same: Sequence[Row], everywhere: Set[tuple[str, ...]]) -> str:
-    """Return where the operands of rows are, in few lines that claim nothing beyond what is so for all their types."""
+    """Return the scopes of rows in few lines that hold for all their types."""
     operands = tuple(same[0].scopes)
     left = {tuple(row.scopes.values()) for row in same}
     allowed = left | everywhere

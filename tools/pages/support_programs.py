@@ -1,4 +1,4 @@
-"""The kernel of each row of the tables of support: the op, with its operands where the row says."""
+"""The kernel of each support row: the op, with operands in the row's scopes."""
 
 # mypy: disable-error-code="untyped-decorator, valid-type"
 

@@ -1,1 +1,1 @@
-"""Kernels of every kind that people write, for the test-suites of backends: made, launched, changed, compared."""
+"""Typical kernels of every kind for backends' tests: made, launched, mutated, compared."""

@@ -23,7 +23,7 @@ EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 
 @dataclass(frozen=True)
 class Wanted:
-    """What an argument must hold after the call, and how far off an element may be, in units of its scale."""
+    """Expected contents of an argument, and the tolerance in units of its scale."""
 
     index: int
     expected: Any
@@ -96,7 +96,7 @@ class _Recorder:
 
 
 def recorded(name: str, run: Callable[[ModuleType], Any]) -> list[Case]:
-    """Return what an example compiles, calls and checks while a function of it runs."""
+    """Return an example's compilations, calls and checks while one of its functions runs."""
     module, recorder = example(name), _Recorder()
     before = {key: getattr(module, key) for key in ("tile", "check", "for_numpy") if hasattr(module, key)}
     tile = before.get("tile")
@@ -112,7 +112,7 @@ def recorded(name: str, run: Callable[[ModuleType], Any]) -> list[Case]:
 
 
 def from_example(name: str, *args: Any, function: str = "one", at: int = 0) -> Callable[[], Case]:
-    """Return a maker of the case that a function of an example, called with arguments, compiles and checks."""
+    """Return a maker of the case of an example's function, called with arguments."""
 
     def make() -> Case:
         def run(module: ModuleType) -> None:
@@ -125,7 +125,7 @@ def from_example(name: str, *args: Any, function: str = "one", at: int = 0) -> C
 
 
 def _result(program: Any, at: int, args: Sequence[Any]) -> Any:
-    """Return a poisoned array for a parameter that is a result; its extents are numbers, or names in other shapes."""
+    """Return a poisoned array for a result; extents are numbers, or other shapes' names."""
     from tile_core.dtypes import DTYPES
 
     names: dict[str, int] = {}
@@ -137,7 +137,7 @@ def _result(program: Any, at: int, args: Sequence[Any]) -> Any:
 
 
 def poisoned(shape: Sequence[int], dtype: Any) -> Any:
-    """Return an array whose every bit is set, so that an element that a kernel leaves out is seen."""
+    """Return an array with every bit set, which exposes unwritten elements."""
     array = np.empty(tuple(shape), dtype)
     array.view(np.uint8)[...] = 0xFF
     return array

@@ -30,7 +30,7 @@ class Same(Wanted):
 
 
 def decode_case(fmt: str) -> Case:
-    """Return the numbers of all 256 codes; the sign of NaN is nobody's matter."""
+    """Return the values of all 256 codes; NaN has no sign."""
 
     @T.prim_func
     def decode(X: T.Tensor((256,), fmt), Y: T.Tensor((256,), "float32")):
@@ -44,7 +44,7 @@ def decode_case(fmt: str) -> Case:
 
 
 def encode_case(fmt: str) -> Case:
-    """Return codes of all numbers of a format, those half way between neighbours, and of what lies around them."""
+    """Return codes of a format's values, of midpoints, and of their surroundings."""
     numbers = codecs.decode(np.arange(256, dtype="uint8"), fmt).astype("float32")
     finite = np.unique(numbers[np.isfinite(numbers)])
     half = finite[:-1] / 2 + finite[1:] / 2

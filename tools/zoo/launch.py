@@ -1,4 +1,4 @@
-"""What runs of kernels of the zoo have in common: their texts, arguments by name, and what is wrong with a result."""
+"""Common parts of zoo runs: texts, arguments by name, and errors of results."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def text_for(case: Case, context: Context) -> KernelText:
 
 
 def values_of(case: Case, text: KernelText) -> dict[str, Any]:
-    """Return the arguments by their names in the text: the arrays, then the values of symbols."""
+    """Return the arguments by their names in the text: arrays, then symbols."""
     symbols: dict[str, int] = {}
     for param, value in zip(case.program.params, case.args, strict=True):
         for dim, extent in zip(param.shape or (), np.shape(value), strict=False):
@@ -49,12 +49,12 @@ def values_of(case: Case, text: KernelText) -> dict[str, Any]:
 
 
 def _stored(array: Any, dtype: str) -> Any:
-    """Return an array as the text has it: floats that a language has no type for are integers there."""
+    """Return an array in the text's types: integers for floats without a type."""
     return array.view(dtype) if array.dtype.itemsize * 8 == DTYPES[dtype].bits else array
 
 
 def wrong(case: Case, text: KernelText, result: tile_emulator.RunResult) -> list[str]:
-    """Return what is not as NumPy computes it, one line per array."""
+    """Return the differences from NumPy, one line per array."""
     found = []
     for wanted in case.wanted:
         given, name = case.args[wanted.index], text.facts.params[wanted.index].name

@@ -1,4 +1,4 @@
-"""Kernels that no example has: every element type, tile, stage count and orientation of a product, and thread code."""
+"""Kernels beyond the examples: products of every type, tile, stages and orientation, thread code."""
 
 # Annotations of kernels are shapes and names of element types, no types.
 # ruff: noqa: ANN202
@@ -24,7 +24,7 @@ def gemm(
     M: Any, N: Any, K: Any, types: Types, block: tuple[int, int, int], stages: int, trans: tuple[bool, bool],
     threads: int = 128, out: str = "",
 ) -> Any:  # fmt: skip
-    """Return a product with pipelined copies of tiles; sums of floats are stored as ``out`` or like the operands."""
+    """Return a pipelined product, with accumulators stored as ``out`` or like the operands."""
     (a_type, b_type, c_type), (block_M, block_N, block_K), (trans_a, trans_b) = types, block, trans
     stored = (
         out or c_type if out or c_type != "float32" else types[0] if types[0] in ("float16", "bfloat16") else c_type
@@ -57,7 +57,7 @@ def gemm(
 
 
 def random(rng: Any, shape: Any, dtype: str) -> Any:
-    """Return random integers over the range of an integer type, or normal numbers rounded to a float type."""
+    """Return random values over an integer type's range, or rounded normal ones."""
     element = T.dtype(dtype)
     if element.is_integer:
         info = np.iinfo(element.numpy())
@@ -70,7 +70,10 @@ def gemm_case(
     trans: tuple[bool, bool] = (False, False), threads: int = 128, dynamic: bool = False, kept: int = 0,
     out: str = "",
 ) -> Case:  # fmt: skip
-    """Return a product; with dynamic sizes the program names none of them. ``kept``: bits of sums that are coarser."""
+    """Return a product, unnamed in the program if sizes are dynamic.
+
+    ``kept`` is the number of bits of a coarser accumulator.
+    """
     shape: tuple[Any, ...] = tuple(T.dynamic("m, n, k")) if dynamic else (M, N, K)
     program = gemm(*shape, types, block, stages, trans, threads, out)
     rng = np.random.default_rng(M * 7 + N * 5 + K)
@@ -81,13 +84,13 @@ def gemm_case(
 
 
 def product(program: Any, a: Any, b: Any, kept: int = 0) -> Wanted:
-    """Return what the last of three arguments must hold: sums of products of numbers of the types' own precision."""
+    """Return the third argument's expected product, accumulated in the types' own precision."""
     stored, summed = str(program.params[-1].dtype), a.shape[1]
     wide = [x.astype("float64") for x in (a, b)]
     scale = np.abs(wide[0]) @ np.abs(wide[1]) + 1e-30
     if T.dtype(stored).is_integer:
         return Wanted(len(program.params) - 1, wide[0] @ wide[1], 0.0)
-    # Matrix units cut sums off where scalar ones round them, and the result is rounded once more.
+    # Matrix units truncate accumulators where scalar units round them, and the result is rounded once more.
     accumulation = 2.0 ** -(kept or (53 if stored == "float64" else 23)) * summed
     inputs = 2.0**-10 if "tfloat32" in (str(p.dtype) for p in program.params) else 0.0
     return Wanted(len(program.params) - 1, wide[0] @ wide[1], accumulation + inputs + 2.0 ** -_UNITS[stored], scale)
@@ -96,7 +99,7 @@ def product(program: Any, a: Any, b: Any, kept: int = 0) -> Wanted:
 def gemm_sp(
     M: int, N: int, K: int, dtype: str, cutlass: bool, block: tuple[int, int, int] = (64, 64, 64)
 ) -> Any:  # fmt: skip
-    """Return a product with a 2:4 sparse operand; with the metadata in the order that CUTLASS has for sm_80."""
+    """Return a 2:4 sparse product, with optional CUTLASS metadata order for sm_80."""
     meta, accum = ("int32", "int32") if dtype == "int8" else ("int16", "float32")
     if cutlass:
         return example("sparse_tutorial").matmul_sp_sm80(M, N, K, *block, dtype, accum, accum, 2, 128, False, False)
@@ -119,7 +122,10 @@ def gemm_sp_case(M: int, N: int, K: int, dtype: str, cutlass: bool, block: tuple
 def scaled_gemm(
     M: int, N: int, K: int, types: tuple[str, str], per: int, block: tuple[int, int, int], stages: int = 2
 ) -> Any:
-    """Return a product with a scale for ``per`` elements along K; elements of 4 bits are two in a byte of uint8."""
+    """Return a product with scales per ``per`` elements along K.
+
+    Elements of 4 bits are two in a byte of uint8.
+    """
     (dtype, scale), (block_M, block_N, block_K) = types, block
     packed = dtype == "float4_e2m1fn"
     held, row, part = ("uint8", K // 2, block_K // 2) if packed else (dtype, K, block_K)
@@ -235,7 +241,7 @@ def split_k_case(M: int, N: int, K: int, parts: int) -> Case:
 
 
 def block_sum_case(rows: int, columns: int) -> Case:
-    """Return sums of rows by threads that name themselves: shuffles in a warp, then shared memory between warps."""
+    """Return row reductions with explicit threads: shuffles in a warp, then shared memory."""
 
     @T.prim_func
     def block_sum(X: T.Tensor((rows, columns), "float32"), Y: T.Tensor((rows,), "float32")):
@@ -260,7 +266,10 @@ def block_sum_case(rows: int, columns: int) -> Case:
 
 
 def neighbours_case(count: int, width: int = 32) -> Case:
-    """Return a stencil through shared memory with a halo, and a vote of each warp of ``width`` threads."""
+    """Return a stencil in shared memory with a halo, and warp votes.
+
+    Warps have ``width`` threads.
+    """
     bits = f"uint{width}"
 
     @T.prim_func
@@ -288,7 +297,7 @@ def neighbours_case(count: int, width: int = 32) -> Case:
 
 
 def row_max_case(rows: int, columns: int) -> Case:
-    """Return the maximum of each row of negative numbers; a row is no power of two long."""
+    """Return each row's maximum of negative values; row lengths are no powers of two."""
 
     @T.prim_func
     def row_max(X: T.Tensor((rows, columns), "float32"), Y: T.Tensor((rows,), "float32")):

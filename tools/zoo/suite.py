@@ -1,6 +1,6 @@
 """The tests of a backend's zoo: right numbers, mistakes that are found, kept texts, ``verify``.
 
-A package derives ``class TestZoo(ZooTests): zoo = Zoo(...)`` and brings what is its own: its kernels, its mutants, how
+A package derives ``class TestZoo(ZooTests): zoo = Zoo(...)`` and provides its own parts: its kernels, its mutants, how
 its texts are run.
 """
 
@@ -25,13 +25,13 @@ from .case import Case
 from .mutant import Mutant
 from .table import KERNELS, Entry
 
-#: Kernels of which ``Kernel.verify`` is asked too.
+#: Kernels that ``Kernel.verify`` checks too.
 VERIFIED = ("softmax", "cumsum_columns", "histogram", "split_k")
 
 
 @dataclass(frozen=True)
 class Zoo:
-    """What a backend has of its own.
+    """The backend's own parts of the zoo.
 
     Attributes
     ----------
@@ -50,7 +50,7 @@ class Zoo:
     needless
         By kernel whose barriers are left out one by one those that order nothing, counted from the end.
     golden, suffix, kept
-        The folder of kept texts, how their files end, and of which kernels they are.
+        The folder of golden texts, their file extension, and their kernels.
     options
         Fields of the backend's options.
     """
@@ -129,13 +129,13 @@ class ZooTests:
 
     @pytest.mark.sweep(1)
     def test_mutants_change_texts(self) -> None:
-        """Each has its place in the text of today: only some of them run with a commit."""
+        """Each applies to the current text: only some of them run with a commit."""
         stale = [m for m in self.zoo.mutants if not m.changes(self.zoo.text_of(m.kernel).text)]
         assert not stale, "\n".join(f"{m.kernel}: {m.name}: {m.pattern}" for m in stale)
 
     @pytest.mark.sweep(8)
     def test_mutant(self, mutant: Mutant) -> None:
-        """A mutant that nobody finds is either no mistake, or a gap in the emulator."""
+        """An undetected mutant is either not a mistake, or a gap in the emulator."""
         assert self.zoo.finds(mutant.kernel, mutant.apply(self.zoo.text_of(mutant.kernel).text))
 
     @pytest.mark.sweep(4)
@@ -153,7 +153,7 @@ class ZooTests:
         assert sorted(p.stem for p in self.zoo.golden.glob(f"*{self.zoo.suffix}")) == sorted(self.zoo.kept)
 
     def test_golden(self, kept: str, request: pytest.FixtureRequest) -> None:
-        """A change of a pass shows what it does to kept texts; ``--update-golden`` writes them anew."""
+        """Compare emitted texts with golden files; ``--update-golden`` rewrites them."""
         path, text = self.zoo.golden / f"{kept}{self.zoo.suffix}", self.zoo.text_of(kept).text
         if request.config.getoption("update_golden", default=False):
             path.write_text(text, encoding="utf-8")

@@ -1,4 +1,4 @@
-"""Rows of a zoo: kernels of every kind that people write, small, with sizes that leave tails."""
+"""Rows of a zoo: small kernels of every kind, with sizes that leave tails."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ PRODUCTS: tuple[Entry, ...] = (
     gemm("dynamic", 37, 40, 56, F16, dynamic=True),
 )
 
-#: Kernels that say nothing about a backend, which adds products that show its own instructions.
+#: Backend-independent kernels; a backend adds products with its own instructions.
 KERNELS: tuple[Entry, ...] = (
     Entry("attention", from_example("flash_attention", 1, 1, 64, 96, 32, True)),
     Entry("attention_tails", from_example("flash_attention", 1, 2, 67, 75, 24, False)),

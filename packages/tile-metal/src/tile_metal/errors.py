@@ -57,7 +57,7 @@ class TooManyThreadsPerGroup(UnsupportedError):
 
 
 class MachineLacks(UnsupportedError):
-    """This machine lacks a feature of the target.
+    """A feature of the target is missing on this machine.
 
     Kernels would be rejected or wrong here.
     """

@@ -149,7 +149,7 @@ def test_a_library_that_compiles_another_language(selftest, monkeypatch):
     monkeypatch.setattr(sys.modules["metal_probes"], "versions", told)
     report = selftest.Report()
     selftest.check_assumptions(report, runtime, ["version of MSL"])
-    assert "MSL 3.2, and MSL 3.1 is expected on macOS 15.1" in report.findings[0][3]
+    assert "MSL 3.2, but MSL 3.1 is expected on macOS 15.1" in report.findings[0][3]
 
 
 def test_the_statements_are_those_of_the_page(selftest):

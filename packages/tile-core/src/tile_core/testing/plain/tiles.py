@@ -140,11 +140,11 @@ def _folded(function: Any, src: Any, identity: Any, dim: int, reverse: bool, sev
     for at in np.ndindex(tiles[0].shape[:-1]):
         state = tuple(identity)
         for k in range(tiles[0].shape[-1]):
-            place = (*at, k)
-            new = tuple(t[place] for t in tiles)
+            element = (*at, k)
+            new = tuple(t[element] for t in tiles)
             state = function(state, new) if several else (function(state[0], new[0]),)
             for m, x in zip(made, state, strict=True):
-                m[place] = x
+                m[element] = x
     return made
 
 
