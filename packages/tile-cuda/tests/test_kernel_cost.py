@@ -14,7 +14,7 @@ import tile_core.language as T
 from tile_core.plugins.contexts import make_context
 from tile_core.reports import report_json
 from tile_core.reports.slow import SlowTiles
-from tile_cuda import kernel_cost
+from tile_cuda.cost import kernels as kernel_cost
 from tile_cuda.cost.slow_tiles import performance_notes
 
 TARGET, ROOM = "cuda:sm_90a", 232_448

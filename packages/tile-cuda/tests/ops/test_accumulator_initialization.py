@@ -16,7 +16,7 @@ from tile_core.plugins.contexts import make_context
 from tile_core.testing.run import load
 from tile_core.testing.strategies import STRATEGIES
 from tile_core.testing.strategies.tall_products import dense_products
-from tile_cuda import zero_accumulators
+from tile_cuda.accumulators import initialization
 from tile_emulator.errors import FaultFound
 
 TARGET = "cuda:sm_90a"
@@ -216,7 +216,7 @@ def test_registers_hold_nothing_before(stages, depth):
 
 def test_a_product_that_adds_to_nothing_is_found(monkeypatch):
     """Registers begin as they were left: a product that adds to them is reported."""
-    monkeypatch.setattr(zero_accumulators, "with_start", lambda s, when: s)
+    monkeypatch.setattr(initialization, "with_start", lambda s, when: s)
     monkeypatch.setenv("TILE_DISABLE_CACHE", "1")
     sizes = (64, 64, 96)
     with pytest.raises(FaultFound, match="that nobody has written"):

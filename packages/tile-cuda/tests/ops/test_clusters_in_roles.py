@@ -19,7 +19,7 @@ from tile_cuda.emulation import dialect_of
 from tile_cuda.emulation.opcodes import Arch
 
 from ..emit.nvrtc import assemble
-from . import test_issuers as issuers
+from . import test_mma_warp as mma_warp
 from . import test_persistent as persistent
 
 HOPPER, BLACKWELL = "cuda:sm_90a", "cuda:sm_100a"
@@ -88,8 +88,8 @@ OF_ISSUERS = {
 @pytest.mark.parametrize("name", OF_ISSUERS)
 @pytest.mark.sweep(8)
 def test_blocks_with_an_issuer_are_right(name):
-    kernel = issuers.check(**{"options": ISSUES, "sizes": (250, 128, 160), **OF_ISSUERS[name]})
-    assert issuers.is_split(kernel)
+    kernel = mma_warp.check(**{"options": ISSUES, "sizes": (250, 128, 160), **OF_ISSUERS[name]})
+    assert mma_warp.is_split(kernel)
     assert is_both(kernel), kernel.explain()
     for arch in ("sm_100a", "sm_103a"):
         assert "C7" not in assemble(kernel.source, arch)
@@ -107,7 +107,7 @@ def test_the_report_says_what_a_block_loads():
     assert "the producer, each iteration: wait for t_free, 1 phase earlier; expect 8192 bytes at t_arrived" in text
     assert "arrive at t_free in all blocks that fill slots here of iteration -1, one a warp" in text
     assert text.count("meet the other blocks") == 4
-    text = said(issuers.gemm((256, 128, 160)), BLACKWELL, {**ISSUES, "clusters": 4})
+    text = said(mma_warp.gemm((256, 128, 160)), BLACKWELL, {**ISSUES, "clusters": 4})
     assert "clusters of 2 x 2 blocks, each of which loads 6,144 of 12,288 bytes an iteration" in text
     assert "arrive at t_free in all blocks that fill slots here when these uses are complete" in text
 
@@ -134,7 +134,7 @@ def test_what_is_not_shared_is_said(name):
 
 
 def test_blocks_that_compute_a_product_in_pairs_have_no_roles():
-    program, options = issuers.gemm((512, 128, 160)), {"tcgen05": "always", "tma": "always"}
+    program, options = mma_warp.gemm((512, 128, 160)), {"tcgen05": "always", "tma": "always"}
     text = said(program, BLACKWELL, {**options, "clusters": "pairs"})
     assert "pairs of blocks compute a product together" in text
     assert "blocks with roles compute no product in pairs" in text
@@ -148,7 +148,7 @@ def test_blocks_that_compute_a_product_in_pairs_have_no_roles():
     [((256, 256, 64), "loads 49,152 of 65,536"), ((128, 256, 64), "loads 32,768 of 49,152")],
 )
 def test_the_default_is_both_where_loads_take_longer_than_the_product(block, loads):
-    text = said(issuers.gemm((1024, 1024, 512), block), BLACKWELL, {"tcgen05": "always"})
+    text = said(mma_warp.gemm((1024, 1024, 512), block), BLACKWELL, {"tcgen05": "always"})
     assert "16 persistent blocks process 16 tiles" in text or "32 persistent blocks process 32 tiles" in text
     assert "clusters of 2 x 1" in text or "clusters of 1 x 2" in text
     assert loads in text
@@ -158,7 +158,7 @@ def test_the_default_is_both_where_loads_take_longer_than_the_product(block, loa
     ("options", "blocks"), [({"clusters": 2}, 148), ({"clusters": 4}, 128), ({"clusters": 4, "persistent": 148}, 148)]
 )
 def test_blocks_of_clusters_that_stay_all_run_at_a_time(options, blocks):
-    program = issuers.gemm((256 * 16, 256 * 16, 64), (256, 256, 32), stages=2)
+    program = mma_warp.gemm((256 * 16, 256 * 16, 64), (256, 256, 32), stages=2)
     made = lower(program, make_context(BLACKWELL, {"tcgen05": "always", **options}), installed()).lowered
     assert made.facts.grid == (blocks, 1, 1)
 
@@ -178,7 +178,7 @@ def lowered_of(target):
     if target == HOPPER:
         program, options = persistent.gemm((192, 128, 128), types=("float16", "float32")), STAYS
     else:
-        program, options = issuers.gemm((384, 128, 128), types=("float16", "float32")), ISSUES
+        program, options = mma_warp.gemm((384, 128, 128), types=("float16", "float32")), ISSUES
     return lower(program, make_context(target, options), installed()).lowered
 
 
@@ -190,7 +190,7 @@ def made(target):
 def found(text, target):
     """Whether the emulator tells of a mistake in a text, or its results are others."""
     m = 192 if target == HOPPER else 384
-    a, b, s, c = issuers.operands((m, 128, 128), ("float16", "float32"))
+    a, b, s, c = mma_warp.operands((m, 128, 128), ("float16", "float32"))
     want = a.astype("float64") @ b.T.astype("float64")
     for how in ({"completion": "late"}, {"completion": "early", "order": "random", "seed": 5}):
         facts = made(target).facts
