@@ -179,7 +179,7 @@ def test_the_sentence_names_the_reason_and_the_nearest_better_one():
         tile.compile(program, TARGET)
     (said,) = [str(w.message) for w in seen if w.category is SlowTiles]
     assert "tiles of 128 x 256 x 64 with 256 threads and 2 stages are estimated to take 1.5 times as long" in said
-    assert "since with 2 stages its threads wait for copies" in said
+    assert ": with 2 stages its threads wait for copies" in said
     assert "the nearest better ones are 128 x 256 x 64 with 256 threads and 3 stages" in said
     assert [w["kind"] for w in report_json(program, TARGET)["warnings"]] == ["tiles"]
 
@@ -187,10 +187,10 @@ def test_the_sentence_names_the_reason_and_the_nearest_better_one():
 @pytest.mark.parametrize(
     ("how", "reason"),
     [
-        ((192, 96, 32, 512, 3), "runs on instructions of warps"),
+        ((192, 96, 32, 512, 3), "runs on mma.sync"),
         (
             (256, 128, 64, 128, 4),
-            "its sums need 256 registers of each thread, which has at most 255, so they are",
+            "its accumulator needs 256 registers of each thread, which has at most 255: it spills",
         ),
         ((256, 192, 32, 512, 2), "it needs about 152 registers of each thread, which has at most 128"),
         ((192, 32, 128, 384, 3), "copying its operands takes longer"),
@@ -205,8 +205,8 @@ def test_reasons(how, reason):
 
 def test_sums_of_16_bits_are_converted_in_every_iteration():
     (said,) = said_of(kernel_cost.config_of(planned(dense(256, 128, 32, 256, 4, sums="float16"))))
-    assert "its sums are kept in float16, which are converted in every iteration" in said
-    assert said.endswith("better ones are 256 x 128 x 64 with 256 threads and 4 stages, and sums of float32")
+    assert "its accumulator has type float16, which each iteration converts" in said
+    assert said.endswith("better ones are 256 x 128 x 64 with 256 threads and 4 stages, and a float32 accumulator")
 
 
 def test_stages_are_counted():

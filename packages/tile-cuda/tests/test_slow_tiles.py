@@ -197,15 +197,15 @@ def test_types_that_warpgroups_do_not_multiply_are_not_compared_with_them():
     ("how", "why"),
     [
         ({"given": "float32"}, "it converts float32 to float16"),
-        ({"sizes": (4096, 4099, 4099)}, "rows of A are aligned to 2 bytes in pieces of 128"),
+        ({"sizes": (4096, 4099, 4099)}, "rows of A are aligned to 2 bytes in segments of 128"),
     ],
 )
 def test_loops_that_wait_for_copies_against_their_will_are_told_why(how, why):
     (text,) = told(product(threads=256, **how))
-    assert text.startswith(f"loop not pipelined: A_s is not copied ahead: {why}")
+    assert text.startswith(f"loop not pipelined: A_s is not prefetched: {why}")
 
 
 def test_the_same_tiles_may_be_the_best():
     said, *_ = told(product(tile=(128, 128, 128), dtype="float8_e4m3fn", turned=True))
-    assert "its product runs on instructions of warps (its sums of float8_e4m3fn keep 14 bits only" in said
+    assert "its product runs on mma.sync (its float8_e4m3fn accumulator keeps 14 bits only" in said
     assert said.endswith("; without that they are among the best")

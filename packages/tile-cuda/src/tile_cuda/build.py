@@ -1,7 +1,7 @@
 """From source to machine code with NVRTC, without a driver, a device or ``nvcc``.
 
-Text is compiled without contraction of products and sums unless the options ask for it, so that it computes what it
-says; a text that wants a fused operation calls one.
+Text is compiled without contraction of products and sums unless the options allow it, so that results are as written;
+a text that needs a fused operation calls one.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Cubin:
     shared_bytes
         Bytes of shared memory that the text declares itself.
     serialized_products
-        How often the assembler says that it serializes asynchronous products: each is waited for at once.
+        How many asynchronous products the assembler reports as serialized: each is waited for at once.
     """
 
     data: bytes = field(repr=False)
@@ -74,7 +74,7 @@ def build(kernel: KernelText, arch: str) -> Cubin:
     kernel
         The text. Its attributes may hold those of `CudaOptions`.
     arch
-        For example ``"sm_90a"``; any that NVRTC knows.
+        For example ``"sm_90a"``; any that NVRTC supports.
 
     Raises
     ------
@@ -93,7 +93,7 @@ def build(kernel: KernelText, arch: str) -> Cubin:
 
 
 def _with_more_registers(made: Cubin, kernel: KernelText, options: CudaOptions) -> Cubin:
-    """Return the code that spills least: where registers are left, that of a text which asks for one block at a time.
+    """Return the code with the fewest spills: with one block per SM if registers are left.
 
     Seen with NVRTC 13.5: blocks of 512 threads that need more than the 128 registers that each can have got 32, and
     2,844 bytes spilled where 424 do; on an H100 such products took 24 to 130 times as long as the best.
@@ -107,7 +107,7 @@ def _with_more_registers(made: Cubin, kernel: KernelText, options: CudaOptions) 
 
 
 def _options(facts: LaunchFacts) -> CudaOptions:
-    """Return the options of a text; blocks of one thread are not optimised by the assembler beyond level 1.
+    """Return the compiler options of a text; blocks of one thread use assembler level 1.
 
     From level 2 on ptxas loses registers where bytes of one wide store are read again, which only one thread does
     without a barrier: seen on an H200 with ptxas 13.0.88 and the one of NVRTC 13.5.37, a running maximum of bytes
@@ -151,7 +151,7 @@ def headers() -> Path | None:
 
 
 def toolchain() -> str:
-    """Return what text is built with; empty if NVRTC is not installed. Loads nothing."""
+    """Return the versions of the build tools; empty if NVRTC is not installed. Loads nothing."""
     for name in ("nvidia-cuda-nvrtc", "nvidia-cuda-nvrtc-cu13"):
         try:
             return f"nvrtc {importlib.metadata.version(name)}"
@@ -178,7 +178,7 @@ def version() -> str:
 
 @functools.cache
 def known_archs() -> tuple[int, ...]:
-    """Return the numbers of the architectures that NVRTC knows, ascending."""
+    """Return the architectures that NVRTC supports, ascending."""
     _, found = nvrtc().nvrtcGetSupportedArchs()
     return tuple(int(number) for number in found)
 
@@ -207,7 +207,7 @@ def nvrtc(target: str = "cuda") -> Any:
 
 @dataclass(frozen=True)
 class _Refusal:
-    """What NVRTC said, and about which line of the text (0: none)."""
+    """An NVRTC message and its line of the text (0: none)."""
 
     line: int
     reason: str
@@ -227,7 +227,7 @@ def _cubin(text: str, arch: str, options: CudaOptions) -> Cubin | _Refusal:
 
 
 def _run(text: str, arguments: Sequence[str], wanted: str) -> tuple[int, str, bytes]:
-    """Compile; return the status, what NVRTC said, and the file."""
+    """Compile; return the status, the log, and the file."""
     bound = nvrtc()
     _, program = bound.nvrtcCreateProgram(text.encode(), FILE.encode(), 0, [], [])
     try:
@@ -279,11 +279,11 @@ def _refusal(text: str, log: str, arch: str, options: CudaOptions) -> _Refusal:
             _, _, ptx = _run(text, virtual, "PTX")
             return _Refusal(_line_of(ptx.decode(errors="replace"), int(error[1])), error[2])
     error = re.search(r"^ptxas (?:error|fatal)\s*: (.*)$|^.*\berror\b[^:]*: (.*)$", log, re.MULTILINE)
-    return _Refusal(0, (error[1] or error[2]) if error is not None else log.strip() or "it said nothing")
+    return _Refusal(0, (error[1] or error[2]) if error is not None else log.strip() or "no message")
 
 
 def _line_of(ptx: str, line: int) -> int:
-    """Return the line of the text that a line of assembly comes from; that of the call, if it is from a function."""
+    """Return the source line of a line of assembly; that of the call for an inlined function."""
     for above in reversed(ptx.splitlines()[:line]):
         directive = re.match(r"\s*\.loc\s+\d+\s+(\d+)", above)
         if directive is not None:
@@ -293,7 +293,7 @@ def _line_of(ptx: str, line: int) -> int:
 
 
 def _location(kernel: KernelText, line: int) -> tuple[Where | None, str]:
-    """Return the place in the user's source and the line of the text, as far as they are known."""
+    """Return the location in the user's source and the line of the text, if known."""
     lines = kernel.text.splitlines()
     if not 1 <= line <= len(lines):
         return kernel.facts.where, "the text"

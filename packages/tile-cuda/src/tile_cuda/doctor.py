@@ -1,4 +1,4 @@
-"""What ``tile doctor`` says about NVIDIA devices: compiler, headers, driver, devices, libraries with arrays there."""
+"""Checks of ``tile doctor`` for NVIDIA devices: compiler, headers, driver, devices, array libraries."""
 
 from __future__ import annotations
 
@@ -55,13 +55,13 @@ def driver() -> Iterator[Check]:
     try:
         found = open_driver()
         count = found.count()
-        yield Check(name, "OK", f"knows CUDA {found.version()}, sees {count} device{'' if count == 1 else 's'}")
+        yield Check(name, "OK", f"supports CUDA {found.version()}, sees {count} device{'' if count == 1 else 's'}")
         yield from devices(found)
     except DriverUnusable as error:
         advice = f"install the NVIDIA driver to launch kernels; until then the target `cuda` means cuda:{FALLBACK}"
         yield Check(name, "note", str(error), advice)
     except Failed as error:
-        yield Check(name, "missing", str(error), "`nvidia-smi` says more")
+        yield Check(name, "missing", str(error), "`nvidia-smi` has details")
 
 
 def devices(found: Driver) -> Iterator[Check]:
@@ -80,7 +80,7 @@ def devices(found: Driver) -> Iterator[Check]:
 
 
 def libraries() -> Iterator[Check]:
-    """Say which libraries can hold arrays on a device; none is imported."""
+    """Check which libraries can hold arrays on a device; imports none of them."""
     for name in LIBRARIES:
         distribution = _distribution(name)
         if distribution is not None:

@@ -21,7 +21,7 @@ class NoDriver(SetupError):
     code = "S702"
     template = "{kernel}: no kernel for {target} can be launched on this machine: {reason}"
     remedy = (
-        'install the NVIDIA driver, or run the kernel with runtime="emulator"; `tile doctor` says what is missing. '
+        'install the NVIDIA driver, or run the kernel with runtime="emulator"; `tile doctor` reports what is missing. '
         "Text is still produced"
     )
 
@@ -39,7 +39,7 @@ class DriverFailed(SetupError):
 
     code = "S704"
     template = "{kernel}: {call} failed: {reason}"
-    remedy = "if memory is short, free some; otherwise `tile doctor` and `nvidia-smi` say more"
+    remedy = "if memory is short, free some; otherwise `tile doctor` and `nvidia-smi` report more"
 
 
 class DriverTooOld(SetupError):

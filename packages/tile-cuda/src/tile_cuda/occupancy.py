@@ -1,4 +1,4 @@
-"""Occupancy: how many blocks fit on a multiprocessor at a time, and what lets no more of them fit."""
+"""Occupancy: how many blocks fit on a multiprocessor, and the limiting resource."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _GRANULE = 128  # bytes of shared memory that a block gets at a time
 
 
 def most_registers(threads: int) -> int:
-    """Return how many registers each thread of a block can have: its warps share those of all parts evenly.
+    """Return the most registers of each thread of a block, by the multiprocessor's partitions.
 
     Parameters
     ----------
@@ -25,7 +25,7 @@ def most_registers(threads: int) -> int:
 
 
 def blocks_that_fit(record: Architecture, threads: int, registers: int, shared_bytes: int) -> dict[str, int]:
-    """Return how many blocks fit by registers and by shared memory; a device has more limits, such as its threads.
+    """Return how many blocks fit, by registers and by shared memory.
 
     Parameters
     ----------
@@ -47,7 +47,7 @@ def blocks_that_fit(record: Architecture, threads: int, registers: int, shared_b
 
 
 def bytes_of_share(record: Architecture, blocks: int) -> int:
-    """Return the shared memory of a block that has one of so many equal shares of a multiprocessor's.
+    """Return the most shared memory of a block with which ``blocks`` blocks fit.
 
     Parameters
     ----------

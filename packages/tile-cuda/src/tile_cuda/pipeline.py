@@ -63,17 +63,17 @@ if TYPE_CHECKING:
 
 
 def can_copy(call: OpCall, ctx: Context, aligned: Aligned) -> Accept | Reject:
-    """Say how a copy of a pipelined loop runs ahead: by boxes if the options say so and they can, else by chunks."""
+    """Choose the prefetch of a copy in a pipelined loop: TMA if allowed and legal, else cp.async."""
     blocks = Blocks.of(call)
     if blocks.ranks and not blocks.sets:
-        return Reject("other blocks of the cluster copy it too")
+        return Reject("other blocks of the cluster copy it, too")
     chunks = Reject("only boxes reach other blocks") if blocks.sets else can_copy_chunks(call, ctx, aligned)
     if not is_wanted(call, ctx):
         return chunks
     boxes = can_copy_bulk(call, ctx, aligned)
     if isinstance(boxes, Accept) or blocks.sets:
         return boxes
-    because = f"no bulk copy, since {boxes.reason}"
+    because = f"no bulk copy: {boxes.reason}"
     if isinstance(chunks, Accept):
         return Accept(because, facts=chunks.facts)
     if may_be_bytes(call) and isinstance(call, SimtCall):
@@ -86,7 +86,7 @@ def can_copy(call: OpCall, ctx: Context, aligned: Aligned) -> Accept | Reject:
 
 
 def is_async(call: OpCall, ctx: Context, threads: int) -> bool:
-    """Whether a product of so many threads runs on instructions that last until they are waited for."""
+    """Whether a product runs on asynchronous instructions."""
     if ctx.capabilities.fact(TCGEN05):
         return COMPLETES not in call.attrs and asks(call, ctx) and _stays(_given(call, threads), ctx)
     variant = next((v for v in (WarpgroupGemm(), WarpgroupGemmSp()) if v.op == call.name), None)
@@ -96,7 +96,7 @@ def is_async(call: OpCall, ctx: Context, threads: int) -> bool:
 
 
 def reads_directly(operand: Operand, threads: int, ctx: Context, aligned: Aligned) -> bool:
-    """Whether threads read an operand that a loop copies as well themselves: metadata of products of warpgroups."""
+    """Whether threads also read an operand of a loop's copy themselves: metadata of wgmma."""
     call = operand.call
     if call.name != "gemm_sp" or operand.position != 1 or not ctx.capabilities.fact(WGMMA):
         return False
@@ -104,20 +104,20 @@ def reads_directly(operand: Operand, threads: int, ctx: Context, aligned: Aligne
 
 
 def _given(call: OpCall, threads: int) -> SimtCall:
-    """Return a product as a variant is asked about it."""
+    """Return a product as the view that variants check."""
     block = Block((threads, 1, 1), nodes.fresh("tid"))
     return SimtCall(call.name, call.args, call.attrs, call.where, call.span, block=block)
 
 
 def _stays(call: SimtCall, ctx: Context) -> bool:
-    """Whether the sums of a product can stay in tensor memory: others move while it would go on."""
+    """Whether the accumulator of a product can stay in tensor memory while it is in flight."""
     variant = variant_of(call)
     plan = variant.plan(call)
     return not isinstance(plan, Reject) and plan.can_stay and isinstance(variant.fits(call, ctx), Accept)
 
 
 def _results(plan: Plan, ctx: Context) -> Plan:
-    """Decide what follows from products of warpgroups: the way of their results, of copies, and the order of blocks."""
+    """Apply the passes that depend on wgmma products: epilogue, copies, and rasterization."""
     products = warpgroup_products(plan.body, ctx, plan[BLOCK])
     accumulators = [call.args[accumulator_of(call)].buffer for call in products]
     readers = [WarpgroupPlan.of(call, call.name == "gemm_sp") for call in products]
@@ -125,7 +125,7 @@ def _results(plan: Plan, ctx: Context) -> Plan:
         choose_order(plan, ctx, accumulators), [r for r in readers if not isinstance(r, Reject)]
     )
     plan = permute_metadata(plan, products)
-    # Blocks that stay have little room for a tile of results: their slots are never free.
+    # Persistent blocks have little shared memory for an epilogue tile: their slots are never free.
     dense = [call.args[accumulator_of(call)].buffer for call in products if call.name == "gemm"]
     rows = [b for b, of in zip(accumulators, readers, strict=True) if _has_rows(of) and b in dense]
     plan = stage_results(plan, ctx, accumulators, stays=bool(accumulators) and may_persist(plan, ctx), rows=rows)
@@ -138,14 +138,14 @@ def _lines(plan: Plan, ctx: Context) -> Plan:
 
 
 def _divided(plan: Plan, ctx: Context) -> Plan:
-    """Divide sums in tensor memory; where a thread of its own may issue their products, another one copies by boxes."""
+    """Subtile accumulators in tensor memory; with an MMA warp, another warp copies by TMA."""
     new = subtile_accumulators(plan, ctx)
     new = prefer_tma(new, ctx) if new is not plan and may_persist(new, ctx) else new
     return require_readable_rows(new, _tensor_products(new.body, ctx))
 
 
 def _tensor_products(body: Stmt, ctx: Context) -> list[TensorPlan]:
-    """Return the plans of the products of a program that are to run on ``tcgen05``, whatever threads issue them."""
+    """Return the plans of the products that are to run on ``tcgen05``."""
     if not ctx.capabilities.fact(TCGEN05):
         return []
     calls = [OpCall.decode(s) for s in collect(body, tirx.Evaluate) if is_op(s)]
@@ -177,7 +177,7 @@ def _has_rows(plan: WarpgroupPlan | Reject) -> TypeGuard[WarpgroupPlan]:
 
 
 def _has_own_rows(call: OpCall, threads: int) -> bool:
-    """Whether each warpgroup has rows of its own: then none takes from another what it multiplies next."""
+    """Whether each warpgroup has rows of its own, so that none needs data of another."""
     block = Block((threads, 1, 1), nodes.fresh("tid"))
     given = SimtCall(call.name, call.args, call.attrs, call.where, call.span, block=block)
     plan = WarpgroupPlan.of(given, call.name == "gemm_sp")
@@ -185,7 +185,7 @@ def _has_own_rows(call: OpCall, threads: int) -> bool:
 
 
 def can_overlap(found: Candidates, ctx: Context) -> Accept | Reject:
-    """Say whether the trips of a loop overlap, and warpgroups take turns: if the options say so, or it is faster."""
+    """Decide whether iterations of a loop overlap, and warpgroups run in ping-pong."""
     ping_pong = found.alone and found.threads % WARPGROUP == 0 and found.threads > WARPGROUP
     ping_pong = ping_pong and all(_has_own_rows(call, found.threads) for call in found.calls)
     reason = ""
@@ -204,31 +204,31 @@ def pipeline(target: Target, spine: Spine) -> Spine:
         reads_directly=reads_directly,
     )  # fmt: skip
     passes = simt_spine(spine, hooks)
-    why = "after roles, whose first statement it is"
+    why = "after roles, which inserts it as the first statement"
     passes = passes.after(
         "roles", Pass("registers", lambda plan, ctx: check_registers(plan, ctx, plan[BLOCK].count), why)
     )
-    why = "before all that ask what instructions a product runs on"
+    why = "before all passes that need the instructions of a product"
     passes = passes.before("pipeline", Pass("promotion", promote_accumulators, why))
-    why = "before the pipeline, which sees what the tiles of results are used for; after roles, which say who executes"
+    why = "before the pipeline, which needs the uses of epilogue tiles; after roles, which assigns threads"
     passes = passes.before("pipeline", Pass("results", _results, why))
-    why = "after results, whose tiles take the room first; before the pipeline, whose blocks may stay all the same"
+    why = "after the epilogue, whose tiles take shared memory first; before the pipeline, which chooses persistence"
     passes = passes.before("pipeline", Pass("lines", _lines, why))
-    why = "after results, whose tiles are read in pieces; before the pipeline, whose products add to them"
+    why = "after the epilogue, whose tiles are read in subtiles; before the pipeline, whose products add to them"
     passes = passes.before("pipeline", Pass("subtiling", _divided, why))
-    why = "before the pipeline, which leaves them where they are; after roles, which say who executes"
+    why = "before the pipeline, which leaves them where they are; after roles, which assigns threads"
     passes = passes.before("pipeline", Pass("explicit_copies", begin_explicit_copies, why))
-    why = "after the pipeline, whose products last beyond trips; before places"
+    why = "after the pipeline, whose products stay in flight across iterations; before places"
     passes = passes.after("pipeline", Pass("products", begin_products, why))
-    why = "after products, which says which of them last"
+    why = "after products, which marks the asynchronous ones"
     passes = passes.after("products", Pass("zero_accumulators", fold_initialization, why))
-    why = "after the pipeline, which says in its report why blocks do not compute a product together"
+    why = "after the pipeline, whose report has the reason why blocks have no pairs"
     passes = passes.after("pipeline", Pass("pairs", explain_pairs, why))
     why = "after the pipeline, whose slots products read; before places"
     passes = passes.after("pipeline", Pass("tensor_memory", use_tensor_memory, why))
-    why = "on registers, whose accesses are all to be seen; before barriers"
+    why = "on registers, so that all accesses are visible; before barriers"
     passes = passes.after("distribute", Pass("resident_sums", keep_accumulators, why))
-    why = "after the pipeline, which has taken its copies; before places, which follow their layouts"
+    why = "after the pipeline, which has taken its copies; before places, which follows their layouts"
     passes = passes.after("pipeline", Pass("tma", _bulk_copies, why))
     why = "after the arena, whose size decides how many blocks run at a time"
     passes = passes.after("arena", Pass("cost", note_slow, why))

@@ -29,14 +29,14 @@ def tile_backend() -> BackendManifest:
 
 
 def tile_target(text: str) -> Target | None:
-    """Return the target of ``cuda:sm_90a``, or of ``cuda``: this machine's device, sm_80 where there is none."""
+    """Return the target of ``cuda:sm_90a``, or of ``cuda``: this machine's device or sm_80."""
     from tile_cuda.resolve import parse_target
 
     return parse_target(text)
 
 
 def tile_detect() -> Target | None:
-    """Return the target of the current device; a driver that does not work is an error, so that ``auto`` says so."""
+    """Return the target of the current device; a broken driver is an error."""
     from tile_cuda.resolve import detect
 
     return detect(strict=True)

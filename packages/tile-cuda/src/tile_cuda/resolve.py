@@ -10,7 +10,7 @@ from tile_cuda.target import FALLBACK, KIND, arch_for, make_target
 
 
 def parse_target(text: str) -> Target | None:
-    """Return the target that a string names; ``cuda`` alone is this machine's current device, or ``FALLBACK``.
+    """Return the target of a string; ``cuda`` alone is the current device, or ``FALLBACK``.
 
     Raises
     ------
@@ -26,7 +26,7 @@ def parse_target(text: str) -> Target | None:
 
 
 def detect(strict: bool = False) -> Target | None:
-    """Return the target of the current device, or ``None`` if there is no device or no driver.
+    """Return the target of the current device; ``None`` without a device or driver.
 
     Parameters
     ----------

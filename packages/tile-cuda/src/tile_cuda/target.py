@@ -200,7 +200,7 @@ def arch_for(compute: tuple[int, int]) -> str:
 
 
 def runs_on(arch: str, compute: tuple[int, int]) -> bool:
-    """Whether text of an architecture runs on a device of this compute capability, after being built for it."""
+    """Whether text of an architecture, after being built for it, runs on this compute capability."""
     record = record_of(arch)
     return record.compute <= compute if record.forward else record.compute == compute
 

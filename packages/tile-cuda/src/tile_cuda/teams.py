@@ -1,4 +1,4 @@
-"""A walk over a program that knows where all threads of a block come together."""
+"""A walk over a program that tracks where all threads of a block converge."""
 
 from __future__ import annotations
 

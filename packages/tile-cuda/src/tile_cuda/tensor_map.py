@@ -1,7 +1,8 @@
-"""Tensor maps: what a device's copy engine knows of a tensor and of the boxes that it copies.
+"""Tensor maps: descriptors of a tensor and its boxes for TMA.
 
-CUDA Driver API, ``cuTensorMapEncodeTiled``, gives the rules. They are a table here, so that a lowering asks before it
-chooses such a copy, a launch refuses readably, and the emulator refuses what the driver would refuse.
+CUDA Driver API, ``cuTensorMapEncodeTiled``, gives the rules. They are a table here, so that a lowering checks them
+before it chooses such a copy, a launch reports violations readably, and the emulator refuses what the driver would
+refuse.
 """
 
 from __future__ import annotations
@@ -74,26 +75,26 @@ class TensorMap:
 
     @property
     def code(self) -> int:
-        """``CUtensorMapDataType`` of the elements; types that the driver does not know are copied as bits."""
+        """``CUtensorMapDataType`` of the elements; types without one are copied as bits."""
         return _CODES[self.dtype if self.dtype in _CODES else _OF_BITS[dtype(self.dtype).bits]]
 
     @property
     def promotion(self) -> int:
-        """``CUtensorMapL2promotion``: what a copy brings to the second cache, pieces of 256 or of 128 bytes.
+        """``CUtensorMapL2promotion``: 256 or 128 bytes per L2 request.
 
-        A row that begins inside of a line of 128 bytes touches one more, and with pieces of 256 bytes it would bring
-        two more: products of such tensors took 1.1 to 1.25 times as long on an H100. Other rows do not care.
+        A row that begins inside of a line of 128 bytes touches one more line; with promotion to 256 bytes it would load
+        two more: products of such tensors took 1.1 to 1.25 times as long on an H100. Other rows are not affected.
         """
         aligned = all(n % _LINE == 0 for n in (self.address, *self.strides))
         return _WIDE_SECTORS if aligned else _SECTORS_OF_A_LINE
 
     @property
     def is_empty(self) -> bool:
-        """Whether the tensor has no elements, so that all boxes lie outside of it. The driver has no such map."""
+        """Whether the tensor has no elements: all boxes lie outside, and no driver map exists."""
         return 0 in self.extents
 
     def of_zeros(self, address: int) -> TensorMap:
-        """Return the map of one element instead: with a zero at that address its boxes are zero everywhere."""
+        """Return a one-element map to replace an empty one: with a zero there, its boxes are zero."""
         strides = tuple(16 for _ in self.strides)
         return replace(self, address=address, extents=tuple(1 for _ in self.extents), strides=strides)
 
@@ -131,7 +132,7 @@ def has_type(name: str) -> bool:
 
 
 def broken_rules(fields: TensorMap) -> Iterator[Rule]:
-    """Return the rules that a map breaks, in the order of the table; none if the driver accepts it."""
+    """Return the rules that a map breaks, in table order; empty if it is valid."""
     for rule in RULES:
         if not rule.holds(fields):
             yield rule

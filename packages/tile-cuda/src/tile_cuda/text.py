@@ -35,8 +35,8 @@ def emit_plan(plan: Plan, ctx: Context) -> KernelText:
     early = {DEPENDENT: True} if waits and overlaps(ctx.target.arch) else {}
     options, launch = ctx.options, launch_of(plan, {**ctx.options.attributes(), **early})
     if early or plan[CODE_SIZE].operations > _LONG:
-        # What the promise gains is lost: the compiler's time is then more than the square of the accesses. And it lets
-        # loads pass the wait for the launches that write.
+        # Without aliasing guarantees: with them, the compiler's time grows by more than the square of the accesses,
+        # and loads may move before the wait for the launches that write.
         launch = dataclasses.replace(launch, aliased=frozenset(p.name for p in plan.program.params))
     printer = CudaPrinter(
         launch, ctx.target.arch, fast_math=options.fast_math, line_info=options.line_info,

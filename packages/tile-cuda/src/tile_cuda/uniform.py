@@ -1,7 +1,7 @@
-"""Numbers of warpgroups: one for the whole kernel, which the compiler knows to be the same in all lanes of a warp.
+"""Warpgroup numbers as one warp-uniform value for the whole kernel.
 
-Each product asks for it, also in loops; a compiler does not move the shuffle behind it out of them, and then computes
-the descriptors of every instruction from it, one after the other, between instructions that should follow each other.
+Otherwise each product computes it, also in loops. A compiler does not hoist its shuffle, and then computes the
+descriptors of every instruction from it, one after the other, between instructions that should follow each other.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def share_numbers(plan: Plan, ctx: Context) -> Plan:
-    """Return the plan with one number of a warp or warpgroup wherever it is that of the block's threads."""
+    """Replace the number of a warp or warpgroup by one value for the whole block."""
     thread = plan[BLOCK].thread
     asked = [b for b in collect(plan.body, tirx.Bind) if _is_of(b, thread)]
     if not asked:

@@ -242,7 +242,7 @@ def test_2506_sizes_that_are_no_multiple_of_16_bytes(size):
     """The receiver waited for ever."""
     program = turned((size,), "uint8")
     if size % 16:
-        with pytest.raises(VariantRefused, match=f"{size} bytes lie together in S and R; bulk copies take multiples"):
+        with pytest.raises(VariantRefused, match=f"{size} bytes are contiguous in S and R; bulk copies take multiples"):
             tile.compile(program, TARGET)
         program = turned((size,), "uint8", counted=False)
     a = numbers((4, size), "uint8")

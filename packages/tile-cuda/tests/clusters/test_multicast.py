@@ -98,7 +98,8 @@ def _role(bx, A, S):
 
 
 @pytest.mark.parametrize(
-    ("wrong", "says"), [(_some, "not all blocks of the cluster are known to come"), (_role, "not those of T.ws")]
+    ("wrong", "says"),
+    [(_some, "the blocks of the cluster are not known to execute it"), (_role, "not only those of T.ws")],
 )
 def test_all_blocks_have_to_come(wrong, says):
     inside = T.macro(wrong)

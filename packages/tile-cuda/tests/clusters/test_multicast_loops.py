@@ -151,7 +151,7 @@ def test_the_report_says_what_a_block_loads():
 
 def test_defaults():
     never = said((128, 128, 160), options={"wgmma": "always"})
-    assert 'the option clusters="always" does it' in never
+    assert 'the option clusters="always" enforces it' in never
     assert "clusters of 2 x 1 blocks" in said((256, 256, 256), *BLACKWELL, block=(128, 128, 64))
     told = said((256, 256, 256), BLACKWELL[0], {**BLACKWELL[1], "clusters": "never"}, block=(128, 128, 64))
     assert 'the option clusters is "never"' in told
@@ -179,7 +179,7 @@ def test_addresses_that_boxes_cannot_copy_from_have_a_text_without_clusters(pers
 @pytest.mark.parametrize(
     ("sizes", "block", "shared"),
     [
-        ((256, 256, 192), (128, 128, 64), "lines of its operands take 527 clocks a trip, its product 512"),
+        ((256, 256, 192), (128, 128, 64), "takes 527 clocks for its L2 lines and 512 for its product"),
         ((248, 256, 200), (128, 128, 64), "clusters of 2 x 1 blocks"),
         ((256, 120, 200), (128, 128, 64), "clusters of 1 x 2 blocks"),
         ((250, 250, 104), (128, 128, 64), "clusters of 2 x 1 blocks"),
@@ -193,7 +193,7 @@ def test_operands_whose_rows_begin_inside_of_lines_are_shared_by_default(sizes, 
     assert shared in said(sizes, options=more, block=block, threads=256)
     assert casts(run(sizes, options=more, block=block, threads=256)) == shared.startswith("clusters")
     assert (
-        'the option clusters="always" does it'
+        'the option clusters="always" enforces it'
         in said(sizes[:2] + (200,), options={**more, "persistent": "never"}, block=block, threads=256)
         or "no clusters" in shared
     )
@@ -205,7 +205,7 @@ def test_what_counts_is_how_far_apart_rows_are(k, apart, shared):
     options = {"wgmma": "always", "persistent": "always"}
     text = said((256, 256, k), options=options, block=(128, 128, 64), threads=256, apart=apart)
     assert ("clusters of 2 x 1 blocks" in text) == shared
-    assert ("lines of its operands take 527 clocks a trip" in text) != shared
+    assert ("takes 527 clocks for its L2 lines" in text) != shared
 
 
 def test_a_grid_of_symbolic_extents_is_not_shared():

@@ -75,16 +75,16 @@ def test_pairs_that_a_program_asks_for_are_right(sizes, block):
     [
         ({"m": 384}, "3 blocks along an axis of the grid are not a multiple of 2"),
         ({"m": 128}, "no neighboring blocks provably copy the same part of B"),
-        ({"block": (128, 48, 64)}, "pairs of blocks have no 128 x 48 sums: rows are a multiple of 128, columns of 32"),
-        ({"twice": True}, "it is not the only product of its block"),
-        ({"where": "alone"}, "it stands in no pipelined loop"),
-        ({"cluster": (1, 2)}, "the program says itself which blocks are a cluster; launch them with T.Kernel"),
-        ({"k": 64}, "its loop is not pipelined: it has 1 iterations; two stages and two trips are the least"),
+        ({"block": (128, 48, 64)}, "pairs of blocks have no 128 x 48 accumulator: rows are a multiple of 128"),
+        ({"twice": True}, "its block has other products"),
+        ({"where": "alone"}, "it is not in a pipelined loop"),
+        ({"cluster": (1, 2)}, "the program sets the clusters itself; launch them with T.Kernel"),
+        ({"k": 64}, "its loop is not pipelined: it has 1 iterations; it needs two stages and two iterations at least"),
     ],
 )
 def test_what_cannot_be_a_pair_is_refused(how, rule):
     sizes = {"m": 256, "n": 96, "k": 256, **how}
-    with pytest.raises(VariantRefused, match="no two blocks compute it together") as caught:
+    with pytest.raises(VariantRefused, match="no pair of blocks computes it") as caught:
         tile.compile(asked(**sizes), TARGET, runtime="emulator", options=BULK)
     assert rule in str(caught.value)
     assert "it has to be the only product" not in str(caught.value)
@@ -133,9 +133,9 @@ def test_the_report_names_the_rule():
         (
             (128, 208, 64),
             (256, 416, 256),
-            "no 128 x 208 sums: rows are a multiple of 128, columns of 32",
+            "no 128 x 208 accumulator: rows are a multiple of 128, columns of 32",
         ),
-        ((128, 128, 64), (128, 256, 256), "no two blocks beside each other copy the same part of B_s"),
+        ((128, 128, 64), (128, 256, 256), "no two adjacent blocks copy the same part of B_s"),
         ((128, 128, 64), (384, 384, 256), "3 blocks along an axis of the grid are not a multiple of 2"),
     ):
         assert rule in said(gemm(sizes, block))
@@ -146,7 +146,7 @@ def test_the_report_names_the_rule():
 def test_the_variant_says_that_no_device_has_recorded_it():
     ops = report_json(gemm((256, 256, 256), (128, 128, 64)), TARGET, options=PAIRS)["ops"]
     (found,) = [op for op in ops if op["op"] == "gemm"]
-    assert "256 rows, of which another block has half, and half of the columns of B" in found["note"]
+    assert "256 rows: half of these and half of the columns of B in each of two blocks" in found["note"]
     assert "uncalibrated" in found["note"]
 
 

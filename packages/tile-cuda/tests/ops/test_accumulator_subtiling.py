@@ -207,17 +207,17 @@ def refused(use):
 @pytest.mark.parametrize(
     ("use", "reason"),
     [
-        ("reduced", "T.reduce_max in line"), ("a neighbour", "uses an element of another place"),
-        ("a part", "takes a part of it"), ("one element", "single elements of it"),
+        ("reduced", "T.reduce_max in line"), ("a neighbour", "uses an element at another position"),
+        ("a part", "uses a part of it"), ("one element", "single elements of it"),
         ("turned", "is not over its 128 x 256 elements"),
-        ("too many columns", "256 columns of tensor memory are not left, of 512"),
+        ("too many columns", "256 more columns of tensor memory are not left of 512"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_divided_is_refused_by_name(use, reason):
     with pytest.raises(TileError) as caught:
         tile.compile(refused(use), TARGET, runtime="emulator")
     assert caught.value.code == "U104"
-    assert "take more than 208 registers of each thread, and they are not read in pieces" in str(caught.value)
+    assert "needs more than 208 registers of each thread, and it is not subtiled" in str(caught.value)
     assert reason in str(caught.value)
 
 
@@ -230,7 +230,7 @@ def test_more_columns_than_there_are_are_refused():
             T.tcgen05_gemm(S, S[0:256, :], F, False, True, clear_accum=True)
             T.copy(F, C)
 
-    with pytest.raises(TileError, match="take 768 columns of tensor memory, which has 512"):
+    with pytest.raises(TileError, match="needs 768 columns of tensor memory, which has 512"):
         tile.compile(main, TARGET, runtime="emulator")
 
 

@@ -114,12 +114,12 @@ def alone(m=128, n=64, k=64, threads=128, kind="forced", held=False):
 @pytest.mark.parametrize(
     ("how", "reason"),
     [
-        ({"threads": 256}, "256 threads execute it; blocks of 128 move sums"),
+        ({"threads": 256}, "256 threads execute it; blocks of 128 move accumulators"),
         ({"m": 64}, "M=64 is not a multiple of the atom 128; nearest legal: 128"),
         ({"k": 24}, "K=24 is not a multiple of the atom 16; nearest legal: 16 or 32"),
         ({"n": 272, "k": 16}, "272 columns are no multiple of 32, as more than 256 have to be: 256 and 288 are"),
         ({"n": 208, "k": 320, "held": True},
-         "it takes 208 columns of sums and two sets of 160 of A, in turns; tensor memory has 512"),
+         "it needs 208 accumulator columns and two sets of 160 of A; tensor memory has 512"),
         ({"kind": "plain"}, 'T.tcgen05_gemm and its siblings do, and others with the option tcgen05="always"'),
     ],
 )  # fmt: skip
@@ -151,7 +151,7 @@ def many(columns):
 def test_the_columns_of_a_block_are_counted():
     kernel = tile.compile(many((208, 208, 96)), TARGET, runtime="emulator")
     assert "shared_cta_b32(&tensor_columns[0], 512)" in kernel.source
-    with pytest.raises(VariantRefused, match="the block takes 528 columns of sums; tensor memory has 512"):
+    with pytest.raises(VariantRefused, match="the block needs 528 accumulator columns; tensor memory has 512"):
         tile.compile(many((208, 208, 112)), TARGET, runtime="emulator")
 
 
@@ -169,7 +169,7 @@ def test_a_product_that_finds_another_way_leaves_the_demand_unmet():
             T.gemm(S, R[n : n + 64, :], sums, transpose_B=True, clear_accum=True)
             T.copy(sums, C)
 
-    with pytest.raises(VariantRefused, match="no product whose sums are in tensor memory adds to sums in the end"):
+    with pytest.raises(VariantRefused, match="the last product that adds to sums has no accumulator in tensor memory"):
         tile.compile(main, TARGET, runtime="emulator", options={"tcgen05": "always"})
 
 

@@ -115,7 +115,7 @@ def test_the_report_says_what_a_block_loads():
 #: Why blocks that stay are no clusters.
 ALONE = {
     "the option": ((256, 128, 160), {"clusters": "never"}, 'the option clusters is "never"'),
-    "not by default": ((256, 128, 192), {"clusters": "auto"}, 'the option clusters="always" does it'),
+    "not by default": ((256, 128, 192), {"clusters": "auto"}, 'the option clusters="always" enforces it'),
     "an odd grid": ((192, 192, 160), {}, "3 blocks along an axis of the grid are not a multiple of 2"),
     "no four": ((64, 128, 160), {"clusters": 4}, "no cluster of 4 blocks"),
     "one block": ((256, 128, 160), {"persistent": 1}, "1 persistent block, fewer than a cluster of 2"),

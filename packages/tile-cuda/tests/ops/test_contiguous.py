@@ -118,7 +118,7 @@ def answer(
 
 # What is refused, why, and the nearest legal copy.
 RULES = {
-    "an update": ({"name": "atomic_tile"}, "it is no copy", {}),
+    "an update": ({"name": "atomic_tile"}, "it is not a copy", {}),
     "a conversion": ({"to_dtype": "float32"}, "it converts", {}),
     "a rounding": ({"attrs": {"round": "tfloat32"}}, "it converts", {}),
     "parts of bytes": ({"dtype": "float4_e2m1fn", "tile": (8, 64), "shape": (64, 64)}, "its elements are parts of byte",

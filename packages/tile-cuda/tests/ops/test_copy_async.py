@@ -183,7 +183,7 @@ def test_edges(dtype, columns, row, column):
     r, c = nodes.fresh("r"), nodes.fresh("c")
     copy = Copy(dtype, (17, columns), (4, 16), (r, c * 8), 32)
     if dtype == "float16" and columns == 27:
-        assert copy.answer == Reject("rows of A are aligned to 2 bytes in pieces of 32; cp.async needs 4")
+        assert copy.answer == Reject("rows of A are aligned to 2 bytes in segments of 32; cp.async needs 4")
         return
     used = copy.run({r: row, c: column // 8})
     assert widths(used) == ({4} if columns == 27 else {16})
@@ -287,7 +287,7 @@ def test_refusals():
 
     assert reason({}, h) == ""
     assert reason({}, s) == "it converts float16 to float32"
-    assert reason({"variant": "cuda.copy.loops"}, h) == "it asks for cuda.copy.loops"
+    assert reason({"variant": "cuda.copy.loops"}, h) == "it requests cuda.copy.loops"
     assert reason({}, h, SimpleNamespace(capabilities=Capabilities())) == "the target has no cp.async"
     assert "aligned to 2 bytes" in reason({}, h, promise=Aligned())
     answer = AsyncCopy().accepts(SimtCall("copy", (whole(a), whole(h)), {}), CTX)

@@ -57,12 +57,12 @@ def asked(layout):
 # What is refused, why, and the nearest legal copy.
 RULES = {
     "a target without": ({"target": SimpleNamespace(capabilities=Capabilities())}, "the target has no bulk copies", {}),
-    "disable_tma": ({"attrs": {"hints": {"disable_tma": True}}}, "it says disable_tma",
+    "disable_tma": ({"attrs": {"hints": {"disable_tma": True}}}, "it has disable_tma",
                     {"attrs": {"hints": {"disable_tma": False}}}),
     "an operand": ({"attrs": {READABLE_ROWS: [0, 32]}, "tile": (16, 8), "extents": (16, 8)},
                    "with swizzles of 32 bytes, which the products that read the tile take",
                    {"attrs": {READABLE_ROWS: [0, 32]}, "tile": (16, 16), "extents": (16, 16)}),
-    "a variant": ({"attrs": {"variant": "cuda.copy.loops"}}, "it asks for cuda.copy.loops", {}),
+    "a variant": ({"attrs": {"variant": "cuda.copy.loops"}}, "it requests cuda.copy.loops", {}),
     "a conversion": ({"to_dtype": "float32"}, "it converts float16 to float32", {}),
     "half bytes": ({"dtype": "float4_e2m1fn"}, "no tensor map has elements of float4_e2m1fn",
                    {"dtype": "float8_e4m3fn"}),
@@ -297,7 +297,7 @@ def test_explain_says_what_completes_a_copy_and_why_one_is_none():
 
     text = str(tile.compile(main, TARGET, runtime="emulator", options=ALWAYS).explain())
     assert "bytes of a phase" in text or "transactions" in text
-    assert "no bulk copy, since rows of X are 124 bytes apart" in text
+    assert "no bulk copy: rows of X are 124 bytes apart" in text
 
 
 @pytest.mark.parametrize("value", ["sometimes", True, 1])

@@ -245,9 +245,9 @@ REFUSED = {
     "scales of another type": ({"kind": (E4M3, E4M3, E4M3, 32)}, f"{E4M3} for blocks of 32 elements"),
     "blocks of 32 with e4m3": ({"kind": (E2M1, E2M1, E4M3, 32)}, f"{E8M0} for 32, {E8M0} for 16, {E4M3} for 16"),
     "fnuz": ({"kind": ("float8_e4m3fnuz", E4M3, E8M0, 32)}, "no instruction for the types A float8_e4m3fnuz"),
-    "256 threads": ({"threads": 256}, "256 threads execute it; blocks of 128 move sums"),
-    "too many columns": ({"m": 256, "n": 288}, "256 x 288 sums take 576 columns of tensor memory, which has 512"),
-    "too many columns of scales": ({"m": 256, "n": 256}, "it takes 512 columns of sums and two sets of 16 of scales"),
+    "256 threads": ({"threads": 256}, "256 threads execute it; blocks of 128 move accumulators"),
+    "too many columns": ({"m": 256, "n": 288}, "256 x 288 accumulator needs 576 columns of tensor memory"),
+    "too many columns of scales": ({"m": 256, "n": 256}, "it needs 512 accumulator columns and two sets of 16"),
     "K of half a step": ({"kind": MXFP4, "k": 64, "depth": 32}, "K=32 is not a multiple of the atom 64"),
 }  # fmt: skip
 

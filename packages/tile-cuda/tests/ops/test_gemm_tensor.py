@@ -200,9 +200,9 @@ def test_it_means_a_product():
         ({"n": 24}, "N=24 is not a multiple of the atom 16"),
         ({"n": 8}, "N=8"),
         ({"depth": 24}, "K=24 is not a multiple of the atom 16"),
-        ({"threads": 256}, "256 threads execute it; blocks of 128 move sums"),
+        ({"threads": 256}, "256 threads execute it; blocks of 128 move accumulators"),
         ({"threads": 64}, "threads=64 is below the limit 128"),
-        ({"m": 640, "n": 128, "depth": 16}, "take 640 columns of tensor memory, which has 512"),
+        ({"m": 640, "n": 128, "depth": 16}, "needs 640 columns of tensor memory, which has 512"),
         ({"a": "int8", "c": "int32", "turned": (True, True)}, "adjacent along K only"),
         ({"a": "float8_e4m3fn", "turned": (False, False)}, "adjacent along K only"),
     ],
@@ -216,7 +216,7 @@ def test_what_does_not_fit_is_refused(shape, reason):
 
 @pytest.mark.parametrize("shape", [{"n": 224}, {"m": 512, "n": 64}])
 def test_wide_tiles_are_refused_if_no_sums_are_divided(shape):
-    with pytest.raises(TileError, match="take more than 208 registers of each thread") as caught:
+    with pytest.raises(TileError, match="needs more than 208 registers of each thread") as caught:
         tile.compile(product(**shape), TARGET, runtime="emulator", options={"subtiling": "never"})
     assert caught.value.code == "U104"
 
@@ -242,7 +242,7 @@ def test_a_role_of_two_warpgroups_is_refused():
     with pytest.raises(TileError) as caught:
         tile.compile(main, TARGET, runtime="emulator")
     assert caught.value.code == "U104"
-    assert "256 threads execute it; blocks of 128 move sums" in str(caught.value)
+    assert "256 threads execute it; blocks of 128 move accumulators" in str(caught.value)
 
 
 # Seeded mistakes in generated text

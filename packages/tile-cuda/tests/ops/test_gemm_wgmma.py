@@ -302,7 +302,7 @@ def test_sums_of_8_bit_floats_are_wgmma_only_where_that_is_allowed():
     kernel = check(*made[0], **made[1], options={"wgmma": "always"})
     assert not issued(kernel)
     said = " ".join(kernel.explain().split())
-    assert "its sums of float8_e4m3fn keep 14 bits only; the option fast_accum allows it" in said
+    assert "its float8_e4m3fn accumulator keeps 14 bits only; the option fast_accum or promote" in said
     assert issued(check(*made[0], **made[1], options=None, variant="cuda.wgmma")) == [made[2]]
 
 

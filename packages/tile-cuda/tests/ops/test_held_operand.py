@@ -163,10 +163,10 @@ def test_what_cannot_be_there_is_refused(kind, reason):
 def test_its_columns_are_there_twice():
     """The product before may still read one of the two sets: the report, and the refusal, count both."""
     said = " ".join(tile.compile(program(n=64, k=64), TARGET, runtime="emulator").explain().split())
-    assert "A by registers (tcgen05.st) in 32 more columns, or as many others in turns" in said
+    assert "A by registers (tcgen05.st) in 32 more columns in each of two sets" in said
     with pytest.raises(TileError) as caught:
         tile.compile(program(n=208, k=320), TARGET, runtime="emulator")
-    assert "it takes 208 columns of sums and two sets of 160 of A, in turns; tensor memory has 512" in str(caught.value)
+    assert "it needs 208 accumulator columns and two sets of 160 of A; tensor memory has 512" in str(caught.value)
 
 
 SHAPE = {"n": 32, "k": 64, "trips": 3}

@@ -165,7 +165,7 @@ def test_sums_have_two_buffers_where_there_are_columns(block, several):
 #: Why a thread of its own does not issue products, and the nearest program where one does.
 RULES = {
     "the option": ({}, {"persistent": "never", "tma": "always"}, "the option persistent", {}, {}),
-    "threads": ({"threads": 256}, {}, "256 threads execute it; blocks of 128 move sums", {}, {}),
+    "threads": ({"threads": 256}, {}, "256 threads execute it; blocks of 128 move accumulators", {}, {}),
     "no stages": ({"stages": 1}, {}, "num_stages is 1", {"stages": 2}, {}),
     "one trip": ({"sizes": (200, 136, 32)}, {}, "it has 1 iterations", {"sizes": (200, 136, 64)}, {}),
     "copies by threads": ({"sizes": (200, 136, 156)}, {}, "its copies are not counted by", {}, {}),
@@ -173,9 +173,9 @@ RULES = {
     "sums that begin with ones": ({"where": "ones"}, {}, "C_l is not initialized with zeros", {}, {}),
     "more than products": ({"where": "doubled"}, {}, "C_l is used elsewhere in the loop", {}, {}),
     "an operand of the block": ({"where": "fixed"}, {}, "D_s is not copied in its loop", {}, {}),
-    "sums as a whole": ({"where": "reduced"}, {}, "registers hold C_l as a whole", {"where": "scaled"}, {}),
+    "sums as a whole": ({"where": "reduced"}, {}, "registers hold all of it", {"where": "scaled"}, {}),
     "sums that are never divided": ({}, {"subtiling": "never", "tma": "always"},
-                                    "registers hold C_l as a whole", {}, {}),
+                                    "registers hold all of it", {}, {}),
 }  # fmt: skip
 
 

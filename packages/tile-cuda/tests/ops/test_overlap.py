@@ -274,9 +274,9 @@ APART = {
     'the option overlap is "never"': {"overlap": "never"},
     "it would need about 192 registers of a thread, which has 128": {"max_registers": 128},
     "it has one warpgroup": {"threads": 128},
-    "its warpgroups cannot take turns": {"tma": "never"},
+    "its warpgroups cannot ping-pong": {"tma": "never"},
     "two blocks of about 128 registers a thread run beside each other": {"dim": 64},
-    "its first product, of 32 sums a thread, is too short to work beside": {"n": 64, "stages": 3},
+    "its first product, with 32 accumulators a thread, is too short to overlap": {"n": 64, "stages": 3},
 }
 
 

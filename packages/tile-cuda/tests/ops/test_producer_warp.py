@@ -108,7 +108,7 @@ def test_the_default_is_what_it_was() -> None:
     program = attention(500, 128, 128, 2, 256)
     texts = [tile.compile(program, TARGET, options=o).source for o in ({}, {"persistent": "never"})]
     assert texts[0] == texts[1]
-    assert "a thread that copies for each block was not measured" in _said(program, {"persistent": "auto"})
+    assert "a producer warp without persistence was not measured" in _said(program, {"persistent": "auto"})
 
 
 def _said(program: Any, options: dict[str, Any]) -> str:

@@ -116,8 +116,8 @@ def refused(kind):
     ("kind", "reason"),
     [
         ("reduced", "no warpgroup of its own with divided sums: T.reduce_max in line"),
-        ("two roles multiply", "in a role that is no warpgroup of its own"),
-        ("another role reads", "threads of several roles use them"),
+        ("two roles multiply", "in a role that is not one warpgroup"),
+        ("another role reads", "threads of several roles use it"),
     ],
 )
 def test_what_a_role_cannot_do_is_refused(kind, reason):

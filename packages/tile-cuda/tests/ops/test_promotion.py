@@ -149,10 +149,10 @@ def test_the_report_names_the_cost():
     (said,) = [x for x in report_json(made, TARGET, options={"promote": 128})["ops"] if x["op"] == "gemm"]
     assert said["variant"] == "cuda.wgmma"
     assert "each 128 of K, a thread promotes 128 partial accumulators to float32 in 32 registers" in said["note"]
-    assert re.search(r"estimated \d+ cycles, \d+ of them to add partial sums, on mma.sync \d+", said["note"])
+    assert re.search(r"estimated \d+ cycles, \d+ of them for promotion, on mma.sync \d+", said["note"])
     (plain,) = [x for x in report_json(made, TARGET)["ops"] if x["op"] == "gemm"]
     assert plain["variant"] == "cuda.mma.sync"
-    assert "the option fast_accum allows it, or promote for parts" in str(plain)
+    assert "the option fast_accum or promote allows it" in str(plain)
 
 
 def test_other_types_and_targets_are_left_alone():
@@ -175,7 +175,7 @@ def test_large_tiles_keep_their_sums_in_registers(options):
     made = gemm((8192, 8192, 8192), (128, 256, 128), (E4, "bfloat16"), threads=256, stages=4)
     report = report_json(made, TARGET, options={"promote": 128, **options})
     assert not report["warnings"]
-    assert ("with promoted sums it was not measured" in str(report["block"]["loops"])) == (not options)
+    assert ("it was not measured with accumulator promotion" in str(report["block"]["loops"])) == (not options)
     source = tile.compile(made, TARGET, options={"promote": 128, **options}).source
     assert "(C7" not in assemble(source, "sm_90a")
     assert ("setmaxnreg_inc_sync_aligned_u32_232();" in source) == bool(options)

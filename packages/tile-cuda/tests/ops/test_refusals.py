@@ -126,7 +126,7 @@ REFUSED: dict[str, tuple[tuple[Product, str], ...]] = {
         (Product("mma", 16, 16, 16, types=("int8", F16, F32)),
          "no instruction for the types A int8, B float16, C float32; nearest legal: A bfloat16, B float16, C float32"),
         (Product("mma", 16, 16, 16, types=(F32, F32, F32)),
-         "the instruction would round float32 operands; nearest legal: tfloat32, which says so"),
+         "the instruction would round float32 operands; nearest legal: tfloat32"),
         (Product("mma", 16, 16, 16, 31, types=("int8", F16, F32)),
          "no instruction for the types A int8, B float16, C float32; nearest legal: A bfloat16, B float16, C float32"),
         (Product("mma", 16, 16, 16, scopes="gss"), "A is in global; legal: shared or fragment"),
@@ -185,7 +185,7 @@ REFUSED: dict[str, tuple[tuple[Product, str], ...]] = {
          "other products read B in rows of 128 bytes, and this one in rows of 64 or 32; nearest legal: N=64 or N=128"),
         (Product("wgmma", 64, 64, 64, options=(("wgmma", "never"),)), 'the option wgmma is "never"'),
         (Product("wgmma", 64, 64, 64, types=FP8, turned=NT, options=(("fast_accum", False),)),
-         "its sums of float8_e4m3fn keep 14 bits only; the option fast_accum allows it, or promote for parts"),
+         "its float8_e4m3fn accumulator keeps 14 bits only; the option fast_accum or promote allows it"),
     ),
     "wgmma.sp": (
         (Product("wgmma.sp", 64, 64, 64, alone=True), ALONE + "warpgroup"),
@@ -205,7 +205,7 @@ REFUSED: dict[str, tuple[tuple[Product, str], ...]] = {
     "tcgen05": (
         (Product("tcgen05", 128, 64, 64, alone=True), ALONE + "warpgroup"),
         (Product("tcgen05", 128, 64, 64, 64), "threads=64 is below the limit 128; nearest legal: 128"),
-        (Product("tcgen05", 128, 64, 64, 256), "256 threads execute it; blocks of 128 move sums"),
+        (Product("tcgen05", 128, 64, 64, 256), "256 threads execute it; blocks of 128 move accumulators"),
         (Product("tcgen05", 128, 64, 64, begins=64),
          "its threads begin at 64; warpgroups begin at multiples of 128"),
         (Product("tcgen05", 128, 64, 64, types=(F16, BF16, F32)),
@@ -216,14 +216,14 @@ REFUSED: dict[str, tuple[tuple[Product, str], ...]] = {
          "M=64 is not a multiple of the atom 128; nearest legal: 128; N=24 is not a multiple of the atom 16; nearest "
          "legal: 16 or 32; K=24 is not a multiple of the atom 16; nearest legal: 16 or 32"),
         (Product("tcgen05", 640, 128, 16, scopes="sst"),
-         "640 x 128 sums take 640 columns of tensor memory, which has 512; nearest legal: M=512 or N=96"),
+         "640 x 128 accumulator needs 640 columns of tensor memory, which has 512; nearest legal: M=512 or N=96"),
         (Product("tcgen05", 128, 272, 16, scopes="sst"),
          "272 columns are no multiple of 32, as more than 256 have to be: 256 and 288 are"),
         (Product("tcgen05", 128, 208, 320, scopes="rss", turned=NT),
-         "it takes 208 columns of sums and two sets of 160 of A, in turns; tensor memory has 512; nearest legal: "
+         "it needs 208 accumulator columns and two sets of 160 of A; tensor memory has 512; nearest legal: "
          "N=192 or K=304"),
         (Product("tcgen05", 128, 224, 64, attrs=((WHOLE, "they are turned"),)),
-         "128 x 224 sums take more than 208 registers of each thread, and they are not read in pieces: they are turned"
+         "128 x 224 accumulator needs more than 208 registers of each thread, and it is not subtiled: they are turned"
          "; nearest legal: N=208"),
         (Product("tcgen05", 128, 64, 64, turned=NT, pad=(8, 0)),
          "rows of A have 72 elements, and descriptors describe multiples of 16"),
@@ -235,16 +235,17 @@ REFUSED: dict[str, tuple[tuple[Product, str], ...]] = {
         (Product("tcgen05", 128, 64, 64, options=(("tcgen05", "never"),)), 'the option tcgen05 is "never"'),
     ),
     "tcgen05.sp": (
-        (Product("tcgen05.sp", 128, 64, 64, 256), "256 threads execute it; blocks of 128 move sums"),
+        (Product("tcgen05.sp", 128, 64, 64, 256), "256 threads execute it; blocks of 128 move accumulators"),
         (Product("tcgen05.sp", 128, 64, 48), "K=48 is not a multiple of the atom 32; nearest legal: 32 or 64"),
         (Product("tcgen05.sp", 256, 256, 64, scopes="sst"),
-         "it takes 512 columns of sums and two sets of 4 of metadata, in turns; tensor memory has 512; nearest legal: "
+         "it needs 512 accumulator columns and two sets of 4 of metadata; tensor memory has 512; nearest legal: "
          "M=128 or N=240"),
         (Product("tcgen05.sp", 128, 64, 64, turned=NT, pad=(0, 16)),
          "rows of B have 80 elements, and descriptors describe multiples of 32"),
     ),
     "tcgen05.scaled": (
-        (Product("tcgen05.scaled", 128, 64, 64, 256, FP8, NT), "256 threads execute it; blocks of 128 move sums"),
+        (Product("tcgen05.scaled", 128, 64, 64, 256, FP8, NT),
+         "256 threads execute it; blocks of 128 move accumulators"),
         (Product("tcgen05.scaled", 128, 64, 64, types=(E4M3, E2M1, F32), turned=NT),
          "no instruction for the types A float8_e4m3fn, B float4_e2m1fn, C float32; nearest legal: A float4_e2m1fn, "
          "B float4_e2m1fn, C float32"),
@@ -253,7 +254,7 @@ REFUSED: dict[str, tuple[tuple[Product, str], ...]] = {
         (Product("tcgen05.scaled", 128, 64, 32, types=FP4, turned=NT, scale=(E8M0, 32)),
          "K=32 is not a multiple of the atom 64; nearest legal: 64"),
         (Product("tcgen05.scaled", 256, 256, 128, types=FP8, turned=NT, scopes="sst"),
-         "it takes 512 columns of sums and two sets of 16 of scales, in turns; tensor memory has 512; nearest legal: "
+         "it needs 512 accumulator columns and two sets of 16 of scales; tensor memory has 512; nearest legal: "
          "M=128 or N=240"),
         (Product("tcgen05.scaled", 128, 64, 64, types=FP8, turned=NT, pad=(16, 0)),
          "rows of A have 80 elements, and descriptors describe multiples of 32"),
@@ -363,6 +364,6 @@ def test_explain_and_the_warning_say_why_it_is_no_product_of_warpgroups():
     reason = "each of 384 threads would need 170 registers for its part of 192 x 256 and has at most 168"
     assert reason in " ".join(str(kernel.explain()).split())
     (said,) = [str(w.message) for w in seen if w.category is SlowTiles]
-    assert f"its product runs on instructions of warps ({reason}; nearest legal: M=64 or N=248)" in said
+    assert f"its product runs on mma.sync ({reason}; nearest legal: M=64 or N=248)" in said
     legal = tile.compile(sparse(192, 248, 128, 384), "cuda:sm_90a")
     assert "wgmma_sp" in legal.source

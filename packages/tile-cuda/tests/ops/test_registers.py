@@ -96,7 +96,7 @@ REFUSED = {
     "not first": ({"after": True}, PLACE),
     "in a loop": ({"turns": 2}, PLACE),
     "under a condition": ({"condition": True}, PLACE),
-    "twice": ({"twice": True}, "threads of the role have asked before"),
+    "twice": ({"twice": True}, "its role has another request before it"),
     "half a warpgroup": ({"requests": ((40, False), (40, False)), "size": 64},
                          "64 threads are no whole warpgroups of 128"),
 }  # fmt: skip

@@ -205,7 +205,7 @@ def test_2644b_products_of_pairs_mask_no_lanes_and_read_a_from_shared_memory():
     instruction = re.findall(r"tcgen05\.mma\.cta_group::2[^;]*", ready(pair(), options=PAIRS).source)
     assert instruction
     assert not [text for text in instruction if "{" in text or "[%1]" in text]
-    with pytest.raises(UnsupportedError, match="no two blocks compute it together") as caught:
+    with pytest.raises(UnsupportedError, match="no pair of blocks computes it") as caught:
         ready(pair(held=True), options=PAIRS)
     assert caught.value.code == "U104"
     alone = ready(pair(held=True, group=1), options={**ALWAYS, "clusters": "never"})

@@ -61,12 +61,12 @@ def asked(layout):
 # What is refused, why, and the nearest legal one.
 RULES = {
     "a target without": ({"target": SimpleNamespace(capabilities=Capabilities())}, "the target has no bulk copies", {}),
-    "disable_tma": ({"attrs": {"hints": {"disable_tma": True}}}, "it says disable_tma",
+    "disable_tma": ({"attrs": {"hints": {"disable_tma": True}}}, "it has disable_tma",
                     {"attrs": {"hints": {"disable_tma": False}}}),
     "an operand": ({"attrs": {READABLE_ROWS: [32, 0]}, "tile": (16, 8), "extents": (16, 8)},
                    "with swizzles of 32 bytes, which the products that read the tile take",
                    {"attrs": {READABLE_ROWS: [32, 0]}, "tile": (16, 16), "extents": (16, 16)}),
-    "a variant": ({"attrs": {"variant": "cuda.copy.loops"}}, "it asks for cuda.copy.loops", {}),
+    "a variant": ({"attrs": {"variant": "cuda.copy.loops"}}, "it requests cuda.copy.loops", {}),
     "a conversion": ({"from_dtype": "float32"}, "it converts float16 and float32", {}),
     "a rounding": ({"attrs": {"round": "tfloat32"}}, "it converts float16", {}),
     "half bytes": ({"dtype": "float4_e2m1fn"}, "no tensor map has elements of float4_e2m1fn",

@@ -1,9 +1,9 @@
-"""Products that a program waits for itself: ``T.wgmma_gemm`` and ``T.wgmma_gemm_sp`` before a ``T.wait_wgmma``.
+"""Asynchronous products that a program waits for itself: ``T.wgmma_gemm`` and ``T.wgmma_gemm_sp``.
 
-A product lasts if the wait that ends it stands behind it in the same list of statements; otherwise it is waited for
-where it stands, as ``T.gemm`` is, or where the schedule of its loop says. A wait that ends no product is left out.
-Until then nothing may touch its sums but products that last themselves, which add to them in order. What it reads in
-shared memory is checked where barriers are placed (``ir.calls.address``, ``until``).
+A product is asynchronous if the wait that ends it stands behind it in the same list of statements. Otherwise the
+compiler inserts the wait: right behind the product, as for ``T.gemm``, or where the schedule of its loop has one. A
+wait that ends no product is removed. Until the wait only other asynchronous products may access the accumulator; they
+add to it in order. Reads of shared memory are checked at the insertion of barriers (``ir.calls.address``, ``until``).
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def begin_products(plan: Plan, ctx: Context) -> Plan:
     Raises
     ------
     NotWaitedFor
-        A statement touches the sums of a product before the wait that ends it.
+        A statement accesses the accumulator of a product before the wait that ends it.
     """
     waits = [s for s in collect(plan.body, tirx.Evaluate) if _pending(s) is not None]
     if not waits or not ctx.capabilities.fact(WGMMA):
@@ -44,7 +44,7 @@ def begin_products(plan: Plan, ctx: Context) -> Plan:
 
 
 class _Without(StmtRewriter):
-    """Leaves out waits that stand alone in a loop or a branch: they end no product."""
+    """Removes waits that end no product: single statements of a loop or branch."""
 
     def visit_Evaluate(self, s: Stmt) -> Stmt:
         return s if _pending(s) is None else nodes.seq([])
@@ -62,7 +62,7 @@ class _BeginProducts(StmtRewriter):
 
 
 def _pending(s: Stmt) -> int | None:
-    """Return how many products a wait of the program leaves in flight; ``None`` if the statement is none."""
+    """Return how many products a wait leaves in flight; ``None`` for another statement."""
     if not is_op(s) or not nodes.is_tile_call(s.value, WAIT_USES) or len(s.value.args):
         return None
     return int(nodes.as_int(s.value.attrs[PENDING])) if IN_FLIGHT not in s.value.attrs else None
@@ -72,7 +72,7 @@ _FORCED = {"gemm": DENSE, "gemm_sp": SPARSE}
 
 
 def _accumulator(s: Stmt) -> View | None:
-    """Return what a product adds to that asks for an instruction that lasts; ``None`` if the statement is none."""
+    """Return the accumulator of a product that requests an asynchronous instruction, or ``None``."""
     name = next((n for n in _FORCED if is_op(s) and nodes.is_tile_call(s.value, n)), None)
     if name is None:
         return None
@@ -84,7 +84,7 @@ def _accumulator(s: Stmt) -> View | None:
 
 
 def _end(body: Sequence[Stmt], at: int) -> int | None:
-    """Return the wait that ends a product: the first one that leaves no more in flight than begin behind it."""
+    """Return the first wait that leaves no older product in flight."""
     begun = 0
     for i in range(at + 1, len(body)):
         pending = _pending(body[i])
@@ -102,7 +102,7 @@ def _has_products(s: Stmt) -> bool:
 
 
 def _is_free(body: Sequence[Stmt], at: int, end: int, ends: Mapping[int, int]) -> bool:
-    """Whether all that touches the sums of a product before its end are products that last themselves."""
+    """Whether only asynchronous products access the accumulator of a product before its end."""
     accumulator = _accumulator(body[at])
     assert accumulator is not None
     for i in range(at + 1, end):

@@ -1,10 +1,9 @@
-"""Sums that begin with zeros: the first product starts them, and no register is filled.
+"""Accumulator initialization folding: the first mma starts from zero, and no register is filled.
 
-``T.clear(C)`` before a loop whose first statement on C is a product says that this product, in the first iteration,
-does not add. Instructions that last take that as an operand (PTX ISA, "wgmma.mma_async", ``scale-d``), so threads store
-no zeros between the results of one tile and the products of the next, and need no wait before the loop. It is worth 0.4
-percent of a product of float16 on an H100. Sparse products keep their zeros: of float16 they were 0.96 to 1.00 times as
-fast without, of 8 bits 0.995 and 1.003 times.
+After ``T.clear(C)``, the first product of a loop need not add in the first iteration. Asynchronous instructions take
+that as an operand (PTX ISA, "wgmma.mma_async", ``scale-d``). So threads store no zeros between the epilogue of one tile
+and the products of the next, and need no wait before the loop: 0.4 percent of a float16 product on an H100. Sparse
+products keep their zeros: without them, float16 ran at 0.96 to 1.00 times the speed, 8 bits at 0.995 and 1.003 times.
 """
 
 from __future__ import annotations
@@ -37,20 +36,20 @@ _LOOPS = ("serial", "pipelined", "unroll")
 
 @dataclass(frozen=True)
 class First:
-    """The product that first adds to sums.
+    """The first product that adds to an accumulator.
 
     Attributes
     ----------
     stmt
         The product.
     when
-        The condition on which it is the first one, in its place.
+        The condition under which it is the first one, evaluated at the product.
     loop
         The loop that it stands in, if that may have no iterations; ``None`` if it is executed.
     waits
-        Waits before it that let threads access the sums.
+        Waits before it that let threads access the accumulator.
     zeros
-        What fills the sums where the loop has no iterations.
+        Statements that fill the accumulator if the loop has no iterations.
     """
 
     stmt: Stmt
@@ -61,7 +60,7 @@ class First:
 
 
 def fold_initialization(plan: Plan, ctx: Context) -> Plan:
-    """Let the first of the products that last begin sums that a program fills with zeros before."""
+    """Fold zeros that a program stores into the first asynchronous product."""
     if not ctx.capabilities.fact(WGMMA):
         return plan
     rewriter = _Start()
@@ -70,7 +69,7 @@ def fold_initialization(plan: Plan, ctx: Context) -> Plan:
 
 
 def first_product(parts: Sequence[Stmt], buffer: BufferVar) -> First | None:
-    """Return the product that first adds to sums in statements, if nothing uses them before."""
+    """Return the first product that adds to an accumulator, if nothing uses the accumulator before."""
     waits: list[Stmt] = []
     loop: Any = None
     while True:
@@ -132,9 +131,9 @@ class _Start(StmtRewriter):
 
 
 class _Begun(StmtRewriter):
-    """Lets products begin their sums, and leaves out waits for registers that hold nothing yet.
+    """Folds zeros into products, and removes waits for registers that are still empty.
 
-    Zeros of loops without iterations are filled right in front of them, where the number of iterations is known.
+    If a loop has no iterations, the zeros are stored right before it, where the trip count is known.
     """
 
     def __init__(self, found: Sequence[First]) -> None:
@@ -156,7 +155,7 @@ class _Begun(StmtRewriter):
 
 
 def _filled(s: Stmt) -> BufferVar | None:
-    """Return the fragment that a statement fills with zeros as a whole; ``None`` if it is another one."""
+    """Return the fragment that a statement fills with zeros as a whole, or ``None``."""
     if not is_op(s) or not nodes.is_tile_call(s.value, "fill"):
         return None
     call = OpCall.decode(s)
@@ -166,7 +165,7 @@ def _filled(s: Stmt) -> BufferVar | None:
 
 
 def _starts(s: Stmt, buffer: BufferVar) -> bool:
-    """Whether a product adds to all elements of a fragment, in its registers: promoted sums are added one by one."""
+    """Whether a product adds to a whole fragment in registers, without promotion."""
     call = OpCall.decode(s)
     lasts = call.name == _STARTED and IN_FLIGHT in call.attrs and PROMOTE not in call.attrs
     return lasts and tuple(call.args[accumulator_of(call)].extents) == tuple(nodes.shape_of(buffer))

@@ -1,7 +1,7 @@
-"""Sums of 8-bit floats that leave the matrix units of warpgroups while they are short (option ``promote``).
+"""Promotion of 8-bit float accumulators to float32 at intervals along K (option ``promote``).
 
-`wgmma` keeps 14 bits of such a sum. Over all of K that loses digits with each instruction, most where terms have one
-sign; over 128 of K it loses few, and sums of such parts are added in float32 by the threads. The additions cost time.
+`wgmma` keeps 14 bits of an accumulator of 8-bit floats. Each instruction rounds to them, which loses most where all
+terms have one sign. Over 128 of K little is lost; threads add such partial accumulators in float32, which costs time.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def promote_accumulators(plan: Plan, ctx: Context) -> Plan:
-    """Mark the products of 8-bit floats whose partial sums are added in float32, if the options say so."""
+    """Mark the products of 8-bit floats whose accumulators the option ``promote`` applies to."""
     if not ctx.options.promote or not ctx.capabilities.fact(WGMMA):
         return plan
     return plan.replace(body=_MarkPromoted(ctx.options.promote).stmt(plan.body))

@@ -1,10 +1,10 @@
-"""Sums that stay in tensor memory: they move to registers and back only where something else needs them there.
+"""Accumulators that stay in tensor memory, with moves to registers only where other code needs them.
 
-A product says where its sums would enter tensor memory, and where they would leave it. Of the sums of one fragment
-this pass knows at each statement whether registers hold them, or tensor memory, or both, and keeps the moves that are
-needed: those before a statement that accesses the registers, and those before a product that adds to what they hold. A
-loop whose first access is a product that adds begins and ends with the sums in tensor memory, so they cross it once;
-other loops begin and end with them in registers.
+A product marks where its accumulator would enter and leave tensor memory. For each fragment this pass tracks whether
+registers, tensor memory or both hold the current values, and keeps the moves that are needed: those before a statement
+that accesses the registers, and those before a product that adds to their values. A loop whose first access is an
+accumulating product begins and ends with the accumulator in tensor memory, so it moves once; other loops begin and end
+with it in registers.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def keep_accumulators(plan: Plan, ctx: Context) -> Plan:
     for registers in dict.fromkeys(s.node[0] for s in marks):
         own = [s for s in marks if s.node[0].same_as(registers)]
         if not any(str(s.attr_key) in (HOLDS, LEAVES) for s in own):
-            reason = f"no product whose sums are in tensor memory adds to {registers.name} in the end"
+            reason = f"the last product that adds to {registers.name} has no accumulator in tensor memory"
             mark = own[0].node
             where = Where(str(mark[1].value), int(mark[2])) if len(mark) > 2 else None
             raise refused({nodes.CALLED: DEMANDED}, TENSOR_ACCUMULATOR, PIN_ACCUMULATOR, reason, ctx.target.text, where)
@@ -44,14 +44,14 @@ def keep_accumulators(plan: Plan, ctx: Context) -> Plan:
 
 
 class _WithoutNames(StmtRewriter):
-    """Leaves out the allocations of sums that are in tensor memory for good: all that is left of them is columns."""
+    """Removes allocations of accumulators that only tensor memory holds: only their columns are left."""
 
     def visit_AllocBuffer(self, s: Stmt) -> Stmt:
         return nodes.seq([]) if nodes.scope_of(s.buffer) == MATRIX else s
 
 
 class _Held(enum.Enum):
-    """Who holds the current sums."""
+    """The storage of the current values: registers, tensor memory, or both."""
 
     NOBODY = enum.auto()
     """They have not been written yet."""
@@ -61,7 +61,7 @@ class _Held(enum.Enum):
 
 
 class _Accumulator:
-    """The sums of one array of registers."""
+    """The accumulator of one register array."""
 
     def __init__(self, registers: BufferVar, marks: Sequence[Stmt]) -> None:
         self.registers = registers
@@ -74,7 +74,7 @@ class _Accumulator:
         return nodes.seq(self.moved(body, _Held.NOBODY)[0])
 
     def moved(self, s: Stmt, held: _Held) -> tuple[list[Stmt], _Held]:
-        """Return a statement with the moves that are needed, and who holds the sums behind it."""
+        """Return a statement with the required moves, and the storage of the accumulator behind it."""
         if isinstance(s, tirx.SeqStmt):
             found = list[Stmt]()
             for one in s.seq:
@@ -103,7 +103,7 @@ class _Accumulator:
         return [with_bodies(s, [nodes.seq(new)])], held
 
     def _loop(self, s: Stmt, held: _Held) -> tuple[list[Stmt], _Held]:
-        """Return a loop that begins and ends with the sums in one place; one around their allocation has none yet."""
+        """Return a loop that begins and ends with the accumulator in the same storage."""
         if any(a.buffer.same_as(self.registers) for a in collect(s.body, tirx.AllocBuffer)):
             return [with_bodies(s, [nodes.seq(self.moved(s.body, _Held.NOBODY)[0])])], held
         if self._first(s.body) == ENTERS and self.enter is not None:
@@ -117,7 +117,7 @@ class _Accumulator:
         return [*before, with_bodies(s, [nodes.seq(body)])], _Held.REGISTERS
 
     def _branch(self, s: Stmt, held: _Held) -> tuple[list[Stmt], _Held]:
-        """Return a branch whose sides end with the sums in one place."""
+        """Return a branch whose sides end with one storage of the accumulator."""
         sides = [self.moved(x, held) for x in bodies_of(s)]
         sides += [([], held)] if s.else_case is None else []
         ends = {end for _, end in sides} - {_Held.NOBODY} or {_Held.NOBODY}
@@ -130,7 +130,7 @@ class _Accumulator:
         return [tirx.IfThenElse(s.condition, then, other if sides[1][0] else None, s.span)], after
 
     def _first(self, s: Stmt) -> str:
-        """Return the mark of the first access of the sums: empty for one of registers."""
+        """Return the mark of the first access of the accumulator: empty for one of registers."""
         if isinstance(s, tirx.SeqStmt):
             return next((self._first(x) for x in s.seq if uses(x, self.registers)), "")
         mark = self._mark(s)
@@ -138,12 +138,12 @@ class _Accumulator:
         return mark or (self._first(inside[0]) if inside and uses(inside[0], self.registers) else "")
 
     def _mark(self, s: Stmt) -> str:
-        """Return which mark of these sums a statement is; empty for another statement."""
+        """Return the kind of mark that a statement is; empty for another statement."""
         key = str(s.attr_key) if isinstance(s, tirx.AttrStmt) else ""
         return key if key in MARKS and s.node[0].same_as(self.registers) else ""
 
     def _writes(self, s: Stmt) -> bool:
-        """Whether a statement may write the registers: it stores to them, or hands their address on."""
+        """Whether a statement may write the registers, by a store or through their address."""
         stores = any(x.buffer.same_as(self.registers) for x in collect(s, tirx.BufferStore))
         given = any(a.same_as(self.registers) for call in collect(s, ir.Call) for a in call.args)
         return stores or given

@@ -1,10 +1,10 @@
-"""Sums that tensor memory holds for good: what uses them reads and writes some of their columns at a time.
+"""Accumulator subtiling in tensor memory: the epilogue reads and writes some columns at a time.
 
-A fragment of 128 x 256 sums would take 256 registers of each thread. Where every statement that uses such a fragment
-can be divided, it becomes a buffer of scope ``matrix``, which products add to, and each such statement a loop over
-pieces of its columns: a piece is a fragment of its own, read before the statement and written behind it
-(`tile_cuda.ops.move_accumulators`). Statements that follow each other and hand fragments on, such as a conversion and a
-copy, are divided together. Zeros that a loop of products begins with become an attribute of its first product.
+A fragment of 128 x 256 accumulators would take 256 registers of each thread. Where all statements that use such a
+fragment can be divided, it becomes a buffer of scope ``matrix``, which products add to. Each other statement becomes a
+loop over subtiles of its columns: a subtile is a fragment, loaded before the statement and stored behind it
+(`tile_cuda.ops.move_accumulators`). Consecutive statements that pass fragments on, such as a conversion and a copy, are
+divided as one. Zeros before a loop of products become an attribute of its first product.
 """
 
 from __future__ import annotations
@@ -41,21 +41,21 @@ if TYPE_CHECKING:
     from tile_core.passes.spine import Plan
 
 PIECE = 64
-"""Columns of a piece."""
+"""Columns of a subtile."""
 
 
 def subtile_accumulators(plan: Plan, ctx: Context) -> Plan:
-    """Return the plan with the sums in tensor memory whose uses are divided, as far as there are columns.
+    """Subtile the accumulators in tensor memory whose uses can be divided.
 
-    Those that registers could hold stay fragments, unless the option ``subtiling`` says otherwise. Products of
-    others that cannot be divided get the reason as an attribute.
+    Accumulators that fit in registers stay fragments, unless ``subtiling`` is ``"always"``. Products whose
+    accumulators cannot be divided get the reason as an attribute.
     """
     option = ctx.options.subtiling
     if not ctx.capabilities.fact(TCGEN05) or option == "never":
         return plan
     found = _Products(plan, ctx)
     found.stmt(plan.body)
-    # A thread of its own can issue products whose sums are never in registers as a whole.
+    # An MMA warp can issue products whose accumulators are never in registers as a whole.
     plans = found.chosen(option == "always" or (len(found.plans) == 1 and may_persist(plan, ctx)))
     body, reasons = plan.body, dict[BufferVar, str]()
     while plans:
@@ -78,9 +78,9 @@ class _Products(TeamRewriter):
         super().__init__(plan.body)
         self.block, self.ctx = plan[BLOCK], ctx
         self.plans: dict[BufferVar, TensorPlan] = {}
-        #: Sums of products in roles: these are divided, since moves of whole fragments may have to leave the role.
+        #: Accumulators of products in roles: always divided, since moves of whole fragments may have to leave the role.
         self.in_roles: set[BufferVar] = set()
-        #: Columns for metadata, and the most that other products need for their sums.
+        #: Columns for metadata, and the most that accumulators of other products need.
         self.metadata = self.others = 0
         self.reasons: dict[BufferVar, str] = {}
 
@@ -120,12 +120,12 @@ class _Products(TeamRewriter):
                 found[buffer] = one
                 free -= one.columns
             else:
-                self.reasons[buffer] = f"{one.columns} columns of tensor memory are not left, of {ALL_COLUMNS}"
+                self.reasons[buffer] = f"{one.columns} more columns of tensor memory are not left of {ALL_COLUMNS}"
         return found
 
 
 class _Explained(TeamRewriter):
-    """Says at products why their sums are not divided."""
+    """Attaches to products the reason why their accumulators are not divided."""
 
     def __init__(self, reasons: dict[BufferVar, str]) -> None:
         super().__init__(nodes.seq([]))
@@ -140,12 +140,12 @@ class _Explained(TeamRewriter):
 
 
 class _Divide(TeamRewriter):
-    """Rewrites a program whose sums are divided.
+    """Rewrites a program with subtiled accumulators.
 
     Raises
     ------
     NotDivisible
-        A statement takes all of some sums at once.
+        A statement needs a whole accumulator at once.
     """
 
     def __init__(self, body: Stmt, plans: dict[BufferVar, TensorPlan]) -> None:
@@ -154,11 +154,11 @@ class _Divide(TeamRewriter):
         self.accumulators = {b: nodes.alloc(nodes.shape_of(b), p.total, b.name, MATRIX) for b, p in plans.items()}
         #: Products that begin with zeros, and when.
         self.begins: list[First] = []
-        #: Who uses sums: the block, or a role.
+        #: Users of accumulators: the block, or a role.
         self.teams: dict[BufferVar, tuple[int, int] | None] = {}
         #: Whether statements stand in a loop; those behind them, in the lists around theirs.
         self.looped, self.behind = False, list[Sequence[Stmt]]()
-        #: Fragments of which only pieces are left.
+        #: Fragments that only subtiles are left of.
         self.gone: set[BufferVar] = set()
 
     def stmt(self, s: Stmt) -> Stmt:
@@ -196,7 +196,7 @@ class _Divide(TeamRewriter):
         return found
 
     def compound(self, s: Stmt, used: Sequence[BufferVar]) -> Stmt:
-        """Return a loop or a branch, inside of which statements are divided."""
+        """Return a loop or a branch with divided statements."""
         heads = [getattr(s, n) for n in ("min", "extent", "condition") if hasattr(s, n)]
         for b in used:
             if any(x.source.same_as(b) for h in heads for x in loads_of(h)):
@@ -213,7 +213,7 @@ class _Divide(TeamRewriter):
         buffer = call.args[at].buffer
         self.joint(s, used)
         if any(isinstance(v, View) and v.buffer in self.accumulators for v in call.args[:at]):
-            raise NotDivisible(used[0], "a product takes them as an operand")
+            raise NotDivisible(used[0], "it is an operand of a product")
         # No other instruction adds to tensor memory.
         new = with_attributes(_replaced(s, at, self.accumulators[buffer][0]), {"variant": FORCED[call.name]})
         when = next((f.when for f in self.begins if f.stmt.same_as(s)), None)
@@ -224,18 +224,18 @@ class _Divide(TeamRewriter):
     def joint(self, s: Stmt, used: Sequence[BufferVar]) -> None:
         """Require that all threads of the block come to a statement."""
         if self.apart:
-            raise NotDivisible(used[0], "threads do not all come to a statement that uses them")
+            raise NotDivisible(used[0], "not all threads execute a statement that uses it")
         for b in used:
             if self.teams.setdefault(b, self.team) != self.team:
-                raise NotDivisible(b, "threads of several roles use them")
+                raise NotDivisible(b, "threads of several roles use it")
 
     def filled(self, parts: Sequence[Stmt], at: int, buffer: BufferVar) -> list[Stmt]:
-        """Return what stands for a statement that fills sums: nothing, if products that begin with zeros follow."""
+        """Replace a fill of an accumulator; empty if a product that starts from zero follows."""
         s = parts[at]
         self.joint(s, [buffer])
         call = OpCall.decode(s)
         if tuple(call.args[0].extents) != tuple(nodes.shape_of(buffer)):
-            raise NotDivisible(buffer, "a part of it is filled")
+            raise NotDivisible(buffer, "only a part of it is filled")
         begin = first_product(parts[at + 1 :], buffer) if is_zero(call.args[1]) else None
         if begin is not None and begin.loop is None:
             self.begins.append(begin)
@@ -269,7 +269,7 @@ class _Divide(TeamRewriter):
         return self.subtiles(parts[at:end], used, shared, last), end
 
     def reach(self, parts: Sequence[Stmt], at: int, end: int, buffer: BufferVar, shape: tuple[int, ...]) -> int:
-        """Return the end of the statements that use a fragment; the place itself if others do, too."""
+        """Return the end of the statements that use a fragment, or ``at``."""
         if tuple(nodes.shape_of(buffer)) != shape:
             return at
         positions = [i for i, s in enumerate(parts) if not isinstance(s, tirx.AllocBuffer) and uses(s, buffer)]
@@ -293,12 +293,12 @@ class _Divide(TeamRewriter):
         self, parts: Sequence[Stmt], used: Collection[BufferVar], shared: Collection[BufferVar],
         last: Collection[BufferVar] = (),
     ) -> list[Stmt]:  # fmt: skip
-        """Return loops over pieces of some sums, and of fragments that only these statements use.
+        """Return loops over subtiles of accumulators, and of fragments that only these statements use.
 
         Parameters
         ----------
         last
-            Sums that nothing uses behind them.
+            Accumulators without a later use.
         """
         (shape,) = {tuple(map(int, nodes.shape_of(b))) for b in used}
         found: list[Stmt] = [s for s in parts if isinstance(s, (tirx.AllocBuffer, tirx.Bind))]
@@ -319,7 +319,7 @@ class _Divide(TeamRewriter):
         return found
 
     def moved(self, name: str, buffer: BufferVar, piece: BufferVar, at: Sequence[Any]) -> Stmt:
-        """Return the move of a piece between tensor memory and registers."""
+        """Return the move of a subtile between tensor memory and registers."""
         extents = list(nodes.shape_of(piece))
         there = nodes.region(self.accumulators[buffer][0], list(at), extents)
         here = nodes.region(piece, [nodes.int_const(0)] * 2, extents)
@@ -327,13 +327,13 @@ class _Divide(TeamRewriter):
 
 
 def _widths(columns: int) -> list[tuple[int, int, int]]:
-    """Return the pieces of so many columns: first column, width, and how many of this width."""
+    """Yield the subtiles of ``columns`` columns: first column, width, and number of subtiles."""
     whole, rest = divmod(columns, PIECE)
     return [*([(0, PIECE, whole)] if whole else []), *([(whole * PIECE, rest, 1)] if rest else [])]
 
 
 def _scaled(var: Any, size: int, count: int, first: int) -> Any:
-    """Return the first row or column of a piece."""
+    """Return the first row or column of a subtile."""
     if count == 1:
         return nodes.int_const(first)
     return var * nodes.int_const(size) + nodes.int_const(first) if first else var * nodes.int_const(size)
@@ -363,7 +363,7 @@ def _replaced(s: Stmt, at: int, buffer: BufferVar) -> Stmt:
 
 
 class _WithoutFragments(StmtRewriter):
-    """Leaves out allocations of fragments that only pieces are left of."""
+    """Removes allocations of fragments that only subtiles are left of."""
 
     def __init__(self, gone: set[BufferVar]) -> None:
         self.gone = gone

@@ -1,10 +1,10 @@
-"""Columns of tensor memory, and the barriers that products arrive at, for the blocks whose products ask for them.
+"""Allocation of tensor memory, and the barriers at which its products arrive.
 
-The first warp allocates the columns that a block takes, gives up the permit to allocate more, and frees them when all
-threads have come to the block's end. Each fragment of sums has columns of its own, as long as there are some, so that
-its sums can stay there (`tile_cuda.accumulators.resident`); other products, which run one after another, share theirs.
+The first warp allocates the columns of a block, relinquishes the allocation permit, and frees the columns when all
+threads have reached the block's end. Each accumulator fragment has its own columns while there are some, so that it can
+stay there (`tile_cuda.accumulators.resident`); the other products, which run one after another, share columns.
 
-Products are counted, and arrive at two barriers in turns: a wait for one passes although the next one has ended too.
+Products are counted, and arrive at two barriers alternately: a wait for one passes although the next has ended, too.
 """
 
 from __future__ import annotations
@@ -45,19 +45,19 @@ _LEADER = ("the first thread", 0, 1)
 
 
 def use_tensor_memory(plan: Plan, ctx: Context) -> Plan:
-    """Give products that ask for tensor memory its columns, and allocate and free these."""
+    """Allocate and free columns of tensor memory, and assign them to products."""
     if not ctx.capabilities.fact(TCGEN05) or not any(_asks(s, ctx) for s in collect(plan.body, tirx.Evaluate)):
         return plan
     return plan.replace(body=_Allocate(plan, ctx).stmt(plan.body))
 
 
 def reserve_columns(plan: Plan, ctx: Context) -> Plan:
-    """Let blocks of clusters take at least that part of a multiprocessor's shared memory that they take of its columns.
+    """Reserve shared memory of clusters in proportion to their columns of tensor memory.
 
     A block waits for columns that others hold, and the device does not count columns when it places blocks. One of a
     cluster keeps its columns until its partners have come: two clusters, each with a block that waits for what the
     other one holds, would never end. Where each block takes its part of the shared memory too, which the device does
-    count, columns are always free for it, beside blocks of other kernels as well. Blocks alone wait for nobody.
+    count, columns are always free for it, beside blocks of other kernels as well. Single blocks never deadlock.
     """
     calls_made = (s.value for s in collect(plan.body, tirx.Evaluate) if nodes.is_tile_call(s.value, "instruction"))
     columns = [int(nodes.as_int(c.args[1])) for c in calls_made if str(c.attrs["name"]) in ALLOCATE.values()]
@@ -79,7 +79,7 @@ class _Allocate(TeamRewriter):
     def visit_For(self, s: Stmt) -> Stmt:
         if role(s) == "grid" and not any(role(x) == "grid" for x in collect(s.body, tirx.For)):
             self.frames.append(_BlockColumns(self.names))
-            super().visit_For(s)  # what products ask for: all of it is known before any has its place
+            super().visit_For(s)  # first pass: collects the requests of all products before columns are assigned
             self.frames[-1].settle()
             new = super().visit_For(s)
             return replace_for(new, self.frames.pop().around(new.body))
@@ -115,15 +115,15 @@ class _Allocate(TeamRewriter):
         return frame.product(s, found)
 
     def planned(self, call: OpCall, frame: _BlockColumns) -> TensorPlan | str:
-        """Return the plan of a product that asks for tensor memory, or why its sums are not there."""
+        """Return the plan of a product on tensor memory, or the rejection reason."""
         if self.apart:
-            return "not all threads come to it"
-        # Sums of a fragment may have to move outside of a role. Products are counted by one group of threads.
+            return "not all threads execute it"
+        # The accumulator may have to move outside of a role. Products are counted by one group of threads.
         if self.role is not None and call.args[accumulator_of(call)].scope != MATRIX:
-            return f"it stands in a role, and its sums are not divided{_because(call)}"
+            return f"it stands in a role, and its accumulator is not divided{_because(call)}"
         group = self.team if self.role is not None else None
         if (self.role is not None or ISSUED not in call.attrs) and not frame.takes(group):
-            return "threads of another role, or the whole block, issue products too"
+            return "threads of another role, or the whole block, also issue products"
         block = block_in(self.role, self.block)
         given = SimtCall(call.name, call.args, call.attrs, call.where, call.span, block=block)
         variant = variant_of(call)
@@ -133,16 +133,16 @@ class _Allocate(TeamRewriter):
 
 
 class _BlockColumns:
-    """What a block allocates: columns of sums that stay, then those that products share, then metadata."""
+    """Columns that a block allocates: resident accumulators, shared accumulators, then metadata."""
 
     def __init__(self, names: set[str]) -> None:
         self.columns = 0
         #: Whether products arrive at barriers of the program, and whether others are counted.
         self.arrives = self.counts = False
-        #: Whether one thread issues them for others, which say when they have read the sums.
+        #: Whether one thread issues them for consumers, which signal when they have read the accumulator.
         self.issued = False
         self.plans: list[TensorPlan] = []
-        #: By sums, why a product that adds to them is not in tensor memory.
+        #: By accumulator, why a product that adds to it is not in tensor memory.
         self.refusals: dict[BufferVar, str] = {}
         #: Who issues products.
         self.groups: list[tuple[int, int] | None] = []
@@ -157,13 +157,13 @@ class _BlockColumns:
         self.count, self.allocate_count = nodes.alloc([1], "int32", _named("products", names), "local.var")
 
     def takes(self, group: tuple[int, int] | None) -> bool:
-        """Whether the threads of a role, or of the block, are those whose products are counted: the first that ask."""
+        """Whether products of a role, or of the block, are counted: only of one group."""
         if not self.groups:
             self.groups.append(group)
         return self.groups[0] == group
 
     def settle(self) -> None:
-        """Give sums their columns: each fragment its own, in the order of the program, as long as there are some."""
+        """Assign columns to accumulators: each fragment its own, while some are left."""
         self.counts = False
         metadata = 2 * max((p.metadata for p in self.plans), default=0)
         able = {p.problem.c.buffer: p.allocated for p in self.plans if p.can_stay}
@@ -193,7 +193,7 @@ class _BlockColumns:
         return self.given(s, plan.problem.c)
 
     def demand(self, s: Stmt) -> Stmt:
-        """Return the demand that sums stay, with their columns or the reason why it cannot be met."""
+        """Return the request for a resident accumulator, with its columns or the rejection reason."""
         accumulator = View.of(s.value.args[0])
         self.demanded.append(accumulator.buffer)
         plan = next((p for p in self.plans if p.problem.c.buffer.same_as(accumulator.buffer)), None)
@@ -205,8 +205,8 @@ class _BlockColumns:
         elif plan is not None:
             wanted = sum({p.problem.c.buffer: p.columns for p in self.plans}.values())
             beside = max(self.plans, key=lambda p: p.metadata)
-            sets = f" and two sets of {beside.metadata} of {beside.beside}, in turns" if beside.metadata else ""
-            more = {REFUSED: f"the block takes {wanted} columns of sums{sets}; tensor memory has {ALL_COLUMNS}"}
+            sets = f" and two sets of {beside.metadata} of {beside.beside}" if beside.metadata else ""
+            more = {REFUSED: f"the block needs {wanted} accumulator columns{sets}; tensor memory has {ALL_COLUMNS}"}
         elif accumulator.buffer in self.refusals:
             more = {
                 REFUSED: f"no tcgen05 product accumulates into {accumulator.name}: {self.refusals[accumulator.buffer]}"
@@ -220,7 +220,7 @@ class _BlockColumns:
         return self.given(s, View.of(s.value.args[0]) if len(s.value.args) else None)
 
     def awaited(self, s: Stmt) -> Stmt:
-        """Return a wait for a barrier of the program, behind which sums may be read if products arrive there."""
+        """Return a wait for a barrier of the program that products may arrive at."""
         return nodes.seq([s, calls.execute(AFTER, [])]) if self.arrives else s
 
     def given(self, s: Stmt, accumulator: View | None) -> Stmt:
@@ -274,6 +274,6 @@ def _named(base: str, names: set[str]) -> str:
 
 
 def _asks(s: Stmt, ctx: Context) -> bool:
-    """Whether a statement is a product that is to have its sums in tensor memory."""
+    """Whether a statement is a product whose accumulator is to be in tensor memory."""
     product = is_op(s) and any(nodes.is_tile_call(s.value, name) for name in FORCED)
     return product and asks(OpCall.decode(s), ctx)

@@ -1,7 +1,7 @@
-"""Which copies outside of pipelined loops are bulk copies of boxes, and the layouts that their tiles then have.
+"""Bulk copies of boxes (TMA) outside of pipelined loops, and the layouts of their tiles.
 
-A copy to shared memory there becomes what one thread issues and all wait for. Each has a barrier object of its own,
-made where its block or its role begins, whose phase is 0, or in loops a variable that alternates.
+One thread issues the copy to shared memory and all threads wait for it. Each copy has its own barrier object, made at
+the begin of its block or role, with phase 0, or a variable that alternates in loops.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ WANTED = "bulk_wanted"
 
 
 def choose_tma(plan: Plan, ctx: Context) -> Plan:
-    """Mark the copies and updates of global memory that are made of boxes, and give their tiles layouts."""
+    """Mark the copies and updates of global memory that use TMA, with layouts."""
     if not ctx.capabilities.has_async_copy(BULK):
         return plan
     if not any(_moves(s) and is_wanted(OpCall.decode(s), ctx) for s in collect(plan.body, tirx.Evaluate)):
@@ -63,7 +63,7 @@ def choose_tma(plan: Plan, ctx: Context) -> Plan:
 
 
 def prefer_tma(plan: Plan, ctx: Context) -> Plan:
-    """Mark the moves of a kernel with products of warpgroups: the option ``"auto"`` then means ``"always"``.
+    """Mark the moves of a kernel with wgmma products, where ``"auto"`` means ``"always"``.
 
     On an H200, 51 of 54 such kernels (products dense, sparse and of 8-bit floats, attention) were faster with boxes, by
     up to a third, and three slower, by at most 4 percent. Other kernels copy as fast either way (`benchmarks/results`).
@@ -80,7 +80,7 @@ def is_wanted(call: OpCall, ctx: Context) -> bool:
 
 
 def is_forced(call: OpCall) -> bool:
-    """Whether a call says that it is a bulk copy, whatever the options."""
+    """Whether a call requests a bulk copy, whatever the options."""
     return str(call.attrs.get("variant")) in (BulkCopy.name, BulkStore.name, FourRowGather.name, FourRowScatter.name)
 
 
@@ -208,11 +208,11 @@ class _Choose(StmtRewriter):
         if not is_wanted(call, self.ctx):
             return s
         if self.apart:
-            return with_attributes(s, {REASON: "not all threads of the block execute it together"})
+            return with_attributes(s, {REASON: "not all threads of the block execute it"})
         return self.loaded(s, call) if _loads(call) else self.left(s, call)
 
     def loaded(self, s: Stmt, call: OpCall) -> Stmt:
-        """Return a copy to shared memory, as one that a thread issues and all wait for if it can be of boxes."""
+        """Replace a copy to shared memory by a bulk copy of one thread, if possible."""
         dst, src = _sides(call)
         answer: Accept | Reject = Reject(f"reads outside of {src.name} do not give zero")
         if src.name not in self.safe_values:
@@ -251,7 +251,7 @@ class _Choose(StmtRewriter):
         return nodes.seq(parts)
 
     def left(self, s: Stmt, call: OpCall) -> Stmt:
-        """Return a copy or an update of global memory, marked if it can be of boxes."""
+        """Mark a copy to, or update of, global memory if it can use TMA."""
         answer = self.answer(call)
         if isinstance(answer, Reject):
             return with_attributes(s, {REASON: answer.reason})
@@ -261,7 +261,7 @@ class _Choose(StmtRewriter):
         return with_attributes(s, {**_kept(answer), STORE: lasts})
 
     def counted(self, s: Stmt, call: OpCall, tile: View, answer: Accept) -> Stmt:
-        """Return a copy whose bytes a barrier of the program counts, which a wait of the program's is for."""
+        """Return a copy whose bytes a barrier of the program counts."""
         barrier = call.args[-1]
         copy = with_attributes(s, {ASYNC: TRANSACTIONS, **_kept(answer)})
         size = nodes.int_const(prod(tile.extents) * DTYPES[tile.dtype].bits // 8)
@@ -277,11 +277,11 @@ class _Choose(StmtRewriter):
         self.aligns[tile.buffer] = max(self.aligns.get(tile.buffer, 1), int(answer.facts[ALIGN]))
 
     def slots(self, call: OpCall, tile: View) -> int:
-        """Return how many tiles a buffer of the program has, of which a view is one; 0 for others, and rings."""
+        """Return how many tiles a buffer of the program holds; 0 for other buffers."""
         return 0 if tile.buffer in self.rings else slots_of(tile, 2 if call.name in ("gather", "scatter") else 0)
 
     def answer(self, call: OpCall) -> Accept | Reject:
-        """Say whether a copy or an update of global memory is made of boxes, or of rows."""
+        """Decide whether a copy or an update of global memory is a bulk copy."""
         tile, tensor = _sides(call)
         found, given = self.shared(call, tensor, tile), self.given(call, tile)
         found = found or self.of_several(call, tensor)
@@ -302,7 +302,7 @@ class _Choose(StmtRewriter):
         return whole if isinstance(whole, Accept) else Reject(f"{boxes.reason}; {whole.reason}")
 
     def shared(self, call: OpCall, tensor: View, tile: View) -> Reject | None:
-        """Return why a tensor or a tile is not known to be in plain order, if it is not."""
+        """Return why a tensor or tile is not in plain order, or ``None``."""
         if tensor.name in self.asked:
             return Reject(f"the layout of {tensor.name} is annotated")
         if tile.buffer in self.viewed:
@@ -310,16 +310,16 @@ class _Choose(StmtRewriter):
         return None
 
     def of_several(self, call: OpCall, tensor: View) -> Reject | None:
-        """Return why the blocks of a cluster cannot copy a tile for each other, if they cannot."""
+        """Return why the blocks of a cluster cannot multicast a tile, or ``None``."""
         ranks = Blocks.of(call).ranks
         if ranks and not self.cluster.same(tensor.mins, ranks):
             return Reject(f"the blocks that share it are not known to copy the same part of {tensor.name}")
         if len(call.args) > COUNTED.get(call.name, len(call.args)):
-            return None  # the program's barriers say who waits for whom, and `check_barriers` has seen all blocks
+            return None  # the program's barriers order the blocks, and `check_barriers` has analyzed all of them
         if ranks and not self.cluster.same(self.control, range(prod(self.cluster.cluster))):
-            return Reject("not all blocks of the cluster are known to come here equally often")
+            return Reject("the blocks of the cluster are not known to execute it equally often")
         if ranks and self.frames[-1].of_role:
-            return Reject("without a barrier of its own all threads of a block wait for it, not those of T.ws")
+            return Reject("its wait includes all threads of the block, not only those of T.ws")
         return None
 
     def given(self, call: OpCall, tile: View) -> OpCall:
@@ -347,7 +347,7 @@ class _Aligned(StmtRewriter):
 
 
 class _Prefer(StmtRewriter):
-    """Marks moves, but for those of roles in loops: their barrier objects would be made anew in each iteration."""
+    """Marks moves, apart from those of roles in loops, which would initialize their barriers repeatedly."""
 
     def __init__(self) -> None:
         self.loops = 0
@@ -370,7 +370,7 @@ def _moves(s: Stmt) -> bool:
 
 
 def _is_one(s: Stmt) -> bool:
-    """Whether a statement moves a tile between shared and global memory, or updates global memory by one."""
+    """Whether a statement copies between shared and global memory, or updates global memory."""
     if not _moves(s):
         return False
     call = OpCall.decode(s)
@@ -386,7 +386,7 @@ def _sides(call: OpCall) -> tuple[View, View]:
 
 
 def _kept(answer: Accept) -> dict[str, object]:
-    """Return what a copy's lowering has to know."""
+    """Return the attributes that the lowering of a copy needs."""
     return {name: answer.facts[name] for name in (SWIZZLE, BYTES) if name in answer.facts}
 
 

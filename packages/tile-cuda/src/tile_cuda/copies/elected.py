@@ -1,4 +1,4 @@
-"""Which thread issues bulk copies: one that its warp elects.
+"""The thread that issues bulk copies: one that its warp elects.
 
 The assembler does not see that of the threads for which ``tid == 0`` only one can be active. Instructions that take
 uniform registers, as bulk copies do, it then writes in a loop over all threads that may be: seen in the code of NVRTC
@@ -39,7 +39,7 @@ _AROUND = ("barrier_expect", "barrier_announce", "barrier_wait")
 
 
 def elect_issuers(plan: Plan, ctx: Context) -> Plan:
-    """Return the plan with loads of boxes issued by an elected thread of the warp whose first thread issued them."""
+    """Let an elected thread issue the bulk loads of its warp's first thread."""
     if not any(_is_load(c) for c in collect(plan.body, ir.Call)):
         return plan
     block = plan[BLOCK]
@@ -52,7 +52,7 @@ class _Elected(StmtRewriter):
 
     def __init__(self, body: Stmt, thread: Var, count: int) -> None:
         self.thread, self.count = thread, count
-        #: A variable for the number of the warp, which a shuffle among whole warps says.
+        #: The warp's number as a uniform value, from a shuffle if the block has several whole warps.
         self.warp: Any = nodes.fresh("warp") if count % WARP == 0 and count > WARP else None
         self.numbers = _numbers(body, thread)
         apart = _ApartInWarps(body, self.numbers)
@@ -92,7 +92,7 @@ class _Elected(StmtRewriter):
 
 
 class _ApartInWarps(Varying):
-    """Which points only some threads of a warp execute: a test that is the same for a whole warp divides none."""
+    """Points that only some threads of a warp execute: a warp-uniform test divides no warp."""
 
     def __init__(self, body: Stmt, numbers: Mapping[Any, int]) -> None:
         self.numbers = numbers
@@ -133,7 +133,7 @@ def _numbers(body: Stmt, thread: Var) -> dict[Any, int]:
 
 
 def _compared(e: Expr, numbers: Mapping[Any, int]) -> tuple[bool, int] | None:
-    """Return whether a comparison names the constant first, and the number of the thread that it compares with."""
+    """Match ``constant == thread number``; return the constant and the number."""
     for turned, (a, b) in enumerate(((e.a, e.b), (e.b, e.a))):
         constant = nodes.as_int(b)
         if a in numbers and isinstance(constant, int):
@@ -142,7 +142,7 @@ def _compared(e: Expr, numbers: Mapping[Any, int]) -> tuple[bool, int] | None:
 
 
 def _loads(body: Stmt) -> bool:
-    """Whether statements are loads of boxes and what announces them, and no others."""
+    """Whether statements are only bulk loads and their expected transaction bytes."""
     made = [c for c in collect(body, ir.Call) if nodes.is_tile_call(c)]
     own = [c for c in made if nodes.is_tile_call(c, "instruction")]
     plain = (tirx.Evaluate, tirx.SeqStmt, tirx.IfThenElse, tirx.For, tirx.Bind, tirx.AttrStmt)

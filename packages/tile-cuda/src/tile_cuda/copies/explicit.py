@@ -1,8 +1,7 @@
-"""Copies that a program lets run and waits for itself, by ``cp.async``: names that this package adds to ``T``.
+"""Asynchronous copies that a program waits for itself (``cp.async``): names added to ``T``.
 
-Such a copy is in flight from where it stands to the wait behind it that ends its group. Who touches the tile in between
-is refused with both lines (``K229``), and so is a copy that is never waited for. What is computed is the same as with
-``T.copy``.
+Such a copy is in flight until the wait behind it that ends its commit group. An access to the tile in between is
+rejected with both lines (``K229``), and so is a copy without a wait. The result is the same as with ``T.copy``.
 """
 
 from __future__ import annotations
@@ -34,7 +33,9 @@ _CALLS = {"tile.async_wait": "ptx_wait_group", "tile.async_commit": "ptx_commit_
 
 
 def async_copy(src: Tile, dst: Tile) -> None:
-    """Copy a tile from global to shared memory by ``cp.async``, and go on: ``T.ptx_wait_group`` waits for it.
+    """Copy a tile from global to shared memory by ``cp.async``, asynchronously.
+
+    ``T.ptx_wait_group`` waits for it.
 
     Parameters
     ----------
@@ -59,7 +60,7 @@ def async_copy(src: Tile, dst: Tile) -> None:
 
 
 def ptx_commit_group() -> None:
-    """End a group: each ``T.async_copy`` before it in the same list of statements, since the last group or wait.
+    """Commit a group: the ``T.async_copy`` calls since the last commit or wait.
 
     A copy that no such call follows is a group of its own.
 
@@ -141,7 +142,7 @@ class _Begin(StmtRewriter):
         return copied if reason or s in self.grouped else nodes.seq([copied, calls.async_commit()])
 
     def answer(self, call: OpCall) -> tuple[str, dict[str, object]]:
-        """Return why a copy cannot be one of ``cp.async``, or what its lowering has to know."""
+        """Return why a copy cannot use ``cp.async``, or the attributes that its lowering needs."""
         if self.around:
             return self.around[-1], {}
         src = call.args[0]
@@ -153,7 +154,7 @@ class _Begin(StmtRewriter):
 
 
 def _grouped(statements: list[Stmt]) -> list[Stmt]:
-    """Return the copies in a list of statements whose group a statement of the list ends."""
+    """Return the copies in a list of statements whose group one statement ends."""
     found: list[Stmt] = []
     pending: list[Stmt] = []
     for s in statements:

@@ -1,4 +1,6 @@
-"""Metadata of sparse products with rows along K: a warp reads eight elements of each of four rows at once.
+"""Metadata of sparse products with rows along K: conflict-free shared-memory layouts.
+
+A warp reads eight elements of each of four rows at once.
 
 Rows of a power of two of bytes put the four into the same banks of shared memory: four accesses instead of one, in the
 memory that bounds sparse products on instructions of warpgroups. A bulk copy of such a tile permutes the chunks of its
@@ -21,12 +23,12 @@ if TYPE_CHECKING:
 
 
 def permute_metadata(plan: Plan, products: Sequence[SimtCall]) -> Plan:
-    """Tell copies of such metadata that it is read across rows.
+    """Mark copies of such metadata as read across rows.
 
     Parameters
     ----------
     products
-        Those of the program that run on instructions of warpgroups.
+        Products of the program on wgmma instructions.
     """
     tiles = {x.args[1].buffer for x in products if x.name == "gemm_sp" and bool(x.attrs["transpose_E"])}
     return plan.replace(body=_Across(tiles).stmt(plan.body)) if tiles else plan

@@ -1,4 +1,4 @@
-"""Whether the blocks of a product that read the same tile are clusters, which load it once for all of them.
+"""Cluster launch and multicast: blocks that read the same tile load it once.
 
 A multiprocessor loads about 50 bytes a clock from the second-level cache by itself. A product whose units would wait
 for that gains from tiles that arrive in two blocks at a time. One whose units do not saves energy, which on an H200
@@ -6,10 +6,10 @@ with `wgmma` was worth 1 to 3 percent in kernels written by hand. Of this compil
 0.945 times as fast as cuBLAS at 4096 (float16, dense), and 0.967 times without clusters; at 8192 0.99 and 1.003.
 
 Where rows of the operands begin inside of lines of that cache (`tile_cuda.grid.l2_cache`), tiles take up to twice as
-many of them. Blocks that stay, of tiles of 128 x 256, were then faster as clusters of two, on an H100, float16:
+many of them. Persistent kernels with tiles of 128 x 256 were then faster as clusters of two, on an H100, float16:
 5024 x 5576 x 10728 1.43 times, 5080 x 1960 x 6936 1.32, 3936 x 10608 x 10520 and 10472 x 11248 x 1576 1.11,
-8032 x 7544 x 768 1.04, 9568 x 6896 x 6704, whose lines take 1.16 times as long as its products, 1.00. Blocks with one
-tile each were not.
+8032 x 7544 x 768 1.04, 9568 x 6896 x 6704, whose lines take 1.16 times as long as its products, 1.00. Kernels with one
+tile per block were not.
 """
 
 from __future__ import annotations
@@ -49,8 +49,8 @@ HALF = 32
 PAIR = 2
 """Blocks of a cluster by default: of four, fewer multiprocessors hold clusters."""
 HOLD_FOUR, HOLD_FOUR_OF_TENSOR_MEMORY = 120, 128
-"""Multiprocessors that hold clusters of four: of an H200, as its driver says; of a B200, if each eighth of it holds
-four of them, which is not measured. Of more blocks that stay the last clusters would begin when the first have ended.
+"""Multiprocessors that hold clusters of four: of an H200, as its driver reports; of a B200, if each eighth of it holds
+four of them, which is not measured. With more persistent blocks the last clusters would start after the first ended.
 """
 
 
@@ -72,7 +72,7 @@ def choose_cluster(shared: Shared, ctx: Context) -> ChosenCluster | Reject:
     best = min(offers, key=lambda o: o.loaded)
     loads, product = shared.loaded / LOADED_IN_A_CLOCK, _clocks(shared)
     if option == "auto" and loads <= product:
-        return Reject(f"its loads take {loads:,.0f} clocks a trip, its product {product:,.0f}")
+        return Reject(f"an iteration takes {loads:,.0f} clocks for its loads and {product:,.0f} for its product")
     # Descriptors are read by instructions of whole warps; metadata is read by each thread.
     each: Each = "warp" if shared.product.name == "gemm" else "thread"
     hold = HOLD_FOUR_OF_TENSOR_MEMORY if ctx.capabilities.fact(TCGEN05) else HOLD_FOUR
@@ -80,23 +80,23 @@ def choose_cluster(shared: Shared, ctx: Context) -> ChosenCluster | Reject:
 
 
 def _of_lines(shared: Shared) -> ChosenCluster | Reject:
-    """Return the pairs of a product on ``wgmma`` whose operands take more lines than it has time for, if it does."""
+    """Return the pairs of a ``wgmma`` product that is limited by L2, if any."""
     lines = {b: _lines_of(call) for b, call in shared.copies.items()}
     needed, product = CYCLES * sum(lines.values()), 2 * _clocks(shared)
     offers = [o for o in shared.offers if prod(o.cluster) == PAIR]
     if not shared.persistent or shared.product.name != "gemm" or not offers:
-        return Reject('on an H200 it was not faster; the option clusters="always" does it')
+        return Reject('it was not faster on an H200; the option clusters="always" enforces it')
     if not worth_pairs(sum(lines.values()), shared.loaded / LINE, product):
         return Reject(
-            f"lines of its operands take {needed:,.0f} clocks a trip, its product {product:,.0f}: it was not faster on "
-            'an H100; the option clusters="always" does it'
+            f"an iteration takes {needed:,.0f} clocks for its L2 lines and {product:,.0f} for its product: it was not "
+            'faster on an H100; the option clusters="always" enforces it'
         )
     best = min(offers, key=lambda o: sum(n / len(o.sets[b][0]) if b in o.sets else n for b, n in lines.items()))
     return ChosenCluster(best, "warp", WARP)
 
 
 def explain_pairs(plan: Plan, ctx: Context) -> Plan:
-    """Say at products that ask for pairs of blocks why none compute them, as far as their loop's report does."""
+    """Attach to products that request pairs of blocks why their loop has none."""
     asking = (s for s in collect(plan.body, tirx.Evaluate) if _is_apart(s))
     return plan.replace(body=_Explain(plan).stmt(plan.body)) if any(asking) else plan
 
@@ -119,26 +119,26 @@ class _Explain(StmtRewriter):
     def reason(self) -> str:
         """Return why blocks do not compute a product of the loops around it together."""
         if self.clustered:
-            return "the program says itself which blocks are a cluster; launch them with T.Kernel"
+            return "the program sets the clusters itself; launch them with T.Kernel"
         if self.several:
-            return "it is not the only product of its block"
+            return "its block has other products"
         report = next((r for r in self.reports if r.where is not None and r.where in self.around), None)
         if report is None:
-            return "it stands in no pipelined loop"
+            return "it is not in a pipelined loop"
         notes = [note.text for note in report.notes if note.no_pairs]
         if report.reason:
-            return f"its loop is not pipelined: {report.reason}; two stages and two trips are the least"
+            return f"its loop is not pipelined: {report.reason}; it needs two stages and two iterations at least"
         return "; ".join(notes) or "its loop does more than copies and one product"
 
 
 def _is_apart(s: Stmt) -> bool:
-    """Whether a statement is a product that asks for pairs of blocks, and that none compute."""
+    """Whether a product requests pairs of blocks and has none."""
     attrs = dict(s.value.attrs or {}) if is_op(s) else {}
     return GROUP in attrs and HALVES not in attrs
 
 
 def _pairs(shared: Shared, ctx: Context) -> ChosenCluster | Reject:
-    """Return the pairs of blocks that compute a product together, each with half of the columns of B."""
+    """Return the pairs of blocks that compute one product, with half of B each."""
     call = shared.product
     accumulator, b = call.args[accumulator_of(call)], call.args[accumulator_of(call) - 1]
     assert isinstance(accumulator, View)
@@ -151,20 +151,20 @@ def _pairs(shared: Shared, ctx: Context) -> ChosenCluster | Reject:
     if call.args[0].scope != "shared":
         return Reject(f"pairs of blocks read {call.args[0].name} from shared memory")
     if not shared.alone:
-        return Reject(f"pairs of blocks compute one product, of which {b.name} is no other's operand")
+        return Reject(f"pairs of blocks compute one product, and {b.name} is an operand of others")
     if columns > MOST_COLUMNS or columns % HALF or rows % LANES:
         legal = f"a multiple of {LANES}, columns of {HALF}, at most {MOST_COLUMNS}"
-        return Reject(f"pairs of blocks have no {rows} x {columns} sums: rows are {legal}")
+        return Reject(f"pairs of blocks have no {rows} x {columns} accumulator: rows are {legal}")
     both = tuple(range(PAIR))
     best = next((o for o in shared.offers if prod(o.cluster) == PAIR and o.sets.get(b.buffer) == (both,)), None)
     if best is None:
         because = shared.because(b.buffer)
-        return Reject(f"no two blocks beside each other copy the same part of {b.name}{because and f': {because}'}")
+        return Reject(f"no two adjacent blocks copy the same part of {b.name}{because and f': {because}'}")
     return ChosenCluster(best, halves=True)
 
 
 def _clocks(shared: Shared) -> float:
-    """Return the clocks that the tensor unit needs for a trip."""
+    """Return the clocks that the tensor unit needs for an iteration."""
     call = shared.product
     accumulator, a = call.args[accumulator_of(call)], call.args[0]
     assert isinstance(accumulator, View)
@@ -175,7 +175,7 @@ def _clocks(shared: Shared) -> float:
 
 
 def _lines_of(call: OpCall) -> float:
-    """Return how many lines a copy of a tile out of a tensor takes; rows of runtime distances count as aligned."""
+    """Return the L2 lines of a tile; rows with a runtime pitch count as aligned."""
     source = call.args[0]
     assert isinstance(source, View)
     bits = DTYPES[source.dtype].bits

@@ -1,10 +1,10 @@
-"""Rows of tiles that products read: whatever fills such a tile, or empties it, leaves rows that they can read.
+"""Rows of swizzled tiles that products read: each copy uses row lengths that they support.
 
-A tile whose chunks are permuted has one layout, chosen by what comes first: a copy by boxes into it or out of it, a
-gather of rows, stores of matrices, or one of its products. An instruction whose columns begin or end within a row
-cannot read it: those of two warpgroups that share 192 columns of 16 bits begin at 96, in the middle of a row of 128
-bytes. So each call that has such a tile is told the row lengths that all its products can read (``READABLE_ROWS``),
-and whoever chooses one asks ``boxes.row_lengths``; what cannot make such rows is no bulk copy.
+A swizzled tile has one layout, chosen by the first op that needs one: a TMA copy into it or out of it, a gather of
+rows, stores of matrices, or one of its products. An instruction whose columns begin or end within a row cannot read it:
+those of two warpgroups that share 192 columns of 16 bits begin at 96, in the middle of a row of 128 bytes. So each call
+with such a tile has an attribute with the row lengths that all its products can read (``READABLE_ROWS``), and the
+choice of a layout uses ``boxes.row_lengths``; a call that cannot make such rows is not a bulk copy.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ if TYPE_CHECKING:
 
 
 def require_readable_rows(plan: Plan, products: Sequence[WarpgroupPlan]) -> Plan:
-    """Tell all calls with operands of products which rows these can read.
+    """Attach to all calls with operands of products the row lengths that these can read.
 
     Parameters
     ----------
     products
-        Those of the program whose operands in shared memory are described by descriptors.
+        Products of the program that read operands through shared-memory descriptors.
     """
     found: dict[BufferVar, int] = {}
     for product in products:
@@ -44,7 +44,7 @@ def require_readable_rows(plan: Plan, products: Sequence[WarpgroupPlan]) -> Plan
 
 
 def _narrow(found: dict[BufferVar, int], buffer: BufferVar, sum_of: int) -> bool:
-    """Keep the row lengths that are in a sum too, unless none would be left; say whether that changes anything."""
+    """Intersect row lengths unless nothing would be left, and report a change."""
     old = found.get(buffer, 0)
     new = (old & sum_of if old else sum_of) or old
     if new != old:
@@ -53,7 +53,7 @@ def _narrow(found: dict[BufferVar, int], buffer: BufferVar, sum_of: int) -> bool
 
 
 def _follow_copies(body: Stmt, found: dict[BufferVar, int]) -> None:
-    """Let tiles that are copied from block to block as they lie have rows that can be read on both sides."""
+    """Restrict tiles of block-to-block byte copies to rows that both sides can read."""
     calls = [OpCall.decode(s) for s in collect(body, tirx.Evaluate) if is_op(s)]
     sides = [[x.buffer for x in call.args[:2]] for call in calls if call.name == copy_to_block.NAME]
     while any(_narrow(found, a, found.get(b, 0)) or _narrow(found, b, found.get(a, 0)) for a, b in sides):

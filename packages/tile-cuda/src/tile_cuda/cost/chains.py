@@ -1,11 +1,11 @@
-"""What two chained products of a loop cost, as attention has them: the scores of one are weights of the other.
+"""Cost of two chained products of a loop, as in attention.
 
 The numbers are fitted to 151 kernels of attention forward that were timed on an H100 (float16, 2 x 16 heads of 4096
 positions, d = 128, and d = 64 causal; the table is a test). An iteration takes as long as the units are busy with it,
 or as one block alone needs with its waits, divided by the blocks that run at a time. What is far beyond comes on top:
 rows that several warps share, weights that go through shared memory, registers that spill, and fragments in memory.
 All 80 of these kernels that took more than twice as long as the best are estimated at 1.5 times or more, as 19 others
-are, of which the fastest took 1.40 times as long.
+are; the fastest of these took 1.40 times as long.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from tile_core.simt.ops.products.plan import ProductPlan
 
 FAR = 1.5
-"""Estimates from which a kernel is told."""
+"""Cycles from which estimates lead to a performance warning."""
 _WAITS = 1000.0
 """Cycles of an iteration in which a warpgroup waits: for its products, and for rows to be reduced."""
 _LATENCY, _COPIED = 1230.0, 48.0
@@ -58,7 +58,7 @@ _ROWS, _COLUMNS, _GROUPS, _STAGES = (64, 128), (64, 128), (64, 128), (2, 3)
 
 @dataclass(frozen=True)
 class Spread:
-    """How a product is spread: over warpgroups (``wide``) or warps along rows and columns, each with so many tiles."""
+    """The split of a product over warpgroups (``wide``) or warps, and their tiles."""
 
     wide: bool
     high: int
@@ -68,7 +68,7 @@ class Spread:
 
     @property
     def accumulators(self) -> int:
-        """32-bit registers of a thread for its sums."""
+        """Accumulator registers (32 bits) of a thread."""
         return 4 * self.rows * self.columns
 
     @property
@@ -78,7 +78,7 @@ class Spread:
 
     @property
     def rows_of_warps(self) -> tuple[int, int, bool]:
-        """Which rows a warp has: equal if a fragment of one product is an operand of the other."""
+        """The rows of a warp, for comparison between the two products."""
         return self.high * (4 if self.wide else 1), self.rows, self.wide and self.rows > 1
 
 
@@ -127,7 +127,7 @@ class Chain:
 
     @property
     def in_memory(self) -> tuple[bool, bool]:
-        """Whether the scores and the result are beyond the registers of a thread each: then they are in memory."""
+        """Whether the scores and the result, each, exceed the registers of a thread."""
         return self.first.accumulators > self.limit, self.second.accumulators > self.limit
 
     @property
@@ -151,7 +151,7 @@ class Chain:
 
     @property
     def alone(self) -> float:
-        """Cycles of an iteration of a block that has the multiprocessor for itself; its warpgroups work at a time."""
+        """Cycles of an iteration of a block alone on a multiprocessor; its warpgroups run concurrently."""
         one = _WAITS + (self.products + self.m * self.n * (_ALONE + _HALF * bool(self.kept))) / self.groups
         if self.stages == 1:
             one += _LATENCY + self.n * (self.depth + self.width) * self.bits / 8 / _COPIED
@@ -180,7 +180,7 @@ class Chain:
         words = [s.accumulators * self.threads * c for s, c in zip((self.first, self.second), _IN_MEMORY, strict=True)]
         if any(self.in_memory):
             most = max(self.first.accumulators, self.second.accumulators)
-            reason = f"its fragments need {most} registers of each thread, which has at most {n}, so they are in memory"
+            reason = f"its fragments need {most} registers of each thread, which has at most {n}: they spill"
             found[reason] = sum(w for w, there in zip(words, self.in_memory, strict=True) if there)
         elif self.needed > n:
             reason = f"its fragments need about {self.needed} registers of each thread, which has at most {n}"
@@ -189,7 +189,7 @@ class Chain:
             reason = "rows of its scores are spread over several warps, which exchange parts in every iteration"
             found[reason] = _SHARED_ROWS * size * self.threads / WARPGROUP
         if self.is_moved:
-            reason = "the threads that hold its weights are not those that multiply them: they go through shared memory"
+            reason = "other threads multiply its weights than hold them: they go through shared memory"
             found[reason] = _MOVED * size
         return found
 
@@ -205,7 +205,7 @@ class Chain:
 
     @property
     def reason(self) -> str:
-        """What keeps it from being faster."""
+        """The reason why it is slow."""
         rest = max(self.busy, self.alone / self.blocks)
         if self.beyond and max(self.beyond.values()) > 0.4 * rest:
             return max(self.beyond, key=lambda reason: self.beyond[reason])
@@ -219,16 +219,16 @@ class Chain:
             return "with 1 stage its threads wait for copies"
         if self.blocks == self.groups == 1:
             return "its only warpgroup waits for its products, and no other block fits beside it"
-        return "its iterations are short beside what threads wait in them"
+        return "its iterations are short compared with the waits in them"
 
     @property
     def sizes(self) -> tuple[int, ...]:
-        """What its author chooses."""
+        """The parameters that its author chooses."""
         return self.m, self.n, self.threads, self.stages
 
     @property
     def also(self) -> str:
-        """What else the better ones have."""
+        """Further properties of the better configurations."""
         return ", and scores of float32" if self.kept else ""
 
     def __str__(self) -> str:
@@ -236,11 +236,11 @@ class Chain:
 
 
 def better(found: Chain, budget: int) -> list[Chain]:
-    """Return the legal configurations that one is compared with.
+    """Return the legal configurations to compare one with.
 
     Parameters
     ----------
-    room
+    budget
         Bytes of shared memory that a block can have.
     """
     made = []
@@ -259,11 +259,11 @@ def better(found: Chain, budget: int) -> list[Chain]:
 
 
 def chain_of(plan: Plan) -> Chain | None:
-    """Return the configuration of a kernel with two large products in a loop, the second of which takes weights."""
+    """Return the configuration of a kernel with two large chained products in a loop."""
     choices: dict[object, OpChoice] = {}
     for choice in plan.choices:
         if choice.call.name.startswith("gemm"):
-            choices.setdefault(choice.call.where, choice)  # loops whose trips overlap have copies before and after them
+            choices.setdefault(choice.call.where, choice)  # overlapped loops have copies before and after
     loop = product_loop(plan)
     if len(choices) != 2 or loop is None or any(c.call.name != "gemm" for c in choices.values()):
         return None

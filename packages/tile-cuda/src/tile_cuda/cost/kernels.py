@@ -1,9 +1,9 @@
-"""What a kernel with one product costs, as data: kernels that are far from the best are told, with what is better.
+"""Cost of a kernel with one product, as data: performance warnings name better tiles.
 
 The numbers are fitted to 189 kernels that were timed on Hopper (float16, 4096 x 4096 x 4096, dense and 2:4 sparse; the
 tables are tests). An iteration takes as long as its products, as its copies, or as one block alone with its waits,
 divided by the blocks that run at a time, whichever is the most; what has no registers comes on top. All 134 of these
-kernels that took more than twice as long as the best are estimated at 1.33 times or more, as 33 others are, of which
+kernels that took more than twice as long as the best are estimated at 1.33 times or more, as 33 others are;
 the fastest took 1.23 times as long. `tile_cuda.cost.chains` is about two chained products.
 """
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from tile_core.passes.spine import Plan
 
 FAR = 1.33
-"""Estimates from which a kernel is told: they were too low by a factor of up to 1.9."""
+"""Cycles from which estimates lead to a performance warning: they were too low by a factor of up to 1.9."""
 _COPIED = 48.0
 """Bytes that a multiprocessor gets from the second-level cache in a cycle."""
 _LATENCY = 1230.0
@@ -42,7 +42,7 @@ _WAITS, _PER_GROUP = 150.0, 12.0
 _RESULTS = 4100.0
 """Cycles of a tile's begin and of its results, for 128 x 256 elements."""
 _WARP_RATES = {False: 0.43, True: 0.34}
-"""Part of the rate of the matrix units that products of warps reach, of which sparse ones do half of the work."""
+"""Part of the matrix units' rate that mma.sync reaches; sparse products do half of the work."""
 _CONVERTED = 0.03
 """Cycles of a sum that an iteration converts to the accumulator's type and back."""
 _SPILLED, _IN_MEMORY = 0.15, 1.5
@@ -66,7 +66,7 @@ class Config:
     bits, sparse
         Of an element; whether A is.
     groups
-        Warpgroups along rows and columns, each with so many rows of 64 and columns; ``None`` for products of warps.
+        Warpgroups along rows and columns, each with its rows of 64 and columns; ``None`` for mma.sync products.
     warps
         Warps along rows and columns, where it is one of warps.
     shared
@@ -76,9 +76,9 @@ class Config:
     tiles
         Of a warp or warpgroup along rows and columns: its instructions.
     kept
-        Type of its sums where that is not the accumulator's: each iteration converts them.
+        Type of its accumulator in the program if it is not the instruction's: each iteration converts it.
     refused
-        Why it is no product of warpgroups, if that was tried.
+        Why it is not a wgmma product, if that was tried.
     """
 
     m: int
@@ -103,7 +103,7 @@ class Config:
 
     @property
     def accumulators(self) -> int:
-        """Registers of a thread for its sums."""
+        """Accumulator registers of a thread."""
         return 4 * prod(self.tiles) or self.m * self.n // self.threads
 
     @property
@@ -159,7 +159,7 @@ class Config:
 
     @property
     def converted(self) -> float:
-        """Cycles of an iteration that sums of another type take."""
+        """Cycles of an iteration for converting accumulators of another type."""
         return _CONVERTED * self.m * self.n if self.kept else 0.0
 
     @property
@@ -171,33 +171,33 @@ class Config:
 
     @property
     def reason(self) -> str:
-        """What keeps it from being faster."""
+        """The reason why it is slow."""
         if self.accumulators > MOST_REGISTERS:
-            needs = f"its sums need {self.accumulators} registers of each thread"
-            return f"{needs}, which has at most {self.limit}, so they are in memory"
+            needs = f"its accumulator needs {self.accumulators} registers of each thread"
+            return f"{needs}, which has at most {self.limit}: it spills to local memory"
         if self.beyond > max(self.products, self.converted):
             return f"it needs about {self.needed} registers of each thread, which has at most {self.limit}"
         if self.converted > self.products / 2:
-            return f"its sums are kept in {self.kept}, which are converted in every iteration"
+            return f"its accumulator has type {self.kept}, which each iteration converts"
         if self.groups is None:
-            return "its product runs on instructions of warps" + (f" ({self.refused})" if self.refused else "")
+            return "its product runs on mma.sync" + (f" ({self.refused})" if self.refused else "")
         if self.stages <= 2:
             return f"with {stages_of(self.stages)} its threads wait for copies"
         if self.operands / _COPIED >= max(self.products, self.alone / self.blocks):
             return "copying its operands takes longer than multiplying them"
         if self.alone / self.blocks > self.products:
-            return "its iterations are short beside what threads wait in them"
-        return "its instructions are narrow, and read more than they multiply"
+            return "its iterations are short compared with the waits in them"
+        return "its instructions are narrow: they read more than they multiply"
 
     @property
     def sizes(self) -> tuple[int, ...]:
-        """What its author chooses."""
+        """The parameters that its author chooses."""
         return self.m, self.n, self.k, self.threads, self.stages
 
     @property
     def also(self) -> str:
-        """What else the better ones have."""
-        return ", and sums of float32" if self.kept else ""
+        """Further properties of the better configurations."""
+        return ", and a float32 accumulator" if self.kept else ""
 
     def __str__(self) -> str:
         return f"{self.m} x {self.n} x {self.k} with {self.threads} threads and {stages_of(self.stages)}"
@@ -224,11 +224,11 @@ def note_slow(plan: Plan, ctx: Context) -> Plan:
 
 
 def better(found: Config, budget: int) -> list[Config]:
-    """Return the legal configurations that one is compared with.
+    """Return the legal configurations to compare one with.
 
     Parameters
     ----------
-    room
+    budget
         Bytes of shared memory that a block can have.
     """
     k = 1024 // found.bits
@@ -244,7 +244,7 @@ def better(found: Config, budget: int) -> list[Config]:
 
 
 def config_of(plan: Plan) -> Config | None:
-    """Return the configuration of a kernel whose only product is large, and has instructions of warpgroups."""
+    """Return the configuration of a kernel with one large product that wgmma supports."""
     products = [c for c in plan.choices if c.call.name in ("gemm", "gemm_sp")]
     loop = product_loop(plan)
     if len(products) != 1 or loop is None:

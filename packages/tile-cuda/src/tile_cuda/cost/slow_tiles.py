@@ -1,4 +1,4 @@
-"""What estimates of kernels have in common: how large a launch is, and the sentence about tiles that are far from best.
+"""Common parts of the kernel estimates: size of a launch, performance warning about tiles.
 
 Each estimate has a file: `tile_cuda.cost.kernels` is about one product, `tile_cuda.cost.chains` about two.
 """
@@ -30,23 +30,23 @@ LEAST = 2**33
 _NEAR = 1.15
 """Of the best: all such tiles are good advice, and the nearest of them is given."""
 _MEMORY = HOPPER.memory / HOPPER.clock / HOPPER.processors
-"""Bytes of device memory that a multiprocessor gets in a cycle while the others get as many."""
+"""Bytes of device memory per multiprocessor and cycle if all multiprocessors load."""
 
 
 @dataclass(frozen=True)
 class ProductLoop:
-    """What a launch does whose products stand in one pipelined loop.
+    """The work of a launch whose products stand in one pipelined loop.
 
     Attributes
     ----------
     blocks, trips
-        Its blocks, and iterations of the loop in that which has most of them.
+        Its blocks, and the largest trip count of the loop.
     stages
-        Slots of what the loop copies ahead; 1 if it waits for its copies.
+        Slots of the loop's prefetched operands; 1 if it waits for its copies.
     tensors
         Bits of an element, and shapes, of the tensors whose sizes are known at compile time.
     waits
-        Why the loop waits for its copies although the program asks for more stages; empty if it does not.
+        Why the loop waits for its copies although the program requests more stages; empty if it does not.
     """
 
     blocks: int
@@ -56,11 +56,11 @@ class ProductLoop:
     waits: str = ""
 
     def least(self, work: float) -> float:
-        """Return the cycles of a multiprocessor that device memory takes for each of so many parts of the work."""
+        """Return the device-memory cycles of a multiprocessor for each of ``parts`` parts of the work."""
         return sum(bits / 8 * prod(shape) for bits, shape in self.tensors) / _MEMORY / work
 
     def is_full(self, of: tuple[int, int], instead: tuple[int, int]) -> bool:
-        """Whether other tiles would not be empty by half: only larger results have use for them.
+        """Whether the result is large enough to fill other tiles by at least half.
 
         Parameters
         ----------
@@ -74,7 +74,7 @@ class ProductLoop:
 
 
 class Estimated(Protocol):
-    """How a kernel is tiled, with its estimate: its text is "... with 256 threads and 2 stages"."""
+    """The tiling of a kernel and its estimate: "... with 256 threads and 2 stages"."""
 
     @property
     def cycles(self) -> float:
@@ -82,15 +82,15 @@ class Estimated(Protocol):
 
     @property
     def reason(self) -> str:
-        """Return what keeps it from being faster."""
+        """Return the reason why it is slow."""
 
     @property
     def sizes(self) -> tuple[int, ...]:
-        """Return what its author chooses."""
+        """Return the parameters that its author chooses."""
 
     @property
     def also(self) -> str:
-        """Return what else the better ones have, as the end of a sentence."""
+        """Return further properties of the better configurations, as the end of a sentence."""
 
 
 Some = TypeVar("Some", bound=Estimated)
@@ -120,7 +120,7 @@ def performance_notes(
     if nearest.sizes == found.sizes and not found.also:
         advice = "without that they are among the best"
     estimated = f"are estimated to take {times:.1f} times as long as the best"
-    return (PerformanceNote("tiles", f"tiles of {found} {estimated}, since {found.reason}; {advice}"),)
+    return (PerformanceNote("tiles", f"tiles of {found} {estimated}: {found.reason}; {advice}"),)
 
 
 def stages_of(count: int) -> str:
@@ -129,7 +129,7 @@ def stages_of(count: int) -> str:
 
 
 def product_loop(plan: Plan) -> ProductLoop | None:
-    """Return what a launch of a kernel does; ``None`` if that is not known, or if estimates are not about it.
+    """Return the work of a launch, or ``None`` if estimates do not cover it.
 
     They are about kernels with one pipelined loop, which copies, and in which all products stand, each once in an
     iteration. How many iterations there are depends on nothing but the block.
@@ -151,13 +151,13 @@ def product_loop(plan: Plan) -> ProductLoop | None:
     if waits and not made[0].kept:
         return None
     name, why = made[0].kept[0] if waits else ("", "")
-    reason = f"{name} is not copied ahead: {why}" if waits else ""
+    reason = f"{name} is not prefetched: {why}" if waits else ""
     trips = max(1, ranges.of(pipelined[0].extent)[1])
     return ProductLoop(blocks, trips, made[0].stages or 1, _tensors_of(plan), reason)
 
 
 def _has_all(loop: Stmt, plan: Plan) -> bool:
-    """Whether all products of a kernel stand in a loop, and in none inside of it."""
+    """Whether all products of a kernel stand directly in one loop."""
     inside = any(products_of(s.body) for s in collect(loop.body, tirx.For))
     return not inside and len(products_of(loop.body)) == len(products_of(plan.program.func.body))
 

@@ -1,13 +1,13 @@
-"""Tiles for a product of any shape: what a kernel's blocks may be, ranked by an estimate of its time.
+"""Tilings of a product of any shape, ranked by an estimate of their time.
 
     for tiling in tilings(5128, 11528, 5704)[:3]:
         kernel = matmul(5128, 11528, 5704, **tiling.arguments)
 
-The estimate has five parts: multiplications, lines of 128 bytes that tiles take from the second cache (a row that
-begins inside of a line takes one more; pairs of blocks may share them), bytes of device memory, what begins and ends a
-tile, and multiprocessors that the last tiles leave idle. The rates are data, measured on one H100;
-``tests/test_tiling.py`` holds the ranking against measured times. It knows nothing about the kernel but that it is an
-ordinary one with default options: tiles of A and B in a pipelined loop.
+The estimate has five parts: multiplications, L2 lines of 128 bytes that tiles take (a row that begins inside of a line
+takes one more; pairs of blocks may share them), bytes of device memory, the prologue and epilogue of a tile, and
+multiprocessors that the last tiles leave idle. The rates are data, measured on one H100; ``tests/test_tiling.py`` holds
+the ranking against measured times. It assumes an ordinary kernel with default options: tiles of A and B in a pipelined
+loop.
 """
 
 from __future__ import annotations
@@ -35,17 +35,17 @@ class Machine:
     clock
         Cycles of a microsecond, under a load that keeps the matrix units busy.
     multiplications
-        Of 16-bit elements that the matrix units do; of 8 bits there are twice as many.
+        Of 16-bit elements by the matrix units; twice the rate for 8 bits.
     reached
         The part of them that its power allows.
     lines
-        Cycles that a line of 128 bytes takes from the second cache to shared memory.
+        Cycles of a line of 128 bytes from the L2 cache to shared memory.
     memory
         Bytes of a microsecond from and to device memory, all multiprocessors together.
     result
         Cycles of the beginning of a tile and of storing its results, for 32,768 of them.
-    later
-        Cycles between two tiles of a block that stays, and stores results while it computes the next tile.
+    late_epilogue
+        Cycles between two tiles of a persistent block that stores results while it computes the next tile.
     launch
         Microseconds of one more launch.
     """
@@ -97,7 +97,7 @@ class Tiling:
 
     @property
     def arguments(self) -> dict[str, int]:
-        """The choices by the names that kernels usually give them; ``splits`` where it is not 1."""
+        """The arguments by the names that kernels usually have; ``splits`` if it is not 1."""
         names = ("block_M", "block_N", "block_K", "threads", "num_stages")
         found = {name: getattr(self, name) for name in names}
         return found if self.splits == 1 else {**found, "splits": self.splits}
@@ -110,20 +110,20 @@ class Tiling:
 def tilings(
     M: int, N: int, K: int, bits: int = 16, target: str = "cuda:sm_90a", *, transposed: bool = False, split: bool = True
 ) -> list[Tiling]:
-    """Return tilings of a product of A (M, K) and B (K, N), the one with the least estimated time first.
+    """Return tilings of a product of A (M, K) and B (K, N), fastest first.
 
     Parameters
     ----------
     M, N, K
         The shape.
     bits
-        Of an element of A and B, 8 or 16; results have 16 and sums 32.
+        Of an element of A and B, 8 or 16; results have 16 and accumulators 32.
     target
         The target; times are calibrated for ``cuda:sm_90a`` only.
     transposed
         Whether B is stored as (N, K).
     split
-        Whether blocks may share a sum.
+        Whether split-K is allowed.
 
     Raises
     ------
@@ -175,7 +175,7 @@ class _Problem:
         return known and t.block_M * t.block_N <= results and t.threads == threads and self.fit(t) == 1
 
     def lines(self, t: Tiling, stays: bool = False) -> float:
-        """Return the lines of the second cache that a step of a tile takes, those of pairs of blocks as if alone."""
+        """Return the L2 lines of a K step of a tile, without sharing."""
         row_a = lines_of_row(t.block_K * self.bits // 8, self.K * self.bits // 8)
         if self.transposed:
             a, b = t.block_M * row_a, t.block_N * row_a
@@ -208,9 +208,10 @@ class _Problem:
 
 
 def _candidates(p: _Problem) -> Iterator[Tiling]:
-    """Return the tilings that fit, with splits where tiles alone would leave multiprocessors idle.
+    """Return the tilings that fit, with split-K where tiles alone would leave multiprocessors idle.
 
-    Where shared memory has no room for all stages of a tile, it has fewer, but two at least.
+
+    Where shared memory does not hold all stages of a tile, it has fewer, but two at least.
     """
     for rows, columns, depth, threads, most in _tiles(p):
         wanted = (Tiling(rows, columns, depth * 16 // p.bits, threads, stages) for stages in range(most, 1, -1))

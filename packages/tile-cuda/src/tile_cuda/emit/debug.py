@@ -23,7 +23,7 @@ class DebugStatements(CFamilyEmitter):
     """Writes prints and assertions."""
 
     def write_print(self, s: Stmt) -> None:
-        """Write a print: text and numbers at once, the elements of a tile one after the other."""
+        """Write a print statement; a tile prints one element after another."""
         call = OpCall.decode(s)
         args = iter(call.args)
         text = ""

@@ -1,7 +1,7 @@
-"""Divisions and right shifts of masked values, and widened sums that wrap, hidden from NVRTC, which errs in some.
+"""Divisions and right shifts of masked values, hidden from NVRTC, which miscompiles some in loops.
 
-In a loop that its compiler unrolls by itself or not at all, ``A[((i + 3) % 64) / 2]`` becomes ``A[i + 3]`` in the turns
-whose ``i`` it knows to be a multiple of 4: mask and shift are both lost, and what is read or written may lie outside of
+In a loop that its compiler unrolls by itself or not at all, ``A[((i + 3) % 64) / 2]`` becomes ``A[i + 3]`` in steps
+whose ``i`` is a known multiple of 4: mask and shift are both lost, and what is read or written may lie outside of
 the array. It was seen with NVRTC 13.0.88 and 13.5.37 for all element types, with ``%``, ``&``, ``* 4`` after ``>> 2``
 and narrowing conversions as the mask, and with ``/`` and ``>>`` as the shift, in 3 to 7 of 100 random expressions of
 that form; the PTX is wrong already. Loops that a pragma unrolls whole are right, and so are thread numbers in place
@@ -56,7 +56,7 @@ class MaskedShifts(CFamilyEmitter):
         return self.narrowed(text, kind) if _BITS[kind] < 32 else text
 
     def named(self, e: Expr) -> str:
-        """Print an expression that is used twice, of which one use may divide it."""
+        """Print an expression that is used twice, one use of which may divide it."""
         if not self._is_risky(e):
             return super().named(e)
         name = self.writer.fresh("t")
@@ -125,7 +125,7 @@ class MaskedShifts(CFamilyEmitter):
 
 
 def _parts(e: Expr) -> Any:
-    """Yield an expression and its operands, but not what the elements that it reads are found by."""
+    """Yield an expression and its operands, without the indices of elements that it reads."""
     todo: list[Any] = [e]
     while todo:
         x = todo.pop()

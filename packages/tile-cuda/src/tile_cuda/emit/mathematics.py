@@ -57,23 +57,23 @@ class MathCalls(ExpressionPrinter):
         return super().operation(sign, a, b)
 
     def extreme(self, e: Expr, sign: str) -> str:
-        """Print the smaller or larger of two values; of floats the number, if one is NaN."""
+        """Print the minimum or maximum of two values; NaN is ignored if one float is a number."""
         dtype = nodes.dtype_of(e)
         name = "min" if sign == "<" else "max"
         args = f"{self.bare(e.a)}, {self.bare(e.b)}"
         if dtype in ("float32", "float64"):
             return f"f{name}{'f' if dtype == 'float32' else ''}({args})"
         if dtype in ("int8", "uint8", "int16", "uint16"):
-            # Sums of narrow integers are ints in C, and the function has no form for an int and a narrow one.
+            # Arithmetic on narrow integers gives ints in C, and the function has no form for an int and a narrow one.
             args = ", ".join(Text(f"(int){wrapped(self.bare(x), UNARY)}", UNARY) for x in (e.a, e.b))
         return f"{name}({args})"
 
     def call_tile_float_max(self, e: Call) -> str:
-        """Print the larger of two floats; a number, if one is NaN, and +0 before -0."""
+        """Print the maximum of two floats: NaN is ignored, +0 is above -0."""
         return self._float_extreme("max", e)
 
     def call_tile_float_min(self, e: Any) -> str:
-        """Print the smaller of two floats; a number, if one is NaN, and -0 before +0."""
+        """Print the minimum of two floats: NaN is ignored, -0 is below +0."""
         return self._float_extreme("min", e)
 
     def call_tile_float_max_nan(self, e: Any) -> str:
@@ -92,7 +92,7 @@ class MathCalls(ExpressionPrinter):
         return f"{self.helper(name) if name in TABLE else name}({a}, {b})"
 
     def call_tile_float_truncate(self, e: Any) -> str:
-        """Print the conversion of any float to an integer: the instruction saturates; C does not guarantee that.
+        """Print the conversion of a float to an integer: instructions saturate, unlike C.
 
         NaN becomes 0, except for 64-bit sources or results (PTX ISA, "cvt").
         """

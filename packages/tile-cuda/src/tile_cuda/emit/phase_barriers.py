@@ -31,11 +31,11 @@ class PhaseBarriers(_Printer):
         self._instruction("mbarrier_inval_shared_cta_b64", s)
 
     def write_barrier_expect(self, s: Stmt) -> None:
-        """Arrive, and announce bytes."""
+        """Arrive with expected transaction bytes."""
         self._instruction("mbarrier_arrive_expect_tx_shared_cta_b64", s)
 
     def write_barrier_announce(self, s: Stmt) -> None:
-        """Announce bytes."""
+        """Add expected transaction bytes."""
         self._instruction("mbarrier_expect_tx_relaxed_cta_shared_cta_b64", s)
 
     def write_barrier_arrive(self, s: Stmt) -> None:
@@ -44,11 +44,11 @@ class PhaseBarriers(_Printer):
         self._instruction(f"mbarrier_arrive_shared_{space}_b64", s)
 
     def write_barrier_complete(self, s: Stmt) -> None:
-        """Let the products that the thread has issued arrive when they are complete, also in other blocks."""
+        """Commit the thread's products to a barrier, also of other blocks."""
         self._instruction(PRODUCTS_ARRIVE[1] if len(s.value.args) == 1 else COMMIT_TO, s)
 
     def write_in_flight(self, s: Stmt) -> None:
-        """Nothing: it says what instructions before it read."""
+        """Print nothing: the statement only records the reads of earlier instructions."""
 
     def write_cluster_arrive(self, s: Stmt) -> None:
         """Arrive at the barrier of the cluster."""
@@ -82,7 +82,7 @@ class PhaseBarriers(_Printer):
         self.stmt(calls.execute(wait_name(bool(nodes.as_int(s.value.args[0]))), [], s.span))
 
     def write_fence_proxy(self, s: Stmt) -> None:
-        """Make writes visible to bulk copies: to shared memory, or to global memory too, which is much slower."""
+        """Make writes visible to bulk copies, in shared memory or also in global memory (much slower)."""
         everywhere = bool(nodes.as_int(s.value.args[0]))
         self.stmt(calls.execute("fence_proxy_async" if everywhere else "fence_proxy_async_shared_cta", [], s.span))
 

@@ -56,7 +56,7 @@ class CudaPrinter(MaskedShifts, WarpCalls, MathCalls, DebugStatements, PhaseBarr
     arch
         The architecture: ``"sm_80"``, ``"sm_90a"``.
     limited
-        Whether the compiler is told how many registers a thread may have: it does not obey if it also knows the bounds
+        Whether the text limits the registers of a thread: the compiler ignores the limit if it also knows the bounds
         of the launch.
 
     Attributes
@@ -129,7 +129,7 @@ class CudaPrinter(MaskedShifts, WarpCalls, MathCalls, DebugStatements, PhaseBarr
 
     def head(self, name: str, params: Sequence[Var]) -> str:
         """Print the kernel's head."""
-        # The assembler must know how many registers a thread begins with where it gives some back or takes more.
+        # The assembler needs the initial register count of a thread if it gives some back or takes more.
         alone = ", 1" if any(map(is_set_name, self.functions)) else ""
         bounds = "" if self.limited else f"__launch_bounds__({self.launch.threads}{alone}) "
         # An H100 calls a copy from shared memory to that of a cluster an illegal instruction in a launch without
@@ -178,7 +178,7 @@ class CudaPrinter(MaskedShifts, WarpCalls, MathCalls, DebugStatements, PhaseBarr
 
     def registers(self, s: Stmt) -> str:
         """Return the first words of the declaration of an array in registers."""
-        # NVRTC 13.0 gets sums wrong in arrays of 16-bit elements that an unrolled loop updates at one variable index,
+        # NVRTC 13.0 miscompiles arrays of 16-bit elements that an unrolled loop updates at one variable index,
         # whatever the assembler's level (seen on an H200, 13.0.88); 13.5 does not. As volatile they are right in both.
         updated = bool(s.annotations) and "tile.updated" in s.annotations and nodes.element_type(s.buffer) in _HALVES
         return ("volatile " if updated else "") + super().registers(s)
@@ -210,7 +210,7 @@ class CudaPrinter(MaskedShifts, WarpCalls, MathCalls, DebugStatements, PhaseBarr
     # Expressions
 
     def address(self, load: Expr) -> str:
-        """Print the address of an element: of memory a pointer and the offsets that unrolled loops add to it.
+        """Print the address of an element: a pointer plus the offsets that unrolled loops add.
 
         Added to the pointer, not to the index, the constants become offsets in the instructions.
         """
@@ -228,7 +228,7 @@ class CudaPrinter(MaskedShifts, WarpCalls, MathCalls, DebugStatements, PhaseBarr
         return super().print_TensorLoad(e) if address is None else Text(f"*{address}", UNARY)
 
     def _shared_address(self, load: Expr) -> str | None:
-        """Print an address in shared memory in bytes, if part of its index changes in a loop (`shared_addresses`)."""
+        """Print an address in shared memory in bytes, if a loop changes a part of its index."""
         size, rest = divmod(bits_of(nodes.element_type(load.source)), 8)
         if nodes.scope_of(load.source) not in _SHARED or rest:
             return None
@@ -270,7 +270,7 @@ class CudaPrinter(MaskedShifts, WarpCalls, MathCalls, DebugStatements, PhaseBarr
         return text if wanted in ("", "void", "handle") or self.type(wanted) == result else self._as(wanted, text)
 
     def _operand(self, parameter: str, arg: Expr) -> str:
-        """Print an operand of an instruction; an address as that of the registers or memory that it takes."""
+        """Print an operand of an instruction; an address in the form that the instruction takes."""
         if not parameter.endswith("*") or not nodes.is_tile_call(arg, "address"):
             return self.bare(arg)
         wanted = parameter.removeprefix("const ").removesuffix("*")

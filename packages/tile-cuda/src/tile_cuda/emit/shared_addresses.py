@@ -1,8 +1,8 @@
-"""Addresses in shared memory whose index is the sum of a loop-variant and a loop-invariant part.
+"""Addresses in shared memory whose index has a loop-variant and a loop-invariant part.
 
-Indices are signed and are widened before they are scaled, so compilers add and scale the whole sum in every turn, for
-each of the many operands of a product. As two numbers of bytes the part that stays is computed once, and what is left
-is one addition.
+Indices are signed and are widened before they are scaled, so compilers add and scale the whole index in each iteration,
+for each of the many operands of a product. As two byte offsets, the invariant part is computed once, and one addition
+is left.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from tile_core.ir.visit import collect
 
 
 def apart(index: Expr, changing: set[Var]) -> tuple[Any, Any] | None:
-    """Return the terms of a sum with ``changing`` variables, and the rest; ``None`` if one of them is a constant."""
+    """Split an index into terms with ``changing`` variables and the rest; ``None`` if either is constant."""
     kinds: dict[bool, Any] = {}
     for addend in _addends(index):
         kind = any(v in changing for v in collect(addend, tirx.Var))

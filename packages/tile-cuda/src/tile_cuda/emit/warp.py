@@ -1,4 +1,4 @@
-"""What threads of a warp exchange."""
+"""Communication between the threads of a warp."""
 
 from __future__ import annotations
 

@@ -1,10 +1,10 @@
-"""The model with which emitted CUDA C++ text runs on a host: what the emulator is told about the language.
+"""The model of CUDA C++ for the emulator, by which emitted text runs on a host.
 
 The text is compiled as it is, with headers that stand for the language and its library (``headers/cuda_*.h``). Only
 two things are rewritten: ``asm`` statements become calls of models of the PTX instructions (``headers/ptx_*.h``), and
 declarations of shared memory become pointers into the block's.
 
-What the models do not reproduce: im2col copies, and ``.cta_group`` of copies; last bits of float sums in
+Not modelled: im2col copies, and ``.cta_group`` of copies; last bits of float accumulators in
 matrix products on architectures other than sm_90 (the rule is in ``ptx_mma.h``), of those of warpgroups
 (``ptx_wgmma.h``), and of ``tcgen05``, whose models no device has recorded (``ptx_tcgen05.h``); base offsets in matrix
 descriptors; errors of approximate functions; reorderings of memory accesses (memory is sequentially consistent; what no
@@ -37,7 +37,7 @@ def dialect(target: Target) -> Dialect:
     Parameters
     ----------
     target
-        Its ``arch`` says which PTX instructions exist; its capabilities say what a block may use.
+        Its ``arch`` determines the PTX instructions; its capabilities limit the resources of a block.
 
     Returns
     -------
@@ -65,7 +65,7 @@ def dialect_of(arch: Arch, limits: Limits | None = None) -> Dialect:
 
 
 def max_cluster_of(arch: Arch) -> int:
-    """Return the most blocks of a cluster that every device of an architecture runs (CUDA C++ Programming Guide)."""
+    """Return the portable cluster size of an architecture (CUDA C++ Programming Guide)."""
     return 8 if arch.number >= 90 else 1
 
 
@@ -78,20 +78,20 @@ SLAB_ALIGNMENT = 1024  # that of the emulated block's shared memory
 
 
 def with_clusters(text: str) -> str:
-    """Add, behind the text, the clusters that the head of its kernel says the launch has."""
+    """Append the clusters of the launch, read from the kernel's head, to the text."""
     found = _CLUSTERS.search(text)
     dims = f"cluster_of({found['dims']})" if found else "{}"
     return f"{text}\nconst simt::Dim3 ptx::cluster_dims = {dims};"
 
 
 def call(facts: LaunchFacts) -> str:
-    """Return the call of a kernel, which first compares the clusters of its facts with those of its head."""
+    """Return the call of a kernel, which first compares its clusters with the head."""
     x, y, z = facts.cluster
     return f"ptx::require_clusters({x}, {y}, {z}); {plain_call(facts)}"
 
 
 def shared_memory(text: str) -> str:
-    """Make the shared memory of the launch a pointer, and give shared arrays of the text their own storage."""
+    """Make the launch's shared memory a pointer, and give shared arrays their storage."""
 
     def pointer(found: re.Match[str]) -> str:
         lines = "\n" * found[0].count("\n")

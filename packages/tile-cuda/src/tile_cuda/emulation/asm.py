@@ -1,4 +1,4 @@
-"""Turns the ``asm`` statements of a text into C++ calls of models of the PTX instructions in them.
+"""Rewriting of ``asm`` statements to C++ calls of models of PTX instructions.
 
 ``asm volatile("ldmatrix.sync.aligned.m8n8.x1.shared.b16 {%0}, [%1];" : "=r"(d) : "r"(a));`` becomes a block that copies
 the inputs to registers, calls ``ptx::ldmatrix_sync_aligned_m8n8_x1_shared_b16(line, ptx::v(r0), r1)`` and assigns the
@@ -35,7 +35,7 @@ def translate(text: str, find: Find) -> str:
     Returns
     -------
     str
-        A text with as many lines.
+        A text with the same number of lines.
     """
     parts: list[str] = []
     end = 0
@@ -87,7 +87,7 @@ def _statements(text: str) -> Iterator[_Statement]:
 
 
 def _closing(text: str, opening: int) -> int:
-    """Position behind the bracket that closes the one at ``opening``; the end of the text if none does."""
+    """Return the position behind the bracket that closes the one at ``opening``."""
     depth, position = 0, opening
     while position < len(text):
         token = _TOKEN.match(text, position)
@@ -202,7 +202,7 @@ def _async_operands(template: str) -> frozenset[int]:
 
 
 def _itself(number: int, operand: _Operand, kind: str) -> str:
-    """Return the declaration of a register that is a variable of the text, not a copy of its value."""
+    """Declare a register as a variable of the text instead of a copy."""
     same = f"static_assert(sizeof(ptx::reg_{kind}) == sizeof(r{number}))"
     return f"auto& r{number} = ({operand.expression}); {same};"
 

@@ -14,7 +14,7 @@ OWN = ("shared::cta", "shared")
 
 
 def rows() -> Iterator[Row]:
-    """Return opcodes with the functions that model them, all of sm_90 and later; the functions below have others."""
+    """Return opcodes and their model functions, for sm_90 and later."""
     yield from _barriers()
     yield from _bulk()
     yield from _tensors()
@@ -22,7 +22,7 @@ def rows() -> Iterator[Row]:
 
 
 def sm_80_rows() -> Iterator[Row]:
-    """Return what sm_80 has: barriers that count arrivals only, and copies of cp.async that arrive at them."""
+    """Return the opcodes of sm_80: barriers that count arrivals, and cp.async arrivals."""
     for space in OWN:
         yield f"mbarrier.init.{space}.b64", "mbarrier_init"
         yield f"mbarrier.inval.{space}.b64", "mbarrier_inval"
@@ -95,7 +95,7 @@ def _bulk() -> Iterator[Row]:
 
 _INTEGERS = {kind: f"ptx::{kind}" for kind in ("u32", "s32", "u64")}
 _BITS = {kind: f"ptx::{kind}" for kind in ("b32", "b64")}
-# PTX ISA, "cp.reduce.async.bulk": the operations and their types. Sums of 16-bit floats need `noftz`.
+# PTX ISA, "cp.reduce.async.bulk": the operations and their types. Additions of 16-bit floats need `noftz`.
 _REDUCTIONS = {
     ("add", "Add"): {**_INTEGERS, "f32": "float", "f64": "double"},
     ("add.noftz", "Add"): {"f16": "ptx::F16", "bf16": "ptx::Bf16"},

@@ -1,4 +1,4 @@
-"""Which PTX instructions have a model, and which architectures have the instruction.
+"""PTX instructions with a model, and the architectures that have them.
 
 An opcode is written in full, as in PTX. Its model is a function of namespace ``ptx`` that is named like it, with
 underscores; where an opcode only names an order, a scope or a part of memory, those are template arguments.
@@ -18,7 +18,7 @@ from tile_cuda.emulation.asm import Refused
 
 @dataclass(frozen=True)
 class Arch:
-    """An architecture ``sm_90a``: its number, and ``a`` or ``f`` if it has features that later ones do not have."""
+    """An architecture ``sm_90a``: its number, and ``a`` or ``f`` for specific features."""
 
     number: int
     suffix: str = ""
@@ -82,7 +82,7 @@ def finder(arch: Arch) -> _Finder:
 
 
 def opcodes() -> tuple[str, ...]:
-    """All opcodes with a model, but for those with orders, scopes and parts of memory, of which there are too many."""
+    """Opcodes with a model, without those with orders, scopes and state spaces."""
     return tuple(_table())
 
 
@@ -237,7 +237,7 @@ _ATOMS = {
 
 
 def _of_memory(opcode: str) -> Model | None:
-    """The model of ``ld``, ``st``, ``atom`` and ``red`` with their qualifiers, in the order that PTX wants."""
+    """The model of ``ld``, ``st``, ``atom`` and ``red`` with qualifiers in PTX order."""
     parts = opcode.split(".")
     head = parts.pop(0)
     legal = {

@@ -19,7 +19,7 @@ assert struct.calcsize(_FORMAT) == BYTES
 
 
 def opaque(param: ParamFact, values: Mapping[str, object]) -> tuple[bytes, tuple[tuple[int, str], ...]]:
-    """Return the bytes of a map, and where in them the address of which parameter has to be added.
+    """Return the bytes of a map, and the offset and parameter of its address.
 
     Parameters
     ----------
@@ -41,7 +41,7 @@ def encode(fields: TensorMap) -> bytes:
     Raises
     ------
     InternalError
-        It breaks a rule: whoever chose the copy had to ask.
+        It breaks a rule: the lowering has to check it.
     """
     for rule in broken_rules(fields.of_zeros(0) if fields.is_empty else fields):
         detail = f"a tensor map whose {rule.what} {rule.found(fields)} is not {rule.expected}"

@@ -1,4 +1,4 @@
-"""Opcodes of tensor memory, and of the products whose sums are there, with the functions that model them.
+"""Opcodes of tensor memory and its products, with the functions that model them.
 
 PTX ISA, "TensorCore 5th Generation Instructions". Forms without a row have no model, and are refused.
 """

@@ -1,4 +1,4 @@
-"""Which forms of wgmma have a model: the function for an opcode, with the types as template arguments.
+"""The forms of wgmma with a model: the function of an opcode, with template arguments.
 
 PTX ISA, "Asynchronous Warpgroup Level Matrix Instructions".
 """
@@ -41,7 +41,7 @@ def call_of(opcode: str) -> str | None:
 
 
 def has_columns(n: int, integers: bool) -> bool:
-    """Whether an instruction has so many columns; those of integers are multiples of 16, but for 8 and 24."""
+    """Whether an instruction has ``n`` columns; for integers multiples of 16, 8 or 24."""
     return 8 <= n <= 256 and n % 8 == 0 and (not integers or n % 16 == 0 or n in (8, 24))
 
 

@@ -1,4 +1,4 @@
-"""Which copies of sums to tiles in shared memory are stored by ``stmatrix`` (option ``stmatrix``)."""
+"""Copies from accumulators to shared memory that use ``stmatrix`` (option ``stmatrix``)."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ if TYPE_CHECKING:
 
 
 def store_matrices(plan: Plan, ctx: Context, products: Sequence[BufferVar]) -> Plan:
-    """Mark the copies of sums to 16-bit tiles in shared memory, if the option says so.
+    """Mark the copies from accumulators to shared memory that may use ``stmatrix``.
 
     Parameters
     ----------
     products
-        The fragments that products of warpgroups add to; those of other products are found here.
+        Accumulator fragments of wgmma products; those of other products are found here.
     """
     if ctx.options.stmatrix != "always" or not ctx.capabilities.fact(STMATRIX):
         return plan

@@ -1,20 +1,20 @@
-"""Vectors that the results of products are scaled by, or added to, are read before the loop of the product.
+"""Epilogue operand prefetch: scale and bias vectors are loaded before the main loop.
 
-A nest behind a loop that takes a scale for each column of its results would load as many elements as a thread has
-columns, each of which waits for global memory while the matrix units have no work. Read before the loop, a thread has
-one of them, or a few; behind the loop these go through shared memory. Of rows each thread has few sums: it reads what
-it needs itself::
+An epilogue that loads a scale for each column of its accumulator would load one element per column of a thread, and
+each load waits for global memory while the matrix units are idle. Loaded before the main loop, a thread has one of
+them, or a few; behind the loop they go through shared memory. Along rows each thread has few elements and loads what it
+needs directly::
 
     copy V[base : base + n] to fragment                before the loop
     for k: the product
     copy fragment to line                              where the nest begins; for a vector along rows, nothing
     for i, j: C[i, j] = f(C[i, j], line[j])            or fragment[i]
 
-Where results leave while the next tile is computed (``SUBTILE``), threads have registers for the vector of columns
-behind the loop, and a barrier there would let warpgroups wait for each other: it stays where it is. On an H100 products
-of 8-bit floats with scales are 0.980 times as fast as the library's that way, and 0.972 times with the vector ahead.
+Where the epilogue overlaps the next tile (``SUBTILE``), threads have registers for the column vector behind the loop,
+and a barrier there would let warpgroups wait for each other: it is not prefetched. On an H100, products of 8-bit floats
+with scales run at 0.980 times the library's speed that way, and at 0.972 times with the prefetch.
 
-The meaning stays: what lies outside of a tensor reads as its safe value, element by element or by a copy.
+Results do not change: elements outside of a tensor read as its safe value, by single loads or by a copy.
 """
 
 from __future__ import annotations
@@ -53,16 +53,16 @@ if TYPE_CHECKING:
     from tile_core.passes.spine import Plan
 
 _REGISTERS = 6
-"""Of a thread that lines may take during a loop: a scale for each row and column of 256 x 128 sums takes 5."""
+"""Registers of a thread for prefetched lines: a scale for each row and column of 256 x 128 accumulators takes 5."""
 
 
 def prefetch_epilogue_operands(plan: Plan, ctx: Context, products: Sequence[SimtCall]) -> Plan:
-    """Return the plan with vectors that nests behind products take read before the loops of these.
+    """Prefetch vectors that epilogues read before the loops of their products.
 
     Parameters
     ----------
     products
-        Those of the program that run on instructions of warpgroups.
+        Products of the program on wgmma instructions.
     """
     if not products or not any(_has(plan.params, load.source) for load in loads_of(plan.body)):
         return plan
@@ -72,14 +72,14 @@ def prefetch_epilogue_operands(plan: Plan, ctx: Context, products: Sequence[Simt
 
 @dataclass(frozen=True)
 class _Line:
-    """A part of a tensor with an element for each row (axis 0) or column (axis 1) of sums.
+    """A part of a tensor with one element per row or column of an accumulator.
 
     Attributes
     ----------
     tensor, corner, extent, axis
-        What it is.
+        The part; axis 0 stands for rows, 1 for columns.
     registers
-        Of a thread that hold it.
+        Registers of a thread that hold it.
     loads
         The loads that take its elements, by nest.
     """
@@ -121,7 +121,7 @@ class _Prefetch:
 
 
 class _Search:
-    """Looks for lines that may be read ahead."""
+    """Finds lines that can be prefetched."""
 
     def __init__(self, plan: Plan, ctx: Context, products: Sequence[SimtCall]) -> None:
         self.params, self.threads = plan.params, plan[BLOCK].count
@@ -130,7 +130,7 @@ class _Search:
         self.flow = self.varying.flow
         accumulators = [call.args[accumulator_of(call)].buffer for call in products]
         self.results: EpilogueFragments = results_of(plan.body, accumulators, every=False)
-        #: Tensors whose elements lie elsewhere than their indices say.
+        #: Tensors with an annotated element order.
         self.kept = {*map(str, plan.program.layouts)}
         self.written = _written(plan.body)
         #: A statement that stands at several places would have to be rewritten differently there.
@@ -166,7 +166,7 @@ class _Search:
         return _Prefetch(loop.stmt, tuple(used), tuple(kept)) if kept else None
 
     def that_fit(self, loop: Point, nests: Sequence[Point], lines: Sequence[_Line]) -> list[_Line]:
-        """Return the lines that there are registers and shared memory for; of columns a thread would load more."""
+        """Return the lines that fit in registers and shared memory and save loads."""
         kept: list[_Line] = []
         for line in sorted(lines, key=lambda x: -x.axis):
             chosen = [*kept, line]
@@ -196,7 +196,7 @@ class _Search:
             known.loads.setdefault(identity(nest.stmt), []).append(load)
 
     def accumulator_elements(self, nest: Stmt, variables: Sequence[Var], extents: Sequence[int]) -> BufferVar | None:
-        """Return sums that a nest accesses at the elements of its iterations, all of them."""
+        """Return the accumulator that a nest accesses at exactly the elements of its iterations."""
         stores = [(s.buffer, list(s.indices)) for s in collect(nest, tirx.BufferStore)]
         for buffer, indices in [*stores, *((x.source, list(x.indices)) for x in loads_of(nest))]:
             if not _has(self.results.plain, buffer) or nodes.shape_of(buffer) != list(extents):
@@ -208,7 +208,7 @@ class _Search:
     def line(
         self, load: Expr, loop: Point, nest: tuple[Sequence[Var], Sequence[int]], accumulator: BufferVar
     ) -> _Line | None:
-        """Return the line that a load takes an element of, if it can be read before the loop."""
+        """Return the line of a load, if it can be read before the loop."""
         tensor, bits = load.source, DTYPES[nodes.element_type(load.source)].bits
         if not _has(self.params, tensor) or _has(self.written, tensor) or str(tensor.name) in self.kept:
             return None
@@ -228,7 +228,7 @@ class _Search:
         return _Line(tensor, corner, extents[axis], axis, held * max(1, bits // 32))
 
     def rows(self, accumulator: BufferVar) -> int:
-        """Return of how many rows of sums a thread has elements; of all, if that is not known."""
+        """Return the number of accumulator rows of a thread; all rows if it is unknown."""
         for call in self.products:
             plan = WarpgroupPlan.of(call, call.name == "gemm_sp")
             if not isinstance(plan, Reject) and nodes.shape_of(
@@ -250,7 +250,7 @@ class _Search:
         return index
 
     def is_known(self, e: Expr, loop: Point) -> bool:
-        """Whether an expression has the same value before a loop as behind it, for all threads."""
+        """Whether an expression is uniform and has the same value before and behind a loop."""
         if self.varying.expr(e) or any(nodes.is_tile_call(c) for c in collect(e, ir.Call)):
             return False
         loads = loads_of(e)
@@ -260,7 +260,7 @@ class _Search:
         return not named & self.defined_from(loop)
 
     def defined_from(self, loop: Point) -> set[Var]:
-        """Return the variables that are defined by a loop or behind it, and those within expressions."""
+        """Return the variables that a loop or code behind it defines, and those within expressions."""
         if loop not in self._defined:
             behind = self.flow.points[loop.order :]
             found = {p.stmt.loop_var for p in behind if p.kind == "for"}
@@ -288,7 +288,7 @@ class _Rewriter(StmtRewriter):
         return nodes.seq([*self.before(self.loops[key]), new]) if key in self.loops else new
 
     def before(self, prefetch: _Prefetch) -> list[Stmt]:
-        """Return what stands before a loop."""
+        """Return the statements before a loop."""
         made: list[Stmt] = []
         for line in prefetch.lines:
             dtype, name = nodes.element_type(line.tensor), str(line.tensor.name)
@@ -305,7 +305,7 @@ class _Rewriter(StmtRewriter):
         return made
 
     def nest(self, s: Stmt, prefetch: _Prefetch) -> Stmt:
-        """Return a nest that takes elements from lines, behind the copies of those that it is the first to take."""
+        """Return a nest that reads lines, behind the copies of lines that it uses first."""
         key, copies = identity(s), []
         for line in (x for x in prefetch.lines if key in x.loads):
             tile = self.tiles[id(line)]
@@ -338,7 +338,7 @@ def _written(body: Stmt) -> set[BufferVar]:
 
 
 def _nest_of(s: Stmt) -> tuple[list[Var], list[int]]:
-    """Return the variables and extents of data-parallel loops that begin at 0, each the body of the one before."""
+    """Return variables and extents of perfectly nested data-parallel loops that begin at 0."""
     variables, extents = [], []
     while isinstance(s, tirx.For) and role(s) == "parallel":
         extent = nodes.as_int(s.extent)
@@ -351,7 +351,7 @@ def _nest_of(s: Stmt) -> tuple[list[Var], list[int]]:
 
 
 def _axis(index: Expr, variables: Sequence[Var]) -> int | None:
-    """Return the one of two variables that an index is the sum of with something else; ``None`` if it is no such."""
+    """Return the one of two variables that an index adds to other terms, or ``None``."""
     named = [axis for axis, v in enumerate(variables) if any(v.same_as(x) for x in collect(index, tirx.Var))]
     if len(named) != 1 or nodes.dtype_of(index) != "int32":
         return None

@@ -1,8 +1,7 @@
-"""Whether a block has shared memory for the lines of `tile_cuda.epilogue.operand_prefetch`, with all other decisions as
-before.
+"""The shared-memory budget for the lines of `tile_cuda.epilogue.operand_prefetch`.
 
-Where slots are free behind a loop, lines lie in them. Elsewhere they take more memory: then as many blocks have to fit
-on a multiprocessor as before.
+Lines use slots that are free behind a loop. Where none are free they take more memory, and are prefetched only if the
+number of blocks per multiprocessor stays the same.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ _RESERVED = 1024
 _REGISTERS, _THREADS = 65536, 2048
 """Of a multiprocessor."""
 _OTHERS = 16
-"""Registers that a thread has at least beside its sums."""
+"""Registers that a thread needs at least beside its accumulators."""
 
 
 class SharedMemoryBudget:
@@ -44,7 +43,7 @@ class SharedMemoryBudget:
     flow
         Of its body.
     results
-        The sums of its products: those that are plain stay in registers.
+        The accumulators of its products: plain ones stay in registers.
     threads
         Of a block.
     """
@@ -64,24 +63,24 @@ class SharedMemoryBudget:
         held = [b for b in allocated if nodes.scope_of(b) == "local.fragment"]
         #: The most bytes of all tiles, and of the lines of loops before.
         self.total = sum(_size(b) * self.slots(b) for b in self.shared)
-        #: Of a thread, at least: the sums of one product.
+        #: Least registers of a thread: the accumulator of one product.
         self.registers = _OTHERS + max((_size(b) // (4 * threads) for b in results.plain), default=0)
         #: Passes below may move these there.
         self.held = sum(_size(b) for b in held if not any(b.same_as(x) for x in results.plain))
 
     def has(self, lines: Sequence[int], loop: Point, nests: Sequence[Point]) -> bool:
-        """Whether there is room for lines of so many bytes, which are used from the first of some nests to the last."""
+        """Whether lines of these sizes fit, from the first to the last nest."""
         more, total = _aligned(lines), self.total
         inside = self.in_slots(more, loop, nests)
         if self.stays and total + _SCRATCH <= self.limit:
-            # Of blocks that stay, slots are never free.
+            # Slots of persistent kernels are never free.
             fits = total + self.held + more + _SCRATCH <= self.limit
             if not fits or self.at_a_time(total) != self.at_a_time(total + more):
                 return False
         return inside or self.beside(more, loop)
 
     def take(self, lines: Iterable[int]) -> None:
-        """Take the room of lines of so many bytes."""
+        """Reserve memory for lines of these sizes."""
         self.total += _aligned(lines)
 
     def in_slots(self, more: int, loop: Point, nests: Sequence[Point]) -> bool:
@@ -96,7 +95,7 @@ class SharedMemoryBudget:
         return more + sum(_size(b) for b in beside) <= dead
 
     def beside(self, more: int, loop: Point) -> bool:
-        """Whether as many blocks fit if lines lie beside everything else."""
+        """Whether the blocks per multiprocessor stay the same if lines lie beside everything else."""
         least = sum(_size(b) for b in self.shared if any(loop.contains(p) for p in self.uses[b]))
         most = self.total + self.held + more
         return most + _SCRATCH <= self.limit and self.blocks(least) == self.blocks(most)
@@ -114,7 +113,7 @@ class SharedMemoryBudget:
         return min(self.limit // (size + _SCRATCH), _REGISTERS // (threads * OF_WORKERS), _THREADS // threads)
 
     def blocks(self, size: int) -> tuple[int, ...]:
-        """Return how many blocks of so many bytes fit, by each of the estimates that decisions are based on."""
+        """Return the blocks of this size that fit, by each estimate that decisions use."""
         given = (self.limit + _RESERVED) // (-(-size // _ALIGN) * _ALIGN + _RESERVED)
         most = min(_THREADS // self.threads, _REGISTERS // (self.threads * self.registers))
         return min(given, most), min(self.limit // max(size, 1), most)

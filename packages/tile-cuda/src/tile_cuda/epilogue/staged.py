@@ -1,9 +1,9 @@
-"""Results of products that go to global memory by a detour, where that is faster.
+"""Staged epilogue: accumulators go to global memory through shared memory, where that is faster.
 
-The matrix units leave a thread two neighbours of a row, so a warp that stores its sums writes pieces of eight rows with
-each instruction. By way of a tile in shared memory, whole rows are written: by a bulk copy, or 16 bytes by each thread.
-The tile lives when the operands' rings are dead, and lies where they were (`tile_core.simt.memory.arena`). Where it has
-no place, lanes exchange results of 8, 16 or 32 bits until each has 16 bytes (`tile_cuda.ops.copy_lanes`).
+The matrix units leave a thread two adjacent elements of a row, so a warp that stores its accumulators directly writes
+sectors of eight rows with each instruction. Through a tile in shared memory it writes whole rows: by a bulk copy, or 16
+bytes per thread. The tile reuses the storage of the operands' rings (`tile_core.simt.memory.arena`). Where it does not
+fit, lanes exchange elements of 8, 16 or 32 bits until each has 16 bytes (`tile_cuda.ops.copy_lanes`).
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 _WIDE = 16
 """Bytes that a thread stores at a time."""
 _HALF, _HELD = 16, 192
-"""Bits of results that may wait for the next tile; registers of a thread for them and the sums."""
+"""Bits of an element that a late epilogue may have; registers of a thread for it and the accumulators."""
 _SCRATCH = 4096
 """Bytes of shared memory left for what passes below allocate for ops that are not known yet."""
 
@@ -52,16 +52,16 @@ _SCRATCH = 4096
 def stage_results(
     plan: Plan, ctx: Context, accumulators: Collection[BufferVar], stays: bool = False, rows: Collection[BufferVar] = ()
 ) -> Plan:  # fmt: skip
-    """Return the plan with a tile in shared memory between the sums of products and the tensors that they go to.
+    """Insert tiles in shared memory between accumulators and global memory.
 
     Parameters
     ----------
-    sums
-        The fragments that products of warpgroups add to. Others take a detour only if the option says so.
+    accumulators
+        Accumulator fragments of wgmma products. Others are staged only if the option requires it.
     stays
-        Whether blocks stay for several tiles: no memory is then free behind the loop.
+        Whether the kernel is persistent: no memory is then free behind the loop.
     rows
-        Those of the fragments of which each warpgroup has whole rows.
+        Fragments with whole rows in each warpgroup.
     """
     if ctx.options.epilogue == "never":
         return plan
@@ -73,7 +73,7 @@ def stage_results(
 
 
 def layouts_of_staged(plan: Plan, ctx: Context) -> Plan:
-    """Give tiles between fragments and tensors that no bulk copy has chosen a layout for one without bank conflicts."""
+    """Choose layouts without bank conflicts for epilogue tiles that TMA does not read."""
     report = plan[PIPELINE]
     found: dict[Any, LayoutMap] = {}
     for s in collect(plan.body, tirx.Evaluate):
@@ -92,12 +92,12 @@ class EpilogueFragments:
 
     Attributes
     ----------
-    sums
+    accumulators
         The fragments.
     plain
-        Those that nests of loops access only at the element of their iteration: they stay in registers.
+        Fragments that loop nests access only at the element of their iteration: they stay in registers.
     rows
-        Those of which each warpgroup has whole rows.
+        Fragments with whole rows in each warpgroup.
     """
 
     accumulators: Sequence[BufferVar]
@@ -188,9 +188,9 @@ class _Stage(StmtRewriter):
         return nodes.seq([made, first, second])
 
     def may_wait(self, call: OpCall) -> bool:
-        """Whether results may leave in pieces while the next tile of a block that stays is computed.
+        """Whether the epilogue may be stored in subtiles during a block's next tile.
 
-        Threads then have room for them beside the sums, and each warp has a part of each piece.
+        Threads then have registers for it beside the accumulators, and each warp has a part of each subtile.
         """
         source, tensor = call.args[:2]
         if (
@@ -229,50 +229,50 @@ class _Stage(StmtRewriter):
         return nodes.seq([*new, *parts])
 
     def has_whole_rows(self, source: View) -> bool:
-        """Whether each warpgroup has all columns of its rows of sums, in registers."""
+        """Whether each warpgroup has whole rows of the accumulator in registers."""
         return _has(self.results.rows, source.buffer) and _has(self.results.plain, source.buffer)
 
     def through_memory(self, call: OpCall) -> Accept | Reject:
-        """Say whether a copy goes through shared memory."""
+        """Decide whether a copy goes through shared memory."""
         source, tensor = call.args[:2]
         if self.option == "lanes":
-            return Reject("the option says lanes")
+            return Reject('the option is "lanes"')
         for reason in self.reasons(call):
             return Reject(reason)
         if self.stays and self.option != "always":
-            return Reject("its block stays for several tiles")
+            return Reject("its block is persistent")
         if self.inside:
-            return Reject("it stands in a loop or under a condition")
+            return Reject("it is inside of a loop or condition")
         size = prod(source.extents) * DTYPES[tensor.dtype].bits // 8
         free = self.ctx.capabilities.shared_bytes - self.occupied(source) - _SCRATCH
         if size > free:
-            return Reject(f"its tile of {size:,} bytes does not fit: {max(free, 0):,} are free there")
+            return Reject(f"its tile of {size:,} bytes does not fit: {max(free, 0):,} are free")
         if self.option == "always":
-            return Accept("through shared memory, as the option says")
+            return Accept("through shared memory, as the option requires")
         width = _width(tensor, self.aligned)
         if width < _WIDE:
-            return Reject(f"rows of {tensor.name} are known to begin at multiples of {width} bytes only")
+            return Reject(f"rows of {tensor.name} are only known to begin at multiples of {width} bytes")
         other = sum(self.shared.values())
         found = estimate(tuple(map(int, source.extents)), DTYPES[tensor.dtype].bits)
         if self.blocks(max(size, other)) < self.blocks(other):
-            return Reject(f"its tile of {size:,} bytes would leave room for fewer blocks")
+            return Reject(f"with its tile of {size:,} bytes fewer blocks would fit on a multiprocessor")
         return Accept(str(found)) if found.is_worth_it else Reject(f"it is not faster: {found}")
 
     def through_lanes(self, call: OpCall) -> Accept | Reject:
-        """Say whether lanes exchange the results before they are stored."""
+        """Decide whether lanes exchange elements before the store."""
         source, tensor = call.args[:2]
         for reason in self.reasons(call):
-            return Reject(f"lanes exchange nothing, since {reason}")
+            return Reject(f"no exchange between lanes: {reason}")
         if self.apart:
-            return Reject("not all threads execute it together")
+            return Reject("not all threads execute it")
         how = EXCHANGES.get(DTYPES[tensor.dtype].bits)
         if how is None or call.attrs.get("round") or len(source.extents) != 2:
-            return Reject("lanes exchange two dimensions of results of 8, 16 or 32 bits only")
+            return Reject("lanes exchange only two-dimensional tiles with elements of 8, 16 or 32 bits")
         if int(source.extents[-1]) % how.columns:
             return Reject(f"lanes exchange {how.columns} columns")
         width = _width(tensor, self.aligned)
         if width < _WIDE and self.option == "auto":
-            return Reject(f"rows of {tensor.name} are known to begin at multiples of {width} bytes only")
+            return Reject(f"rows of {tensor.name} are only known to begin at multiples of {width} bytes")
         found = estimate(tuple(map(int, source.extents)), DTYPES[tensor.dtype].bits)
         return Accept(f"estimated {found.lanes:,} cycles, {found.direct:,} without")
 
@@ -280,9 +280,9 @@ class _Stage(StmtRewriter):
         """Yield why a copy takes no detour at all."""
         source, tensor = call.args[:2]
         if any(nodes.as_int(m) != 0 for m in source.mins) or source.extents != tuple(nodes.shape_of(source.buffer)):
-            yield f"it takes a part of {source.name}"
+            yield f"it copies a part of {source.name}"
         if call.attrs.get("variant"):
-            yield f"it asks for {call.attrs['variant']}"
+            yield f"it requests {call.attrs['variant']}"
         if DTYPES[tensor.dtype].bits < 8:
             yield f"elements of {tensor.dtype} share bytes"
 
@@ -293,7 +293,7 @@ class _Stage(StmtRewriter):
     def occupied(self, source: View) -> int:
         """Return the bytes of shared memory that may be in use where a copy stands."""
         live = self.shared
-        # Of a block that stays, slots are never free: the operands of the next tile arrive while results leave.
+        # Slots of a persistent kernel are never free: operands of the next tile arrive during the epilogue.
         if self.behind is not None and not self.stays:
             live = {b: n for b, n in live.items() if any(uses(x, b) for x in self.behind)}
         held = 0
@@ -304,7 +304,7 @@ class _Stage(StmtRewriter):
 
 
 def results_of(body: Stmt, products: Collection[BufferVar], every: bool) -> EpilogueFragments:
-    """Return the sums of products, and the fragments that they are copied to."""
+    """Return the accumulators of products, and the fragments that they are copied to."""
     calls = [OpCall.decode(s) for s in collect(body, tirx.Evaluate) if is_op(s)]
     found = list(products)
     if every:
@@ -317,12 +317,12 @@ def results_of(body: Stmt, products: Collection[BufferVar], every: bool) -> Epil
 
 
 def _is_plain(body: Stmt, buffer: BufferVar) -> bool:
-    """Whether all accesses of a fragment by elements are in nests, at the elements that the nests' variables say."""
+    """Whether nests access a fragment only at the elements of their variables."""
     return all(_is_element(indices, loops) for indices, loops in _elements(body, buffer, ()))
 
 
 def _elements(s: Stmt, buffer: BufferVar, loops: tuple[Any, ...]) -> Iterator[tuple[list[Any], tuple[Any, ...]]]:
-    """Yield the indices of each access by elements, and the variables of the data-parallel loops around it."""
+    """Yield the indices of each element access, and the data-parallel variables around it."""
     if isinstance(s, tirx.For) and role(s) in ("parallel", "vectorized"):
         yield from _elements(s.body, buffer, (*loops, s.loop_var))
         return
@@ -356,7 +356,7 @@ def _leaves(s: Stmt, accumulators: Sequence[BufferVar]) -> OpCall | None:
 
 
 def _bytes_of_tiles(body: Stmt) -> dict[BufferVar, int]:
-    """Return the most bytes that each shared buffer can have, with a slot for each stage of loops that use it."""
+    """Return the most bytes of each shared buffer, with a slot per stage."""
     found: dict[BufferVar, int] = {}
     loops = [s for s in collect(body, tirx.For) if role(s) == "pipelined"]
     for alloc in collect(body, tirx.AllocBuffer):
@@ -368,7 +368,10 @@ def _bytes_of_tiles(body: Stmt) -> dict[BufferVar, int]:
 
 
 def _width(tensor: View, aligned: Aligned) -> int:
-    """Return the bytes that all rows of a part of a tensor begin at multiples of, up to what a thread stores."""
+    """Return the alignment in bytes of all rows of a part of a tensor.
+
+    It is at most that of a vector store of a thread.
+    """
     size = DTYPES[tensor.dtype].bits // 8
     if nodes.as_int(strides_of(tensor.buffer)[-1]) != 1:
         return size

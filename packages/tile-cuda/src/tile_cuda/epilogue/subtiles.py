@@ -1,4 +1,4 @@
-"""Statements on whole tiles, divided into statements on pieces of rows and columns."""
+"""Division of statements on whole tiles into statements on subtiles of rows and columns."""
 
 from __future__ import annotations
 
@@ -29,23 +29,23 @@ def divided(
     s: Stmt, shape: Sequence[int], own: Mapping[BufferVar, BufferVar], at: Sequence[Expr], extents: Sequence[int],
     example: BufferVar,
 ) -> Stmt:  # fmt: skip
-    """Return a piece of a statement on tiles of two dimensions.
+    """Return the part of a statement on two-dimensional tiles that works on one subtile.
 
     Parameters
     ----------
     shape
         Of the tiles.
     own
-        By tile a buffer for the piece, which takes its place.
+        By tile the buffer that replaces it for the subtile.
     at, extents
-        First row and column of the piece, and its extents.
+        First row and column of the subtile, and its extents.
     example
         The tile that an error names.
 
     Raises
     ------
     NotDivisible
-        The statement is no loop over elements of one place of all tiles, and no such op.
+        The statement is neither a supported op nor a loop over equal element positions of all tiles.
     """
     if is_op(s):
         return _op(s, shape, own, at, extents, example)
@@ -60,7 +60,7 @@ def fragments_of(s: Stmt) -> list[BufferVar]:
 
 
 def reads_of(parts: Sequence[Stmt], buffer: BufferVar) -> bool:
-    """Whether statements need the elements that a tile has before them: not if the first one writes them all."""
+    """Whether statements read a tile before the first of them overwrites all of it."""
     first = next(s for s in parts if buffer in _accessed(s))
     if is_op(first):
         return any(v.buffer.same_as(buffer) for v in effects(first)[0])
@@ -76,7 +76,7 @@ def writes_of(parts: Sequence[Stmt], buffer: BufferVar) -> bool:
 
 
 def may_move(parts: Sequence[Stmt], own: Iterable[BufferVar]) -> bool:
-    """Whether pieces of statements may be executed in turns: what one writes, no other one uses, but for ``own``."""
+    """Whether parts of statements are independent, apart from ``own``, and may be interleaved."""
     apart, moving = set(own), [s for s in parts if not isinstance(s, tirx.AllocBuffer)]
     for at, s in enumerate(moving):
         if isinstance(s, tirx.Bind):
@@ -96,7 +96,7 @@ def _op(
     call = OpCall.decode(s)
     tiles = _ELEMENTWISE.get(call.name, ())
     if not tiles or "variant" in call.attrs or sum(isinstance(a, View) for a in call.args) != len(tiles):
-        raise NotDivisible(example, f"{call.written} {_line(s)}takes all of it")
+        raise NotDivisible(example, f"{call.written} {_line(s)}needs all of it")
     args = list(s.value.args)
     for position in tiles:
         view: View = call.args[position]
@@ -106,7 +106,7 @@ def _op(
             continue
         wide = [d for d, n in enumerate(view.extents) if n != 1]
         if view.buffer in own or tuple(view.shape) != tuple(shape):
-            raise NotDivisible(example, f"{call.written} {_line(s)}takes a part of it")
+            raise NotDivisible(example, f"{call.written} {_line(s)}uses a part of it")
         mins, sizes = list(view.mins), list(view.extents)
         for d, first, size in zip(wide, at, extents, strict=True):
             mins[d], sizes[d] = _sum(mins[d], first), size
@@ -132,7 +132,7 @@ def _nest(
     accesses = [x.indices for x in loads_of(body) if x.source in own]
     accesses += [x.indices for x in collect(body, tirx.BufferStore) if x.buffer in own]
     if any(len(p) != 2 or any(not i.same_as(v) for i, v in zip(p, old, strict=True)) for p in accesses):
-        raise NotDivisible(example, f"a loop {_line(s)}uses an element of another place")
+        raise NotDivisible(example, f"a loop {_line(s)}uses an element at another position")
     body = _Elements(own, new).stmt(body)
     moved = {v: _sum(n, nodes.cast(a, nodes.dtype_of(v))) for v, n, a in zip(old, new, at, strict=True)}
     body = substitute(body, moved)

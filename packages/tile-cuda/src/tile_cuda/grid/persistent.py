@@ -1,7 +1,7 @@
-"""Whether the blocks of a product stay and share the tiles of its result, with a warp that copies for the others.
+"""Persistent kernels: blocks process several tiles of the result, with a producer warp.
 
-On an H200 the matrix units then have work while results are written and while a tile's first operands arrive, and no
-barrier of a block stands in the loop (`tile_core.simt.pipelining.persistent`).
+On an H200 the matrix units then have work while results are written and while a tile's first operands arrive, and the
+loop has no barrier of the whole block (`tile_core.simt.pipelining.persistent`).
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ MULTIPROCESSORS, OF_TENSOR_MEMORY = 132, 148
 """Of an H100 or H200; of a B200."""
 _REGISTERS = 65536
 OF_WORKERS = 168
-"""Registers of each thread of blocks that stay, by which it is estimated how many run at a time."""
+"""Registers of each thread of persistent blocks, for the estimate of blocks per multiprocessor."""
 COPIER_REGISTERS, USER_REGISTERS = 40, 232
 """Of each thread of a warpgroup that copies, and of two that compute."""
 _MOST_THREADS = 256
@@ -45,19 +45,19 @@ _SUBTILES_PER_ITERATION = 2
 """TextParts of results that leave in an iteration of the next tile, at most: with one 4096³ was 1.028 times as fast as
 without any, with two 1.023, with four 1.010, whose registers spilled."""
 _STAGES = (4, 8)
-"""Of a ring for which a thread that copies was measured to be worth it, on an H100 or H200, float16, 8192 and 4096.
+"""Ring sizes for which a producer warp was measured to be faster, on an H100 or H200, float16, 8192 and 4096.
 
 By tiles of 128 x 256 and 256 x 128, 4 stages: 1.015 and 1.027 times as fast as without, sparse 1.04 and 1.05, 8-bit
-floats 1.03. With 3 stages 0.97, with 5 from 0.94 to 1.05; by tiles of 128 x 128, of which two run at a time, 0.95.
+floats 1.03. With 3 stages 0.97, with 5 from 0.94 to 1.05; with tiles of 128 x 128, two blocks at a time, 0.95.
 """
 _STAGES_OF_BYTES = (*_STAGES, 5)
 """Of elements of 8 bits: sparse products with 5 stages were 1.04 (e4m3) and 1.07 (int8) times as fast as without."""
 
 
 def choose_persistent(shape: Shape, ctx: Context) -> PersistentGrid | Reject:
-    """Return how many blocks share the tiles, or why each tile has a block of its own."""
+    """Return the persistent grid of a product, or the rejection reason."""
     if GROUP in shape.product.attrs:
-        return Reject("the program asks for pairs of blocks that compute its product together")
+        return Reject("the program requests pairs of blocks for its product")
     if shape.tiles is None:
         return _beside(shape, ctx)
     option = ctx.options.persistent
@@ -83,15 +83,15 @@ def choose_persistent(shape: Shape, ctx: Context) -> PersistentGrid | Reject:
     at_a_time = _at_a_time(threads, size, ctx)
     blocks = option if isinstance(option, int) else MULTIPROCESSORS * at_a_time
     if option == "auto" and at_a_time > 1:
-        return Reject(f"{at_a_time} blocks on a multiprocessor compute and copy in turns as it is")
+        return Reject(f"{at_a_time} blocks per multiprocessor already overlap copies and products")
     if option == "auto" and PROMOTE in shape.product.attrs:
-        return Reject("with promoted sums it was not measured")
+        return Reject("it was not measured with accumulator promotion")
     small = DTYPES[shape.product.args[0].dtype].bits == 8
     if option == "auto" and shape.stages not in (_STAGES_OF_BYTES if small else _STAGES):
-        return Reject(f"with {shape.stages} stages it was not faster")
+        return Reject(f"it was not faster with {shape.stages} stages")
     # Metadata in slots is read by each thread; descriptors are what instructions of a whole warp read.
     arrivals = "warp" if direct or shape.product.name == "gemm" else "thread"
-    # Partial sums and metadata take the registers that threads more would have; these then give theirs away.
+    # Partial accumulators and metadata need the registers that additional threads would have; these give theirs away.
     registers = (COPIER_REGISTERS, USER_REGISTERS) if moves else None
     beside, held = threads - shape.threads, 0 if isinstance(option, int) else at_a_time
     return PersistentGrid(
@@ -100,17 +100,17 @@ def choose_persistent(shape: Shape, ctx: Context) -> PersistentGrid | Reject:
 
 
 def _at_a_time(threads: int, size: int, ctx: Context) -> int:
-    """Return how many blocks of so many threads and bytes of shared memory a multiprocessor runs at a time."""
+    """Return how many blocks of this size a multiprocessor runs at a time."""
     held = _REGISTERS // (threads * OF_WORKERS)
     return max(1, min(ctx.capabilities.shared_bytes // size, held, 2048 // threads))
 
 
 def _beside(shape: Shape, ctx: Context) -> PersistentGrid | Reject:
-    """Return who copies for blocks that cannot share tiles, or why they copy for themselves."""
+    """Return the producer warp of blocks that are not persistent, or why they have none."""
     if ctx.capabilities.fact(TCGEN05):
-        return Reject("its tiles are not shared, and no thread of its own issues its products")
+        return Reject("it is not persistent and has no MMA warp")
     if ctx.options.persistent == "auto":
-        return Reject("a thread that copies for each block was not measured")
+        return Reject("a producer warp without persistence was not measured")
     reason = _reason(shape.threads, shape.trips or _LEAST_TRIPS, ctx)
     if reason:
         return Reject(reason)
@@ -126,16 +126,16 @@ def _with_mma_warp(shape: Shape, tiles: int, size: int, ctx: Context) -> Persist
     """Return how many blocks share the tiles, of threads that copy, multiply, and write results."""
     call = SimtCall(shape.product.name, shape.product.args, shape.product.attrs, block=Block((WARPGROUP, 1, 1), None))
     if ctx.options.persistent == "auto" and ctx.options.clusters == "pairs":
-        return Reject('the option clusters is "pairs": blocks with roles compute no product in pairs')
+        return Reject('the option clusters is "pairs": blocks with roles have no pairs for a product')
     if call.name != "gemm":
-        return Reject("threads bring its metadata or scales to tensor memory")
+        return Reject("threads copy its metadata or scales to tensor memory")
     plan = TensorPlan.of(call)
     if isinstance(plan, Reject):
         return plan
     if plan.problem.c.scope != MATRIX:
-        return Reject(f"registers hold {plan.problem.c.name} as a whole")
+        return Reject(f"{plan.problem.c.name} is not subtiled: registers hold all of it")
     buffers = 2 if 2 * plan.columns <= ALL_COLUMNS else 1
-    # Blocks that run at a time on a multiprocessor have its columns together, each as many as it allocates.
+    # Blocks on one multiprocessor share its columns; each allocates its own.
     columns = allocated_columns(buffers * plan.columns + 2 * plan.metadata)
     at_a_time = max(1, min(ctx.capabilities.shared_bytes // size, ALL_COLUMNS // columns, 4))
     option = ctx.options.persistent
@@ -146,7 +146,7 @@ def _with_mma_warp(shape: Shape, tiles: int, size: int, ctx: Context) -> Persist
 
 
 def may_persist(plan: Plan, ctx: Context) -> bool:
-    """Whether the blocks of a program with such products probably stay, before its copies are looked at."""
+    """Whether the blocks of a program are likely to be persistent."""
     loops = [s for s in collect(plan.body, tirx.For) if role(s) == "grid"]
     inner = [x for s in loops for x in collect(s.body, tirx.For)]
     outer = [s for s in loops if not any(s.same_as(x) for x in inner)]
@@ -162,13 +162,13 @@ def may_persist(plan: Plan, ctx: Context) -> bool:
 
 
 def _reason(threads: int, trips: int, ctx: Context) -> str:
-    """Return why each tile has a block of its own, whatever its copies are; empty if nothing is against sharing."""
+    """Return why a kernel is not persistent, whatever its copies are; empty if it may be."""
     if ctx.options.persistent == "never":
         return 'the option persistent is "never"'
     if not (ctx.capabilities.fact(WGMMA) or ctx.capabilities.fact(TCGEN05)):
-        return "the target has no products that last"
+        return "the target has no asynchronous products"
     if ctx.capabilities.fact(TCGEN05) and threads != WARPGROUP:
-        return f"its block has {threads} threads; {WARPGROUP} read sums"
+        return f"its block has {threads} threads; {WARPGROUP} read the accumulator"
     if threads > _MOST_THREADS or threads % WARPGROUP:
-        return f"its block has {threads} threads; one warp more would leave too few registers"
+        return f"its block has {threads} threads; one more warp would leave too few registers"
     return f"its loop has {trips} iterations" if trips < _LEAST_TRIPS else ""

@@ -1,8 +1,7 @@
-"""The order of blocks: along panels of the result, so that blocks that run at a time share operands in the cache.
+"""Rasterization along panels of the result, so that concurrent blocks share operands in L2.
 
-A program's grid says which blocks there are, not which run first, so a compiler may number them as it likes. Blocks
-that run at a time read as many rows of A, and columns of B, as their tiles of the result have together: a square reads
-the least.
+A grid fixes which blocks there are, not their order, so a compiler may number them freely. Concurrent blocks read the
+rows of A and columns of B of all their result tiles: a square reads the least.
 """
 
 from __future__ import annotations
@@ -31,17 +30,17 @@ _GAIN = 0.9
 
 
 def choose_order(plan: Plan, ctx: Context, accumulators: Collection[BufferVar]) -> Plan:
-    """Note the order of blocks, if panels are known and worth it.
+    """Note the rasterization order, if panels are known and worth it.
 
     Parameters
     ----------
-    sums
-        What products of warpgroups add to: the largest part of a tensor that one is copied to is a block's result.
+    accumulators
+    Accumulators of wgmma products: the largest part of a tensor that one is copied to is a block's result.
     """
     if ctx.options.rasterization == "never" or not accumulators or plan[ORDER]:
         return plan
     if cluster_of(plan.program.attrs) != (1, 1, 1):
-        return plan  # the program says which blocks share operands
+        return plan  # the program chooses which blocks share operands
     axes = {int(annotation(s, nodes.AXIS)): s for s in collect(plan.body, tirx.For) if role(s) == "grid"}
     tile = _result(plan.body, accumulators)
     if tile is None or 0 not in axes or 1 not in axes or len(tile.extents) < 2:
@@ -63,7 +62,7 @@ def choose_order(plan: Plan, ctx: Context, accumulators: Collection[BufferVar]) 
 
 
 def _result(body: Stmt, accumulators: Collection[BufferVar]) -> View | None:
-    """Return the largest part of a tensor that sums are copied to."""
+    """Return the largest part of a tensor that an accumulator is copied to."""
     found: list[View] = []
     for s in collect(body, tirx.Evaluate):
         call = OpCall.decode(s) if is_op(s) and nodes.is_tile_call(s.value, "copy") else None
@@ -88,12 +87,12 @@ def _axis(at: Expr, axes: Mapping[int, Stmt], binds: Mapping[Var, Expr]) -> int 
 
 
 def _read(panel: int, m: int, n: int) -> float:
-    """Return the rows and columns that the blocks read that run at a time, along panels of so many blocks."""
+    """Return the rows and columns that concurrent blocks read, along panels of this width."""
     return panel * m + -(-_AT_A_TIME // panel) * n
 
 
 def _read_in_order(given: list[Any], extent: tuple[int, int], first: int) -> float:
-    """Return the same for the order of the grid, in which blocks along one side of the result come first."""
+    """Return the same for the order of the grid."""
     along, across = (given[1], given[0]) if first == 1 else (given[0], given[1])
     wide = min(along, _AT_A_TIME)
     high = min(across, -(-_AT_A_TIME // wide))

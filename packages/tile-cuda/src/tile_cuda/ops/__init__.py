@@ -1,4 +1,4 @@
-"""The lowering variants of this backend, one file each; every op also has its plain loops."""
+"""The lowering variants of this backend, one file each; ops also have plain loops."""
 
 from __future__ import annotations
 

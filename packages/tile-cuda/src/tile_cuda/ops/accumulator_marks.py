@@ -13,25 +13,25 @@ ENTERS, HOLDS, LEAVES = "sums_enter", "sums_hold", "sums_leave"
 DEMAND = "sums_demanded"
 MARKS = (ENTERS, HOLDS, LEAVES, DEMAND)
 MATRIX = "matrix"
-"""Scope of sums that registers never hold as a whole (`tile_cuda.accumulators.subtiling`)."""
+"""Scope of accumulators that registers never hold as a whole (`tile_cuda.accumulators.subtiling`)."""
 
 
 def enters(registers: BufferVar, moves: Sequence[Stmt]) -> Stmt:
-    """Return a mark around the moves of sums from registers to tensor memory, before a product that adds to them."""
+    """Mark moves of an accumulator from registers to tensor memory, before an accumulating product."""
     return tirx.AttrStmt([registers], ENTERS, nodes.int_const(0), nodes.seq(list(moves)))
 
 
 def leaves(registers: BufferVar, moves: Sequence[Stmt]) -> Stmt:
-    """Return a mark around the moves of sums from tensor memory to registers, behind a product."""
+    """Mark moves of an accumulator from tensor memory to registers, behind a product."""
     return tirx.AttrStmt([registers], LEAVES, nodes.int_const(0), nodes.seq(list(moves)))
 
 
 def holds(registers: BufferVar, moves: Sequence[Stmt]) -> Stmt:
-    """Return such a mark behind a product that lasts: nothing accesses its sums before the wait for it."""
+    """Mark such moves behind an asynchronous product; the accumulator is not accessed before its wait."""
     return tirx.AttrStmt([registers], HOLDS, nodes.int_const(0), nodes.seq(list(moves)))
 
 
 def must_stay(registers: BufferVar, where: Where | None) -> Stmt:
-    """Return a mark: an allocation demands that these sums stay in tensor memory."""
+    """Return the mark of an allocation that requires its accumulator to stay in tensor memory."""
     location = [] if where is None else [ir.StringImm(where.file), nodes.int_const(where.line)]
     return tirx.AttrStmt([registers, *location], DEMAND, nodes.int_const(0), nodes.seq([]))

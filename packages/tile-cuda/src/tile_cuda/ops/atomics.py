@@ -1,4 +1,4 @@
-"""Atomic updates, loads and stores as instructions, or as loops of compare and exchange where there is none.
+"""Atomic updates, loads and stores as instructions, or as compare-and-swap loops.
 
 An element of 8 bits is exchanged with its neighbour in the aligned 16-bit word that holds both: the neighbour's value
 is put back as it was, whoever owns it, and no byte outside of that word is touched. A word never straddles the end of
@@ -70,7 +70,7 @@ def store_of(call: SimtCall, dst: View) -> atomics.Atomic:
 
 
 def given(found: atomics.Atomic, args: list[Expr], dtype: str) -> tuple[Stmt | None, Call]:
-    """Return the fence of a function, and what the function returns as a value of an element's type."""
+    """Return the fence of a function and its result, converted to an element type."""
     answer = nodes.tile_call("instruction", args, {"name": found.name}, ret=found.dtype)
     return fence(found), bits(answer, dtype)
 

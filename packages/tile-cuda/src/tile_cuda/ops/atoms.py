@@ -1,8 +1,8 @@
-"""The matrix instructions of a warp as data: which element types they take, their shapes, names and architectures.
+"""The matrix instructions of a warp as data: element types, shapes, names and architectures.
 
 Fragments are described in *blocks*: 16 bytes of consecutive K (32 bytes for 64-bit types) of 8 rows of A or columns of
 B. A lane holds one word of each block. All instructions are built from blocks alike: the small shape of a dense
-product takes one block of K of each operand, the big shape two; a sparse product takes twice as many blocks of B.
+product takes one block of K of each operand, the big shape two; a sparse product takes twice the blocks of B.
 """
 
 from __future__ import annotations
@@ -115,7 +115,7 @@ class Family:
 
 @cache
 def family(a: str, b: str, c: str, fp8: bool, sparse: bool = False) -> Family | None:
-    """Return the instructions for operands of types ``a`` and ``b`` and an accumulator of type ``c``.
+    """Return the instructions for operand types ``a`` and ``b`` and accumulator type ``c``.
 
     Parameters
     ----------
@@ -129,8 +129,8 @@ def family(a: str, b: str, c: str, fp8: bool, sparse: bool = False) -> Family | 
     Returns
     -------
     Family or None
-        ``None`` if no instruction computes what the language says, notably for ``float32``, which is not rounded
-        to ``tfloat32`` unless the program says so.
+        ``None`` if no instruction has the language's semantics, notably for ``float32``, which is not rounded
+        to ``tfloat32`` unless the program requests it.
     """
     if a in _INT8 and b in _INT8:
         return Family(a, b, "int32", sparse) if c in ("int32", "uint32") else None
@@ -157,7 +157,7 @@ def _common(a: str, b: str) -> str:
 
 @cache
 def table(fp8: bool, sparse: bool) -> tuple[Atom, ...]:
-    """Return the shapes with the combinations of element types that they are for, as a legality table."""
+    """Return the shapes and their element types as a legality table."""
     found: dict[Family, set[tuple[str, str, str]]] = {}
     inputs = (*_FLOATS, "float32", "float64", *_INT8)
     for types in product(inputs, inputs, ("float16", "bfloat16", "float32", "float64", "int32", "uint32")):

@@ -161,7 +161,7 @@ class Panel:
         yield from found
 
     def indices(self, corner: tuple[int, ...]) -> list[int]:
-        """Return the indices in shared memory of the element that lies where the box of a corner begins."""
+        """Return the indices in shared memory of the first element of a corner's box."""
         kept = [i for i, n in zip(corner, self.extents, strict=True) if n != 1]
         if not self.swizzle:
             return kept or [0]
@@ -173,16 +173,16 @@ class Panel:
 
 
 def readable_rows(call: OpCall, tile: View) -> int:
-    """Return the sum of the row lengths of a tile that all products can read that do; 0 if none does."""
+    """Return the row lengths of a tile that all its products can read, as a bit mask; 0 for any."""
     given = call.attrs.get(READABLE_ROWS, ())
     return next((int(rows) for x, rows in zip(call.args, given, strict=False) if x is tile), 0)
 
 
 def row_lengths(call: OpCall, tile: View) -> tuple[int, ...]:
-    """Return the bytes of rows over which a call may permute the chunks of a tile, the best first; 0 for plain rows.
+    """Return the row lengths (bytes) that a call may swizzle, the best first; 0 for plain rows.
 
     A tile that products read gets rows that they can read (`tile_cuda.copies.operand_rows`). Others come last where a
-    call asks for its instruction, and are legal where a layout is decided.
+    call requests its instruction, and are legal where a layout is decided.
     """
     every, sum_of = sorted(SWIZZLES, reverse=True), readable_rows(call, tile)
     if not sum_of or ASKED_LAYOUT in call.attrs:
@@ -195,7 +195,7 @@ def panels(
     extents: Sequence[int], shape: Sequence[int], dtype: str, asked: LayoutMap | None, rows: Sequence[int],
     shares: int = 1, across: bool = False,
 ) -> Iterator[Panel]:  # fmt: skip
-    """Yield the ways to cut a tile that are legal and give the layout that was asked for, the best first.
+    """Yield the legal ways to cut a tile that give the requested layout, the best first.
 
     Parameters
     ----------
@@ -218,12 +218,14 @@ def panels(
 
 
 def of_tensor(tensor: View, tile: View, aligned: Aligned) -> Iterator[str]:
-    """Yield why no boxes of a tensor are a tile in shared memory, whatever its layout; later ones rely on the earlier.
+    """Yield reasons why a tile in shared memory is not made of boxes, whatever its layout.
+
+    Later reasons assume the earlier conditions.
 
     Parameters
     ----------
     aligned
-        What the launch promises about addresses and symbols.
+        Guarantees of the launch about addresses and symbols.
     """
     if tensor.dtype != tile.dtype:
         yield f"it converts {tensor.dtype} and {tile.dtype}"
@@ -239,7 +241,7 @@ def of_tensor(tensor: View, tile: View, aligned: Aligned) -> Iterator[str]:
 
 
 def slots_of(tile: View, rank: int = 0) -> int:
-    """Return how many tiles a buffer has, of which a view is one that the first index names; 0 for a whole buffer.
+    """Return how many tiles a buffer has of which the first index selects one, or 0.
 
     Parameters
     ----------
@@ -267,7 +269,7 @@ def unpaneled(tensor: View, tile: View, asked: LayoutMap | None, rows: Sequence[
 
 
 def read_by_products(rows: Sequence[int]) -> str:
-    """Return what is to be said of a tile whose rows have to be of certain lengths, behind why there are none."""
+    """Return the suffix of a rejection reason about the row lengths that products require."""
     if len(rows) == len(SWIZZLES):
         return ""
     return f", with swizzles of {' or '.join(map(str, rows))} bytes, which the products that read the tile take"
@@ -279,7 +281,7 @@ def described(tensor: View, panel: Boxed, access: Call, dtype: str = "") -> Call
     Parameters
     ----------
     access
-        The address that says how the instruction accesses the tensor.
+        The address, with the kind of access to the tensor.
     dtype
         Of the map's elements, if not the tensor's.
     """

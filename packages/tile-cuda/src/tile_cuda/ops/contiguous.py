@@ -1,4 +1,4 @@
-"""Tiles whose bytes lie one after another in a tensor too: bulk copies of bytes, without a tensor map.
+"""Contiguous tiles of a tensor: bulk copies of bytes, without a tensor map.
 
 They serve what boxes cannot: rows whose length is no multiple of 16 bytes, more than five dimensions, long rows.
 Nothing outside of a tensor is filled or left out, so that a tile has to be inside. PTX ISA, "cp.async.bulk".
@@ -28,7 +28,7 @@ MOST_BYTES = 2**20 - CHUNK
 
 
 def can_copy_bytes(call: OpCall, tile: View, tensor: View, aligned: Aligned, ranges: Analyzer) -> Accept | Reject:
-    """Say whether a copy of the program between shared and global memory is one of bytes.
+    """Decide whether a copy between shared and global memory is a bulk copy of bytes.
 
     Parameters
     ----------
@@ -37,12 +37,12 @@ def can_copy_bytes(call: OpCall, tile: View, tensor: View, aligned: Aligned, ran
     tile, tensor
         Its sides.
     aligned
-        What the launch promises about addresses and symbols.
+        Guarantees of the launch about addresses and symbols.
     ranges
-        Knows the variables around it.
+        Bounds of the variables around it.
     """
     for reason in _reasons(call, tile, tensor, aligned, ranges):
-        return Reject(f"nor is it one of bytes: {reason}")
+        return Reject(f"no bulk copy of bytes: {reason}")
     shape = _shape(call, tile)
     layout = Layout(shape, row_major(shape), note="plain order for bulk copies of bytes")
     facts = {COMPLETION: TRANSACTIONS, LAYOUT: layout, ALIGN: CHUNK, SWIZZLE: 0, BYTES: _size(tile)}
@@ -50,9 +50,9 @@ def can_copy_bytes(call: OpCall, tile: View, tensor: View, aligned: Aligned, ran
 
 
 def _reasons(call: OpCall, tile: View, tensor: View, aligned: Aligned, ranges: Analyzer) -> Iterator[str]:
-    """Yield why a copy is none of bytes; later reasons rely on the earlier."""
+    """Yield reasons against a copy of bytes; later ones assume the earlier conditions."""
     if call.name != "copy":
-        yield "it is no copy"
+        yield "it is not a copy"
     if tile.dtype != tensor.dtype or call.attrs.get("round") is not None:
         yield "it converts"
     if DTYPES[tile.dtype].bits < 8:
@@ -85,7 +85,7 @@ def _reasons(call: OpCall, tile: View, tensor: View, aligned: Aligned, ranges: A
 
 
 def _is_contiguous(tensor: View) -> bool:
-    """Whether the elements of a part of a tensor are adjacent: whole rows, after at most one dimension that is cut."""
+    """Whether a part of a tensor is contiguous: whole rows after at most one cut dimension."""
     step = 1
     for n, stride in reversed(list(zip(tensor.extents, strides_of(tensor.buffer), strict=True))):
         if n != 1:

@@ -44,20 +44,20 @@ _UNROLLED = 32
 
 
 def can_copy(call: OpCall, ctx: Context, aligned: Aligned) -> Accept | Reject:
-    """Say whether a copy of the program can be asynchronous; an ``Accept`` has the chunk's bytes as ``async_bytes``.
+    """Decide whether a copy can use cp.async; ``Accept`` has the chunk size as ``async_bytes``.
 
     Parameters
     ----------
     call
         A copy from global to shared memory.
     aligned
-        What the launch promises about addresses and symbols.
+        Guarantees of the launch about addresses and symbols.
     """
     src, dst = call.args
     if not ctx.capabilities.has_async_copy("cp.async"):
         return Reject("the target has no cp.async")
     if "variant" in call.attrs:
-        return Reject(f"it asks for {call.attrs['variant']}")
+        return Reject(f"it requests {call.attrs['variant']}")
     if src.dtype != dst.dtype or call.attrs.get("round") is not None:
         return Reject(f"it converts {src.dtype} to {dst.dtype}")
     if DTYPES[src.dtype].bits % 8:
@@ -68,7 +68,7 @@ def can_copy(call: OpCall, ctx: Context, aligned: Aligned) -> Accept | Reject:
     size = DTYPES[src.dtype].bits // 8
     if found < 4:
         return Reject(
-            f"rows of {src.name} are aligned to {found} bytes in pieces of {_row(src, dst) * size}; cp.async needs 4"
+            f"rows of {src.name} are aligned to {found} bytes in segments of {_row(src, dst) * size}; cp.async needs 4"
         )
     columns = nodes.int_const(0) + src.buffer.shape[-1]
     return Accept(facts={BYTES: found, WHOLE: int(factor(columns, aligned.divisors) * size % found == 0)})
@@ -91,7 +91,7 @@ class AsyncCopy(SimtVariant):
         if "async" not in call.attrs:
             return Reject(str(call.attrs.get(REASON, "the copy completes where it stands")))
         if BYTES not in call.attrs:
-            return Reject("nothing is known about its addresses")
+            return Reject("its addresses are unknown")
         return Accept(f"chunks of {int(call.attrs[BYTES])} bytes")
 
     def lower(self, call: SimtCall, ctx: Context) -> Stmt:
@@ -158,7 +158,7 @@ class _ChunkedTile:
         return calls.execute(f"{name}_zfill", [*operands, valid], self.call.span)
 
     def valid(self, at: list[Expr]) -> Expr:
-        """Return how many bytes of a chunk lie in the source, or ``None`` if all are known to."""
+        """Return how many bytes of a chunk lie in the source; ``None`` if all do."""
         src = self.call.args[0]
         width = self.elements * self.size
         conditions = contiguity.inside(src, at, self.call.ranges)
@@ -174,7 +174,7 @@ class _ChunkedTile:
 
 
 def _settled(call: SimtCall) -> tuple[SimtCall, list[Stmt]]:
-    """Return the copy with a corner that reads no memory, and the bindings before it: it is used in every chunk."""
+    """Return the copy with a corner that reads no memory, and the bindings before it."""
     src = call.args[0]
     before, mins = [], []
     for low in src.mins:
@@ -187,7 +187,7 @@ def _settled(call: SimtCall) -> tuple[SimtCall, list[Stmt]]:
 
 
 def dealt(call: SimtCall, counts: Sequence[int], copy: Callable[[Sequence[Expr]], Stmt]) -> Stmt:
-    """Return the parts of a tile that a thread copies, the last dimension fastest, in rounds of the whole block."""
+    """Return the chunks of a tile that a thread copies, in rounds of the whole block."""
     total, threads = prod(counts), call.block.count
     thread = call.block.thread if threads > 1 else nodes.int_const(0)
 
@@ -215,7 +215,7 @@ def dealt(call: SimtCall, counts: Sequence[int], copy: Callable[[Sequence[Expr]]
 
 
 def _by_elements(call: SimtCall) -> Stmt:
-    """Return a copy through registers, for a layout that separates adjacent elements smaller than 4 bytes."""
+    """Return a copy through registers, for layouts that separate elements below 4 bytes."""
     src, dst = call.args
 
     def copy(at: Sequence[Expr]) -> Stmt:
@@ -230,7 +230,7 @@ def _by_elements(call: SimtCall) -> Stmt:
 
 
 def _row(src: View, dst: View) -> int:
-    """Return the number of contiguous elements in a row, or 1 if they are not contiguous on both sides."""
+    """Return the contiguous elements of a row, or 1 unless both sides are contiguous."""
     last = src.extents[-1]
     return int(last) if last == dst.extents[-1] and last == src.shape[-1] and last != 1 else 1
 

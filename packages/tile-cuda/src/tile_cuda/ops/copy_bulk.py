@@ -1,4 +1,4 @@
-"""Copies from global to shared memory by bulk copies of boxes: one thread issues, a barrier with phases counts.
+"""TMA loads: bulk copies of boxes by one thread, with a barrier that counts their bytes.
 
 Parts of boxes outside of the tensor become zero.
 """
@@ -49,7 +49,7 @@ Corner = tuple[int, ...]
 
 
 def can_copy_bulk(call: OpCall, ctx: Context, aligned: Aligned) -> Accept | Reject:
-    """Say whether a copy of the program can be made of boxes.
+    """Decide whether a copy of the program can be made of boxes.
 
     Parameters
     ----------
@@ -57,7 +57,7 @@ def can_copy_bulk(call: OpCall, ctx: Context, aligned: Aligned) -> Accept | Reje
         A copy from global to shared memory, with the attribute ``ASKED_LAYOUT`` if the layout of its tile is decided,
         and ``SLOT`` if the tile is one of several in its buffer.
     aligned
-        What the launch promises about addresses and symbols.
+        Guarantees of the launch about addresses and symbols.
 
     Returns
     -------
@@ -100,7 +100,7 @@ class BulkCopy(SimtVariant):
         if BYTES in call.attrs:
             return Accept(f"{int(call.attrs[BYTES])} bytes that lie one after another")
         rows, ranks = int(call.attrs[SWIZZLE]), Blocks.of(call).ranks
-        multicast = f", {len(ranks)} blocks of a cluster together" if Blocks.of(call).sets else ""
+        multicast = f", {len(ranks)} blocks of a cluster share the load" if Blocks.of(call).sets else ""
         shared = multicast or (f", for blocks {', '.join(map(str, ranks))} of a cluster" if len(ranks) > 1 else "")
         return Accept((f"rows of {rows} bytes" if rows else "plain rows") + shared)
 
@@ -141,7 +141,7 @@ class BulkCopy(SimtVariant):
 
 @dataclass(frozen=True)
 class Blocks:
-    """The blocks of a cluster that a copy fills the same place of.
+    """The blocks of a cluster that receive a multicast copy.
 
     Attributes
     ----------
@@ -152,8 +152,8 @@ class Blocks:
     cluster
         Blocks of a cluster along x, y and z.
     sets
-        All blocks of the cluster, where each belongs to a set of so many as there are shares: what these bring together
-        in a pipelined loop. Empty where a program names the ranks.
+        All blocks of the cluster, in sets of one block per share, for multicast in a pipelined loop.
+        Empty where a program names the ranks.
     """
 
     ranks: tuple[int, ...] = ()
@@ -163,7 +163,7 @@ class Blocks:
 
     @classmethod
     def of(cls, call: OpCall) -> Blocks:
-        """Return those of a copy."""
+        """Return the blocks of a copy."""
         own, sets = sets_of(call)
         if sets:
             return cls(sets[0], len(sets[0]), own, sets)
@@ -174,7 +174,7 @@ class Blocks:
         return cls(tuple(r for r in range(prod(cluster)) if mask >> r & 1), shares, tuple(cluster))
 
     def issued(self, corners: Sequence[Corner], one: Callable[[Corner, Sequence[Expr]], Stmt]) -> Stmt:
-        """Return the copies of boxes, given the copy of one to the blocks of a mask, or to the block itself."""
+        """Return the copies of boxes, given one to a mask of blocks or to the own block."""
         alone = nodes.seq([one(corner, []) for corner in corners])
         if len(self.ranks) < 2:
             return alone
@@ -193,13 +193,13 @@ class Blocks:
 
 
 def _reasons(call: OpCall, aligned: Aligned) -> Iterator[str]:
-    """Yield why a copy is none of boxes, whatever the tile's layout; later ones rely on the earlier."""
+    """Yield reasons against a copy of boxes, whatever the layout; later ones assume the earlier conditions."""
     src, dst = call.args[:2]
     hints = call.attrs.get("hints") or {}
     if bool(dict(hints).get("disable_tma")):
-        yield "it says disable_tma"
+        yield "it has disable_tma"
     if call.attrs.get("variant", BulkCopy.name) != BulkCopy.name:
-        yield f"it asks for {call.attrs['variant']}"
+        yield f"it requests {call.attrs['variant']}"
     if src.dtype != dst.dtype or call.attrs.get("round") is not None:
         yield f"it converts {src.dtype} to {dst.dtype}"
     inner = list(zip(dst.mins, dst.extents, nodes.shape_of(dst.buffer), strict=True))[bool(call.attrs.get(SLOT)) :]

@@ -1,18 +1,18 @@
-"""``cuda.copy.lanes``: sums of matrix units to results of which each thread holds 16 bytes of a row.
+"""``cuda.copy.lanes``: accumulators to fragments in which each thread holds 16 bytes of a row.
 
-Four lanes hold the sums of a row, each two neighbours of every tile of eight columns. They exchange words until each
-has 16 bytes, which it can store at a time: this needs no shared memory and no barrier, so it may stand in a loop and in
-a role. Per row and four words of a lane:
+Four lanes hold the accumulators of a row, each two adjacent elements of every tile of eight columns. They exchange
+words until each has 16 bytes for a vector store: this needs no shared memory and no barrier, so it may stand in a loop
+and in a role. Per row and four words of a lane:
 
-- 16 bits: four tiles, of which lane ``i`` gets tile ``i``; four shuffles in two rounds.
-- 8 bits: eight tiles, of which lane ``i`` gets tiles ``2 i`` and ``2 i + 1``; the same rounds, and permuted bytes.
+- 16 bits: four tiles, lane ``i`` gets tile ``i``; four shuffles in two rounds.
+- 8 bits: eight tiles, lane ``i`` gets tiles ``2 i`` and ``2 i + 1``; the same rounds, and permuted bytes.
 - 32 bits: two tiles. One round suffices, with two shuffles, since neighbouring lanes hold neighbouring columns: an even
   lane gets a half of the first tile, an odd one of the second. So columns 0, 4, 8 and 12 begin in lanes 0, 2, 1 and 3:
-  together these are 64 bytes of a row, and the order of lanes within them costs memory nothing. Another round would
-  bring lanes into order for two shuffles more.
+  these are 64 contiguous bytes of a row, and the order of lanes within them costs memory nothing. Another round would
+  sort the lanes for two shuffles more.
 
 Each store of a warp is then one of 64 bytes of eight rows, which are whole sectors of 32 bytes. Without an exchange a
-lane stores two elements: 32-bit results fill sectors then, too, but with twice as many instructions.
+lane stores two elements: 32-bit results fill sectors then, too, but with twice the instructions.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ from tile_cuda.target import WARP
 if TYPE_CHECKING:
     from tile_core.context import Context
 
-#: Attribute of a copy between fragments that this variant is for; it says what ``explain`` does.
+#: Attribute of a copy between fragments for this variant; its text is shown by ``explain``.
 LANES = "lanes"
 _PAIR, _TILE = 2, 8
 """Neighbours of a row that a lane has of each tile, and all columns of one."""
@@ -95,7 +95,7 @@ EXCHANGES: Mapping[int, Exchange] = {
 
 
 class LaneCopy(SimtVariant):
-    """A copy from one fragment to another, which the four lanes of a row do together."""
+    """A copy from one fragment to another by the four lanes of a row."""
 
     name = "cuda.copy.lanes"
     op = "copy"
@@ -106,7 +106,7 @@ class LaneCopy(SimtVariant):
     def accepts(self, call: SimtCall, ctx: Context) -> Accept | Reject:
         """Take what the results of products are staged by."""
         if LANES not in call.attrs:
-            return Reject("it is none of sums that lanes exchange")
+            return Reject("not a copy of accumulators that lanes exchange")
         src, dst = call.args[:2]
         if {src.scope, dst.scope} != {"local.fragment"} or DTYPES[dst.dtype].bits not in EXCHANGES:
             return Reject("its operands are not in registers")
@@ -115,7 +115,7 @@ class LaneCopy(SimtVariant):
         return Accept(f"four lanes of a row exchange words, {call.attrs[LANES]}")
 
     def layouts(self, call: SimtCall, ctx: Context) -> Mapping[int, LayoutMap]:
-        """Return the layout of the results, as soon as that of the sums is known."""
+        """Return the layout of the result, once that of the accumulator is known."""
         src = columns_of(call.placement.fragments.get(call.args[0].buffer), call.args[0])
         found = None if src is None else exchanged(src, _exchange(call))
         return {} if found is None else {1: found}
@@ -127,7 +127,7 @@ class LaneCopy(SimtVariant):
         src = columns_of(whole, call.args[0])
         made = None if src is None else exchanged(src, how)
         if whole is None or src is None or dst is None or made is None or not made.same_as(dst):
-            raise Withdrawn("the sums are not where matrix units leave them")
+            raise Withdrawn("the accumulator does not have the layout of the matrix units")
         accumulators, results = (call.placement.arrays[v.buffer] for v in call.args[:2])
         (*outer, tiles), lane = _registers(whole), nodes.int_const(0) + call.block.thread % 4
         loops = [(nodes.fresh("r"), d) for d in outer]
@@ -144,11 +144,11 @@ class LaneCopy(SimtVariant):
     def exchange(
         self, call: SimtCall, accumulators: tuple[BufferVar, Expr, int], results: tuple[BufferVar, Expr], lane: Expr
     ) -> Stmt:  # fmt: skip
-        """Return the exchange of a group of tiles of one row, of sums or of what they were converted to before.
+        """Return the exchange of a group of tiles of one row, of accumulators or converted elements.
 
         Parameters
         ----------
-        sums
+        accumulators
             Their array, where the first tile's begin, and how far those of the next are.
         results
             Their array, and where the first one is.
@@ -173,7 +173,7 @@ def _exchange(call: SimtCall) -> Exchange:
 
 
 def columns_of(layout: FragmentLayout | None, view: View) -> FragmentLayout | None:
-    """Return the layout that some columns of sums have by themselves, if warps have all columns of their rows."""
+    """Return the layout of some accumulator columns on their own, if warps have whole rows."""
     count = int(view.extents[-1])
     if layout is None or len(layout.shape) != 2 or (count == layout.shape[1] and nodes.as_int(view.mins[-1]) == 0):
         return layout
@@ -205,7 +205,7 @@ def _first_register(view: View, tiles: Digit) -> int:
 
 
 def exchanged(layout: FragmentLayout, how: Exchange) -> FragmentLayout | None:
-    """Return the layout in which each lane has 16 bytes of a row, if the sums are where matrix units leave them."""
+    """Return the layout with 16 bytes of a row per lane, for an accumulator of the matrix units."""
     if len(layout.dims) != 2 or layout.padded != layout.shape or len(layout.dims[1]) < 3:
         return None
     *outer, tiles, lanes, pair = layout.dims[1]
@@ -226,7 +226,7 @@ def exchanged(layout: FragmentLayout, how: Exchange) -> FragmentLayout | None:
 
 
 def _registers(layout: FragmentLayout) -> list[Digit]:
-    """Return the digits of the register but the pair: those that number groups, and last that of tiles."""
+    """Return the register digits without the pair: of groups, and last of tiles."""
     tiles = layout.dims[1][-3]
     others = [d for digits in layout.dims for d in digits if d.axis == "register" and d.extent > 1]
     pair = layout.dims[1][-1]

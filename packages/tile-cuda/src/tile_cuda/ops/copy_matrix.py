@@ -1,7 +1,7 @@
-"""``cuda.copy.stmatrix``: sums of matrix units to 16-bit results in shared memory, four matrices of 8 x 8 at a time.
+"""``cuda.copy.stmatrix``: accumulators to 16-bit elements in shared memory, four matrices at a time.
 
 A lane holds two neighbours of a row of each matrix, 4 bytes that threads would store one by one. By ``stmatrix`` the
-warp stores rows of 16 bytes: lane ``8 m + i`` says where row ``i`` of matrix ``m`` begins. In tiles whose chunks of 16
+warp stores rows of 16 bytes: lane ``8 m + i`` has the address of row ``i`` of matrix ``m``. In tiles with chunks of 16
 bytes are swizzled, the eight rows of a matrix lie in different banks.
 """
 
@@ -38,7 +38,7 @@ _SIDE, _PAIR = 8, 2
 
 
 class MatrixCopy(SimtVariant):
-    """A copy of a whole fragment to a tile of 16-bit elements whose rows have chunks of 16 bytes."""
+    """A copy of a fragment to a 16-bit tile whose rows have chunks of 16 bytes."""
 
     name = "cuda.copy.stmatrix"
     op = "copy"
@@ -48,12 +48,12 @@ class MatrixCopy(SimtVariant):
     def accepts(self, call: SimtCall, ctx: Context) -> Accept | Reject:
         """Take what `tile_cuda.epilogue.matrix_stores` has marked, of two dimensions."""
         if MATRICES not in call.attrs:
-            return Reject("it is none of sums to 16-bit results")
+            return Reject("not a copy from accumulators to 16-bit elements")
         src, dst = call.args[:2]
         if (src.scope, dst.scope) != ("local.fragment", "shared"):
             return Reject("its operands are not in registers and in shared memory")
         if len(src.extents) != 2 or tuple(dst.extents) != tuple(src.extents) or call.attrs.get("round"):
-            return Reject("its operands are not matrices of one shape, or are rounded in a way of the call's")
+            return Reject("its operands are not matrices of one shape, or the call has a rounding mode")
         if tuple(src.extents) != tuple(nodes.shape_of(src.buffer)) or any(nodes.as_int(m) != 0 for m in src.mins):
             return Reject(f"it takes a part of {src.name}")
         if call.block.count % WARP or call.divergent:
@@ -61,7 +61,7 @@ class MatrixCopy(SimtVariant):
         return Accept("each warp stores four matrices of 8 x 8 at a time")
 
     def layouts(self, call: SimtCall, ctx: Context) -> Mapping[int, LayoutMap]:
-        """Ask for rows whose chunks are in different banks, where the tile has no layout yet."""
+        """Request rows with chunks in different banks, where the tile has no layout yet."""
         tile: View = call.args[1]
         shape = tuple(nodes.shape_of(tile.buffer))
         if tile.buffer in call.placement.layouts or not all(isinstance(n, int) for n in shape):
@@ -75,7 +75,7 @@ class MatrixCopy(SimtVariant):
         layout = call.placement.fragments.get(src.buffer)
         found = None if layout is None else Matrices.of(layout)
         if found is None or layout is None:
-            raise Withdrawn("the sums are not where matrix units leave them")
+            raise Withdrawn("the accumulator does not have the layout of the matrix units")
         if not contiguity.has_runs(
             call.placement.layouts.get(dst.buffer), dst, dst.matrix_dims()[1], _SIDE, call.ranges
         ):
@@ -96,9 +96,9 @@ class Matrices:
     Attributes
     ----------
     threads, registers
-        The digits of a matrix's place that say which warp, and which register has it: dimension, weight, digit.
+        The digits of a matrix's position for the warp and the register that hold it: dimension, weight, digit.
     inner
-        The digit of registers by which matrices are stored together, last of ``registers``.
+        The digit of registers for matrices of one store, last of ``registers``.
     """
 
     threads: Sequence[tuple[int, int, Digit]]
@@ -106,7 +106,7 @@ class Matrices:
 
     @classmethod
     def of(cls, layout: FragmentLayout) -> Matrices | None:
-        """Return those of a layout, if it is one in which matrix units leave their sums."""
+        """Return the matrices of an accumulator layout, or ``None`` for another layout."""
         if len(layout.dims) != 2 or layout.padded != layout.shape or layout.replica:
             return None
         rows, columns = (tuple(d for d in digits if d.extent > 1) for digits in layout.dims)
@@ -151,7 +151,7 @@ class _Stores:
         self, outer: Sequence[tuple[int, int, Digit]], inner: tuple[int, int, Digit], position: Sequence[Expr],
         part: tuple[int, int, int],
     ) -> Stmt:  # fmt: skip
-        """Return the loops that store so many matrices at a time, from one number on."""
+        """Return the loops that store ``per`` matrices at a time, from number ``at`` on."""
         at, per, count = part
         loops: list[tuple[Var, int]] = []
         there, register = list(position), nodes.int_const(0)
@@ -171,7 +171,7 @@ class _Stores:
         return body
 
     def packed(self, first: Expr, stride: int, per: int) -> Iterator[Stmt]:
-        """Yield what makes a word of each matrix, from a register on."""
+        """Yield the statements that make a word of each matrix, from a register on."""
         kind = self.call.args[1].dtype
         for m in range(per):
             for pair in range(_PAIR):
@@ -194,7 +194,7 @@ def _weighed(dim: int, digits: Sequence[Digit], least: int) -> Iterator[tuple[in
 
 
 def swizzled_rows(shape: tuple[int, ...], bits: int, lengths: Sequence[int]) -> LayoutMap | None:
-    """Return a layout of rows in which neither columns of chunks nor rows meet in one bank, if there is one.
+    """Return a swizzled layout without bank conflicts along chunk columns and rows, or ``None``.
 
     Chunks are permuted over one of the given lengths of rows, see ``boxes.row_lengths``.
     """

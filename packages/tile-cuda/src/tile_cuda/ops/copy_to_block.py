@@ -1,7 +1,7 @@
-"""Copies from shared memory to that of a block of the same cluster: bulk copies of bytes, or stores of threads.
+"""Copies to the shared memory of a block of the same cluster: bulk copies or stores.
 
-If a barrier counts a copy, one thread arrives there, announces the bytes, and issues a copy for each run of bytes that
-lie together on both sides. Otherwise each thread stores elements to the mapped address. PTX ISA, "cp.async.bulk",
+If a barrier counts a copy, one thread arrives there, expects the bytes, and issues a copy for each run of bytes that
+is contiguous on both sides. Otherwise each thread stores elements to the mapped address. PTX ISA, "cp.async.bulk",
 "mapa" and "st".
 """
 
@@ -60,7 +60,7 @@ class CopyToBlock(SimtVariant):
         return Accept(f"{prod(counts)} bulk copies of {size // prod(counts)} bytes" if run else "")
 
     def layouts(self, call: SimtCall, ctx: Context) -> Mapping[int, LayoutMap]:
-        """Let a tile have the layout of the other one, so that their bytes are in one order."""
+        """Copy the layout of one tile to the other, so that their bytes have one order."""
         known = [call.placement.layouts.get(view.buffer) for view in call.args[:2]]
         whole = all(tuple(nodes.shape_of(view.buffer)) == tuple(view.extents) for view in call.args[:2])
         counted = len(call.args) > copy_to_block.BARRIER
@@ -95,7 +95,7 @@ class CopyToBlock(SimtVariant):
         return calls.step(body, call.span)
 
     def begins(self, call: SimtCall, src: View, dst: View) -> list[int]:
-        """Return the element at which the bytes of both tiles begin if these are in another order than the plain one.
+        """Return the first element in memory of two tiles in one swizzled order; empty for plain order.
 
         Raises
         ------
@@ -130,11 +130,11 @@ class CopyToBlock(SimtVariant):
 
 
 def _reasons(src: View, dst: View) -> Iterator[str]:
-    """Yield why a tile is not made of runs of 16 bytes; later reasons rely on the earlier."""
+    """Yield reasons against runs of 16 bytes; later ones assume the earlier conditions."""
     size = DTYPES[src.dtype].bits // 8
     counts, run = _runs(src, dst)
     if run * size % CHUNK:
-        yield f"{run * size} bytes lie together in {src.name} and {dst.name}; bulk copies take multiples of {CHUNK}"
+        yield f"{run * size} bytes are contiguous in {src.name} and {dst.name}; bulk copies take multiples of {CHUNK}"
     if prod(counts) > _MOST_RUNS:
         yield f"it takes {prod(counts)} bulk copies of {run * size} bytes; {_MOST_RUNS} at most"
     if prod(src.shape) * size > MOST_BYTES:
@@ -148,7 +148,7 @@ def _reasons(src: View, dst: View) -> Iterator[str]:
 
 
 def _runs(src: View, dst: View) -> tuple[tuple[int, ...], int]:
-    """Return the extents of the dimensions over which bytes lie apart, and the elements that lie together."""
+    """Return the extents of dimensions that separate runs, and the elements of a run."""
     shape = src.shape
     inner = min(_contiguous(src), _contiguous(dst))
     outer = len(shape) - inner
@@ -173,7 +173,7 @@ def _strides(view: View) -> list[int]:
 
 
 def _order(view: View, layout: LayoutMap | None) -> list[int] | None:
-    """Return the places of a tile's elements from its first byte on, if it is one run: a whole buffer, or a slot."""
+    """Return the elements of a contiguous tile in memory order, or ``None``."""
     shape = [int(n) for n in nodes.shape_of(view.buffer)]
     slots = shape[0] if len(shape) > 1 and view.extents[0] == 1 else 1
     if prod(view.extents) * slots != prod(shape):

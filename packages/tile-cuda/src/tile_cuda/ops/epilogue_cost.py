@@ -1,9 +1,9 @@
-"""Estimates of the time in which a block writes the results of products, and the rule that decides how.
+"""Estimates of the epilogue's time, and the rule that chooses between direct, staged and exchanged stores.
 
 Measured on an H200 (float16 results of tiles of 128 x 256, two warpgroups): 8,000 to 9,000 cycles where threads store
-their sums, 4 bytes of a row by each; 2,100 to 2,500 by way of shared memory and stores of whole rows; about 200 more
-than these where lanes exchange them. On an H100 int32 results took 8,400 cycles, 8 bytes of a row by each: instructions
-cost, not bytes, where each warp writes pieces of eight rows.
+their accumulators, 4 bytes of a row by each; 2,100 to 2,500 through shared memory and stores of whole rows; about 200
+more where lanes exchange them. On an H100 int32 results took 8,400 cycles, 8 bytes of a row by each: where each warp
+writes sectors of eight rows, instructions are the cost, not bytes.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from tile_cuda.ops.copy_lanes import EXCHANGES
 
 _WARP = 32
 _PIECE = 16.5
-"""Cycles of an instruction by which a warp stores pieces of eight rows: 512 of them took 8,450."""
+"""Cycles of an instruction by which a warp stores sectors of eight rows: 512 of them took 8,450."""
 _SHUFFLE = 1.0
 """Cycles of a shuffle, behind which its selections hide: assumed, 16-bit results then take 2,620."""
 _LANE = 16
@@ -35,7 +35,7 @@ class WriteEstimate:
     staged
         Through shared memory.
     direct
-        By the threads that hold the sums.
+        By the threads that hold the accumulators.
     lanes
         By lanes that have exchanged them; ``None`` for sizes of elements that they do not exchange.
     """
@@ -54,7 +54,7 @@ class WriteEstimate:
 
 
 def estimate(shape: tuple[int, ...], bits: int) -> WriteEstimate:
-    """Return the estimate for a tile of results with elements of so many bits.
+    """Return the estimate for an epilogue tile with elements of ``bits`` bits.
 
     Few threads store no slower than many, since the multiprocessor's way to memory is the limit.
     """

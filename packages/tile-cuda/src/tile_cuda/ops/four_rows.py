@@ -1,4 +1,4 @@
-"""Gathers and scatters of rows by bulk copies of four rows each; rows that are left over are copied one by one.
+"""Gathers and scatters by TMA copies of four rows each; remaining rows are copied singly.
 
 One thread issues them. The tensor map has boxes of one row, as the instructions need, so that the same map serves for
 single rows. PTX ISA, "cp.async.bulk.tensor": ``tile::gather4`` and ``tile::scatter4``.
@@ -119,19 +119,19 @@ class RowPanel:
         return ""
 
     def starts(self) -> Iterator[int]:
-        """Yield the number of rows of a copy's width before each copy, in the order of shared memory."""
+        """Yield the row in units of a copy's width before each copy, in memory order."""
         for panel in range(self.columns // self.width):
             for row in self.groups():
                 yield panel * self.rows + row
 
     def groups(self) -> Iterator[int]:
-        """Yield the first row of each group of four, and then the rows that are left over."""
+        """Yield the first row of each group of four, then the remaining rows."""
         whole = self.rows // FOUR * FOUR
         yield from range(0, whole, FOUR)
         yield from range(whole, self.rows)
 
     def first(self, panel: int, row: int) -> list[int]:
-        """Return the index of the element that lies where a copy begins: a swizzle moves the first one."""
+        """Return the index of a copy's first element, which a swizzle moves."""
         line = (panel * self.rows + row) * self.width * self.size // LINE
         chunk = line % (self.swizzle // CHUNK) if self.swizzle else 0
         column = panel * self.width + chunk * CHUNK // self.size
@@ -141,14 +141,14 @@ class RowPanel:
 def row_panels(
     shape: Sequence[int], dtype: str, asked: LayoutMap | None, lengths: Sequence[int], slot: bool
 ) -> Iterator[RowPanel | str]:
-    """Yield the ways to cut a tile that are legal, the best first, or why one is not.
+    """Yield the legal ways to cut a tile, the best first, or why one is not legal.
 
     Parameters
     ----------
     shape
         Of the tile, rows and columns or one row.
     asked
-        The layout that the tile has to have, if it is decided.
+        The required layout of the tile, if it is decided.
     lengths
         The bytes that rows may have, the best first: see ``boxes.row_lengths``.
     slot
@@ -169,7 +169,7 @@ def row_panels(
 
 
 def can_copy_rows(call: OpCall, ctx: Context, aligned: Aligned, ranges: Analyzer) -> Accept | Reject:
-    """Say whether a gather or a scatter of the program can be made of copies of rows.
+    """Decide whether a gather or scatter of the program can be made of copies of rows.
 
     Parameters
     ----------
@@ -177,9 +177,9 @@ def can_copy_rows(call: OpCall, ctx: Context, aligned: Aligned, ranges: Analyzer
         With the attribute ``ASKED_LAYOUT`` if the layout of its tile is decided, and ``SLOT`` if the tile is one of
         several in its buffer.
     aligned
-        What the launch promises about addresses and symbols.
+        Guarantees of the launch about addresses and symbols.
     ranges
-        Knows the variables around the call.
+        Bounds of the variables around the call.
 
     Returns
     -------
@@ -261,7 +261,7 @@ class FourRowScatter(SimtVariant):
     def accepts(self, call: SimtCall, ctx: Context) -> Accept | Reject:
         """Take what ``can_copy_rows`` has looked at."""
         if STORE not in call.attrs:
-            return Reject(str(call.attrs.get(REASON, "the option tma does not ask for it")))
+            return Reject(str(call.attrs.get(REASON, "the option tma does not enable it")))
         return Accept(_said(int(call.attrs[SWIZZLE])))
 
     def lower(self, call: SimtCall, ctx: Context) -> Stmt:
@@ -298,7 +298,7 @@ class _Copies:
         return described(self.tensor, self.panel, corner_address)
 
     def all(self, parts: list[Stmt], legal: object) -> Iterator[tuple[list[Expr], Expr, list[Expr]]]:
-        """Yield the place in shared memory, the column and the rows of each copy; bindings of rows go to ``parts``."""
+        """Yield address, column and rows of each copy; bindings of rows go to ``parts``."""
         panel = self.panel
         for row in panel.groups():
             whole = row < panel.rows // FOUR * FOUR
@@ -313,7 +313,7 @@ class _Copies:
                 yield address, self.call.ranges.simplify(column), numbers
 
     def number(self, i: int) -> Expr:
-        """Return the number of a row; 0 if the list of numbers has ended before, as the language says."""
+        """Return a row number; 0 beyond the end of the list, as the language defines."""
         index = self.rows.spread([nodes.int_const(i)])
         bounds = zip(index, nodes.shape_of(self.rows.buffer), strict=True)
         inside = [c for at, n in bounds for c in (at >= 0, at < n) if not self.call.ranges.can_prove(c)]
@@ -327,15 +327,15 @@ def _said(swizzle: int) -> str:
 
 
 def _not_negative(row: Expr) -> Expr:
-    """Return a row that is dropped instead of a negative one, which copies out of shared memory may not name."""
+    """Return a dropped row in place of a negative one, which stores may not have."""
     return tirx.Select(row < 0, nodes.int_const(_BEYOND), row)
 
 
 def _reasons(call: OpCall, tile: View, tensor: View, rows: View, aligned: Aligned) -> Iterator[str]:
-    """Yield why no copies of rows are a call, whatever the tile's layout; later ones rely on the earlier."""
+    """Yield reasons against copies of rows, whatever the layout; later ones assume the earlier conditions."""
     forced = call.attrs.get("variant")
     if forced is not None and str(forced) not in (GATHER, SCATTER):
-        yield f"it asks for {forced}"
+        yield f"it requests {forced}"
     if tensor.dtype != tile.dtype:
         yield f"it converts {tensor.dtype} and {tile.dtype}"
     if not has_type(tensor.dtype):

@@ -15,7 +15,7 @@ from tile_cuda.target import WARP
 
 
 def accumulator(m: int, n: int, split: WarpPartition, family: Family, threads: int) -> FragmentLayout:
-    """Return the layout of C: registers count tiles of rows, tiles of columns, halves, the two columns."""
+    """Return the layout of C: registers count row tiles, column tiles, halves, column pairs."""
     per_tile = 2 * family.halves
     rows = _lines(split.warps_m, WARP * split.warps_n, split.atoms_m, split.atoms_n * per_tile, family.halves, 2)
     columns = (
@@ -28,7 +28,7 @@ def accumulator(m: int, n: int, split: WarpPartition, family: Family, threads: i
 
 
 def operand_a(m: int, k: int, split: WarpPartition, family: Family, threads: int) -> FragmentLayout:
-    """Return the layout of a fragment A of (stored) extent ``k``; warps side by side hold copies."""
+    """Return the layout of a fragment A with stored extent ``k``; column warps hold copies."""
     blocks = -(-k // family.block)
     per_block = family.halves * family.per_word
     rows = _lines(

@@ -24,7 +24,7 @@ HELD = ("shared", "fragment")
 
 
 class MmaVariant(MatrixVariant):
-    """What the dense and the sparse variant share.
+    """Common parts of the dense and the sparse variant.
 
     Parameters
     ----------
@@ -45,7 +45,7 @@ class MmaVariant(MatrixVariant):
         """Reject operands that the instruction would round."""
         types = Problem.of(call).types
         if "float32" in types[:2] and types[2] != "float64":
-            return "the instruction would round float32 operands; nearest legal: tfloat32, which says so"
+            return "the instruction would round float32 operands; nearest legal: tfloat32"
         return ""
 
     def plan(self, call: SimtCall) -> MmaPlan | Reject:
@@ -58,7 +58,7 @@ class MmaVariant(MatrixVariant):
 
 
 class MmaGemm(MmaVariant):
-    """Tiles of every size in shared memory or fragments; warps share the rows and columns of C."""
+    """Tiles of every size, in shared memory or fragments; warps share C."""
 
     name = "cuda.mma.sync"
     op = "gemm"

@@ -60,7 +60,7 @@ class ScaledMmaPlan(MmaPlan):
 
     @classmethod
     def of(cls, call: SimtCall, fp8: bool = True, sparse: bool = False) -> ScaledMmaPlan | Reject:
-        """Return the plan that best fits the fragment layouts decided so far, or why there is none."""
+        """Return the plan that best fits the decided fragment layouts, or the rejection reason."""
         problem, (scale, per) = Problem.of(call), scales_of(call)
         family, threads = scaled_family(problem.types), call.block.count
         if family is None:
@@ -103,7 +103,7 @@ class MmaGemmScaled(MatrixVariant):
         return ScaledMmaPlan.of(call)
 
     def shared_layout(self, shape: tuple[int, ...], bits: int) -> LayoutMap | None:
-        """Return a swizzled layout, unless elements of 4 bits have a byte each and are read one by one."""
+        """Return a swizzled layout, unless 4-bit elements have a byte each."""
         return swizzled(shape, bits) if bits == 8 else None
 
     def statement(self, plan: Any, call: SimtCall) -> Stmt:
@@ -113,7 +113,7 @@ class MmaGemmScaled(MatrixVariant):
 
 @dataclass(frozen=True, kw_only=True)
 class CodedOperand(MmaOperand):
-    """A or B, whose elements may be codes in ``uint8``: those of 4 bits are two in a byte."""
+    """A or B, possibly as codes in ``uint8``, two 4-bit elements per byte."""
 
     @property
     def packed(self) -> bool:
@@ -136,7 +136,7 @@ class CodedOperand(MmaOperand):
         return matrix(self.view, self.turned, line, k)
 
     def load(self, line: Expr, k: Expr, limits: Any = ()) -> Expr:
-        """Return the bits of an element; zero outside the buffer, and where a limit does not hold."""
+        """Return the bits of an element; zero outside the buffer or beyond a limit."""
         at = self.at(line, k)
         inside = contiguity.inside(self.view, at, self.ranges) if self.guarded else []
         code = nodes.load(self.view.buffer, at)
@@ -155,7 +155,7 @@ class ScaledWork(Work):
     words: int
 
     def instruction(self, i: Expr, j: Expr, a_at: Expr, b_at: Expr, step: KStep) -> Stmt:
-        """Return the instruction for row ``i`` and column ``j`` of the warp's tiles, with operands' registers."""
+        """Return the instruction for tile row ``i`` and column ``j``, with operand registers."""
         plan = self.plan
         assert isinstance(plan, ScaledMmaPlan)
         to = (i * plan.split.atoms_n + j) * (2 * plan.family.halves)
@@ -202,7 +202,7 @@ class ScaledMmaProduct(MmaProduct):
 
 @cache
 def _table() -> tuple[Atom, ...]:
-    """Return the shapes with the combinations of element types that they are for, as a legality table."""
+    """Return the shapes and their element types as a legality table."""
     atoms, elements = [], [name for name, d in DTYPES.items() if d.is_narrow]
     for types in product(elements, elements, ("float32", "float16", "bfloat16")):
         family = scaled_family(types)

@@ -1,10 +1,11 @@
-"""``cuda.tcgen05.block_scale``: products with scales for blocks of K whose sums and scales are in tensor memory.
+"""``cuda.tcgen05.block_scale``: products with block scales, with accumulators and scales in tensor memory.
 
 Layout of scales (PTX ISA, "Scale Factor A ID" and "Scale Factor B ID"; the same as CUTLASS copies there): row ``r`` of
 A, or column ``r`` of B, is in lane ``r % 32`` of column ``r / 32``, and again in the lanes of the three other warps. A
-column has four scales along K, one in each byte; an instruction takes one, two or all of them, and its descriptor says
-which. Powers of two of whole blocks of 128 rows are copied by ``tcgen05.cp`` (`tile_cuda.ops.scale_copies`). Of others
-every thread reads those of its lane from shared memory, in any layout, and writes them (``tcgen05.st``).
+column has four scales along K, one in each byte; an instruction takes one, two or all of them, as its descriptor
+specifies. Power-of-two scales of whole blocks of 128 rows are copied by ``tcgen05.cp`` (`tile_cuda.ops.scale_copies`).
+For others every thread reads the scales of its lane from shared memory, in any layout, and stores them
+(``tcgen05.st``).
 """
 
 from __future__ import annotations
@@ -102,12 +103,12 @@ class ScaledPlan(TensorPlan):
 
     @property
     def groups(self) -> tuple[int, int]:
-        """Columns that a word takes for all rows of A, and for all columns of B."""
+        """Columns of one word for all rows of A, and for all columns of B."""
         return self.problem.m // ROWS, -(-self.problem.n // ROWS)
 
     @property
     def metadata(self) -> int:
-        """Columns of tensor memory behind those of the sums that the scales take, an even number."""
+        """Columns of tensor memory for the scales behind the accumulator, an even number."""
         return -(-self.words * sum(self.groups) // 2) * 2
 
     @property
@@ -116,12 +117,12 @@ class ScaledPlan(TensorPlan):
         return "scales"
 
     def scale_columns(self) -> Iterator[tuple[int, int, int]]:
-        """Yield A (0) or B (1), a word, and the group of 32 rows or columns of each column of scales."""
+        """Yield operand (A 0, B 1), word, and group of 32 lines of each scale column."""
         for role, count in enumerate(self.groups):
             yield from ((role, word, group) for word in range(self.words) for group in range(count))
 
     def scale_column(self, role: int, line: int, step: int) -> tuple[int, int]:
-        """Return where the scales of a step begin for the rows (or columns of B) from ``line`` on: column and byte."""
+        """Return the first column and byte of a step's scales for lines from ``line`` on."""
         word, byte = divmod(step * self.vector, PER_WORD)
         before = self.words * self.groups[0] if role else 0
         return before + word * self.groups[role] + line // ROWS, byte
@@ -133,7 +134,7 @@ class ScaledPlan(TensorPlan):
         return types | scales | columns // 8 << 17 | LANES // 128 << 27
 
     def __str__(self) -> str:
-        of = f"{self.metadata} more columns, or as many others in turns"
+        of = f"{self.metadata} more columns in each of two sets"
         return f"{super().__str__()}; scales in {of}; {self.vector} of {PER_WORD} at a time"
 
 
@@ -217,7 +218,7 @@ class ScaledTensorProduct(TensorProduct):
         return [*found, *super().issued(until)]
 
     def described(self, role: int, line: int, step: int, until: str) -> list[Expr]:
-        """Return what the function of an instruction takes of A (0) or B (1): 32 bytes of each row along K."""
+        """Return the operands of an instruction for A (0) or B (1): 32 bytes along K."""
         per = CHUNK * 8 // DTYPES[self.plan.view(role).dtype].bits
         return self.described_at(role, line, step * per, until)
 
@@ -230,12 +231,12 @@ class ScaledTensorProduct(TensorProduct):
 
 
 def scales_of(call: OpCall) -> tuple[str, int]:
-    """Return the element type of the scales of a product, and the elements of a block."""
+    """Return the element type and the block size of the scales of a product."""
     return str(call.attrs["types"][1]), int(call.attrs["block"])
 
 
 def other_scales(family: Family, scale: str, block: int, kinds: Iterable[tuple[int, str, int]]) -> str:
-    """Return why no instruction takes scales of a type for blocks of so many elements; empty if one does.
+    """Return why no instruction takes these scales; empty if one does.
 
     Parameters
     ----------
@@ -258,7 +259,7 @@ def scaled_family(types: tuple[str, str, str]) -> Family | None:
 
 @cache
 def scaled_table() -> tuple[Atom, ...]:
-    """Return the shapes with the combinations of element types that they are for, as a legality table."""
+    """Return the shapes and their element types as a legality table."""
     atoms = []
     for a, b, total in product((*_FP8, _FP4), (*_FP8, _FP4), _TOTALS):
         family = scaled_family((a, b, total))

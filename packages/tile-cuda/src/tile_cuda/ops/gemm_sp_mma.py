@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class MmaGemmSp(MmaVariant):
-    """Tiles of every size; the metadata is in shared memory, in elements of any width and in any layout."""
+    """Tiles of every size; metadata in shared memory, with any element width and layout."""
 
     name = "cuda.mma.sp"
     op = "gemm_sp"
@@ -29,7 +29,7 @@ class MmaGemmSp(MmaVariant):
     sparse = True
 
     def layouts(self, call: SimtCall, ctx: Context) -> Mapping[int, LayoutMap]:
-        """Also return the swizzle of metadata whose rows are along K: lanes read four of these rows at once."""
+        """Add the swizzle of metadata with rows along K, for reads of four rows."""
         found = dict(super().layouts(call, ctx))
         view = call.args[1]
         if call.attrs["transpose_E"] and view.buffer not in call.placement.layouts:

@@ -1,12 +1,12 @@
-"""``cuda.tcgen05.sp``: products with a 2:4 sparse A whose sums and metadata are in tensor memory.
+"""``cuda.tcgen05.sp``: products with a 2:4 sparse A, with accumulators and metadata in tensor memory.
 
 Each thread reads the metadata of its lane from shared memory, in elements of any width and in any layout, and writes it
-to columns behind those of the sums (``tcgen05.st``), with indices that increase: the instructions know no others, and
+to columns behind the accumulator (``tcgen05.st``), with increasing indices: instructions support no others, and
 empty nibbles have none. ``tcgen05.cp`` would copy whole blocks without registers, but such nibbles as they are.
 
 Layout of the metadata of 128 rows (PTX ISA, "Sparsity selector"; the same as CUTLASS and JAX copy there): 8-bit types
-have that of row i in lane i, a nibble for each group, along columns. Of 16- and 32-bit types, 16 bits describe a piece
-of 16 or 8 elements of K: piece j of row m is in column j / 2, in lane ``m / 16 * 16 + j % 2 * 8 + m % 8``, in the low
+have that of row i in lane i, a nibble for each group, along columns. Of 16- and 32-bit types, 16 bits describe a part
+of 16 or 8 elements of K: part j of row m is in column j / 2, in lane ``m / 16 * 16 + j % 2 * 8 + m % 8``, in the low
 half for rows whose ``m / 8`` is even, else in the high one.
 """
 
@@ -35,7 +35,7 @@ class TensorGemmSp(TensorVariant):
 
 
 class LaneMetadata(MmaMetadata):
-    """Reads the words of a lane of tensor memory: a group of pieces of K is what one column describes."""
+    """Reads the words of a lane of tensor memory: one column describes a group of K."""
 
     def __init__(self, product: SparseTensorProduct, view: object, turned: bool) -> None:
         call, lane = product.call, product.lane

@@ -1,8 +1,8 @@
 """``cuda.wgmma.sp``: products with a 2:4 sparse A on the sparse matrix instructions of a warpgroup.
 
 The metadata of all instructions of a product are in registers before the first one is issued, and each register has a
-reader after the wait: an instruction reads its metadata late, and the assembler, which does not know that, would
-give the register to something else in the meantime (found on an H200: wrong numbers, and not a word).
+reader after the wait: an instruction reads its metadata late, which the assembler does not track, and it would
+give the register to something else in the meantime (found on an H200: wrong results without a warning).
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 class WarpgroupGemmSp(WarpgroupVariant):
-    """Tiles of whole instructions; the metadata is in shared memory, in elements of any width and layout, or global."""
+    """Tiles of whole instructions; metadata in shared memory of any layout, or in global memory."""
 
     name = "cuda.wgmma.sp"
     op = "gemm_sp"
@@ -36,11 +36,11 @@ class WarpgroupGemmSp(WarpgroupVariant):
     sparse = True
 
     def accepts(self, call: SimtCall, ctx: Context) -> Accept | Reject:
-        """Also say how metadata comes that no loop copies."""
+        """Also note how metadata without a loop copy is loaded."""
         answer = super().accepts(call, ctx)
         if isinstance(answer, Reject) or call.args[1].scope == "shared":
             return answer
-        return replace(answer, note=f"{answer.note}; threads load metadata, {ALONG} of K ahead")
+        return replace(answer, note=f"{answer.note}; threads prefetch metadata, {ALONG} of K")
 
     def statement(self, plan: WarpgroupPlan, call: SimtCall) -> Stmt:
         """Return the product for one thread."""
@@ -56,11 +56,11 @@ class SparseProduct(WarpgroupProduct):
         self.shared_by = 1 if plan.family.bits == 8 else 2
         self.groups = -(-(plan.problem.k // plan.step) // self.shared_by)
         self.held: Any = None
-        #: How metadata is loaded ahead that is in global memory.
+        #: Prefetch of metadata in global memory.
         self.prefetch = None if call.args[1].scope == "shared" else MetadataPrefetch(plan, call)
 
     def before(self) -> list[Stmt]:
-        """Return the statements that read all metadata: by group along K, then by row of tiles."""
+        """Return the reads of all metadata: by group along K, then by row tile."""
         if self.prefetch is not None:
             return self._before(self.prefetch)
         count = self.groups * self.plan.split.atoms_m
@@ -68,7 +68,7 @@ class SparseProduct(WarpgroupProduct):
         return [new, *self._read()]
 
     def _before(self, prefetch: MetadataPrefetch) -> list[Stmt]:
-        """Return the allocation of registers that are filled ahead."""
+        """Return the allocation of registers that a prefetch fills."""
         self.held = prefetch.held
         beyond = IN_FLIGHT in self.call.attrs and ENDED not in self.call.attrs
         made = prefetch.registers(nodes.seq(self._read()), not beyond)
@@ -78,7 +78,7 @@ class SparseProduct(WarpgroupProduct):
         return [tirx.Bind(prefetch.iteration, nodes.int_const(0)), tirx.AllocBuffer(self.held)]
 
     def _read(self) -> list[Stmt]:
-        """Return the statements that read metadata element by element, into the registers of the first turn."""
+        """Return the element-wise reads of metadata to the registers of the first iteration."""
         view = self.call.args[1]
         turned, layout = bool(self.call.attrs["transpose_E"]), self.call.placement.layouts.get(view.buffer)
         read = MmaMetadata(self.plan, view, turned, self.lane, self.rows, self.call.ranges, layout)
@@ -98,7 +98,7 @@ class SparseProduct(WarpgroupProduct):
         return read(self.held, self.groups * self.plan.split.atoms_m, first=first)
 
     def outlast(self) -> None:
-        """Say that the registers of metadata are read until the wait."""
+        """Record that instructions read the metadata registers until the wait."""
         if self.prefetch is None:
             found = InFlight(tuple(self.after()), nodes.const(EMPTY, "uint32"), beyond=ENDED not in self.call.attrs)
             self.call.placement.in_flight[self.held] = found

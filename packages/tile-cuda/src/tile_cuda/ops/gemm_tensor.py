@@ -1,7 +1,7 @@
-"""``cuda.tcgen05``: dense products whose operands are in shared memory and whose sums are in tensor memory.
+"""``cuda.tcgen05``: dense products with operands in shared memory and accumulators in tensor memory.
 
-The sums of C are a fragment in the program: they move to tensor memory before a product that adds to them, and back
-behind it, unless they can stay (`tile_cuda.accumulators.resident`). `tile_cuda.accumulators.tensor_memory` allocates
+C is a fragment in the program: it moves to tensor memory before a product that adds to it, and back
+behind it, unless it can stay (`tile_cuda.accumulators.resident`). `tile_cuda.accumulators.tensor_memory` allocates
 the columns and the barrier that products arrive at.
 """
 
@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from tile_core.context import Context
 
 TENSOR, TENSOR_SP, TENSOR_SCALED = "cuda.tcgen05", "cuda.tcgen05.sp", "cuda.tcgen05.block_scale"
-#: Attribute of a product that asks for pairs of blocks: why none compute it (`tile_cuda.copies.multicast`).
+#: Attribute of a product that requests pairs of blocks: why it has none (`tile_cuda.copies.multicast`).
 APART = "apart"
 _PAIRED = (
     "it has to be the only product of a pipelined loop at the top of a T.Kernel, of bulk copies, with an even number "
@@ -64,7 +64,7 @@ _SWIZZLES = {128: 2, 64: 4, 32: 6}
 
 
 class TensorVariant(MatrixVariant):
-    """What the dense and the sparse variant share: tiles of 128 rows and a multiple of 16 columns, by 128 threads."""
+    """Common parts of the dense and the sparse variant: tiles of 128 rows, by 128 threads."""
 
     priority = 20
     option = "tcgen05"
@@ -79,18 +79,18 @@ class TensorVariant(MatrixVariant):
         self.legality = type(legality)(legality.operands, legality.dtypes, legality.atoms, scopes=legality.scopes)
 
     def accepts(self, call: SimtCall, ctx: Context) -> Accept | Reject:
-        """Accept what asks for it, or what the options say, if it has been given columns of tensor memory."""
+        """Accept a product if requested or enabled, and if it has columns of tensor memory."""
         answer = self.fits(call, ctx)
         if isinstance(answer, Accept) and GROUP in call.attrs and HALVES not in call.attrs:
-            return Reject(f"no two blocks compute it together: {call.attrs.get(APART, _PAIRED)}")
+            return Reject(f"no pair of blocks computes it: {call.attrs.get(APART, _PAIRED)}")
         if isinstance(answer, Accept) and added(call) is None:
             because = f": {call.attrs[WHOLE]}" if WHOLE in call.attrs else ""
-            where = "a branch that not all threads take, or in a role that is no warpgroup of its own with divided sums"
+            where = "a branch of some threads, or in a role that is not one warpgroup with divided accumulators"
             return Reject(f"it stands in {where}{because}")
         return answer
 
     def fits(self, call: SimtCall, ctx: Context) -> Accept | Reject:
-        """Accept what asks for it, or what the options say, before any has been given columns."""
+        """Accept a product if requested or enabled, before columns are assigned."""
         if not asks(call, ctx):
             return Reject('the option tcgen05 is "never"')
         answer = super().accepts(call, ctx)
@@ -102,7 +102,7 @@ class TensorVariant(MatrixVariant):
         return answer
 
     def refuses(self, call: SimtCall) -> str:
-        """Reject operands that no descriptor describes, and fragments of A that tensor memory does not take."""
+        """Reject operands without a descriptor, and fragments of A that tensor memory does not take."""
         problem = Problem.of(call)
         a = problem.a
         kept = a.dtype == {"tfloat32": "float32"}.get(problem.types[0], problem.types[0])
@@ -121,7 +121,7 @@ class TensorVariant(MatrixVariant):
         return TensorPlan.of(call, self.sparse)
 
     def shared_layout(self, shape: tuple[int, ...], bits: int) -> LayoutMap | None:
-        """Return none: ``layouts`` knows which operand it is for."""
+        """Return an empty mapping: ``layouts`` depends on the operand."""
         return None
 
     def layouts(self, call: SimtCall, ctx: Context) -> Mapping[int, LayoutMap]:
@@ -150,7 +150,7 @@ class TensorGemm(TensorVariant):
 
 
 def asks(call: OpCall, ctx: Context) -> bool:
-    """Whether a product is to have its sums in tensor memory, if that is legal."""
+    """Whether a product requests its accumulator in tensor memory, if that is legal."""
     forced = call.attrs.get("variant")
     return str(forced) == FORCED.get(call.name) or (forced is None and bool(ctx.options.tcgen05 == "always"))
 
@@ -163,16 +163,16 @@ class Added(NamedTuple):
     columns
         Where the address of the block's columns is.
     done
-        Two barriers, at which products arrive in turns.
+        Two barriers, at which products arrive alternately.
     ready
-        Of products that two blocks compute together, two barriers of the first of them, at which both say in turns that
-        their operands are there; those of ``done`` otherwise.
+        With pairs of blocks, two barriers of the first block, at which both signal alternately that
+        their operands have arrived; otherwise those of ``done``.
     issued
         How many products have been issued, modulo 4.
-    sums, metadata
-        Placement among the columns.
+    accumulator, metadata
+        First columns of each.
     stays
-        Whether nothing else is at the place of its sums (`tile_cuda.accumulators.resident`).
+        Whether nothing else uses the columns of its accumulator (`tile_cuda.accumulators.resident`).
     """
 
     columns: View
@@ -184,7 +184,7 @@ class Added(NamedTuple):
     stays: Expr
 
     def wait(self, behind: int) -> Stmt:
-        """Return the wait for a product, that of so many before the next one; of none before the first it passes."""
+        """Return the wait for the product ``behind`` before the next; it passes if there is none."""
         number, two = (
             nodes.load(self.issued.buffer, list(self.issued.mins)) - nodes.int_const(behind),
             nodes.int_const(2),
@@ -200,7 +200,7 @@ class Added(NamedTuple):
         access: str,
         first: Expr | None = None,
     ) -> list[Stmt]:
-        """Return the instructions that move as many sums of a thread as there are registers, from a column on."""
+        """Return the moves of a thread's accumulators in all registers, from a column on."""
         found, at, total = list[Stmt](), 0, int(nodes.shape_of(registers)[0])
         lanes = tirx.floormod(tirx.floordiv(thread, 32), 4)
         lane_base = nodes.load(self.columns.buffer, list(self.columns.mins))
@@ -225,14 +225,14 @@ class Added(NamedTuple):
 
 
 def added(call: OpCall) -> Added | None:
-    """Return the operands that were added to a product, or to a wait for products; ``None`` if none were."""
+    """Return the added operands of a product or a wait; ``None`` if it has none."""
     count = len(Added._fields)
     found = [v for v in call.args if isinstance(v, View) and v.scope == "local.var"]
     return Added(*call.args[-count:]) if found else None
 
 
 class TensorProduct(RegisterProduct[TensorPlan]):
-    """Makes the statement of a product: sums to tensor memory, all instructions by one thread, and sums back."""
+    """Writes a product: moves to tensor memory, instructions of one thread, moves back."""
 
     lane_names = ("lane", "lane_row", "lane_column")
     corner_names = ("tile_row", "tile_column")
@@ -251,7 +251,7 @@ class TensorProduct(RegisterProduct[TensorPlan]):
         self.given = given
 
     def statement(self) -> Stmt:
-        """Return the product for one thread, in which threads wait for each other: those of a role among themselves."""
+        """Return the product of one thread, with barriers among the threads of its role."""
         return super().statement().body
 
     def lane_coordinates(self, number: Var) -> tuple[Expr, Expr]:
@@ -268,19 +268,19 @@ class TensorProduct(RegisterProduct[TensorPlan]):
         return register, self.rows + i * LANES + self.lane.row, self.columns + j * GRAIN + within[0]
 
     def body(self, guarded: bool, whole: bool) -> Stmt:
-        """Return the product; sums that registers never hold as a whole need nothing around it."""
+        """Return the product; accumulators without registers need no moves."""
         if self.plan.problem.c.scope == MATRIX:
             return nodes.seq(self.loop(guarded, None, whole))
         return super().body(guarded, whole)
 
     def loop(self, guarded: bool, totals: BufferVar | None, whole: bool) -> list[Stmt]:
-        """Return the product between the sums' two ways, if they have to move."""
+        """Return the product between the two moves of its accumulator, if needed."""
         call, given, thread = self.call, self.given, self.call.block.thread
         own = call.placement.arrays.get(self.plan.problem.c.buffer)
         stays = bool(nodes.as_int(given.stays)) and own is not None and totals is not None and own.same_as(totals)
         arrives = completion(call)
         lasts = (stays or totals is None) and (IN_FLIGHT in call.attrs or arrives is not None)
-        # A barrier of the program says when the product is complete, and nothing else asks.
+        # A barrier of the program signals completion; no other wait needs the count.
         counts = arrives is None or not lasts or bool(self.plan.metadata)
         base = nodes.load(given.columns.buffer, list(given.columns.mins))
         c = self.plan.problem.c
@@ -315,12 +315,12 @@ class TensorProduct(RegisterProduct[TensorPlan]):
         return [*parts, *([leaves(totals, given.left(totals, thread))] if stays else given.left(totals, thread))]
 
     def committed(self, barrier: Expr) -> list[Stmt]:
-        """Return the arrival of what was issued at a barrier, of a pair in both blocks."""
+        """Return the commit of issued products to a barrier, of a pair in both blocks."""
         blocks = [nodes.int_const(0b11)] if self.plan.cluster else []
         return [execute(COMMIT[self.plan.blocks], [barrier, *blocks], self.call.span)]
 
     def of_pair(self, issued: Sequence[Stmt]) -> list[Stmt]:
-        """Return what the first threads of two blocks do: both say that theirs is there, and the first one issues."""
+        """Return the code of a pair: both blocks signal their operands, the first one issues."""
         count = nodes.load(self.given.issued.buffer, list(self.given.issued.mins))
         slot = tirx.floormod(count, nodes.int_const(2))
         parity = tirx.floordiv(count, nodes.int_const(2))
@@ -340,7 +340,7 @@ class TensorProduct(RegisterProduct[TensorPlan]):
         return [*self.committed(object_), *note]
 
     def column(self, at: int) -> Expr:
-        """Return the place of a column of the sums among those of the block."""
+        """Return the column of an accumulator column among those of the block."""
         return nodes.int_const(nodes.as_int(self.given.accumulator) + at, "uint32")
 
     def issued(self, until: str = "") -> list[Stmt]:
@@ -363,14 +363,14 @@ class TensorProduct(RegisterProduct[TensorPlan]):
         return []
 
     def extra(self, i: int, at: int, count: int, step: int) -> tuple[list[Expr], int]:
-        """Return what the instruction of a step takes beside A and B, and its descriptor.
+        """Return the further operands of a step's instruction, and its descriptor.
 
         It is for a row of tiles and ``count`` columns from ``at`` on.
         """
         return [], self.plan.descriptor(count)
 
     def described(self, role: int, line: int, step: int, until: str) -> list[Expr]:
-        """Return what the function of an instruction takes of A (0) or B (1)."""
+        """Return the operands of an instruction for A (0) or B (1)."""
         stored = self.plan.step // 2 if role == 0 and self.plan.family.sparse else self.plan.step
         return self.described_at(role, line, step * stored, until)
 
@@ -381,27 +381,27 @@ class TensorProduct(RegisterProduct[TensorPlan]):
         return [*described, nodes.int_const(_SWIZZLES[matrix.swizzle])]
 
     def adds(self, step: int) -> Expr:
-        """Return the operand that says whether an instruction adds to what is there."""
+        """Return the accumulate flag of an instruction."""
         clear = self.plan.problem.clear
         if step or clear is False:
             return nodes.int_const(1)
         return nodes.int_const(0) if clear is True else tirx.if_then_else(clear, nodes.int_const(0), nodes.int_const(1))
 
     def waited(self) -> list[Stmt]:
-        """Return the wait until the product before the last one no longer reads its set of columns beside the sums.
+        """Return the wait until an earlier product no longer reads its second set of columns.
 
-        What waits for products otherwise has waited for that one.
+        It is the product before the last one. Code that waits for products otherwise has waited for that one.
         """
         return [] if completion(self.call) is None else [self.given.wait(2)]
 
     def beside(self, at: int) -> Expr:
-        """Return the place of a column beside the sums: products use two sets in turns, of which one is still read."""
+        """Return a column of the current one of two alternating sets beside the accumulator."""
         slot = tirx.floormod(nodes.load(self.given.issued.buffer, list(self.given.issued.mins)), nodes.int_const(2))
         set_of = nodes.cast(slot, "uint32") * nodes.int_const(self.plan.metadata, "uint32")
         return set_of + nodes.int_const(nodes.as_int(self.given.metadata) + at, "uint32")
 
     def written(self, words: BufferVar, count: int, to: Callable[[int], Expr]) -> list[Stmt]:
-        """Return the instructions that write so many words of a thread to columns of its lane."""
+        """Return the stores of a thread's words to columns of its lane."""
         found, at = list[Stmt](), 0
         while at < count:
             some = next(n for n in WORD_COUNTS if n <= count - at)
@@ -412,9 +412,9 @@ class TensorProduct(RegisterProduct[TensorPlan]):
 
 
 class HeldTensorProduct(TensorProduct):
-    """A product whose A is a fragment: each thread moves its rows to columns beside the sums, which the product reads.
+    """A product whose A is a fragment: each thread moves its rows to tensor memory.
 
-    Elements of a row lie along the columns of its lane, as many in each as are in 32 bits.
+    Elements of a row lie along the columns of its lane, packed in 32 bits.
     """
 
     def before(self, mine: Expr) -> list[Stmt]:

@@ -33,7 +33,7 @@ PRODUCTS = "products"
 
 
 class WarpgroupVariant(MatrixVariant):
-    """What the dense and the sparse variant share."""
+    """Common parts of the dense and the sparse variant."""
 
     group = WARPGROUP
     group_name = "warpgroup"
@@ -46,7 +46,7 @@ class WarpgroupVariant(MatrixVariant):
         self.legality = type(legality)(legality.operands, legality.dtypes, legality.atoms, scopes=legality.scopes)
 
     def accepts(self, call: SimtCall, ctx: Context) -> Accept | Reject:
-        """Accept whole tiles of operands that descriptors can describe, if the options say so or the call does."""
+        """Accept whole tiles of operands that descriptors support, if requested or enabled."""
         answer = super().accepts(call, ctx)
         if isinstance(answer, Reject) or call.attrs.get("variant") == self.name:
             return answer
@@ -55,9 +55,7 @@ class WarpgroupVariant(MatrixVariant):
         dtype = call.args[0].dtype
         allowed = ctx.options.fast_accum or ctx.options.promote
         if DTYPES[dtype].is_float and DTYPES[dtype].bits == 8 and not allowed:
-            return Reject(
-                f"its sums of {dtype} keep 14 bits only; the option fast_accum allows it, or promote for parts"
-            )
+            return Reject(f"its {dtype} accumulator keeps 14 bits only; the option fast_accum or promote allows it")
         plan = self.plan(call)
         if ctx.options.wgmma == "always" or isinstance(plan, Reject):
             return answer
@@ -81,7 +79,7 @@ class WarpgroupVariant(MatrixVariant):
         return WarpgroupPlan.of(call, self.sparse)
 
     def shared_layout(self, shape: tuple[int, ...], bits: int) -> LayoutMap | None:
-        """Return none: ``layouts`` knows which operand it is for."""
+        """Return an empty mapping: ``layouts`` depends on the operand."""
         return None
 
     def layouts(self, call: SimtCall, ctx: Context) -> Mapping[int, LayoutMap]:
@@ -110,7 +108,7 @@ class WarpgroupGemm(WarpgroupVariant):
 
 
 class WarpgroupProduct(RegisterProduct[WarpgroupPlan]):
-    """Makes the statement of a product: the instructions of all of K, and the wait for them."""
+    """Writes a product: the instructions of all of K, and the wait for them."""
 
     lane_names = ("lane", "lane_g", "lane_t")
     corner_names = ("group_row", "group_column")
@@ -149,7 +147,7 @@ class WarpgroupProduct(RegisterProduct[WarpgroupPlan]):
 
     def loop(self, guarded: bool, totals: BufferVar, whole: bool) -> list[Stmt]:
         """Return the instructions between a fence of registers and the wait for them."""
-        # Descriptors are the same in all lanes: computed in uniform registers if the compiler knows.
+        # Descriptors are warp-uniform: in uniform registers if the compiler can see it.
         number = tirx.floordiv(self.call.block.number, WARPGROUP)
         found = [tirx.Bind(self.group, instruction(UNIFORM, [number], "int32"))] if self.plan.split.warps > 1 else []
         found += [tirx.Bind(v, nodes.int_const(e) if isinstance(e, int) else e) for v, e, _ in self._bound()]
@@ -183,7 +181,7 @@ class WarpgroupProduct(RegisterProduct[WarpgroupPlan]):
         return [execute(FENCE, []), *every, execute(COMMIT, [])]
 
     def lasts(self, totals: BufferVar) -> bool:
-        """Whether the product is waited for elsewhere: its sums are the registers of C itself."""
+        """Whether the product is asynchronous: its accumulator is C itself."""
         p = self.plan.problem
         own = self.call.placement.arrays.get(p.c.buffer)
         if IN_FLIGHT not in self.call.attrs or own is None or not own.same_as(totals) or self.plan.promote:
@@ -200,7 +198,7 @@ class WarpgroupProduct(RegisterProduct[WarpgroupPlan]):
         return []
 
     def outlast(self) -> None:
-        """Say which registers instructions read until the wait for a product that lasts."""
+        """Record the registers that instructions read until the wait."""
 
     def kept(self) -> list[tuple[BufferVar, int]]:
         """Return the registers of other operands, and how many there are."""
@@ -210,7 +208,7 @@ class WarpgroupProduct(RegisterProduct[WarpgroupPlan]):
         return [self.first_rows, self.first_columns]
 
     def _promoted(self, totals: BufferVar, words: BufferVar | None) -> list[Stmt]:
-        """Return the instructions piece by piece, each of which adds its partial sums to those of the product."""
+        """Return the instructions by subtile, each with a promotion of its partial accumulators."""
         s, steps = self.plan.split, self.plan.problem.k // self.plan.step
         subtiles = [(i, at, count) for i in range(s.atoms_m) for at, count in self.plan.column_runs()]
         held = max(count for _, _, count in subtiles) // 2
@@ -225,7 +223,7 @@ class WarpgroupProduct(RegisterProduct[WarpgroupPlan]):
         return found
 
     def _added(self, totals: BufferVar, parts: BufferVar, piece: tuple[int, int, int], first: bool) -> Stmt:
-        """Return the addition of partial sums, in float32; the first ones of a product that clears are its sums."""
+        """Return the float32 addition of partial accumulators, or the move of the first ones."""
         i, at, count = piece
         clear, r = self.plan.problem.clear, nodes.fresh("r")
         to, value = r + (i * self.plan.split.atoms_n + at // COLUMNS) * 4, nodes.load(parts, [r])
@@ -246,13 +244,13 @@ class WarpgroupProduct(RegisterProduct[WarpgroupPlan]):
         return found
 
     def _instruction(self, step: int, i: int, at: int, count: int, to: Expr, words: BufferVar | None) -> Stmt:
-        """Return the instruction for a row of tiles and so many columns."""
+        """Return the instruction for a row of tiles and ``count`` columns."""
         a, b = self.operand_a(step, i, words), self.operand_b(step, at)
         operands = [to, *a, *b, *self.metadata(step, i), *self.adds(step)]
         return execute(self.function(count, step), operands, self.call.span)
 
     def adds(self, step: int) -> list[Expr]:
-        """Return the operand that says whether instructions add to what is there, if they take one."""
+        """Return the accumulate flag of the instructions, if they take one."""
         clear = self.plan.problem.clear
         if self.is_new(step):
             return []
@@ -275,7 +273,7 @@ class WarpgroupProduct(RegisterProduct[WarpgroupPlan]):
         return []
 
     def operand_a(self, step: int, i: int, words: BufferVar | None) -> list[Expr]:
-        """Return the operands that say where A is."""
+        """Return the operands that locate A."""
         matrix = self.matrices[0]
         if matrix is None:
             return [address(words, [(step * self.plan.split.atoms_m + i) * 4])]
@@ -284,14 +282,14 @@ class WarpgroupProduct(RegisterProduct[WarpgroupPlan]):
         return matrix.arguments(var * each + i * ROWS, nodes.int_const(k), self.until)
 
     def operand_b(self, step: int, at: int) -> list[Expr]:
-        """Return the operands that say where B is."""
+        """Return the operands that locate B."""
         matrix = self.matrices[1]
         assert matrix is not None
         var, _, each = self.first_columns
         return matrix.arguments(var * each + at, nodes.int_const(step * self.plan.step), self.until)
 
     def _fragments(self) -> tuple[BufferVar | None, list[Stmt]]:
-        """Return the words of a fragment A, and the statements that fill them: step, tile, block, half."""
+        """Return the words of a fragment A and their loads: step, tile, block, half."""
         if self.plan.shared(0):
             return None, []
         p, f, s = self.plan.problem, self.plan.family, self.plan.split
@@ -304,7 +302,7 @@ class WarpgroupProduct(RegisterProduct[WarpgroupPlan]):
 
 
 def keep(buffer: BufferVar, count: int) -> list[Stmt]:
-    """Return statements across which the compiler, which knows of nothing asynchronous, moves no registers."""
+    """Return statements across which the compiler moves no registers, despite asynchronous instructions."""
     kind = {"float32": "f32", "int32": "s32"}.get(nodes.element_type(buffer), "u32")
     return [
         execute(f"keep_{kind}_{min(MOST_KEPT, count - at)}", [address(buffer, [at], "rw")])

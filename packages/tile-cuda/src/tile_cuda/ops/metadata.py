@@ -1,4 +1,4 @@
-"""The metadata operand of sparse matrix instructions: the rows and parts of K whose nibbles each lane holds.
+"""The metadata operand of sparse matrix instructions: rows and parts of K of each lane.
 
 For elements of 16 and 32 bits, a block of A (16 bytes of kept values) has 16 bits of metadata. Lane ``4 g + t`` holds
 those of rows ``g`` (low half) and ``g + 8`` (high half) for block ``t`` of four, so one register serves all
@@ -41,7 +41,7 @@ class MmaMetadata:
 
     Rows along A are read by plain ``ldmatrix``, where two groups of blocks (16 bytes) lie together: lane ``4 g + t``
     gets the elements ``2 t`` and ``2 t + 1`` of row ``g``. So the groups are not of neighbouring blocks of K, but of
-    the even ones and the odd ones, for which the steps ask A and B as well.
+    the even ones and the odd ones, and the steps use the same blocks of A and B.
 
     Parameters
     ----------
@@ -56,7 +56,7 @@ class MmaMetadata:
     first
         The warp's first row.
     ranges
-        An analyzer that knows the variables of the tile's corner.
+        An analyzer with the bounds of the variables of the tile's corner.
     layout
         Of the buffer; row-major if there is none.
     """
@@ -98,17 +98,17 @@ class MmaMetadata:
         self.new = [new, also]
 
     def prepared(self) -> list[Stmt]:
-        """Return the allocations, of what is read ahead and of what instructions take, and where matrices begin."""
+        """Return the allocations of prefetched and converted words, and the matrices' first addresses."""
         return [*self.new, *self.binds]
 
     def steps(self, at: int, blocks: int) -> list[KStep]:
-        """Return the steps from block ``at`` on that are not over neighbouring blocks; none if the next one is."""
+        """Return the steps from block ``at`` on over even and odd blocks, or none."""
         if not self._pairs or at + 2 * self.group > blocks:
             return []
         return [KStep(at + odd + 4 * half, 2, 2) for odd in (0, 1) for half in (0, 1)]
 
     def load(self, step: KStep) -> list[Stmt]:
-        """Return the statements that prefetch the metadata of a step, unless it is already in registers."""
+        """Return the prefetch of a step's metadata, unless registers have it already."""
         here = step.first // (self.group * step.apart)
         if here == self.loaded:
             return []
@@ -147,7 +147,7 @@ class MmaMetadata:
         return int(step.first % (self.group * step.apart) // (step.blocks * step.apart))
 
     def _clamped(self, row: Var, run: int = 1) -> Expr:
-        """Clamp padding rows (or a run of them) to the tile: their metadata is not used."""
+        """Clamp padding rows to the tile: their metadata is not used."""
         s, m = self.plan.split, self.plan.problem.m
         return tirx.min(row, nodes.int_const(m - run)) if s.warps_m * s.atoms_m * 16 > m else row
 
@@ -159,7 +159,7 @@ class MmaMetadata:
         return not self.wide and self._in_matrices(False)
 
     def _in_matrices(self, turned: bool) -> bool:
-        """Whether ``ldmatrix`` can read the tile, with rows along K or not: in memory as it is, and all in the tile."""
+        """Whether ``ldmatrix`` can read the tile: plain order, and inside of its buffer."""
         view = self.view
         if view.scope != "shared" or self.turned != turned or self.width != 16:
             return False
@@ -169,7 +169,7 @@ class MmaMetadata:
         return runs_of_8 and not contiguity.conditions(view, self.ranges)
 
     def _matrices(self, column: int, turned: bool) -> list[Stmt]:
-        """Return the reads from a column of metadata on, of up to four matrices at a time."""
+        """Return the reads from a metadata column on, up to four matrices at a time."""
         found, at = [], 0
         words = self.rows * (1 if turned else 2)
         for per in (4, 2, 1):
@@ -190,7 +190,7 @@ class MmaMetadata:
         return found
 
     def _matrix_start(self, per: int, turned: bool) -> tuple[Var, Expr]:
-        """Bind row and column of the row of a matrix whose address the lane gives, for the first matrices."""
+        """Bind row and column of a lane's matrix address, for the first matrices."""
         if per in self.starts:
             return self.starts[per]
         lane, column = self.lane.number, nodes.int_const(0)
@@ -209,7 +209,7 @@ class MmaMetadata:
     # Element by element
 
     def _whole_register(self, i: Expr, group: int) -> Stmt | None:
-        """Return the read of a register in one access; ``None`` if its elements are not contiguous."""
+        """Return the read of a register in one access; ``None`` unless it is contiguous."""
         view, count = self.view, 32 // self.width
         if view.scope != "shared" or not self.wide or self.turned or (group + 1) * self.elements > self.columns:
             return None
@@ -222,7 +222,7 @@ class MmaMetadata:
         return move(self.prefetched, [i], view.buffer, matrix(view, False, row, column), 4)
 
     def register(self, i: Expr, group: int) -> Expr:
-        """Return a lane's register for the ``i``-th 16 rows and a group of blocks, as ``uint32``."""
+        """Return a lane's register for 16 rows and a group of blocks, as ``uint32``."""
         g, t = self.lane.row, self.lane.column
         row = self.first + i * 16 + g
         if self.wide:
@@ -250,7 +250,7 @@ class MmaMetadata:
         return value
 
     def _element(self, row: Var, column: Expr, last: int) -> Expr:
-        """Return an element of metadata as ``uint32``; ``last`` is the largest column that a lane may ask for."""
+        """Return an element of metadata as ``uint32``, with columns clamped to ``last``."""
         row = self._clamped(row)
         at = matrix(self.view, self.turned, row, column)
         limits = [column < self.columns] if last >= self.columns else []
@@ -261,9 +261,10 @@ class MmaMetadata:
 
 @cache
 def swizzled(shape: tuple[int, ...], bits: int) -> LayoutMap | None:
-    """Return a layout of metadata with rows along K in which two vectors of 16 bytes of four rows share no bank.
+    """Return a conflict-free layout of metadata with rows along K, or ``None``.
 
-    That is what a matrix of metadata consists of. ``None`` if rows are too short for that or no power of two.
+    A matrix of metadata has two vectors of 16 bytes of four rows, without a common bank. ``None`` if rows are too short
+    or their length is not a power of two.
     """
     vector, row = 128 // bits, shape[-1]
     chunks = row // vector

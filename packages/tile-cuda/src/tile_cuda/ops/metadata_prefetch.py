@@ -1,4 +1,4 @@
-"""Metadata in natural order that threads load from global memory themselves, 512 elements of K ahead.
+"""Metadata prefetch by threads from global memory: natural order, 512 elements of K at a time.
 
 Rows of a tile of metadata are short: 64 elements of K have 8 bytes, fewer than a bulk copy moves, and copies of each
 thread need barriers of the block. So the four lanes of a row load 64 bytes of it at a time, 16 bytes each of one or two
@@ -40,7 +40,7 @@ WORDS = ALONG // _EACH
 _CHUNK = 16
 """Bytes of a lane's load."""
 _MOST_REGISTERS = 232
-"""Of a thread: as many as those of two warpgroups can have beside one that copies."""
+"""Registers of a thread: the limit of two warpgroups beside a producer warp."""
 _OTHERS = 48
 
 
@@ -54,7 +54,7 @@ def prefetches_metadata(call: SimtCall, operand: Operand, aligned: Aligned) -> b
     operand
         Its metadata.
     aligned
-        What the launch promises about addresses and symbols.
+        Guarantees of the launch about addresses and symbols.
     """
     plan = WarpgroupPlan.of(call, True)
     if isinstance(plan, Reject) or plan.family.bits not in (8, 16) or bool(call.attrs["transpose_E"]):
@@ -73,7 +73,7 @@ def prefetches_metadata(call: SimtCall, operand: Operand, aligned: Aligned) -> b
 
 
 def _in_chunks(source: View, loop: Stmt, aligned: Aligned) -> bool:
-    """Whether the iterations of a loop take neighbouring parts of rows whose chunks of 16 bytes begin at multiples."""
+    """Whether a loop reads consecutive parts of rows with aligned chunks of 16 bytes."""
     size = DTYPES[source.dtype].bits // 8
     *steps, last = strides_of(source.buffer)
     if aligned.addresses.get(source.buffer, 1) % _CHUNK or nodes.as_int(last) != 1:
@@ -96,7 +96,7 @@ def _in_chunks(source: View, loop: Stmt, aligned: Aligned) -> bool:
 
 
 class MetadataPrefetch:
-    """Loads metadata and turns it into registers.
+    """Loads metadata and converts it to registers.
 
     Parameters
     ----------
@@ -123,16 +123,16 @@ class MetadataPrefetch:
         self.warp = tirx.floordiv(tirx.floormod(number, WARPGROUP), 32)
 
     def register_index(self, group: int, i: int, iteration: Expr) -> Expr:
-        """Return the place of a word among the registers: of an iteration's turn, 64 of its K, and a row of tiles."""
+        """Return the register of a word: by iteration, 64 of its K, and row tile."""
         return iteration * nodes.int_const(self.each * self.rows) + nodes.int_const(group * self.rows + i)
 
     def registers(self, alone: Stmt, free: bool) -> RegisterPrefetch:
-        """Return how registers are filled.
+        """Return the prefetch that fills the registers.
 
         Parameters
         ----------
         alone
-            Fills those of the first turn for one iteration.
+            Fills the registers of the first iteration only.
         free
             Whether no product of another iteration may still read them when those of this one are filled.
         """
@@ -144,7 +144,7 @@ class MetadataPrefetch:
         return RegisterPrefetch(self.iterations, self.iteration, self._load(), fill, late, alone, arrays)
 
     def _load(self) -> Stmt:
-        """Return the loads of a thread for all rows of tiles: elements outside of the tensor are zero."""
+        """Return the loads of a thread for all row tiles, zero outside the tensor."""
         found: list[Stmt] = []
         wide = self.plan.family.bits == 8
         quad, row = nodes.fresh("quad"), nodes.fresh("metadata_row")
@@ -162,7 +162,7 @@ class MetadataPrefetch:
         return nodes.seq(found)
 
     def _chunk(self, at: list[Expr], to: int) -> Stmt:
-        """Return the load of 16 bytes from an element on, which has the last one of its row behind it or is outside."""
+        """Return the load of 16 bytes within a row; zero for a chunk outside the tensor."""
         loaded = move(self.loaded, [nodes.int_const(to)], self.view.buffer, at, _CHUNK, self.call.span)
         kind, end = nodes.dtype_of(at[-1]), nodes.shape_of(self.view.buffer)[-1]
         end = nodes.int_const(end, kind) if isinstance(end, int) else nodes.cast(end, kind)

@@ -1,4 +1,4 @@
-"""Moves of a piece of sums between tensor memory, where they are, and registers: a thread has a row of 128."""
+"""Moves of accumulator subtiles between tensor memory and registers: a thread has a row of 128."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ if TYPE_CHECKING:
 
     from tile_core.context import Context
 
-#: Ops that `tile_cuda.accumulators.subtiling` makes: their operands are a part of the sums, and a fragment of its
+#: Ops that `tile_cuda.accumulators.subtiling` makes: operands are a part of the accumulator, and a fragment of its
 #: shape.
 READ, WRITE = "read_sums", "write_sums"
 
 
 class ReadAccumulator(SimtVariant):
-    """Registers take sums."""
+    """A move from tensor memory to registers."""
 
     name = "cuda.tcgen05.ld"
     op = READ
@@ -53,7 +53,7 @@ class ReadAccumulator(SimtVariant):
         rows = rows + buffer[0] * nodes.int_const(height // LANES * width) if buffer else rows
         own, new, thread = call.placement.arrays.get(piece.buffer), None, call.block.number
         if own is None:
-            # Something else wants the piece in shared memory.
+            # Other code needs the subtile in shared memory.
             own, new = nodes.alloc([piece.extents[1]], piece.dtype, "sums", "local")
         there = (given.left if self.op == READ else given.entered)(own, thread, rows + column)
         if new is None:
@@ -68,7 +68,7 @@ class ReadAccumulator(SimtVariant):
 
 
 class WriteAccumulator(ReadAccumulator):
-    """Tensor memory takes sums."""
+    """A move from registers to tensor memory."""
 
     name = "cuda.tcgen05.st"
     op = WRITE

@@ -1,4 +1,4 @@
-"""Reading an operand of a matrix instruction into registers: by ``ldmatrix``, by element, or from a fragment."""
+"""Loads of a matrix instruction's operand to registers: ``ldmatrix``, elements, or a fragment."""
 
 from __future__ import annotations
 
@@ -19,7 +19,9 @@ from tile_cuda.ops.atoms import INPUTS, Family
 
 @dataclass(frozen=True, kw_only=True)
 class MmaOperand(ProductOperand):
-    """A or B of a product, as a warp reads it; K of a sparse A counts stored elements.
+    """A or B of a product, as a warp reads it.
+
+    K of a sparse A counts stored elements.
 
     Attributes
     ----------
@@ -101,11 +103,11 @@ class MmaLoader:
         return new
 
     def prepared(self) -> list[Stmt]:
-        """Return the bindings of what does not depend on the step, for all that was read: where matrices begin."""
+        """Return the step-invariant bindings of all reads: the first addresses of matrices."""
         return self.binds
 
     def load(self, start: int, blocks: Blocks, slot: Expr, first: Expr = 0, tiles: int | None = None) -> list[Stmt]:
-        """Return the statements that read blocks along K, counted from block ``start``, to the registers from ``slot``.
+        """Return the reads of blocks along K, from block ``start``, to registers from ``slot``.
 
         Blocks beyond K are zero, and so are the elements beyond K of the last block. Where ``start`` is an expression
         all blocks must be whole. ``tiles`` instruction tiles from the ``first`` on are read, all by default.
@@ -139,7 +141,7 @@ class MmaLoader:
         return found
 
     def _corner(self, blocks: Blocks, per: int) -> tuple[Var, Var]:
-        """Return line and K of the row of a matrix whose address the lane gives, for the first tile of a group."""
+        """Return line and K of a lane's matrix address, for a group's first tile."""
         if (blocks, per) in self.bound:
             return self.bound[blocks, per]
         o, lane = self.operand, self.lane.number
@@ -235,7 +237,7 @@ def as_bits(value: Expr, dtype: str) -> Expr:
 
 
 def _chosen(blocks: Blocks, number: Expr) -> Expr:
-    """Return one of up to four blocks by its number; the fourth follows the third as the second follows the first."""
+    """Return one of up to four equidistant blocks by its number."""
     if isinstance(number, int) or blocks == tuple(range(len(blocks))):
         return blocks[number] if isinstance(number, int) else number
     return number * blocks[1] if len(blocks) == 2 else _mod2(number) * blocks[1] + _half(number) * blocks[2]

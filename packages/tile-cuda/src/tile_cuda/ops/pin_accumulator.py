@@ -1,4 +1,4 @@
-"""``T.alloc_tmem``: sums that have columns of tensor memory, or a reason why they do not."""
+"""``T.alloc_tmem``: accumulators with columns of tensor memory, or the rejection reason."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class PinAccumulator(SimtVariant):
     legality = Legality()
 
     def accepts(self, call: SimtCall, ctx: Context) -> Accept | Reject:
-        """Accept sums that have columns of their own."""
+        """Accept accumulators with their own columns."""
         if PLACED in call.attrs:
             return Accept(note=str(call.attrs[PLACED]))
         how = 'T.tcgen05_gemm and its siblings do, and others with the option tcgen05="always"'

@@ -1,4 +1,4 @@
-"""The plan of a product on matrix instructions: the instructions, the fragments, and the steps along K."""
+"""The plan of a product on matrix instructions: instructions, fragments, and K steps."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class MmaPlan(ProductPlan):
 
     @classmethod
     def of(cls, call: SimtCall, fp8: bool, sparse: bool) -> MmaPlan | Reject:
-        """Return the plan that best fits the fragment layouts decided so far, or why there is none."""
+        """Return the plan that best fits the decided fragment layouts, or the rejection reason."""
         problem = Problem.of(call)
         chosen = family(*problem.types, fp8, sparse)
         few = too_few_threads(call.block.count, WARP)
@@ -58,7 +58,7 @@ class MmaPlan(ProductPlan):
 
 @dataclass(frozen=True)
 class KStep:
-    """The part of K that one instruction covers: ``blocks`` blocks of A from ``first`` on, with stride ``apart``."""
+    """The part of K of an instruction: ``blocks`` blocks of A, with stride ``apart``."""
 
     first: int
     blocks: int
@@ -70,5 +70,5 @@ class KStep:
         return tuple(n * self.apart for n in range(self.blocks))
 
     def of_b(self, dense: int) -> Blocks:
-        """Blocks of B, of which there are ``dense`` for each of A, counted from the first."""
+        """Blocks of B, ``dense`` for each block of A, counted from the first."""
         return tuple(b * dense + n for b in self.of_a for n in range(dense))

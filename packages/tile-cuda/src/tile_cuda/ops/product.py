@@ -49,7 +49,7 @@ class MmaProduct(RegisterProduct[MmaPlan]):
         return register, row, self.columns + j * 8 + self.lane.column * 2 + pair
 
     def loop(self, guarded: bool, totals: BufferVar, whole: bool) -> list[Stmt]:
-        """Return the steps along K, split into movable parts if a loop goes around a ``whole`` product."""
+        """Return the K steps, with movable parts in a loop around a ``whole`` product."""
         p, f = self.plan.problem, self.plan.family
         depth = p.k // 2 if f.sparse else p.k
         a = MmaOperand(**self.operand(0, guarded), dtype=f.a, family=f, depth=depth, halves=f.halves)

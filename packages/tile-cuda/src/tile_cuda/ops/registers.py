@@ -51,7 +51,7 @@ class SetRegisters(SimtVariant):
 
 
 def first_registers(threads: int) -> int:
-    """Return the registers with which a thread begins in a block that has a multiprocessor to itself."""
+    """Return the initial registers of a thread if a block has a multiprocessor to itself."""
     return min(_FILE // threads // UNIT_OF_REGISTERS * UNIT_OF_REGISTERS, _MOST_OF_A_THREAD)
 
 
@@ -64,7 +64,7 @@ def check_registers(plan: Plan, ctx: Context, threads: int) -> Plan:
         If one of them could wait for ever, or has no meaning.
     """
     if all(variant.name != REGISTERS for variant in plan.variants):
-        return plan  # the target has no such instruction, which the selection of variants says
+        return plan  # the target has no such instruction; the selection of variants reports it
     check = _Check(ctx, threads)
     check.stmt(plan.body)
     check.total()
@@ -108,14 +108,14 @@ class _Check(StmtRewriter):
         """Add the request of a role."""
         count, more = (int(nodes.as_int(s.value.attrs[name])) for name in (COUNT, MORE))
         if any(r.first < threads.first + threads.count and threads.first < r.first + r.count for _, r, _ in self.asked):
-            raise self.refused(s, "threads of the role have asked before")
+            raise self.refused(s, "its role has another request before it")
         if (count < self.begin) if more else (count > self.begin):
             less = "fewer" if more else "more"
             raise self.refused(s, f"{count} are {less} than the {self.begin} with which its threads begin")
         self.asked.append((s, threads, count))
 
     def total(self) -> None:
-        """Check that all requests together can be met: the last one that asks for more waits for what others give."""
+        """Check all requests: a request for more waits until others have released registers."""
         others = self.threads - sum(r.count for _, r, _ in self.asked)
         spare = self.begin * (self.threads - others) - sum(r.count * count for _, r, count in self.asked)
         if spare >= 0:

@@ -1,4 +1,4 @@
-"""Tiles of scales that ``tcgen05.cp`` copies to tensor memory: where their elements lie, and the instructions.
+"""Scale tiles that ``tcgen05.cp`` copies to tensor memory: layout and instructions.
 
 An instruction copies 512 bytes: 16 to each of 32 lanes, which are four scales along K of rows r, r + 32, r + 64 and
 r + 96, and again to the lanes of the other warps. So a tile is made of such blocks, those of 128 rows one after
@@ -21,12 +21,12 @@ from tile_cuda.ops.scale_words import PER_WORD
 
 _LINES, _ROWS, _BYTES = 128, 32, 512
 """Rows of a block, lanes of a warp, and bytes of a block."""
-#: Bytes from one group of eight lanes to the next: a descriptor says so.
+#: Bytes from one group of eight lanes to the next, a descriptor field.
 _STRIDE = 128
 
 
 def scale_layout(call: OpCall, role: int) -> LayoutMap | None:
-    """Return the layout with which the scales of A (0) or B (1) can be copied; ``None`` if they cannot.
+    """Return the layout in which scales of A (0) or B (1) can be copied, or ``None``.
 
     Signs of ``float8_e4m3fn`` do not count, and only threads can take them away. Nor can a tile be copied that is not
     whole blocks, or if the product arrives at a barrier of the program: until then the program may write it again.
@@ -43,13 +43,13 @@ def scale_layout(call: OpCall, role: int) -> LayoutMap | None:
 
 
 def is_copied(call: SimtCall, role: int) -> bool:
-    """Whether the scales of A (0) or B (1) lie so that they can be copied."""
+    """Whether the scales of A (0) or B (1) have the layout of copies."""
     wanted, given = scale_layout(call, role), call.placement.layouts.get(call.args[1 + 2 * role].buffer)
     return wanted is not None and given is not None and _same(given, wanted)
 
 
 def copies(call: SimtCall, role: int, until: str) -> Iterator[tuple[int, list[Expr]]]:
-    """Yield the column among those of the scales of A (0) or B (1), and what the function takes behind the address."""
+    """Yield the column and the source operands of each copy of scales."""
     view: View = call.args[1 + 2 * role]
     lines, count = view.extents[-2:]
     for word in range(count // PER_WORD):

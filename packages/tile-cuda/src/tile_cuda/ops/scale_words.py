@@ -1,4 +1,4 @@
-"""Scales of blocks of K, four of a row in a word, as instructions take them."""
+"""Scales of blocks of K in the form of instructions: four of a row per word."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class ScaleWords:
         return -(-self.count // PER_WORD)
 
     def read(self, held: Expr, at: Expr, line: Expr, word: int) -> list[Stmt]:
-        """Return the statements that store a word of a line to register ``at``; scales that there are not are 0."""
+        """Return the reads of a line's word to register ``at``; missing scales are 0."""
         if not self.whole:
             return [nodes.store(held, self._composed(line, word * PER_WORD), [at])]
         source = matrix(self.view, False, line, nodes.int_const(word * PER_WORD))

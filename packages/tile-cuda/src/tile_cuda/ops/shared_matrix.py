@@ -1,4 +1,4 @@
-"""Operands of warpgroup products in shared memory: what their descriptors say.
+"""Operands of warpgroup products in shared memory, as descriptors.
 
 Rows of a tile (its last dimension) are cut into panels of 128, 64 or 32 bytes, whose rows lie one after another and
 whose 16-byte chunks are permuted: the canonical layouts of the PTX ISA, and what bulk copies of boxes write.
@@ -53,7 +53,7 @@ class SharedMatrix:
         Raises
         ------
         Withdrawn
-            It does not lie in shared memory as a descriptor can say.
+            No descriptor matches its layout in shared memory.
         """
         p = plan.problem
         view = plan.view(role)
@@ -74,7 +74,7 @@ class SharedMatrix:
 
     @staticmethod
     def require_corner(view: View, along: int, ranges: Any) -> None:
-        """Raise ``Withdrawn`` unless a tile begins at a group of lines, and lies inside of its buffer."""
+        """Raise ``Withdrawn`` unless a tile begins at a group of lines inside its buffer."""
         if view.matrix_dims() != (len(view.extents) - 2, len(view.extents) - 1):
             raise Withdrawn(f"{view.name} is no matrix of the buffer's last two dimensions")
         for low, by in zip(view.mins[-2:], (_LINES, along), strict=True):
@@ -84,12 +84,12 @@ class SharedMatrix:
             raise Withdrawn(f"{view.name} may lie outside of its buffer in part")
 
     def arguments(self, line: Expr, k: Expr, until: str = "") -> list[Expr]:
-        """Return what the function of an instruction takes: the address of an element, and the descriptor's fields.
+        """Return the operands of an instruction: an element's address and descriptor fields.
 
         Parameters
         ----------
         until
-            What its reads last until, see ``calls.address``.
+            The wait that ends its reads, see ``calls.address``.
         """
         at = matrix(self.view, self.turned, line, k)
         start = calls.address(self.view.buffer, at, "r", calls.ASYNC_PROXY, until, align=_LINES * self.swizzle)
@@ -97,14 +97,14 @@ class SharedMatrix:
 
 
 def layout_of(view: View, swizzle: int) -> LayoutMap | None:
-    """Return the layout of a tile's buffer with rows of so many bytes; ``None`` for 0."""
+    """Return the layout of a tile's buffer with swizzled rows; ``None`` for 0 bytes."""
     shape = tuple(nodes.shape_of(view.buffer))
     return make_swizzled_layout(shape, DTYPES[view.dtype].bits, swizzle) if swizzle else None
 
 
 @cache
 def _same(layout: LayoutMap, shape: tuple[int, ...], bits: int, swizzle: int) -> bool:
-    """Whether a layout puts every element where that of rows of so many bytes does."""
+    """Whether a layout equals that of swizzled rows of a length."""
     wanted = make_swizzled_layout(shape, bits, swizzle)
     if "memory" not in layout.axes or layout.replicas != 1 or not _has_rows(shape, bits, swizzle):
         return False
@@ -112,5 +112,5 @@ def _same(layout: LayoutMap, shape: tuple[int, ...], bits: int, swizzle: int) ->
 
 
 def _has_rows(shape: tuple[int, ...], bits: int, swizzle: int) -> bool:
-    """Whether rows are whole panels, and groups of eight of them; otherwise there is no such layout."""
+    """Whether rows are whole panels in groups of eight, as the layout requires."""
     return shape[-1] * bits % (8 * swizzle) == 0 and shape[-2] % _LINES == 0

@@ -1,4 +1,4 @@
-"""Copies and atomic updates from shared to global memory by bulk copies of boxes: one thread issues, all read on.
+"""TMA stores and reductions from shared to global memory, issued by one thread.
 
 The engine reads the tile after the statement, until a wait that barrier insertion places where the tile is written
 again, and at the end. Parts of boxes outside of the tensor are left out. PTX ISA, "cp.async.bulk.tensor" and
@@ -46,11 +46,11 @@ if TYPE_CHECKING:
 #: Attribute of a copy or an update: it is one of boxes (``LASTS``: read after the statement; ``ENDS``: until its end).
 STORE = "bulk_store"
 LASTS, ENDS = "lasts", "ends"
-#: Attributes of a copy of sums to global memory: that and why it is one from a tile in between, or why it is direct.
+#: Attributes of an accumulator's store to global memory: the reason for a staging tile, or for a direct store.
 STAGED, DIRECT = "staged", "direct"
 
 #: PTX ISA, "cp.reduce.async.bulk.tensor": the element of the map, by operation and type. Minima and maxima of floats
-#: are left out, since the manual does not say what they make of NaN. Signed elements of 64 bits have minima and maxima
+#: are left out, since the manual does not specify the result for NaN. Signed elements of 64 bits have minima and maxima
 #: only.
 REDUCTIONS = {
     ("add", "float32"): "float32", ("add", "float16"): "float16", ("add", "bfloat16"): "bfloat16",
@@ -61,7 +61,7 @@ REDUCTIONS = {
 
 
 def can_store_bulk(call: OpCall, ctx: Context, aligned: Aligned, ranges: Analyzer) -> Accept | Reject:
-    """Say whether a copy or an atomic update of the program can be made of boxes.
+    """Decide whether a copy or an atomic update of the program can be made of boxes.
 
     Parameters
     ----------
@@ -69,9 +69,9 @@ def can_store_bulk(call: OpCall, ctx: Context, aligned: Aligned, ranges: Analyze
         A ``copy`` from shared to global memory or an ``atomic_tile``, with the attribute ``ASKED_LAYOUT`` if the layout
         of its tile is decided, and ``SLOT`` if the tile is a slot of its buffer.
     aligned
-        What the launch promises about addresses and symbols.
+        Guarantees of the launch about addresses and symbols.
     ranges
-        Knows the variables around the call.
+        Bounds of the variables around the call.
 
     Returns
     -------
@@ -116,10 +116,10 @@ class BulkStore(SimtVariant):
         tile, tensor = sides(call)
         why, note = call.attrs.get(DIRECT), call.attrs.get(STAGED)
         if tile.scope != "shared" or tensor.scope != "global":
-            direct = f"it is none from shared to global memory, but from {tile.scope} to {tensor.scope}"
+            direct = f"not a copy from shared to global memory, but from {tile.scope} to {tensor.scope}"
             return Reject(f"{direct}; {why}" if why else direct)
         if STORE not in call.attrs:
-            return Reject(str(call.attrs.get(REASON, "the option tma does not ask for it")))
+            return Reject(str(call.attrs.get(REASON, "the option tma does not enable it")))
         if BYTES in call.attrs:
             return Accept(f"{int(call.attrs[BYTES])} bytes that lie one after another")
         rows = f"rows of {int(call.attrs[SWIZZLE])} bytes" if call.attrs[SWIZZLE] else "plain rows"
@@ -182,12 +182,12 @@ class BulkUpdate(BulkStore):
 
 
 def _reasons(call: OpCall, tile: View, tensor: View, aligned: Aligned, ranges: Analyzer) -> Iterator[str]:
-    """Yield why a call is none of boxes, whatever the tile's layout; later ones rely on the earlier."""
+    """Yield reasons against boxes, whatever the layout; later ones assume the earlier conditions."""
     hints = call.attrs.get("hints") or {}
     if bool(dict(hints).get("disable_tma")):
-        yield "it says disable_tma"
+        yield "it has disable_tma"
     if call.attrs.get("variant", BulkStore.name) != BulkStore.name:
-        yield f"it asks for {call.attrs['variant']}"
+        yield f"it requests {call.attrs['variant']}"
     if call.attrs.get("round") is not None:
         yield f"it converts {tile.dtype} to {tensor.dtype}"
     if call.name == "atomic_tile":

@@ -1,4 +1,4 @@
-"""The plan of a product whose sums are in tensor memory: one thread issues it for 128 threads, which move the sums.
+"""The plan of a product in tensor memory: one thread issues it, 128 threads move accumulators.
 
 PTX ISA, "tcgen05.mma", shapes of ``cta_group::1`` with 128 rows: row i of a tile of C is in lane i of tensor memory,
 and a column of 32 bits holds one of its columns. Thread i of the four warps moves lane i.
@@ -35,8 +35,8 @@ MOST_COLUMNS, ALL_COLUMNS, LEAST_ALLOCATED = 256, 512, 32
 WIDTH = 32
 """What columns are a multiple of where one instruction has not enough: several of one width share them."""
 MOST_REGISTERS = 208
-"""Sums of a fragment that a thread can hold."""
-#: Attribute of a product: why its sums are not divided (`tile_cuda.accumulators.subtiling`).
+"""Accumulators of a fragment that a thread can hold."""
+#: Attribute of a product: why its accumulator is not divided (`tile_cuda.accumulators.subtiling`).
 WHOLE = "whole"
 #: Kind of the instructions, and code of the type in an instruction descriptor, of an element type: Table 42.
 _CODES = {
@@ -48,12 +48,12 @@ _ACCUMULATOR_CODES = {"float32": 1, "int32": 2}
 
 @dataclass(frozen=True)
 class TensorPlan(WarpgroupPlan):
-    """How a product is computed: tiles of 128 rows, each by instructions of up to 256 columns.
+    """The plan: tiles of 128 rows, each by instructions of up to 256 columns.
 
     Attributes
     ----------
     cluster
-        Of a product that two blocks compute together, blocks of the cluster along x, y and z: its instructions have 256
+        With pairs of blocks, the cluster along x, y and z: instructions have 256
         rows, 128 of each block, and B has half of its columns in each.
     """
 
@@ -67,7 +67,7 @@ class TensorPlan(WarpgroupPlan):
 
     @classmethod
     def wanted_by(cls, call: SimtCall, sparse: bool) -> TensorPlan | Reject:
-        """Return the plan of tiles of whole instructions, whether there is room for it or not."""
+        """Return the plan of tiles of whole instructions, whether it fits or not."""
         problem = Problem.of(call)
         chosen = family_of(problem.types, sparse)
         if chosen is None:
@@ -80,12 +80,12 @@ class TensorPlan(WarpgroupPlan):
         return cls(problem, partition(problem), WARPGROUP, chosen, readable=readable, cluster=cluster)
 
     def refusal(self, whole: str) -> Reject | None:
-        """Return why the plan cannot be carried out; ``None`` if it can.
+        """Return why the plan is not legal; ``None`` if it is.
 
         Parameters
         ----------
         whole
-            Why the sums are not divided, if that is known.
+            Why the accumulator is not divided, if that is known.
         """
         if self.unequal:
             return Reject(self.unequal)
@@ -112,16 +112,16 @@ class TensorPlan(WarpgroupPlan):
         """Return which columns or registers there are not, see ``refusal``; empty if all are there."""
         p = self.problem
         if self.columns > ALL_COLUMNS:
-            return f"{p.m} x {p.n} sums take {self.columns} columns of tensor memory, which has {ALL_COLUMNS}"
+            return f"{p.m} x {p.n} accumulator needs {self.columns} columns of tensor memory, which has {ALL_COLUMNS}"
         if self.taken > ALL_COLUMNS:
-            return f"it takes {self.needs}; tensor memory has {ALL_COLUMNS}"
+            return f"it needs {self.needs}; tensor memory has {ALL_COLUMNS}"
         if self.columns > MOST_REGISTERS and p.c.scope != MATRIX:
-            because = f", and they are not read in pieces: {whole}" if whole else ""
-            return f"{p.m} x {p.n} sums take more than {MOST_REGISTERS} registers of each thread{because}"
+            because = f", and it is not subtiled: {whole}" if whole else ""
+            return f"{p.m} x {p.n} accumulator needs more than {MOST_REGISTERS} registers of each thread{because}"
         return ""
 
     def is_legal(self, problem: Problem) -> bool:
-        """Whether there is room for another product of whole instructions like this one, which reads its operands."""
+        """Whether tensor memory fits another product of whole instructions like this one."""
         other = replace(self, problem=problem, split=partition(problem))
         return not (other.unequal or other.lacks()) and not any(other.unreadable(role) for role in (0, 1))
 
@@ -132,18 +132,18 @@ class TensorPlan(WarpgroupPlan):
 
     @property
     def columns(self) -> int:
-        """Columns of tensor memory that the sums take."""
+        """Columns of tensor memory of the accumulator."""
         return self.split.atoms_m * self.problem.n
 
     @property
     def allocated(self) -> int:
-        """Columns of tensor memory that the sums take, of all of several buffers."""
+        """Columns of tensor memory of the accumulator, in all buffers."""
         shape = nodes.shape_of(self.problem.c.buffer)
         return self.columns * (int(shape[0]) if self.problem.c.scope == MATRIX and len(shape) == 3 else 1)
 
     @property
     def can_stay(self) -> bool:
-        """Whether C is whole, and of the type of the sums: elsewhere each product rounds them."""
+        """Whether C is whole and has the accumulator's type: else each product rounds it."""
         c = self.problem.c
         shape = tuple(nodes.shape_of(c.buffer))
         whole = tuple(c.extents) == shape or (c.scope == MATRIX and tuple(c.extents)[-2:] == shape[-2:])
@@ -161,7 +161,10 @@ class TensorPlan(WarpgroupPlan):
 
     @property
     def row_metadata(self) -> int:
-        """Columns of metadata of a row of tiles, or of A itself, an even number: 0 if A is dense, and not moved."""
+        """Columns of metadata of a row tile, or of A itself, an even number.
+
+        0 if A is dense, and not moved.
+        """
         if self.holds_a:
             return self.problem.k * self.family.bits // 32
         if not self.family.sparse:
@@ -170,24 +173,24 @@ class TensorPlan(WarpgroupPlan):
 
     @property
     def metadata(self) -> int:
-        """Columns of tensor memory behind those of the sums that the metadata of a sparse A takes, or A itself."""
+        """Columns of tensor memory for metadata of a sparse A, or for A itself."""
         return self.split.atoms_m * self.row_metadata
 
     @property
     def taken(self) -> int:
-        """All columns: of the sums, and of two sets of what is beside them, of which the product before reads one."""
+        """All columns: of the accumulator, and of two sets of metadata or A."""
         return self.columns + 2 * self.metadata
 
     @property
     def beside(self) -> str:
-        """What is in the columns beside those of the sums."""
+        """Content of the columns beside the accumulator."""
         return "A" if self.holds_a else "metadata"
 
     @property
     def needs(self) -> str:
         """The columns in words."""
-        more = f" and two sets of {self.metadata} of {self.beside}, in turns" if self.metadata else ""
-        return f"{self.columns} columns of sums{more}"
+        more = f" and two sets of {self.metadata} of {self.beside}" if self.metadata else ""
+        return f"{self.columns} accumulator columns{more}"
 
     @property
     def instruction(self) -> MatrixInstruction:
@@ -204,10 +207,10 @@ class TensorPlan(WarpgroupPlan):
         return _CODES[self.family.a][0]
 
     def column_runs(self) -> Iterator[tuple[int, int]]:
-        """Yield the columns of each instruction for a row of tiles: the first one, and how many.
+        """Yield first column and number of columns of each instruction of a row tile.
 
-        All have as many: the order of products that add to the same columns is promised to those of one shape that
-        follow each other (PTX ISA, "Pipelined tcgen05 instructions").
+        All have the same number: the order of products that add to the same columns is only guaranteed for those of one
+        shape that follow each other (PTX ISA, "Pipelined tcgen05 instructions").
         """
         n = self.problem.n
         each = next(count for count in range(min(n, MOST_COLUMNS), 0, -GRAIN) if n % count == 0)
@@ -215,9 +218,9 @@ class TensorPlan(WarpgroupPlan):
             yield at, each
 
     def metadata_column(self, step: int) -> tuple[int, int]:
-        """Return where the metadata of a step along K begins among a row's: an even column, and the selector.
+        """Return a K step's metadata: an even column of its row, and the selector.
 
-        An instruction takes one column of 16- and 32-bit types, of two whose number is even; the selector says which.
+        An instruction takes one column of 16- and 32-bit types, of two with an even number; the selector chooses one.
         Of 8-bit types it takes both.
         """
         return (2 * step, 0) if self.family.bits == 8 else (step // 2 * 2, step % 2)
@@ -250,10 +253,10 @@ class TensorPlan(WarpgroupPlan):
     def __str__(self) -> str:
         by = [f"{'AB'[r]} by descriptor, swizzle {self.swizzle(r)} bytes" for r in self.described]
         if self.holds_a:
-            by.insert(0, f"A by registers (tcgen05.st) in {self.metadata} more columns, or as many others in turns")
+            by.insert(0, f"A by registers (tcgen05.st) in {self.metadata} more columns in each of two sets")
         if self.family.sparse:
-            by.append(f"metadata by registers (tcgen05.st) in {self.metadata} more columns, or others in turns")
-        by += ["256 rows, of which another block has half, and half of the columns of B"] if self.cluster else []
+            by.append(f"metadata by registers (tcgen05.st) in {self.metadata} more columns in each of two sets")
+        by += ["256 rows: half of these and half of the columns of B in each of two blocks"] if self.cluster else []
         name = product_name(self.kind, self.family.sparse, self.holds_a, self.blocks)
         return (
             f"{name}, {self.columns} columns of tensor memory; {'; '.join(by)}; uncalibrated: no device has recorded it"
@@ -261,12 +264,12 @@ class TensorPlan(WarpgroupPlan):
 
 
 def other_threads(call: SimtCall) -> str:
-    """Return why the threads of a call cannot move its sums; empty if they can, or one issues it for others."""
+    """Return why the threads of a call cannot move its accumulator; empty if they can."""
     if ISSUED in call.attrs:
         return ""
     if call.block.count != WARPGROUP:
         few = too_few_threads(call.block.count, WARPGROUP)
-        return few or f"{call.block.count} threads execute it; blocks of {WARPGROUP} move sums"
+        return few or f"{call.block.count} threads execute it; blocks of {WARPGROUP} move accumulators"
     begins = call.block.begins + call.block.first
     return f"its threads begin at {begins}; warpgroups begin at multiples of {WARPGROUP}" if begins % WARPGROUP else ""
 
@@ -277,13 +280,13 @@ def partition(problem: Problem) -> WarpPartition:
 
 
 def allocated_columns(wanted: int) -> int:
-    """Return the columns that a block allocates that needs so many: a power of two, and not the least."""
+    """Return the columns that a block allocates: a power of two above the minimum."""
     return max(LEAST_ALLOCATED, 1 << (wanted - 1).bit_length())
 
 
 @cache
 def tensor_table(sparse: bool = False) -> tuple[Atom, ...]:
-    """Return the shapes with the combinations of element types that they are for, as a legality table."""
+    """Return the shapes and their element types as a legality table."""
     atoms = []
     for a, b, total in product(_CODES, _CODES, ("float16", "bfloat16", "float32", "int32", "uint32")):
         chosen = family_of((a, b, total), sparse)

@@ -1,4 +1,4 @@
-"""The variants of products whose sums are in tensor memory."""
+"""The variants of products with accumulators in tensor memory."""
 
 from __future__ import annotations
 

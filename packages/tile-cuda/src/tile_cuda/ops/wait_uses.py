@@ -1,4 +1,4 @@
-"""Waits for products in flight: PTX ISA, "wgmma.wait_group"; those whose sums are in tensor memory, by a barrier."""
+"""Waits for products in flight: PTX ISA, "wgmma.wait_group", or a barrier for ``tcgen05``."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class WarpgroupWait(_Wait):
     name = "cuda.wgmma.wait"
 
     def lower(self, call: SimtCall, ctx: Context) -> Stmt:
-        """Return the wait, behind which the compiler leaves all accesses of the sums."""
+        """Return the wait, behind which the compiler leaves all accesses of the accumulator."""
         pending = int(nodes.as_int(call.attrs[PENDING]))
         arrays = [call.placement.arrays.get(a.buffer) for a in call.args if isinstance(a, View)]
         ended = {} if pending else {"waits": PRODUCTS}
@@ -50,7 +50,7 @@ class WarpgroupWait(_Wait):
 
 
 class TensorWait(_Wait):
-    """A wait of all threads for products whose sums are in tensor memory."""
+    """A wait of all threads for products with accumulators in tensor memory."""
 
     name = "cuda.tcgen05.wait"
 

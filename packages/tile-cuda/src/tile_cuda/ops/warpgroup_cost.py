@@ -1,4 +1,4 @@
-"""What a product costs on the instructions of warpgroups and on those of warps, as data: ``wgmma="auto"`` asks.
+"""Cost of a product on wgmma and on mma.sync, as data for ``wgmma="auto"``.
 
 The numbers are cycles of one multiprocessor, measured on one H200: an instruction takes as long as its multiplications,
 or as reading its operands from shared memory at 128 bytes a cycle, whichever is more (A once for each instruction, B
@@ -23,7 +23,7 @@ from tile_cuda.target import WARP
 SHARED_BYTES = 128
 """That a multiprocessor reads from shared memory in a cycle."""
 MULTIPLICATIONS = 2048
-"""Of 16-bit elements that a multiprocessor does in a cycle on ``wgmma``; of fewer bits as many times more."""
+"""16-bit multiplications of a multiprocessor per cycle on ``wgmma``; proportionally more for fewer bits."""
 ADDITIONS = 128
 """Of float32 that a multiprocessor does in a cycle."""
 WAIT = 32
@@ -38,7 +38,7 @@ Dense float16 reached 0.57 to 0.59 and 2:4 sparse float16 0.52 of libraries on `
 
 
 OTHER_REGISTERS = 32
-"""Of a thread, beside the sums of its products and, if they overlap, their register operands; in attention."""
+"""Registers of a thread beside the accumulators and, with overlap, register operands; in attention."""
 LEAST_ACCUMULATORS = 64
 """Of a thread, of a product that others work beside."""
 REGISTERS = 65536
@@ -47,7 +47,7 @@ REGISTERS = 65536
 
 @dataclass(frozen=True)
 class Estimate:
-    """Cycles of a product of a block on either instructions, and those of them that add partial sums."""
+    """Cycles of a block's product on either instruction, and those for promotion."""
 
     warpgroups: int
     warps: int
@@ -59,25 +59,25 @@ class Estimate:
         return self.warpgroups < self.warps
 
     def __str__(self) -> str:
-        adds = f", {self.adds} of them to add partial sums" if self.adds else ""
+        adds = f", {self.adds} of them for promotion" if self.adds else ""
         return f"estimated {self.warpgroups} cycles{adds}, on mma.sync {self.warps}"
 
 
 def not_faster(found: Candidates, ping_pong: bool, most: int | None, shared_bytes: int | None) -> str:
-    """Return why overlapping trips are not faster; empty if they are.
+    """Return why overlapped iterations are not faster; empty if they are.
 
-    Measured on an H200 with attention forward, beside cuDNN: warpgroups that take turns reached 0.94 (d = 128, tiles of
-    128 keys; 0.79 without overlap), the same without turns on an H100 0.69, since all of them work on sums at the same
-    time. Two blocks of a multiprocessor fill each other's gaps as well: 1.10, by turns 0.81 (d = 64). Tiles of 64 keys
+    Measured on an H200 with attention forward, relative to cuDNN: ping-pong reached 0.94 (d = 128, tiles of
+    128 keys; 0.79 without overlap), overlap without ping-pong on an H100 0.69, since all warpgroups add at the same
+    time. Two blocks of a multiprocessor fill each other's gaps as well: 1.10, ping-pong 0.81 (d = 64). Tiles of 64 keys
     give products that are too short to work beside: 0.55, without overlap 0.68.
     """
     if not found.trips:
         return ""  # waits move behind what does not need them
     if not ping_pong:
-        return "it has one warpgroup" if found.threads <= WARPGROUP else "its warpgroups cannot take turns"
+        return "it has one warpgroup" if found.threads <= WARPGROUP else "its warpgroups cannot ping-pong"
     registers = _registers(replace(found, calls=found.calls[:1]), False) - OTHER_REGISTERS
     if registers < LEAST_ACCUMULATORS:
-        return f"its first product, of {registers} sums a thread, is too short to work beside"
+        return f"its first product, with {registers} accumulators a thread, is too short to overlap"
     needed = _registers(found, True)
     limit = min(MOST_REGISTERS if most is None else most, REGISTERS // found.threads // 8 * 8)
     if needed > limit:
@@ -119,7 +119,7 @@ def estimate(plan: WarpgroupPlan) -> Estimate:
 
 
 def _read_by_warps(plan: WarpgroupPlan) -> float:
-    """Return the cycles in which warps read operands from shared memory: each of them those of its rows and columns.
+    """Return the cycles of warps' operand loads from shared memory, each for its tile.
 
     Measured on an H100: float16 products of 64 x 64 x 64 take 0.66 ms on 8 warps where two warpgroups take 0.46, and
     scores of 64 x 32 on 4 warps make attention forward 1.2 to 1.4 times as slow. A in a fragment has its rows spread.

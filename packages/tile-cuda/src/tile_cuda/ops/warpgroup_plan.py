@@ -1,7 +1,7 @@
-"""The plan of a product of warpgroups: instructions, who computes which part of C, and where fragments are.
+"""The plan of a wgmma product: instructions, parts of C, and fragment layouts.
 
 A warpgroup is four consecutive warps. An instruction computes 64 rows of C, and from 8 to 256 columns; warp ``w`` of
-the four holds rows ``16 w`` to ``16 w + 15``, each in the places of ``mma.sync`` (`tile_cuda.ops.fragments`).
+the four holds rows ``16 w`` to ``16 w + 15``, each with the layout of ``mma.sync`` (`tile_cuda.ops.fragments`).
 """
 
 from __future__ import annotations
@@ -42,9 +42,9 @@ SWIZZLES = (128, 64, 32)
 _OTHERS = 40
 """Registers of a thread beside its accumulators: addresses, and what surrounds a product."""
 _PARTS = (128, 64, 32, 8)
-"""Columns of partial sums that a thread holds at a time."""
+"""Columns of partial accumulators that a thread holds at a time."""
 _BUDGET_OF_PARTS = 224
-"""Registers of a thread that partial sums may fill: those of a block with a warp more, which copies."""
+"""Registers of a thread that partial accumulators may fill, in a block with a producer warp."""
 PROMOTE = "promote"
 """Attribute of a product: elements along K whose sum the matrix units keep before it is added to in float32."""
 _MOST_THREADS = 1024
@@ -54,16 +54,16 @@ _FLOATS = ("float16", "bfloat16", "float32")
 
 @dataclass(frozen=True)
 class WarpgroupPlan(ProductPlan):
-    """How a product is computed.
+    """The plan of a product.
 
     Attributes
     ----------
     family
         The element types, as `tile_cuda.ops.atoms` has them.
     promote
-        Elements along K whose partial sums are added in float32 to those of the product; 0: the instructions add all.
+        Elements along K between promotions of accumulators to float32; 0: no promotion.
     readable
-        Of A and B in shared memory, the sum of the row lengths that all products of that tile can read; 0 for any.
+        Of A and B in shared memory, the row lengths that all products of that tile can read, as a bit mask; 0 for any.
     """
 
     family: Family
@@ -72,7 +72,7 @@ class WarpgroupPlan(ProductPlan):
 
     @classmethod
     def of(cls, call: SimtCall, sparse: bool = False) -> WarpgroupPlan | Reject:
-        """Return the plan that best fits the fragment layouts decided so far, or why there is none."""
+        """Return the plan that best fits the decided fragment layouts, or the rejection reason."""
         problem, threads = Problem.of(call), call.block.count
         chosen = family_of(problem.types, sparse)
         if chosen is None:
@@ -101,7 +101,7 @@ class WarpgroupPlan(ProductPlan):
 
     @property
     def _needed(self) -> int:
-        """Registers of a thread without partial sums."""
+        """Registers of a thread without partial accumulators."""
         held = 4 * self.split.atoms_m * self.split.atoms_n
         if self.problem.a.scope == "local.fragment":
             held += self.split.atoms_m * self.depth * DTYPES[self.problem.types[0]].bits // 64
@@ -111,14 +111,14 @@ class WarpgroupPlan(ProductPlan):
 
     @property
     def widest(self) -> int:
-        """Columns of an instruction at most: partial sums have registers beside those of the product."""
+        """Columns of an instruction at most: partial accumulators need registers of their own."""
         if not self.promote:
             return MOST_COLUMNS
         return next((n for n in _PARTS if self._needed + n // 2 <= _BUDGET_OF_PARTS), _PARTS[-1])
 
     @property
     def every(self) -> int:
-        """Steps along K whose partial sums are added to those of the product; 0: the instructions add all."""
+        """Steps along K between promotions of the accumulator; 0: no promotion."""
         return self.promote and max(1, self.promote // self.step)
 
     @property
@@ -128,7 +128,7 @@ class WarpgroupPlan(ProductPlan):
 
     @property
     def instruction(self) -> MatrixInstruction:
-        """The instruction for 8 columns; that of more holds as many elements of each 8."""
+        """The instruction for 8 columns; wider ones repeat its fragment per 8 columns."""
         shared = MatrixOperand(OperandKind.DESCRIPTOR, Lifetime.WAITED)
         held = MatrixOperand(OperandKind.REGISTERS, Lifetime.WAITED)
         a = held if self.problem.a.scope == "local.fragment" else shared
@@ -151,7 +151,7 @@ class WarpgroupPlan(ProductPlan):
         return "rs" if self.problem.a.scope == "local.fragment" else "ss"
 
     def name(self, columns: int, selector: int | None = None, new: bool = False) -> str:
-        """Return the function of the instruction for so many columns, ``new`` if it starts from zero."""
+        """Return the function of an instruction; with ``new`` it starts from zero."""
         p, f = self.problem, self.family
         types = (INPUTS[f.a][0], INPUTS[f.b][0], "s32" if f.total == "int32" else "f32")
         return product_name(
@@ -160,7 +160,7 @@ class WarpgroupPlan(ProductPlan):
         )  # fmt: skip
 
     def column_runs(self) -> Iterator[tuple[int, int]]:
-        """Yield the columns of each instruction for a row of tiles: the first one, and how many."""
+        """Yield first column and number of columns of each instruction of a row tile."""
         at, end = 0, self.split.atoms_n * COLUMNS
         while at < end:
             count = min(end - at, self.widest)
@@ -188,7 +188,7 @@ class WarpgroupPlan(ProductPlan):
         return FragmentLayout((p.m, p.n), (_rows(s, 4 * s.atoms_n, 2), columns), self.threads)
 
     def swizzle(self, role: int) -> int:
-        """Return the bytes of a row of A (0) or B (1) in shared memory whose chunks are permuted; 0 if none fits."""
+        """Return the swizzle of A (0) or B (1) in bytes; 0 if none fits."""
         return next((s for s in self.rows(role) if not self.readable[role] or s & self.readable[role]), 0)
 
     def rows(self, role: int) -> tuple[int, ...]:
@@ -196,7 +196,7 @@ class WarpgroupPlan(ProductPlan):
         return tuple(s for s in SWIZZLES if not self.misfit(role, s))
 
     def unreadable(self, role: int) -> str:
-        """Return why descriptors describe no rows of A (0) or B (1) in shared memory; empty if they do."""
+        """Return why no descriptor fits A (0) or B (1) in shared memory; empty if one does."""
         if not self.shared(role) or self.swizzle(role):
             return ""
         rows, name = " or ".join(map(str, self.rows(role))), self.view(role).name
@@ -206,7 +206,7 @@ class WarpgroupPlan(ProductPlan):
         return f"other products read {name} in rows of {others} bytes, and this one in rows of {rows}"
 
     def misfit(self, role: int, swizzle: int) -> str:
-        """Return why the instructions cannot read A (0) or B (1) in rows of so many bytes; empty if they can."""
+        """Return why no instruction reads A (0) or B (1) with this swizzle, or an empty text."""
         view = self.view(role)
         size, row = DTYPES[view.dtype].bits // 8, nodes.shape_of(view.buffer)[-1]
         if row * size % swizzle:
@@ -224,7 +224,7 @@ class WarpgroupPlan(ProductPlan):
         return ""
 
     def _least_row(self, role: int) -> int:
-        """Return the bytes that an instruction takes of a row: along K, twice as many of B if A is sparse."""
+        """Return the bytes along K of an instruction: twice for B if A is sparse."""
         return CHUNK * (2 if role == 1 and self.family.sparse and self.problem.turned_b else 1)
 
     def __str__(self) -> str:
@@ -275,7 +275,7 @@ class _Ways:
         return [WarpgroupPlan(problem, s, threads, self.family, self.promote, self.readable) for s in found]
 
     def able(self, problem: Problem, threads: int) -> list[WarpgroupPlan]:
-        """Return those of the plans for which threads have enough registers."""
+        """Return the plans for which threads have enough registers."""
         return [p for p in self.every(problem, threads) if p.registers <= p.most]
 
     def crowded(self, problem: Problem, threads: int) -> Reject:
@@ -290,7 +290,7 @@ class _Ways:
         )  # fmt: skip
 
     def undescribed(self, plan: WarpgroupPlan) -> Reject | None:
-        """Return the refusal of a plan whose descriptors do not describe A or B; ``None`` if they do."""
+        """Return the rejection of a plan without descriptors for A or B, or ``None``."""
         for role in (0, 1):
             reason = plan.unreadable(role)
             if reason:
@@ -308,12 +308,12 @@ class _Ways:
 
 
 def readable_by_all(call: OpCall, problem: Problem) -> tuple[int, int]:
-    """Return the row lengths of A and B that all products of these tiles can read, see `WarpgroupPlan`."""
+    """Return the row lengths of A and B that all products of these tiles can read."""
     return readable_rows(call, problem.a), readable_rows(call, problem.b)
 
 
 def family_of(types: tuple[str, str, str], sparse: bool) -> Family | None:
-    """Return the instructions for operands and an accumulator of these types: they convert nothing but C."""
+    """Return the instructions for types of operands and accumulator; only C is converted."""
     a, b, c = types
     if a in _INT8 and b in _INT8:
         return Family(a, b, "int32", sparse) if c in ("int32", "uint32") else None
@@ -323,7 +323,7 @@ def family_of(types: tuple[str, str, str], sparse: bool) -> Family | None:
 
 @cache
 def table(sparse: bool) -> tuple[Atom, ...]:
-    """Return the shapes with the combinations of element types that they are for, as a legality table."""
+    """Return the shapes and their element types as a legality table."""
     found: dict[Family, set[tuple[str, str, str]]] = {}
     inputs = ("float16", "bfloat16", "tfloat32", *_FP8, *_INT8)
     for types in product(inputs, inputs, (*_FLOATS, "int32", "uint32")):
@@ -337,7 +337,7 @@ def table(sparse: bool) -> tuple[Atom, ...]:
 
 
 def steps_of(family: Family, rows: int = ROWS, columns: int = COLUMNS) -> dict[str, int]:
-    """Return what the extents of a product are multiples of."""
+    """Return the required divisors of a product's extents."""
     return {"M": rows, "N": columns, "K": (2 if family.sparse else 1) * CHUNK * 8 // family.bits}
 
 

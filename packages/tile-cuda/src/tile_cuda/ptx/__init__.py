@@ -1,4 +1,4 @@
-"""PTX instructions as C++ functions: a table of data, of which the used ones are printed into a kernel's source."""
+"""PTX instructions as C++ functions: a table of data; kernels contain the functions that they use."""
 
 from tile_cuda.ptx.instruction import Instruction, PtxOperand
 from tile_cuda.ptx.table import TABLE, has, instruction, prelude

@@ -1,4 +1,4 @@
-"""Instructions of the asynchronous proxy: barriers with transactions, and bulk copies of bytes and of boxes.
+"""Instructions of the asynchronous proxy: barriers with transaction bytes, and bulk copies.
 
 PTX ISA, sections "Parallel Synchronization and Communication Instructions: mbarrier" and "Data Movement and Conversion
 Instructions: cp.async.bulk".
@@ -50,12 +50,12 @@ def bulk_instructions() -> Iterator[Instruction]:
 
 
 def load_name(rank: int) -> str:
-    """Return the name of the function that copies a box of a tensor of ``rank`` dimensions to shared memory."""
+    """Return the function that copies a box of a ``rank``-dimensional tensor to shared memory."""
     return function_name(_load(rank))
 
 
 def store_name(rank: int, reduction: str = "") -> str:
-    """Return the name of the function that copies a box out of shared memory, or combines it with what is there.
+    """Return the function that copies a box out of shared memory, or reduces it into global memory.
 
     Parameters
     ----------
@@ -66,12 +66,12 @@ def store_name(rank: int, reduction: str = "") -> str:
 
 
 def gather_name() -> str:
-    """Return the name of the function that copies four rows of a matrix, from one column on, to shared memory."""
+    """Return the function that copies four rows of a matrix to shared memory (gather)."""
     return function_name(_GATHER)
 
 
 def scatter_name() -> str:
-    """Return the name of the function that copies four rows out of shared memory to rows of a matrix."""
+    """Return the function that copies four rows from shared memory to a matrix (scatter)."""
     return function_name(_SCATTER)
 
 
@@ -80,18 +80,18 @@ LOAD_BYTES = "cp_async_bulk_shared_cluster_global_mbarrier_complete_tx_bytes"
 SEND_BYTES = "cp_async_bulk_shared_cluster_shared_cta_mbarrier_complete_tx_bytes"
 """Function that copies bytes to the same place in another block."""
 SEND_EXPECT = "mbarrier_arrive_expect_tx_shared_cluster_b64"
-"""Function that arrives at the barrier of another block, and announces bytes there."""
+"""Function that arrives at a barrier of another block with expected transaction bytes."""
 STORE_BYTES = "cp_async_bulk_global_shared_cta_bulk_group"
 """Function that copies bytes out of shared memory."""
 
 
 def wait_name(stored: bool) -> str:
-    """Return the name of the function that waits until all groups have read their sources, or are stored."""
+    """Return the function that waits until all groups have read their sources, or are stored."""
     return f"cp_async_bulk_wait_group{'' if stored else '_read'}_0"
 
 
 def multicast_name(rank: int) -> str:
-    """Return the name of the function that copies a box to the same place in several blocks of the cluster."""
+    """Return the function that multicasts a box to several blocks of the cluster."""
     return function_name(_load(rank, multicast=True))
 
 
@@ -172,7 +172,7 @@ def _to_blocks(barrier: PtxOperand, rank: PtxOperand, size: PtxOperand) -> Itera
 
 
 def store_to_block(bits: int) -> str:
-    """Return the name of the function that stores a value of so many bits in another block."""
+    """Return the function that stores a value of ``bits`` bits in another block."""
     return function_name(f"st.shared::cluster.{'u8' if bits == 8 else f'b{bits}'}")
 
 
@@ -189,7 +189,7 @@ def _fences() -> Iterator[Instruction]:
 
 
 def _loads() -> Iterator[Instruction]:
-    """Yield copies of boxes to the block's own shared memory, or to the same place in blocks that a mask names.
+    """Yield copies of boxes to the block's own shared memory, and multicast copies.
 
     An address of ``shared::cta`` is one of ``shared::cluster`` too: that of the executing block.
     """
@@ -209,7 +209,7 @@ def _loads() -> Iterator[Instruction]:
 
 
 def _stores() -> Iterator[Instruction]:
-    """Yield copies of boxes out of shared memory, and the groups that a thread waits for."""
+    """Yield copies of boxes out of shared memory, with commit groups and waits."""
     source = PtxOperand("smem", role="shared", ctype="const void")
     for rank in range(1, MOST_DIMENSIONS + 1):
         at = tuple(PtxOperand(f"at{d}", ctype="int") for d in range(rank))

@@ -43,7 +43,7 @@ def _functions() -> Iterator[Instruction]:
 
 
 def _float8() -> Iterator[Instruction]:
-    """Yield conversions of one value; the instructions convert two, and saturate where the language does not."""
+    """Yield conversions of one value; the instructions convert two, and always saturate."""
     code, half = (
         PtxOperand("y", "h", role="result", ctype="unsigned char"),
         PtxOperand("y", "h", role="result", ctype="f16"),
@@ -65,7 +65,7 @@ def _float8() -> Iterator[Instruction]:
 
 
 def _shuffle(mode: str) -> Instruction:
-    """Return the exchange of a word; the instruction's name tells no signed from unsigned ones."""
+    """Return the exchange of a word; the instruction has no signed and unsigned forms."""
     base, word = f"shfl_sync_{mode}_b32", VALUES["uint32"]
     operands = (_result(word), _operand("x", word), *_SHUFFLE)
     body = (f"return {base}(x, {', '.join(o.name for o in _SHUFFLE)});",)

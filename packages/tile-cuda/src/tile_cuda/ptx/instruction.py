@@ -1,4 +1,4 @@
-"""One instruction: its operands, the architectures that have it, and the C++ function that executes it."""
+"""One instruction: its operands, its architectures, and the C++ function that executes it."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class PtxOperand:
     role
         ``"in"``; ``"out"``: an array that is written, ``"inout"``: one that is also read; ``"result"``: what the
         function returns; ``"shared"`` and ``"global"``: the address of memory; ``"place"``: one of shared memory, as a
-        number; ``"matrix"``: that of a matrix in shared memory, of which the instruction takes a descriptor,
+        address in shared memory as an integer; ``"matrix"``: a matrix in shared memory, passed as a descriptor,
         ``"tensor"`` one of ``tcgen05``; ``"given"``: a parameter of the function alone.
     ctype
         C++ type of the parameter, of the array's elements, or of what an address points to; by default the register's.
@@ -72,7 +72,7 @@ class Instruction:
     operands
         In the order of the function's parameters.
     form
-        The instruction's operands in PTX order, with parameters in braces; a vector or address brings its brackets.
+        The instruction's operands in PTX order, with parameters in braces; vectors and addresses include brackets.
     arch
         First architecture that has it: ``"sm_80"``; with letters the only ones: ``"sm_90a"``, ``"sm_100a sm_103a"``.
     volatile
@@ -153,7 +153,7 @@ class Instruction:
 
 
 def function_name(opcode: str) -> str:
-    """Return the name of an opcode's function: its letters and digits, with single underscores between them."""
+    """Return the function name of an opcode: letters and digits, separated by single underscores."""
     return re.sub(r"\W+", "_", opcode)
 
 

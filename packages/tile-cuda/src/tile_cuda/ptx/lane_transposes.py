@@ -1,6 +1,6 @@
-"""Exchanges between the four lanes that hold a row of a matrix unit's sums: transpositions of words, in rounds.
+"""Exchanges between the four lanes that hold a row of accumulators: transpositions of words.
 
-In a round a lane gives away half of its words and gets as many: a shuffle and three selections for each.
+In each round a lane exchanges half of its words: one shuffle and three selections for each.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ __all__ = ["TRANSPOSE_BYTES", "TRANSPOSE_FLOATS", "TRANSPOSE_HALVES", "TRANSPOSE
 TRANSPOSE_HALVES = "turn_quad_b32"
 """Four lanes exchange words of two halves: afterwards word ``i`` is what lane ``i`` had in the place of its number."""
 TRANSPOSE_KEPT = "turn_kept_quad_b32"
-"""The same of words that another array holds, so many elements apart, which keeps them."""
+"""The same for words of another array, which stays unchanged; ``apart`` is their distance in elements."""
 TRANSPOSE_BYTES = "turn_quad_bytes_b32"
 """The same of words of four bytes; then the first two bytes of every word come before the last two of every word."""
 TRANSPOSE_PAIRS = "turn_pairs_b32"
@@ -42,7 +42,7 @@ _TO_FLOATS = ("for (int i = 0; i < 4; ++i) w[i] = __uint_as_float(x[i]);",)
 
 
 def transposes() -> Iterator[Instruction]:
-    """Yield the functions; each takes four words of results as an array of their elements, and the lane's number."""
+    """Yield the functions; parameters are four words as an array of elements, and the lane."""
     yield _transpose(TRANSPOSE_HALVES, 8, "unsigned short", (*_FROM_HALVES, *_rounds(_QUAD, "x"), *_TO_HALVES))
     kept = (PtxOperand("kept", "h", 8, ctype="unsigned short"), PtxOperand("apart", ctype="int"))
     yield _transpose(TRANSPOSE_KEPT, 8, "unsigned short", (*_FROM_KEPT, *_rounds(_QUAD, "x"), *_TO_HALVES), kept)

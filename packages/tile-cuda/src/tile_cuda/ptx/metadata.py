@@ -1,4 +1,4 @@
-"""How the four lanes of a row exchange metadata of 512 elements of K, of which each has loaded a part."""
+"""Exchange of metadata between the four lanes of a row, for 512 elements of K."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def metadata_exchanges() -> Iterator[Instruction]:
 
 
 def _of_halves() -> Iterator[str]:
-    """Yield the lines for elements of 16 bits: halves of two rows become words, which are transposed in two rounds."""
+    """Yield the lines for 16-bit elements: words of two halves, transposed in two rounds."""
     yield "unsigned n[8];"
     for d in range(4):
         for j in range(2):
@@ -44,7 +44,7 @@ def _of_halves() -> Iterator[str]:
 
 
 def _of_words() -> Iterator[str]:
-    """Yield the lines for elements of 8 bits: of a row's words lanes 0 and 1 take the even ones, 2 and 3 the others."""
+    """Yield the lines for 8-bit elements: lanes 0 and 1 take even words, 2 and 3 odd ones."""
     yield "const bool odd = (lane & 2) != 0;"
     yield "unsigned n[8];"
     for i in range(4):

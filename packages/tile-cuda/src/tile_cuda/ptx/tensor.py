@@ -1,4 +1,4 @@
-"""Tensor memory, and the products whose sums are there: functions of ``tcgen05`` for blocks of their own.
+"""Tensor memory and its products: functions of ``tcgen05`` for single blocks and pairs.
 
 PTX ISA, "TensorCore 5th Generation Instructions". One thread issues products and commits; whole warps allocate, and
 move rows between registers and tensor memory.
@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from tile_cuda.ptx.instruction import TENSOR_MEMORY_ARCHS, Instruction, PtxOperand, function_name
 
-#: Columns of sums that one load or store moves, the most first: more need as many adjacent registers.
+#: Accumulator columns of one load or store, the most first: more need more adjacent registers.
 COUNTS = (32, 16)
 #: Columns that one store of words writes.
 WORD_COUNTS = (32, 16, 8, 4, 2)
@@ -27,7 +27,7 @@ SCALED_KINDS = (
     "mxf8f6f4.block_scale.scale_vec::1X", "mxf4.block_scale.scale_vec::2X", "mxf4nvf4.block_scale.scale_vec::4X",
 )  # fmt: skip
 GROUPS = (1, 2)
-"""Blocks that compute a product together: one, or a pair of a cluster. All functions of a kernel are for so many."""
+"""Blocks that compute one product: a single one, or a pair of a cluster. A kernel uses one group size."""
 
 
 def _allocate(group: int) -> str:
@@ -68,22 +68,22 @@ LOADED, STORED = "tcgen05_wait_ld_sync_aligned", "tcgen05_wait_st_sync_aligned"
 
 
 def load_name(count: int, integers: bool) -> str:
-    """Return the function that reads so many columns of a thread's lane."""
+    """Return the function that reads ``count`` columns of a thread's lane."""
     return f"tcgen05_ld_sync_aligned_32x32b_x{count}_b32_{'s32' if integers else 'f32'}"
 
 
 def write_name(count: int, integers: bool) -> str:
-    """Return the function that writes so many columns of a thread's lane."""
+    """Return the function that writes ``count`` columns of a thread's lane."""
     return f"tcgen05_st_sync_aligned_32x32b_x{count}_b32_{'s32' if integers else 'f32'}"
 
 
 def words_name(count: int) -> str:
-    """Return the function that writes so many columns of a thread's lane from words."""
+    """Return the function that writes words to ``count`` columns of a thread's lane."""
     return f"tcgen05_st_sync_aligned_32x32b_x{count}_b32_u32"
 
 
 def product_name(kind: str, sparse: bool = False, held: bool = False, group: int = 1) -> str:
-    """Return the function of a product: sums, A, B, instruction descriptor, whether it adds to what is there.
+    """Return the function of a product: accumulator, A, B, instruction descriptor, accumulate flag.
 
     That of a sparse one takes the address of its metadata behind B; one with scales the addresses of these, of A and B.
     That of an A that is ``held`` in tensor memory takes its address there.
@@ -144,7 +144,7 @@ def _opcode(kind: str, sparse: bool, group: int) -> str:
 
 
 def _handed_over() -> Iterator[Instruction]:
-    """Yield what a block says to the one that issues a product for both."""
+    """Yield the signals between a block and the block that issues a product for both."""
     barrier, rank = PtxOperand("barrier", role="place", ctype="void"), PtxOperand("rank", ctype="int")
     form = "{ .reg .b32 there; mapa.shared::cluster.u32 there, {barrier}, {rank}; {opcode} _, [there]; }"
     yield _made(ARRIVE, _ARRIVE, (barrier, rank), form, "sm_90")
@@ -198,7 +198,7 @@ def _matrix(name: str) -> tuple[PtxOperand, ...]:
 
 
 def _descriptor() -> Instruction:
-    """Return the function that makes a descriptor of a matrix in shared memory: Table 40 of the PTX ISA."""
+    """Return the function that makes a shared-memory descriptor: Table 40 of the PTX ISA."""
     result = PtxOperand("bits", "l", role="result")
     where = (PtxOperand("p", ctype="const void*"), *(PtxOperand(n, ctype="int") for n in _FIELDS))
     body = (

@@ -23,7 +23,7 @@ class PtxValue:
     bits
         Its width.
     to_bits, from_bits
-        Forms of the conversion to an unsigned number of as many bits, or of 32, and back.
+        Forms of the conversion to an unsigned integer of the same width, or of 32 bits, and back.
     wide, back
         For types that are stored alone, the conversion to float32 and back.
     """
@@ -57,7 +57,7 @@ class PtxValue:
         return self.from_bits.format(t=self.ctype, x=text)
 
     def combine(self, kind: str, a: str, b: str) -> str:
-        """Return ``sum``, ``max`` or ``min`` of two values; integers of 8 and 16 bits wrap, NaN is ignored."""
+        """Return ``sum``, ``max`` or ``min`` of two values; narrow integers wrap, NaN is ignored."""
         if self.wide:
             return f"{self.back}({_FLOAT.combine(kind, f'{self.wide}({a})', f'{self.wide}({b})')})"
         if kind == "sum":

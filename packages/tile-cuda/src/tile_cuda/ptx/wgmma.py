@@ -1,8 +1,8 @@
-"""Matrix products of a warpgroup: asynchronous instructions on matrices in shared memory, and what orders them.
+"""Matrix products of a warpgroup: asynchronous instructions on shared memory, with fences and waits.
 
 PTX ISA, "Asynchronous Warpgroup Level Matrix Instructions". There are thousands of forms, so functions are made when a
 name is looked up: ``wgmma_m64n128k16_f32_f16_f16_ss_tb``. ``ss`` takes A from shared memory, ``rs`` fragments of it;
-``ta`` and ``tb`` say that elements along M or N are adjacent; ``sp0`` is a sparse product with selector 0; ``new``
+``ta`` and ``tb``: elements along M or N are adjacent; ``sp0`` is a sparse product with selector 0; ``new``
 starts from zero, whatever is in the registers.
 """
 
@@ -26,7 +26,7 @@ FENCE, COMMIT = "wgmma_fence_sync_aligned", "wgmma_commit_group_sync_aligned"
 """Functions that order registers, and that end a group."""
 
 UNIFORM = "same_in_warp"
-"""Function that returns a number that is the same in all lanes of a warp, and lets the compiler know that it is."""
+"""Function that returns a warp-uniform value in a form that the compiler recognizes as uniform."""
 
 #: Register class and C++ type of an accumulator, and elements of D in each.
 _ACCUMULATORS = {"f32": ("f", "float", 1), "f16": ("r", "unsigned", 2), "s32": ("r", "int", 1)}
@@ -59,19 +59,19 @@ def wgmma_instructions() -> Iterator[Instruction]:
 
 
 def wait_name(pending: int) -> str:
-    """Return the function that waits for all groups but so many."""
+    """Return the function that waits for all but ``pending`` commit groups."""
     return f"wgmma_wait_group_sync_aligned_{pending}"
 
 
 def read_name(count: int) -> str:
-    """Return the function that reads so many registers of metadata, and does nothing with them."""
+    """Return the function that reads registers of metadata without any effect."""
     return f"read_metadata_{count}"
 
 
 def held_name(count: int) -> str:
-    """Return the function until which the compiler leaves so many registers of a fragment to products in flight.
+    """Return the function that keeps registers of a fragment alive for products in flight.
 
-    The assembler knows that these are read until products are waited for.
+    The assembler then sees that these are read until the wait for the products.
     """
     return f"held_{count}"
 
@@ -95,7 +95,7 @@ def product_name(
     selector
         Of a sparse A's metadata; ``None`` for a dense one.
     new
-        Whether it starts from zero: it then takes no parameter that says whether it adds.
+        Whether it starts from zero: it then has no accumulate parameter.
     """
     a, b, d = types
     sparse = "" if selector is None else f"sp{selector}_"
@@ -110,7 +110,7 @@ def depth(kind: str, sparse: bool) -> int:
 
 @cache
 def wgmma_instruction(name: str) -> Instruction | None:
-    """Return the function of a name that is made when it is looked up, or ``None``."""
+    """Return the function of a generated name, or ``None``."""
     kept = _KEPT.fullmatch(name)
     if kept is not None:
         register, ctype, _ = _ACCUMULATORS.get(kept["d"], ("r", "unsigned", 1))
@@ -136,11 +136,11 @@ def _order(name: str, opcode: str, form: str = "") -> Instruction:
 
 
 def _reader(name: str, count: int) -> Instruction:
-    """Return the function that is the last reader of registers of metadata, which are never zero.
+    """Return the function that is the last reader of registers of metadata.
 
-    Each nibble has an index that is not. An empty statement would not do: the assembler does not see it. An event of
-    the performance monitor can stand under a predicate; what takes a branch, as a trap does, makes the assembler
-    serialize all products that are in flight around it.
+    Metadata is never zero: each nibble has an index that is not. An empty statement would not do: the assembler does
+    not see it. An event of the performance monitor can stand under a predicate; a branch, as a trap has, makes the
+    assembler serialize all products that are in flight around it.
     """
     held = PtxOperand("e", count=count, ctype="unsigned")
     least = "".join(f" min.u32 t, t, %{i};" for i in range(1, count))

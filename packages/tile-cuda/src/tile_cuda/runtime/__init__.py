@@ -1,1 +1,1 @@
-"""Loading and launching: ``api`` is the driver, ``driver`` the runtime adapter, ``launch`` the path of one call."""
+"""Loading and launching of kernels: driver calls, runtime adapter, and the path of one call."""

@@ -63,7 +63,7 @@ ZEROS = 256
 
 @dataclass(frozen=True)
 class Device:
-    """What a launch must know about a device.
+    """Properties of a device that a launch needs.
 
     Attributes
     ----------
@@ -74,7 +74,7 @@ class Device:
     compute
         Compute capability.
     shared_bytes
-        Shared memory that a block can have when it asks for it.
+        Shared memory of a block at most, with opt-in.
     """
 
     ordinal: int
@@ -105,9 +105,9 @@ class Driver:
         """Takes four pointers: ``CUlaunchConfig``, function, addresses of values, ``None``. Returns such a number."""
 
     def early(self) -> int:
-        """Return the address of the attribute of a launch that may begin before the one before it has ended.
+        """Return the address of the launch attribute for programmatic dependent launch.
 
-        0 if the driver knows none: then launches run one after the other, which is right too.
+        0 if the driver does not support it: launches then run one after the other, which is also correct.
         """
         return 0 if self.launch_config is None else ctypes.addressof(_EARLY)
 
@@ -124,7 +124,7 @@ class Driver:
     # --- devices ---
 
     def version(self) -> str:
-        """Return the newest CUDA version that the driver knows, for example ``"13.0"``."""
+        """Return the newest CUDA version that the driver supports, for example ``"13.0"``."""
         number = self._do("cuDriverGetVersion")
         return f"{number // 1000}.{number % 1000 // 10}"
 
@@ -139,7 +139,7 @@ class Driver:
 
     @functools.cache  # noqa: B019 - there is one driver in a process
     def device(self, ordinal: int) -> Device:
-        """Return what is known about a device; makes no context on it."""
+        """Return the properties of a device, without making a context on it."""
         handle = self._do("cuDeviceGet", ordinal)
         kinds = self._bound.CUdevice_attribute
         major, minor, shared = (
@@ -150,7 +150,7 @@ class Driver:
 
     @contextlib.contextmanager
     def entered(self, ordinal: int) -> Iterator[None]:
-        """Make a device current: its primary context, unless this thread's context is of that device already."""
+        """Make the primary context of a device current, unless the current context is on that device."""
         code, device = self.read_current()
         if not code and int(device) == ordinal:
             yield
@@ -188,7 +188,7 @@ class Driver:
         self._do("cuMemcpyDtoH", target, address, size)
 
     def zeros(self, ordinal: int) -> int:
-        """Return the address of `ZEROS` bytes on a device that are zero and stay. Legal while a stream is captured."""
+        """Return the address of `ZEROS` zero bytes on a device; legal during stream capture."""
         with self._lock:
             found = self._zeros.get(ordinal)
         if found is None:
@@ -211,7 +211,7 @@ class Driver:
         return int(self._do("cuLibraryGetKernel", library, name.encode()))
 
     def prepare(self, function: Handle, ordinal: int, shared_bytes: int) -> None:
-        """Bring a function to a device, so that no launch waits for that, and allow it its shared memory.
+        """Load a function on a device ahead of its launches, with its shared memory.
 
         Legal while a stream is captured.
         """
@@ -223,7 +223,7 @@ class Driver:
 
     @contextlib.contextmanager
     def _relaxed(self) -> Iterator[None]:
-        """Let this thread make calls that a stream being captured would forbid; none of ours belongs to a capture."""
+        """Allow calls that stream capture would forbid in this thread; none belongs to a capture."""
         before = self._do("cuThreadExchangeStreamCaptureMode", self._bound.CUstreamCaptureMode(_RELAXED))
         try:
             yield
@@ -231,7 +231,7 @@ class Driver:
             self._do("cuThreadExchangeStreamCaptureMode", before)
 
     def encode_map(self, fields: TensorMap) -> bytes:
-        """Return a tensor map. The driver wants a current context, although the manual does not say so.
+        """Return a tensor map. The driver needs a current context, which its manual does not mention.
 
         Parameters
         ----------
@@ -263,7 +263,7 @@ class Driver:
 
     @contextlib.contextmanager
     def recorded(self, stream: Handle, queue: Callable[[], None]) -> Iterator[Any]:
-        """Record what ``queue`` launches on a stream as a graph that can be launched at once."""
+        """Record the launches of ``queue`` on a stream as a graph."""
         mode = self._bound.CUstreamCaptureMode(_RELAXED)
         self._do("cuStreamBeginCapture", stream, mode)
         try:
@@ -280,7 +280,7 @@ class Driver:
             self._do("cuGraphDestroy", graph)
 
     def seconds(self, stream: Handle, graph: Any, times: int) -> float:
-        """Return the time of a number of launches of a recorded graph, by the device's clock.
+        """Return the device time of repeated launches of a recorded graph.
 
         The graph runs once before, so that the device is busy while the host queues the timed launches.
         """
@@ -314,7 +314,7 @@ class Driver:
         return f"{(name or b'').decode()} ({(text or b'').decode()})"
 
     def _function(self, name: bytes, since: int) -> Callable[..., int] | None:
-        """Return a function of the driver that takes ``ctypes`` values as they are; ``None`` if it has none."""
+        """Return a driver function on plain ``ctypes`` values; ``None`` if it is missing."""
         code, address, _ = self._bound.cuGetProcAddress(name, since, 0)
         return ctypes.CFUNCTYPE(ctypes.c_int)(int(address)) if int(code) == SUCCESS and int(address) else None
 

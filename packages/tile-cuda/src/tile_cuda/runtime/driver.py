@@ -59,7 +59,7 @@ class CudaAdapter(TextAdapter):
         self._used: set[int] = set()
 
     def launch_of(self, kernel: KernelText) -> _Chosen | _Direct:
-        """Return the launch of a text, ready for the current device if that can run it.
+        """Return the launch of a text, built for the current device if that can run it.
 
         Raises
         ------
@@ -95,7 +95,7 @@ class CudaAdapter(TextAdapter):
         return driver.device(driver.current()).name
 
     def refuses(self, built: Built) -> str:
-        """Say why the current device cannot run what was built."""
+        """Return why the current device cannot run the built code."""
         try:
             driver = self._open()
             if not driver.count():
@@ -118,7 +118,7 @@ class CudaAdapter(TextAdapter):
             raise typed(error) from error
 
     def clock(self, launch: Callable[[], object], launches: int) -> float | None:
-        """Record the launches as a graph and time it with events, which excludes the launch overhead of the host."""
+        """Record the launches as a graph and time it with events, without host overhead."""
         ordinal = self._device_of(launch)
         if ordinal is None:
             return None
@@ -166,7 +166,7 @@ class CudaAdapter(TextAdapter):
             return super().allocate(library, shape, dtype, device)
 
     def _device_of(self, launch: Callable[[], object]) -> int | None:
-        """Launch once and return the device that it went to; ``None`` if the launch has no blocks."""
+        """Launch once and return the device; ``None`` if the launch has no blocks."""
         seen: list[int] = []
 
         def look(ordinal: int) -> Handle:
@@ -183,14 +183,14 @@ class CudaAdapter(TextAdapter):
                 launch()
 
     def _warm(self, choice: TextChoice[Launcher]) -> None:
-        """Bring the preferred text to the current device, if there is one that can run it."""
+        """Load the preferred text on the current device, if it can run it."""
         try:
             driver = self._open()
             if not driver.count():
                 return
             device = driver.device(driver.current())
         except (DriverUnusable, Failed):
-            return  # said at the first launch
+            return  # the first launch reports it
         if runs_on(self.arch, device.compute):
             choice.loaded().prepare(device.ordinal)
 
@@ -225,7 +225,7 @@ class _Chosen:
 
 
 class _Direct(_Chosen):
-    """The launch of source code that serves every call: one step fewer, once it is loaded."""
+    """The launch of source code that serves every call, without selection."""
 
     def __init__(self, choice: TextChoice[Launcher]) -> None:
         super().__init__(choice)

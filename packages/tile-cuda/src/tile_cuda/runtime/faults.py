@@ -1,4 +1,4 @@
-"""What the driver reports, as errors of the catalogue."""
+"""Driver errors as errors of the catalogue."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One launch of one kernel: it takes a few microseconds, so everything possible is prepared before.
+"""One launch of one kernel, with all preparation done before: a launch takes a few microseconds.
 
 No call allocates, waits, or loads anything once a text has run on a device, so that launches can be captured in graphs;
 the first call on a device may be captured too.
@@ -46,7 +46,7 @@ class Launcher:
     streams
         Where launches go.
     used
-        Receives the numbers of the devices that the text is brought to.
+        Receives the numbers of the devices that the text is loaded on.
     built
         Machine code for ``arch``, if there is any.
     """
@@ -137,7 +137,7 @@ class Launcher:
         )  # fmt: skip
 
     def prepare(self, ordinal: int) -> Handle:
-        """Bring the text to a device, at most once, and return its function.
+        """Load the text on a device, at most once, and return its function.
 
         Raises
         ------
@@ -170,7 +170,7 @@ class Launcher:
         return function
 
     def _load(self, arch: str) -> object:
-        """Load the code for an architecture; it is never unloaded, since a captured graph may hold it."""
+        """Load the code for an architecture; it stays loaded, since a graph may hold it."""
         own = self._built if self._built is not None and self._built.arch == arch else None
         if own is None:
             made = build.build(self.kernel, arch)
@@ -216,7 +216,7 @@ def check_device(facts: LaunchFacts, arch: str, device: Device) -> None:
 
 
 def arch_of(arch: str, device: Device) -> str:
-    """Return the architecture to build a text for: its own if the device has it, otherwise the device's."""
+    """Return the architecture to build for: the text's own, or that of the device."""
     record = record_of(arch)
     return arch if record.compute == device.compute else "sm_{}{}".format(*device.compute)
 

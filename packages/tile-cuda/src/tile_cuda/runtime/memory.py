@@ -1,4 +1,4 @@
-"""Arrays in memory of the driver, for checks that need no array library: copied from the host and back, and guarded."""
+"""Arrays in driver memory for checks without an array library: copied from and to the host, and guarded."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ class DeviceArray(GuardedArray):
         return self.device
 
     def settle(self, stream: int | None) -> None:
-        """Wait for the device, unless the stream is after the legacy default stream as it is."""
+        """Wait for the device, unless the stream already follows the legacy default stream."""
         if stream not in _READY:
             with _typed():
                 self._driver.synchronize(self.device[1])

@@ -1,4 +1,4 @@
-"""The arguments of a launch in the driver's format: a reusable array of the addresses of the values."""
+"""Launch arguments in the driver's format: a reusable array of the values' addresses."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Pack:
     Attributes
     ----------
     values
-        A slot per parameter: of 8 bytes, or of as many as a constant of the launch has.
+        A slot per parameter: of 8 bytes, or of the size of a constant of the launch.
     addresses
         Address of an array that holds the address of each slot.
     """
@@ -71,7 +71,7 @@ class SlotPacker:
         return tuple(f.position for f in self._encoded)
 
     def take(self) -> Pack:
-        """Return a pack that nobody else uses."""
+        """Return a pack with exclusive use."""
         try:
             return self._free.pop()
         except IndexError:

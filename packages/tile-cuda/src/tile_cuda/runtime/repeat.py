@@ -43,7 +43,7 @@ def short_launch(
     failed: Callable[[int], Exception],
     attributes: int = 0,
 ) -> Repeat | None:
-    """Return the launches that differ in the values at the moving positions; ``None`` if the driver is too old.
+    """Return the launches with changing values at some positions; ``None`` if the driver is too old.
 
     Parameters
     ----------
@@ -83,7 +83,7 @@ def short_launch(
     free: list[Memory] = []
     # The stream, the two fields after it, for attributes, and the values.
     write = struct.Struct(("<QQQ" if attributes else "<Q16x") + "".join(codes[i] for i in written)).pack_into
-    # A stream knows its device, but the default ones (0, 1, 2) are those of the current context.
+    # A stream belongs to a device, but the default ones (0, 1, 2) are those of the current context.
     elsewhere = (lambda: driver.current() != ordinal) if driver.count() > 1 else None
     make = _maker(len(moving), tuple(at for at, _, _ in decided), elsewhere is not None, attributes)
     given = stream[0], ordinal, stream[1], elsewhere, launch, otherwise, failed
@@ -94,7 +94,7 @@ def short_launch(
 def _memory(
     function: Handle, shape: Sequence[int], codes: Sequence[str], values: Sequence[Argument], moving: Sequence[int]
 ) -> Callable[[], Memory]:
-    """Return the factory of a launch's memory, with only the stream and the moving values still to be written."""
+    """Return the factory of a launch's memory, which leaves the stream and moving values open."""
     order = [*moving, *(i for i in range(len(codes)) if i not in moving)]
     fixed = [values[i] for i in order[len(moving) :]]
     rest = struct.Struct("<" + "".join(codes[i] for i in order[len(moving) :]))
@@ -119,9 +119,10 @@ def _memory(
 def _maker(
     count: int, deciding: tuple[int, ...], devices: bool, attributes: int = 0
 ) -> Callable[..., tuple[Callable[..., Any], ...]]:
-    """Return what makes the functions for a number of moving values, on a machine with one or with several devices.
+    """Return a factory of the launch functions for a number of moving values.
 
-    One launches, one prepares a launch, and one launches what was prepared, if the stream is still the same.
+    One function launches, one prepares a launch, and one launches what was prepared, if the stream is still the same.
+    The text differs between machines with one and with several devices.
 
     ``deciding`` has the number of the value that decides a constant, for each that moves. ``attributes`` is the address
     of the launch's attribute, if it has one.

@@ -1,7 +1,7 @@
 """The stream of a launch: the current stream of the caller's library.
 
 PyTorch and CuPy have a current stream per thread and device. Every other library hands over its arrays through DLPack,
-whose consumer is the legacy default stream unless it asks for another one: the producer has made its own work wait-for
+whose consumer is the legacy default stream unless it requests another one: the producer has made its own work wait-for
 there, so that is where kernels on such arrays run. Kernels without arrays run there too.
 """
 
@@ -52,7 +52,7 @@ class Streams:
 
     @contextlib.contextmanager
     def choose(self, stream: StreamOf) -> Iterator[None]:
-        """Let all launches of this thread run on the stream that is returned for their device."""
+        """Run all launches of this thread on the stream that a function returns for a device."""
         thread = threading.get_ident()
         self._chosen[thread] = stream
         try:

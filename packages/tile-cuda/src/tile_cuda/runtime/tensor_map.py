@@ -1,4 +1,4 @@
-"""Tensor maps of a launch: made by the driver, which a map that breaks a rule never reaches."""
+"""Tensor maps of a launch, made by the driver after a check of their rules."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tile_cuda.tensor_map import TensorMap, broken_rules
 
 
 def constants_of(facts: LaunchFacts, driver: Driver, ordinal: int) -> LaunchConstants:
-    """Return what makes the maps of a function's launches on a device.
+    """Return a factory of the tensor maps of a function's launches on a device.
 
     Raises
     ------

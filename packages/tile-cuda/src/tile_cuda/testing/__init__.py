@@ -1,1 +1,1 @@
-"""What the fuzzer draws for this package's targets besides the core's programs; it needs ``tile-core[testing]``."""
+"""Programs that the fuzzer draws for this package's targets; requires ``tile-core[testing]``."""

@@ -1,4 +1,4 @@
-"""Cases of the conformance kit that use names of this package: products that arrive at a barrier (``mbar=``).
+"""Cases of the conformance suite with products that arrive at a barrier (``mbar=``).
 
 They are right where the target has tensor memory, and refused by name elsewhere.
 """
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 _WITHOUT = "products in tensor memory, which few architectures have"
 M = 128
 """Rows of a product."""
-#: Element types of A, B and the sums, elements along K of a tile, columns, trips, and what allocates the sums.
+#: Element types of A, B and the accumulator, elements along K of a tile, columns, trip count, and the allocator.
 _SLOTS = (
     ("float16", "float16", "float32", 64, 64, 1, "alloc_fragment"),
     ("float16", "float16", "float32", 32, 240, 5, "alloc_tmem"),
@@ -46,7 +46,7 @@ def units(target: Target) -> list[Unit]:
 
 
 def _slots(a: str, b: str, c: str, k: int, n: int, trips: int, allocator: str, **how: Any) -> Unit:
-    """Two slots: of each the product before is waited for, and of all before C is read."""
+    """Two slots: each waits for its previous product, and all are waited for before C."""
     turned = DTYPES[a].bits != 16
     tile, whole = ((n, k), (n, k * trips)) if turned else ((k, n), (k * trips, n))
     body = f"""
@@ -68,7 +68,7 @@ def _slots(a: str, b: str, c: str, k: int, n: int, trips: int, allocator: str, *
 
 
 def _each_trip(**how: Any) -> Unit:
-    """A number of trips that is known when it runs, each of which waits for its product; the first one clears."""
+    """A runtime trip count with a wait per product; the first product clears."""
     body = f"""
         S, R = T.alloc_shared(({M}, 32), "float16"), T.alloc_shared((32, 96), "float16")
         sums, done = T.alloc_fragment(({M}, 96), "float32"), T.alloc_barrier(1)
@@ -94,7 +94,7 @@ def _each_trip(**how: Any) -> Unit:
 
 
 def _held(**how: Any) -> Unit:
-    """A is a fragment, which moves to tensor memory beside the sums."""
+    """A is a fragment, which moves to tensor memory beside the accumulator."""
     body = f"""
         A_l, R = T.alloc_fragment(({M}, 64), "float16"), T.alloc_shared((64, 32), "float16")
         sums, done = T.alloc_fragment(({M}, 32), "float32"), T.alloc_barrier(1)
@@ -206,7 +206,7 @@ def _scaled(**how: Any) -> Unit:
 
 
 def _gathered(**how: Any) -> Unit:
-    """Rows of 320 columns, which two instructions of 160 read: chunks are permuted over 64 bytes, not 128."""
+    """Rows of 320 columns for two instructions of 160: swizzle of 64 bytes, not 128."""
     body = f"""
         S, R = T.alloc_shared(({M}, 16), "float16"), T.alloc_shared((16, 320), "float16")
         F = T.alloc_tmem(({M}, 320), "float32")

@@ -1,4 +1,4 @@
-"""The names that this package adds to ``T``, for kernels that are executed as plain Python.
+"""Reference semantics of the names that this package adds to ``T``.
 
 In program order every wait passes and every copy and product is complete where it stands.
 """

@@ -1,4 +1,4 @@
-"""Programs that demand what some architectures have: sums in tensor memory, rows by fours, copies for a cluster."""
+"""Programs for features of some architectures: tensor memory, gathers of rows, cluster copies."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tile_cuda.testing.meanings import MEANINGS
 
 _themed = functools.partial(themed, meanings=MEANINGS, optional="instructions of one architecture")
 
-#: Element types of A, B and the sums, and the elements of a step along K.
+#: Element types of A, B and the accumulator, and the elements of a step along K.
 _PRODUCTS = (
     ("float16", "float16", "float32", 16), ("float16", "float16", "float32", 16), ("float16", "float16", "float16", 16),
     ("bfloat16", "bfloat16", "float32", 16), ("tfloat32", "tfloat32", "float32", 8), ("int8", "uint8", "int32", 32),
@@ -34,7 +34,7 @@ _LAST = ("", "", "for i, j in T.Parallel({m}, {n}):\n    c[i, j] = c[i, j] + j",
 
 @st.composite
 def tensor_memory(draw: Draw) -> Unit:
-    """Draw a loop of products whose sums are in tensor memory: dense or sparse, known trips or not, with a barrier."""
+    """Draw a loop of products in tensor memory: dense or sparse, with a barrier."""
     sparse = draw(st.integers(0, 3)) == 0
     kind, other, acc, step = draw(st.sampled_from(_SPARSE if sparse else _PRODUCTS))
     m, n = draw(st.sampled_from((128, 128, 128, 256))), draw(st.sampled_from((16, 32, 48, 64, 96)))
@@ -69,7 +69,7 @@ def tensor_memory(draw: Draw) -> Unit:
         lines += [f's = T.alloc_shared({a_tile}, "{kind}")']
         trip = [f"T.copy(X[{f'o * {k}, 0' if ta else f'0, o * {k}'}], s)"]
         trip += [f"T.copy(Y[{f'0, o * {k}' if tb else f'o * {k}, 0'}], t)"]
-        held = not ta and draw(st.integers(0, 2)) == 0  # A goes by way of registers to columns beside the sums
+        held = not ta and draw(st.integers(0, 2)) == 0  # A goes through registers to columns beside the accumulator
         lines += [f'f = T.alloc_fragment({a_tile}, "{kind}")'] * held
         trip += ["T.copy(s, f)"] * held
         trip += [f"T.tcgen05_gemm({'f' if held else 's'}, t, c{how}{first_accumulators}{arrival})"]
@@ -93,7 +93,7 @@ _SCALED = (
 
 @st.composite
 def block_scales(draw: Draw) -> Unit:
-    """Draw a loop of products with scales for blocks of K: known trips or not, with a barrier."""
+    """Draw a loop of products with block scales: static or runtime trip counts, a barrier."""
     a, b, scale, block = draw(st.sampled_from(_SCALED))
     per, (m, n) = 2 if a == "float4_e2m1fn" else 1, draw(st.sampled_from(((128, 16), (128, 48), (128, 64), (256, 32))))
     k, most, known = 32 * per * draw(st.sampled_from((1, 2, 4))), draw(st.integers(1, 3)), draw(st.booleans())
@@ -136,7 +136,7 @@ def block_scales(draw: Draw) -> Unit:
 
 @st.composite
 def tensor_roles(draw: Draw) -> Unit:
-    """Draw two roles: one fills slots, the other one multiplies what is there, and frees them in either way."""
+    """Draw two roles: one fills slots, the other multiplies and frees them."""
     kind, other, acc, step = draw(st.sampled_from([p for p in _PRODUCTS if p[2] != "float16"]))
     n, k = draw(st.sampled_from((16, 32, 64, 96))), step * draw(st.sampled_from((1, 2, 4)))
     slots, trips, role = draw(st.integers(1, 3)), draw(st.integers(1, 5)), draw(st.integers(0, 1))
@@ -199,7 +199,7 @@ _ROW_TYPES = ("float16", "bfloat16", "float32", "int32", "uint8", "int64")
 
 @st.composite
 def four_rows(draw: Draw) -> Unit:
-    """Draw a ring of tiles of four rows that are gathered by their numbers, and scattered or stored in order."""
+    """Draw a ring of gathered tiles of four rows, scattered or stored in order."""
     dtype = draw(st.sampled_from(_ROW_TYPES))
     size = np.dtype(dtype if dtype != "bfloat16" else "uint16").itemsize
     width, chunk = draw(st.sampled_from((16, 32, 48, 64, 128, 256))) // size, 16 // size
@@ -235,7 +235,7 @@ def four_rows(draw: Draw) -> Unit:
 
 @st.composite
 def multicast(draw: Draw) -> Unit:
-    """Draw clusters in which one block copies tiles for several, who say when they have read them."""
+    """Draw clusters in which one block multicasts tiles, with signals after reads."""
     dtype, blocks = draw(st.sampled_from(("float16", "float32", "uint8"))), draw(st.sampled_from((2, 2, 4, 3)))
     mask = draw(st.integers(1, 2**blocks - 1))
     rows, cols = draw(st.sampled_from((1, 4, 8, 16))), 128 // np.dtype(dtype).itemsize * draw(st.sampled_from((1, 2)))

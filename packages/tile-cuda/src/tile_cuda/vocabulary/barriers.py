@@ -1,9 +1,9 @@
 """Barriers of a program's own: names that this package adds to ``T``.
 
-A barrier is one or several objects in shared memory, whose *phases* end when so many threads have arrived and all
-announced bytes have been copied. A program's statements mean the same without them, in program order: barriers say
-which threads wait for which others, instead of the barriers of the whole block that the compiler places where it finds
-no order. What they promise is checked for every trip count (``K233``).
+A barrier is one or several objects in shared memory. A *phase* ends when the expected number of threads has arrived and
+the expected transaction bytes have been copied. A program's semantics are the same without barriers, in program order:
+they only define which threads wait for which others, instead of the barriers of the whole block that the compiler
+inserts without them. Their use is checked for every trip count (``K233``).
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ def alloc_barrier(arrive_count: int | Sequence[int]) -> Barrier:
 
 
 def alloc_cluster_barrier(arrive_count: int | Sequence[int]) -> Barrier:
-    """Allocate a barrier, one in each block, at which threads of all blocks of the cluster may arrive.
+    """Allocate a barrier in each block, at which threads of all blocks of the cluster may arrive.
 
     Parameters
     ----------
@@ -131,7 +131,7 @@ def _allocated(name: str, arrive_count: int | Sequence[int]) -> Barrier:
         expected = f"1 to {MOST_ARRIVALS} arrivals, or a list of 1 to {MOST_OBJECTS} such numbers"
         raise BadArgument(
             function=name, name="arrive_count", found=shown(arrive_count), expected=expected,
-            instead="say how many threads arrive in each phase",
+            instead="pass the number of threads that arrive in each phase",
         )  # fmt: skip
     if builder.scope.kind != "kernel":
         raise BadBarrier(found=f"T.{name} stands inside a loop, a branch or T.ws", fix="move it before them")
@@ -141,7 +141,7 @@ def _allocated(name: str, arrive_count: int | Sequence[int]) -> Barrier:
 
 
 def mbarrier_arrive(barrier: Barrier, cta_id: Scalar | None = None) -> None:
-    """Arrive: each of the threads that execute it, those of the block or of a role, once.
+    """Arrive once per executing thread of the block or role.
 
     What a thread has read and written before is ordered before what others do after a wait for the phase.
 
@@ -170,7 +170,7 @@ def barrier_arrive(barrier: Barrier, cta_id: Scalar | None = None) -> None:
 
 
 def mbarrier_wait_parity(barrier: Barrier, parity: Scalar) -> None:
-    """Wait until the phase of a parity has ended: of phase 0, 2, 4, ... it is 0, of the others 1.
+    """Wait until the phase of a parity has ended: 0 for phases 0, 2, 4, ..., else 1.
 
     Of a new barrier a wait for parity 1 passes at once. In program order every wait passes, and it is for the phase
     that has ended last.
@@ -194,10 +194,10 @@ def barrier_wait(barrier: Barrier, parity: Scalar) -> None:
 
 
 def mbarrier_expect_tx(barrier: Barrier, tx: int) -> None:
-    """Announce bytes: the current phase does not end before so many more have been copied.
+    """Expect transaction bytes: the current phase ends only after they have been copied.
 
-    One of the threads that execute it does so. ``T.tma_copy(..., barrier=b)`` announces its own bytes, except where a
-    program announces bytes of the barrier with this.
+    One of the executing threads does so. ``T.tma_copy(..., barrier=b)`` expects its own bytes, except where a
+    program expects bytes of the barrier with this.
 
     Parameters
     ----------
@@ -210,7 +210,7 @@ def mbarrier_expect_tx(barrier: Barrier, tx: int) -> None:
     builder = builder_in_launch("mbarrier_expect_tx")
     size = python_int(tx)
     if size is None or size < 1:
-        expected, instead = "a positive number of bytes", "say how many bytes copies deliver"
+        expected, instead = "a positive number of bytes", "pass the bytes that copies deliver"
         raise BadArgument(function="mbarrier_expect_tx", name="tx", found=shown(tx), expected=expected, instead=instead)
     builder.emit(calls.barrier_announce(*located, nodes.int_const(size), builder.span()))
 
@@ -287,7 +287,7 @@ def builder_in_launch(name: str) -> Builder:
 
 
 def _annotate(builder: Builder, buffer: BufferVar, counts: Sequence[int]) -> None:
-    """Say in the allocation, which is the last statement, what it is of."""
+    """Store the source location in the allocation, the last statement."""
     old = builder.scope.statements.pop()
     notes = {calls.ARRIVALS: [nodes.int_const(n) for n in counts]}
     builder.emit(tirx.AllocBuffer(buffer, notes, getattr(old, "span", None)))

@@ -1,6 +1,6 @@
 """Copies from block to block of a cluster: the name that this package adds to ``T``.
 
-The blocks of a cluster do what a program says side by side, one statement after another: all of them read their tiles
+The blocks of a cluster execute a program side by side, one statement after another: all of them read their tiles
 before any of them writes. The check of barriers (``K233``) executes all blocks, and accepts a program only if arrivals
 and waits, or the barrier of the cluster, make that true in each order in which they may run.
 """
@@ -44,9 +44,9 @@ def copy_cluster(
     cluster_mask
         Instead of ``dst_block``: the ranks of the blocks that share a tile of global memory, see ``T.tma_copy``.
     remote_barrier
-        An object of ``T.alloc_cluster_barrier``: that of the receiving block gets the bytes, which are announced there,
+        An object of ``T.alloc_cluster_barrier``: that of the receiving block gets the bytes, which are expected there,
         and one arrival. The receiver waits for its phase, and ``src`` is read until it has ended. Without it threads
-        store the elements, and the barrier of the cluster (``T.cluster_sync``) makes them known.
+        store the elements, and the barrier of the cluster (``T.cluster_sync``) makes them visible.
 
     Raises
     ------

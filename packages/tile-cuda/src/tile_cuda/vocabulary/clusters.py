@@ -29,7 +29,7 @@ class ClusterKernel(KernelLaunch):
     *grid
         As for ``T.Kernel``: all blocks, along each axis a multiple of those of a cluster.
     cluster_dims
-        Blocks of a cluster along the axes of the grid: Python ints, of which at most 8 make a cluster. An axis that is
+        Blocks of a cluster along the axes of the grid: Python ints with a product of at most 8. An axis that is
         left out has one.
     threads
         As for ``T.Kernel``.
@@ -57,7 +57,7 @@ class ClusterKernel(KernelLaunch):
 
 
 def block_rank_in_cluster() -> Value:
-    """Return the number of this block in its cluster: those along the first axis of the grid count fastest."""
+    """Return the rank of this block in its cluster; the first grid axis counts fastest."""
     launch = launch_of("block_rank_in_cluster")
     return as_value(calls.rank_in_cluster(launch.first, launch.cluster))
 
@@ -68,12 +68,12 @@ def cluster_size() -> int:
 
 
 def cluster_arrive() -> None:
-    """Arrive at the barrier of all threads of the cluster; ``T.cluster_wait`` follows, and other work between them.
+    """Arrive at the cluster barrier; ``T.cluster_wait`` follows, with other work between them.
 
     Raises
     ------
     BadCluster
-        When it is compiled: not all threads of all blocks arrive and wait in turns.
+        When it is compiled: arrivals and waits of all threads of all blocks do not alternate.
     """
     builder = current("T.cluster_arrive")
     launch_of("cluster_arrive")
@@ -81,9 +81,9 @@ def cluster_arrive() -> None:
 
 
 def cluster_arrive_relaxed() -> None:
-    """Arrive as by ``T.cluster_arrive``, but tell nobody what the thread did before: all have come, and no more.
+    """Arrive as by ``T.cluster_arrive``, without ordering earlier memory accesses.
 
-    What blocks rely on is checked: a tile that was handed on by stores before it is not known to have arrived.
+    Blocks that rely on such an order are refused: a tile stored before it is not known to have arrived.
 
     Raises
     ------
@@ -111,7 +111,7 @@ def cluster_sync() -> None:
 
 
 def mask_of(op: str, mask: object) -> tuple[int, tuple[int, int, int]]:
-    """Return the blocks that a mask names, and those of a cluster along the axes of the grid.
+    """Return the blocks of a mask, and the cluster's shape along the grid axes.
 
     Raises
     ------

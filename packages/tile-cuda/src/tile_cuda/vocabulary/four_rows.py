@@ -1,6 +1,6 @@
-"""Copies of four rows of a matrix that guarantee an instruction: names that this package adds to ``T``.
+"""Copies of four rows of a matrix with a guaranteed instruction: names added to ``T``.
 
-They mean what ``T.gather`` and ``T.scatter`` of a corner do. PTX ISA, "cp.async.bulk.tensor", the modes
+Their semantics are those of ``T.gather`` and ``T.scatter`` of a corner. PTX ISA, "cp.async.bulk.tensor", the modes
 ``tile::gather4`` and ``tile::scatter4``.
 """
 
@@ -36,7 +36,7 @@ def tma_gather4(
     src: Buffer, dst: Tile, col: Index, rows: Tile | Sequence[Index], barrier: object = None, *,
     eviction_policy: str | None = None,
 ) -> None:  # fmt: skip
-    """Copy four rows of a matrix, from one column on, by one bulk copy: ``dst[i, j] = src[rows[i], col + j]``.
+    """Copy four rows of a matrix by one bulk copy: ``dst[i, j] = src[rows[i], col + j]``.
 
     Parameters
     ----------
@@ -82,7 +82,7 @@ def tma_gather4(
 def tma_scatter4(
     src: Tile, dst: Buffer, col: Index, rows: Tile | Sequence[Index], *, eviction_policy: str | None = None
 ) -> None:
-    """Write four rows of a matrix, from one column on, by one bulk copy: ``dst[rows[i], col + j] = src[i, j]``.
+    """Write four rows of a matrix by one bulk copy: ``dst[rows[i], col + j] = src[i, j]``.
 
     Parameters
     ----------
@@ -90,7 +90,7 @@ def tma_scatter4(
         As for ``T.tma_gather4`` with both sides exchanged; rows of the matrix have a multiple of 16 bytes, and the
         column is not negative.
     rows
-        Four row numbers, as for ``T.tma_gather4``, no two of which are equal.
+        Four different row numbers, as for ``T.tma_gather4``.
 
     Raises
     ------
@@ -115,7 +115,7 @@ def tma_scatter4(
 
 
 def tma_gather4_bytes(columns: int, element: object) -> int:
-    """Return the bytes that ``T.tma_gather4`` delivers: of four rows of so many elements, also of those outside.
+    """Return the bytes that ``T.tma_gather4`` delivers, rows outside of the matrix included.
 
     Parameters
     ----------
@@ -156,7 +156,7 @@ def _sides(op: str, tile: tuple[str, object], matrix: tuple[str, object], col: I
             raise ScopeNotAllowed(op=op, role=role, found=x.scope, legal=f"{legal} memory")
     if len(table.shape) != 2:
         found = operands.named(f"a tensor of {len(table.shape)} dimensions")
-        raise BadAttribute(op=op, name=large, found=found, legal="a tensor of 2 dimensions, of which col is the second")
+        raise BadAttribute(op=op, name=large, found=found, legal="a tensor of 2 dimensions; col is in the second")
     if to.dtype != table.dtype:
         raise BadElementType(op=op, role=small, found=to.dtype, legal=f"{table.dtype}, that of {large}")
     shape = operands.static_shape(op, small, to)

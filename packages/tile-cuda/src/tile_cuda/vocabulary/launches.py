@@ -1,4 +1,4 @@
-"""Launches that begin before the one before them has ended: names that this package adds to ``T``."""
+"""Programmatic dependent launch: names that this package adds to ``T``."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from tile_cuda.vocabulary.barriers import builder_in_launch
 
 
 def pdl_sync() -> None:
-    """Wait for the launches before this one: what they have written is there, and what they read may be written.
+    """Wait for earlier launches: their writes are visible, and their operands may be overwritten.
 
     A launch with it may begin while the one before it in the stream still runs, up to this point: it makes barriers
     and fills tiles. Where launches do not overlap, it waits for nothing.
@@ -22,7 +22,7 @@ def pdl_sync() -> None:
 
 
 def pdl_trigger() -> None:
-    """Let the next launch begin when all blocks have come here or ended, if it waits by ``T.pdl_sync`` itself.
+    """Let the next launch begin once all blocks are here, if it uses ``T.pdl_sync``.
 
     It changes nothing that is computed: the next launch still waits for all that this one does.
     """

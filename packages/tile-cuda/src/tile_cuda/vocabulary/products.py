@@ -1,9 +1,9 @@
 """Names that this package adds to ``T``: products and copies that guarantee an instruction.
 
 They are the language's own ops with a forced variant: if the instruction does not fit, or the target has none, that is
-a compile error, never a fallback, whatever the options ``wgmma`` and ``tma`` say. They compute the same as
+a compile error, never a fallback, whatever the options ``wgmma`` and ``tma`` are. They compute the same as
 ``T.gemm``, ``T.gemm_sp`` and ``T.copy``. A copy waits for its instructions, and so does a product unless the program
-says where it waits.
+contains its wait.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ MOST_PENDING = 7
 """Products that a wait may leave in flight: PTX ISA, "wgmma.wait_group"."""
 REQUEST_REGISTERS = "request_registers"
 FEWEST_REGISTERS, MOST_REGISTERS, UNIT_OF_REGISTERS = 24, 256, 8
-"""Registers that a thread may ask for: PTX ISA, "setmaxnreg"."""
+"""Registers that a thread may request: PTX ISA, "setmaxnreg"."""
 REGISTERS = "cuda.setmaxnreg"
 DENSE, SPARSE = "cuda.wgmma", "cuda.wgmma.sp"
 GROUP = "cta_group"
-"""Attribute of a product that asks for pairs of blocks."""
+"""Attribute of a product that requests pairs of blocks."""
 TENSOR, TENSOR_SP, TENSOR_ACCUMULATOR = "cuda.tcgen05", "cuda.tcgen05.sp", "cuda.tcgen05.sums"
 TENSOR_SCALED = "cuda.tcgen05.block_scale"
 PIN_ACCUMULATOR = "pin_accumulator"
@@ -71,10 +71,10 @@ def wgmma_gemm(
 
 
 def alloc_tmem(shape: Sequence[int], dtype: DTypeLike) -> Buffer:
-    """Allocate sums that stay in tensor memory: a fragment of ``float32`` or ``int32`` that only products add to there.
+    """Allocate an accumulator in tensor memory: a fragment of ``float32`` or ``int32``.
 
-    Other statements may read and write it as any fragment, by ``T.copy`` or element by element: the sums move to
-    registers before such a statement, and back before a product. All allocations of a block together have 512 columns,
+    Only products add to it there. Other statements may use it as any fragment, by ``T.copy`` or single elements: it
+    moves to registers before such a statement, and back before a product. All allocations of a block share 512 columns,
     of 128 rows each.
 
     Parameters
@@ -87,7 +87,7 @@ def alloc_tmem(shape: Sequence[int], dtype: DTypeLike) -> Buffer:
     Raises
     ------
     VariantRefused, VariantMissing
-        When it is compiled, if its sums cannot stay there, or the target has no tensor memory.
+        When it is compiled, if the accumulator cannot stay there, or the target has no tensor memory.
     """
     made = allocate("alloc_tmem", shape, dtype, "local.fragment", "tensor memory")
     whole = operands.as_region(PIN_ACCUMULATOR, "sums", made)
@@ -108,7 +108,7 @@ def tcgen05_gemm(
     A, B, C, transpose_A, transpose_B, policy, clear_accum
         As for ``T.gemm``: A and B in shared memory, C of 128 rows or a multiple of them in a fragment of 128 threads.
     mbar
-        A barrier at which one arrival says that the product is complete, such as ``T.alloc_barrier(1)``: threads go
+        A barrier with one arrival at the completion of the product, such as ``T.alloc_barrier(1)``: threads go
         on, and ``T.mbarrier_wait_parity`` waits for it. Until then A and B must not be written, and C not be touched
         but by other such products of the same shape and size of elements, dense or sparse as this one.
     cta_group
@@ -127,7 +127,7 @@ def tcgen05_gemm(
 
     Notes
     -----
-    The sums stay in tensor memory from one product to the next if nothing else needs them in registers meanwhile. In a
+    The accumulator stays in tensor memory between products unless other code needs it in registers. In a
     pipelined loop a product without ``mbar`` is in flight while the next one begins.
     """
     located = _completion("tcgen05_gemm", mbar)
@@ -179,7 +179,7 @@ def _completion(op: str, mbar: object) -> tuple[BufferVar, Expr] | None:
 
 
 def _arrives(located: tuple[BufferVar, Expr] | None) -> None:
-    """Let the product that is the last statement arrive at a barrier of the program when it is complete."""
+    """Attach a barrier to the last product, which arrives there when it is complete."""
     if located is not None:
         mark_last({COMPLETES: 1}, [nodes.region(located[0], [located[1]], [1])])
 
@@ -209,9 +209,9 @@ def wait_wgmma(num: int = 0) -> None:
 def set_max_nreg(num: int, inc: bool) -> None:
     """Give threads of a role more registers, or fewer: ``setmaxnreg``.
 
-    It is the first statement of a ``with T.ws(...):`` of whole warpgroups. A block begins with as many registers for
-    each thread as fit when one block runs at a time (168 of 384 threads); what some roles give back, others take. The
-    roles together never ask for more than that: a block would wait for ever.
+    It is the first statement of a ``with T.ws(...):`` of whole warpgroups. A block begins with the most registers for
+    each thread that fit when one block runs at a time (168 of 384 threads); what some roles give back, others take. All
+    roles together must not request more than that: a block would wait for ever.
 
     Parameters
     ----------
@@ -225,7 +225,7 @@ def set_max_nreg(num: int, inc: bool) -> None:
     BadAttribute
         For another number.
     VariantRefused, VariantMissing
-        When it is compiled: it stands elsewhere, the roles ask for too many, or the target has no such instruction.
+        When it is compiled: it stands elsewhere, the roles request too many, or the target has no such instruction.
     """
     count = operands.integer("set_max_nreg", "num", num, FEWEST_REGISTERS, MOST_REGISTERS)
     if count % UNIT_OF_REGISTERS:
@@ -249,7 +249,7 @@ def wgmma_gemm_sp(
 def tma_copy(
     src: Tile, dst: Tile, *, barrier: object = None, cluster_mask: object = None, eviction_policy: str | None = None
 ) -> None:
-    """Copy a tile between global and shared memory by bulk copies of boxes (TMA): ``T.copy`` that is never another one.
+    """Copy a tile between global and shared memory by TMA: ``T.copy`` without a fallback.
 
     The option ``tma`` makes no difference to it. Without ``barrier`` it completes as ``T.copy`` does: what
     follows sees the result, and the compiler places barriers, fences and waits.
@@ -259,8 +259,8 @@ def tma_copy(
     src, dst
         As for ``T.copy``: one side in global and the other in shared memory.
     barrier
-        A barrier of ``T.alloc_barrier`` that counts the bytes of a copy to shared memory: it announces them for the
-        current phase, but for barriers whose bytes the program announces itself (``T.mbarrier_expect_tx``), and is
+        A barrier of ``T.alloc_barrier`` that counts the bytes of a copy to shared memory: the copy expects them in the
+        current phase, but for barriers whose bytes the program expects itself (``T.mbarrier_expect_tx``), and is
         complete for those who have waited for the phase. Without it the copy completes as ``T.copy`` does.
     cluster_mask
         Ranks of the blocks of a cluster (``T.ClusterKernel``), as the bits of a Python int, that take the same part of
@@ -304,7 +304,7 @@ def tma_copy(
 
 
 def tma_store_wait(count: int = 0, read: bool = True) -> None:
-    """Wait for copies to global memory: the compiler places these waits where they are needed, so it changes nothing.
+    """Wait for copies to global memory; the compiler inserts required waits anyway.
 
     Parameters
     ----------
