@@ -126,7 +126,7 @@ def _with_mma_warp(shape: Shape, tiles: int, size: int, ctx: Context) -> Persist
     """Return how many blocks share the tiles, of threads that copy, multiply, and write results."""
     call = SimtCall(shape.product.name, shape.product.args, shape.product.attrs, block=Block((WARPGROUP, 1, 1), None))
     if ctx.options.persistent == "auto" and ctx.options.clusters == "pairs":
-        return Reject('the option clusters is "pairs": blocks with roles have no pairs for a product')
+        return Reject('the option clusters is "pairs": blocks with roles compute no product in pairs')
     if call.name != "gemm":
         return Reject("threads copy its metadata or scales to tensor memory")
     plan = TensorPlan.of(call)
