@@ -169,7 +169,7 @@ def test_kernels_with_the_default_options(row):
     said, times = said_of(found), ms / best_of(is_sparse)
     assert bool(said) or times <= 2
     assert not said or times >= 1.2
-    assert times < 10 or "in memory" in said[0]
+    assert times < 10 or "local memory" in said[0]
 
 
 def test_the_sentence_names_the_reason_and_the_nearest_better_one():
