@@ -1,4 +1,4 @@
-"""What the matrix instructions of a warp do, on the test machine."""
+"""Matrix instructions of a warp, on the test machine."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ..vectors import products
 
 
 def instructions() -> dict[str, Any]:
-    """Return what ``ldmatrix`` and the products do, by name."""
+    """Return implementations of ``ldmatrix`` and the products, by name."""
     return {name: _named(name) for name in TABLE if name.startswith(("ldmatrix", "mma_sync", "mma_sp"))}
 
 

@@ -1,4 +1,4 @@
-"""Runs one product on the test machine: poison around the tiles, fragments filled by their layouts."""
+"""Run one product on the test machine: poisoned surroundings, fragments filled by their layouts."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ NIBBLES = (4, 8, 9, 12, 13, 14)
 
 @dataclass
 class Case:
-    """A product; ``scopes`` names those of A, B and C; ``corner`` is where tiles begin in larger buffers."""
+    """A product: ``scopes`` of A, B and C; ``corner`` of the tiles in larger buffers."""
 
     m: int
     n: int
@@ -131,7 +131,7 @@ class Run:
         return MmaGemmSp(c.fp8) if c.meta else MmaGemm(c.fp8)
 
     def place(self) -> None:
-        """Do what the inference does: ask until nothing changes."""
+        """Repeat layout inference until a fixed point."""
         for role, layout in self.case.layouts.items():
             self.placement.layouts[self.views[role].buffer] = layout
         for _ in range(2):

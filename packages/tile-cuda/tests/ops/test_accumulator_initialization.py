@@ -1,4 +1,4 @@
-"""Sums that begin with zeros: the first product of a loop starts them, wherever that means the same."""
+"""Accumulator initialization folding: the first mma of a loop starts the accumulators where legal."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tile_emulator.errors import FaultFound
 
 TARGET = "cuda:sm_90a"
 ROWS, COLUMNS, STEP = 64, 64, 32
-#: What a program does about its sums, and whether their first product starts them.
+#: What a program does to its accumulators, and whether initialization folds into their first product.
 FORMS = {
     "zeros": True, "cleared by the first product": True, "filled with -0": False, "filled with ones": False,
     "a part is filled": False, "read before": False, "scaled first": False, "under a condition": False,
@@ -100,7 +100,7 @@ def around(sizes=(100, 90, 80)):
 
 
 def starts(kernel):
-    """Whether the first product of an iteration says when it adds."""
+    """Whether the first product of an iteration has a predicate for accumulation."""
     calls = [x for x in kernel.source.splitlines() if re.match(r"\s+wgmma_m\w+\(", x)]
     assert calls
     return bool(re.search(r" == 0 \? 0 : 1\);$", calls[0]))
@@ -142,7 +142,7 @@ def test_loops_without_iterations_leave_zeros(depth, options):
 
 
 def counted(sizes):
-    """Each row of blocks has as many iterations as a tensor says."""
+    """Read the trip count of each row of blocks from a tensor."""
     m, n, k = sizes
 
     @T.prim_func
@@ -165,8 +165,8 @@ def counted(sizes):
 
 
 @pytest.mark.parametrize("options", [{}, {"tma": "never"}, {"persistent": "always"}], ids=str)
-def test_iterations_that_a_tensor_says(options):
-    """Their number is read behind the statement that fills the sums: zeros are filled where it is known."""
+def test_trip_counts_from_a_tensor(options):
+    """Initialize accumulators where a trip count that is read behind the fill is known."""
     sizes, rng = (256, 66, 96), np.random.default_rng(8)
     m, n, k = sizes
     counts = np.array([3, 0, 1, 2], "int32")

@@ -1,4 +1,4 @@
-"""Sums that registers hold only in pieces: each use has its numbers, and what cannot be divided is refused by name."""
+"""Accumulator subtiling: results of each use, and rejection reasons of accumulators that cannot be divided."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ M, N, K = 128, 240, 96
 
 
 def program(use, m=M, n=N, whole=None):
-    """Sums F of 32 of K in each trip; ``use`` says what happens to them."""
+    """Accumulate F over K in steps of 32; ``use`` names the uses of the accumulators."""
     rows, columns = whole or (m, n)
 
     @T.prim_func
@@ -62,7 +62,7 @@ def program(use, m=M, n=N, whole=None):
 
 @T.macro
 def results(use, F, C, bias, trips, m, n):
-    """What uses sums behind the loop."""
+    """Return the uses of accumulators behind the loop."""
     if use in ("converted", "twice"):
         H = T.alloc_fragment((m, n), "float16")
         T.copy(F, H)
@@ -155,7 +155,7 @@ def test_shapes(m, n, whole):
     np.testing.assert_array_equal(c, want)
 
 
-def test_known_trips_begin_with_zeros_by_themselves():
+def test_known_trip_counts_initialize_accumulators():
     texts = [lower(program(use), make_context(TARGET, OPTIONS), installed()).lowered.text for use in USES[:2]]
     bodies = [text[text.index('extern "C"') :] for text in texts]
     assert ["tcgen05_st_sync" in body for body in bodies] == [True, False]
@@ -163,7 +163,7 @@ def test_known_trips_begin_with_zeros_by_themselves():
 
 @pytest.mark.sweep(1)
 @pytest.mark.parametrize(("option", "divided"), [("never", False), ("auto", False), ("always", True)])
-def test_narrow_sums_are_divided_if_the_option_says_so(option, divided):
+def test_narrow_accumulators_are_divided_by_option(option, divided):
     made = program("added", n=96)
     kernel = tile.compile(made, TARGET, runtime="emulator", options={**OPTIONS, "subtiling": option})
     assert ("F_piece" in kernel.source) == divided
@@ -213,7 +213,7 @@ def refused(use):
         ("too many columns", "256 more columns of tensor memory are not left of 512"),
     ],
 )  # fmt: skip
-def test_what_cannot_be_divided_is_refused_by_name(use, reason):
+def test_rejection_reasons_of_indivisible_accumulators(use, reason):
     with pytest.raises(TileError) as caught:
         tile.compile(refused(use), TARGET, runtime="emulator")
     assert caught.value.code == "U104"
@@ -253,7 +253,7 @@ def test_columns_that_instructions_of_one_width_cannot_share_are_refused(n, lega
 
 
 def test_a_product_that_no_descriptor_describes_is_refused():
-    """Only its lowering finds out where B begins; registers cannot hold its sums instead."""
+    """Refuse an operand offset that no descriptor expresses; its accumulators exceed the registers."""
 
     @T.prim_func
     def main(A: T.Tensor((128, 64), "float16"), B: T.Tensor((264, 64), "float16"), C: T.Tensor((128, 256), "float32"),

@@ -1,4 +1,4 @@
-"""Tensors at addresses from tables: asynchronous copies where the program promises alignment, but no tensor maps."""
+"""Tensors at addresses from tables: asynchronous copies under assumed alignment, without tensor maps."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ K, N = 64, 128
 
 
 def grouped(groups: int, *, asked: bool = False) -> Any:
-    """Return products of groups of rows, whose copies are bulk copies if that is asked for."""
+    """Return a grouped product, with bulk copies by option."""
 
     @T.prim_func
     def kernel(
@@ -54,7 +54,7 @@ def aligned(shape: tuple[int, ...], dtype: str) -> Any:
 @pytest.mark.sweep(1)
 @pytest.mark.parametrize("options", [{}, {"tma": "always"}])
 @pytest.mark.parametrize("target", ["cuda:sm_80", "cuda:sm_90a"])
-def test_copies_run_ahead(target: str, options: dict[str, str]) -> None:
+def test_copies_are_prefetched(target: str, options: dict[str, str]) -> None:
     kernel = tile.compile(grouped(3), target, options=options, runtime="emulator")
     assert "cp_async_cg" in kernel.source
     assert "cp_async_bulk" not in kernel.source

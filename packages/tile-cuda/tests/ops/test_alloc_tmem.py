@@ -50,7 +50,7 @@ def run(made, options=None):
 
 @pytest.mark.sweep(1)
 @pytest.mark.parametrize(("kind", "options"), [("tcgen05", None), ("option", {"tcgen05": "always"})])
-def test_sums_stay_there(kind, options):
+def test_accumulators_are_resident(kind, options):
     kernel = run(program(kind), options)
     inside = kernel.source.split("for (int k = ")[1].split("\n  }\n")[0]
     assert "tcgen05_mma" in inside
@@ -82,7 +82,7 @@ def test_other_targets_have_none(target):
         ("option", {"tcgen05": "always"}, "float16", "sums has float16 elements, the accumulator has float32"),
     ],
 )
-def test_what_cannot_stay_is_refused(kind, options, dtype, reason):
+def test_nonresident_accumulators_are_refused(kind, options, dtype, reason):
     with pytest.raises(VariantRefused, match=reason):
         tile.compile(program(kind, dtype=dtype), TARGET, runtime="emulator", options=options)
 
@@ -123,7 +123,7 @@ def alone(m=128, n=64, k=64, threads=128, kind="forced", held=False):
         ({"kind": "plain"}, 'T.tcgen05_gemm and its siblings do, and others with the option tcgen05="always"'),
     ],
 )  # fmt: skip
-def test_the_demand_says_why_its_product_is_elsewhere(how, reason):
+def test_the_demand_reports_the_rejection_reason(how, reason):
     with pytest.raises(VariantRefused) as caught:
         tile.compile(alone(**how), TARGET, runtime="emulator")
     said = str(caught.value)

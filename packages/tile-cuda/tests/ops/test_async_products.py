@@ -26,7 +26,7 @@ TARGET = "cuda:sm_100a"
 
 
 def two(trips=4, columns=64, arrivals=1, out="float32"):
-    """Two slots: of each the product before is waited for, and of all before C is read."""
+    """Two slots: each waits for its previous product, and the read of C for all."""
 
     @T.prim_func
     def main(
@@ -69,7 +69,7 @@ def test_numbers(trips, columns, out):
     kernel.verify(a, b, np.zeros((128, columns), out))
 
 
-def test_no_thread_waits_but_where_the_program_says_so():
+def test_only_explicit_waits_are_emitted():
     text = tile.compile(two(), TARGET, runtime="emulator").source
     inside = text[text.index('extern "C"') :].split("for (int k = ")[1].split("\n  }\n")[0]
     assert re.findall(r"mbarrier_wait_parity\(&(\w+)", inside) == ["done"]
@@ -173,7 +173,7 @@ def test_misuse_is_refused(kind, code, reason):
 
 
 def of_two_kinds(kind, wait=False):
-    """Two products that add to the same sums, of which the second is of another kind or shape, or stands elsewhere."""
+    """Two products on one accumulator; the second differs in kind, shape or offset."""
     first, second = ("float16", "bfloat16") if kind == "types of one size" else ("float16", "tfloat32")
     sparse, tail = kind == "sparse", kind == "between"
 
@@ -232,7 +232,7 @@ def test_products_of_two_kinds_in_flight_are_refused(kind):
     [("types of one size", False), ("types of another size", True), ("sparse", True), ("between", True)],
 )
 @pytest.mark.sweep(2)
-def test_products_that_are_waited_for_or_of_one_kind_may_add_to_the_same_sums(kind, wait):
+def test_waited_or_uniform_products_may_share_an_accumulator(kind, wait):
     kernel = tile.compile(of_two_kinds(kind, wait), TARGET, runtime="emulator")
     rng, second = np.random.default_rng(), "bfloat16" if kind == "types of one size" else "float32"
     dense = rng.integers(-2, 3, (128, 64)).astype("float16")

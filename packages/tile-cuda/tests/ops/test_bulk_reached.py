@@ -1,4 +1,4 @@
-"""The kit and the fuzzer reach every way of bulk copies, and most tiles that can be boxes are."""
+"""Coverage of bulk copies by the conformance suite and the fuzzer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Products in a row: what one computes is in the registers where the next takes it."""
+"""Chained products: the result of one is a register operand of the next."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Blocks with roles that are clusters: who loads what, why not, right, and mistakes in their texts are found."""
+"""Clusters with roles: multicast loads, rejection reasons, results, and mistakes in their texts."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def said(program, target, options):
     return " ".join(map(str, report_json(program, target, options=options)["block"]["loops"]))
 
 
-def test_the_report_says_what_a_block_loads():
+def test_the_report_lists_loads_of_a_block():
     text = said(persistent.gemm((256, 128, 160)), HOPPER, STAYS)
     assert "4 persistent blocks process 8 tiles" in text
     assert "clusters of 2 x 1 blocks, each of which loads 6,144 of 8,192 bytes an iteration" in text
@@ -112,7 +112,7 @@ def test_the_report_says_what_a_block_loads():
     assert "arrive at t_free in all blocks that fill slots here when these uses are complete" in text
 
 
-#: Why blocks that stay are no clusters.
+#: Why persistent blocks are no clusters.
 ALONE = {
     "the option": ((256, 128, 160), {"clusters": "never"}, 'the option clusters is "never"'),
     "not by default": ((256, 128, 192), {"clusters": "auto"}, 'the option clusters="always" enforces it'),
@@ -125,7 +125,7 @@ ALONE = {
 
 @pytest.mark.sweep(1)
 @pytest.mark.parametrize("name", ALONE)
-def test_what_is_not_shared_is_said(name):
+def test_rejected_multicast_is_reported(name):
     sizes, options, reason = ALONE[name]
     text = said(persistent.gemm(sizes), HOPPER, {**STAYS, **options})
     assert "persistent blocks process" in text
@@ -188,7 +188,7 @@ def made(target):
 
 
 def found(text, target):
-    """Whether the emulator tells of a mistake in a text, or its results are others."""
+    """Whether the emulator reports a fault of a text, or results differ."""
     m = 192 if target == HOPPER else 384
     a, b, s, c = mma_warp.operands((m, 128, 128), ("float16", "float32"))
     want = a.astype("float64") @ b.T.astype("float64")

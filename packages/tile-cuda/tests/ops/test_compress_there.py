@@ -1,4 +1,4 @@
-"""``sparse.compress`` for the memory of a device, under the emulator; and tiles that are read across their rows."""
+"""``sparse.compress`` in device memory, under the emulator, and tiles read across their rows."""
 
 from __future__ import annotations
 

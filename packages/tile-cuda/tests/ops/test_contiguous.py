@@ -1,4 +1,4 @@
-"""Bulk copies of bytes: tiles that lie together in a tensor of which no boxes exist, on both sides of each rule."""
+"""Bulk copies of contiguous bytes: tiles without boxes, on both sides of each rule."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def answer(
     shape=(64, 65), tile=(8, 65), dtype="float16", *, corner=None, extents=None, strides=None, attrs=None, whole=None,
     low=0, aligned=None, to_dtype="", name="copy",
 ):  # fmt: skip
-    """Ask for a part of a tensor, at a corner, into all of a tile or a part of it."""
+    """Request part of a tensor, at a corner, for all or part of a tile."""
     tensor = tirx.decl_buffer(list(shape), dtype, "A", strides=strides, layout=None)
     shared = tirx.decl_buffer(list(whole or tile), to_dtype or dtype, "S", scope="shared", layout=None)
     src = View(tensor, tuple(corner or (0,) * len(shape)), tuple(extents or tile))
@@ -206,7 +206,7 @@ def test_a_barrier_of_the_program_counts_them(completion):
 
 
 def pipelined(rows, stages, trips=5, dtype="float16", explicit=True, width=65):
-    """Whole rows of any length, which loops bring ahead."""
+    """Prefetch whole rows of any length in a loop."""
 
     @T.prim_func
     def main(A: T.Tensor((2 * trips * rows, width), dtype), B: T.Tensor((2 * trips * rows, width), dtype)):
@@ -231,7 +231,7 @@ def pipelined(rows, stages, trips=5, dtype="float16", explicit=True, width=65):
     ("rows", "width", "dtype"), [(8, 65, "float16"), (16, 7, "uint8"), (4, 13, "float32"), (2, 3, "float64")]
 )
 @pytest.mark.parametrize("explicit", [True, False])
-def test_loops_bring_them_ahead(stages, trips, rows, width, dtype, explicit):
+def test_loops_prefetch_them(stages, trips, rows, width, dtype, explicit):
     if width * rows * np.dtype(dtype).itemsize % 16:
         rows *= 4
     program = pipelined(rows, stages, trips, dtype, explicit, width)
@@ -244,9 +244,9 @@ def test_loops_bring_them_ahead(stages, trips, rows, width, dtype, explicit):
     assert (b == a + a).all()
 
 
-def test_a_loop_shows_that_they_run_ahead():
+def test_prefetches_in_a_loop():
     kernel = tile.compile(pipelined(8, 3), TARGET, runtime="emulator")
     assert "S is not prefetched" not in str(kernel.explain())
-    # The first two trips are issued before the loop, and the barrier has an object for each slot.
+    # The first two iterations are issued before the loop, and the barrier has an object for each slot.
     assert kernel.source.count(LOAD) == 3
     assert "mbarrier_init_shared_cta_b64(&k_arrived[2], 1)" in kernel.source

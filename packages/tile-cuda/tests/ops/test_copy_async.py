@@ -1,4 +1,4 @@
-"""Copies by cp.async, thread by thread: every byte once, zeros where the source ends, chunks as wide as is proven."""
+"""Copies by cp.async: every byte once, zeros out of bounds, proven vector widths."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ TYPES = {"bfloat16": ml_dtypes.bfloat16, "float8_e4m3fn": ml_dtypes.float8_e4m3f
 
 
 class Copy:
-    """One copy: its source of shape ``shape``, a tile of ``tile`` at ``corner``, into slot ``slot`` of ``slots``."""
+    """A copy of a tile at ``corner`` of its source into ``slot`` of ``slots``."""
 
     def __init__(
         self,
@@ -167,7 +167,7 @@ def widths(used):
     ("float8_e4m3fn", (4, 64)), ("float32", (64,)), ("uint8", (1, 16)),
 ])  # fmt: skip
 def test_whole_tiles(dtype, tile, threads):
-    """Tiles that are known to lie inside take 16 bytes at a time, without counts of bytes."""
+    """Copy tiles within bounds by vectors of 16 bytes, without counts of bytes."""
     shape = (*(n + 3 for n in tile[:-1]), 2 * tile[-1])
     copy = Copy(dtype, shape, tile, (*(2 for _ in tile[:-1]), tile[-1]), threads)
     assert copy.run() == {"cp_async_cg_shared_global_16"}
@@ -194,7 +194,7 @@ def test_edges(dtype, columns, row, column):
 @pytest.mark.parametrize("n", [16, 48, 80])
 @pytest.mark.parametrize("m", [1, 8, 15])
 def test_symbolic_extents(m, n):
-    """The fast text takes row lengths to be multiples of 16; the general one takes what the elements need."""
+    """Assume row lengths of multiples of 16 in the specialized version only."""
     rows, columns, k = nodes.fresh("m"), nodes.fresh("n"), nodes.fresh("k")
     values = {rows: m, columns: n}
     for step in (0, 1):
@@ -209,7 +209,7 @@ def test_symbolic_extents(m, n):
 
 @pytest.mark.parametrize("n", [29, 30, 31, 33, 3])
 def test_partial_chunks(n):
-    """Rows that end inside of a chunk: strides are multiples of 16 bytes, extents are not."""
+    """Rows that end inside of a chunk: strides are multiples of 16 bytes, extents not."""
     c = nodes.fresh("c")
     copy = Copy("float16", (6, n), (4, 16), (1, c * 16), strides=[40, 1])
     for column in range(-1, 4):
@@ -249,7 +249,7 @@ def test_layouts_and_pitches_narrow_the_chunks():
 
 
 def test_columns():
-    """A column, and a matrix stored by columns: elements of 4 bytes one by one, smaller ones not at all."""
+    """Copy columns by single elements of 4 bytes; leave smaller elements to threads."""
     column = Copy("float32", (20, 7), (16, 1), (3, 2))
     assert widths(column.run()) == {4}
     turned = Copy("float32", (20, 8), (16, 4), (6, 2), strides=[1, 20])

@@ -1,4 +1,4 @@
-"""Bulk copies of boxes: each rule on both sides, and tiles of one to five dimensions through whole programs."""
+"""Bulk copies of boxes: each rule on both sides, and whole programs of each rank."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def answer(
     shape=(64, 256), tile=(16, 64), dtype="float16", *, to=None, corner=None, extents=None, strides=None, attrs=None,
     whole=None, aligned=None, target=CTX, scope="global", to_dtype="",
 ):  # fmt: skip
-    """Ask for a tile of a tensor, at a corner, into all of a buffer or of a larger one."""
+    """Request a tensor's tile, at a corner, for all or part of a buffer."""
     source = tirx.decl_buffer(list(shape), dtype, "A", strides=strides, scope=scope, layout=None)
     shared = tirx.decl_buffer(list(whole or to or tile), to_dtype or dtype, "S", scope="shared", layout=None)
     src = View(source, tuple(corner or (0,) * len(shape)), tuple(extents or tile))
@@ -46,7 +46,7 @@ def answer(
 
 
 def swizzled(shape, span):
-    """Return the layout of a tile of float16 in panels of so many bytes."""
+    """Return the layout of a float16 tile in swizzled panels of a width in bytes."""
     return Panel(shape, shape, 2, span).layout
 
 
@@ -151,7 +151,7 @@ def test_only_copies_of_transactions_are_taken():
     assert isinstance(taken, Accept)
 
 
-# Whole programs. Each turn copies a tile to shared memory ahead, and from there to the output.
+# Whole programs. Each iteration prefetches a tile into shared memory, and copies it from there to the output.
 
 
 def turns_of(shape, block):
@@ -168,7 +168,7 @@ def program(shape, block, dtype, at=None, stages=3):
         with T.Kernel(1, threads=64):
             S = T.alloc_shared(block, dtype)
             for t in T.Pipelined(turns, num_stages=stages):
-                # Constants that say an index before the start are refused: these are no constants.
+                # Negative constant indices are refused: these are not constants.
                 rest = [c if c >= 0 else t // turns * 16 + c for c in corner[1:]]
                 T.copy(A[(t * block[0] + corner[0], *rest)], S)
                 T.copy(S, B[(t, *(0,) * rank)])
@@ -177,7 +177,7 @@ def program(shape, block, dtype, at=None, stages=3):
 
 
 def boxes(array, block, at):
-    """Return what the program copies: zeros outside of the array."""
+    """Return the expected output of the program: zeros outside of the array."""
     turns = turns_of(array.shape, block)
     found = np.zeros((turns, *block), array.dtype)
     for t in range(turns):
@@ -283,7 +283,7 @@ def test_a_corner_from_memory_is_read_by_the_thread_that_issues():
         assert np.array_equal(out[t].view("u2"), want.view("u2"))
 
 
-def test_explain_says_what_completes_a_copy_and_why_one_is_none():
+def test_explain_reports_completion_and_rejection_reasons():
     @T.prim_func
     def main(A: T.Tensor((64, 64), "float16"), X: T.Tensor((64, 62), "float16"), B: T.Tensor((4, 16, 64), "float16")):
         with T.Kernel(1, threads=64):
@@ -332,7 +332,7 @@ def test_tiles_of_plain_loops_arrive(name, dtype):
 
 
 @pytest.mark.parametrize("threads", [1, 32, 96])
-def test_each_copy_has_an_object_and_those_in_loops_a_phase(threads):
+def test_each_copy_has_a_barrier_and_a_phase_in_loops(threads):
     @T.prim_func
     def main(A: T.Tensor((64, 64), "float16"), B: T.Tensor((64, 64), "float16"), n: T.int32):
         with T.Kernel(2, threads=threads) as bx:
@@ -404,7 +404,7 @@ def test_roles_load_for_themselves():
     assert np.array_equal(out.view("u2"), wanted.view("u2"))
 
 
-def test_what_reads_as_something_else_outside_and_branches_of_threads_copy_as_before():
+def test_other_padding_and_thread_branches_copy_as_before():
     @T.prim_func
     def main(A: T.Tensor((60, 64), "float16"), B: T.Tensor((64, 64), "float16")):
         with T.Kernel(1, threads=64):

@@ -1,4 +1,4 @@
-"""Exchanges of results between the lanes of a row: layouts, functions, and arrays that stay in registers."""
+"""Exchanges of results between lanes of a row: layouts, functions, and arrays in registers."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ TILE = Digit(4, 1, "thread"), Digit(2, 1, "register")
 ROWS = Digit(2, 2, "register"), Digit(8, 4, "thread")
 WARPS = Digit(4, 32, "thread")
 
-#: Sums as matrix units leave them, 16 rows and 8 columns per tile and warp.
+#: Accumulators of matrix units: 16 rows and 8 columns per tile and warp.
 SUMS = {
     "a warpgroup": FragmentLayout((64, 128), ((WARPS, *ROWS), (Digit(16, 4, "register"), *TILE)), 128),
     "two beside each other": FragmentLayout(
@@ -55,7 +55,7 @@ def test_a_quad_has_64_bytes_of_a_row_and_each_lane_16_of_them(name, bits):
 
 
 @pytest.mark.parametrize("bits", EXCHANGES)
-def test_no_layout_for_sums_that_lie_elsewhere(bits):
+def test_no_layout_for_accumulators_in_other_storage(bits):
     how = EXCHANGES[bits]
 
     def sums(tiles, lanes=TILE[0], columns=0):
@@ -71,7 +71,7 @@ def test_no_layout_for_sums_that_lie_elsewhere(bits):
 
 
 @pytest.mark.parametrize("bits", EXCHANGES)
-def test_a_function_shuffles_as_often_as_the_estimate_says(bits):
+def test_a_function_shuffles_as_often_as_estimated(bits):
     for name in EXCHANGES[bits].instructions:
         text = "\n".join(TABLE[name].lines())
         assert text.count("= shfl_sync_bfly_b32(") == text.count(" ? ") == EXCHANGES[bits].shuffles
@@ -90,7 +90,7 @@ def test_results_stay_in_registers(out, wgmma):
 
 
 @pytest.mark.parametrize("out", ["float32", "float16", "int8"])
-def test_explain_says_what_it_costs(out):
+def test_explain_reports_the_cost(out):
     report = report_json(gemm(out=out, block=(64, 64, 32)), TARGET, options=LANES)
     (note,) = (op["note"] for op in report["ops"] if op["variant"] == "cuda.copy.lanes")
     cycles = round(64 * 64 * DTYPES[out].bits / 8 / 512 * (16.5 + EXCHANGES[DTYPES[out].bits].shuffles))

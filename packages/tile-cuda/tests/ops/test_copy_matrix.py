@@ -1,4 +1,4 @@
-"""Sums that go to shared memory by matrices of 8 x 8, and results that leave while the next tile of a worker begins."""
+"""Accumulators stored by 8 x 8 matrices; epilogues overlapped with the next persistent tile."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_right(name: str) -> None:
     assert "(C7" not in assemble(kernel.source, "sm_90a")
 
 
-#: Why sums are stored as they are, and a program for which they are not.
+#: Why accumulators are stored directly, and a program for which they are not.
 REFUSED: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "the option": ({}, {"stmatrix": "never"}),
     "32 bits": ({"types": ("float16", "float32")}, {}),
@@ -74,7 +74,7 @@ REFUSED: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_what_is_stored_as_it_is(name: str) -> None:
+def test_directly_stored_accumulators(name: str) -> None:
     how, options = REFUSED[name]
     kernel = check(**how, options={**MATRICES, **options})
     assert not _STORED.search(kernel.source)
@@ -89,8 +89,8 @@ def test_other_targets_and_the_default_are_left_alone() -> None:
         CudaOptions(stmatrix="auto")
 
 
-def test_a_part_of_the_sums_and_a_layout_of_the_user() -> None:
-    """Rows in plain order are right too, and what is no whole fragment takes another way."""
+def test_partial_accumulators_and_a_user_layout() -> None:
+    """Store plain rows right, and incomplete fragments by another variant."""
 
     @T.prim_func
     def main(A: T.Tensor((64, 64), "float16"), B: T.Tensor((64, 64), "float16"), C: T.Tensor((64, 64), "float16")):
@@ -115,8 +115,8 @@ def test_a_part_of_the_sums_and_a_layout_of_the_user() -> None:
 
 
 @pytest.mark.sweep(1)
-def test_results_leave_while_the_next_tile_begins() -> None:
-    """A worker waits for the store of a tile only before it writes the next one to the same place."""
+def test_epilogues_overlap_the_next_tile() -> None:
+    """Wait for the store of a tile only before the next write to its buffer."""
     source = check(options={**MATRICES, "persistent": 3}).source
     waits, writes, leaves = (
         source.index(x, source.index("const int tile_1"))
@@ -127,7 +127,7 @@ def test_results_leave_while_the_next_tile_begins() -> None:
     program = gemm((8192, 8192, 512), (128, 256, 64), threads=256, stages=4)
     reports = [report_json(program, TARGET, options={**MATRICES, "persistent": "always", "epilogue": s}) for s in
                ("always", "auto")]  # fmt: skip
-    assert all("cuda.copy.lanes" in str(r["ops"]) for r in reports)  # there is no room beside four slots
+    assert all("cuda.copy.lanes" in str(r["ops"]) for r in reports)  # four slots exhaust the shared-memory budget
     three = gemm((8192, 8192, 512), (128, 256, 64), threads=256, stages=3)
     found = report_json(three, TARGET, options={**MATRICES, "persistent": "always"})
     assert [op["variant"] for op in found["ops"]][-2:] == ["cuda.copy.stmatrix", "cuda.copy.bulk_store"]

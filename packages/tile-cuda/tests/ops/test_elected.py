@@ -1,4 +1,4 @@
-"""Who issues loads of boxes, and where copies stand among the instructions of a product."""
+"""Election of the thread that issues box loads, and positions of copies among mma instructions."""
 
 import re
 
@@ -61,7 +61,7 @@ def result_of(program, out, *inputs):
         (128, "warp == 0 && elect_sync() != 0u"),
     ],
 )  # fmt: skip
-def test_a_warp_elects_who_loads_if_it_is_whole(threads, condition):
+def test_whole_warps_elect_the_loading_thread(threads, condition):
     text = text_of(through(threads))
     before = text.split("cp_async_bulk_tensor_2d_shared_cluster")[-2].splitlines()
     found = [re.search(r"if \((.*)\) \{", line) for line in before[-4:]]
@@ -70,7 +70,7 @@ def test_a_warp_elects_who_loads_if_it_is_whole(threads, condition):
     assert np.array_equal(result_of(through(threads), np.full_like(x, np.nan), x), x)
 
 
-def test_the_first_thread_stores_and_waits_for_what_it_stored():
+def test_the_first_thread_stores_and_waits_for_its_stores():
     text = text_of(through(64))
     assert re.search(r"if \(tid == 0\) \{\n *cp_async_bulk_tensor_2d_global_shared_cta", text)
 

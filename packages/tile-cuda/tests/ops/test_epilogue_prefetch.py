@@ -1,4 +1,4 @@
-"""Vectors that the results of products take, read before the loop: when, why not, and right at awkward sizes."""
+"""Epilogue operand prefetch: conditions, rejection reasons, and results at awkward sizes."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ NUMPY = {name: getattr(ml_dtypes, name) for name in ("bfloat16", "float8_e4m3fn"
 
 
 def nest(how, n, block, before):
-    """Return what the nest behind the loop does to one sum; ``how`` is decided while it is traced."""
+    """Return the epilogue of one accumulator element; ``how`` is decided while tracing."""
     bm, bn, _ = block
 
     @T.macro
@@ -80,7 +80,7 @@ def nest(how, n, block, before):
 
 
 def rest(how, block):
-    """Return what stands between that nest and the copy of the sums."""
+    """Return the statements between that nest and the copy of the accumulators."""
     bm, bn, _ = block
 
     @T.macro
@@ -114,7 +114,7 @@ def scaled(
     sizes=(130, 136, 96), block=(64, 64, 32), types=("float16", "float32"), vectors="float32", *, threads=128,
     stages=3, how="", before=0, dynamic="", extent=0, kept=0, safe=None,
 ):  # fmt: skip
-    """A product whose rows and columns are scaled; ``how`` says by what, or what else there is."""
+    """A product with scaled rows and columns; ``how`` names scales and other operands."""
     (m, n, k), (bm, bn, bk), (dtype, acc) = sizes, block, types
     if dynamic:
         m, n, k = (T.dynamic(x) if x in dynamic else size for x, size in zip("mnk", sizes, strict=True))
@@ -157,7 +157,7 @@ def scaled(
 
 
 def operands(sizes, types, vectors, extent=0):
-    """Small whole numbers: sums and what they are scaled by are exact."""
+    """Return small integers: accumulators and scales are exact."""
     (m, n, k), rng = sizes, np.random.default_rng()
 
     def drawn(shape, dtype):
@@ -182,7 +182,7 @@ def check(*, options=ALWAYS, sizes=(130, 136, 96), types=("float16", "float32"),
 
 
 def lines(kernel):
-    """Return how many vectors a kernel reads ahead, by way of shared memory and not."""
+    """Return how many vectors a kernel prefetches through shared memory, and directly."""
     tiles = set(re.findall(r"\b\w+_line(?:_\d+)?\b(?= = \()", kernel.source))
     held = set(re.findall(r"^  [\w ]+ (\w+_ahead(?:_\d+)?)(?:\[\d+\])?;$", kernel.source, re.MULTILINE))
     return len(tiles), len(held)
@@ -192,7 +192,7 @@ def stays(kernel):
     return "const int worker = blockIdx.x" in kernel.source
 
 
-#: Programs, and how many vectors go through shared memory and are read ahead in all.
+#: Programs, and how many vectors go through shared memory and are prefetched in all.
 CASES = {
     "rows and columns": ({}, (1, 2)),
     "columns": ({"how": "columns"}, (1, 1)),

@@ -122,7 +122,7 @@ def _many(A, S, R, bx):
         (_many, TileError, "num"),
     ],
 )
-def test_what_is_not_waited_for_is_refused(body, error, says):
+def test_missing_waits_are_refused(body, error, says):
     with pytest.raises(error, match=says):
         tile.compile(doubled(body), "cuda:sm_90a", runtime="emulator")
 
@@ -150,7 +150,7 @@ def test_waits_for_stores_are_placed():
 
 
 def turns(body, dtype="float32", columns=40):
-    """A kernel whose ``body`` doubles the six tiles of A, through two tiles in shared memory."""
+    """A kernel whose ``body`` doubles six tiles of A, through two shared buffers."""
     doubles = T.macro(body)
 
     @T.prim_func
@@ -284,13 +284,13 @@ def _in_a_pipeline(A, B, S, R):
         (_in_a_pipeline, BadBarrier, "T.ptx_commit_group stands where pipelined loops count groups"),
     ],
 )
-def test_what_may_still_be_in_flight_is_not_touched(body, error, says):
+def test_tiles_in_flight_are_not_touched(body, error, says):
     with pytest.raises(error, match=says):
         tile.compile(turns(body), TARGETS[1])
 
 
 @pytest.mark.parametrize("pending", [0, 1])
-def test_a_tile_that_nobody_reads_keeps_its_place_until_the_wait(pending):
+def test_an_unread_tile_keeps_its_storage_until_the_wait(pending):
     def body(A, B, S, R):
         T.async_copy(A[0, :, :], S)
         if pending:

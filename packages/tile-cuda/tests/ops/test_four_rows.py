@@ -1,4 +1,4 @@
-"""Copies of four rows: round trips, each rule from both sides, and ``T.gather`` and ``T.scatter`` that use them."""
+"""Copies of four rows: round trips, both sides of each rule, ``T.gather`` and ``T.scatter``."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def test_the_text_becomes_machine_code(arch):
 
 
 @pytest.mark.parametrize("arch", ["sm_100", "sm_120", "sm_120a"])
-def test_all_later_architectures_gather_into_their_own_shared_memory(arch):
+def test_newer_architectures_gather_into_own_shared_memory(arch):
     kernel = tile.compile(gathers(8, 64, "float16"), f"cuda:{arch}", runtime="emulator", options=ALWAYS)
     assert "shared_cta_global_tile_gather4" in at(kernel.source)
     assert assemble(kernel.source, arch) == ""
@@ -352,7 +352,7 @@ def test_bytes():
 
 
 @pytest.mark.parametrize("size", [512, 256, 1024])
-def test_bytes_that_a_program_announces_have_to_be_those(size):
+def test_expected_transaction_bytes_must_match(size):
     @T.prim_func
     def main(A: T.Tensor((64, 64), "float16"), C: T.Tensor((4, 64), "float16")):
         with T.Kernel(1, threads=64):

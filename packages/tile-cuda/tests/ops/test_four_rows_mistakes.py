@@ -1,4 +1,4 @@
-"""Mistakes in the text of copies of four rows, all of which the emulator finds."""
+"""Mistakes in texts of four-row copies, all found by the emulator."""
 
 from __future__ import annotations
 

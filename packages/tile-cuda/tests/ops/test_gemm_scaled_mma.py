@@ -65,7 +65,7 @@ def test_b_of_rows_along_n(kind):
 
 @pytest.mark.parametrize("kind", [MXFP4, NVFP4])
 def test_tiles_with_a_byte_for_each_element(kind):
-    """Elements of 4 bits that are not packed in shared memory are read one by one."""
+    """Read elements of 4 bits that are not packed in shared memory one by one."""
     sizes = (16, 16, 128, 128)
     given, want = operands(kind, *sizes)
     out = np.zeros(want.shape, "float32")
@@ -84,7 +84,7 @@ def test_tiles_with_a_byte_for_each_element(kind):
         (("float8_e4m3fnuz", E4M3, E8M0, 32), "no instruction for the types A float8_e4m3fnuz"),
     ],
 )
-def test_other_formats_take_the_loops_and_explain_says_why(kind, reason):
+def test_other_formats_use_loops_and_explain_reports_reasons(kind, reason):
     kernel = tile.compile(program(kind, 16, 16, 128, 128), TARGET, runtime="emulator")
     assert "block_scale" not in kernel.source
     said = " ".join(re.sub(r"[│\s]+", " ", kernel.explain()).split())

@@ -43,7 +43,7 @@ def program(
     kind=MXFP8, m=128, n=48, k=256, depth=128, *, stages=2, explicit=False, threads=128, turned=False, coded=True,
     out="float32", unrolled=False,
 ):  # fmt: skip
-    """Return a loop of products; codes of 4 bits are bytes of two unless ``coded`` is false."""
+    """Return a loop of products; 4-bit codes are packed unless ``coded`` is false."""
     (a, b, scale, block), each = kind, depth // kind[3]
     bytes_ = [2 if t == E2M1 and coded else 1 for t in (a, b)]
     types = ["uint8" if by == 2 else t for t, by in zip((a, b), bytes_, strict=True)]
@@ -75,7 +75,7 @@ def program(
 
 
 def operands(kind=MXFP8, m=128, n=48, k=256, *_, seed=0, **__):
-    """Return codes of A, scales, codes of B, scales, and the product; signs of scales do not count."""
+    """Return codes and scales of A and B, and the product; scales have no sign."""
     (a, b, scale, block), rng = kind, np.random.default_rng(seed + n + k)
     found, scaled = [], []
     for lines, dtype in ((m, a), (n, b)):
@@ -156,7 +156,7 @@ def with_barrier():
 
 
 def test_nan_scales_and_nan_elements():
-    """A NaN scale (all bits of e8m0) makes its row or column NaN, a NaN element too; other sums stay exact."""
+    """Propagate NaN scales (e8m0) and elements to rows and columns; other results stay exact."""
     given, want = operands(MXFP8, 128, 32, 128)
     given[1][3, 1], given[3][5, 0], given[0][7, 9] = 255, 255, 0x7F
     want[3], want[:, 5], want[7] = np.nan, np.nan, np.nan
@@ -166,7 +166,7 @@ def test_nan_scales_and_nan_elements():
 
 
 def test_scales_lie_where_cutlass_copies_them():
-    """What CUTLASS copies by ``tcgen05.cp.32x128b.warpx4`` are 16 bytes of each lane: four scales of four rows.
+    """Match ``tcgen05.cp.32x128b.warpx4`` of CUTLASS: 16 bytes per lane, four scales of four rows.
 
     Row r has its scales of K at ``r % 32 * 16 + r / 32 * 4`` of 512 bytes (``Sm1xxBlockScaledBasicChunk``), so column c
     of lane l has those of row ``32 c + l``.
@@ -198,7 +198,7 @@ def test_columns_of_b_that_are_no_whole_block_are_written_by_threads():
 
 
 def test_scales_that_threads_make_are_seen_by_their_copy():
-    """tilelang #2634: a product with scales needs the fence of proxies that others have; without it, this is found."""
+    """Find a missing proxy fence before a product with scales (tilelang #2634)."""
 
     @T.prim_func
     def main(
@@ -253,7 +253,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_what_does_not_fit_is_refused(name):
+def test_illegal_shapes_are_refused(name):
     change, reason = REFUSED[name]
     with pytest.raises(TileError, match=reason):
         tile.compile(program(**change, explicit=True), "cuda:sm_100a", runtime="emulator")

@@ -147,7 +147,7 @@ def test_fp8_without_instructions_is_converted() -> None:
         assert any("f16_f16" in name for name in run.machine.used)
 
 
-def test_what_it_refuses() -> None:
+def test_rejection_reasons() -> None:
     for types in (("float32", "float32", "float32"), ("float16", "tfloat32", "float32"), ("int8", "int8", "int64")):
         assert isinstance(Run(Case(m=16, n=8, k=32, types=types, meta="int8")).answer, Reject)
 

@@ -98,7 +98,7 @@ def test_explain_tells_the_way_of_metadata():
 @pytest.mark.sweep(1)
 @pytest.mark.parametrize(("types", "k"), [(F16, 256), (TF32, 128), (INT8, 256)])
 def test_metadata_lies_where_cutlass_and_jax_copy_it(types, k):
-    """A tile in CUTLASS's order is what `tcgen05.cp.128x128b` copies: 16 bytes for each lane, 4 for each column.
+    """Match `tcgen05.cp.128x128b` in CUTLASS's order: 16 bytes per lane, 4 per column.
 
     The order is derived elsewhere (``tile_core.sparse.layouts``), from CUTLASS. So the bytes that a lane reads for
     column c must be those at 16 * lane + 4 * c: the compiler's simplifier finds that out.
@@ -129,7 +129,7 @@ def test_the_example_compiles_as_it_is(arch, monkeypatch):
 
 @pytest.mark.parametrize("target", ["cuda:sm_90a", "cuda:sm_100a"])
 def test_the_example_that_demands_it_is_that_or_refused(target, monkeypatch, tmp_path):
-    """A demand never falls back to another sparse product, and the error names what the target has instead."""
+    """Refuse a demanded sparse variant that is not legal, and name the target's alternatives."""
     monkeypatch.syspath_prepend(str(EXAMPLE.parent))
     call = "T.gemm_sp(A_shared, E_shared, B_shared, C_local"
     text = EXAMPLE.read_text(encoding="utf-8")
@@ -189,13 +189,13 @@ def test_other_targets_refuse_it_by_name(target):
         ({"dtype": "int8"}, "the target has no products of int8 in tensor memory", "sm_103a"),
     ],
 )
-def test_what_does_not_fit_is_refused(shape, reason, arch):
+def test_illegal_shapes_are_refused(shape, reason, arch):
     with pytest.raises(TileError, match=reason):
         tile.compile(explicit(**shape), f"cuda:{arch}", runtime="emulator")
 
 
 def test_empty_nibbles_are_legal():
-    """Compressors may write nothing where nothing is kept, and tails of K are padded with zeros."""
+    """Accept empty metadata nibbles of compressors, and tails of K padded with zeros."""
     kernel = tile.compile(explicit(), "cuda:sm_100a", runtime="emulator")
     dense = np.zeros((128, 64), "float16")
     dense[::3, ::4] = 2

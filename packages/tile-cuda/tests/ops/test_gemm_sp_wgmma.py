@@ -172,7 +172,7 @@ def test_large_products_are_not_serialized():
         assert cubin.spill_bytes == cubin.stack_bytes == 0, cubin
 
 
-def test_what_is_refused():
+def test_rejection_reasons():
     with pytest.raises(VariantRefused, match="K=16 is not a multiple of the atom 32"):
         tile.compile(program(64, 64, 16, 16, variant="cuda.wgmma.sp"), TARGET, runtime="emulator")
     made = program(64, 64, 64, 64, INT8, "int16", variant="cuda.wgmma.sp")
@@ -202,7 +202,7 @@ def explicit(dtype="float16", m=64):
 
 
 def test_explicit_calls_are_that_instruction_or_refused():
-    """Whatever the options say; the interpreter knows them as the products that they are."""
+    """Select that instruction whatever the options; the interpreter computes reference semantics."""
     kernel = tile.compile(explicit(), TARGET, runtime="emulator")
     assert "wgmma_m64n64k16_f32_f16_f16_ss_tb(" in kernel.source
     assert "wgmma_sp1_m64n64k32_f32_f16_f16_ss_tb(" in kernel.source

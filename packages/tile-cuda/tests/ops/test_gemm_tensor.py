@@ -1,4 +1,4 @@
-"""Products whose sums are in tensor memory: numbers, machine code, refusals, and mistakes that are found."""
+"""Products with tensor-memory accumulators: results, machine code, refusals, and detected mistakes."""
 
 from __future__ import annotations
 
@@ -146,7 +146,7 @@ def test_without_the_option_products_stay_on_warps():
 
 
 def fed(stages, gathers=False, explicit=True):
-    """A product in a loop of a number of trips that is known when it runs, of copied or of gathered rows."""
+    """A product in a loop with a dynamic trip count, of copied or gathered rows."""
 
     @T.prim_func
     def main(
@@ -207,7 +207,7 @@ def test_it_means_a_product():
         ({"a": "float8_e4m3fn", "turned": (False, False)}, "adjacent along K only"),
     ],
 )
-def test_what_does_not_fit_is_refused(shape, reason):
+def test_illegal_shapes_are_refused(shape, reason):
     with pytest.raises(TileError) as caught:
         tile.compile(product(**shape), TARGET, runtime="emulator")
     assert caught.value.code == "U104"
@@ -215,7 +215,7 @@ def test_what_does_not_fit_is_refused(shape, reason):
 
 
 @pytest.mark.parametrize("shape", [{"n": 224}, {"m": 512, "n": 64}])
-def test_wide_tiles_are_refused_if_no_sums_are_divided(shape):
+def test_wide_tiles_are_refused_without_accumulator_subtiling(shape):
     with pytest.raises(TileError, match="needs more than 208 registers of each thread") as caught:
         tile.compile(product(**shape), TARGET, runtime="emulator", options={"subtiling": "never"})
     assert caught.value.code == "U104"

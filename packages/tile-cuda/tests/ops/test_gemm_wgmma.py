@@ -32,7 +32,7 @@ def program(
     sizes, block, types=("float16", "float16", "float32"), *, turned=(False, False), threads=128, stages=2, policy=0,
     scope="shared", variant=None, pad=None, layout=None, corner=0,
 ):  # fmt: skip
-    """A product in tiles; operands are parts of larger buffers if ``corner`` says where they begin."""
+    """A product in tiles; operands are parts of larger buffers with ``corner``."""
     (m, n, k), (bm, bn, bk), (a_type, b_type, c_type), (ta, tb) = sizes, block, types, turned
     a_tile, b_tile = ((bk, bm) if ta else (bm, bk)), ((bn, bk) if tb else (bk, bn))
 
@@ -151,7 +151,7 @@ def test_numbers_and_instructions(name):
     assert issued(check(*args, **how)) == expected.split()
 
 
-#: What a product of warpgroups cannot be, and the words in which ``explain`` says so; another instruction computes it.
+#: Rejection reasons of warpgroup products in ``explain``; another instruction computes the product.
 REFUSED = {
     "never": ({"options": {"wgmma": "never"}}, 'the option wgmma is "never"'),
     "rows": ({"block": (48, 64, 32)}, "M=48 is not a multiple of the atom 64"),
@@ -172,7 +172,7 @@ REFUSED = {
 
 @pytest.mark.sweep(3)
 @pytest.mark.parametrize("name", REFUSED)
-def test_what_is_refused_runs_on_another_instruction(name):
+def test_rejected_products_run_on_another_instruction(name):
     how, reason = REFUSED[name]
     given = {"block": (64, 64, 32), **how}
     kernel = check((130, 70, 70), given.pop("block"), given.pop("types", ("float16", "float16", "float32")), **given)
@@ -180,7 +180,7 @@ def test_what_is_refused_runs_on_another_instruction(name):
     assert all(word in kernel.explain() for word in reason.split()), kernel.explain()
 
 
-def test_a_call_that_asks_for_it_does_not_fall_back():
+def test_an_explicit_call_does_not_fall_back():
     with pytest.raises(VariantRefused, match="M=48 is not a multiple of the atom 64"):
         compiled((48, 64, 32), (48, 64, 32), variant="cuda.wgmma")
     with pytest.raises(VariantRefused, match="needs a swizzle of rows"):
@@ -191,7 +191,7 @@ def test_a_call_that_asks_for_it_does_not_fall_back():
 
 @pytest.mark.sweep(1)
 def test_a_second_product_takes_the_first_one_from_registers():
-    """As in attention: sums become a fragment of the next product, with code for elements and rows between them."""
+    """Chain products as in attention: accumulators become a register operand of the next product."""
 
     @T.prim_func
     def main(Q: T.Tensor((128, 64), "float16"), K: T.Tensor((32, 64), "float16"), V: T.Tensor((32, 64), "float16"),
@@ -259,7 +259,7 @@ def test_tiles_written_by_threads_are_fenced_before_they_are_read():
 @pytest.mark.parametrize("kind", ["float32", "float16"])
 @pytest.mark.parametrize("when", ["always", "first", "never"])
 def test_a_product_may_start_from_zero_itself(when, kind):
-    """The first instructions leave out what the sums were, here NaN; no thread clears registers."""
+    """Start from zero by the first instructions: accumulators hold NaN, no thread clears registers."""
 
     @T.prim_func
     def main(A: T.Tensor((64, 96), "float16"), B: T.Tensor((96, 64), "float16"), C: T.Tensor((64, 64), kind)):
@@ -297,7 +297,7 @@ def test_explain_names_instruction_descriptors_and_swizzle():
 
 
 @pytest.mark.sweep(1)
-def test_sums_of_8_bit_floats_are_wgmma_only_where_that_is_allowed():
+def test_8_bit_float_products_are_wgmma_only_where_allowed():
     made = CASES["fp8"]
     kernel = check(*made[0], **made[1], options={"wgmma": "always"})
     assert not issued(kernel)
@@ -356,7 +356,7 @@ def test_every_form_of_the_table_assembles(n):
 
 
 def in_a_role(first, size, threads, turns=3):
-    """Roles of ``size`` threads: one loads the first operand and a second one multiplies, in a loop of its own."""
+    """Roles of ``size`` threads: one loads the first operand, a second one multiplies."""
 
     @T.prim_func
     def main(A: T.Tensor((64, 32 * turns), "float16"), B: T.Tensor((32 * turns, 64), "float16"),
@@ -392,6 +392,6 @@ def test_roles_are_warpgroups_if_they_begin_where_one_does(first, size, threads,
 @pytest.mark.parametrize("policy", [0, 1, 2])
 @pytest.mark.parametrize("threads", [256, 512])
 def test_blocks_of_64_rows_stay_where_they_belong(policy, threads):
-    """Peer bug #2522: with 8 warps or more along M, blocks of 64 rows of the result were exchanged."""
+    """Store blocks of 64 rows in order with 8 or more warps along M (#2522)."""
     kernel = check((256, 64, 32), (256, 64, 32), turned=NT, threads=threads, policy=policy)
     assert issued(kernel)

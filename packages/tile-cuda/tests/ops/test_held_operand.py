@@ -1,4 +1,4 @@
-"""A in tensor memory: products of a fragment, such as the weights of attention, whose rows threads move there."""
+"""A as tensor-memory operand: fragments, such as attention weights, stored there by their threads."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ NUMPY = {
 
 
 def program(m=128, n=64, k=64, trips=2, dtype="float16", turned=True, total="float32", explicit=True, waits=True):
-    """The sum over trips of twice A, in registers, times B."""
+    """Accumulate twice A, in registers, times B over iterations."""
 
     @T.prim_func
     def main(
@@ -95,7 +95,7 @@ def test_numbers(name):
 @pytest.mark.parametrize(("queries", "keys", "dim", "causal"), [(128, 128, 64, False), (77, 133, 48, True)])
 @pytest.mark.sweep(6)
 def test_attention(queries, keys, dim, causal):
-    """Both products of the example are in tensor memory: weights go there from the registers that hold them."""
+    """Compute both products of attention in tensor memory, with weights as tensor-memory operand."""
     folder = str(Path(__file__).resolve().parents[4] / "examples")
     sys.path.insert(0, folder)
     try:
@@ -153,7 +153,7 @@ def refused(kind):
         ("sparse", "A is in fragment; legal: shared"), ("B", "B is in fragment; legal: shared"),
     ],
 )  # fmt: skip
-def test_what_cannot_be_there_is_refused(kind, reason):
+def test_illegal_tensor_memory_operands_are_refused(kind, reason):
     with pytest.raises(TileError) as caught:
         tile.compile(refused(kind), TARGET, runtime="emulator")
     assert caught.value.code == "U104"
@@ -161,7 +161,7 @@ def test_what_cannot_be_there_is_refused(kind, reason):
 
 
 def test_its_columns_are_there_twice():
-    """The product before may still read one of the two sets: the report, and the refusal, count both."""
+    """Count both sets of the double-buffered operand in the report and the refusal."""
     said = " ".join(tile.compile(program(n=64, k=64), TARGET, runtime="emulator").explain().split())
     assert "A by registers (tcgen05.st) in 32 more columns in each of two sets" in said
     with pytest.raises(TileError) as caught:

@@ -1,4 +1,4 @@
-"""Results that leave while the next tile of a block is computed: when, why not, and right at awkward sizes."""
+"""Late epilogues, overlapped with the next tile of a block: conditions, refusals, results."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ SHARED = {"wgmma": "always", "persistent": 3, "fast_accum": True}
 
 
 def where_units_leave_it(i, j):
-    """Return the thread and the register of an element of the sums of two warpgroups."""
+    """Return thread and register of an accumulator element of two warpgroups."""
     thread = i // 64 * 128 + i % 64 // 16 * 32 + i % 8 * 4 + j % 8 // 2
     return thread, j // 8 * 4 + i % 16 // 8 * 2 + j % 2
 
 
 def product(sizes, block, types=("float16", "float16"), *, turned=True, threads=256, stages=2, how=""):
-    """A product whose results leave; ``how`` says what else there is."""
+    """A product with a late epilogue; ``how`` names other properties."""
     (m, n, k), (bm, bn, bk), (dtype, out) = sizes, block, types
 
     @T.prim_func
@@ -151,7 +151,7 @@ CASES = {
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_results_that_leave_later(name):
+def test_late_epilogues(name):
     sizes, block, how = CASES[name]
     kernel = check(sizes, block, **how)
     assert has_late_epilogue(kernel), kernel.source
@@ -253,7 +253,7 @@ def test_results_of_the_wrong_tile_are_found(monkeypatch):
 
 
 @pytest.mark.parametrize("persistent", [1, 3])
-def test_results_whose_place_a_variable_says_would_be_wrong(monkeypatch, persistent):
+def test_variable_offsets_of_results_would_be_wrong(monkeypatch, persistent):
     monkeypatch.setattr(late_epilogue, "_corners", lambda s: [])
     monkeypatch.setenv("TILE_DISABLE_CACHE", "1")
     with pytest.raises((AssertionError, FaultFound)):
@@ -261,7 +261,7 @@ def test_results_whose_place_a_variable_says_would_be_wrong(monkeypatch, persist
 
 
 def _drawn(count):
-    """Return how many programs of the fuzzer have results that leave later, of so many."""
+    """Return how many of the fuzzer's programs have late epilogues."""
     found: list[bool] = []
 
     @hypothesis.seed(1)
@@ -278,7 +278,7 @@ def _drawn(count):
 
 
 @pytest.mark.sweep(1)
-def test_the_fuzzer_draws_them_and_places_that_variables_say(monkeypatch):
+def test_the_fuzzer_draws_late_epilogues_and_variable_offsets(monkeypatch):
     right = _drawn(100)
     assert right >= 3
     monkeypatch.setattr(late_epilogue, "_corners", lambda s: [])

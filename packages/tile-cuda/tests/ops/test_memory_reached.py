@@ -1,4 +1,4 @@
-"""The kit and the fuzzer reach tiles that are swizzled for their readers, and rows by number that are read whole."""
+"""Coverage of swizzled tiles and of whole rows by number."""
 
 from __future__ import annotations
 

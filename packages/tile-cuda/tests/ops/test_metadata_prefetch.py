@@ -1,4 +1,4 @@
-"""Metadata that threads load from global memory ahead of sparse products: numbers, what it asks for, machine code."""
+"""Metadata prefetch from global memory for sparse products: results, conditions, machine code."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ OPTIONS = [_ALWAYS, *({**_ALWAYS, **more} for more in (
     {"persistent": "always"}, {"tma": "never"}, {"clusters": "always"},
 ))]  # fmt: skip
 TYPES = [F16, ("bfloat16", "float32"), ("int8", "int32"), ("uint8", "int32"), ("float8_e5m2", "float32")]
-#: Each type and extent along K with each of the options, and these with every width of metadata in turn.
+#: Each type and extent along K with each of the options, and these cycling through the widths of metadata.
 CASES = [
     (bk, types, ("int8", "int16", "uint32")[at % 3], options)
     for at, (options, types, bk) in enumerate(product(OPTIONS, TYPES, (64, 128, 256)))
@@ -123,7 +123,7 @@ def test_tails_of_rows_columns_and_k(m, n, k, tiles, threads, bk, options):
 
 @pytest.mark.parametrize("options", OPTIONS[:3], ids=str)
 @pytest.mark.parametrize("bk", [64, 128])
-def test_any_number_of_iterations(bk, options):
+def test_any_trip_count(bk, options):
     kernel = compiled(T.dynamic("m"), 64, T.dynamic("trips") * 128, bk, stages=3, options=options)
     assert is_ahead(kernel)
     for m, trips in ((64, 0), (65, 1), (1, 2), (64, 3), (130, 4), (64, 5), (128, 9)):
@@ -132,7 +132,7 @@ def test_any_number_of_iterations(bk, options):
 
 @pytest.mark.parametrize("meta", ["int8", "int16", "int32"])
 def test_a_k_of_which_nothing_is_known(meta):
-    """Launches see whether 16 bytes of metadata are whole chunks of each row; texts that copy it serve the others."""
+    """Select the version of prefetched metadata at the launch, by the alignment of rows."""
     described = factor("float16", meta)
     kernel = compiled(T.dynamic("m"), 64, T.dynamic("k"), 64, meta=meta, stages=3, options=_ALWAYS)
     assert is_ahead(kernel)
@@ -163,13 +163,13 @@ def test_a_loop_that_is_entered_again():
     check(kernel, 64, 64, 640, times=2)
 
 
-def test_a_loop_that_begins_later():
+def test_a_loop_with_a_nonzero_start():
     kernel = compiled(k=1152, first=2, stages=3, options=_ALWAYS)
     assert is_ahead(kernel)
     check(kernel, 64, 64, 1152, first=128)
 
 
-# What is asked for, on the side of a copy and on that of loads ahead.
+# Conditions of a copy and of a prefetch.
 RULES = {
     "rows along K": ({"turned": True}, {}),
     "rows of multiples of 16 bytes": ({"k": 576}, {"k": 640}),
@@ -200,7 +200,7 @@ def test_rules(rule):
 @pytest.mark.parametrize(
     "how", [{"turned": True}, {"skipped": 4, "k": 960}, {"first": 1}, {"bk": 512}, {"bk": 32}], ids=str
 )
-def test_numbers_of_what_is_copied(how):
+def test_results_of_copied_metadata(how):
     kernel = compiled(**how, options=_ALWAYS)
     check(kernel, 64, 64, how.get("k", 1024), first=64 * how.get("first", 0), skipped=how.get("skipped", 0),
           turned=how.get("turned", False))  # fmt: skip
@@ -208,7 +208,7 @@ def test_numbers_of_what_is_copied(how):
 
 @pytest.mark.parametrize("bk", [64, 128])
 def test_metadata_that_the_instructions_of_a_warp_read(bk, monkeypatch):
-    """What is left if a product cannot run on instructions of warpgroups after all: words of memory, one by one."""
+    """Read metadata word by word where a product has no warpgroup instruction."""
     monkeypatch.setattr(pipeline, "reads_directly", lambda operand, *_: operand.position == 1)
     kernel = compiled(k=1152, bk=bk, stages=3, options={"wgmma": "never", "tma": "never"})
     assert "E_s" not in kernel.source
@@ -216,7 +216,7 @@ def test_metadata_that_the_instructions_of_a_warp_read(bk, monkeypatch):
 
 
 def test_registers_that_are_filled_too_early_are_found(monkeypatch):
-    """Those of the last turn, before the iteration that reads them has been waited for."""
+    """Find registers of the last iteration filled before the wait of the reading iteration."""
     ahead = MetadataPrefetch.ahead
     monkeypatch.setattr(MetadataPrefetch, "ahead", lambda self, alone, free: ahead(self, alone, True))
     kernel = compiled(k=1152, stages=3, options=_ALWAYS)
@@ -246,13 +246,13 @@ def test_registers_have_a_reader_after_the_wait(bk, turns):
         assert used == set(range(turn * each, (turn + 1) * each))
         before = (turn - 1) % turns * each
         assert behind.lstrip().startswith(f"read_metadata_{each}(&metadata[{before}]);")
-        if not turn:  # those of the last turn are filled when the iteration before has read them
+        if not turn:  # registers of the last iteration are filled when the iteration before has read them
             assert f"metadata[{before}] = metadata_turned[{before}]" in behind
             assert f"metadata[{before}] = " not in issued
 
 
 def test_few_loads_and_exchanges():
-    """For 512 elements of K a thread loads two chunks and exchanges eight words: the quad transposition."""
+    """Load two chunks and exchange eight words per thread for 512 elements of K."""
     text = compiled(k=2048, stages=3, options={**_ALWAYS, "persistent": "never"}).source
     body = text[text.index('extern "C"') :]
     assert body.count("turn_metadata_b16(&") == 1

@@ -1,4 +1,4 @@
-"""The kit and the fuzzer reach metadata that threads load ahead, and permuted rows of what is copied."""
+"""Coverage of metadata prefetch and of permuted rows."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def text(unit) -> str:
 
 
 def ways(found: str) -> set[str]:
-    """What a text of a product has."""
+    """Return the features of a product's text."""
     marks = {"16 bits": "turn_metadata_b16(", "8 bits": "turn_metadata_b8("}
     every = {name for name, mark in marks.items() if mark in found}
     if every and "_block < 0" not in found and "_block < " in found:
@@ -42,7 +42,7 @@ def test_the_kit_reaches_every_way():
 
 
 @pytest.mark.sweep(2)
-def test_the_fuzzer_reaches_loads_ahead():
+def test_the_fuzzer_reaches_metadata_prefetch():
     texts: list[str] = []
 
     @hypothesis.seed(3)

@@ -1,4 +1,4 @@
-"""Metadata with rows along K in shared memory: four rows that a warp reads at once share no bank."""
+"""Metadata with rows along K in shared memory: no bank conflicts among four rows."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ ALWAYS = {"wgmma": "always", "tma": "always"}
 @pytest.mark.parametrize(("rows", "columns", "swizzle"), [
     (4, 128, 128), (4, 256, 128), (8, 64, 128), (4, 64, 64), (12, 128, 128), (4, 192, 128), (16, 256, 128),
 ])  # fmt: skip
-def test_a_box_begins_where_its_place_is(rows, columns, swizzle):
-    """The element of the tile that lies at the first byte of a box, for boxes that begin within the pattern."""
+def test_a_box_begins_at_its_offset(rows, columns, swizzle):
+    """Return the element at the first byte of a box that begins within the pattern."""
     panel = Panel((rows, columns), (rows, columns), 2, swizzle, across=True)
     if rows * columns * 2 % panel.align:
         assert not panel.is_legal
@@ -38,7 +38,7 @@ def test_a_box_begins_where_its_place_is(rows, columns, swizzle):
 
 @pytest.mark.parametrize(("m", "k"), [(128, 64), (256, 64), (64, 64), (128, 128), (64, 128)])
 def test_lanes_that_read_at_once_share_no_bank(m, k):
-    """Lane ``4 g + t`` reads elements of 16 bits of row ``t`` and column ``g``: two of a word in one access."""
+    """Read row ``t``, column ``g`` by lane ``4 g + t``, without bank conflicts."""
     kernel = tile.compile(program(m, 64, 8 * k, k, tiles=(m, 64), threads=m if m > 128 else 128, turned=True), TARGET,
                           options=ALWAYS)  # fmt: skip
     swizzle = 128 if m * k // 8 % 1024 == 0 else 64

@@ -1,4 +1,4 @@
-"""Products on ``tcgen05`` that one thread issues, between one that copies and those that write results."""
+"""Products on ``tcgen05`` by an MMA warp, between a producer warp and the epilogue."""
 
 from __future__ import annotations
 
@@ -134,7 +134,7 @@ def test_right(name):
 
 
 def loops(kernel_or_text):
-    """Return what the threads of each role do: the bodies of the branches of the kernel, by their conditions."""
+    """Return the bodies of the kernel's role branches, by their conditions."""
     text = kernel_or_text[kernel_or_text.index('extern "C"') :]
     found = re.split(r"\n  if \((warp == \d+ && elect_sync\(\) != 0u|tid == \d+|tid < 128)\) \{\n", text)
     return {head: body.split("\n  }\n")[0] for head, body in zip(found[1::2], found[2::2], strict=False)}
@@ -156,7 +156,7 @@ def test_no_thread_waits_for_a_product_in_the_loop():
 @pytest.mark.parametrize(
     ("block", "several"), [((128, 256, 32), True), ((256, 128, 32), True), ((256, 256, 32), False)]
 )
-def test_sums_have_two_buffers_where_there_are_columns(block, several):
+def test_accumulators_are_double_buffered_where_columns_suffice(block, several):
     source = tile.compile(gemm((600, 600, 64), block, stages=2), TARGET, runtime="emulator", options=ALWAYS).source
     assert ("sums_ready[1], 1)" in source) == several
     assert "shared_cta_b32(&tensor_columns[0], 512)" in source
@@ -195,7 +195,7 @@ def test_each_rule_has_two_sides(name):
     "name", ["copies by threads", "no bulk copies", "sums that begin with ones", "more than products"]
 )
 @pytest.mark.sweep(6)
-def test_what_is_not_split_is_right(name):
+def test_kernels_without_roles_are_right(name):
     how, options, *_ = RULES[name]
     kernel = tile.compile(gemm(**how), TARGET, runtime="emulator", options={**ALWAYS, **options})
     a, b, s, c = operands(**how)

@@ -1,4 +1,4 @@
-"""Operands of products that something else fills or empties: the instructions of their products read their rows.
+"""Operands of products filled or emptied by other ops: instructions read the layout's rows.
 
 Two products cannot read rows of 128 bytes: that of two warpgroups which share 192 columns, of which the second ones
 begin at byte 192, and that of 320 columns in tensor memory, which takes two instructions of 160.
@@ -84,7 +84,7 @@ def called(kernel) -> list[str]:
 @pytest.mark.sweep(4)
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("target", PRODUCTS)
-def test_what_moves_an_operand_makes_rows_that_its_product_reads(target, way):
+def test_producers_of_an_operand_use_the_rows_of_its_product(target, way):
     m, n, k, threads, expected = PRODUCTS[target]
     kernel = tile.compile(program(way, m, n, k, threads), target, runtime="emulator", options=ALWAYS)
     names = called(kernel)
@@ -158,8 +158,8 @@ def test_a_layout_of_the_users_is_obeyed():
     assert "which an instruction's columns from 96 on would cross" in " ".join(kernel.explain().split())
 
 
-def test_a_copy_that_cannot_make_such_rows_is_none_of_boxes_unless_it_says_so():
-    """288 columns: instructions of 144 read rows of 32 bytes only, which would take 18 boxes."""
+def test_a_copy_without_such_rows_needs_a_request_for_boxes():
+    """Refuse 18 boxes: instructions of 144 of 288 columns read rows of 32 bytes."""
     how = {"m": 128, "n": 288, "k": 16, "threads": 128}
     kernel = tile.compile(program("copy", **how), "cuda:sm_100a", options=ALWAYS)
     assert PRODUCTS["cuda:sm_100a"][-1] in called(kernel)
@@ -169,13 +169,13 @@ def test_a_copy_that_cannot_make_such_rows_is_none_of_boxes_unless_it_says_so():
         tile.compile(program("tma_copy", **how), "cuda:sm_100a", options=ALWAYS)
 
 
-def test_rows_are_chosen_only_from_those_that_are_given():
+def test_rows_are_chosen_only_from_candidates():
     asked = [panel.swizzle for panel in panels((64, 64), (64, 64), "float16", None, (64, 32, 0))]
     assert asked == [64, 32, 0]
 
 
 def test_stores_of_matrices_make_an_operand():
-    """Sums of a product, in float16, are what another one multiplies by."""
+    """Store float16 accumulators by matrices as an operand of another product."""
     _, n, _, threads, expected = PRODUCTS["cuda:sm_90a"]
 
     @T.prim_func

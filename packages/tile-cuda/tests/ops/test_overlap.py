@@ -1,4 +1,4 @@
-"""Attention whose trips overlap: right for every trip count, with either way of copying and of completing."""
+"""Attention with overlapped iterations: every trip count, way of copying and of completing."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ ALWAYS = {"wgmma": "always", "fast_math": True, "overlap": "always"}
 def attention(
     keys: Any, dim: int = 64, n: int = 32, stages: int = 2, threads: int = 128, held: str = "fragment"
 ) -> Any:
-    """Attention, 64 queries a warpgroup; the number of keys may be a symbol, and keys beyond it weigh nothing."""
+    """Attention, 64 queries per warpgroup; the number of keys may be symbolic."""
     M = 64 * (threads // 128)
 
     @T.prim_func
@@ -95,7 +95,7 @@ def check(kernel: Any, keys: int, dim: int, M: int = 64) -> None:
     assert (np.abs(r - weights @ v.astype("float64")) <= bound).all()
 
 
-#: How copies run ahead, and threads: groups of them take turns where there are two and copies are boxes.
+#: How copies are prefetched, and threads: two consumer groups run in ping-pong with box copies.
 WAYS = {
     "chunks": ("never", 128),
     "boxes": ("always", 128),
@@ -121,7 +121,7 @@ ORDERS: tuple[dict[str, Any], ...] = ({"completion": "late"}, {"completion": "ea
 
 
 def is_right(text: str, lowered: Any, rows: int = 0) -> bool:
-    """Whether a text of ``attention(100, 48)``, of so many rows, runs without reports, and right, in all orders."""
+    """Whether a text of ``attention(100, 48)`` runs right and without reports, in all orders."""
     for how in ORDERS:
 
         def emulated(*values: Any, how: dict[str, Any] = how) -> None:
@@ -203,7 +203,7 @@ TURNS = {
 
 @pytest.mark.sweep(2)
 @pytest.mark.parametrize("mistake", TURNS)
-def test_mistakes_about_turns_are_found(mistake: str, turned: Any) -> None:
+def test_mistakes_in_ping_pong_are_found(mistake: str, turned: Any) -> None:
     pattern, new, count = TURNS[mistake]
     wrong, changed = re.subn(pattern, new, turned.text, count=count)
     assert changed
@@ -228,7 +228,7 @@ def test_weights_in_shared_memory(threads: int) -> None:
     check(kernel, 100, 64, threads // 2)
 
 
-def test_warpgroups_that_share_rows_take_no_turns() -> None:
+def test_warpgroups_with_shared_rows_have_no_ping_pong() -> None:
     @T.prim_func
     def main(Q: T.Tensor((64, 16), "float16"), Y: T.Tensor((45, 16), "float16"), R: T.Tensor((64, 16), "float32")):
         with T.Kernel(1, threads=256):
@@ -282,7 +282,7 @@ APART = {
 
 @pytest.mark.sweep(1)
 @pytest.mark.parametrize("reason", APART)
-def test_by_default_trips_overlap_where_that_is_faster(reason: str) -> None:
+def test_iterations_overlap_by_default_where_faster(reason: str) -> None:
     by_default = report()
     assert "no overlap of its products between iterations" not in by_default
     assert "group 1, each iteration: wait for k_arrived" in by_default
@@ -301,13 +301,13 @@ def _overlaps(unit: Any) -> bool:
 
 
 @pytest.mark.sweep(1)
-def test_the_kit_has_loops_whose_trips_overlap() -> None:
+def test_the_suite_has_overlapped_loops() -> None:
     units = [u for u in products.units() if "chained-loop" in u.name]
     assert sum(map(_overlaps, units)) >= 3
 
 
 @pytest.mark.sweep(2)
-def test_the_fuzzer_draws_loops_whose_trips_overlap() -> None:
+def test_the_fuzzer_draws_overlapped_loops() -> None:
     found: list[bool] = []
 
     @hypothesis.seed(1)

@@ -1,4 +1,4 @@
-"""Tile ops on arrays that belong to one thread are code of that thread, with its values."""
+"""Tile ops on arrays of one thread: code of that thread, with its values."""
 
 from __future__ import annotations
 

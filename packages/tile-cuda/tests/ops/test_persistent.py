@@ -1,4 +1,4 @@
-"""Blocks that stay and share the tiles of a product, with a thread that copies: when, why not, and right."""
+"""Persistent kernels with a producer warp: conditions, rejection reasons, results."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def check(
     kernel(a, np.ascontiguousarray(b.T) if turned else b, s, c)
     scaled = where in ("scaled", "shared")
     want = a.astype("float64") @ b.astype("float64") * (s[:, None] if scaled else 1)
-    # Sums are exact; a result of few bits is rounded once.
+    # Accumulators are exact; a result of few bits is rounded once.
     np.testing.assert_array_equal(c.astype("float64"), np.broadcast_to(want, c.shape).astype(c.dtype).astype("float64"))
     return kernel
 

@@ -1,4 +1,4 @@
-"""Bulk copies by default, of kernels with products of warpgroups; right also where a call brings what no box can be."""
+"""Bulk copies by default in kernels with warpgroup products; right without legal boxes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Threads that copy for a block: loops of several products and of sizes known at run time; when, why not, and right."""
+"""Producer warps for loops of several products and dynamic sizes: conditions, reasons, results."""
 
 from __future__ import annotations
 
@@ -39,11 +39,11 @@ _COPIER = re.compile(r"const int slot_ahead = ")
 
 
 def copies(source: str) -> bool:
-    """Whether a thread beside those of the block copies, and each tile has a block of its own."""
+    """Whether a producer warp copies, without persistent blocks."""
     return "_free" in source and bool(_COPIER.search(source)) and "const int worker" not in source
 
 
-#: How the trips of attention are executed: threads, where the weights are, options.
+#: How iterations of attention are executed: threads, storage of the weights, options.
 WAYS: dict[str, tuple[int, str, dict[str, Any]]] = {
     "turns": (256, "fragment", {}),
     "one group": (128, "fragment", {}),
@@ -69,7 +69,7 @@ def test_any_trip_count(stages: int, way: str) -> None:
 
 @pytest.mark.parametrize("causal", [False, True])
 def test_the_example(causal: bool) -> None:
-    """Four dimensions, several heads, trips that depend on the block, keys beyond the last."""
+    """Four dimensions, several heads, trip counts by block, keys beyond the last."""
     case = from_example("flash_attention", 1, 2, 77, 133, 40, causal)()
     kernel = tile.compile(case.program, TARGET, runtime="emulator", options={**ALWAYS, "fast_math": False})
     args = [a.copy() for a in case.args]
@@ -104,7 +104,7 @@ def test_sizes_known_at_run_time(name: str) -> None:
 
 
 @pytest.mark.sweep(1)
-def test_the_default_is_what_it_was() -> None:
+def test_the_default_is_unchanged() -> None:
     program = attention(500, 128, 128, 2, 256)
     texts = [tile.compile(program, TARGET, options=o).source for o in ({}, {"persistent": "never"})]
     assert texts[0] == texts[1]
@@ -211,7 +211,7 @@ def test_the_ledger_finds_steps_that_are_left_out_or_come_too_early() -> None:
     ]
     for i, group in enumerate(groups):
         for at, step in enumerate(group.iteration):
-            # Whoever gets a turn knows what those who give it have waited for.
+            # The group that is signalled inherits the waits of the preceding groups.
             implied = i > 0 and isinstance(step, WaitPhase) and "arrived" in step.barrier
             if isinstance(step, (Arrive, WaitPhase)) and not implied:
                 trips = [group.iteration[:at] + group.iteration[at + 1 :]]

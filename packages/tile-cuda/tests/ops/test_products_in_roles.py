@@ -1,4 +1,4 @@
-"""Products on ``tcgen05`` in roles of a program's own: a warpgroup issues them and reads their sums, in pieces."""
+"""Products on ``tcgen05`` in a program's own roles: a warpgroup issues them and subtiles accumulators."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ TARGET = "cuda:sm_100a"
 
 
 def handed_over(trips=5, arrives=True, columns=64, role=1):
-    """One warpgroup copies, the other one multiplies; slots are free when products are complete, or waited for."""
+    """One warpgroup copies, one multiplies; slots are released by completion or after waits."""
     copier = 1 - role
 
     @T.prim_func
@@ -120,7 +120,7 @@ def refused(kind):
         ("another role reads", "threads of several roles use it"),
     ],
 )
-def test_what_a_role_cannot_do_is_refused(kind, reason):
+def test_illegal_roles_are_refused(kind, reason):
     with pytest.raises(TileError) as caught:
         tile.compile(refused(kind), TARGET, runtime="emulator")
     assert caught.value.code == "U104"

@@ -1,4 +1,4 @@
-"""Partial sums of 8-bit floats that are added in float32: numbers, the bound of their error, instructions, reach."""
+"""Promotion of partial accumulators of 8-bit floats to float32: results, error bounds, instructions, coverage."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ SIGNS = {"one sign": 0.5, "both": -2.0}
 @pytest.mark.parametrize("least", SIGNS.values(), ids=SIGNS)
 @pytest.mark.parametrize("is_sparse", [False, True])
 def test_the_bound_of_the_error(is_sparse, least):
-    """At K = 8192: a part's error is bounded by its terms, that of a sum in the matrix units grows with the sum."""
+    """Bound the error at K = 8192 by terms of a part, not by K."""
     k, rng = 8192, np.random.default_rng()
     a, b = (rng.uniform(least, 2, shape).astype(of_dense.NUMPY[E4]) for shape in ((64, k), (k, 8)))
     types, turned = (E4, E4, "float32"), (False, False, True)
@@ -127,7 +127,7 @@ def test_the_bound_of_the_error(is_sparse, least):
     # before it among them, at 2^-13 of the largest, which is the part's sum at most, and that sum to 14 bits.
     assert worst["promoted"] < 34 * (2 if is_sparse else 4) * 2**-13
     assert worst["promoted"] < 2**-10
-    # The same instructions lose much more where sums are large, as those of one sign are.
+    # The same instructions lose much more where accumulators are large, as with terms of one sign.
     assert worst["fast"] > (50 if least > 0 else 4) * worst["promoted"]
 
 
@@ -171,7 +171,7 @@ def test_nonsense_is_refused(value):
 
 
 @pytest.mark.parametrize("options", [{}, {"persistent": "always"}], ids=["blocks", "persistent"])
-def test_large_tiles_keep_their_sums_in_registers(options):
+def test_large_tiles_keep_their_accumulators_in_registers(options):
     made = gemm((8192, 8192, 8192), (128, 256, 128), (E4, "bfloat16"), threads=256, stages=4)
     report = report_json(made, TARGET, options={"promote": 128, **options})
     assert not report["warnings"]

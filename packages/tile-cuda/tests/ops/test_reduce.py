@@ -36,7 +36,7 @@ def reduced(M: int, N: int, dtype: str, dim: int, shared: bool) -> Any:
     [(4, 256, "float32", 1, "uint4"), (8, 128, "float16", 1, "uint4"), (4, 64, "float16", 1, "uint2"),
      (3, 127, "float32", 1, ""), (5, 31, "float16", 1, ""), (16, 64, "float32", 0, ""), (1, 1, "float32", 1, "")],
 )  # fmt: skip
-def test_sums(M: int, N: int, dtype: str, dim: int, vector: str, shared: bool) -> None:
+def test_reductions_by_addition(M: int, N: int, dtype: str, dim: int, vector: str, shared: bool) -> None:
     program = reduced(M, N, dtype, dim, shared)
     text = str(lower(program, make_context("cuda:sm_80"), installed()).lowered.text)
     name = "a" if shared else "A"
@@ -68,7 +68,7 @@ def test_lanes_exchange_in_one_statement_and_constants_are_constants() -> None:
 
 @pytest.mark.parametrize("threads", [128, 256, 384, 512, 1024])
 def test_parts_of_many_warps_are_exchanged_by_lanes(threads: int) -> None:
-    """Of eight warps on, a lane reads one part and shuffles do the rest, where a power of two have one."""
+    """Exchange parts of eight or more warps by shuffles, for powers of two."""
 
     @T.prim_func
     def main(A: T.Tensor((2, 8 * threads), "float32"), B: T.Tensor((2,), "float32"), C: T.Tensor((2,), "int32")):

@@ -1,4 +1,4 @@
-"""Why products are refused, by variant: the reason is the true one, and what it calls legal is accepted."""
+"""Rejection reasons of products, by variant: reasons are true, and named values are accepted."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ VARIANTS = {
 
 @dataclass
 class Product:
-    """A product; ``scopes`` are those of A, B, C and of metadata or scales, ``pad`` elements beside rows of A and B."""
+    """A product: ``scopes`` of A, B, C and metadata or scales; ``pad`` elements beside rows."""
 
     variant: str
     M: int
@@ -265,7 +265,7 @@ LEGAL = re.compile(r"\b([MNK]|threads)=(\d+)")
 
 
 def legal(reason: str) -> list[dict[str, int]]:
-    """What a reason names as legal, each alone; tables name values without their axis."""
+    """Yield each legal value of a reason alone; tables name values without their axis."""
     return [{name: int(value)} for name, value in LEGAL.findall(reason.rpartition("nearest legal: ")[2])]
 
 
@@ -304,7 +304,7 @@ def drawn(name: str, rng: np.random.Generator) -> Product:
 
 
 @pytest.mark.parametrize("name", TYPES)
-def test_what_reasons_call_legal_is_accepted(name):
+def test_values_named_by_reasons_are_accepted(name):
     """For products that are drawn: each value that a reason names is legal alone."""
     rng, named, accepted = np.random.default_rng(), 0, 0
     for _ in range(300):
@@ -326,7 +326,7 @@ def test_one_thread_that_issues_for_others_needs_none_beside_it():
 
 
 def test_plans_are_refused_for_themselves():
-    """Passes ask for plans of products that no variant has been asked about: the reasons are no others."""
+    """Request plans without a selected variant: the reasons are the same."""
     for name, answers in REFUSED.items():
         for product, reason in answers:
             call = product.call()

@@ -1,4 +1,4 @@
-"""``T.set_max_nreg``: where it may stand, what roles may ask for together, and the instruction."""
+"""``T.set_max_nreg``: legal scopes, register budgets of roles, and the instruction."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def test_the_assembler_takes_it():
     assert "setmaxnreg" not in assemble(text_of(roles()), "sm_90a")
 
 
-def test_other_kernels_leave_room_for_several_blocks():
+def test_other_kernels_leave_registers_for_several_blocks():
     @T.prim_func
     def main(A: T.Tensor((64,), "float32")):
         with T.Kernel(1, threads=128):
@@ -82,7 +82,7 @@ def test_other_kernels_leave_room_for_several_blocks():
 @pytest.mark.parametrize(
     ("threads", "registers"), [(128, 256), (256, 256), (384, 168), (512, 128), (640, 96), (1024, 64)]
 )
-def test_what_a_thread_begins_with(threads, registers):
+def test_initial_registers_of_a_thread(threads, registers):
     assert first_registers(threads) == registers
 
 
@@ -103,7 +103,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_what_could_wait_for_ever_is_refused(name):
+def test_deadlocks_are_refused(name):
     how, reason = REFUSED[name]
     with pytest.raises(VariantRefused) as refused:
         tile.compile(roles(**how), TARGET)
@@ -132,7 +132,7 @@ def test_other_targets_refuse_it(target):
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_a_target_without_it_says_so_first(name):
+def test_an_unsupported_target_is_reported_first(name):
     """Whether the numbers would fit elsewhere does not matter there."""
     with pytest.raises(VariantMissing, match=r"cuda:sm_80 has no T\.set_max_nreg"):
         tile.compile(roles(**REFUSED[name][0]), "cuda:sm_80")

@@ -1,4 +1,4 @@
-"""Situations that broke another tile compiler on sm_90, on asynchronous copies, barriers and roles: right, or refused.
+"""Reported hazards of asynchronous copies, barriers and roles on sm_90: right, or refused.
 
 One test for each row of tile-ai/tilelang's issues (the number is the issue's). Bulk copies are on, and where the
 situation needs it, it is checked that the text has them, or that it does without.
@@ -153,7 +153,7 @@ def test_2426_convolution_whose_output_is_narrower_than_its_input():
 
 @pytest.mark.parametrize("op", ["copy", "fill"])
 def test_2979_slices_beyond_the_shape(op):
-    """A slice with min + extent beyond the shape is accepted, and writes out of bounds."""
+    """Slice with min + extent beyond the shape: accepted, and writes out of bounds."""
 
     @T.prim_func
     def main(A: T.Tensor((24, 32), "float16"), B: T.Tensor((24, 32), "float16")):
@@ -206,7 +206,7 @@ def test_2634_operands_that_threads_wrote():
 
 
 def test_2699_2703_a_tile_is_cleared_after_its_last_read():
-    """A bulk store of zeros that is no write of shared memory to the analysis: no barrier before the tile's reuse."""
+    """Bulk store of zeros to a tile before its reuse: no barrier."""
 
     @T.prim_func
     def main(A: T.Tensor((32, 64), "float16"), B: T.Tensor((64, 64), "float16")):
@@ -231,7 +231,7 @@ def test_2699_2703_a_tile_is_cleared_after_its_last_read():
 
 
 def product(k, turns, wait=None, roles=False, threads=128):
-    """A product over some trips; its operands by bulk copies."""
+    """A product over several iterations; its operands by bulk copies."""
 
     @T.prim_func
     def main(A: T.Tensor((64, k), "float16"), B: T.Tensor((k, 32), "float16"), C: T.Tensor((64, 32), "float32")):
@@ -266,7 +266,7 @@ def multiplies(kernel, k):
 
 @pytest.mark.parametrize("roles", [False, True])
 @pytest.mark.parametrize("turns", [1, 2, 3, 4])
-def test_2566_one_trip(turns, roles):
+def test_2566_one_iteration(turns, roles):
     """A specialized pipelined loop of exactly one iteration never returns."""
     kernel = ready(product(32 * turns, turns, roles=roles, threads=256 if roles else 128))
     assert LOAD in body_of(kernel)
@@ -274,8 +274,8 @@ def test_2566_one_trip(turns, roles):
 
 
 @pytest.mark.parametrize("n", [0, 1, 2, 5])
-def test_2566_as_many_trips_as_a_launch_says(n):
-    """The same with a trip count that is not known before."""
+def test_2566_dynamic_trip_count(n):
+    """The same with a dynamic trip count."""
 
     @T.prim_func
     def main(A: T.Tensor((64, 64), "float16"), B: T.Tensor((64, 64), "float16"), turns: T.int32):
@@ -319,7 +319,7 @@ def test_2309_two_loops_share_their_tiles(stages):
 
 
 def test_3039_an_operand_that_is_read_after_the_loop():
-    """A tile of a loop of three stages is read after it: shapes that do not fit."""
+    """Tile of a three-stage loop read after the loop: mismatched shapes."""
 
     @T.prim_func
     def main(A: T.Tensor((64, 64), "float16"), B: T.Tensor((8, 64), "float16"), C: T.Tensor((64, 64), "float16")):
@@ -337,7 +337,7 @@ def test_3039_an_operand_that_is_read_after_the_loop():
 
 
 def test_2547_products_before_and_in_the_loop_add_to_one_fragment():
-    """One product before a pipelined loop and one in it accumulate in one fragment: conflicting layouts."""
+    """Products before and in a pipelined loop on one accumulator: conflicting layouts."""
 
     @T.prim_func
     def main(A: T.Tensor((64, 128), "float16"), B: T.Tensor((128, 32), "float16"), C: T.Tensor((64, 32), "float32")):
@@ -381,7 +381,7 @@ def test_2567_rows_that_are_no_multiples_of_16_bytes(length):
 
 
 def test_2876_a_condition_from_memory_in_the_loop():
-    """The body of a pipelined loop stands under a condition loaded from a buffer: an internal error."""
+    """Pipelined loop body under a condition loaded from a buffer: an internal error."""
 
     @T.prim_func
     def main(A: T.Tensor((64, 64), "float16"), On: T.Tensor((8,), "int32"), B: T.Tensor((64, 64), "float16")):
@@ -398,7 +398,7 @@ def test_2876_a_condition_from_memory_in_the_loop():
     assert np.array_equal(b, wanted)
 
 
-def test_1792_a_variable_says_which_tile_is_next():
+def test_1792_a_variable_selects_the_next_tile():
     """A mutable scalar indexes a tensor inside a pipelined loop."""
 
     @T.prim_func
@@ -418,7 +418,7 @@ def test_1792_a_variable_says_which_tile_is_next():
 
 
 def test_2556_2612_a_tile_and_threads_under_conditions():
-    """Shared memory is written and read across threads under ``tid < 48``: the barrier is lost or moved."""
+    """Shared memory exchanged across threads under ``tid < 48``: barrier lost or moved."""
 
     @T.prim_func
     def main(A: T.Tensor((8, 64), "float16"), B: T.Tensor((64,), "float16"), C: T.Tensor((8, 64), "float16")):

@@ -19,7 +19,7 @@ BLOCK = 64
 
 
 def sparse_product(k, dtype, sums, meta):
-    """A sparse product whose metadata lie in the order of another library for sm_80, in a loop over K."""
+    """A sparse product with sm_80 metadata of another library, in a loop over K."""
     factor = {"int8": 8, "int16": 16, "int32": 32}[meta]
     depth = 128
 
@@ -55,7 +55,7 @@ def sparse_product(k, dtype, sums, meta):
 @pytest.mark.parametrize("turns", [1, 2, 3])
 @pytest.mark.parametrize("target", ["cuda:sm_89", "cpu"])
 def test_3037_metadata_of_8_bit_operands_in_a_loop(dtype, sums, turns, target):
-    """8-bit operands, metadata in the order of sm_80, K larger than a block's: the compiler aborted."""
+    """8-bit operands with sm_80 metadata, K larger than a block's: compiler abort."""
     k = 128 * turns
     rng = np.random.default_rng(turns)
     element = DTYPES[dtype].numpy()
@@ -100,7 +100,7 @@ def test_2549_operands_from_addresses(target, options):
 @pytest.mark.sweep(1)
 @pytest.mark.parametrize("registers", [None, 128, 64])
 def test_2559_roles_with_few_registers(registers):
-    """Roles, and a limit on registers so that two blocks share a multiprocessor: it hung at the launch."""
+    """Roles with a register limit for two blocks per multiprocessor: deadlock at launch."""
 
     @T.prim_func
     def main(A: T.Tensor((64, 96), "float16"), B: T.Tensor((96, 64), "float16"), C: T.Tensor((64, 64), "float32")):

@@ -1,4 +1,4 @@
-"""What was reported or suspected of another tile compiler on sm_100 and sm_120: right, or refused.
+"""Reported or suspected hazards of a tile compiler on sm_100 and sm_120: right, or refused.
 
 One test for each row of tile-ai/tilelang's issues (the number is the issue's), and for each candidate of its list of
 suspicions, #2644, which nobody has seen on a device.
@@ -67,7 +67,7 @@ def test_2601_constant_row_numbers(rows):
 
 @pytest.mark.parametrize("role", ["A", "B", "E"])
 def test_2634_operands_that_threads_wrote(role):
-    """Threads write an operand or the metadata; the product reads the former by another proxy, behind no fence."""
+    """Operands or metadata written by threads, read by another proxy: no fence."""
 
     @T.prim_func
     def main(
@@ -100,8 +100,8 @@ def test_2634_operands_that_threads_wrote(role):
 
 @pytest.mark.parametrize("dtype", ["float8_e4m3fn", "float8_e5m2", "int8", "float16"])
 @pytest.mark.parametrize("rows", [128, 256])
-def test_2644_each_row_of_the_sums_is_where_it_belongs(dtype, rows):
-    """A store that took the map of rows of another form of the instruction: rows of sums were exchanged."""
+def test_2644_accumulator_rows_are_in_order(dtype, rows):
+    """Store with the row map of another instruction form: exchanged accumulator rows."""
     depth, acc = 64, "int32" if dtype == "int8" else "float32"
 
     @T.prim_func
@@ -115,7 +115,7 @@ def test_2644_each_row_of_the_sums_is_where_it_belongs(dtype, rows):
             T.copy(F, C)
 
     kind = {"float8_e4m3fn": ml_dtypes.float8_e4m3fn, "float8_e5m2": ml_dtypes.float8_e5m2}.get(dtype, dtype)
-    # Row i of A is the number i in digits of base 4, and column j of B asks for one digit: no two rows are alike.
+    # Row i of A is the integer i in digits of base 4, and column j of B selects one digit: no two rows are alike.
     digits = np.stack([np.arange(rows) // 4**k % 4 for k in range(4)], 1)
     a, b = np.zeros((rows, depth), kind), np.zeros((32, depth), kind)
     a[:, 8:12], b[np.arange(32), 8 + np.arange(32) % 4] = digits, 1
@@ -127,7 +127,7 @@ def test_2644_each_row_of_the_sums_is_where_it_belongs(dtype, rows):
 
 
 def test_2644_lanes_are_not_masked():
-    """A form of the instruction lost the masks of lanes that it was given: no text here has any."""
+    """Emit no lane masks: a form of the instruction lost them."""
 
     @T.prim_func
     def main(A: T.Tensor((128, 64), "float16"), C: T.Tensor((128, 128), "float32")):
@@ -143,7 +143,7 @@ def test_2644_lanes_are_not_masked():
 
 
 def test_2644_a_block_allocates_before_it_uses_columns_and_frees_them():
-    """An allocation that other threads, or the pair, had not waited for: a cold launch could hang."""
+    """Allocation without waits of other threads or the pair: deadlock of cold launches."""
 
     @T.prim_func
     def main(A: T.Tensor((128, 64), "float16"), C: T.Tensor((4, 128, 128), "float32")):
@@ -167,7 +167,7 @@ PAIRS = {**ALWAYS, "clusters": "pairs"}
 
 
 def pair(held=False, group=2):
-    """A product that two blocks compute together; with ``held`` its A is a fragment, for columns of tensor memory."""
+    """A product of two blocks; with ``held`` its A is a fragment for tensor memory."""
 
     @T.prim_func
     def main(A: T.Tensor((256, 128), "float16"), B: T.Tensor((64, 128), "float16"), C: T.Tensor((256, 64), "float32")):
@@ -187,7 +187,7 @@ def pair(held=False, group=2):
 
 
 def test_2644a_both_blocks_of_a_pair_have_begun_before_they_allocate():
-    """An allocation for both behind a barrier of one block alone: with a partner that has not begun it could hang."""
+    """Allocation for a pair behind a barrier of one block only: possible deadlock."""
     kernel = ready(pair(), options=PAIRS)
     text = body_of(kernel)
     allocated, freed = (text.index(f"  tcgen05_{name}_cta_group_2_") for name in ("alloc", "dealloc"))
@@ -201,7 +201,7 @@ def test_2644a_both_blocks_of_a_pair_have_begun_before_they_allocate():
 
 
 def test_2644b_products_of_pairs_mask_no_lanes_and_read_a_from_shared_memory():
-    """The form for pairs with A in tensor memory lost the masks of lanes: no text has any, and none has that form."""
+    """Emit no lane masks for pairs, and read A from shared memory."""
     instruction = re.findall(r"tcgen05\.mma\.cta_group::2[^;]*", ready(pair(), options=PAIRS).source)
     assert instruction
     assert not [text for text in instruction if "{" in text or "[%1]" in text]
@@ -226,7 +226,7 @@ def rows_by_four():
 
 @pytest.mark.parametrize("arch", ["sm_100a", "sm_103a", "sm_110a"])
 def test_2129_rows_by_four_where_target_and_toolkit_have_them(arch):
-    """Review of the pull request: copies of four rows without a guard for the versions that have them."""
+    """Copies of four rows without a guard for supporting targets and toolkits."""
     kernel = ready(rows_by_four(), f"cuda:{arch}", {})
     assert assemble(kernel.source, arch) == ""
     a, b = small(37, 64), np.full((37, 64), 77, "float16")
@@ -242,8 +242,8 @@ def test_2129_rows_by_four_are_refused_by_targets_that_lack_them(target):
     assert caught.value.code == "U103"
 
 
-def test_2129_an_older_toolkit_is_told_apart_from_a_wrong_text(monkeypatch):
-    """Of a toolkit before 12.8, which knows no sm_100: what to install is said, not what its compiler stumbles over."""
+def test_2129_an_older_toolkit_is_distinguished_from_a_wrong_text(monkeypatch):
+    """Report the toolkit to install for sm_100, not the error of a toolkit before 12.8."""
     lowered = lower(rows_by_four(), make_context(TARGET, {}), installed()).lowered
     assert build.build(lowered, "sm_100a").data[:4] == b"\x7fELF"
     monkeypatch.setattr(build, "known_archs", lambda: (75, 80, 86, 89, 90))
@@ -255,7 +255,7 @@ def test_2129_an_older_toolkit_is_told_apart_from_a_wrong_text(monkeypatch):
 
 @pytest.mark.parametrize("target", ["cuda:sm_120a", TARGET])
 def test_2699_2703_a_tile_is_cleared_after_its_last_read(target):
-    """No barrier between the last read of a tile and the bulk store of zeros over it."""
+    """Bulk store of zeros behind the last read of a tile: no barrier."""
 
     @T.prim_func
     def main(A: T.Tensor((32, 64), "float16"), B: T.Tensor((64, 64), "float16")):
@@ -303,7 +303,7 @@ def test_1804_conditions_of_a_block_stay_where_they_are():
 @pytest.mark.parametrize("target", ["cuda:sm_120a", TARGET])
 @pytest.mark.parametrize("seed", range(4))
 def test_2301_a_linear_layer_of_8_bits_ends_in_every_order(target, seed):
-    """Tiles of 32 x 32 x 64 by 64 threads: a launch hung once in 30,000; here orders of threads are drawn."""
+    """Tiles of 32 x 32 x 64 by 64 threads: one deadlock in 30,000 launches."""
     dtype = "float8_e4m3fn"
 
     @T.prim_func
@@ -332,7 +332,7 @@ def test_2301_a_linear_layer_of_8_bits_ends_in_every_order(target, seed):
 
 
 def test_consumer_cards_have_neither_the_memory_nor_the_registers_of_others():
-    """164 KiB of shared memory were asked of a card with 99, and `setmaxnreg` was issued where there is none."""
+    """Shared memory above 99 KiB, and unsupported `setmaxnreg`, on consumer cards."""
 
     @T.prim_func
     def large(A: T.Tensor((512, 64), "float32"), B: T.Tensor((512, 64), "float32")):

@@ -1,4 +1,4 @@
-"""Sums that stay in tensor memory: each program has its numbers, and as few moves as it needs."""
+"""Resident accumulators in tensor memory: results, and minimal numbers of moves."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ ALWAYS = {"tcgen05": "always"}
 
 
 def program(kind, dtype="float32", trips=3):
-    """Two sums, C and D, of products of tiles of A and B; what else happens to C depends on the kind."""
+    """Two accumulators, C and D, of products of A and B; kinds vary C."""
 
     @T.prim_func
     def main(
@@ -97,7 +97,7 @@ def meaning(kind, a, b, n):
     return f, g
 
 
-#: Moves in the text, before, in and behind the outer loop: (stores, loads) of C's sums.
+#: Moves in the text, before, in and behind the outer loop: (stores, loads) of C's accumulators.
 KINDS = {
     "plain": ((1, 0), (0, 0), (0, 1)), "pipelined": ((1, 0), (0, 0), (0, 1)),
     "two sums": ((1, 0), (0, 0), (0, 1)), "inner loop": ((1, 0), (0, 0), (0, 1)),
@@ -133,7 +133,7 @@ def test_numbers_and_moves(kind):
         np.testing.assert_array_equal(d, g)
 
 
-def test_sums_of_another_type_are_rounded_by_each_product():
+def test_accumulators_of_another_type_are_rounded_by_each_product():
     kernel = tile.compile(program("plain", "float16"), TARGET, runtime="emulator", options=ALWAYS)
     inside = kernel.source.split("for (int t = ")[1].split("\n  }\n")[0]
     assert "tcgen05_ld_sync" in inside
@@ -161,7 +161,7 @@ def many(sums):
 @pytest.mark.parametrize(("sums", "allocated", "staying"), [(1, 128, 1), (3, 512, 3), (4, 512, 4), (5, 512, 3)])
 @pytest.mark.sweep(2)
 def test_columns_are_shared_out_until_there_are_none(sums, allocated, staying):
-    """Of five sums of 128 columns, three stay, and the others share the last 128."""
+    """Allocate columns to three of five accumulators; the others share the last 128."""
     kernel = tile.compile(many(sums), TARGET, runtime="emulator", options=ALWAYS)
     assert f"tcgen05_alloc_cta_group_1_sync_aligned_shared_cta_b32(&tensor_columns[0], {allocated})" in kernel.source
     inside = re.split(r"for \(int \w+ = 0; \w+ < 2;", kernel.source)[1].split("\n  }\n")[0]

@@ -1,4 +1,4 @@
-"""Copies of four rows: numbers of rows behind the end of their list, and tiles that are slots."""
+"""Copies of four rows: row numbers out of bounds, and tiles in slots."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def test_swizzle_and_type_are_no_knobs_of_scatters(knob):
 
 @pytest.mark.parametrize("arch", ["sm_100", "sm_100a", "sm_103a", "sm_110a", "sm_120", "sm_120a"])
 def test_rows_go_to_the_block_s_own_shared_memory(arch):
-    """Only some of these have the form for other blocks of a cluster, and all have this one."""
+    """Use the form for a block's own shared memory: every such target has it."""
 
     @T.prim_func
     def main(A: T.Tensor((40, 32), "float32"), C: T.Tensor((4, 32), "float32")):

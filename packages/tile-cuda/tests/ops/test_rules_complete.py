@@ -1,4 +1,4 @@
-"""Every rule of bulk copies stands in a table of tests, with a copy that breaks it and one that does not."""
+"""Completeness of rules of bulk copies: a violating and a legal copy for each."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ SOURCES = {
 
 
 def patterns(function: FunctionType) -> Iterator[tuple[str, str]]:
-    """Yield the texts that a function can give as reasons, as regular expressions, with where they stand."""
+    """Yield rejection reasons of a function as regular expressions, with their lines."""
     tree = ast.parse(inspect.getsource(function))
     for node in ast.walk(tree):
         value = node.value if isinstance(node, (ast.Yield, ast.Return)) else None

@@ -1,4 +1,4 @@
-"""The layouts that products ask for: no bank conflicts of ``ldmatrix``, nor of stores of 16 bytes."""
+"""Layouts for products: no bank conflicts of ``ldmatrix`` or of stores of 16 bytes."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def layouts(m: int, n: int, k: int, dtype: str, turned: tuple[bool, bool], stage
 
 
 def whole(shape: tuple[int, int, int], dtype: str) -> bool:
-    """Whether a row is a whole number of vectors of 16 bytes; ``ldmatrix`` takes no others."""
+    """Whether a row is a multiple of 16 bytes, as ``ldmatrix`` requires."""
     return shape[2] * DTYPES[dtype].bits % 128 == 0
 
 

@@ -1,4 +1,4 @@
-"""Sparse products that last beyond their iteration: two sets of registers of metadata, whatever the trip count."""
+"""Sparse products in flight across iterations: double-buffered metadata registers for every trip count."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ BK = 64
 
 
 def product(m, n, k, threads=128, stages=3, boxes=(64, 64), twice=False):
-    """A product with any number of iterations; ``k`` may be a symbol. Metadata has rows along K: it is copied."""
+    """A product with any trip count and copied metadata; ``k`` may be symbolic."""
     bm, bn = boxes
 
     @T.prim_func
@@ -136,13 +136,13 @@ def test_a_product_goes_on_until_the_wait_of_the_program(waits, same, looped):
     assert np.array_equal(c, expected * (2 if same else 1))
     assert np.array_equal(d, expected * (0 if same else 1))
     assert "metadata_odd" not in kernel.source
-    # Both registers have a reader behind each wait of the trip.
+    # Both registers have a reader behind each wait of the iteration.
     trip = kernel.source.split("wgmma_commit_group_sync_aligned();")[2]
     for name in ("metadata", "metadata_1"):
         assert trip.count(f"read_metadata_1(&{name});") == len(waits)
 
 
-def test_sums_are_not_touched_before():
+def test_accumulators_are_not_touched_before():
     with pytest.raises(NotWaitedFor) as refused:
         tile.compile(waited(between=True), TARGET, runtime="emulator")
     assert refused.value.code == "K229"
@@ -152,13 +152,13 @@ def test_sums_are_not_touched_before():
 @pytest.mark.parametrize("k", [4 * BK, 5 * BK, "any"])
 @pytest.mark.parametrize("bulk", ["never", "always"])
 def test_the_assembler_lets_products_overlap(k, bulk):
-    """What stands between products in flight takes no branch; it did once, and each product was waited for."""
+    """Emit no branch between products in flight, which makes the assembler serialize them."""
     program = product(512, 384, T.dynamic("trips") * BK if k == "any" else k, 256, 4, (256, 192))
     kernel = tile.compile(program, TARGET, options={**ALWAYS, "tma": bulk})
     assert assemble(kernel.source, "sm_90a") == ""
 
 
-def test_products_that_cannot_overlap_are_told():
+def test_serialized_products_are_reported():
     pytest.importorskip("cuda.bindings.nvrtc")
     text = lower(product(512, 512, 8 * BK, 128, 4, (128, 128)), make_context(TARGET, ALWAYS), installed()).lowered
     branches = dataclasses.replace(text, text=text.text.replace("@p pmevent 1;", "@p trap;"))

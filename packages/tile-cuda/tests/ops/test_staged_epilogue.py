@@ -1,4 +1,4 @@
-"""Results of products that go through shared memory or other lanes: when, why not, and right at awkward sizes."""
+"""Staged epilogues through shared memory or other lanes: conditions, reasons, results at awkward sizes."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def gemm(
     sizes=(128, 128, 64), block=(64, 64, 32), out="float16", *, threads=128, stages=2, kept=0, then="", where="",
     dynamic=False, scaled=False, batch=0,
 ):  # fmt: skip
-    """A product in tiles; ``then`` says what else becomes of the sums, ``where`` where they are copied."""
+    """A product in tiles; ``then`` names the epilogue, ``where`` the destination."""
     (m, n, k), (bm, bn, bk) = sizes, block
     if dynamic:
         m, n = T.dynamic("m"), T.dynamic("n")
@@ -139,7 +139,7 @@ def is_exchanged(kernel):
 
 
 def as_results(sums, out):
-    """Sums as elements of the results, as numbers; integers saturate."""
+    """Convert accumulators to elements of the results; integers saturate."""
     if out == "int8":
         return np.clip(sums, -128, 127)
     return sums.astype("float32").astype(NUMPY.get(out, out)).astype("float64")
@@ -177,7 +177,7 @@ def test_lanes_of_every_tile(block, threads, out):
 
 @pytest.mark.parametrize("out", ["float32", "bfloat16"])
 @pytest.mark.parametrize("stay", [True, False])
-def test_blocks_that_stay_or_have_no_room_exchange_without_being_asked(stay, out):
+def test_persistent_blocks_or_small_budgets_exchange_by_default(stay, out):
     m, n, k = 250, 520, 96
     how = {"stages": 4} if stay else {"stages": 2, "kept": 170_000}
     options = {"wgmma": "always", "persistent": 2 if stay else "never"}
@@ -218,7 +218,7 @@ def test_sizes_that_a_launch_brings(m, n):
 
 
 @pytest.mark.parametrize("name", ["threads", "halves", "turned", "scaled", "batch"])
-def test_right_whatever_becomes_of_the_sums(name):
+def test_every_epilogue_is_right(name):
     how = {
         "threads": {"threads": 256, "block": (128, 64, 32)}, "halves": {"then": "halves"}, "turned": {"then": "turned"},
         "scaled": {"scaled": True}, "batch": {"batch": 2},
@@ -235,7 +235,7 @@ def test_right_whatever_becomes_of_the_sums(name):
     np.testing.assert_array_equal((c[1] if name == "batch" else c).astype("float64"), want)
 
 
-#: Why sums are stored by the threads that hold them, and the nearest program whose sums are not.
+#: Why accumulators are stored by their own threads, and the nearest program without direct stores.
 RULES = {
     "the option": ({}, {"epilogue": "never"}, "", {}, {}),
     "rows at odd addresses": ({"sizes": (128, 100, 64)}, {}, "multiples of 8 bytes", {"sizes": (128, 104, 64)},
@@ -270,7 +270,7 @@ def test_each_rule_has_two_sides(name):
     assert not reason or any(reason in r for r in refused), refused
 
 
-def test_a_tile_takes_the_place_of_the_rings():
+def test_a_tile_reuses_the_storage_of_the_rings():
     report = report_json(gemm((256, 256, 256), (128, 128, 64), threads=128, stages=3), TARGET)
     (staged,) = (b for b in report["block"]["shared"] if b["name"] == "C_l_staged")
     without = report_json(
@@ -287,7 +287,7 @@ def test_whole_rows_are_stored(bulk, pattern):
     assert not pattern.search(compiled(gemm(), {**options, "epilogue": "never"}).source)
 
 
-def test_products_of_warps_only_if_asked():
+def test_products_of_warps_only_by_option():
     options = {"wgmma": "never"}
     assert not is_staged(compiled(gemm(), options))
     assert is_staged(compiled(gemm(), {**options, "epilogue": "always"}))
@@ -347,7 +347,7 @@ def test_the_fuzzer_reaches_every_exchange():
     raise AssertionError(left)
 
 
-def test_the_estimate_agrees_with_what_was_measured():
+def test_the_estimate_agrees_with_measurements():
     found = estimate((128, 256), 16)
     assert 2_100 <= found.staged <= 2_600
     assert 8_000 <= found.direct <= 9_000

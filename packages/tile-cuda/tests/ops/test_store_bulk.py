@@ -1,4 +1,4 @@
-"""Bulk copies out of shared memory: each rule on both sides, waits where they are needed, whole programs."""
+"""Bulk copies out of shared memory: both sides of each rule, waits, whole programs."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def answer(
     shape=(64, 256), tile=(16, 64), dtype="float16", *, corner=None, extents=None, strides=None, attrs=None,
     part=None, aligned=None, target=CTX, from_dtype="", kind="",
 ):  # fmt: skip
-    """Ask for a tile in shared memory, or a part of it, to a corner of a tensor."""
+    """Request a copy of all or part of a shared tile to a tensor's corner."""
     tensor = tirx.decl_buffer(list(shape), dtype, "B", strides=strides, layout=None)
     shared = tirx.decl_buffer(list(tile), from_dtype or dtype, "S", scope="shared", layout=None)
     dst = View(tensor, tuple(corner or (0,) * len(shape)), tuple(extents or tile))
@@ -223,7 +223,7 @@ def test_slots_of_pipelined_loops_are_read_before_they_are_filled_again(stages):
 
 @pytest.mark.parametrize(("step", "reads"), [(8, 2), (4, 1)])
 def test_boxes_that_share_no_element_are_not_waited_for(step, reads):
-    """Of a loop's stores only the reads are waited for, unless they overlap: the last one counts."""
+    """Wait only for the reads of a loop's stores unless they overlap."""
 
     @T.prim_func
     def main(A: T.Tensor((64, 64), "int32"), B: T.Tensor((64, 64), "int32")):
@@ -267,7 +267,7 @@ def test_roles_store_their_own_rows_without_waiting_for_each_other():
     assert same(out, array)
 
 
-def test_what_is_stored_is_there_for_all_threads_that_read_it():
+def test_stores_are_visible_to_all_reading_threads():
     @T.prim_func
     def main(A: T.Tensor((64, 64), "float16"), B: T.Tensor((64, 64), "float16"), C: T.Tensor((64, 64), "float16")):
         with T.Kernel(1, threads=64):
@@ -305,7 +305,7 @@ def test_buffers_that_share_bytes_wait_for_each_other():
     assert same(c, array.T)
 
 
-def test_views_annotated_tensors_and_annotated_tiles_keep_what_they_say():
+def test_annotated_views_tensors_and_tiles_keep_their_layouts():
     @T.prim_func
     def main(A: T.Tensor((64, 64), "float16"), B: T.Tensor((64, 64), "float16"), C: T.Tensor((4096,), "float16")):
         with T.Kernel(1, threads=64):

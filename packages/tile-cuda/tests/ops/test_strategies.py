@@ -1,4 +1,4 @@
-"""The strategies that this package adds to the fuzzer: what they draw, and mistakes that they find when put back."""
+"""Strategies of this package for the fuzzer: drawn programs, and reintroduced mistakes found."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def test_names_and_instructions_are_drawn(name):
 @pytest.mark.sweep(3)
 @pytest.mark.parametrize("divided", ["always", "never"])
 @pytest.mark.parametrize("persistent", ["always", "never", 2])
-def test_options_of_sums_and_blocks_can_be_pinned(divided, persistent):
+def test_accumulator_and_block_options_can_be_pinned(divided, persistent):
     """As `.ci/run` pins them: programs are right with all of them."""
     pinned = {"tcgen05": "always", "tma": "always", "subtiling": divided, "persistent": persistent}
     session, seen = Session(TARGET, "emulator", options=pinned), Counter()
@@ -115,7 +115,7 @@ def scales_of_the_first_step(patch):
 
 
 def tiles_that_are_still_read(patch):
-    """Blocks meet before their copies out of the tile have read it, and the next copy for all fills it."""
+    """Reintroduce a block barrier before copies out of the tile have read it."""
     made = bulk._Choose.__init__
 
     def init(self, *given):

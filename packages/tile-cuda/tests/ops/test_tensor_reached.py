@@ -1,4 +1,4 @@
-"""The kit and the fuzzer reach products whose sums are in tensor memory, dense and sparse, of every kind."""
+"""Coverage of tensor-memory products, dense and sparse, of every kind."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def test_the_kit_gathers_rows_that_two_instructions_share():
     assert len(_PRODUCT.findall(found)) == 2
 
 
-def test_the_kit_reads_sums_in_pieces():
+def test_the_suite_reads_accumulator_subtiles():
     (unit,) = (u for u in products.units() if "128x240x32" in u.name)
     assert _PIECE.search(text_of(unit))
 
@@ -124,7 +124,7 @@ def test_the_fuzzer_reaches_every_kind_with_scales():
 
 
 @pytest.mark.sweep(2)
-def test_the_fuzzer_reaches_every_kind_sums_in_pieces_and_issuers():
+def test_the_fuzzer_reaches_every_kind_subtiles_and_mma_warps():
     found: list[set[tuple[str, str]]] = []
     divided: list[bool] = []
     issued: list[bool] = []

@@ -1,4 +1,4 @@
-"""``T.tma_copy``: a bulk copy whatever the options say, or a refusal with the rule that it breaks."""
+"""``T.tma_copy``: a bulk copy under all options, or a refusal with the rule."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_it_needs_no_option(stages, option):
     assert np.array_equal(b, a)
 
 
-def test_copies_beside_it_are_as_the_option_says():
+def test_neighboring_copies_follow_the_option():
     @T.prim_func
     def main(A: T.Tensor((8, 64), "float16"), B: T.Tensor((8, 64), "float16"), C: T.Tensor((8, 64), "float16")):
         with T.Kernel(1, threads=64):
@@ -75,7 +75,7 @@ def test_copies_beside_it_are_as_the_option_says():
     ],
 )  # fmt: skip
 @pytest.mark.parametrize("stages", [0, 3])
-def test_what_is_no_box_is_refused_with_the_rule(how, reason, stages):
+def test_illegal_boxes_are_refused_with_the_rule(how, reason, stages):
     with pytest.raises(TileError) as caught:
         tile.compile(moves(stages=stages, **how), TARGET, runtime="emulator")
     assert type(caught.value).__name__ == "VariantRefused"

@@ -78,7 +78,7 @@ BOTH = ["wgmma_m64", "wgmma_commit", "wgmma_m64", "wgmma_commit"]
 def test_two_products_in_flight_at_once():
     order, waits = run(two_products(first=None), lambda p: p + 1, lambda p: p)
     assert order[:5] == [*BOTH, "wgmma_wait"]
-    assert waits == ["0", "0"]  # one for the sums of each
+    assert waits == ["0", "0"]  # one for each accumulator
 
 
 def test_a_wait_that_leaves_one_in_flight_ends_the_earlier_one():
@@ -87,7 +87,7 @@ def test_a_wait_that_leaves_one_in_flight_ends_the_earlier_one():
     assert waits == ["1", "0"]
 
 
-def test_products_in_flight_may_add_to_the_same_sums():
+def test_products_in_flight_may_share_an_accumulator():
     order, waits = run(two_products(same=True, first=None), lambda p: 2 * p + 1, lambda p: 0 * p)
     assert order[:5] == [*BOTH, "wgmma_wait"]
     assert waits == ["0"]
@@ -101,7 +101,7 @@ def test_without_a_wait_that_ends_it_a_product_is_waited_for_where_it_stands(fir
 
 
 @pytest.mark.parametrize(("between", "buffer"), [("read", "C_l"), ("sums", "C_l"), ("operand", "A_s")])
-def test_what_a_product_uses_may_not_be_touched_before_the_wait(between, buffer):
+def test_operands_in_flight_may_not_be_touched_before_the_wait(between, buffer):
     program = two_products(between, first=0, last=None)
     with pytest.raises(NotWaitedFor) as caught:
         tile.compile(program, TARGET, runtime="emulator")

@@ -47,11 +47,11 @@ class OneInstruction(WarpgroupPlan):
         (SPARSE, 256, True, 128),
     ],
 )  # fmt: skip
-def test_cycles_of_an_instruction_are_those_measured(family, columns, held, cycles):
+def test_cycles_of_an_instruction_match_measurements(family, columns, held, cycles):
     assert estimate(OneInstruction(family, columns, held)).warpgroups - WAIT == cycles
 
 
-def test_large_products_are_chosen_and_explain_says_why():
+def test_large_products_are_chosen_and_explain_reports_reasons():
     kernel = compiled((128, 256, 64), (128, 256, 64), threads=256, stages=1, options={"wgmma": "auto"})
     assert issued(kernel) == ["wgmma_m64n256k16_f32_f16_f16_ss_tb"]
     assert "estimated 1056 cycles, on mma.sync 1707" in " ".join(kernel.explain().split())
@@ -82,7 +82,7 @@ def test_small_products_run_where_they_were_faster(sizes, threads, warpgroups):
     assert bool(issued(kernel)) == warpgroups
 
 
-def test_a_call_that_asks_for_it_is_not_estimated():
+def test_an_explicit_call_is_not_estimated():
     @T.prim_func
     def main(A: T.Tensor((64, 64), "float16"), B: T.Tensor((16, 64), "float16"), C: T.Tensor((64, 16), "float32")):
         with T.Kernel(1, threads=128):
