@@ -1,1 +1,1 @@
-"""What targets with threads share: fragments in registers, loops over threads, barriers, shared memory."""
+"""Passes of targets with threads: register fragments, loops over threads, barriers, shared memory."""

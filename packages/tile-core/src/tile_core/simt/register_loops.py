@@ -1,4 +1,4 @@
-"""Loops of per-thread statements over the registers of a distributed tile, and bounds conditions of accesses."""
+"""Per-thread loops over the registers of a tile, and bounds conditions of accesses."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ LONGEST_VECTOR = 16
 
 
 class Walk:
-    """One loop variable per digit of the register, and the coordinates that they reach on a thread.
+    """One loop variable per digit of the register, and a thread's coordinates from them.
 
     Parameters
     ----------
@@ -109,7 +109,7 @@ def registers(array: BufferVar) -> int:
 
 
 def each(count: int, body: Any) -> Stmt:
-    """Return ``body(i)`` for ``i`` below a constant count, as a loop that is unrolled if it is short."""
+    """Return ``body(i)`` for ``i`` below a constant, as a loop unrolled if short."""
     if count == 1:
         return body(nodes.int_const(0))
     i = nodes.fresh("r")
@@ -127,7 +127,10 @@ def unrolled(name: str, extent: int, body: Callable[[Expr], Stmt]) -> Stmt:
 
 
 def rolled(var: Var, extent: int, body: Stmt) -> Stmt:
-    """Return a loop that compilers must not unroll: its array is larger than a thread's registers."""
+    """Return a loop that compilers must not unroll.
+
+    Its array is larger than a thread's registers.
+    """
     return nodes.for_loop(var, extent, body, "serial", annotations={UNROLL_FACTOR: nodes.int_const(1)})
 
 
@@ -137,7 +140,10 @@ def when(conditions: Sequence[Expr], body: Stmt) -> Stmt:
 
 
 def choose(conditions: Sequence[Expr], yes: Expr, no: Expr | None = None, lazily: bool = True) -> Expr:
-    """Return a value under conditions, else another (zero); ``lazily`` if ``yes`` must only be evaluated under them."""
+    """Return a value under conditions, else another one (zero).
+
+    ``lazily``: ``yes`` must only be evaluated under the conditions.
+    """
     if not conditions:
         return yes
     no = nodes.zero(nodes.dtype_of(yes)) if no is None else no
@@ -146,7 +152,10 @@ def choose(conditions: Sequence[Expr], yes: Expr, no: Expr | None = None, lazily
 
 
 def bounds(view: View, indices: Sequence[Expr]) -> list[Expr]:
-    """Return the conditions under which an index (per dimension of the view) is in the buffer; none if it always is."""
+    """Return the conditions that an index is in the buffer; none if proven.
+
+    The index has one value per dimension of the view.
+    """
     found: list[Expr] = []
     shape = nodes.shape_of(view.buffer)
     for low, extent, size, index in zip(view.mins, view.extents, shape, indices, strict=True):

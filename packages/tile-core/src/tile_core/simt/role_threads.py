@@ -1,4 +1,4 @@
-"""Work of a part of a block's threads (``T.ws``): its marks get a variable for a thread's number in the role."""
+"""Roles of a block's threads (``T.ws``): marks define thread numbers within a role."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def enter_roles(body: Stmt, block: Block, ctx: Context) -> Stmt:
-    """Return the body with a variable in each mark of a role, bound to a thread's number among those of the role.
+    """Return the body with a thread number variable in each mark of a role.
 
     Raises
     ------
@@ -34,7 +34,10 @@ def role_of(mark: Stmt) -> Role:
 
 
 def block_in(mark: Stmt | None, block: Block) -> Block:
-    """Return the threads that share work in a mark, as a block of their own; those of the block without a mark."""
+    """Return the threads that share work in a mark, as a block.
+
+    Without a mark these are the threads of the block.
+    """
     return block if mark is None else Block((role_of(mark).count, 1, 1), mark.node[3], begins=role_of(mark).first)
 
 
@@ -63,7 +66,7 @@ class _EnterRoles(StmtRewriter):
         return tirx.AttrStmt([*s.node, number], s.attr_key, s.value, body, s.span)
 
     def visit_Evaluate(self, s: Stmt) -> Stmt:
-        """Return the barrier of a role, or of the whole block, for one with the number of their threads."""
+        """Return the barrier of a role or block for a barrier with its thread count."""
         if not nodes.is_tile_call(s.value, "sync_part"):
             return s
         number, count = (int(nodes.as_int(a)) for a in s.value.args)

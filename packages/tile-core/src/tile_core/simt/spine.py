@@ -1,4 +1,4 @@
-"""The passes of a target with threads, as one list: from a tile program to a per-thread program.
+"""The passes of a target with threads: from tile program to per-thread program.
 
 A backend inserts its own passes and appends its tail (scalar rewriting, emission). It leaves the note ``ALIGNED``: the
 assumed alignment of addresses. The passes leave the notes of ``simt/notes.py``.
@@ -226,7 +226,7 @@ def _fragments(body: Stmt) -> list[Any]:
 
 
 def _clustering(plan: Plan, ctx: Context, hooks: SimtHooks) -> Clustering | None:
-    """Return what makes clusters of a program's blocks; nothing if it says itself which there are."""
+    """Return the cluster analysis of a program; none if it specifies its own clusters."""
     most = ctx.capabilities.max_cluster
     if hooks.cluster is None or most < 2 or "cluster" in plan.program.attrs:
         return None

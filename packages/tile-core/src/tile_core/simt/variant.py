@@ -63,7 +63,7 @@ class Block:
 
 @dataclass(frozen=True)
 class RegisterPrefetch:
-    """How registers in flight are filled that one load fills for several iterations of a loop.
+    """Register fills that share one prefetching load over several iterations.
 
     Statements name the loop's variable. They bind what else they need, since those of ``load`` also stand before it.
 
@@ -193,7 +193,10 @@ class SimtVariant(Variant):
     takes_parts: bool = False
 
     def lower_value(self, call: SimtCall, ctx: Context) -> tuple[Stmt, Expr]:
-        """Return (statement or ``None``, expression) for an op whose result is bound, such as an atomic's."""
+        """Return (statement or ``None``, expression) for an op with a bound result.
+
+        An atomic operation is an example.
+        """
         raise NotImplementedError("it has no lower_value, but the program takes the result")
 
     def layouts(self, call: SimtCall, ctx: Context) -> Mapping[int, LayoutMap]:

@@ -143,7 +143,7 @@ class _Flow:
                     self.count += 1
 
     def drain(self, p: ProgramPoint, a: SharedAccess) -> None:
-        """Let the thread that issued a copy out of shared memory wait for it before a barrier."""
+        """Insert a thread's wait for its copies out of shared memory before a barrier."""
         if a.store is not None:
             stored = a.store.name == calls.UNTIL_STORED
             if p.drains.get(a.store.issuer) not in (stored, True):
@@ -305,7 +305,7 @@ class _Flow:
         return after, state
 
     def circle(self, p: ProgramPoint, state: State) -> State:
-        """Iterate over a loop's body to the fixed point of the pending set, and return it."""
+        """Return the pending set of a loop, iterated to its fixed point."""
         bounds = self.owners.bounds.get(p.stmt.loop_var)
         carried: State = _NOTHING
         while True:

@@ -1,4 +1,6 @@
-"""Barriers of a program: initialized before their first use, dropped after the last, and trusted in between.
+"""Barriers of a program: initialization, invalidation, and the accesses that they order.
+
+A barrier is initialized before its first use and dropped after its last one.
 
 What a program's barriers order, as ``passes/check_barriers.py`` has proved, barrier insertion need not order again:
 these buffers are managed between the first and the last statement of a block that has to do with its barriers.
@@ -29,7 +31,7 @@ LEADER = ("the first thread", 0, 1)
 
 
 def enter_barriers(body: Stmt, ordered: frozenset[str], ctx: Context) -> Stmt:
-    """Return the body with initialized and dropped barriers, and marks of the accesses that they order.
+    """Initialize and drop a program's barriers, and mark the accesses that they order.
 
     Parameters
     ----------
@@ -102,7 +104,7 @@ class _Enter(StmtRewriter):
 
 
 def _met(parts: Sequence[Stmt]) -> list[Stmt]:
-    """Return a block's statements, with a cluster barrier between the initialization of barriers and their use."""
+    """Insert a cluster barrier between the initialization of barriers and their first use."""
     found: list[Stmt] = []
     new = not any(map(barriers_of, parts))  # blocks have begun before others store to their memory
     for s in parts:

@@ -38,7 +38,7 @@ _HARMLESS = frozenset({"move", "address", "shuffle", "vote", "group_reduce"})
 
 
 class _Tail:
-    """Searches from the end of the kernel for a statement that may depend on other threads."""
+    """Search backwards from the kernel's end for a statement that depends on other threads."""
 
     def __init__(self, body: Stmt) -> None:
         self.flow = Flow(body)

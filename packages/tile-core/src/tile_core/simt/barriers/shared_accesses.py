@@ -212,7 +212,7 @@ class SharedAccess:
         return self.changed(("met", id(point)), synced=point)
 
     def met_in_role(self, point: Any, asynchronous: bool) -> SharedAccess:
-        """Return the access after a barrier of its role: other threads of the block do not observe it."""
+        """Return the access after a barrier of its role, which orders only its threads."""
         if self.until is not None or self.settled:
             return self
         unfenced = asynchronous and self.write and not self.proxy
@@ -304,7 +304,7 @@ class Accesses:
         return [x for a in self.flow.accesses_at(p) for x in self._of(a, p)]
 
     def of_whole(self, p: Point) -> list[SharedAccess]:
-        """Return the accesses of a point and its inner points; variables of its loops get ranges."""
+        """Return the accesses of a point and its inner points, with ranges for loop variables."""
         return [x for q in (p, *self.flow.inside(p)) for a in self.flow.accesses_at(q) for x in self._of(a, p)]
 
     def opaque(self, p: Point) -> frozenset[Var]:
@@ -316,7 +316,7 @@ class Accesses:
         return found
 
     def _of(self, a: Access, unit: Point) -> list[SharedAccess]:
-        """Return an access of an inner point as one of a point; none if its memory is private."""
+        """Return an inner point's access as one of a point; none for private memory."""
         if nodes.scope_of(a.buffer) not in _COMMON:
             return []
         if a.how == "element":
@@ -343,7 +343,7 @@ class Accesses:
         return [replace(found, indices=None, atomic=atomic, proxy=proxy, until=ended, moved={})]
 
     def _once(self, a: Access, box: tuple[int, ...]) -> bool:
-        """Whether a box moves by at least its extents in each iteration of each loop around it."""
+        """Whether each iteration of each surrounding loop moves a box by at least its extents."""
         free = list(range(len(box)))
         indices = [substitute(i, self.binds) for i in a.indices]
         loops = [p for p in a.point.loops if not is_grid(p)]
@@ -378,7 +378,7 @@ class Accesses:
         )  # fmt: skip
 
     def _iterations(self, p: Point, unit: Point) -> tuple[tuple[tuple[Any, int, int], ...], frozenset[Any]]:
-        """Return the ranges of the loops between a unit and a point, and the unknown variables."""
+        """Return the ranges of loops between a unit and a point, and the unknown variables."""
         ranges: tuple[tuple[Any, int, int], ...] = ()
         lost: frozenset[Any] = frozenset()
         for loop in (x for x in p.loops if unit.contains(x)):
@@ -470,7 +470,7 @@ def variables(e: Expr) -> set[Var]:
 
 
 def _separate(a: Expr, extent: int, b: Expr, other: int) -> bool:
-    """Whether the ``n`` elements from ``a`` and ``b`` on are disjoint, by a constant gap or remainders."""
+    """Whether ``n`` elements from ``a`` and ``b`` are disjoint by a constant gap or remainders."""
     analyzer = Analyzer()
     a, b = nodes.int_const(0) + a, nodes.int_const(0) + b
     gap = nodes.as_int(analyzer.simplify(b - a))

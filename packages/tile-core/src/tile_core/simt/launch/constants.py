@@ -27,8 +27,8 @@ def descriptor(of: TensorDescriptor, size: int, align: int, tensor: Call) -> Cal
     size, align
         Bytes of its encoded form, and their alignment.
     tensor
-        The address in the tensor, ``calls.address(...)``, that says how the instruction accesses the tensor. It is not
-        printed.
+        The address in the tensor, ``calls.address(...)``, which describes the instruction's access to the tensor. It
+        is not printed.
     """
     attrs = {_DATA: json.dumps(of.to_json(), sort_keys=True), _BYTES: size, _ALIGN: align}
     return nodes.tile_call("descriptor", [tensor], attrs, ret="handle")

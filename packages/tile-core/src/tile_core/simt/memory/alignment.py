@@ -44,7 +44,9 @@ class Aligned:
     promised: dict[BufferVar, int] = field(default_factory=dict)
 
     def of(self, buffer: BufferVar, indices: Sequence[Expr], known: Mapping[Var, int] | None = None) -> int:
-        """Return the alignment of an element's address in bytes, up to ``WIDEST``; 0 if it is inside a byte.
+        """Return the alignment of an element's address in bytes, up to ``WIDEST``.
+
+        It is 0 if the element is inside a byte.
 
         Parameters
         ----------
@@ -70,13 +72,19 @@ class Aligned:
 
 
 def with_views(aligned: Aligned, roots: Mapping[BufferVar, BufferVar]) -> Aligned:
-    """Return an assumption that covers views too: a view begins where its buffer, by ``roots``, does."""
+    """Return an assumption that also covers views.
+
+    A view begins at the same address as its buffer, given by ``roots``.
+    """
     views = {view: aligned.addresses[root] for view, root in roots.items() if root in aligned.addresses}
     return replace(aligned, addresses={**aligned.addresses, **views}) if views else aligned
 
 
 def row_symbols(buffer: BufferVar) -> set[Var]:
-    """Return the symbols in a buffer's row strides, whose divisors decide whether each row is aligned."""
+    """Return the symbols in a buffer's row strides.
+
+    Their divisors decide whether each row is aligned.
+    """
     return {v for s in strides_of(buffer)[:-1] for v in collect(nodes.int_const(0) + s, tirx.Var)}
 
 
@@ -122,7 +130,9 @@ def factor(e: Expr, known: Mapping[Var, int]) -> int:
 
 
 def contiguous_width(layout: LayoutMap, width: int) -> int:
-    """Return how many elements of the last dimension a layout keeps contiguous and aligned to their count.
+    """Return the widest vector width that a layout supports along the last dimension.
+
+    That number of elements are contiguous, and aligned to their number.
 
     Parameters
     ----------

@@ -23,7 +23,7 @@ OFFSET = "tile.offset"
 ALIGN = "tile.align"
 
 _SMALL, _LARGE = 16, 128
-#: Alignment in TVM's type of a buffer whose declaration does not say one.
+#: Alignment in TVM's type of a buffer whose declaration has none.
 _UNSAID = 64
 
 
@@ -166,7 +166,7 @@ class _Lives:
         self.lines += [by_point[p] for p in found.points if p is not None]
 
     def lengthen(self, points: Sequence[Point | None], bases: Mapping[BufferVar, BufferVar]) -> None:
-        """Let a buffer that copies fill until a thread waits for them live up to the last of such waits.
+        """Extend a copy destination's live range to the last wait for the copies.
 
         Parameters
         ----------
@@ -189,7 +189,9 @@ def _calls_of(p: Point) -> list[Call]:
 
 
 def listed(node: Sequence[BufferVar], bases: dict[BufferVar, BufferVar]) -> set[BufferVar]:
-    """Return the buffers that a ``tile.managed`` attribute lists, by themselves or by name; views count as their bases.
+    """Return the buffers that a ``tile.managed`` attribute lists.
+
+    A buffer is listed by itself or by name. Views count as their base buffers.
 
     Parameters
     ----------
@@ -219,7 +221,7 @@ def _needed(addresses: Sequence[Call]) -> dict[BufferVar, int]:
 
 
 def _orders(buffers: Sequence[_Buffer]) -> list[list[_Buffer]]:
-    """Return orders to place buffers in; of two plans of one size the first one counts."""
+    """Return allocation orders to try, the preferred one first among plans of equal size."""
     by_size = sorted(buffers, key=lambda b: -b.bytes)
     by_start = sorted(buffers, key=lambda b: b.span or (0, 0))
     by_length = sorted(buffers, key=lambda b: -(b.span[1] - b.span[0] if b.span else 0))

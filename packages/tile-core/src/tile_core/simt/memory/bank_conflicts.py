@@ -1,8 +1,8 @@
-"""Tiles in shared memory that threads read across their rows are stored so that no memory bank has to answer twice.
+"""Swizzle shared tiles that threads access across rows, to avoid bank conflicts.
 
-Shared memory answers a group of threads at once unless two of them ask the same bank for different words. All accesses
-are known by now, so their cost is counted, for the row-major order and for XOR swizzles of chunks of 16 bytes, which
-keep every wide access in one piece. A tile gets a swizzle only if that saves a good part.
+Shared memory serves a group of threads at once unless two of them access different words of the same bank. All accesses
+are known at this pass, so their cost is counted for the row-major order and for XOR swizzles of 16-byte chunks, which
+keep every vector access contiguous. A tile gets a swizzle only if that saves a good part of the cost.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def spread_over_banks(
 
 @dataclass(frozen=True)
 class _Access:
-    """Row-major indices of the first elements that threads access, the bytes of each access, and how often."""
+    """Row-major indices of the first accessed elements, the access size, and the access count."""
 
     elements: Array
     size: int
@@ -111,7 +111,10 @@ def _fits(buffer: BufferVar) -> bool:
 
 
 def _swizzle(shape: Sequence[int], bits: int, shift: int) -> Swizzle | None:
-    """Return the swizzle of chunks by the bits that are so far above them, if it permutes the elements of a tile."""
+    """Return an XOR swizzle of chunks, if it permutes the elements of a tile.
+
+    Each chunk number is combined with the bits at a fixed distance above it.
+    """
     per = _CHUNK * 8 // bits
     found = Swizzle(_BITS, per.bit_length() - 1, shift)
     size = prod(shape)
@@ -145,7 +148,7 @@ def _trips(loop: Point) -> int:
 
 
 class _Values:
-    """The values of variables in each thread; most are never asked for."""
+    """The values of variables in each thread, evaluated on demand."""
 
     def __init__(self, thread: Var, count: int) -> None:
         self.lanes = (count,)
@@ -158,7 +161,7 @@ class _Values:
         self.known.pop(variable, None)
 
     def of(self, value: Expr) -> Array:
-        """Return the value of an index, with 0 for what is the same in all threads: blocks, sizes, turns of loops."""
+        """Evaluate an index, with 0 for uniform values: blocks, sizes, loop iterations."""
         value = nodes.as_int(value)
         if isinstance(value, int):
             return value
@@ -176,7 +179,7 @@ class _Values:
 
 
 def _accesses(point: Point) -> Iterable[tuple[BufferVar, Sequence[Expr], int]]:
-    """Yield what a point accesses: a buffer, indices, and the bytes of one access."""
+    """Yield the accesses of a point: a buffer, indices, and the bytes of one access."""
     for x in point.own:
         whole = x.value if type(x) is tirx.Evaluate and nodes.is_tile_call(x.value, "move") else None
         if whole is not None:
@@ -212,7 +215,7 @@ def _best(buffer: BufferVar, accesses: Sequence[_Access], banks: int) -> LayoutM
 
 
 def _cost(accesses: Sequence[_Access], swizzle: Swizzle | None, size: int, banks: int) -> float:
-    """Return the turns that shared memory needs, as a mean over the groups of threads that it answers at once."""
+    """Return the mean number of shared-memory wavefronts per group of threads served at once."""
     total = 0.0
     for access in accesses:
         offsets = access.elements if swizzle is None else swizzle.apply(access.elements)

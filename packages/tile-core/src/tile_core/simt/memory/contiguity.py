@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 
 
 def has_runs(layout: LayoutMap | None, view: View, dim: int, run: int, ranges: Analyzer) -> bool:
-    """Whether each run of ``run`` elements along a dimension, from the tile's corner, is contiguous and aligned.
+    """Whether each run of ``run`` elements along a dimension is contiguous and aligned.
 
-    ``ranges`` is an analyzer that knows the variables of the corner.
+    Runs begin at the tile's corner. ``ranges`` is an analyzer with the ranges of the corner's variables.
     """
     if run == 1:
         return True
@@ -67,14 +67,17 @@ def conditions(view: View, ranges: Analyzer) -> list[Expr]:
 
 
 def _ends(start: Expr, extent: int, size: Expr, ranges: Analyzer) -> Expr:
-    """Return the condition that a tile ends inside; for an unbounded start, computing the end may overflow its type."""
+    """Return the condition that a tile ends inside of the buffer.
+
+    For an unbounded start, computing the end may overflow its type.
+    """
     if ranges.const_int_bound(start).max_value + extent <= whole(nodes.dtype_of(start))[1]:
         return tirx.LE(*_same_type(start + extent, size))
     return tirx.LE(*_same_type(start, size - extent))
 
 
 def inside(view: View, indices: list[Expr], ranges: Analyzer) -> list[Expr]:
-    """Return the conditions, if not proven, under which an element of a tile lies inside the buffer."""
+    """Return the unproven conditions under which an element of a tile is inside the buffer."""
     found = []
     for index, (below, above, size) in zip(indices, _open(view, ranges), strict=True):
         found += [tirx.GE(index, nodes.int_const(0, nodes.dtype_of(index)))] if below else []
@@ -83,7 +86,10 @@ def inside(view: View, indices: list[Expr], ranges: Analyzer) -> list[Expr]:
 
 
 def _same_type(a: Expr, b: Expr) -> tuple[Expr, Expr]:
-    """Return two integers of one type: a corner may have 64 bits, and an extent 32, or the other way around."""
+    """Convert two integers to a common type.
+
+    A corner may have 64 bits and an extent 32, or the other way around.
+    """
     b = nodes.int_const(b, nodes.dtype_of(a)) if isinstance(b, int) else b
     if nodes.dtype_of(a) == nodes.dtype_of(b):
         return a, b
@@ -91,7 +97,10 @@ def _same_type(a: Expr, b: Expr) -> tuple[Expr, Expr]:
 
 
 def _open(view: View, ranges: Analyzer) -> list[tuple[bool, bool, Expr]]:
-    """Return for each dimension whether a tile may begin before its buffer or end after it, and the buffer's extent."""
+    """Return, per dimension, whether a tile may begin before or end after its buffer.
+
+    The buffer's extent is returned as well.
+    """
     found = []
     for low, extent, size in zip(view.mins, view.extents, nodes.shape_of(view.buffer), strict=True):
         if isinstance(low, int):

@@ -22,12 +22,14 @@ def assume(params: Sequence[Expr]) -> Aligned:
 
 
 def levels(params: Sequence[Expr]) -> list[Aligned]:
-    """Return the assumptions of fast texts, each weaker than the one before: those of calls that serve none are fewer.
+    """Return the assumptions of specialized versions, from the strongest to the weakest.
+
+    Each one is weaker than the one before, so more launches satisfy it.
 
     All parameters are aligned, and symbols have divisors by which rows are, too: a row of ``n`` float16 begins at a
     multiple of 16 bytes if 8 divides ``n``, one of ``k // 16`` if 128 divides ``k``, and one of ``64 * n`` always.
-    Where rows of several tensors need different divisors of a symbol, the first text has the largest, for all of them,
-    and each further one the next.
+    Where rows of several tensors need different divisors of a symbol, the first version assumes the largest, which
+    serves all of them, and each further version the next.
     """
     buffers = [p for p in params if tirx.is_buffer_var(p)]
     needs: dict[Var, set[int]] = {}
@@ -46,7 +48,7 @@ def levels(params: Sequence[Expr]) -> list[Aligned]:
 
 
 def _needed(stride: Expr, symbols: set[Var], elements: int) -> int:
-    """Return the power of two by which symbols have to be divided for a stride to be a multiple of some elements."""
+    """Return the power-of-two divisor of symbols that makes a stride a multiple of ``n`` elements."""
     if factor(stride, {}) % elements == 0:
         return 1
     divisor = 2 if len(symbols) == 1 else elements  # of several, each may stand in other strides alone
@@ -58,7 +60,7 @@ def _needed(stride: Expr, symbols: set[Var], elements: int) -> int:
 
 
 def promised(body: Stmt) -> dict[BufferVar, int]:
-    """Return the alignment of tensors at addresses from tables, which the program promises (``T.make_tensor``)."""
+    """Return the alignment of tensors at addresses from tables, as guaranteed by ``T.make_tensor``."""
     views = [d for d in collect(body, tirx.DeclBuffer) if isinstance(d.data, tirx.Var)]
     return {d.buffer: int(d.buffer.ty.data_alignment) for d in views if not tirx.is_buffer_var(d.data)}
 
@@ -74,7 +76,7 @@ def demanded(body: Stmt, aligned: Aligned) -> Aligned:
 
 
 def relied(body: Stmt, aligned: Aligned) -> Aligned:
-    """Return the part of an assumption that the wide accesses of a thread's code need."""
+    """Return the part of an assumption that a thread's vector accesses require."""
     used: set[BufferVar] = set()
     for call in collect(body, ir.Call):
         if nodes.is_tile_call(call, "move") or nodes.is_tile_call(call, "address"):
@@ -92,7 +94,10 @@ def relied(body: Stmt, aligned: Aligned) -> Aligned:
 
 
 def _shown(body: Stmt) -> dict[BufferVar, BufferVar]:
-    """Return the global buffer of each view, which is at least as much aligned as an element of the view is large."""
+    """Return the global base buffer of each view.
+
+    Its alignment is at least the element size of the view.
+    """
     views = {
         d.buffer: next((v for v in collect(d.data, tirx.Var) if tirx.is_buffer_var(v)), None)
         for d in collect(body, tirx.DeclBuffer)

@@ -98,7 +98,10 @@ def private_arrays(body: Stmt, capabilities: Capabilities, arrays: Mapping[Buffe
 
 
 class _Arrays:
-    """Finds the arrays of a thread: those of statements side by side that contain them are not alive together."""
+    """Find the private arrays of a thread and their live ranges.
+
+    Arrays of statements side by side are not live at the same time.
+    """
 
     def __init__(self) -> None:
         self.largest: BufferVar | None = None

@@ -51,7 +51,7 @@ def apply_shared_layouts(body: Stmt, layouts: Mapping[BufferVar, LayoutMap], blo
 
 
 class Folding(ExprOps):
-    """Index arithmetic that is simplified as it is made, with the bits of a swizzle apart from the rest of the index.
+    """Fold index arithmetic during construction, with swizzle bits kept apart from the index.
 
     An XOR only applies to the digit of the index that it can change: ``row * 64 + (chunk ^ row % 8) * 8``. Terms added
     to the other digits then are constant offsets of the address.
@@ -61,7 +61,7 @@ class Folding(ExprOps):
         self.analyzer = analyzer
 
     def simplify(self, index: Expr) -> Expr:
-        """Return an index in its simplest form, unless floats occur in it: its rules do not hold for them."""
+        """Simplify an index unless floats occur in it: the rules do not hold for them."""
         floats = [c for c in collect(index, tirx.Cast) if nodes.dtype_of(c.value).startswith(("float", "bfloat"))]
         return index if floats else self.analyzer.simplify(index)
 
@@ -110,7 +110,10 @@ class Folding(ExprOps):
         return rest + changed * low if low > 1 else rest + changed
 
     def window(self, b: Expr) -> tuple[int, int]:
-        """Return powers of two such that ``b`` is a multiple of the first and below the second, or zeros."""
+        """Return powers of two that bound ``b``, or zeros.
+
+        ``b`` is a multiple of the first and below the second.
+        """
         constant = nodes.as_int(b)
         if isinstance(constant, int):
             return (constant & -constant, 1 << constant.bit_length()) if constant > 0 else (0, 0)
@@ -124,7 +127,7 @@ class Folding(ExprOps):
 
 
 class _FlatBuffer:
-    """A shared buffer, its one-dimensional form, and the map from an element's index to its address."""
+    """A shared buffer, its one-dimensional form, and the map from index to address."""
 
     def __init__(
         self, buffer: BufferVar, layout: LayoutMap | None, packed: bool, base: BufferVar | None = None
@@ -175,7 +178,7 @@ def _plans(body: Stmt, layouts: Mapping[BufferVar, LayoutMap]) -> dict[BufferVar
 
 
 def base_of(view: Stmt) -> BufferVar:
-    """Return the buffer that a ``DeclBuffer`` aliases, or ``None`` if it is a view of a pointer."""
+    """Return the buffer that a ``DeclBuffer`` aliases; ``None`` for a view of a pointer."""
     return next((v for v in collect(view.data, tirx.Var) if tirx.is_buffer_var(v)), None)
 
 

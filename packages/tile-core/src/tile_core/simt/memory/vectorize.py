@@ -1,4 +1,4 @@
-"""Vectorization: adjacent elements that a thread loads or stores one by one become one wide access.
+"""Vectorization: a thread's accesses to adjacent elements become one vector access.
 
 Candidate loops are marked by the annotation ``tile.vector``: their iterations belong to a data-parallel nest, so they
 may run in any order, or with all loads first and all stores last. The rest of such a loop works on small arrays in
@@ -129,7 +129,7 @@ class _VectorizeAccesses(StmtRewriter):
         return tirx.IfThenElse(condition, *both, s.span)
 
     def same_for_all(self, s: Stmt) -> tuple[list[Stmt], Stmt]:
-        """Return the bindings of a loop that are the same in all iterations, such as the number of a row; and the rest.
+        """Return the loop-invariant bindings, such as the number of a row, and the rest.
 
         They are the first statements of the loop, so nothing that they read is written before them.
         """
@@ -144,7 +144,7 @@ class _VectorizeAccesses(StmtRewriter):
         return parts[:count], nodes.seq(parts[count:])
 
     def choice(self, s: Stmt, trips: int) -> Expr | None:
-        """Return a condition that is the same in all iterations, and keeps loads from being one wide access."""
+        """Return a loop-invariant condition that prevents a vector load."""
         own = {x.var for x in collect(s.body, tirx.Bind)}
         written = {self.root(x.buffer) for x in collect(s.body, tirx.BufferStore)}
         if self.choices == _MOST_CHOICES or not _is_straight(s.body):
@@ -196,7 +196,7 @@ class _VectorizeAccesses(StmtRewriter):
         return nodes.seq([*(tirx.AllocBuffer(a) for a in arrays), *before, inner, *after])
 
     def stores(self, body: Sequence[Stmt], iteration: Var, trips: int, own: set[Var]) -> dict[Key, _Run]:
-        """Return the runs that stores form, by key; only for buffers whose stores all do, and that are read before."""
+        """Return runs of stores by key, for buffers whose stores all form runs."""
         found: dict[Key, _Run] = {}
         refused: set[BufferVar] = set()
         written = {self.root(x.buffer) for x in body if isinstance(x, tirx.BufferStore)}
@@ -236,7 +236,7 @@ class _VectorizeAccesses(StmtRewriter):
         return found
 
     def reads_first(self, root: BufferVar, body: Sequence[Stmt]) -> bool:
-        """Whether an iteration reads a buffer only before writing it, and only the elements that it writes."""
+        """Whether an iteration reads a buffer only before writing the same elements."""
         mine = [x for x in body if isinstance(x, tirx.BufferStore) and self.root(x.buffer).same_as(root)]
         elements = {_key(x.buffer, x.indices) for x in mine}
         stored = False
@@ -257,7 +257,7 @@ class _VectorizeAccesses(StmtRewriter):
         written: set[BufferVar],
         shared: bool = False,
     ) -> _Run | None:
-        """Return the run that an access forms over all iterations, or ``None``; ``shared``: they may share elements.
+        """Return the run of an access over all iterations; ``None`` without one.
 
         Indices may read memory, such as the number of a row, that no iteration writes.
         """
@@ -285,7 +285,7 @@ class _VectorizeAccesses(StmtRewriter):
         return _Run(buffer, start, width, array, per)
 
     def per(self, last: Expr, start: Expr, iteration: Var, trips: int, shared: bool) -> int:
-        """Return how many successive iterations access the same element, then the next one; 0 if it is not so."""
+        """Return how many successive iterations access the same element; 0 without a period."""
         kind = nodes.dtype_of(last)
         if nodes.as_int(self.analyzer.simplify(last - start - nodes.cast(iteration, kind))) == 0:
             return 1
@@ -334,7 +334,7 @@ class _VectorizeAccesses(StmtRewriter):
     def plain_copy(
         self, body: Sequence[Stmt], loads: Mapping[Key, _Run], stores: Mapping[Key, _Run], iteration: Var, trips: int
     ) -> Stmt | None:
-        """Return moves between memory, or registers that only pass elements on, if the loop does nothing else."""
+        """Return the moves of a loop that only copies; ``None`` for other loops."""
         if not _is_plain(body[0]) or len(body) != 1:
             return None
         held = {}
@@ -407,7 +407,7 @@ class _UseRegisters(StmtRewriter):
         return new if run is None else tirx.BufferStore(run.array, new.value, [self.iteration], s.span)
 
     def per_of(self, indices: Sequence[Expr]) -> int:
-        """Return how an access advances with the loop (another one may merely start at the same address)."""
+        """Return how far an access advances with the loop."""
         last = indices[-1]
         base = substitute(last, {self.iteration: nodes.int_const(0, nodes.dtype_of(self.iteration))})
         return self.owner.per(last, base, self.iteration, self.trips, True)
@@ -449,7 +449,7 @@ def _is_plain(s: Stmt) -> bool:
 
 
 def _passing(body: Stmt) -> set[BufferVar]:
-    """Return the arrays of registers that only pass elements on, in loops that do nothing else.
+    """Return register arrays that only pass elements on, in loops without other work.
 
     Instructions may access them besides, as words: elements are then moved as words, too.
     """

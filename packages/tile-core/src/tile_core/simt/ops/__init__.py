@@ -1,4 +1,4 @@
-"""Lowerings of tile ops for targets whose threads execute in groups of a fixed width and can shuffle registers.
+"""Lowerings of tile ops for targets with shuffles in groups of lanes.
 
 They are target-independent: a backend makes instances with its own name as the owner.
 """

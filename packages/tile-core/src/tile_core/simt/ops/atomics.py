@@ -28,7 +28,7 @@ MEMORY = ("global", "shared")
 
 
 class Atomics(ABC):
-    """How a backend touches one element of memory that other threads may touch at the same time.
+    """Backend interface for atomic updates, loads and stores of one memory element.
 
     ``legality`` is the table of elements in memory, with the operand ``dst``; what it leaves out ``accepts`` rejects.
 
@@ -66,7 +66,7 @@ def atomic_variants(owner: str, atomics: Atomics) -> tuple[Variant, ...]:
 
 
 class _Element(SimtVariant):
-    """Base of the atomics of elements: one thread performs them, for itself or for the block."""
+    """Base of the element atomics: one thread executes them, for itself or the block."""
 
     priority = 10
     in_thread_code = True
@@ -160,12 +160,15 @@ class _TileAtomic(Variant):
         return self.atomics.accepts(call, ctx)
 
     def element(self, call: SimtCall, dst: View, indices: Sequence[Expr], value: Expr, ctx: Context) -> Stmt:
-        """Return the update of one element of a tile; the address that it takes is guarded like any access."""
+        """Update one element of a tile, with its address guarded like any access."""
         return updated(self.atomics, call, dst, dst.spread(list(indices)), value, ctx)
 
 
 class AtomicFill(_TileAtomic):
-    """An update of every element of a tile with one number: once for the block, or by every thread of thread code."""
+    """An atomic update of every element of a tile with one scalar.
+
+    It is executed once for the block, or by every thread of thread code.
+    """
 
     op = "atomic_fill"
 
@@ -177,7 +180,10 @@ class AtomicFill(_TileAtomic):
 
 
 class AtomicTile(_TileAtomic):
-    """An update of every element of a tile with another tile: a nest that is distributed like any other."""
+    """An atomic update of every element of a tile with another tile.
+
+    It is a nest that is distributed like any other.
+    """
 
     op = "atomic_tile"
 
@@ -212,7 +218,7 @@ def bits(value: Var, dtype: str) -> Expr:
 
 
 def guarded(call: SimtCall, view: View, body: Stmt) -> Stmt:
-    """Return a statement about a view's only element, guarded by the conditions, if not proven, that it exists."""
+    """Guard a statement about a view's only element by its unproven bounds conditions."""
     ranges = getattr(call, "ranges", None)
     conditions: list[Expr] = []
     for d, (index, size) in enumerate(zip(corner(view), nodes.shape_of(view.buffer), strict=True)):

@@ -1,4 +1,4 @@
-"""What a reduction does with two values, and how the threads of a group combine theirs."""
+"""Combination of two values in reductions, and of the values of a group's threads."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Lanes:
 
 
 class Joining(Protocol):
-    """How states are combined: of one value each, or of several, each in an array of registers of its own."""
+    """Combination of states, each of one value or of several in separate register arrays."""
 
     def step(self, totals: Sequence[BufferVar], at: Expr, other: Sequence[Expr]) -> Stmt:
         """Return the statement that combines register ``at`` of each array with another state."""
@@ -43,7 +43,7 @@ class Joining(Protocol):
 
 @dataclass(frozen=True)
 class Combination:
-    """What a reduction does with two values.
+    """The operation by which a reduction combines two values.
 
     Attributes
     ----------
@@ -78,7 +78,7 @@ class Combination:
 
     @property
     def word(self) -> str:
-        """The type of the integers, or of the sums, that a group's instruction combines; empty if there is none."""
+        """The integer type or accumulator type of a group instruction; empty without such an instruction."""
         number = DTYPES[self.dtype]
         if f"warp_reduce_{self.kind}" not in REDUCTIONS or self.dtype not in ("float32", "int32", "uint32"):
             return ""
@@ -91,7 +91,10 @@ class Combination:
         return (self.kind, self.word) in lanes.reductions
 
     def across(self, value: Expr) -> Expr:
-        """Combine the values of a whole group's threads by one instruction; a float that is ordered is no NaN."""
+        """Combine the values of a whole group's threads by one instruction.
+
+        An ordered float is not a NaN.
+        """
         name = f"warp_reduce_{self.kind}"
         if self.word == self.dtype:
             return nodes.tile_call(name, [value], ret=self.dtype)

@@ -1,4 +1,4 @@
-"""The variants available to every target with threads: they need only threads, and use lanes where there are any."""
+"""Variants for every target with threads; lanes are used if the target has them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,9 @@ from tile_core.simt.ops.topk import TopKByShuffles
 
 
 def thread_variants(owner: str, atomics: Atomics) -> tuple[Variant, ...]:
-    """Return the variants under a backend's name: products, rows, reductions, scans, atomics, and loops for all ops.
+    """Return the common variants under a backend's name.
+
+    They are products, rows, reductions, scans, atomics, and loops for all ops.
 
     Threads combine their results by shuffles, or through shared memory where the target declares no lanes
     (``Capabilities.execution_width``).

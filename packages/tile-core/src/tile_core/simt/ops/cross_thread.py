@@ -1,4 +1,4 @@
-"""Cross-thread reduction: one instruction or butterfly shuffles in a group of lanes, shared scratch between groups.
+"""Cross-thread reduction by a group instruction or butterfly shuffles, and shared scratch between groups.
 
 The threads that combine their results are given as digits of the thread index. The part of a digit that is a bit field
 of the lane index is *near*: its threads exchange registers. The rest is *far*: its results go through shared memory.
@@ -62,7 +62,7 @@ def split(digits: Sequence[Digit], width: int) -> NearAndFar:
 
 
 def exchange_lanes(arrays: Sequence[BufferVar], masks: Sequence[int], combine: Joining, lanes: Lanes) -> Stmt:
-    """Return statements after which all lanes that differ in bits of ``masks`` hold their combined registers."""
+    """Return statements that combine the registers of lanes that differ in ``masks``."""
     if sum(masks) == lanes.width - 1 and isinstance(combine, Combination) and combine.is_native(lanes):
         array = arrays[0]
         return each(registers(array), lambda r: nodes.store(array, combine.across(array[r]), [r]))
@@ -112,7 +112,7 @@ class Crossing:
         self.scratch, self.allocate = [b for b, _ in made], nodes.seq([s for _, s in made])
 
     def write(self) -> Stmt:
-        """Return the statement in which one of each set of near threads stores its partial results."""
+        """Return the store of partial results by one of each set of near threads."""
         walk = Walk(self.dist, self.thread)
         first: list[Expr] = [_is_zero(self.dist.digit(self.thread, d)) for d in self.others if d.extent > 1]
         mask = sum(self.parts.near)
@@ -134,7 +134,7 @@ class Crossing:
         return walk.wrap(nodes.seq([combine.start(self.arrays, register), loop]))
 
     def exchange(self, combine: Joining, lanes: Lanes) -> Stmt:
-        """Return the statement with the same result: each lane reads one part, and the lanes of a group exchange them.
+        """Combine the parts by one load per lane and shuffles in the group.
 
         There are a power of two parts, at most as many as lanes, and all threads read them.
         """
@@ -147,7 +147,7 @@ class Crossing:
         return nodes.seq([walk.wrap(nodes.seq(loads)), exchange_lanes(self.arrays, masks, combine, lanes)])
 
     def relay(self, combine: Combination, width: int, readers: Sequence[Expr]) -> Stmt:
-        """Return two steps with the same result: the first group combines a part per lane, then all readers read."""
+        """Combine the parts in the first group, then load the result in all readers."""
         walk = Walk(self.dist, self.thread)
         lane, parts = nodes.fresh("lane"), self.parts.groups
         scratch, array = self.scratch[0], self.arrays[0]

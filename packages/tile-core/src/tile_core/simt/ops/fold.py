@@ -1,4 +1,4 @@
-"""``fold`` on threads: each combines the states of its elements, then lanes shuffle, then groups use shared memory."""
+"""``fold`` on threads: reduction in registers, by shuffles, then through shared memory."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class FoldByShuffles(ByShuffles):
-    """Reductions by a function, and places of extremes, along any dimension of tiles of any size.
+    """Reductions by a function, and arg-reductions, along any dimension and tile size.
 
     Notes
     -----

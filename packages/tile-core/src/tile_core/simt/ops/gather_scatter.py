@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class GatherElements(Variant):
-    """All elements at once: rows and columns are one nest, so that vectors of columns stay together."""
+    """Gather all elements in one nest of rows and columns, with vectors along columns."""
 
     op = "gather"
     priority = 10
@@ -42,7 +42,10 @@ class GatherElements(Variant):
 
 
 class ScatterColumns(Variant):
-    """Columns in parallel, the rows of each in order: the last of equal rows wins, without a barrier between rows."""
+    """Scatter columns in parallel and rows in order.
+
+    The last of equal rows wins, without a barrier between rows.
+    """
 
     op = "scatter"
     priority = 10
@@ -79,7 +82,7 @@ def _row(rows: View, i: Expr) -> Expr:
 
 
 def _indices(table: View, row: Var, wide: list[Var]) -> list[Expr]:
-    """Return the buffer index of a row's element, from the columns whose extent is not 1."""
+    """Return the buffer index of a row's element, from columns of extents above 1."""
     first = table.mins[0]
     corner = row if isinstance(first, int) and first == 0 else nodes.cast(nodes.int_const(0) + first, "int64") + row
     rest = iter(wide)

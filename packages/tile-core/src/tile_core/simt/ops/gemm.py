@@ -34,7 +34,9 @@ _UNROLLED = 4
 
 @dataclass(frozen=True)
 class ThreadGrid:
-    """The grid of threads over C. A thread has rows at stride ``rows``, and runs of ``vector`` columns.
+    """The grid of threads over C, with strided rows and vectors of columns per thread.
+
+    Rows of a thread have the stride ``rows``; its runs have ``vector`` columns.
 
     Attributes
     ----------
@@ -71,7 +73,10 @@ def grid_of(m: int, n: int, threads: int) -> ThreadGrid:
 
 
 class GemmByThreads(SimtVariant):
-    """Every element type and size, with A and B in shared memory and C in a fragment or in shared memory."""
+    """GEMM on threads for all types and sizes, with A and B in shared memory.
+
+    C is in a fragment or in shared memory.
+    """
 
     op = "gemm"
     priority = -500
@@ -97,7 +102,7 @@ class GemmByThreads(SimtVariant):
         return Accept(note=f"{g.rows} x {g.columns} threads of {g.each_m} x {g.each_n} elements")
 
     def layouts(self, call: SimtCall, ctx: Context) -> Mapping[int, LayoutMap]:
-        """Return the layout of C; A and B are read by many threads, so they are in shared memory."""
+        """Return the layout of C; A and B stay in shared memory for many readers."""
         p = Problem.of(call)
         found: dict[int, LayoutMap] = {}
         if p.c.scope == "local.fragment" and p.c.extents == tuple(nodes.shape_of(p.c.buffer)):
@@ -268,7 +273,7 @@ class _ThreadProduct:
         return contiguity.has_runs(layout, p.b, p.b.matrix_dims()[1], self.g.vector, self.call.ranges)
 
     def element(self, view: View, turned: bool, line: Expr, k: Expr, role: int) -> Expr:
-        """Return an element of row (or column) ``line``; in the padding, an arbitrary one is read instead."""
+        """Return an element of a row or column ``line``; an arbitrary one in the padding."""
         g, p = self.g, self.p
         lines, most = ((p.m, g.rows * g.each_m), (p.n, g.columns * g.each_n))[role]
         if most > lines:

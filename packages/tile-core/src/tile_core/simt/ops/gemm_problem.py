@@ -1,4 +1,4 @@
-"""Parts that lowerings of products share: the product as its call states it, and its query of a legality table."""
+"""The product as its call states it, and its query of a legality table."""
 
 from __future__ import annotations
 
@@ -70,11 +70,11 @@ class Problem:
 
     @property
     def axes(self) -> tuple[str, str, str]:
-        """Axes of the rows and of the columns of A, B and C as they are stored."""
+        """Axes of the rows and columns of A, B and C, in storage order."""
         return "KM" if self.turned_a else "MK", "NK" if self.turned_b else "KN", "MN"
 
     def resized(self, axis: str, size: int) -> Problem:
-        """Return the product as it would be with another extent; what is beside its tiles in their buffers remains."""
+        """Return the product with another extent; the rest of its buffers remains."""
         views = zip((self.a, self.b, self.c), self.axes, strict=True)
         a, b, c = (_resized(view, axes.find(axis), self.sizes[axis], size) for view, axes in views)
         sizes = {**self.sizes, axis: size}
@@ -108,7 +108,7 @@ def policy_of(call: OpCall, problem: Problem) -> int:
 
 
 def placed(found: FragmentLayout, extents: tuple[int, ...], rows: int, columns: int, turned: bool) -> FragmentLayout:
-    """Return the layout of a whole buffer from that of its matrix, which occupies two of its dimensions."""
+    """Extend the layout of a matrix, two dimensions of a buffer, to the whole buffer."""
     own = found.permute((1, 0)) if turned else found
     for d in range(len(extents)):
         if d not in (rows, columns):
@@ -117,7 +117,7 @@ def placed(found: FragmentLayout, extents: tuple[int, ...], rows: int, columns: 
 
 
 def _resized(view: View, at: int, old: int, new: int) -> View:
-    """Return a tile with another extent along its rows (0) or columns (1); itself for neither."""
+    """Return a tile with another extent of rows (0) or columns (1); unchanged for neither."""
     if at < 0:
         return view
     dimension, shape, extents = view.matrix_dims()[at], list(nodes.shape_of(view.buffer)), list(view.extents)

@@ -1,4 +1,4 @@
-"""Lines of a tile along one dimension, whatever the tile lies in: memory, or registers that go through scratch."""
+"""Lines of a tile along one dimension, in memory or from registers through scratch."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Lines:
         return found
 
     def load(self, line: Expr, k: Expr) -> Expr:
-        """Return an element of a tile in memory; outside of the buffer it is the safe value."""
+        """Load an element of a tile in memory; the safe value outside of the buffer."""
         return load(self.view, self.index(line, k), self.call.placement.safe_values)
 
     def store(self, value: Expr, line: Expr, k: Expr) -> Stmt:
@@ -64,7 +64,7 @@ class Lines:
         return load(self.view, coordinates, self.call.placement.safe_values)
 
     def collect(self, scratch: BufferVar, convert: Convert, pitch: int) -> Stmt:
-        """Return the step that stores all elements of a fragment to scratch, line by line, ``pitch`` apart."""
+        """Store all elements of a fragment to scratch, in lines at a distance of ``pitch``."""
         walk = Walk(self.call.placement.fragments[self.view.buffer], self.thread)
         line, k = self._line_and_position(walk.coordinates())
         value = convert(self.call.placement.arrays[self.view.buffer][walk.register()])
@@ -72,7 +72,7 @@ class Lines:
         return calls.step(when(walk.dist.is_first(self.thread), walk.wrap(store)), self.call.span)
 
     def fill(self, value: Callable[[Expr, Expr], Expr]) -> Stmt:
-        """Return the step that stores an element at every place, given as a line and a place on it."""
+        """Store an element at every coordinate, given as a line and a position on it."""
         held = self.call.placement.fragments.get(self.view.buffer)
         walk = Walk(held if held is not None else shares(self.view, self.dim, self.call.block.count), self.thread)
         line, k = self._line_and_position(walk.coordinates())

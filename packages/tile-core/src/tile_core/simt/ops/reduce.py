@@ -1,4 +1,4 @@
-"""``reduce`` on threads: each combines its registers, then lanes shuffle, then groups go through shared memory."""
+"""``reduce`` on threads: in registers, by shuffles, then through shared memory between groups."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class ReduceByShuffles(ByShuffles):
 
 
 class _Reduce:
-    """One reduction: its source's registers (or the share of each thread in memory) and its accumulators."""
+    """One reduction: a thread's registers or elements in memory, and its accumulators."""
 
     def __init__(self, call: SimtCall, lanes: Lanes, is_loose: bool) -> None:
         self.call, self.lanes = call, lanes
@@ -120,7 +120,10 @@ class _Reduce:
 
 
 def shares(src: View, dim: int, threads: int) -> FragmentLayout:
-    """Return which thread reads which elements of a tile in memory: vectors along its rows if they divide evenly."""
+    """Return the distribution of a tile in memory over threads.
+
+    Threads read vectors along rows if these divide evenly.
+    """
     extents = tuple(src.extents)
     vector = _VECTOR_BYTES * 8 // DTYPES[src.dtype].bits
     first = nodes.as_int(src.mins[-1])

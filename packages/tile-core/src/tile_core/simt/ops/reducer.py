@@ -104,18 +104,21 @@ def partial(shape: Sequence[int], threads: int) -> FragmentLayout:
 
 
 def alone(extents: Sequence[int], threads: int) -> FragmentLayout:
-    """Return the layout of a loop's iterations where the first copy runs all of them, in order."""
+    """Return an iteration layout in which the first copy runs all iterations in order."""
     return partial(extents, threads)
 
 
 def assigned(value: Expr, kind: str, dtype: str, first: Sequence[Expr]) -> Expr:
-    """Return the value that assigning a reducer stores in a thread's copy: the value in the first, else neutral."""
+    """Return the initial value of a thread's copy of an assigned reducer.
+
+    The first copy gets the assigned value, each other copy the neutral element.
+    """
     others = neutral(kind, dtype)
     return value if _equal(value, others) or not first else tirx.Select(tirx.all(*first), value, others)
 
 
 def is_update(store: Stmt, kind: str) -> bool:
-    """Whether a store combines an element of a reducer with something else that does not read the reducer."""
+    """Whether a store combines an element of a reducer with a value independent of it."""
     mine = [x for x in loads_of(store.value) if x.source.same_as(store.buffer)]
     same = [x for x in mine if all(_equal(a, b) for a, b in zip(x.indices, store.indices, strict=True))]
     inside = [x for i in store.indices for x in loads_of(i) if x.source.same_as(store.buffer)]
@@ -128,7 +131,9 @@ def is_update(store: Stmt, kind: str) -> bool:
 
 
 def may_be_partial(body: Stmt, buffer: BufferVar, kind: str) -> bool:
-    """Whether threads may keep copies of a reducer: assigned, then updated, then finished, then only read.
+    """Whether threads may keep partial copies of a reducer.
+
+    It must be assigned, then updated, then finished, then only read.
 
     Parameters
     ----------
@@ -153,7 +158,7 @@ _NEW, _ASSIGNED, _UPDATED, _DONE, _READ, _OTHER = "new", "assigned", "updated", 
 
 
 def _in_order(paths: Paths, entry: Sequence[Point], uses: Mapping[str, set[Point]]) -> bool:
-    """Whether a reducer is assigned only before it is updated, which is before it is finished, once, and then read."""
+    """Whether a reducer is assigned, updated, finished once and read in this order."""
     new, updated, done = (uses.get(kind, set()) for kind in (_NEW, _UPDATED, _DONE))
     begun = new | updated | uses.get(_ASSIGNED, set())
 
@@ -169,7 +174,7 @@ def _in_order(paths: Paths, entry: Sequence[Point], uses: Mapping[str, set[Point
 
 
 def _use(p: Point, buffer: BufferVar, kind: str) -> str:
-    """Return what a point itself does with a reducer; nothing if it does not mention it."""
+    """Return a point's own use of a reducer; none without a mention."""
     s = p.stmt
     if isinstance(s, tirx.AllocBuffer):
         return _NEW if s.buffer.same_as(buffer) else ""

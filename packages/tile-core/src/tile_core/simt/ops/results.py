@@ -1,4 +1,4 @@
-"""Where the results of a reduction along one dimension go: to registers, to memory, or to other threads' registers."""
+"""Stores of reduction results: to registers, to memory, or to other threads' registers."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ def at_destination(found: FragmentLayout, src: View, dst: View, dim: int) -> Fra
 
 
 def covers(expected: FragmentLayout, known: FragmentLayout) -> bool:
-    """Whether each thread that holds an element under ``known`` has it in the same register under ``expected``."""
+    """Whether layout ``known`` has the elements of each thread in the registers of ``expected``."""
     if expected.shape != known.shape or expected.threads != known.threads:
         return False
     if not np.array_equal(expected.register_table, known.register_table):

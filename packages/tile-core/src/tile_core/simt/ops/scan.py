@@ -1,4 +1,4 @@
-"""``scan`` on threads: inside registers, one thread per line, or one group of lanes per line with shuffles."""
+"""``scan`` on threads: in registers, one thread per line, or shuffles per line."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Put = Callable[[list[Any], Any], Any]
 
 
 class ScanByShuffles(ByShuffles):
-    """Prefix sums and maxima along any dimension of a tile of any size, on any number of threads.
+    """Prefix sum and maximum along any dimension, for every tile size and block size.
 
     Notes
     -----
@@ -36,7 +36,7 @@ class ScanByShuffles(ByShuffles):
     op = "scan"
 
     def layouts(self, call: SimtCall, ctx: Context) -> dict[int, FragmentLayout]:
-        """Demand that a destination without a layout takes that of a source whose lines lie inside threads."""
+        """Require the source's layout for a destination without one, if threads hold whole lines."""
         src, dst = call.args
         known = call.placement.fragments
         found = known.get(src.buffer)
@@ -176,7 +176,7 @@ class _Scan:
         return nodes.seq([allocate, calls.step(loop, self.call.span)])
 
     def by_groups(self, get: Get, put: Put) -> Stmt:
-        """Scan with one group of lanes per line; all lanes run all iterations, since they shuffle."""
+        """Scan with one group of lanes per line; all lanes run all iterations for shuffles."""
         size = min(self.width, 1 << (self.count.bit_length() - 1))
         groups = self.count // size
         lane = tirx.floormod(self.thread, nodes.int_const(size))
@@ -202,7 +202,7 @@ class _Scan:
         return nodes.seq([make_x, make_carry, calls.step(loop, self.call.span)])
 
     def adder(self, x: BufferVar, lane: Expr, distance: int) -> UnaryNode:
-        """Return how a lane combines the value of the one ``distance`` below, if there is one."""
+        """Return the combination of a lane's value with the lane ``distance`` below, if it exists."""
 
         def add(other: Var) -> Stmt:
             return nodes.store(x, tirx.Select(lane >= distance, self.combine(other, x[0]), x[0]), [0])

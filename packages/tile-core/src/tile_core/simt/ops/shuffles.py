@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class ByShuffles(SimtVariant):
-    """An op that all threads of a block do together, on a tile of any size and any number of threads.
+    """A collective op of a block, for every tile size and number of threads.
 
     Parameters
     ----------
@@ -37,7 +37,7 @@ class ByShuffles(SimtVariant):
         return self.collective(call, int(call.attrs["dim"]))
 
     def collective(self, call: SimtCall, dim: int) -> Accept | Reject:
-        """Accept operands that all threads see, of an op along a dimension of the first one."""
+        """Accept operands visible to all threads, for an op along the first one's dimension."""
         if call.divergent:
             return Reject("a single thread executes it here")
         private = [v.name for v in call.args if isinstance(v, View) and v.scope in PRIVATE]
@@ -46,7 +46,10 @@ class ByShuffles(SimtVariant):
         return Accept(note=f"along {call.args[0].extents[dim]} elements")
 
     def lanes(self, call: SimtCall, ctx: Context) -> Lanes:
-        """Return how threads exchange values: groups of ``width`` or the target's threads, at most a power of two."""
+        """Return the groups in which threads exchange values.
+
+        Groups have ``width`` threads or the target's number, at most a power of two.
+        """
         own = ctx.capabilities.execution_width
         found = self.width or own or 1
         width = 1 << (found.bit_length() - 1)

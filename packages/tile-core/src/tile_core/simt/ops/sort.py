@@ -1,4 +1,4 @@
-"""``sort`` on threads: a bitonic network in registers, between lanes by shuffles, and between groups in shared memory.
+"""``sort`` on threads: a bitonic network in registers, by shuffles, and in shared memory.
 
 A *chunk* is what the lanes of a group hold together: each some adjacent keys, since keys near each other are exchanged
 most often. Runs of keys are merged in pairs, first each key with its mirror image, then at half distances, so that all
@@ -33,7 +33,7 @@ Put = Callable[[Expr, Expr, Expr], Stmt]
 
 
 class SortByShuffles(ByShuffles):
-    """Lines of any length and number, of fragments and of memory, on any number of threads."""
+    """Sort lines of any length and number, in fragments or memory, on any block."""
 
     op = "sort"
 
@@ -49,7 +49,10 @@ class SortByShuffles(ByShuffles):
 
 
 class _Sort:
-    """One sort: lines of ``2**steps`` keys in chunks of ``2**chunk_bits``, of which a thread holds ``2**own_bits``."""
+    """One sort: lines of ``2**steps`` keys in chunks of ``2**chunk_bits``.
+
+    A thread holds ``2**own_bits`` of the keys.
+    """
 
     def __init__(self, call: SimtCall, width: int) -> None:
         src, dst = call.args
@@ -157,7 +160,7 @@ class _Sort:
         return [self.exchange(d) for d in reversed(range(self.chunk_bits))]
 
     def exchange(self, level: int, *, mirrored: bool = False) -> Stmt:
-        """Exchange keys at distance ``2**level``, or each with its mirror image in ``2**(level + 1)`` keys."""
+        """Exchange keys at distance ``2**level``, or with mirror images in ``2**(level + 1)`` keys."""
         if level < self.own_bits:
             return self.in_thread(1 << level, mirrored)
         own = 1 << self.own_bits

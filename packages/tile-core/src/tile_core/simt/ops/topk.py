@@ -1,4 +1,7 @@
-"""``topk`` on threads: they look for the best element together, ``k`` times, each among the keys that it holds."""
+"""``topk`` on threads: ``k`` rounds of a cooperative search for the best element.
+
+In each round a thread searches the keys that it holds.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +33,7 @@ _HELD_BITS = 64 * 32
 
 
 class TopKByShuffles(ByShuffles):
-    """Along any dimension of tiles of any size, of fragments and of memory, on any number of threads."""
+    """Top-k along any dimension, in fragments or memory, on any number of threads."""
 
     op = "topk"
 
@@ -47,7 +50,10 @@ class TopKByShuffles(ByShuffles):
 
 
 class _Best:
-    """States: a key, an index along the dimension, and an element where that cannot be loaded again."""
+    """Search states: a key, an index along the dimension, and possibly an element.
+
+    The element is part of the state where it cannot be loaded again.
+    """
 
     def __init__(self, dtype: str, is_held: bool) -> None:
         self.dtypes = (key_type(dtype), "int32", *([dtype] if is_held else []))
@@ -78,7 +84,7 @@ class _Best:
 
 
 class _TopK:
-    """One search: the keys of each thread, the best states of the lines that it sees, and what was found."""
+    """One search: each thread's keys, the best states of its lines, and the results."""
 
     def __init__(self, call: SimtCall, lanes: Lanes) -> None:
         self.call, self.lanes, self.thread = call, lanes, call.block.thread
@@ -127,7 +133,7 @@ class _TopK:
         return nodes.seq(parts)
 
     def key(self, walk: Walk) -> Expr:
-        """Return the key of an element of the thread; of the padding, one that comes after all others."""
+        """Return the key of a thread's element; the last key in order for padding."""
         value = key(self.element(walk), self.dtype, self.largest)
         return choose(walk.inside(), value, none(self.dtype)[0], not self.source.is_held)
 
@@ -147,7 +153,7 @@ class _TopK:
         return walk.wrap(nodes.seq([self.order.start(self.best, at), walk.wrap(step, [self.dim])]), self.rows)
 
     def note(self, keeps: Sequence[BufferVar], iteration: Expr) -> Stmt:
-        """Go on from what was found, and let the first of the threads that know it note it."""
+        """Store the round's result from its first owner, and continue from it."""
         own, walk = Walk(self.result, self.thread), Walk(self.result, self.thread)
         at = own.register()
         go_on = nodes.seq([nodes.store(a, b[at], [at]) for a, b in zip(self.last, self.best, strict=False)])

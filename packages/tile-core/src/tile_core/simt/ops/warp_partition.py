@@ -1,4 +1,4 @@
-"""How the warps of a block divide a product: a grid of warps over the rows and columns of C."""
+"""Partition of a product among warps: a grid over rows and columns of C."""
 
 from __future__ import annotations
 
@@ -38,7 +38,9 @@ class WarpPartition:
 def splits(
     tiles_m: int, tiles_n: int, warps: int, policy: int, shape: tuple[int, int] = (2, 1)
 ) -> tuple[WarpPartition, ...]:
-    """Return the ways to divide ``tiles_m`` x ``tiles_n`` instruction tiles among up to ``warps`` warps, best first.
+    """Return partitions of instruction tiles among at most ``warps`` warps, best first.
+
+    There are ``tiles_m`` x ``tiles_n`` tiles.
 
     Every size has a split: the last warps of a row or column may compute padding. ``Square`` minimizes the work
     per warp, then for the fewest loads; ``FullRow`` first spreads the rows over as many warps as help, ``FullCol``

@@ -1,1 +1,1 @@
-"""Software pipelining on tile ops: copies of later iterations are in flight while an iteration computes."""
+"""Software pipelining on tile ops: copies of later iterations overlap the computation."""

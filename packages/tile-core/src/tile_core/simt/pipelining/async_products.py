@@ -72,7 +72,7 @@ class Product:
 def async_product(
     analysis: Analysis, loop: Stmt, copied: Collection[Any], is_async: IsAsync
 ) -> tuple[Product | None, tuple[LoopNote, ...]]:
-    """Return the asynchronous product of a loop, if it has one, and notes about the obstacle otherwise.
+    """Return the asynchronous product of a loop, else notes about the obstacle.
 
     Parameters
     ----------
@@ -125,7 +125,7 @@ def _obstacle(analysis: Analysis, loop: Stmt, call: OpCall, position: int | None
 
 
 def _adds(clear: Any, loop: Any) -> bool:
-    """Whether a product adds to earlier iterations; it may clear its accumulator in the first one."""
+    """Whether a product accumulates over iterations; the first one may clear its accumulator."""
     if not isinstance(clear, tirx.EQ) or not clear.a.same_as(loop.loop_var):
         return nodes.as_int(clear) in (0, False)
     first, start = nodes.as_int(clear.b), nodes.as_int(loop.min)

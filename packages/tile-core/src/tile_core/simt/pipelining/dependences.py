@@ -135,7 +135,7 @@ class Analysis:
     # Copies of a loop
 
     def candidates(self, loop: Stmt) -> list[Candidate]:
-        """Return the copies from global to shared memory at the top level of a loop's body."""
+        """Return the global-to-shared copies at the top level of a loop's body."""
         known = self._candidates.get(identity(loop))
         if known is not None:
             return known[0]
@@ -149,7 +149,7 @@ class Analysis:
         return found
 
     def ranges(self, loop: Stmt) -> Analyzer:
-        """Return the ranges of the variables of a loop and of the loops around it, including the grid's."""
+        """Return the ranges of the variables of a loop and its surrounding loops and grid."""
         found = Analyzer()
         point = next((p for p in self.flow.points if p.stmt.same_as(loop)), None)
         for p in () if point is None else point.path:
@@ -182,7 +182,7 @@ class Analysis:
         return [(i, s, OpCall.decode(s)) for i, s in enumerate(top_level(loop.body)) if _is_load(s)]
 
     def _isolation(self, copy: tuple[int, Any, OpCall], body: Sequence[Stmt]) -> str:
-        """Return why an iteration reads elements that the copy did not write; empty if it does not."""
+        """Return the reason why an iteration reads elements outside of the copy, else empty."""
         position, _, call = copy
         dst = call.args[1]
         if dst.buffer in self.viewed or dst.buffer in self.flow.roots:
@@ -253,7 +253,7 @@ def _is_load(s: Stmt) -> bool:
 
 
 def _misuse(s: Stmt, buffer: BufferVar) -> str:
-    """Return a use of a buffer that does not only read its elements; empty if there is none."""
+    """Return a use of a buffer other than reads of its elements, else empty."""
     if any(x.buffer.same_as(buffer) for x in collect(s, tirx.BufferStore)):
         return "another statement writes it"
     for x in collect(s, (tirx.Evaluate, tirx.Bind)):

@@ -48,7 +48,7 @@ class GridLoops:
 
 
 def grid_of(s: Stmt, fixed: bool = True) -> GridLoops | str:
-    """Return the grid of a program that a producer warp can serve, or the reason why not.
+    """Return the grid that a producer warp can serve, or the rejection reason.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Late epilogue of persistent blocks: stores of one tile overlap the main loop of the next one.
+"""Late epilogue of persistent kernels: a tile's stores overlap the next tile's main loop.
 
 The statements after a tile's loop may be split into *subtiles* if nothing in the block waits for their effects. A
 target marks them by the attribute ``SUBTILE``, and each subtile reads fragments of its own. Subtile ``p`` of a tile is
@@ -25,7 +25,7 @@ SUBTILE = "later"
 
 
 def epilogue_of(grid: GridLoops) -> list[list[Stmt]]:
-    """Return the epilogue subtiles at the end of a block, in order; none if they must not be delayed.
+    """Return the epilogue subtiles of a block in order; none if delaying is illegal.
 
     They can be delayed if no other statement of the block accesses the tensors that they write, and if their
     coordinates use only variables of the grid or bindings before the loop that depend on these: other values may have

@@ -254,7 +254,7 @@ class Run:
             self.reads.setdefault((thread.block, ring, slot), []).append(event)
 
     def parts(self, ring: str, block: int) -> int:
-        """Return the number of threads that issue a part of a ring's copies to a block."""
+        """Return the number of threads that issue parts of a ring's copies to a block."""
         for group in self.schedule.groups:
             for c in group.copies:
                 if c.ring == ring:
@@ -360,7 +360,7 @@ class Run:
     # Threads together
 
     def meet(self, waiting: dict[int, Step]) -> bool:
-        """Release threads at a barrier of their role or of the cluster once all have arrived."""
+        """Release threads at a role or cluster barrier once all have arrived."""
         moved = False
         roles = [
             (Sync, [t for t in self.threads if t.program is program and t.block == block])
@@ -397,7 +397,7 @@ class Run:
         return f"{found.announced} bytes are announced and {found.delivered} delivered"
 
     def finish(self) -> None:
-        """Check the final state, and that no phase ended before the waits for the previous one."""
+        """Check the final state, and each phase's end against the previous phase's waits."""
         for (_, name, slot), found in self.objects.items():
             if found.arrivals != self.counts[name] or found.bytes:
                 lacks = self.lacks(name, found)

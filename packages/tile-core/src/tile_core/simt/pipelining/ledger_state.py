@@ -57,7 +57,7 @@ class Thread:
 
 @dataclass
 class Flight:
-    """Copies issued at once for one slot of a block, with their bytes; or uses that arrive at a barrier.
+    """Copies in flight for one slot, with their bytes; or uses until their arrival.
 
     Attributes
     ----------
@@ -87,7 +87,7 @@ class Flight:
 
 @dataclass
 class Object:
-    """One barrier object: the current phase, its missing arrivals and bytes, and the events before its end."""
+    """One barrier object: its phase, missing arrivals and bytes, and events of the phase."""
 
     phase: int = 0
     arrivals: int = 0

@@ -61,7 +61,7 @@ MMA_WARP = "the MMA warp"
 
 
 def mma_warp_reason(grid: GridLoops, product: Product, copied: Sequence[BufferVar], binds: Sequence[int]) -> str:
-    """Return why an MMA warp cannot issue the products of a loop; empty if it can.
+    """Return the reason why an MMA warp cannot issue a loop's products, else empty.
 
     Parameters
     ----------
@@ -230,7 +230,7 @@ class _MmaWarpWriter(PersistentWriter):
         return nodes.int_const(0) if count == 1 else tirx.floormod(tile_iteration, nodes.int_const(count))
 
     def phase_of(self, tile_iteration: Expr, more: int) -> Expr:
-        """Return the parity of the accumulator barriers' phase in a tile iteration, or of a later phase."""
+        """Return the phase parity of the accumulator barriers in a tile iteration or later phase."""
         phase = tirx.floordiv(tile_iteration, nodes.int_const(self.persistent.buffers)) + nodes.int_const(more)
         return tirx.floormod(phase, nodes.int_const(2))
 

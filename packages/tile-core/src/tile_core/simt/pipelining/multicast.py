@@ -145,7 +145,10 @@ class Clustering:
 
 
 def halved(c: Candidate, product: OpCall, cluster: tuple[int, int, int]) -> Candidate:
-    """Return the copy of B by which each block of a pair loads half of the columns."""
+    """Return the copy of B that loads half of the columns in each block.
+
+    The two blocks of a pair load different halves.
+    """
     src, dst = c.call.args[:2]
     transposed = bool(product.attrs["transpose_B"])
     from_end = 2 if transposed else 1
@@ -161,7 +164,10 @@ def halved(c: Candidate, product: OpCall, cluster: tuple[int, int, int]) -> Cand
 
 
 def is_alone(grid: Mapping[int, Stmt], loop: Stmt, product: OpCall) -> bool:
-    """Whether a product is the block's only one, and the only reader of its B in the loop."""
+    """Whether a product is the block's only one and the only reader of B.
+
+    Only readers in the loop count.
+    """
     inner = _innermost(grid)
     read = product.args[accumulator_of(product) - 1].buffer
     body = [s for s in top_level(loop.body) if uses(s, read)]
@@ -264,7 +270,7 @@ def multicast_of(
 
 
 def not_alike(grid: Mapping[int, Stmt], loop: Stmt, known: InCluster) -> str:
-    """Return why the blocks of a grid may have different trip counts; empty if they do not.
+    """Return the reason why blocks may have different trip counts; empty if they do not.
 
     Parameters
     ----------

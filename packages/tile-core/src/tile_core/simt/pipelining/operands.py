@@ -83,7 +83,7 @@ class _DirectReads(StmtRewriter):
         return replace_for(new, nodes.seq(body))
 
     def is_operand(self, candidate: Candidate, body: list[Stmt], loop: Stmt) -> bool:
-        """Whether a whole tile is only an operand of products that read global memory as fast."""
+        """Whether a whole tile is only an operand of products that read global memory directly."""
         src, dst = candidate.call.args[:2]
         if candidate.reason or candidate.call.attrs.get("round") or src.dtype != dst.dtype:
             return False
@@ -96,7 +96,10 @@ class _DirectReads(StmtRewriter):
         return bool(users) and all(self.is_product(s, candidate, loop) for s in users)
 
     def is_product(self, s: Stmt, copy: Candidate, loop: Stmt) -> bool:
-        """Whether a statement is a product that reads its operand as fast from the copy's source."""
+        """Whether a statement is a product that can read the copy's source directly.
+
+        The read from global memory is as fast as from shared memory.
+        """
         source, tile = copy.call.args[:2]
         call = OpCall.decode(s) if is_op(s) else None
         if call is None or call.name not in _PRODUCTS:
@@ -122,7 +125,7 @@ def _is_whole(view: View) -> bool:
 
 
 def _reading(s: Any, copy: Candidate) -> Any:
-    """Return a statement that reads a copy's source instead of its tile; drop the copy itself."""
+    """Redirect reads from a copy's tile to its source, and drop the copy."""
     src, tile = copy.call.args[:2]
     if not is_op(s) or not uses(s, tile.buffer):
         return s

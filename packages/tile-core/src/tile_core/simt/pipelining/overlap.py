@@ -259,7 +259,10 @@ def _unable(analysis: Analysis, call: OpCall) -> str:
 def _late(
     analysis: Analysis, body: Sequence[Stmt], at: int, copied: Collection[Any], begin: int, tails: Sequence[int]
 ) -> str:
-    """Return why a product cannot run in the next iteration, after ``begin``; empty if it can."""
+    """Return the reason why a product cannot run in the next iteration, else empty.
+
+    It would run after ``begin``.
+    """
     call = OpCall.decode(body[at])
     bound = {s.var for s in body if isinstance(s, tirx.Bind)}
     if any(v in bound for v in collect(body[at], tirx.Var)) or loads_of(body[at]):

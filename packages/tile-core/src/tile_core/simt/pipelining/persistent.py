@@ -168,7 +168,7 @@ def with_producer_role(schedule: Schedule, threads: int, persistent: PersistentG
 
 
 def cluster_syncs(schedule: Schedule) -> tuple[Step, ...]:
-    """Return the barrier of a cluster at both ends of each role; none for single blocks."""
+    """Return the cluster barrier at both ends of each role; none for single blocks."""
     return (Meet(),) if schedule.blocks > 1 else ()
 
 
@@ -332,7 +332,7 @@ class PersistentWriter(LoopWriter):
         ]
 
     def last_names(self) -> tuple[list[Stmt], dict[Any, Any]]:
-        """Return the coordinates of the tile before, with the bindings before the loop, and their variables."""
+        """Return the preceding tile's coordinates, with bindings before the loop and their variables."""
         found: list[Stmt] = []
         mapping: dict[Any, Any] = {}
         for axis, s in self.grid.axes.items():
@@ -474,7 +474,7 @@ def consumer_role(
 
 
 def _role(role: Role, names: tuple[Var, Var], parts: Sequence[Stmt], span: Any) -> Stmt:
-    """Return statements of a role, with a thread's number in the block and in the role."""
+    """Return a role's statements, with thread numbers in the block and in the role."""
     thread, number = names
     node = [ir.StringImm(role.name), nodes.int_const(role.first), nodes.int_const(role.count), number]
     inside = nodes.seq([tirx.Bind(number, thread - nodes.int_const(role.first)), *parts])

@@ -290,7 +290,7 @@ def _groups(
 
 
 def stages_of(loop: Stmt) -> int:
-    """Return the number of slots of a loop: the requested stages, at most the trip count."""
+    """Return the number of slots of a loop: requested stages, limited by the trip count."""
     trips, stages = nodes.as_int(loop.extent), int(annotation(loop, nodes.STAGES))
     return min(stages, trips) if isinstance(trips, int) else stages
 

@@ -206,7 +206,7 @@ class _Consumers(LoopWriter):
         return [self.release(step, iteration, not step.offset)]
 
     def release(self, step: Arrive, iteration: Expr, exists: bool = True) -> Stmt:
-        """Return the arrival that releases the slot of an iteration, guarded if that may not exist."""
+        """Return the arrival that releases an iteration's slot, guarded if it may not exist."""
         at = self.at(iteration + nodes.int_const(step.offset, self.kind), {})
         arrive = calls.barrier_arrive(self.barriers[step.barrier], self.slot_of(at))
         if step.each == "warp":
@@ -244,7 +244,7 @@ class _Overlapping(_Consumers, OverlapWriter):
 
 
 def _late(plan: LoopPlan) -> Collection[str]:
-    """Return the groups of copies read by the tail of their iteration, which runs in the next one."""
+    """Return the groups of copies that the next iteration reads in its delayed tail."""
     if plan.overlap is None:
         return ()
     late, _ = plan.overlap.rings(top_level(plan.loop.body), {c.buffer for of in plan.copies.values() for c in of})

@@ -60,7 +60,7 @@ def uniform(block: Role, stages: int, groups: tuple[CopyGroup, ...]) -> RoleProg
 
 
 def asynchronous(block: Role, stages: int, groups: tuple[CopyGroup, ...]) -> RoleProgram:
-    """Return the steps of a block whose product completes after the next iteration issued its own.
+    """Return the steps of a block with a product in flight across iterations.
 
     An iteration begins its use before it waits for the use of the iteration before, so matrix units stay busy. The
     block barrier after that wait releases the slot of the iteration before.
@@ -127,7 +127,7 @@ class PingPongGroup:
 
 
 def ping_pong(consumers: Sequence[PingPongGroup], stages: int, groups: Sequence[TimedGroup]) -> tuple[RoleProgram, ...]:
-    """Return the steps of ping-pong groups, of which the last one issues all copies (transactions).
+    """Return the steps of ping-pong groups; the last one issues all transactions.
 
     While one group works on its accumulator, the products of another one run. No block barrier orders the groups. When
     the last group is signaled in an iteration, all groups have waited for their products of the iteration before, the
@@ -149,7 +149,9 @@ def ping_pong(consumers: Sequence[PingPongGroup], stages: int, groups: Sequence[
 
 
 def overlapping(block: Role, stages: int, groups: Sequence[TimedGroup]) -> RoleProgram:
-    """Return the steps of a block that runs the tail of each iteration in the next one, or after the loop.
+    """Return the steps of a block that delays each iteration's tail to the next.
+
+    The last tail follows the loop.
 
     In an iteration, the slots read in the iteration before are free, and those of the tail one iteration later. So
     copies for tails are issued one iteration later, and need a third slot only if the rest of their iteration reads

@@ -43,7 +43,10 @@ _RETIRED = "retired"
 
 
 def retired(pending: int) -> Stmt:
-    """Return a mark: at most ``pending`` products are in flight; earlier ones have read their registers."""
+    """Return a mark that at most ``pending`` products are in flight.
+
+    Earlier products have read their registers.
+    """
     return tirx.Evaluate(nodes.tile_call(_RETIRED, [nodes.int_const(pending)]))
 
 

@@ -52,7 +52,7 @@ class LoopReport:
 
     @property
     def steps(self) -> tuple[str, ...]:
-        """Description of the schedule, one line for each group, barrier and part of a role's steps."""
+        """The schedule in text, one line per group, barrier and part of role steps."""
         return () if self.schedule is None else tuple(self.schedule.lines())
 
     def __str__(self) -> str:

@@ -63,7 +63,7 @@ class Immediate:
 
 @dataclass(frozen=True)
 class CountedGroups:
-    """Each thread commits its copies as a group, and waits until at most n of its groups are pending."""
+    """Commit copies as groups per thread, and wait until at most n are pending."""
 
     def __str__(self) -> str:
         return "groups of each thread"
@@ -152,7 +152,7 @@ Each = Literal["thread", "warp", "role"]
 
 @dataclass(frozen=True)
 class Issue:
-    """Issue the copies of a group for the iteration at an offset (positive: later), if it exists."""
+    """Issue a group's copies for the iteration at an offset (positive: later), if any."""
 
     group: str
     offset: int = 0
@@ -172,7 +172,10 @@ class WaitGroups:
 
 @dataclass(frozen=True)
 class Expect:
-    """The role's first thread arrives once with the expected bytes of an iteration's phase, if it exists."""
+    """Arrive once with the expected transaction bytes of an iteration's phase, if any.
+
+    The role's first thread arrives.
+    """
 
     barrier: str
     bytes: int
@@ -181,7 +184,9 @@ class Expect:
 
 @dataclass(frozen=True)
 class Arrive:
-    """Threads, one of each warp, or one of the role arrive for an iteration, if it exists.
+    """Arrive for an iteration, if it exists, by threads, warps, or the role.
+
+    One thread of each warp or of the role may arrive for the others.
 
     Attributes
     ----------
@@ -197,7 +202,9 @@ class Arrive:
 
 @dataclass(frozen=True)
 class WaitPhase:
-    """Threads wait for the phase of an iteration, if it exists, or ``lag`` phases earlier (none: pass).
+    """Wait for an iteration's phase, if any, or one ``lag`` phases earlier.
+
+    A phase before the first one passes.
 
     Attributes
     ----------
@@ -223,7 +230,9 @@ class Meet:
 
 @dataclass(frozen=True)
 class Use:
-    """The role reads, or begins to read, the slots of an iteration, if it exists: some rings, or all.
+    """Read the slots of an iteration, if it exists, in some or all rings.
+
+    The step may only start the reads.
 
     Attributes
     ----------

@@ -246,7 +246,7 @@ class _Pipeliner(StmtRewriter):
         self, original: Stmt, loop: Stmt, choice: Prefetched, product: Product | OverlapPlan | None,
         grid: GridLoops | None = None, persistent: int | None = None,
     ) -> tuple[Prefetched, ChosenCluster | None, list[LoopNote]]:  # fmt: skip
-        """Return the copies of a loop and how blocks bring tiles together, if they do, and what is said about it."""
+        """Return the copies of a loop, the chosen cluster for multicast, and notes."""
         if self.clustering is None or not isinstance(product, Product):
             return choice, None, []
         if self.in_role or self.depth:
@@ -369,7 +369,7 @@ class _Pipeliner(StmtRewriter):
     def product(
         self, loop: Stmt, copied: list[Any], choice: Prefetched
     ) -> tuple[Product | OverlapPlan | None, tuple[LoopNote, ...]]:
-        """Return the product that lasts beyond its trip, or how trips overlap; and notes if neither is."""
+        """Return the asynchronous product or overlap of a loop, else notes on the obstacle."""
 
         def is_async(call: OpCall) -> bool:
             return self.is_async(call, self.threads)

@@ -1,4 +1,4 @@
-"""Copies through registers: a tile is loaded while threads compute, and stored once its buffer is free.
+"""Copies through registers: load during computation, store once the buffer is free.
 
 For a target whose copies from global to shared memory are loads and stores of threads. Issued together, a load and its
 store wait for memory; here an iteration computes between them::
@@ -66,7 +66,7 @@ def not_staged(candidate: Candidate, threads: int) -> str:
 
 
 def groups_of(loop: Stmt, copies: Sequence[Candidate], threads: int) -> tuple[Group, ...]:
-    """Return the groups of a loop by first use; none if their tiles take too many registers."""
+    """Return the groups of a loop by first use; none under excessive register pressure."""
     body = top_level(loop.body)
     groups: list[Group] = []
     for first, last, copy in sorted(((*_used(body, c), c) for c in copies), key=lambda used: used[0]):

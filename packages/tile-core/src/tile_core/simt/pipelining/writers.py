@@ -187,7 +187,7 @@ class LoopWriter:
         return [rewriter.stmt(s) for s in without_dead(body, self.plan.moved, self.plan.binds)]
 
     def wait(self, step: Step, iteration: Expr, slot: Var | None = None) -> Stmt:
-        """Return a wait of an iteration; its slot is the current one if none is given."""
+        """Return the wait for an iteration, at the current slot if none is given."""
         if isinstance(step, WaitGroups):
             return calls.async_wait(step.pending)
         if isinstance(step, WaitUses):
@@ -210,7 +210,7 @@ class LoopWriter:
         return [calls.cluster_arrive(self.loop.span, meets=True), calls.cluster_wait(self.loop.span)]
 
     def release_slots(self, step: Arrive, iteration: Expr) -> list[Stmt]:
-        """Return the arrivals for an iteration, if it exists, in all blocks that fill its slots."""
+        """Return the arrivals for an iteration, if it exists, in all filling blocks."""
         multicast = self.plan.multicast
         assert multicast is not None
         at = self.analyzer.simplify(iteration + nodes.int_const(step.offset, self.kind))
@@ -220,7 +220,7 @@ class LoopWriter:
         return [tirx.IfThenElse(at >= nodes.int_const(0, self.kind), made, None)]
 
     def settled(self, pending: int) -> Stmt:
-        """Return the wait for asynchronous uses; threads may access the accumulator if none is in flight."""
+        """Return the wait for asynchronous uses, before threads access the accumulator."""
         assert self.plan.product is not None
         accumulator, product = self.plan.product.accumulator, self.body[self.plan.product.position]
         operands = (
@@ -252,7 +252,7 @@ class LoopWriter:
         return [copies, *committed]
 
     def copies(self, group: CopyGroup, mapping: dict[Var, Expr], slot: Expr, waits: Sequence[Stmt] = ()) -> list[Stmt]:
-        """Return the copies of a group with their expected bytes and the waits of their issuer."""
+        """Return the copies of a group with expected bytes and the issuer's waits."""
         made = [self.copy(c, group, mapping, slot) for c in self.plan.copies[group.name]]
         if not isinstance(group.completion, Transactions):
             return made

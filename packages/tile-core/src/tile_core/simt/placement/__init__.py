@@ -1,1 +1,1 @@
-"""Step 2, placement: a variant for each op, a layout for each fragment, and the proof that all agree."""
+"""Step 2, placement: variants of ops, layouts of fragments, and the proof of agreement."""

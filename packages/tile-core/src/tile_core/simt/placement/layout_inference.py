@@ -1,4 +1,4 @@
-"""Layout inference: a layout over threads for each fragment, or shared memory if there is none.
+"""Layout inference: a layout over threads for each fragment, or shared memory instead.
 
 Layouts that ops demand come first (a product's accumulator); data-parallel nests propagate them to the other fragments
 that they access; a fragment still without one gets a plain layout. Finally every access of every nest is proved,
@@ -141,7 +141,10 @@ class _Inference:
         return self.result
 
     def replicate_reducers(self) -> None:
-        """Give every thread a copy of a reducer; loops assign it on all threads, a shared one on one."""
+        """Replicate a reducer in every thread; assign it in all threads or once.
+
+        Loops assign a private reducer on all threads, a shared one on one thread.
+        """
         for buffer in self.kinds:
             if self.in_registers(buffer):
                 if not self.distribute_reducer_rows(buffer):
@@ -155,14 +158,14 @@ class _Inference:
                     self.result.nests[nest.number] = partial(nest.extents, self.block.count)
 
     def users(self, buffer: BufferVar) -> dict[object, Block]:
-        """Return the threads that use a buffer, by the roles that they have; those of the block without a role."""
+        """Return the threads that use a buffer, by role; the block's without a role."""
         nests = (n.role for n in self.sites.nests if any(a.buffer.same_as(buffer) for a in n.accesses))
         ops = (o.role for o in self.sites.ops if any(v.buffer.same_as(buffer) for v in o.views().values()))
         roles = {None if m is None else (role_of(m).first, role_of(m).count): m for m in (*nests, *ops)} or {None: None}
         return {key: block_in(mark, self.block) for key, mark in roles.items()}
 
     def distribute_reducer_rows(self, buffer: BufferVar) -> bool:
-        """Give each group of threads rows of a reducer, if all loops that update it allow that."""
+        """Distribute a reducer's rows over groups of threads if all updating loops allow it."""
         width = self.ctx.capabilities.execution_width
         if not self.by_rows or width is None or self.block.first % width or set(self.users(buffer)) != {None}:
             return False
@@ -276,7 +279,7 @@ class _Inference:
         return changed
 
     def anchor(self, nest: Nest) -> FragmentLayout | None:
-        """Return the layout that puts each iteration on the thread holding its element of a known fragment."""
+        """Return the layout that runs each iteration on the owner of its fragment element."""
         best: FragmentLayout | None = None
         for a in nest.accesses:
             known = self.known(a.buffer)
@@ -346,7 +349,7 @@ class _Inference:
         return _vector(tuple(nodes.shape_of(buffer)), size, threads)
 
     def vector_of_row(self, nest: Nest) -> int:
-        """Return a vector's elements for a nest: of its memory, or of its fragments' where it accesses none."""
+        """Return a nest's vector width, of its memory accesses or else its fragments."""
         tiles = [a.buffer for a in nest.accesses if self.is_open(a.buffer) and _contiguous(a, nest)]
         return max([self.vector_of(nest), *(self.vector_of_tile(b) for b in tiles)])
 
@@ -393,7 +396,7 @@ class _Inference:
         return bool(stores) and all(is_update(s, self.kinds[buffer]) for s in stores)
 
     def give_way(self, nest: Nest, buffer: BufferVar, reason: str) -> None:
-        """Demote a fragment that does not fit; if the user placed it, the others of its nest instead."""
+        """Demote a mismatched fragment; if the user placed it, others of its nest instead."""
         held = {a.buffer for a in nest.accesses if self.in_registers(a.buffer)} - self.annotated - set(self.kinds)
         for other in held if buffer in self.annotated else ():
             self.demote(other, f"{buffer.name} has an annotated layout")
@@ -406,7 +409,7 @@ def _variables(e: Expr) -> set[Var]:
 
 
 def _plain(a: TileAccess, nest: Nest) -> dict[Var, int | None] | None:
-    """Return the dimension that each loop variable alone indexes; ``None`` if an index has another form."""
+    """Return the dimension of each loop variable; ``None`` for other forms of indices."""
     found: dict[Var, int | None] = dict.fromkeys(nest.variables)
     if any(start != 0 for start in nest.starts):
         return None
@@ -454,7 +457,7 @@ def _size(buffer: BufferVar) -> int:
 
 
 def _vector(shape: tuple[int, ...], size: int, threads: int) -> int:
-    """Return the elements of a vector: up to 16 bytes, provided every thread gets one and rows are whole vectors."""
+    """Return the vector width, up to 16 bytes, that divides rows for all threads."""
     vector = max(1, _VECTOR_BYTES // size)
     while vector > 1 and (not shape or shape[-1] % vector or prod(shape) // vector < threads):
         vector //= 2

@@ -1,4 +1,4 @@
-"""The proof of locality: every iteration of a nest runs on the threads that hold the elements it accesses."""
+"""The proof of locality: each iteration runs on threads that hold its elements."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _MOST = 1 << 22
 
 
 def agrees(a: TileAccess, nest: Nest, own: FragmentLayout, known: FragmentLayout) -> str:
-    """Return why an access of a nest does not fit its fragment's layout; empty if it does.
+    """Return the reason why an access mismatches its fragment's layout; empty if it matches.
 
     A load fits if all threads that run an iteration hold the element; a store if in addition no other threads do.
     """
@@ -74,7 +74,7 @@ def _identical(a: TileAccess, nest: Nest, own: FragmentLayout, known: FragmentLa
 
 
 def _points(a: TileAccess, nest: Nest) -> tuple[Array, Array, Array] | None:
-    """Return (iteration, element, turn) in bounds, for all turns of the loops that the indices use."""
+    """Return (iteration, element, outer iteration) in bounds, for all loops of the indices."""
     used = {v for i in a.indices for v in collect(i, tirx.Var)}
     extents = list(nest.extents or ())
     names, starts = list(nest.variables), list(nest.starts)

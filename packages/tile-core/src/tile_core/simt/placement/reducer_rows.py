@@ -1,4 +1,6 @@
-"""The rows of a reducer on groups of threads: each row belongs to one group, whose lanes update it in copies.
+"""Rows of a reducer on groups of threads, with copies in the group's lanes.
+
+Each row belongs to one group.
 
 Copies in every thread, ``reducer.partial``, serve every loop, but combining them takes shared memory and barriers as
 soon as a block has two groups. Where all loops that update a reducer run over its rows and over columns that the lanes
@@ -22,7 +24,9 @@ from tile_core.simt.placement.tile_uses import Nest
 def rows_of_groups(
     buffer: BufferVar, kind: str, nests: Sequence[Nest], threads: int, width: int, vector: Callable[[Nest], int]
 ) -> tuple[FragmentLayout, dict[int, FragmentLayout]] | None:
-    """Return the layout of a reducer by rows, and those of the nests that update or assign it, by number.
+    """Return a reducer's layout by rows, and the layouts of its nests by number.
+
+    These are the nests that update or assign it.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""The layouts that a program asks for, as placements of its tiles: obeyed, or refused with the reason."""
+"""Layouts that a program requests for its tiles: applied, or rejected with the reason."""
 
 from __future__ import annotations
 

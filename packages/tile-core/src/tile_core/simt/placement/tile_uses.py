@@ -153,7 +153,10 @@ def viewed_buffers(body: Stmt) -> set[BufferVar]:
 
 
 def shares_bytes(s: Stmt, viewed: set[BufferVar]) -> bool:
-    """Whether iterations of a nest store elements that share a byte: one thread then runs them all."""
+    """Whether iterations of a nest store elements of one byte.
+
+    One thread then runs them all.
+    """
     for store in collect(s, tirx.BufferStore):
         packed = DTYPES[nodes.element_type(store.buffer)].is_packed
         if packed and (nodes.scope_of(store.buffer) == "global" or store.buffer in viewed):

@@ -1,4 +1,4 @@
-"""Choose a variant for every tile op of a program for threads; an op with only plain loops is expanded now."""
+"""Select a variant for every tile op of a thread program; expand plain loops."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def call_of(stmt: Stmt, block: Block, placement: Placement | None = None, diverg
 
 
 def number_of(stmt: Stmt) -> int | None:
-    """Return the number of a selected call in a statement, or ``None`` if there is none."""
+    """Return the number of a selected call in a statement; ``None`` without one."""
     if not isinstance(stmt, (tirx.Evaluate, tirx.Bind)) or not nodes.is_tile_call(stmt.value):
         return None
     attrs = stmt.value.attrs

@@ -1,1 +1,1 @@
-"""Step 3, from tiles to threads: loops over a thread's own elements, fragments as arrays of registers."""
+"""Step 3, from tiles to threads: loops over elements, and fragments as register arrays."""

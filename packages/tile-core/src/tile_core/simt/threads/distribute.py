@@ -35,7 +35,7 @@ _MEETING = frozenset({"sync_threads"})
 def distribute(
     body: Stmt, block: Block, placement: Placement, nests: Mapping[int, FragmentLayout], names_threads: bool, width: int
 ) -> tuple[Stmt, list[ElementLoop]]:
-    """Return the per-thread program, and the long loops over elements that one thread of a block executes.
+    """Return the per-thread program, and its long element loops on one thread.
 
     Parameters
     ----------
@@ -144,7 +144,10 @@ class _Distribute(StmtRewriter):
         return new
 
     def stored(self, s: Stmt) -> Stmt:
-        """Return a store, marked if another thread may store the other half of the byte at the same time."""
+        """Return a store, marked if another thread may store to the same byte.
+
+        The other half of the byte may be stored at the same time.
+        """
         if not DTYPES[nodes.element_type(s.buffer)].is_packed:
             return s
         outside = nodes.scope_of(s.buffer) == "global"
@@ -202,7 +205,10 @@ class _Distribute(StmtRewriter):
         return super().visit_AttrStmt(s)
 
     def only(self, s: Stmt) -> Stmt:
-        """Return a statement that only the threads of a role execute; of shared work, barrier insertion says so."""
+        """Restrict a statement to a role's threads.
+
+        Barrier insertion handles the restriction of shared work.
+        """
         if is_shared(s):
             self.require_uniform(s, "T.ws")
             outer, self.block = self.block, block_in(s, self.block)
@@ -279,7 +285,7 @@ class _Distribute(StmtRewriter):
 
 
 class _Plain(StmtRewriter):
-    """Rewrites code inside a nest, or for one thread: drops marks, makes inner parallel loops sequential."""
+    """Rewrite code of a nest or single thread: drop marks, serialize inner parallel loops."""
 
     def __init__(self, owner: _Distribute) -> None:
         self.owner = owner
@@ -301,7 +307,7 @@ class _Plain(StmtRewriter):
 
 
 def _acts(s: Stmt) -> bool:
-    """Whether a statement has an effect other than stores: a print, an assertion, an atomic instruction."""
+    """Whether a statement has an effect besides stores: prints, assertions, atomics."""
     for x in collect(s, tirx.Evaluate):
         if nodes.is_tile_call(x.value):
             name = str(x.value.op.name)[5:]

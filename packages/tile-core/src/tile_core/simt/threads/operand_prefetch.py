@@ -1,4 +1,4 @@
-"""Operand prefetch: a pipelined loop reads the next iteration's operands before the last step of this one.
+"""Operand prefetch: read the next iteration's operands before an iteration's last step.
 
 An iteration of such a loop begins with a wait and a barrier, and the first instructions of the op at its end need
 operands that are read after them: the units stall. An op that marks its parts (``calls.part``) is rotated::
@@ -90,7 +90,7 @@ class _PrefetchOperands(StmtRewriter):
 
 
 def _iteration_of(loop: Stmt) -> _Iteration | None:
-    """Return the statements of an iteration of the form: wait, barrier, bindings, copies, end of group, one op."""
+    """Return an iteration's statements of the form: wait, barrier, bindings, copies, commit, op."""
     *rest, op = statements(loop.body)
     at = next((i for i, x in enumerate(rest) if _calls(x, "sync_threads")), 0)
     waits = [x for x in rest[:at] if not isinstance(x, tirx.Bind)]
@@ -130,7 +130,7 @@ def _rotated(loop: Stmt, iteration: _Iteration, parts: Mapping[str, list[Stmt]])
     more = following < start + extent
 
     def reads(then: Callable[[Any], Any]) -> tuple[list[Any], list[Any]]:
-        """Return the waits for another iteration with the bindings that it depends on, renamed, and its reads."""
+        """Return the renamed waits, bindings and reads for another iteration."""
         names: dict[Any, Any] = {}
         own = []
         for bind in iteration.binds:
@@ -148,7 +148,7 @@ def _rotated(loop: Stmt, iteration: _Iteration, parts: Mapping[str, list[Stmt]])
         return substitute(node, {var: zero})
 
     def at_next(node: Node) -> Node:
-        """Return a node as of the next iteration, or as of this one if it is the last."""
+        """Return a node for the next iteration, or for the last one again."""
         if isinstance(node, tirx.Stmt) or loads_of(node):
             return substitute(node, {var: tirx.Select(more, following, var)})
         return tirx.Select(more, substitute(node, {var: following}), node) if var in collect(node, tirx.Var) else node
@@ -190,7 +190,7 @@ def _copies(iteration: _Iteration, then: Callable[[Any], Any]) -> list[Any]:
 
 
 def _spread(issue: list[Stmt], middle: list[Stmt]) -> list[Stmt]:
-    """Return the pieces of the middle with a copy in front of each of the first ones, and the end of their group."""
+    """Interleave copies with the first parts of the middle, and commit their group."""
     if len(middle) < 2 or not _calls(issue[-1], "async_commit"):
         return [*issue, *middle]
     begin = list(itertools.chain.from_iterable(_apart(s) for s in issue[:-1]))
@@ -203,7 +203,7 @@ def _spread(issue: list[Stmt], middle: list[Stmt]) -> list[Stmt]:
 
 
 def _apart(s: Stmt) -> list[Stmt]:
-    """Return the copies of an iteration one by one, each guarded by the condition that the iteration exists."""
+    """Split the copies of an iteration, each guarded by the iteration's existence."""
     if not isinstance(s, tirx.IfThenElse) or s.else_case is not None:
         return [s]
     inner = list(statements(s.then_case))

@@ -146,7 +146,10 @@ class NestWriter:
         return body
 
     def body(self, own: FragmentLayout, at: list[Expr], moves: list[Expr]) -> Stmt:
-        """Return the body at an iteration: ``moves`` is the iteration of the same register in the first thread."""
+        """Return the body at an iteration.
+
+        ``moves`` is the iteration of the same register in the first thread.
+        """
         shifted = [start + a if start != 0 else a for start, a in zip(self.nest.starts, at, strict=True)]
         first = [start + a if start != 0 else a for start, a in zip(self.nest.starts, moves, strict=True)]
         mapping = {v: self.analyzer.simplify(a) for v, a in zip(self.nest.variables, shifted, strict=True)}
@@ -181,7 +184,9 @@ class NestWriter:
         return bool(scopes & {"global", "shared"}) or bool(loops) or _has_calls(self.nest.body)
 
     def covers(self, own: FragmentLayout) -> bool:
-        """Whether padding of iterations is padding of fragments: these are written whole, and read in place.
+        """Whether padding of iterations is padding of fragments.
+
+        Fragments are then written whole, and read in place.
 
         An iteration of the padding must write only padding, so every store is indexed by every padded variable.
         """
@@ -210,7 +215,7 @@ class NestWriter:
         return True
 
     def writes_apart(self) -> bool:
-        """Whether something other than a fragment is live across iterations: a thread's own array or number."""
+        """Whether a private array or scalar is live across iterations, besides fragments."""
         own = {a.buffer for a in collect(self.nest.body, tirx.AllocBuffer)} | set(self.placement.arrays)
         return any(x.buffer not in own for x in collect(self.nest.body, tirx.BufferStore))
 

@@ -1,4 +1,4 @@
-"""Warp operations of the language as exchanges between the lanes of one group, with masks of the lanes that exist.
+"""Warp operations as exchanges between lanes of a group, with masks of existing lanes.
 
 After this pass a program has three calls: ``tile.shuffle(mask, value, lane)`` with the attributes ``mode`` (``idx``,
 ``up``, ``down`` or ``bfly``) and ``width`` on ``uint32`` values, and ``tile.vote(mask, condition)`` with the attribute
@@ -32,7 +32,7 @@ from tile_core.simt.variant import Block
 def lower_warp_calls(
     body: Stmt, block: Block, width: int, reductions: frozenset[tuple[str, str]] = frozenset()
 ) -> Stmt:
-    """Return the body with shuffles and votes for groups of ``width`` threads, and without names of lanes and groups.
+    """Lower shuffles, votes and lane numbers for groups of ``width`` threads.
 
     Parameters
     ----------
@@ -173,7 +173,7 @@ class _LowerWarpCalls(_HoistWarpCalls):
         return "uint64" if self.width > 32 else "uint32"
 
     def shuffle(self, name: str, value: Var, amount: Array, width: int) -> Array:
-        """Return the value of another lane; one that does not exist, or is in another segment, yields the caller's."""
+        """Return the value of another lane; the caller's for missing or out-of-segment lanes."""
         segment = width or self.width
         known = nodes.as_int(amount)
         whole = self.block.count % segment == 0

@@ -41,7 +41,7 @@ class MatrixOperand:
 
 @dataclass(frozen=True)
 class MatrixInstruction:
-    """A matrix instruction: ``C += A B`` for ``m x n`` elements of C over ``k`` elements of K.
+    """A matrix instruction: ``C += A B`` of the shape ``m x n x k``.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""The lowering of a product on matrix instructions whose operands are registers: what one thread does."""
+"""Per-thread lowering of a product to matrix instructions with register operands."""
 
 from __future__ import annotations
 
@@ -137,13 +137,16 @@ class RegisterProduct(ABC, Generic[PlanT]):
         ]
 
     def body(self, guarded: bool, whole: bool) -> Stmt:
-        """Return the product with operands inside their buffers, or guarded; ``whole`` if there is no other version."""
+        """Return the product without bounds checks, or guarded.
+
+        ``whole``: this is the only version.
+        """
         totals, start, end = Totals(self.plan, self.call, self.each, self.clears).statements()
         whole = whole and not start and not end and self.used == self.plan.threads
         return nodes.seq([*start, *self.loop(guarded, totals, whole), *end])
 
     def operand(self, role: int, guarded: bool) -> dict[str, Any]:
-        """Return the fields of a `ProductOperand` that the plan and the call decide, for A (0) or B (1)."""
+        """Return the fields of a `ProductOperand` for A (0) or B (1)."""
         p, s, placement, instruction = self.plan.problem, self.plan.split, self.call.placement, self.plan.instruction
         view = (p.a, p.b)[role]
         fields: dict[str, Any] = {
@@ -159,7 +162,7 @@ class RegisterProduct(ABC, Generic[PlanT]):
         }  # fmt: skip
 
     def each(self, body: Any) -> Stmt:
-        """Return loops over the accumulators: ``body`` gets the register, and the row and column of C."""
+        """Return loops over the accumulators; ``body`` gets the register, row and column of C."""
         s = self.plan.split
         loops = (("row_tile", s.atoms_m), ("column_tile", s.atoms_n), *self.tile_loops())
 

@@ -1,4 +1,7 @@
-"""An operand of a product, A or B, as a warp reads it: *lines* (rows of A, columns of B) of elements along K."""
+"""A product operand as a warp reads it: *lines* of elements along K.
+
+Lines are rows of A or columns of B.
+"""
 
 from __future__ import annotations
 
@@ -88,13 +91,13 @@ class ProductOperand:
         return convert(value, self.dtype)
 
     def load(self, line: Expr, k: Expr, limits: Sequence[Expr] = ()) -> Expr:
-        """Return an element of memory as ``taken``; zero outside the buffer, and where a limit does not hold."""
+        """Load an element as ``taken``; zero outside of the buffer or a limit."""
         at = self.at(line, k)
         inside = contiguity.inside(self.view, at, self.ranges) if self.guarded else []
         return choose([*limits, *inside], self.taken(nodes.load(self.view.buffer, at)))
 
     def clamped(self, line: Expr, run: int = 1) -> Expr:
-        """Clamp (a run of) padding lines into the tile: the values read for them are unused."""
+        """Clamp padding lines or runs of them into the tile; their values are unused."""
         if self.most <= self.lines:
             return line
         return tirx.min(line, nodes.int_const((self.lines - 1) // run * run))

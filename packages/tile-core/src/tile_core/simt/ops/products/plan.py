@@ -1,4 +1,4 @@
-"""The plan of a product on matrix instructions: instruction, partition of C among warps, layouts of fragments."""
+"""The plan of a product: matrix instruction, warp partition of C, and fragment layouts."""
 
 from __future__ import annotations
 
@@ -50,10 +50,13 @@ class ProductPlan(ABC):
 
     @abstractmethod
     def held(self, role: int) -> FragmentLayout:
-        """Return the fragment layout that the instruction requires of A (0; M x K), B (1; K x N) or C (2; M x N)."""
+        """Return the instruction's fragment layout of A (0), B (1) or C (2).
+
+        Shapes are M x K, K x N and M x N.
+        """
 
     def fragment(self, role: int) -> FragmentLayout:
-        """Return the layout that the buffer of A (0), B (1) or C (2) has if it is a fragment."""
+        """Return the fragment layout of the buffer of A (0), B (1) or C (2)."""
         p = self.problem
         view, turned = ((p.a, p.turned_a), (p.b, p.turned_b), (p.c, False))[role]
         return placed(self.held(role), view.extents, *view.matrix_dims(), turned)
@@ -71,7 +74,7 @@ class ProductPlan(ABC):
     def wanted(
         self, call: SimtCall, shared_layout: Callable[[tuple[int, ...], int], LayoutMap | None]
     ) -> dict[int, LayoutMap]:
-        """Return the layouts required of A, B and C as fragments, and preferred for shared A and B, by position.
+        """Return the required fragment layouts and the preferred shared layouts, by position.
 
         Parameters
         ----------
@@ -97,7 +100,7 @@ PlanT = TypeVar("PlanT", bound=ProductPlan)
 
 
 def best(plans: Sequence[PlanT], call: SimtCall) -> PlanT:
-    """Return the first of some plans that fits the decided layouts of fragments; the first one if none does."""
+    """Return the first plan that fits the decided fragment layouts, else the first one."""
     return next((plan for plan in plans if plan.fits(call.placement.fragments)), plans[0])
 
 
@@ -108,14 +111,14 @@ def no_instruction(problem: Problem, atoms: Iterable[legality.Atom]) -> Reject:
 
 
 def too_few_threads(threads: int, group: int) -> str:
-    """Return why threads cannot execute the instructions of a group of threads; empty if they can."""
+    """Return the reason why threads cannot execute the group's instructions; empty if they can."""
     return f"threads={threads} is below the limit {group}; nearest legal: {group}" if threads < group else ""
 
 
 def nearest(
     problem: Problem, steps: Mapping[str, int], is_legal: Callable[[Problem], bool], above: bool = False
 ) -> list[str]:
-    """Return what makes a refused product legal, each alone: ``["M=64", "N=248"]``.
+    """Return the single changes that make a refused product legal: ``["M=64", "N=248"]``.
 
     Parameters
     ----------

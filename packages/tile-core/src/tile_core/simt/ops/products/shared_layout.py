@@ -9,7 +9,7 @@ from tile_core.layout import DigitLayout, Layout, LayoutMap, Swizzle, make_swizz
 
 @cache
 def swizzled(shape: tuple[int, ...], bits: int) -> LayoutMap | None:
-    """Return a layout in which neither 8 rows of 16 bytes nor 8 vectors along a row have bank conflicts.
+    """Return a layout without bank conflicts for 8 rows or 8 vectors of a row.
 
     ``None`` if row-major order is as good: rows of an odd number of 16 bytes have none, others cannot be read by rows.
     """

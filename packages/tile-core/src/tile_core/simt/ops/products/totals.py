@@ -1,4 +1,4 @@
-"""The accumulators of a product in registers: those of C itself, or copies loaded from C and stored to it."""
+"""The accumulators of a product in registers: C itself, or copies of C in memory."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ class Totals:
         return when(self._limits(i, j, at), nodes.store(self.c.buffer, value, at, self.call.span))
 
     def _limits(self, i: Expr, j: Expr, at: list[Expr]) -> list[Expr]:
-        """Return the conditions under which an element is not in the padding, and in the buffer."""
+        """Return the conditions that an element is inside of the tile and the buffer."""
         p, s, instruction = self.plan.problem, self.plan.split, self.plan.instruction
         found = [i < p.m] if s.warps_m * s.atoms_m * instruction.m != p.m else []
         found += [j < p.n] if s.warps_n * s.atoms_n * instruction.n != p.n else []

@@ -1,4 +1,4 @@
-"""The base of variants for products on matrix instructions: what they accept, and the layouts they request."""
+"""The base of product variants on matrix instructions: legality and requested layouts."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class MatrixVariant(SimtVariant):
-    """A product of tiles of every size on matrix instructions that a group of threads executes together.
+    """A product on matrix instructions of a group of threads, for tiles of every size.
 
     Attributes
     ----------
@@ -47,7 +47,7 @@ class MatrixVariant(SimtVariant):
         return ""
 
     def multiplies(self, types: tuple[str, str, str]) -> bool:
-        """Whether there is an instruction for these types of A, B and C, whatever their sizes and places are."""
+        """Whether an instruction has these types of A, B and C, whatever sizes and storage."""
         return not self.legality.dtypes or types in self.legality.dtypes
 
     def asked(self, call: SimtCall, ctx: Context) -> Asked:
@@ -82,7 +82,10 @@ class MatrixVariant(SimtVariant):
 
 
 def matrix_legality(atoms: Sequence[Atom], scopes: Mapping[str, tuple[str, ...]]) -> Legality:
-    """Return the table of a product whose atoms carry their element types; sizes need not be multiples of atoms."""
+    """Return the legality table of a product whose atoms carry their element types.
+
+    Sizes need not be multiples of atoms.
+    """
     return Legality(
         operands=("A", "B", "C"), dtypes=frozenset().union(*(atom.dtypes for atom in atoms)), atoms=tuple(atoms),
         tails=frozenset("MNK"), scopes=scopes,
