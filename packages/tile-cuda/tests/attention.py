@@ -1,4 +1,4 @@
-"""Attention forward as its users write it, with whole blocks of keys: two chained products in a loop."""
+"""Attention forward as users write it, with full key blocks: two chained products."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def attention(
     scores_in: str = "float32", length: int = LENGTH, heads: int = 32, dtype: str = "float16",
     keys: int = 0,
 ) -> Any:  # fmt: skip
-    """Return the program for some heads; of the causal form the last queries come first.
+    """Return the program for n heads; the causal form starts with the last queries.
 
     There are as many keys as queries unless ``keys`` says how many.
     """

@@ -56,7 +56,7 @@ def test_numbers_of_a_text_that_spills():
 
 
 def test_registers_are_taken_before_they_spill():
-    """Blocks of 512 threads that want more than the 128 registers that each can have got 32: 2,788 bytes spilled."""
+    """Use all 128 registers of 512-thread blocks before spills: 32 spilled 2,788 bytes."""
     program, options = dense(256, 192, 32, 512, 2, size=512), {"wgmma": "never", "persistent": "never"}
     made = report_json(program, "cuda:sm_90a", options)["built"]
     assert made["registers"] == 128
@@ -72,7 +72,7 @@ class TestFlags:
         asked = build._options(dataclasses.replace(text.facts, block=(threads, 1, 1)))
         assert asked.opt == level
 
-    def test_what_is_computed_is_what_is_written(self):
+    def test_results_match_the_program(self):
         found = build.flags("sm_90a", CudaOptions())
         assert found[:2] == ("--gpu-architecture=sm_90a", "--std=c++17")
         assert "--fmad=false" in found
@@ -93,7 +93,7 @@ class TestFlags:
         assert flag not in build.flags("sm_80", CudaOptions())
         assert build.build(with_options(scale(), **options), "sm_80").data[:4] == ELF
 
-    def test_sums_of_products_round_twice_unless_asked(self):
+    def test_multiply_adds_round_twice_by_default(self):
         text = SCALE.replace("x[i] * by;", "x[i] * by + y[i];")
         plain, fused = (build.build(with_options(kernel(text), fmad=f), "sm_80").data for f in (False, True))
         assert plain != fused

@@ -1,4 +1,4 @@
-"""What ``explain`` says of a target with threads, on a machine without a device."""
+"""Output of ``explain`` for a target with threads, on a machine without a device."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ class TestBlock:
         assert a.last.startswith(__file__)
         assert int(a.first.rpartition(":")[2]) <= int(a.last.rpartition(":")[2])
 
-    def test_what_a_product_in_flight_reads_lives_until_its_line_or_longer(self):
+    def test_operands_in_flight_live_until_their_line_or_longer(self):
         found = explain_facts(product(), "cuda:sm_90a", {"wgmma": "always"})
         (loop,) = found.block.loops
         assert "use the slots, asynchronous until waited for" in " ".join(loop.schedule)
@@ -161,7 +161,7 @@ def large(threads):
 
 
 class TestLoopsThatStayLoops:
-    def test_are_told_with_the_numbers(self):
+    def test_warnings_have_values(self):
         block = explain_facts(large(32), "cuda:sm_80").block
         assert 0 < block.operations < 20_000
         reasons = " ".join(x.reason for x in block.rolled)
@@ -200,8 +200,8 @@ class TestPrivateArrays:
 
         return main
 
-    def test_what_a_launch_sets_aside_is_told(self):
-        """An H100 had 73 GB less of free memory when one thread with so many bytes of arrays had run."""
+    def test_reserved_memory_of_a_launch_is_reported(self):
+        """Report the local memory that launches reserve: 73 GB less free on an H100."""
         told = r"each thread has 270,000 bytes of arrays, and a launch reserves as much for each of the 270,336 thr"
         with pytest.warns(slow.TakesMemory, match=told):
             report = tile.compile(self.kernel(67500), "cuda:sm_90a").explain()
@@ -215,7 +215,7 @@ class TestPrivateArrays:
 
 
 class TestSpills:
-    def test_are_told(self):
+    def test_warnings(self):
         (note,) = slow.notes_of_build({"spill_bytes": 376, "registers": 255})
         assert note.kind == "spills"
         assert note.text.startswith("each thread spills 376 bytes to memory beside its 255 registers; use more ")
@@ -250,7 +250,7 @@ class TestBinary:
         assert found.built == {}
         assert found.block is not None
 
-    def test_what_cannot_be_built_is_left_out(self, monkeypatch):
+    def test_failing_builds_are_left_out(self, monkeypatch):
         def refuse(*_):
             raise NoNvrtc(target="cuda", reason="it is not there", advice="install it")
 
@@ -303,8 +303,8 @@ class TestSlow:
                 tile.compile(product("float32"), "cuda:sm_90a")
                 tile.compile(product("float16"), "cuda:sm_90a")
 
-    def test_each_kernel_is_told(self, monkeypatch):
-        """Also where another one was told the same."""
+    def test_each_kernel_is_warned_about(self, monkeypatch):
+        """Warn once per kernel, even when messages repeat."""
         monkeypatch.setattr(slow, "_given", set())
         note = PerformanceNote("tiles", "tiles of 64 x 64 are slow")
         for name in ("gemm", "other"):
@@ -312,7 +312,7 @@ class TestSlow:
             with pytest.warns(SlowTiles, match=f"^{name} for cuda:sm_90a: {note.text}"):
                 slow.warn_of_plan(plan, make_context("cuda:sm_90a", {}))
 
-    def test_what_was_asked_for_is_not_said(self):
+    def test_explicit_choices_are_not_reported(self):
         assert explain_facts(product(variant="cuda.simt.gemm"), "cuda:sm_90a").warnings == ()
 
     def test_the_host_has_one_way(self):

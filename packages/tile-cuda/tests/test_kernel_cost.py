@@ -1,4 +1,4 @@
-"""Kernels that are far from the best are told: the estimate against times that were recorded on a device."""
+"""Performance warnings of slow kernels: the estimate against recorded device times."""
 
 from __future__ import annotations
 
@@ -133,7 +133,7 @@ def planned(program, **options):
 
 @pytest.mark.sweep(2)
 @pytest.mark.parametrize("row", [*DENSE, *SPARSE])
-def test_what_took_twice_as_long_as_the_best_is_told(row):
+def test_twice_the_best_time_is_warned_about(row):
     *sizes, turned, ms = _CONFIG.fullmatch(row).groups()
     sizes = list(map(int, sizes))
     program = dense(*sizes) if row in DENSE else sparse(*sizes, bool(turned))
@@ -159,7 +159,7 @@ def best_of(kind):
 @pytest.mark.sweep(2)
 @pytest.mark.parametrize("row", LATER)
 def test_kernels_with_the_default_options(row):
-    """74 of 107 took more than twice as long, and all of them are told; of 97 that are told the fastest took 1.23."""
+    """Warn about all 74 of 107 slow kernels; of 97 warned the fastest took 1.23."""
     is_sparse, m, n, k, threads, stages, staged, turned, sums, ms = numbers(row)
     more = {"sums": sums, "staged": bool(staged)}
     how = m, n, k, threads, stages
@@ -203,7 +203,7 @@ def test_reasons(how, reason):
     assert reason in said
 
 
-def test_sums_of_16_bits_are_converted_in_every_iteration():
+def test_16_bit_accumulators_are_converted_in_every_iteration():
     (said,) = said_of(kernel_cost.config_of(planned(dense(256, 128, 32, 256, 4, sums="float16"))))
     assert "its accumulator has type float16, which each iteration converts" in said
     assert said.endswith("better ones are 256 x 128 x 64 with 256 threads and 4 stages, and a float32 accumulator")
@@ -214,6 +214,6 @@ def test_stages_are_counted():
     assert "with 256 threads and 1 stage are" in said
 
 
-def test_nothing_is_said_of_fast_and_of_small_ones():
+def test_no_warning_for_fast_and_for_small_ones():
     assert not report_json(dense(128, 256, 64, 256, 4), TARGET)["warnings"]
     assert not report_json(dense(64, 64, 32, 128, 2, size=512), TARGET)["warnings"]

@@ -1,4 +1,4 @@
-"""Launches that may begin before the one before them has ended: text, facts, and accesses that come too early."""
+"""Programmatic dependent launches: text, facts, and accesses before the wait."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_launches_that_do_not_overlap_wait_for_nothing(target):
 
 
 @pytest.mark.parametrize(("target", "how"), [("cuda:sm_90a", {"runtime": "emulator"}), ("cpu", {})])
-def test_values_are_those_of_the_program(target, how):
+def test_values_match_the_program(target, how):
     a, b = np.random.default_rng().standard_normal(128).astype("float32"), np.full(128, np.nan, "float32")
     tile.compile(doubled(), target, **how)(a, b)
     assert (b == a * 2).all()
@@ -95,6 +95,6 @@ def _loop(A, B, S):
     ],
 )  # fmt: skip
 @pytest.mark.parametrize("target", ["cuda:sm_90a", "cuda:sm_80", "cpu"])
-def test_what_comes_too_early_is_refused(wrong, says, target):
+def test_early_accesses_are_refused(wrong, says, target):
     with pytest.raises(BadLaunchOrder, match=says):
         tile.compile(doubled(wrong), target)

@@ -1,4 +1,4 @@
-"""Blocks that fit on a multiprocessor, against numbers of NVIDIA's occupancy calculator worked out by hand."""
+"""Blocks per multiprocessor, against NVIDIA's occupancy calculator by hand."""
 
 from __future__ import annotations
 

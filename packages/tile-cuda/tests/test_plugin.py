@@ -64,7 +64,7 @@ class TestDoctor:
     def names(self, checks):
         return [(check.name, check.status) for check in checks]
 
-    def test_says_something_of_everything(self):
+    def test_reports_every_part(self):
         found = list(doctor.checks())
         assert [c.name for c in found][:3] == ["cuda: NVRTC", "cuda: headers", "cuda: driver"]
         assert all(isinstance(c, Check) and c.detail for c in found)

@@ -1,4 +1,4 @@
-"""The order of blocks: when panels are worth it, which, and that every block runs once."""
+"""Rasterization: when panels are worth it, their choice, and coverage of all blocks."""
 
 from __future__ import annotations
 

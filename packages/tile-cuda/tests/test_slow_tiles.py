@@ -1,4 +1,4 @@
-"""What is said of tiles is about kernels that estimates know: not of other loops, nor of other limits than theirs."""
+"""Performance warnings about tiles: only of estimated kernels, loops and limits."""
 
 from __future__ import annotations
 
@@ -133,7 +133,7 @@ def test_products_outside_of_the_loop_or_in_one_of_its_own_are_not_estimated(pro
 
 
 def with_weights_of_4_bits(rows, columns, m, n, depth=32768, k=64):
-    """They take a quarter of the memory's time."""
+    """A product whose weights of 4 bits take a quarter of the memory time."""
 
     @T.prim_func
     def main(A: T.Tensor((rows, depth), "float16"), W: T.Tensor((columns, depth), "int4"),
@@ -200,7 +200,7 @@ def test_types_that_warpgroups_do_not_multiply_are_not_compared_with_them():
         ({"sizes": (4096, 4099, 4099)}, "rows of A are aligned to 2 bytes in segments of 128"),
     ],
 )
-def test_loops_that_wait_for_copies_against_their_will_are_told_why(how, why):
+def test_unpipelined_loops_report_the_reason(how, why):
     (text,) = told(product(threads=256, **how))
     assert text.startswith(f"loop not pipelined: A_s is not prefetched: {why}")
 

@@ -65,7 +65,7 @@ def assembles(arch, *features):
 
 @pytest.mark.sweep(3)
 @pytest.mark.parametrize("arch", RECORDS)
-def test_the_table_says_what_the_assembler_says(arch):
+def test_the_table_agrees_with_the_assembler(arch):
     has = RECORDS[arch].features - {"fp8_sparse_units"}
     assert assembles(arch, *sorted(has))
     assert [feature for feature in INSTRUCTIONS if feature not in has and assembles(arch, feature)] == []

@@ -1,4 +1,4 @@
-"""Tilings of products: every one is legal, covers its shape, and what is ranked first was fast when it was measured."""
+"""Tilings of products: all legal and covering; the first ranks were fast when measured."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ MEASURED = [(name, shape) for name in NAMES for shape in sorted(recorded(name))]
 
 
 @pytest.mark.parametrize(("name", "shape"), MEASURED)
-def test_what_is_ranked_first_was_fast(name: str, shape: tuple[int, int, int]) -> None:
+def test_the_first_rank_was_fast(name: str, shape: tuple[int, int, int]) -> None:
     times = recorded(name)[shape]
     ranked = [t for t in tilings(*shape) if key(t) in times]
     assert len(ranked) >= 2
@@ -55,7 +55,7 @@ def test_what_is_ranked_first_was_fast(name: str, shape: tuple[int, int, int]) -
 
 @pytest.mark.parametrize("name", NAMES)
 def test_ranks_cost_little_in_the_mean(name: str) -> None:
-    """Of all shapes of a file, what is ranked first takes so much longer than the fastest that was timed."""
+    """Bound the mean slowdown of the first rank against the fastest timed tiling."""
     lost = []
     for shape, times in recorded(name).items():
         ranked = [t for t in tilings(*shape) if key(t) in times]
@@ -77,7 +77,7 @@ def test_every_one_fits(target: str, bits: int) -> None:
 
 
 def test_few_tiles_are_split() -> None:
-    """Where the tiles are too few for the machine and K is long, blocks share sums; elsewhere they do not."""
+    """Split K where tiles are too few for the machine and K is long."""
     assert tilings(256, 256, 12_000)[0].splits > 1
     assert tilings(8192, 8192, 8192)[0].splits == 1
     assert "splits" in tilings(256, 256, 12_000)[0].arguments

@@ -71,5 +71,5 @@ def last(shared_bytes):
 
 
 def mapped(text, *lines):
-    """A text whose lines come from lines of the user's file, counted from line 1 of the text."""
+    """A text with lines mapped to the user's file, counted from line 1."""
     return KernelText(text, facts(line_map=LineMap.of([None if n is None else Where("user.py", n) for n in lines])))

@@ -1,4 +1,4 @@
-"""Programs with barriers of their own: a product whose operands one role copies and another one multiplies."""
+"""Programs with explicit barriers: products between a producer role and a consumer role."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Shape:
 
 
 def product(s: Shape):
-    """A product of 64 x 64 tiles; rings of ``s.stages`` slots, ``ready`` and ``done`` barriers of each."""
+    """A product of 64 x 64 tiles; rings of ``s.stages`` slots with two barriers each."""
     depth = DEPTH * s.trips
 
     @T.prim_func

@@ -1,4 +1,4 @@
-"""The ledger of a program's own barriers: what balances passes, each way not to is refused with barrier and trips."""
+"""Ledger of explicit barriers: balanced programs pass, refusals name barrier and iterations."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def exchange(
     produce, consume, *, full=32, empty=32, stages=2, before=lambda full, empty: None, after=lambda full, empty: None,
     dynamic=True, trips=TRIPS,
 ):  # fmt: skip
-    """A kernel in which one role fills a slot in each trip and another one reads it.
+    """A kernel whose first role fills a slot per iteration; a second role reads it.
 
     Parameters
     ----------
@@ -321,7 +321,7 @@ def test_a_processor_refuses_them_too(name):
     assert caught.value.code == "K233"
 
 
-def test_the_refusal_names_the_line_and_the_trips():
+def test_the_refusal_names_the_line_and_the_iterations():
     with pytest.raises(TileError) as caught:
         tile.compile(exchange(produce, never_released), TARGET, runtime="emulator")
     text = str(caught.value)

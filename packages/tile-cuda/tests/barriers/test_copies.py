@@ -78,7 +78,7 @@ def test_the_meaning_is_that_of_a_copy():
 
 
 def in_flight(early, trips=5):
-    """Products that last: the slot is given back before, or behind, the wait that ends the product."""
+    """Asynchronous products: the slot is released before, or behind, the product's wait."""
     depth = DEPTH * trips
 
     @T.prim_func
@@ -168,7 +168,7 @@ def test_the_block_copies_and_waits():
         (lambda: whole(waits=False), "K233", "may come before phase 0 has ended"),
     ],
 )
-def test_what_does_not_balance_is_refused(program, code, reason):
+def test_unbalanced_barriers_are_refused(program, code, reason):
     with pytest.raises(TileError) as caught:
         tile.compile(program(), TARGET, runtime="emulator")
     assert caught.value.code == code, caught.value
@@ -230,7 +230,7 @@ def writes_at_once(s, B, full):
         (announces_after_arriving, "K233", "may end before its bytes are expected"),
     ],
 )  # fmt: skip
-def test_what_is_in_flight_is_not_touched(action, code, reason):
+def test_tiles_in_flight_are_not_touched(action, code, reason):
     with pytest.raises(TileError) as caught:
         tile.compile(read(action), TARGET, runtime="emulator")
     assert caught.value.code == code, caught.value

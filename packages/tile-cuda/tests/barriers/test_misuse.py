@@ -128,7 +128,7 @@ BAD = {
 
 @pytest.mark.parametrize("name", BAD)
 @pytest.mark.parametrize("target", [TARGET, "cpu"])
-def test_what_cannot_be_followed_is_refused(name, target):
+def test_unanalyzable_barriers_are_refused(name, target):
     body, reason = BAD[name]
     with pytest.raises(TileError) as caught:
         tile.compile(made(body), target, **({"runtime": "emulator"} if target != "cpu" else {}))

@@ -1,4 +1,4 @@
-"""Mistakes in the text of a kernel with barriers of its own, all of which the emulator finds."""
+"""Mistakes in the text of a kernel with explicit barriers, all found by the emulator."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``T.sync_threads(number, count)``: barriers of roles, of threads chosen by their numbers, and of the whole block."""
+"""``T.sync_threads(number, count)``: barriers of roles, selected threads, and the whole block."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def of_threads(A: T.Tensor((64,), "float32"), B: T.Tensor((64,), "float32"), C: 
 
 @pytest.mark.parametrize("program", [of_roles, of_threads], ids=lambda p: p.name)
 @pytest.mark.parametrize("target", [TARGET, "cpu"])
-def test_results_are_those_without_it(program, target):
+def test_results_are_the_same_without_it(program, target):
     a = np.random.default_rng(4).integers(-9, 10, 64).astype("float32")
     b, c = np.full_like(a, np.nan), np.full_like(a, np.nan)
     kernel = tile.compile(program, target, **({"runtime": "emulator"} if target != "cpu" else {}))
@@ -102,7 +102,7 @@ def test_other_threads_than_are_counted_are_refused(program, reason, target):
     assert reason in str(caught.value)
 
 
-def test_a_number_beyond_those_of_the_target():
+def test_a_number_above_the_limit_of_the_target():
     with pytest.raises(TileError) as caught:
         tile.compile(chosen(lambda t, A, n: t < 32, 32, (16, 32)), TARGET, runtime="emulator")
     assert caught.value.code == "U118"

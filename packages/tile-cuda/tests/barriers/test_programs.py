@@ -43,7 +43,7 @@ def test_the_loop_has_no_barrier_of_the_block(stages):
     assert "bar_sync" not in loop
 
 
-def test_the_report_says_what_the_barriers_order():
+def test_the_report_lists_the_order_of_barriers():
     kernel = tile.compile(product(Shape(2, 5)), TARGET, runtime="emulator")
     text = str(kernel.explain())
     assert "shared memory without inserted barriers" in text
@@ -97,7 +97,7 @@ def test_a_barrier_of_the_block_is_left_out_where_the_program_has_its_own():
 
 
 def unordered():
-    """A role writes a tile again without waiting for those who read it: the block's barriers order that."""
+    """Rewrite a tile in a role without waiting for its readers: block barriers order it."""
 
     @T.prim_func
     def main(A: T.Tensor((4, 64), "float32"), B: T.Tensor((4, 64), "float32")):
@@ -123,7 +123,7 @@ def test_phases_that_may_be_overtaken_are_refused():
     assert "the barrier full" in str(caught.value)
 
 
-def test_what_barriers_do_not_order_the_block_does():
+def test_unordered_accesses_get_block_barriers():
     @T.prim_func
     def main(A: T.Tensor((4, 64), "float32"), B: T.Tensor((4, 64), "float32")):
         with T.Kernel(1, threads=64):
@@ -177,7 +177,7 @@ def test_fences_may_be_written_too():
     tile.compile(main, "cpu")(a, np.zeros(64, "float32"))
 
 
-def test_a_role_whose_product_reads_by_itself_has_a_fence_after_what_the_block_wrote():
+def test_a_role_with_async_products_has_a_fence_after_block_writes():
     @T.prim_func
     def main(A: T.Tensor((64, 32), "float16"), B: T.Tensor((32, 64), "float16"), C: T.Tensor((64, 64), "float32")):
         with T.Kernel(1, threads=256):

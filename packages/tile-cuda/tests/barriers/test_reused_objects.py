@@ -1,4 +1,4 @@
-"""Memory of barrier objects that copies of the asynchronous proxy fill later: a fence makes the objects' end known."""
+"""Barrier objects whose memory asynchronous copies reuse: a fence ends their lifetime."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Loops inside of roles: their iterations take turns where one role waits in a loop for what another one does."""
+"""Loops inside of roles: iterations alternate where roles wait for each other."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ DEPTH = 16
 
 
 def product(stages=2, trips=5, dynamic=False, first="copies", tiles=1, bulk=True, more=0):
-    """A product whose roles have loops of their own; ``tiles`` of them one after another, with the same barriers."""
+    """A product whose roles have loops; ``tiles`` products reuse the same barriers."""
     copy = T.tma_copy if bulk else T.copy
 
     @T.macro
@@ -104,7 +104,7 @@ def test_loops_in_loops(stages):
     assert kernel.source.count("for (int") >= 2
 
 
-def test_the_reference_and_the_cpu_take_turns_too():
+def test_the_reference_and_the_cpu_alternate_roles_too():
     program = product(2, 5, bulk=False)
     run(program, 5, target="cpu")
     kernel = tile.compile(program, TARGET, runtime="emulator")
@@ -118,7 +118,7 @@ def test_other_bounds_are_refused():
         tile.compile(product(2, 5, more=1), TARGET, runtime="emulator")
 
 
-def test_what_the_barriers_do_not_order_is_refused():
+def test_accesses_without_barrier_order_are_refused():
     @T.prim_func
     def main(A: T.Tensor((4, 64), "float32"), B: T.Tensor((4, 64), "float32"), C: T.Tensor((4, 64), "float32")):
         with T.Kernel(1, threads=64):

@@ -1,4 +1,4 @@
-"""A product whose blocks share operands: each copies rows of A for itself, and one of B for all."""
+"""Multicast products: each block copies its rows of A, one block B for all."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tiles that one block writes into the shared memory of another one: the same values, waits, and what is refused."""
+"""Block-to-block copies of shared tiles: results, waits, and refusals."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ BULK, STORE = "  cp_async_bulk_shared_cluster_shared_cta", "  st_shared_cluster_
 
 
 def turned(shape, dtype, blocks=2, by=1, counted=True, part=None, threads=64, dims=None):
-    """Each block hands its tile, or a part of one, to the block ``by`` ranks further on."""
+    """Copy each block's tile, or its part, to the block ``by`` ranks further on."""
     at = [slice(0, n) for n in shape] if part is None else [slice(low, low + n) for low, n in part]
     count = blocks if dims is None else int(np.prod(dims))
 
@@ -61,7 +61,7 @@ def numbers(shape, dtype):
 
 
 def in_turn(a, blocks, by, part=None):
-    """Return what arrives."""
+    """Return the expected output."""
     found = np.zeros_like(a)
     at = tuple(slice(low, low + n) for low, n in part) if part else ()
     for b in range(len(a)):
@@ -136,7 +136,7 @@ def test_elements_that_threads_store_arrive(shape, dtype, part, blocks, by, thre
 
 
 def relayed(trips, slots=2, free=True, dynamic=False):
-    """The first block of a cluster loads tiles and hands them on; the second one stores them."""
+    """The first block of a cluster loads tiles and forwards them; the second stores them."""
 
     @T.prim_func
     def main(
@@ -169,7 +169,7 @@ def relayed(trips, slots=2, free=True, dynamic=False):
 @pytest.mark.parametrize("dynamic", [False, True])
 @pytest.mark.parametrize("how", ORDERS, ids=lambda how: "-".join(map(str, how.values())))
 def test_2927_a_barrier_for_each_slot(trips, slots, dynamic, how):
-    """A copy in a loop with another barrier in each trip: data were overwritten."""
+    """Copy in a loop with another barrier in each iteration: data were overwritten."""
     a = np.random.default_rng().standard_normal((max(trips, 1), 4, 32)).astype("float32")
     b = np.full_like(a, 7)
     out = results(relayed(trips, slots, dynamic=dynamic), how, {"A": a, "B": b.copy(), "n": trips}).reshape(a.shape)
@@ -205,7 +205,7 @@ def summed(blocks, between="T.cluster_sync"):
 @pytest.mark.sweep(6)
 @pytest.mark.parametrize("blocks", [2, 3, 4, 8])
 @pytest.mark.parametrize("how", ORDERS[1:], ids=lambda how: "-".join(map(str, how.values())))
-def test_a_ring_of_blocks_sums(blocks, how):
+def test_a_ring_of_blocks_accumulates(blocks, how):
     a = np.random.default_rng().integers(-99, 99, (blocks, 4, 8)).astype("int32")
     out = results(summed(blocks), how, {"A": a, "B": np.zeros_like(a)}).reshape(a.shape)
     assert (out == a.sum(0)).all()
@@ -214,7 +214,7 @@ def test_a_ring_of_blocks_sums(blocks, how):
     assert (out == again).all()
 
 
-def test_a_role_hands_on_what_another_one_has_loaded():
+def test_a_role_forwards_tiles_of_another_role():
     @T.prim_func
     def main(A: T.Tensor((4, 8, 16), "float32"), B: T.Tensor((4, 8, 16), "float32")):
         with T.ClusterKernel(4, cluster_dims=2, threads=96) as bx:
@@ -267,7 +267,7 @@ def test_2564_parts_that_begin_between_chunks(start):
 
 
 def sent(body, threads=64, blocks=2, dtype="float32"):
-    """A kernel whose ``body`` does something about tiles S and R of a cluster, and barriers."""
+    """A kernel whose ``body`` uses tiles S and R of a cluster, and barriers."""
     inside = T.macro(body)
 
     @T.prim_func
@@ -393,7 +393,7 @@ def _beyond(A, B, S, R, got, own, bx, n):
     ],
     ids=lambda x: getattr(x, "__name__", ""),
 )  # fmt: skip
-def test_what_blocks_do_not_know_is_refused(body, error, says):
+def test_missing_synchronization_between_blocks_is_refused(body, error, says):
     with pytest.raises(error, match=says):
         tile.compile(sent(body), TARGET)
 
@@ -453,7 +453,7 @@ def test_a_mask_of_blocks_is_that_of_a_copy_for_several():
 
 
 def test_tiles_have_their_bytes_to_themselves():
-    """Other blocks may write, or still read, at any time: no other buffer lies there before or afterwards."""
+    """Reserve the bytes of remotely written tiles: no other buffer shares their storage."""
 
     @T.prim_func
     def main(A: T.Tensor((4, 8, 32), "float32"), B: T.Tensor((4, 8, 32), "float32")):

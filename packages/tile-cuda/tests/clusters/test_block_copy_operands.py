@@ -1,4 +1,4 @@
-"""Operands of products that blocks hand to each other, in the layouts that products ask for."""
+"""Product operands copied between blocks, in the layouts that products require."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .test_block_copies import BULK, TARGET
 
 
 def multiplied(slots=1, part=64, view=False):
-    """Each block multiplies its operand, and then the one that it gets from the other block."""
+    """Multiply each block's own operand, then the operand of the other block."""
 
     @T.prim_func
     def main(

@@ -1,4 +1,4 @@
-"""Texts of kernels whose blocks hand tiles to each other: mistakes that the emulator finds, and machine code."""
+"""Texts of block-to-block copies: mistakes found by the emulator, and machine code."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def test_texts_become_machine_code(counted, dtype, arch):
 
 
 @pytest.mark.parametrize("to", ["itself", "the other"])
-def test_a_thread_alone_fences_what_it_has_written(to):
+def test_a_single_thread_fences_its_writes(to):
     @T.prim_func
     def main(A: T.Tensor((4, 16), "float32"), B: T.Tensor((4, 16), "float32")):
         with T.ClusterKernel(4, cluster_dims=2, threads=1) as bx:
@@ -118,7 +118,7 @@ def test_a_thread_alone_fences_what_it_has_written(to):
 
 @pytest.mark.parametrize("counted", [True, False])
 def test_copies_of_bytes_are_in_launches_with_clusters(counted):
-    """A block alone that copies bytes to itself is a cluster: without one the instruction is illegal on a device."""
+    """Launch a block that copies to itself as a cluster: else the instruction is illegal."""
     program = turned((4, 32), "float32", blocks=1, by=0, counted=counted)
     text = lower(program, make_context(TARGET, {}), installed()).lowered.text
     assert ("__cluster_dims__(1, 1, 1)" in text) == counted

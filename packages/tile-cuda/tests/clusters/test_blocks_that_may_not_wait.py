@@ -1,4 +1,4 @@
-"""Random programs whose blocks hand tiles to each other, with waits left out: what is accepted is right in any order.
+"""Random programs of block-to-block copies without some waits: accepted ones are race-free.
 
 Each program is one that could be right with all its waits; some of them are left out, weakened or exchanged.
 """
@@ -82,7 +82,7 @@ def loaded(text: str, seed: int) -> object:
 
 @pytest.mark.sweep(12)
 @pytest.mark.parametrize("first", range(0, 200 * COUNT, COUNT))
-def test_what_is_accepted_is_right(first):
+def test_accepted_programs_are_right(first):
     accepted, dialect = 0, dialect_of(Arch.of("sm_90a"))
     for seed in range(first, first + COUNT):
         text, blocks = drawn(seed)

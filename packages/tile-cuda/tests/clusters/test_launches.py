@@ -190,7 +190,7 @@ def _crossed(bx):
         (_crossed, "cluster_arrive has no T.cluster_wait"),
     ],
 )
-def test_barriers_that_not_all_reach_in_turns_are_refused(wrong, says):
+def test_barriers_without_alternating_arrivals_are_refused(wrong, says):
     inside = T.macro(wrong)
 
     @T.prim_func

@@ -1,4 +1,4 @@
-"""Copies that one block of a cluster makes for several: the same values, waits, and what is refused."""
+"""Multicast copies within a cluster: results, waits, and refusals."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ MULTICAST = "multicast_cluster(&"
 
 
 def shared_tiles(dims, mask, dtype="float16", rows=16, columns=64, trips=3):
-    """Every block of a row of the grid takes the same tiles of A, one after another."""
+    """Copy the same tiles of A in every block of a grid row."""
     x, y = [*dims, 1][:2]
 
     @T.prim_func
@@ -46,7 +46,7 @@ def test_the_blocks_of_a_mask_take_one_copy(dims, mask, dtype):
 
 @pytest.mark.parametrize("shares", [1, 2])
 def test_shares_of_a_copy_are_issued_by_all(shares):
-    """What the compiler may choose: each block of the mask copies a share of the tile to all of them."""
+    """Divide a multicast copy: each block of the mask issues an equal part."""
     from tile_cuda.vocabulary.barriers import mark_last
 
     @T.prim_func
@@ -130,13 +130,13 @@ def test_masks_that_name_no_blocks_are_refused(mask, error, says):
         shared_tiles((2,), mask)
 
 
-def test_the_report_says_who_shares_a_copy():
+def test_the_report_lists_the_blocks_of_a_multicast():
     assert "for blocks 0, 1 of" in str(tile.explain(shared_tiles((2,), 3), TARGET))
     assert "for blocks" not in str(tile.explain(shared_tiles((2,), 1), TARGET))
 
 
 def test_the_blocks_meet_behind_their_copies_out_of_the_tile():
-    """A bulk copy out of a block's tile may still read it when another block's copy for both is issued."""
+    """Insert a cluster barrier between bulk copies out of a tile and its next multicast."""
     kernel = tile.compile(shared_tiles((2,), 3), TARGET, runtime="emulator", options={"tma": "always"})
     inside = kernel.source.split("for (int t = ")[1]
     waits, meets = (inside.index(x) for x in ("cp_async_bulk_wait_group_read_0", "barrier_cluster_arrive"))

@@ -1,4 +1,4 @@
-"""Blocks that bring tiles together by themselves: when, why not, and right."""
+"""Automatic multicast in loops: conditions, rejection reasons, results."""
 
 from __future__ import annotations
 
@@ -135,13 +135,13 @@ def test_tensor_memory_of_clusters(more):
         ((64, 128, 160), {"how": "gathered"}, "no neighboring blocks provably copy the same part of A"),
     ],
 )
-def test_what_is_not_shared_is_said(sizes, how, reason):
+def test_rejected_multicast_is_reported(sizes, how, reason):
     text = said(sizes, **how)
     assert "no multicast" in text
     assert reason in text
 
 
-def test_the_report_says_what_a_block_loads():
+def test_the_report_lists_loads_of_a_block():
     assert "clusters of 2 x 1 blocks, each of which loads 6,144 of 8,192 bytes an iteration" in said((128, 128, 160))
     assert "clusters of 2 x 2 blocks, each of which loads 4,096 of 8,192 bytes an iteration" in said(
         (128, 128, 160), options={**HOPPER[1], "clusters": 4}
@@ -159,7 +159,7 @@ def test_defaults():
 
 @pytest.mark.parametrize("persistent", ["always", "never"])
 def test_addresses_that_boxes_cannot_copy_from_have_a_text_without_clusters(persistent, tmp_path):
-    """Its blocks are those of the grid as written: an odd number along x, and blocks that stay are pairs along x."""
+    """Select the version without clusters for unaligned addresses, with the grid as written."""
     program, options = gemm((128, 192, 64)), {**HOPPER[1], "persistent": persistent}
     kernel = tile.compile(program, HOPPER[0], options=options, runtime="emulator")
     rng = np.random.default_rng(3)
@@ -200,8 +200,8 @@ def test_operands_whose_rows_begin_inside_of_lines_are_shared_by_default(sizes, 
 
 
 @pytest.mark.parametrize(("k", "apart", "shared"), [(192, 200, True), (200, 256, False)])
-def test_what_counts_is_how_far_apart_rows_are(k, apart, shared):
-    """Not how long they are: tensors with strides have something between them."""
+def test_the_row_stride_decides(k, apart, shared):
+    """Decide by the row stride, not the row length: strided tensors have gaps."""
     options = {"wgmma": "always", "persistent": "always"}
     text = said((256, 256, k), options=options, block=(128, 128, 64), threads=256, apart=apart)
     assert ("clusters of 2 x 1 blocks" in text) == shared

@@ -1,4 +1,4 @@
-"""Products that two blocks compute together: asked for, by the option, refused, and right."""
+"""Products of block pairs: explicit, by option, refused, and right."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def asked(m, n, k, *, block=(128, 64, 64), group=2, twice=False, where="loop", c
     [((256, 128, 256), (128, 64, 64)), ((250, 60, 200), (128, 64, 64)), ((512, 64, 64), (128, 32, 32)),
      ((500, 96, 96), (256, 96, 32)), ((130, 256, 64), (128, 256, 32))],
 )  # fmt: skip
-def test_pairs_that_a_program_asks_for_are_right(sizes, block):
+def test_explicit_pairs_are_right(sizes, block):
     (m, n, k), rng = sizes, np.random.default_rng()
     kernel = tile.compile(asked(m, n, k, block=block), TARGET, runtime="emulator", options=BULK)
     assert "tcgen05_mma_cta_group_2_kind_f16(" in kernel.source
@@ -82,7 +82,7 @@ def test_pairs_that_a_program_asks_for_are_right(sizes, block):
         ({"k": 64}, "its loop is not pipelined: it has 1 iterations; it needs two stages and two iterations at least"),
     ],
 )
-def test_what_cannot_be_a_pair_is_refused(how, rule):
+def test_rejection_reasons_of_pairs(how, rule):
     sizes = {"m": 256, "n": 96, "k": 256, **how}
     with pytest.raises(VariantRefused, match="no pair of blocks computes it") as caught:
         tile.compile(asked(**sizes), TARGET, runtime="emulator", options=BULK)
@@ -100,7 +100,7 @@ def test_groups_are_one_or_two():
 
 
 def test_the_report_speaks_of_the_operand_that_pairs_share():
-    """No block reads a tile that another one reads, and only B has to be the same."""
+    """Report the operand that pairs share: only B has to be the same."""
     said_of = said(diagonal())
     assert "provably copy the same part of B" in said_of
     assert "the same part of A" not in said_of
@@ -143,7 +143,7 @@ def test_the_report_names_the_rule():
     assert "pairs of blocks compute products on tcgen05 only" in hopper
 
 
-def test_the_variant_says_that_no_device_has_recorded_it():
+def test_the_variant_reports_missing_device_recordings():
     ops = report_json(gemm((256, 256, 256), (128, 128, 64)), TARGET, options=PAIRS)["ops"]
     (found,) = [op for op in ops if op["op"] == "gemm"]
     assert "256 rows: half of these and half of the columns of B in each of two blocks" in found["note"]

@@ -1,4 +1,4 @@
-"""Products whose blocks share an operand: right for every trip count and order; what does not balance is refused."""
+"""Multicast products: right for every trip count and order; unbalanced barriers are refused."""
 
 from __future__ import annotations
 
@@ -68,13 +68,13 @@ def test_they_are_right(s):
         (replace(ONE, blocks=4, to="up"), "an arrival for phase 1 may come before phase 0 has ended"),
     ],
 )
-def test_what_does_not_balance_is_refused(s, says):
+def test_unbalanced_barriers_are_refused(s, says):
     with pytest.raises(UnbalancedBarrier, match=says):
         tile.compile(product(s), TARGET, runtime="emulator")
 
 
 def handed(body, arrivals=64, trips=2, blocks=2):
-    """Blocks that wait for each other by a barrier; ``body`` writes what they do about it."""
+    """Blocks that wait for each other by a barrier, with statements of ``body``."""
     inside = T.macro(body)
 
     @T.prim_func
@@ -179,12 +179,12 @@ def test_blocks_know_that_a_tile_is_free(body, arrivals):
         (_local, 64, BadBarrier, "full takes arrivals of its own block only"),
     ],
 )
-def test_what_blocks_may_not_know_is_refused(body, arrivals, error, says):
+def test_missing_synchronization_between_blocks_is_refused(body, arrivals, error, says):
     with pytest.raises(error, match=says):
         tile.compile(handed(body, arrivals), TARGET, runtime="emulator")
 
 
-#: What is changed in the text of a product, and the kinds of faults that may be told.
+#: Changes to the text of a product, and the kinds of faults that may be reported.
 MISTAKES = {
     "objects are used before the blocks have met": (
         "  barrier_cluster_arrive_release();\n  barrier_cluster_wait_acquire();\n  fence", "  fence"),

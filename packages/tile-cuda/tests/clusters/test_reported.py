@@ -1,4 +1,4 @@
-"""Reports against another compiler about copies within a cluster, as copies for several blocks: right, or refused."""
+"""Reported hazards of copies within a cluster, as multicast copies: right, or refused."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ TARGET = "cuda:sm_90a"
 
 @pytest.mark.parametrize("unrolled", [False, True])
 def test_2927_another_barrier_in_each_iteration(unrolled):
-    """The parity of a wait is that of its own object, not that of the loop."""
+    """Wait by the parity of the barrier's own object, not of the loop."""
 
     @T.prim_func
     def main(A: T.Tensor((4, 16, 64), "float16"), B: T.Tensor((4, 4, 16, 64), "float16")):

@@ -1,4 +1,4 @@
-"""Blocks of clusters with sums in tensor memory: no more of them fit on a multiprocessor than have columns."""
+"""Clusters with tensor-memory accumulators: occupancy is limited by tensor-memory columns."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def test_no_more_blocks_fit_than_have_columns(name):
     assert facts.shared_bytes == own or raised
 
 
-def test_blocks_alone_take_what_they_need():
+def test_single_blocks_allocate_only_required_columns():
     kernel = lowered(gemm(**WIDE), {**MULTICAST, "clusters": "never", "persistent": "never"})
     assert kernel.facts.shared_bytes < bytes_of_share(RECORDS["sm_100a"], 2)
 

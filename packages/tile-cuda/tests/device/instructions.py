@@ -1,4 +1,4 @@
-"""Notes in pytest's report which instructions the kernel of a case of the kit has: ``pytest -p instructions``."""
+"""Note the instructions of each kernel in pytest's report: ``pytest -p instructions``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Evidence from a device: the conformance kit, replayed launches under compute-sanitizer, and a page about both.
+"""Collect evidence on a device: conformance suite, replays under compute-sanitizer, and a report.
 
 ::
 
@@ -74,7 +74,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def conformance(given: argparse.Namespace) -> int:
-    """Run the kit, and again in processes of their own the cases that other ones may have spoilt."""
+    """Run the kit, and rerun possibly affected cases in processes of their own."""
     out, begin = given.out, time.monotonic()
     target = ["--tile-backend", given.target, "--tile-seed", str(given.seed)]
     target += [f"--tile-option={option}" for option in given.option]
@@ -222,7 +222,7 @@ def conformance_text(record: dict[str, Any], *, markdown: bool = False) -> str:
 
 
 def machine() -> dict[str, str]:
-    """Return what the evidence depends on: the device, versions, the commit."""
+    """Return the provenance of the evidence: the device, versions, the commit."""
     query = ["nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader"]
     told = _output(query).splitlines()
     device, _, driver = (told[0] if told else "").partition(", ")
@@ -257,7 +257,7 @@ def _alone(out: Path, unit: str, cases: list[str], target: list[str], end: float
 
 
 def _pytest(path: Path, arguments: list[str], seconds: float) -> int:
-    """Run pytest with a report and a log beside each other; 124 if it was stopped."""
+    """Run pytest with a report and a log side by side; 124 after a timeout."""
     import pytest
 
     plain = [

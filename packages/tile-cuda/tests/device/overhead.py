@@ -1,4 +1,4 @@
-"""What a call costs the host: python packages/tile-cuda/tests/device/overhead.py (needs torch and a device)."""
+"""Measure the host cost of a call: python packages/tile-cuda/tests/device/overhead.py (needs torch and a device)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ TEXT = """extern "C" __global__ void f(const float* a, const float* b, float* c,
 
 
 def main() -> None:
-    """Print microseconds per call: the medians of many rounds that are short enough for the device's queue."""
+    """Print microseconds per call: medians of rounds short enough for the device's queue."""
     names = ("a", "b", "c")
     params = tuple(ParamFact(n, "pointer", "float32", "write" if n == "c" else "read", 16) for n in names)
     facts = LaunchFacts("f", (*params, ParamFact("n", "scalar", "int32")), (("ceildiv", "n", 128), 1, 1), (128, 1, 1))

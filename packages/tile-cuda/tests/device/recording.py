@@ -1,4 +1,4 @@
-"""What `replay` launches: units of the conformance kit, compiled and called with a driver that remembers."""
+"""Record launches for `replay`: units of the conformance suite, called with a recording driver."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ MOST_SHARED = 227 << 10
 
 @dataclass(frozen=True)
 class Wish:
-    """What to record.
+    """Settings of a recording.
 
     Attributes
     ----------
@@ -107,13 +107,13 @@ def record(directory: Path, only: Sequence[str] = (), wish: Wish = Wish()) -> in
 
 
 def units(patterns: Sequence[str]) -> list[Unit]:
-    """Return the units of the kit that a pattern of ``op/unit`` names, in the kit's order."""
+    """Return units of the suite matching a pattern of ``op/unit``, in its order."""
     known = {id(c.unit): c.unit for c in cases()}.values()
     return [u for u in known if any(fnmatch.fnmatchcase(f"{u.op}/{u.name}", pattern) for pattern in patterns)]
 
 
 def _recorded(directory: Path, chosen: Sequence[Unit], wish: Wish) -> list[dict[str, Any]]:
-    """Record every unit in a process of its own; return what each of them wrote."""
+    """Record every unit in a process of its own; return their outputs."""
     fork = multiprocessing.get_context("fork")
     warm = units(["fill/float32"])[0]  # all that is imported now, no child imports
     Recording(directory, wish).compile(load(warm.text(), warm.op))
@@ -184,14 +184,14 @@ class Recorder(FakeDriver):
 
 
 class Adapter(CudaAdapter):
-    """Tells the driver at each launch which text it is of: some arguments take a text of their own."""
+    """Report the text of each launch to the driver: arguments may select a text."""
 
     def _launcher(self, kernel: KernelText) -> Any:
         return Told(super()._launcher(kernel), kernel.facts, self._open())
 
 
 class Told:
-    """A launch that tells the driver its facts."""
+    """A launch that reports its facts to the driver."""
 
     def __init__(self, launch: Any, facts: LaunchFacts, driver: Any) -> None:
         self._launch, self._facts, self._driver = launch, facts, driver
@@ -201,7 +201,7 @@ class Told:
         self._launch(values, place)
 
     def repeat(self, *arguments: Any) -> None:
-        """There is no short form: each launch tells."""
+        """Return no short form: each launch reports its facts."""
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._launch, name)
@@ -299,7 +299,7 @@ class Recording(Session):
         return found + [self._map(self.driver.__dict__["encoded"][i], there) for i in numbers]
 
     def _map(self, fields: TensorMap, there: dict[str, DeviceArray]) -> dict[str, Any]:
-        """Return a tensor map: where in an array it begins, and what the driver is told."""
+        """Return a tensor map: its origin in an array, and the driver's fields."""
         told = {
             "code": fields.code, "extents": fields.extents, "strides": fields.strides, "box": fields.box,
             "swizzle": SWIZZLES[fields.swizzle], "nan": fields.nan,
@@ -311,7 +311,7 @@ class Recording(Session):
         return {"array": None, "offset": 0, "map": told}  # one zero, for an array without elements
 
     def _arrays(self, params: Sequence[Param], there: dict[str, DeviceArray], data: Any) -> Any:
-        """Return the arrays of a launch as the manifest says them, and their memory."""
+        """Return the arrays of a launch and their memory, as in the manifest."""
         access = {p.name: p.access for p in self.driver.facts.params}
         # initcheck does not see what copies of boxes write.
         boxes = {p.descriptor.source for p in self.driver.facts.params if p.descriptor is not None}
@@ -334,7 +334,7 @@ class Recording(Session):
         return arrays, kept
 
     def _wanted(self, unit: Unit, cases: list[Case], values: Any, data: Any, kept: dict[str, Any]) -> list[Any]:
-        """Return what outputs must hold, and put the values to ``kept``."""
+        """Return expected outputs, and add the values to ``kept``."""
         found = []
         for case in cases:
             part = unit.parts[case.part]
@@ -356,7 +356,7 @@ class Recording(Session):
 
 
 def _commit() -> str:
-    """Return the commit of this file's repository, marked if the tree differs from it; empty if there is none."""
+    """Return the commit of this repository, marked if modified; empty without one."""
     here = Path(__file__).resolve().parent
     found = []
     for command in ("rev-parse HEAD", "status --porcelain --untracked-files=no"):

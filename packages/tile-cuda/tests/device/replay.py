@@ -1,4 +1,4 @@
-"""Launches of the conformance kit, recorded without a device and replayed where nothing but its driver is installed.
+"""Record launches of the conformance suite without a device; replay them with only its driver.
 
 ::
 
@@ -77,7 +77,7 @@ def main(arguments: list[str]) -> int:
 
 
 def run(directory: Path, driver: Any, only: list[str], *, exact: bool = False) -> int:
-    """Launch what is recorded, and print what came of it.
+    """Launch recorded units, and print their results.
 
     Parameters
     ----------
@@ -188,7 +188,7 @@ def _view(image: Any, array: Mapping[str, Any], exact: bool, *, bytes_of: bool =
 
 
 def values_of(stored: Any, array: Mapping[str, Any], shape: tuple[int, ...], tables: Mapping[str, Any]) -> Any:
-    """Return what stored elements mean: float64, or integers as they are."""
+    """Return values of stored elements: float64, or integers unchanged."""
     how = array["dtype"]
     if array["packed"]:
         nibbles = np.stack([stored & 15, stored >> 4], -1).reshape(*stored.shape[:-1], -1)
@@ -203,7 +203,7 @@ def values_of(stored: Any, array: Mapping[str, Any], shape: tuple[int, ...], tab
 
 
 def different(found: Any, want: Any, wanted: Mapping[str, Any]) -> str:
-    """Return how values differ from what is wanted, within its tolerances; empty if they do not."""
+    """Return the difference of values beyond their tolerances; empty if there is none."""
     if want.dtype.kind == "f":
         with np.errstate(all="ignore"):
             good = (found == want) | (np.isnan(found) & np.isnan(want))
@@ -282,7 +282,7 @@ class Replayer(Driver):
         self._call("cuCtxSynchronize")
 
     def _base(self, param: Mapping[str, Any], arrays: Mapping[str, int]) -> int:
-        """Return where a tensor map begins: in an array, or at a zero that stays allocated."""
+        """Return the origin of a tensor map: in an array, or at an allocated zero."""
         if param["array"] is not None:
             return int(arrays[param["array"]] + param["offset"])
         if self._zero is None:

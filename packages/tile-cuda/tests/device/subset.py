@@ -1,4 +1,4 @@
-"""Units of the conformance kit that are replayed on a device: patterns of ``op/unit``, of all ops and mechanisms."""
+"""Select units for replays on a device: patterns of ``op/unit``, all ops and mechanisms."""
 
 SUBSET = (
     "arithmetic/int8", "arithmetic/uint64", "arithmetic/bfloat16", "arithmetic/float16-div",

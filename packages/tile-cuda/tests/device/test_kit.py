@@ -74,7 +74,7 @@ def test_a_page_of_nothing_is_short(tmp_path):
     assert kit.page(tmp_path).splitlines()[0].startswith("# A device")
 
 
-def test_a_machine_without_a_device_says_what_it_has():
+def test_a_machine_without_a_device_reports_its_versions():
     found = kit.machine()
     assert found["device"] == "" or found["driver"]
     assert found["tile-cuda"]

@@ -1,4 +1,4 @@
-"""On a real device: memory of the driver, and of torch and CuPy where they are installed."""
+"""Launches on a device: memory of the driver, and of torch and CuPy if installed."""
 
 import dataclasses
 import threading

@@ -1,4 +1,4 @@
-"""Recording without a device, and what replaying makes of a device that is right, wrong, or fails."""
+"""Recording without a device, and replays of right, wrong and failing devices."""
 
 import ctypes
 import fnmatch
@@ -20,7 +20,7 @@ from . import recording, replay, subset
 
 
 class Machine:
-    """Stands for a device: writes what is expected, then does what a test asks for."""
+    """Simulate a device: write expected outputs, then apply the test's faults."""
 
     def __init__(self, directory, spoil=None, error=""):
         self.directory, self.spoil, self.error = directory, spoil, error
@@ -122,7 +122,7 @@ class TestRuns:
 @pytest.mark.parametrize(
     "dtype", ["bfloat16", "float16", "float8_e4m3fn", "float8_e8m0fnu", "int4", "uint4", "float4_e2m1fn", "bool"]
 )
-def test_values_are_those_of_the_kit(recorded, dtype):
+def test_values_match_the_suite(recorded, dtype):
     from tile_core.dtypes import DTYPES
     from tile_core.testing.data import values
 
@@ -170,7 +170,7 @@ def test_the_manifest(recorded):
 
 @pytest.mark.parametrize("guard", [0, replay.GUARD])
 def test_tables_hold_the_addresses_of_a_replay(recorded, guard):
-    """What the kernel finds at an address of a table is the array that the unit put there."""
+    """Find the unit's array at an address of a table in the kernel."""
     manifest = json.loads((recorded / replay.MANIFEST).read_text())
     arrays = next(x for x in manifest["launches"] if x["op"] == "pointers")
     with np.load(recorded / arrays["data"]) as data:

@@ -49,7 +49,7 @@ def kernel(params: Sequence[Any], body: Any, *, threads: int = 64, arch: str = "
 
 
 def accesses_of(params: Sequence[Any], body: Any) -> dict[str, str]:
-    """What the body does with each buffer parameter."""
+    """Return the accesses of the body by buffer parameter."""
     reads: set[Any] = set()
     writes: set[Any] = set()
     base = {v.buffer: x for v in collect(body, tirx.DeclBuffer) for x in collect(v.data, tirx.Var)}
@@ -93,7 +93,7 @@ def body_lines(text: KernelText) -> list[str]:
 
 
 def run(text: KernelText, *args: Any, arch: str = "sm_80", faults: bool = False) -> Any:
-    """Assemble a text and run it; the result has the arrays as the kernel leaves them."""
+    """Assemble and run a text; return the arrays after the kernel."""
     said = assemble(text.text, arch)
     assert not said, said
     result = tile_emulator.run(text.text, text.facts, list(args), dialect_of(Arch.of(arch)))
@@ -102,7 +102,7 @@ def run(text: KernelText, *args: Any, arch: str = "sm_80", faults: bool = False)
 
 
 def elementwise(outputs: dict[str, tuple[str, Callable[..., Any]]], inputs: Sequence[str], count: int) -> KernelText:
-    """A kernel that computes several functions of each element: by name of the output its type and the function."""
+    """A kernel of elementwise functions: type and function by name of the output."""
     source = [buffer((count,), d, f"X{i}") for i, d in enumerate(inputs)]
     out = {name: buffer((count,), d, name) for name, (d, _) in outputs.items()}
     i = tirx.Var("i", "int32")

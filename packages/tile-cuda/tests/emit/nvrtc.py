@@ -10,7 +10,7 @@ ARCHITECTURES = ("sm_80", "sm_89", "sm_90a", "sm_100a", "sm_120a")
 
 
 def assemble(text: str, arch: str) -> str:
-    """Return what the compiler says of a text; empty if it has no complaint."""
+    """Return the compiler's messages about a text; empty if there are none."""
     nvrtc: Any = pytest.importorskip("cuda.bindings.nvrtc")
     error, program = nvrtc.nvrtcCreateProgram(text.encode(), b"kernel.cu", 0, [], [])
     assert int(error) == 0
@@ -23,12 +23,12 @@ def assemble(text: str, arch: str) -> str:
     said = log.decode().strip("\0 \n")
     # On sm_120a the assembler accepts multicast and advises against it, as it may be slow: the code is right.
     said = "\n".join(line for line in said.splitlines() if "Advisory: '.multicast::cluster'" not in line)
-    # What the assembler says of matrix products of warpgroups, C75.., it calls mere information.
+    # The assembler reports problems of matrix products of warpgroups, C75.., as mere information.
     return said if int(error) or "warning" in said or "(C75" in said else ""
 
 
 def ptx_of(text: str, arch: str) -> str:
-    """Return the PTX that the compiler makes of a text that it accepts, before the assembler."""
+    """Return the PTX of an accepted text, before the assembler."""
     nvrtc: Any = pytest.importorskip("cuda.bindings.nvrtc")
     program = nvrtc.nvrtcCreateProgram(text.encode(), b"kernel.cu", 0, [], [])[1]
     options = [f"-arch={arch}".encode(), b"-std=c++17"]

@@ -1,4 +1,4 @@
-"""Executes PTX of one thread: what NVRTC made of a text, checked where there is no GPU.
+"""Execute PTX of one thread: NVRTC's output for a text, checked without a GPU.
 
 It knows the instructions of integer kernels (PTX ISA, "Instruction Set"), and refuses the others by their name.
 """

@@ -1,4 +1,4 @@
-"""``max`` and ``min`` of floats in the text: NaN and the zeros, for every type and form."""
+"""``max`` and ``min`` of floats in the text: NaN and zeros, every type and form."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Conversions of 8-bit floats in the text: by instruction where there is one, and the same numbers everywhere."""
+"""Conversions of 8-bit floats in the text: by instruction if available, same values everywhere."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def text_of(source: str, target: str, arch: str) -> str:
 
 
 def hard(dtype: str) -> np.ndarray:
-    """Return all numbers of a format, the middles between them, their neighbours, and what does not fit."""
+    """Return all values of a format, midpoints, their neighbours, and values out of range."""
     finite = np.arange(128, dtype=np.uint8).view(numpy_type(dtype)).astype(np.float32)
     finite = np.sort(finite[np.isfinite(finite)])
     top = np.float32(2 * finite[-1] - finite[-2])  # where the next number would be

@@ -1,4 +1,4 @@
-"""Indices that TVM's analyzer fails over: unsigned constants, and constants that it computes in 32 bits."""
+"""Indices that TVM's analyzer mishandles: unsigned constants, and constants computed in 32 bits."""
 
 from __future__ import annotations
 

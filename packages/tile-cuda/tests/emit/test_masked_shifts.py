@@ -1,4 +1,4 @@
-"""Divided and shifted masks of loop variables: what NVRTC makes of them computes what the program says."""
+"""Divided and shifted masks of loop variables: NVRTC's code computes the program's values."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def _halves(data: Any) -> Any:
 
 @pytest.mark.parametrize("form", ["-2 - (v + i)", "i * 3 + v", "v - i"])
 def test_an_index_that_wraps_is_not_widened_before(form: str) -> None:
-    """Without the moves a guard of the wrapped sum passes, and the address is that of a sum that did not wrap."""
+    """Keep an index that wraps in 32 bits: widening before the guard changes addresses."""
     lines = [
         "for i in range(-2147483648, 2147483647, 536870912):",
         "    p = T.cast((T.cast(i, 'int64') + 2147483648) // 536870912, 'int32')",

@@ -27,9 +27,9 @@ def call(found: Instruction, number: int) -> str:
     text = f"{found.name}({', '.join(values)})"
     statement = f"{text};" if found.result == "void" else f"*({found.result}*)out = {text};"
     if found.opcode.startswith("wgmma.commit_group"):
-        # The assembler adds a wait where a kernel ends with a group in flight, and says so.
+        # The assembler adds a wait where a kernel ends with a group in flight, and reports it.
         statement += " wgmma_wait_group_sync_aligned_0();"
-    # The assembler must know with how many registers a thread begins that then has more or fewer.
+    # The assembler requires the initial number of registers of a thread that changes it.
     head = "__launch_bounds__(128, 1) " if found.opcode.startswith("setmaxnreg") else ""
     parameters = ", ".join([*pointers, "void* out", "int x"])
     return f'extern "C" __global__ void {head}k{number}({parameters}) {{ {statement} }}'
@@ -53,7 +53,7 @@ def test_every_function_assembles_on_every_architecture_that_has_it(arch: str) -
         "cvt_rn_f16x2_e4m3x2",
     ],
 )
-def test_what_an_architecture_lacks_is_refused_by_the_assembler_too(name: str) -> None:
+def test_unsupported_instructions_are_refused_by_the_assembler_too(name: str) -> None:
     found = TABLE[name]
     with pytest.raises(InstructionMissing) as refused:
         instruction(name, "sm_80")
@@ -69,13 +69,13 @@ def test_an_unknown_name_is_refused() -> None:
         instruction("mma_sync_nothing", "sm_90a")
 
 
-def test_only_what_is_used_is_printed_once_and_in_table_order() -> None:
+def test_only_used_functions_are_printed_once_and_in_table_order() -> None:
     lines = prelude(["ldmatrix_sync_aligned_m8n8_x4_shared_b16", "cvt_f32_f16", "cvt_f32_f16"], "sm_80")
     heads = [line.split("(")[0].split()[-1] for line in lines if line.startswith("__device__")]
     assert heads == ["shared_address", "cvt_f32_f16", "ldmatrix_sync_aligned_m8n8_x4_shared_b16"]
 
 
-def test_a_function_brings_those_that_it_calls() -> None:
+def test_a_function_includes_its_callees() -> None:
     text = "\n".join(prelude(["atomic_global_max_bf16"], "sm_80"))
     for name in ("ld_relaxed_gpu_global_b16", "atom_global_cas_b16", "cvt_rn_bf16_f32", "cvt_f32_bf16"):
         assert f"{name}(" in text

@@ -1,4 +1,4 @@
-"""How the text reads, and what it says about its launch."""
+"""Format of the text, and its launch attributes."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def test_narrow_arithmetic_is_converted_back_unless_the_store_does_it() -> None:
     assert stored(tirx.Cast("int32", tirx.Add(p, q)), "int32", p, q) == "(int)(signed char)(p + q)"
 
 
-def test_fast_functions_are_asked_for() -> None:
+def test_fast_functions_are_by_option() -> None:
     out = buffer((64,), "float32", "out")
     value = tirx.Div(tirx.exp(x), tirx.sigmoid(y))
     text = kernel([x, y, out], nodes.store(out, value, [0]), fast_math=True)
@@ -81,7 +81,7 @@ def test_fast_functions_are_asked_for() -> None:
     assert assemble(text.text, "sm_80") == ""
 
 
-def test_the_head_says_what_the_compiler_may_use() -> None:
+def test_the_head_states_assumptions_for_the_compiler() -> None:
     A, B, C = (buffer((tirx.Var("m", "int32"),), "float32", n) for n in "ABC")
     body = nodes.seq([nodes.store(B, A[0] + C[0], [0])])
     text = kernel([A, B, C], body, threads=96, aliased=frozenset({"C"}))
@@ -171,7 +171,7 @@ def test_reserved_words_are_no_names() -> None:
     assert assemble(text.text, "sm_80") == ""
 
 
-def test_lines_name_the_users_place() -> None:
+def test_lines_name_the_users_source() -> None:
     out = buffer((4,), "float32", "out")
     places = [nodes.span_of(Where("k.py", n)) for n in (3, 3, 7)]
     body = nodes.seq([nodes.store(out, nodes.const(i, "float32"), [i], s) for i, s in enumerate(places)])
@@ -184,7 +184,7 @@ def test_lines_name_the_users_place() -> None:
     ]  # fmt: skip
 
 
-def test_what_has_no_text_and_what_the_architecture_lacks_are_refused() -> None:
+def test_unprintable_and_unsupported_statements_are_refused() -> None:
     out = buffer((4,), "float32", "out")
     with pytest.raises(NotExpressible, match="CUDA C\\+\\+ cannot express the type float8_e4m3fn"):
         kernel([buffer((4,), "float8_e4m3fn", "A"), out], nodes.store(out, x, [0]))

@@ -1,4 +1,4 @@
-"""What threads do together: shuffles, votes, reductions, atomics, shared memory, matrix products."""
+"""Cooperation of threads: shuffles, votes, reductions, atomics, shared memory, matrix products."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ SHUFFLES = [
 
 
 def shuffled(x: np.ndarray, name: str, amount: np.ndarray, width: int) -> np.ndarray:
-    """The language's rule: an amount that leaves the group, or names no lane, gives the own value."""
+    """Apply the language's rule: invalid lanes and amounts beyond the group yield the own value."""
     out = x.copy()
     for t in range(len(x)):
         lane, first = t % width, t - t % width
@@ -144,7 +144,7 @@ def test_votes_and_lanes(threads: int) -> None:
     ],
 )
 def test_atomic_updates(dtype: str, space: str, arch: str) -> None:
-    """64 threads update two elements; the values that they saw before are those of some order."""
+    """Update two elements by 64 threads; returned values are those of some order."""
     threads, t = 64, tirx.Var("t", "int32")
     x = values(dtype, threads, 5)
     kinds, orders = ("add", "max", "min"), ("relaxed", "acq_rel", "seq_cst")
@@ -220,7 +220,7 @@ def test_loads_and_stores_in_order() -> None:
 
 
 def test_a_product_through_shared_memory_and_tensor_cores() -> None:
-    """One warp: 16 x 16 x 8 with copies that skip rows outside, ldmatrix, mma and vector stores."""
+    """Multiply 16 x 16 x 8 in one warp: masked copies, ldmatrix, mma, vector stores."""
     m = tirx.Var("m", "int32")
     A, B, C = buffer((m, 16), "float16", "A"), buffer((8, 16), "float16", "B"), buffer((m, 8), "float32", "C")
     A_s, declare_a = shared((256,), "float16", "A_s", 0)

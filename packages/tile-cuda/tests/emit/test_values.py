@@ -1,4 +1,4 @@
-"""What printed expressions compute: arithmetic, conversions and functions, against NumPy."""
+"""Printed expressions: arithmetic, conversions and functions, against NumPy."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ def run_plan(vectors, arrays, arch=SM90, **how):
 
 
 def run(text, args, grid=(1, 1, 1), block=(32, 1, 1), shared_bytes=0, arch=SM90, **how):
-    """Run the only kernel of a text; pointers to const are read, those called out are written."""
+    """Run the only kernel of a text; const pointers are inputs, those called out outputs."""
     pattern = r"__global__ void (?:__launch_bounds__\(\d+\) )?(\w+)\((.*?)\) \{"
     entry, inside = re.search(pattern, text, re.DOTALL).groups()
     params = []

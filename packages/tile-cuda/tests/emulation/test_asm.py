@@ -94,7 +94,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("message", REFUSED)
-def test_what_cannot_be_read_is_a_compile_error(message):
+def test_an_unreadable_statement_is_a_compile_error(message):
     template, operands = REFUSED[message]
     code = printed(f'asm volatile("{template}" {operands});')
     assert code.startswith('_Pragma("GCC error')
@@ -111,7 +111,7 @@ def test_text_that_is_no_literal_is_refused():
     ("sm_80", "mma.sp::ordered_metadata.sync.aligned.m16n8k64.row.col.f32.e4m3.e5m2.f32", "sm_89"),
     ("sm_89", "atom.global.add.noftz.bf16x2", "sm_90"),
 ])  # fmt: skip
-def test_an_architecture_has_no_later_instruction(arch, opcode, need):
+def test_an_architecture_lacks_newer_instructions(arch, opcode, need):
     with pytest.raises(Refused, match=f"{arch} does not have .* needs {need}"):
         finder(Arch.of(arch))(opcode)
     assert finder(Arch.of(need))(opcode)

@@ -1,4 +1,4 @@
-"""Clusters: copies to several blocks, arrivals in another block, shared memory of others, and bulk copies of bytes."""
+"""Clusters: multicast copies, remote arrivals, distributed shared memory, and bulk copies of bytes."""
 
 from dataclasses import replace
 
@@ -84,7 +84,7 @@ def test_mistakes_of_a_bulk_copy_are_found(how, kind):
 
 @pytest.mark.parametrize("completion", ["early", "late"])
 def test_a_copy_from_block_to_block_is_illegal_in_a_launch_without_clusters(completion):
-    """What an H100 said: an illegal instruction, though the block copies to itself."""
+    """Refuse block-to-block copies in a launch without clusters, like an H100."""
     case = handed(1, 0, 48, "bulk")
     assert run_copy(case.copy, completion=completion).ok
     alone = replace(case.copy, text=case.copy.text.replace("__cluster_dims__(1, 1, 1) ", ""))

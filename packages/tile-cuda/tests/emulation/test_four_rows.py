@@ -1,4 +1,4 @@
-"""Copies of four rows of a matrix: what arrives, in which order of bytes, and which mistakes are found."""
+"""Copies of four rows of a matrix: results, byte order, and detected mistakes."""
 
 import numpy as np
 import pytest
@@ -167,7 +167,7 @@ GATHER, CLUSTER, SCATTER = {}, {"space": "shared::cluster"}, None
         ("sm_100", SCATTER, False), ("sm_100f", SCATTER, True), ("sm_103a", SCATTER, True), ("sm_120a", SCATTER, False),
     ],
 )  # fmt: skip
-def test_the_models_and_the_assembler_agree_on_who_has_them(arch, how, has):
+def test_the_models_and_the_assembler_agree_on_architectures(arch, how, has):
     array = random_array((37, 64), "uint8")
     copy, expected = (
         scatter_of((37, 64), "uint8", ONCE, 16, 32) if how is SCATTER else gather_of(array, ROWS, 16, 32, **how)

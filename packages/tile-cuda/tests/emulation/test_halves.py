@@ -1,4 +1,4 @@
-"""Two threads, or blocks, may store the halves of one byte: the text exchanges words, and nothing outside changes."""
+"""Concurrent stores to halves of one byte: words are exchanged, neighbors unchanged."""
 
 from __future__ import annotations
 

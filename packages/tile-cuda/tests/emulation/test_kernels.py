@@ -33,7 +33,7 @@ def test_pipelines_of_few_steps(k):
 
 @dataclass(frozen=True)
 class Fault:
-    """A kernel with ``old`` replaced; ``found`` are kinds of which one is reported, none: the numbers are wrong."""
+    """A kernel with ``old`` replaced; one of ``found`` is reported, none: wrong results."""
 
     name: str
     make: object

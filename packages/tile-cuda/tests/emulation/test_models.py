@@ -75,7 +75,7 @@ def test_a_recording_is_made_and_read(tmp_path):
         agree_with_recording(path, group)
 
 
-def test_failed_launches_are_told_and_the_others_are_kept(tmp_path):
+def test_failed_launches_are_reported_and_the_others_are_kept(tmp_path):
     class Broken(Emulated):
         def launch(self, image, *rest):
             if image == b"bad":
@@ -96,7 +96,7 @@ def test_failed_launches_are_told_and_the_others_are_kept(tmp_path):
         assert "bad/out" not in found
 
 
-def test_a_machine_without_a_driver_is_told(tmp_path, monkeypatch):
+def test_a_machine_without_a_driver_is_reported(tmp_path, monkeypatch):
     def nothing(name):
         raise OSError(f"{name}: cannot open shared object file")
 
@@ -148,14 +148,14 @@ def agree_with_recording(path, group):
 
 @pytest.mark.sweep(4)
 @pytest.mark.parametrize("arch", ["sm_80", "sm_89", "sm_100a", "sm_120a"])
-def test_the_device_compiler_takes_the_texts_where_the_table_says_so(arch):
+def test_the_device_compiler_accepts_the_texts_where_the_table_does(arch):
     pytest.importorskip("cuda.bindings.nvrtc")
     for vectors in groups.groups(groups.Arch.of(arch)).values():
         assert record.compiled(table.text_of(vectors), arch)
 
 
 @pytest.mark.sweep(4)
-def test_the_device_compiler_refuses_what_an_architecture_does_not_have():
+def test_the_device_compiler_refuses_unsupported_instructions():
     pytest.importorskip("cuda.bindings.nvrtc")
     for v in groups.vectors():
         need = groups.model_of(v.opcode).need

@@ -1,4 +1,4 @@
-"""Data that flags in memory order: no race; and a race as soon as one part of the order is missing."""
+"""Flags in memory that order data: no race, unless any part is missing."""
 
 import numpy as np
 import pytest
@@ -74,7 +74,7 @@ WRONG = {
 
 @pytest.mark.parametrize("order", ["forward", "reverse", "random"])
 @pytest.mark.parametrize("name", RIGHT)
-def test_the_last_block_reads_what_the_others_wrote(name, order):
+def test_the_last_block_reads_writes_of_the_others(name, order):
     result, expected = last_block(order=order, **RIGHT[name])
     assert result.ok, told(result)
     assert np.array_equal(np.asarray(result.outputs["out"]), expected)
@@ -122,14 +122,14 @@ def semaphore(load="acquire", store="release", barrier="__syncthreads();"):
     return result, x.sum(axis=0) + x[0][::-1]
 
 
-def test_blocks_in_turns():
+def test_alternating_blocks():
     result, expected = semaphore()
     assert result.ok, told(result)
     assert np.array_equal(np.asarray(result.outputs["tile"]), expected)
 
 
 @pytest.mark.parametrize("what", [{"load": "relaxed"}, {"store": "relaxed"}, {"barrier": ""}], ids=str)
-def test_blocks_in_turns_need_the_whole_order(what):
+def test_alternating_blocks_need_the_whole_order(what):
     result, _ = semaphore(**what)
     assert kinds(result) == {"race"}, told(result)
 

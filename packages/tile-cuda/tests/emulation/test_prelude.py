@@ -1,4 +1,4 @@
-"""The functions that the emitter prints for instructions have models, of the same types, on the same architectures."""
+"""Models of the emitter's instruction functions: same types, same architectures."""
 
 import subprocess
 

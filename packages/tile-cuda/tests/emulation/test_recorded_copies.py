@@ -28,7 +28,7 @@ def test_agrees_with_a_device(name, copy):
 
 @pytest.mark.sweep(1)
 @pytest.mark.parametrize(("name", "copy"), FAULTS)
-def test_what_ends_a_kernel_is_a_fault(name, copy):
+def test_a_trap_is_a_fault(name, copy):
     with np.load(RECORDED) as kept:
         assert bool(kept[name]) == (kinds(run_copy(copy)) == {"async"})
 

@@ -1,4 +1,4 @@
-"""The models of copies of boxes, and of tiles that blocks hand to each other, agree with a device in every case."""
+"""Agreement of models with a device: box copies and block-to-block copies."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Recorders lose only the cases that fail: each of these goes on in a fresh process behind a case that ended one."""
+"""Isolation of recorders: a fresh process continues after a case that ended one."""
 
 from __future__ import annotations
 

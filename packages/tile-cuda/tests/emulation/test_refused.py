@@ -1,5 +1,5 @@
 # ruff: noqa: E501 - texts of kernels
-"""What a device does not do, or what PTX leaves undefined: it is reported, and by which words."""
+"""Unsupported or undefined operations of devices and PTX: each report and its words."""
 
 import numpy as np
 import pytest
@@ -121,7 +121,7 @@ def test_a_text_without_a_model_is_refused(code, arch, words):
     assert "line 4" in str(found.value)
 
 
-def test_the_limits_are_those_of_the_target():
+def test_limits_match_the_target():
     capabilities = Capabilities(execution_width=32, max_threads=64, shared_bytes=100)
     found = dialect(Target("cuda:sm_80", "cuda", "cuda", capabilities, "sm_80"))
     assert (found.warp, found.limits.max_threads, found.limits.max_shared_bytes) == (32, 64, 100)

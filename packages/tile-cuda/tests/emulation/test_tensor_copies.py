@@ -1,4 +1,4 @@
-"""Copies of boxes of tensors: what arrives, in which order of bytes, and which mistakes are found."""
+"""Copies of boxes of tensors: results, byte order, and detected mistakes."""
 
 import numpy as np
 import pytest

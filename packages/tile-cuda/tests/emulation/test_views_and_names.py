@@ -1,4 +1,4 @@
-"""What views promise of addresses, names that an expression binds twice, and reducers of a single thread."""
+"""Alignment assumed for views, names bound twice in an expression, and single-thread reducers."""
 
 from __future__ import annotations
 

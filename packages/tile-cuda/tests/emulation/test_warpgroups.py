@@ -1,4 +1,4 @@
-"""Products of a warpgroup: what they compute, when they may read and write, and which mistakes are found."""
+"""Products of a warpgroup: results, legal accesses, and detected mistakes."""
 
 from __future__ import annotations
 
@@ -138,8 +138,8 @@ def test_a_race_of_registers_names_both_lines():
         assert f"line {next(n for n, line in enumerate(text, 1) if part in line)} of the text" in said
 
 
-def test_what_needs_no_fence_again():
-    """Instructions of one shape add to the same registers one after the other; other registers are free."""
+def test_same_shape_products_need_no_second_fence():
+    """Order instructions of one shape on the same registers; other registers are free."""
     right(replace(PLAIN, parts={"BETWEEN": "ra[0] = 1; e[0] = 2;"}))
     right(replace(PLAIN, parts={"PRODUCTS": PLAIN.calls().replace("BETWEEN", f"{FENCE}(); {COMMIT}();")}))
 

@@ -36,7 +36,7 @@ class FakeDriver:
     pause: object = None
     thread: object = None
     short: int = 0  # launches in the short form
-    attributes: int = 0  # of the last launch that had room for some
+    attributes: int = 0  # of the last launch with space for attributes
 
     def version(self):
         return "13.0"

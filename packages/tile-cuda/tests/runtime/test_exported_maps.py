@@ -1,4 +1,4 @@
-"""Exported kernels with tensor maps: a file holds their fields, and each launch makes them of its own arguments."""
+"""Exported kernels with tensor maps: fields in a file, maps made by each launch."""
 
 import struct
 
@@ -138,7 +138,7 @@ def test_arguments_without_a_map_are_refused_by_name(exported, loaded):
 
 
 @pytest.mark.parametrize("loaded", [False, True], ids=["compiled", "loaded"])
-def test_only_what_is_demanded_stays_assumed(exported, loaded):
+def test_only_demanded_assumptions_stay(exported, loaded):
     file = exported(leaves)
     kernel = tile.load(file, runtime="emulator") if loaded else tile.compile(leaves, TARGET, runtime="emulator")
     a = values(64, 64)

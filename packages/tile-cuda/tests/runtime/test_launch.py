@@ -1,4 +1,4 @@
-"""The way of a launch, with a driver that remembers: arguments, streams, devices, texts, and what is refused."""
+"""Launches with a recording driver: arguments, streams, devices, texts, and refusals."""
 
 import struct
 import sys
@@ -97,7 +97,7 @@ class TestArguments:
             ({"params": (ParamFact("map", "opaque", bytes=128),)}, "parameters of 128 bytes of its own, as 'map' is"),
         ],
     )
-    def test_what_this_runtime_does_not_launch(self, changes, what):
+    def test_launches_that_this_runtime_refuses(self, changes, what):
         facts = {"params": (), **changes}
         text = KernelText(SCALE, LaunchFacts("scale", grid=(2, 1, 1), block=(1, 1, 1), **facts))
         with pytest.raises(LaunchNotOffered, match=rf"\[U403\] scale: the runtime cuda does not support {what}"):
@@ -154,7 +154,7 @@ class TestGrid:
 
 
 class TestTexts:
-    def test_the_general_text_serves_what_the_fast_one_does_not(self):
+    def test_the_general_version_serves_other_inputs(self):
         driver = FakeDriver()
         launch = adapter(driver).load(scale4())
         prepared = [c for c in driver.calls if c[0] == "prepare"]
@@ -173,7 +173,7 @@ class TestTexts:
             launch((4096, 8196, 1.0, 4), HERE)
         assert driver.launches == []
 
-    def test_what_was_built_before_is_loaded(self, monkeypatch):
+    def test_a_previous_build_is_loaded(self, monkeypatch):
         from tile_cuda import build
 
         monkeypatch.setattr(build, "build", lambda *_: pytest.fail("it was built again"))
@@ -185,7 +185,7 @@ class TestTexts:
     @pytest.mark.parametrize(
         "built", [Built("other", "cubin", b"not", "sm_90a"), Built("cuda", "cubin", b"no", "sm_80")]
     )
-    def test_what_was_built_for_others_is_not(self, built):
+    def test_a_build_for_another_target_is_not_loaded(self, built):
         driver = FakeDriver()
         adapter(driver, "sm_80").load(KernelText(SCALE, facts(), None, built))(VALUES, HERE)
         assert ("load", b"\x7fELF") in driver.calls
@@ -280,7 +280,7 @@ class TestDevices:
         assert len([c for c in driver.calls if c[0] == "load"]) == 2
         assert len([c for c in driver.calls if c[0] == "prepare"]) == 3
 
-    def test_shared_memory_is_asked_for(self):
+    def test_shared_memory_is_requested(self):
         driver = FakeDriver(parameters=2)
         adapter(driver).load(last(100_000))((0, 25_000), HERE)
         assert driver.calls[-1] == ("prepare", 1001, 0, 100_000)
@@ -319,7 +319,7 @@ class TestDevices:
 
 
 class TestFailures:
-    def test_no_driver_is_said_at_the_launch(self):
+    def test_a_missing_driver_is_reported_at_the_launch(self):
         def missing():
             raise DriverUnusable("the driver's library is not found")
 
@@ -331,16 +331,16 @@ class TestFailures:
         assert 'runtime="emulator"' in str(caught.value)
         assert caught.value.where.file == "user.py"
 
-    def test_no_device_is_said_at_the_launch(self):
+    def test_a_missing_device_is_reported_at_the_launch(self):
         launch = adapter(FakeDriver([])).load(scale())
         with pytest.raises(NoDevice, match="there is no CUDA device 0; the driver sees 0"):
             launch(VALUES, HERE)
 
-    def test_a_text_that_is_refused_is_said_when_loading(self):
+    def test_a_refused_text_is_reported_when_loading(self):
         with pytest.raises(TextRefused):
             adapter(FakeDriver()).load(kernel("nonsense"))
 
-    def test_what_is_no_text(self):
+    def test_invalid_texts(self):
         with pytest.raises(InternalError, match="made object, no text"):
             adapter(FakeDriver()).load(object())
 
@@ -414,7 +414,7 @@ class TestTime:
 
 
 def test_launches_and_graphs_of_the_driver_are_of_whole_clusters():
-    """The text says the blocks of a cluster, so a launch, and one that a graph records, is one of its grid."""
+    """Launch whole clusters by the text's size, directly and in recorded graphs."""
 
     @T.prim_func
     def spread(A: T.Tensor((6,), "int32"), n: T.int32):
@@ -436,7 +436,7 @@ def test_launches_and_graphs_of_the_driver_are_of_whole_clusters():
 
 
 def test_a_launch_keeps_no_memory():
-    """A launch is legal while a stream is captured: it makes no call besides the two, and keeps nothing."""
+    """Keep launches legal under stream capture: only two calls, no retained memory."""
     driver = FakeDriver()
     launch = adapter(driver).load(scale())
     launch(VALUES, HERE)

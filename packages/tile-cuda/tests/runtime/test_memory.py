@@ -1,4 +1,4 @@
-"""Arrays that the adapter copies to the device and back, in a driver whose memory is the host's."""
+"""Arrays copied by the adapter both ways, with a driver on host memory."""
 
 import ctypes
 import gc
@@ -259,7 +259,7 @@ class TestContract:
         assert HostMemory().from_host(array) is array
         assert HostMemory().to_host(array) is array
 
-    def test_a_device_runtime_that_cannot_says_so(self):
+    def test_an_incapable_device_runtime_is_reported(self):
         class Device(RuntimeAdapter):
             name = "some"
             devices = frozenset({9})

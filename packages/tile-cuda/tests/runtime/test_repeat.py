@@ -105,7 +105,7 @@ def test_codes(streams):
 
 
 class TestTexts:
-    def test_the_fast_one_says_what_it_needs(self, streams):
+    def test_the_specialized_version_reports_its_requirements(self, streams):
         _, _, repeat = ready(FakeDriver(), scale4())
         assert set(repeat.masks) == {(0, 15), (1, 15)}
 

@@ -1,4 +1,4 @@
-"""Tensor maps of launches: made once per address, packed behind the values, refused where the driver would."""
+"""Tensor maps of launches: cached by address, packed behind the values, refused like the driver."""
 
 import struct
 import sys
@@ -23,7 +23,7 @@ extern "C" __global__ void f(const float* A, int n, const __grid_constant__ CUte
 
 
 def load(driver, **fields):
-    """Load a kernel that takes an array, a number of rows and a map of both."""
+    """Load a kernel with an array, a number of rows and a map of both."""
     shape, strides = fields.pop("shape", ("n", 64)), fields.pop("strides", (64, 1))
     of = TensorDescriptor("A", "float32", shape, strides, (8, 32), **fields)
     given = (ParamFact("A", "pointer", "float32", "read", 4), ParamFact("n", "scalar", "int32", "read", 4))
@@ -55,7 +55,7 @@ def test_a_map_is_made_where_its_device_is_current():
     assert map_of(driver.launches[-1].values) == (4096, 7)
 
 
-def test_the_short_form_makes_maps_of_what_moves(monkeypatch):
+def test_the_short_form_remakes_maps_of_changed_arguments(monkeypatch):
     module = types.ModuleType("torch")
     module.cuda = types.SimpleNamespace(current_stream=lambda device: types.SimpleNamespace(cuda_stream=500))
     module._C = types.SimpleNamespace(_cuda_getCurrentRawStream=lambda device: 500)
@@ -83,7 +83,7 @@ def test_the_short_form_makes_maps_of_what_moves(monkeypatch):
         ({"strides": (66, 1)}, (4096, 7), "strides in bytes"),
     ],
 )
-def test_what_the_driver_would_refuse_is_refused_by_name(fields, values, says):
+def test_driver_refusals_are_reported_by_name(fields, values, says):
     driver = FakeDriver(parameters=2, maps=1)
     with pytest.raises(TensorMapRefused, match=f"U703.*f: .*'A': {says}"):
         load(driver, **fields)(values, HERE)
@@ -139,6 +139,6 @@ def test_every_rule_is_tested():
     (4096, (256, 25600), 3), (4096, (128,), 3), (4096, (), 3), (4096, (272, 25600), 2), (4096, (256, 25616), 2),
     (4112, (256,), 2), (4160, (), 2),
 ])  # fmt: skip
-def test_rows_inside_of_lines_bring_small_pieces(address, strides, pieces):
+def test_rows_inside_of_lines_promote_small_sectors(address, strides, pieces):
     extents = (64,) * (len(strides) + 1)
     assert TensorMap(address, "float16", extents, strides, (8,) * len(extents)).promotion == pieces

@@ -177,7 +177,7 @@ def add_halves(kind: str) -> Vector:
 
 
 def shared_add() -> Vector:
-    """Sums of float in shared memory keep subnormal numbers."""
+    """Add floats in shared memory; keep subnormal numbers."""
     address = '"r"((unsigned)__cvta_generic_to_shared(smem + threadIdx.x * 4))'
     body = (
         "((float*)smem)[threadIdx.x] = __uint_as_float(x[0]); __syncthreads(); "
@@ -196,7 +196,7 @@ def shared_add() -> Vector:
 
 
 def flushed_add() -> Vector:
-    """Sums of float in global memory take and leave no subnormal numbers."""
+    """Add floats in global memory; flush subnormal operands and results."""
     declare, out, store = _result("f")
     body = declare + _asm("atom.global.add.f32 %0, [%1], %2;", out, f'{MINE}, "f"({_given("f")})') + store
 

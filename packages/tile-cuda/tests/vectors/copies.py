@@ -1,4 +1,4 @@
-"""Kernels that copy boxes of tensors and wait for them, in parts that a test may leave out or change.
+"""Kernels that copy boxes of tensors and wait for them, with replaceable statements.
 
 The same texts run on the models and on a device, where ``record_copies.py`` keeps what comes out.
 """
@@ -62,7 +62,7 @@ class Copy:
 
 
 def load(rank, tail=""):
-    """Return a statement that copies a box at `x0, x1, ...` (the innermost first) to `to` by `map`."""
+    """Return a statement that copies the box at `x0, x1, ...` (innermost first) to `to`."""
     regs = ", ".join(f"%{i + 2}" for i in range(rank))
     given = ", ".join(f'"r"(x{i})' for i in range(rank))
     opcode = f"cp.async.bulk.tensor.{rank}d.shared::cluster.global.mbarrier::complete_tx::bytes"
@@ -97,7 +97,7 @@ def box_of(array, at, box, fill=0):
 
 
 def swizzled(rows, swizzle):
-    """Return the bytes of rows as they lie in shared memory at a multiple of 1024."""
+    """Return the bytes of rows in shared memory at a multiple of 1024."""
     data = np.ascontiguousarray(rows).view(np.uint8).ravel()
     placed = np.zeros_like(data)
     mask = swizzle // 16 - 1 if swizzle else 0
@@ -141,7 +141,7 @@ LOAD_PARTS = {
 
 
 def load_of(array, at, box, *, parts=None, fields=None):
-    """Return a kernel that loads one box into `out`, and the bytes that shared memory must hold."""
+    """Return a kernel that loads one box into `out`, and the expected shared memory."""
     rank = len(box)
     rows = box_of(array, at, box)
     out = np.full(rows.nbytes, 0xAB, np.uint8)
@@ -183,7 +183,7 @@ COMBINED = {"": lambda old, new: new, "add": operator.add, "max": max, "xor": op
 
 
 def store_of(shape, dtype, at, box, *, operation="", parts=None, fields=None):
-    """Return a kernel that stores or reduces one box into `out`, and what it must leave there."""
+    """Return a kernel that stores or reduces one box into `out`, and the expected output."""
     before = random_array(shape, dtype, 1)
     rows = random_array(box, dtype, 2)
     arrays = {"given": swizzled(rows, (fields or {}).get("swizzle", 0)), "out": before.copy()}
@@ -246,7 +246,7 @@ MULTICAST_PARTS = {
 
 
 def multicast_of(parts=None):
-    """Return a kernel whose clusters share boxes, and the sums that its threads must find."""
+    """Return a kernel with multicast boxes, and the expected checksums of its threads."""
     array = np.random.default_rng(0).integers(-50, 50, (48, 32)).astype("float32")
     out = np.full(4 * 64, np.nan, "float32")
     arrays = {"A": array, "out": out}

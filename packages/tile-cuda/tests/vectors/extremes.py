@@ -25,7 +25,7 @@ def _pairs(dtype):
 
 
 def _chosen(kind, a, b):
-    """The number where one side is NaN; of two zeros the one that the rule says."""
+    """Return the number beside a NaN; of two zeros the one by the rule."""
     with np.errstate(invalid="ignore"):
         found = (np.fmax if kind == "max" else np.fmin)(a, b)
     zeros = (a == 0) & (b == 0)

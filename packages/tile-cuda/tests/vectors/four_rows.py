@@ -1,4 +1,4 @@
-"""Kernels that gather and scatter rows of a matrix by fours, in parts that a test may leave out or change."""
+"""Kernels that gather and scatter rows of a matrix by fours, with replaceable statements."""
 
 import numpy as np
 
@@ -52,7 +52,7 @@ extern "C" __global__ void k(SIGNATURE) {
 
 
 def gather_of(array, rows, column, width, *, space="shared::cta", parts=None, box=1, **fields):
-    """Return a kernel that gathers rows into `out`, and the bytes that shared memory must hold."""
+    """Return a kernel that gathers rows into `out`, and the expected shared memory."""
     expected = np.zeros((len(rows), width), array.dtype)
     for to, row in enumerate(rows):
         inside = array[row, max(column, 0) : column + width] if 0 <= row < len(array) else array[0, :0]
@@ -65,7 +65,7 @@ def gather_of(array, rows, column, width, *, space="shared::cta", parts=None, bo
 
 
 def scatter_of(shape, dtype, rows, column, width, *, parts=None, box=1, **fields):
-    """Return a kernel that scatters rows, each named once, into `out`, and what it must leave there."""
+    """Return a kernel that scatters distinct rows into `out`, and the expected output."""
     before = random_array(shape, dtype, 1)
     given = random_array((len(rows), width), dtype, 2)
     arrays = {"given": swizzled(given, fields.get("swizzle", 0)), "rows": np.array(rows, "int32"), "out": before.copy()}

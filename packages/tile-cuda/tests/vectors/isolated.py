@@ -1,4 +1,4 @@
-"""Runs many cases in child processes: one that ends its process, or its device's context, costs only itself.
+"""Run cases in child processes, isolated from crashes of processes and device contexts.
 
 A child gets names of cases on its standard input, one a line, and tells on its standard output what it does: a line
 when a case begins, and one with what came of it. After a fault a CUDA context runs nothing any more, so a child stops
@@ -23,7 +23,7 @@ _MARK = "\x1e"
 
 @dataclass
 class Outcome:
-    """What came of cases.
+    """Results of cases.
 
     Attributes
     ----------
@@ -41,7 +41,7 @@ class Outcome:
 
 
 def answer(run: Callable[[str], Any]) -> None:
-    """Be a child: run the cases that standard input names. What ``run`` returns is written as JSON."""
+    """Run the cases of standard input as a child; write ``run``'s results as JSON."""
     for name in sys.stdin.read().splitlines():
         _tell({"begins": name})
         try:
@@ -56,7 +56,7 @@ def run_isolated(
     command: Sequence[str], names: Sequence[str], *, batch: int = 64, most_failures: int = 100, seconds: float = 120,
     say: Callable[[str], None] = print,
 ) -> Outcome:  # fmt: skip
-    """Run all cases in children, a batch in each, and return what came of them.
+    """Run all cases in children, a batch in each, and return their results.
 
     Parameters
     ----------
@@ -90,7 +90,7 @@ def run_isolated(
 def _child(
     command: Sequence[str], names: Sequence[str], outcome: Outcome, seconds: float, say: Callable[[str], None]
 ) -> int:  # fmt: skip
-    """Run cases in one child until one of them fails, and return how many have been run."""
+    """Run cases in one child until a failure, and return the number of cases."""
     with tempfile.TemporaryFile("w+") as said:
         child = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=said, text=True)
         assert child.stdin is not None
@@ -102,7 +102,7 @@ def _child(
             child.stdin.write("\n".join(names))
             child.stdin.close()
         except BrokenPipeError:
-            pass  # it ended: what it said comes below
+            pass  # it ended: its output follows below
         done, running, reason = 0, "", ""
         try:
             for message in _messages(lines, seconds):
@@ -132,7 +132,7 @@ def _child(
 
 
 def _messages(lines: queue.SimpleQueue[dict[str, Any] | None], seconds: float) -> Iterator[dict[str, Any]]:
-    """Yield what a child tells; ``queue.Empty`` is raised if it tells nothing for so long."""
+    """Yield a child's messages; raise ``queue.Empty`` after ``seconds`` without one."""
     while (message := lines.get(timeout=seconds)) is not None:
         yield message
 

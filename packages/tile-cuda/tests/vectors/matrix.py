@@ -1,4 +1,4 @@
-"""Boxes of every element type, swizzle, fill and number of dimensions, copied to one block or to several.
+"""Boxes of every element type, swizzle, fill and rank, with and without multicast.
 
 The text of a case depends only on its dimensions and on the blocks, so that a device runs hundreds of cases in seconds:
 coordinates are read from an array, and the rest is in the tensor map.
@@ -51,7 +51,7 @@ extern "C" __global__ void k({signature}) {{
 
 @dataclass(frozen=True)
 class Case:
-    """A copy: its name, kernel, and what each block must hold if what is outside becomes zero."""
+    """A case: name, kernel, and expected bytes of each block with zeros out of bounds."""
 
     name: str
     copy: copies.Copy
@@ -59,12 +59,12 @@ class Case:
 
     @property
     def is_known(self) -> bool:
-        """Whether ``held`` is what must be there: which NaN the others become, only a device says."""
+        """Whether ``held`` is right, except NaNs that only a device determines."""
         return self.copy.descriptor.fill == "zero"
 
 
 def cases() -> Iterator[Case]:
-    """Yield all cases: boxes that one block or several take, and tiles that blocks hand to each other."""
+    """Yield all cases: boxes with and without multicast, and block-to-block copies."""
     for kind in KINDS:
         for rank in OUTER:
             for swizzle in SWIZZLES[: None if rank > 1 else 1]:
@@ -78,7 +78,7 @@ def cases() -> Iterator[Case]:
                     yield handed(blocks, by, size, way)
 
 
-#: How a thread writes to another block: by one copy of all bytes, or by stores of so many bits.
+#: How a thread writes to another block: by one copy of all bytes, or by stores of n bits.
 WAYS = ("bulk", "b8", "b16", "b32", "b64")
 HANDED = """
 __device__ unsigned other(const void* p, int rank) {{
@@ -116,7 +116,7 @@ _REGISTERS = {"b8": ("h", "unsigned char"), "b16": ("h", "unsigned short"), "b32
 
 
 def handed(blocks: int, by: int, size: int, way: str) -> Case:
-    """Return a case of tiles that each block hands to the one ``by`` ranks further on."""
+    """Return a case that copies each block's tile ``by`` ranks further on."""
     array = np.random.default_rng([9, blocks, by, size]).integers(0, 256, (2 * blocks, size), np.uint8)
     arrays = {"A": array.reshape(-1), "out": np.full(array.size, 171, "uint8")}
     register, ctype = _REGISTERS.get(way, ("", ""))
@@ -174,5 +174,5 @@ def multicast(rank: int, mask: int) -> str:
 
 
 def digest(found: np.ndarray) -> np.ndarray:
-    """Return what is kept of an output."""
+    """Return a digest of an output."""
     return np.frombuffer(hashlib.sha256(np.ascontiguousarray(found).tobytes()).digest()[:16], np.uint8)

@@ -1,4 +1,4 @@
-"""Matrix products of a warp; fragments and metadata as the tables of the PTX manual give them."""
+"""Matrix products of a warp; fragments and metadata by the tables of the PTX manual."""
 
 from itertools import product
 
@@ -194,7 +194,7 @@ def _write(total: np.ndarray, kind: str, saturates: bool) -> np.ndarray:
 
 
 def _magnitude(matrix: np.ndarray, kind: str) -> np.ndarray:
-    """Sizes as a device aligns them: subnormal numbers count as the least normal one. 8-bit floats become f16."""
+    """Return magnitudes as a device aligns them: subnormals as the least normal number."""
     least = 2.0 ** (-126 if kind in ("bf16", "tf32") else -14)
     return np.where(matrix == 0, 0, np.maximum(np.abs(matrix), least if BITS[kind] > 8 or kind[0] == "e" else 0))
 

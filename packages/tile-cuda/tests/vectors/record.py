@@ -141,7 +141,7 @@ class Driver:
             raise SystemExit(f"code for {arch} does not run on {self.name}")
 
     def launch(self, image, entry, blocks, threads, shared, arrays) -> dict:
-        """Run a kernel of an image on copies of arrays; return them as it left them."""
+        """Run a kernel of an image on copies of arrays; return the copies."""
         context = ctypes.c_void_p()
         self._call("cuDevicePrimaryCtxRetain", ctypes.byref(context), self._device)
         try:

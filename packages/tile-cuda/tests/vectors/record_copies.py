@@ -1,4 +1,4 @@
-"""Runs the kernels of ``copies.py`` on a device and keeps what comes out, for the models to agree with.
+"""Record outputs of the kernels of ``copies.py`` on a device, for the models.
 
 ::
 
@@ -86,7 +86,7 @@ def cases() -> Iterator[tuple[str, copies.Copy]]:
 
 
 def edges() -> Iterator[tuple[str, copies.Copy]]:
-    """Return kernels whose boxes reach over the end of rows that are no multiple of 16 bytes, into memory of others."""
+    """Return kernels whose boxes exceed unaligned rows, into memory of others."""
     for kind, stored in (("uint8", "uint8"), ("float16", "uint16"), ("int32", "int32"), ("uint64", "uint64")):
         chunk = 16 // np.dtype(stored).itemsize
         for extent in sorted({1, chunk - 1, chunk, chunk + 1, 2 * chunk + 1, 3 * chunk - 1}):
@@ -124,7 +124,7 @@ def stored_bits(shape, stored, at, box, *, operation="", fields=None, kind=""):
 
 
 def record(results: Path) -> None:
-    """Run all cases on the current device, those that may end the process in one of their own."""
+    """Run all cases on the current device, possible crashes in separate processes."""
     kept, failed = {}, []
     for name, copy in cases():
         if name.startswith("fault"):
@@ -142,7 +142,7 @@ def record(results: Path) -> None:
 
 
 def launched(copy: copies.Copy) -> np.ndarray:
-    """Return what a kernel leaves on the current device."""
+    """Return the output of a kernel on the current device."""
     import torch
 
     from tile_core.abi.adapter import Location
@@ -157,7 +157,7 @@ def launched(copy: copies.Copy) -> np.ndarray:
 
 
 def fault(name: str) -> None:
-    """Run a case that is expected to end the process, and say how it did."""
+    """Run a case that is expected to end the process; return how it did."""
     try:
         launched(dict(cases())[name])
     except Exception as error:

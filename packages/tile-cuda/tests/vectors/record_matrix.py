@@ -1,4 +1,4 @@
-"""Runs the kernels of ``matrix.py`` on a device and keeps digests of what comes out, for the models to agree with.
+"""Record digests of the kernels of ``matrix.py`` on a device, for the models.
 
 ::
 
@@ -67,13 +67,13 @@ def record(results: Path, parts: Sequence[str] = (), command: Sequence[str] = ()
 
 
 def told(case: matrix.Case, out: np.ndarray) -> dict[str, Any]:
-    """Return what is kept of a case: the digest of its output, and whether that is as expected if this is known."""
+    """Return the record of a case: output digest, and whether it matches if known."""
     right = not case.is_known or (out.reshape(-1, case.held.shape[-1]) == case.held).all()
     return {"digest": matrix.digest(out).tobytes().hex(), "right": bool(right)}
 
 
 def on_device() -> Callable[[str], dict[str, Any]]:
-    """Return what runs a case on the current device."""
+    """Return a function that runs a case on the current device."""
     from tile_core.abi.adapter import Location
     from tile_cuda.runtime.driver import CudaAdapter
     from tile_cuda.target import make_target

@@ -1,4 +1,4 @@
-"""Runs products of a warpgroup on a device and keeps what comes out, for the models to agree with.
+"""Record products of a warpgroup on a device, for the models.
 
 ::
 
@@ -82,7 +82,7 @@ def compare(results: Path) -> None:
 
 
 def launched(one: Product) -> Any:
-    """Return what a kernel leaves on the current device."""
+    """Return the output of a kernel on the current device."""
     import torch
 
     from tile_core.abi.adapter import Location
@@ -98,7 +98,7 @@ def launched(one: Product) -> Any:
 
 
 def emulated(one: Product) -> Any:
-    """Return what the models compute."""
+    """Return the output of the models."""
     import tile_emulator
     from tile_cuda.emulation import dialect_of
     from tile_cuda.emulation.opcodes import Arch

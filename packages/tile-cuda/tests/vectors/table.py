@@ -62,7 +62,7 @@ def words(letters: str) -> int:
 
 
 def assembly(template: str, outs: str, ins: str, *more: str, first: int = 0) -> str:
-    """Return a body of one asm statement: it reads the thread's words from ``first`` on, then ``more``."""
+    """Return a body of one asm statement with words from ``first`` on, then ``more``."""
     lines, given, results, at = [], [], [], first
     for letter in ins:
         given.append(f'"{letter}"({READ[letter].format(at, at + 1)})')
@@ -85,7 +85,7 @@ def vector_operand(start: int, count: int) -> str:
 
 @dataclass
 class Plan:
-    """The launch of a group: arrays by parameter, and where the cases of a vector lie in them."""
+    """A group's launch: arrays by parameter, and positions of the cases of a vector."""
 
     arrays: dict[str, np.ndarray]
     rows: dict[str, list[tuple[int, int, int]]] = field(default_factory=dict)  # offsets of in, out, memory

@@ -1,4 +1,4 @@
-"""Products of a warpgroup: kernels of a few instructions, in parts that a test may leave out or change.
+"""Products of a warpgroup: kernels of a few instructions, with replaceable statements.
 
 The same texts run on the models and on a device. Operands lie in shared memory as the PTX manual draws its canonical
 layouts; what a kernel adds up are small integers, so that every order of sums gives the same numbers.
@@ -144,7 +144,7 @@ class Product:
     # What lies where
 
     def image(self, which: int) -> tuple[Any, int, int, Any]:
-        """Return an operand's bytes, leading and stride byte offsets, and the offset of each step's first element."""
+        """Return an operand's bytes, leading and stride byte offsets, and element offsets of steps."""
         lines, across, swizzle = (self.a, self.b)[which], self.trans[which], self.swizzles[which]
         step = self.stored if which == 0 else self.each
         count, k = lines.shape

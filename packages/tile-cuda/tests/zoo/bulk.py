@@ -85,7 +85,7 @@ BULK = Zoo(
     orders=({"completion": "late"}, {"completion": "early", "order": "random", "seed": 5}),
     mutants=(*MUTANTS, *stores.MUTANTS),
     barrier=r"\n *__syncthreads\(\);",
-    # The barrier before the first turn: the slot that this turn fills has no readers yet. The one after the loop: all
+    # The barrier before the first iteration: its slot has no readers yet. The one after the loop: all
     # threads have met behind their last wait, where the last operands are read.
     needless={GEMM: (-3, -1)},
     golden=Path(__file__).parent / "golden_bulk",

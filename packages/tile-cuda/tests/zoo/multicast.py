@@ -1,4 +1,4 @@
-"""Products whose blocks bring tiles together, as clusters, and mistakes in their texts."""
+"""Multicast products in clusters, and mistakes in their texts."""
 
 from __future__ import annotations
 

@@ -45,7 +45,7 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(GEMM, "each block says it to itself", r"(&operands_ready\[products & 1\]), 0\)", r"\1, by & 1)"),
     Mutant(GEMM, "one arrival is enough", r"(mbarrier_init\w+\(&operands_ready\[\d\], )2", r"\g<1>1"),
     Mutant(GEMM, "it is said before the operands are there", _EARLY, r"\2\1"),
-    # Who is told
+    # Recipients of the commit
     Mutant(GEMM, "no commit", _COMMIT, ""),
     Mutant(GEMM, "only the first block is told", r"(commit_cta_group_2\w+\([^;]*), 3\)", r"\1, 1)"),
     Mutant(GEMM, "only the second block is told", r"(commit_cta_group_2\w+\([^;]*), 3\)", r"\1, 2)"),

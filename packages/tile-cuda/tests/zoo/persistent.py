@@ -1,4 +1,4 @@
-"""Products whose blocks stay and share tiles, with a thread that copies for the others, and mistakes in their texts."""
+"""Persistent products with a producer warp, and mistakes in their texts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Kernels whose tiles enter and leave shared memory by bulk copies outside of pipelined loops; mistakes in texts."""
+"""Bulk copies into and out of shared memory outside of pipelined loops; mistaken texts."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _READ, _DONE = _WAIT % "_read", _WAIT % ""
 
 
 def tiles_out_case(rows: int, columns: int) -> Case:
-    """Return tiles that are copied out, added to another tensor, and read again by other threads, in a loop."""
+    """Return tiles stored, added to another tensor, and read by other threads, in a loop."""
     turns = 3
 
     @T.prim_func

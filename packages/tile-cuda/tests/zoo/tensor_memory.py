@@ -1,4 +1,4 @@
-"""Kernels for Blackwell: products whose sums are in tensor memory, rows by number, and what sm_120 has of its own."""
+"""Kernels for Blackwell: tensor-memory accumulators, rows by number, and instructions of sm_120."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _ISSUE = r"\n +tcgen05_mma_cta_group_1_kind_f16\([^;]*;"
 
 
 def moe_case(tokens: int, experts: int, K: int, N: int) -> Case:
-    """Return the product of tokens that are gathered by expert: no row is copied by threads if it can be helped."""
+    """Return the product of tokens gathered by expert, with row copies by TMA if possible."""
     moe, rng = example("moe"), np.random.default_rng(tokens)
     x, w = (rng.integers(-3, 4, s).astype("float16") for s in ((tokens, K), (experts, K, N)))
     choice = rng.integers(0, experts, tokens)

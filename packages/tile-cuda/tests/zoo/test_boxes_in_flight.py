@@ -1,4 +1,4 @@
-"""Kernels whose products are in flight across trips, under the emulator and the assembler."""
+"""Kernels with products in flight across iterations, under the emulator and the assembler."""
 
 from __future__ import annotations
 

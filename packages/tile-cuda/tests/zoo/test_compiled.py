@@ -1,4 +1,4 @@
-"""Every kernel of the zoo becomes machine code for every architecture; the large products need no memory for it."""
+"""Machine code of the zoo for every architecture; large products without local memory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Products whose blocks bring tiles together, as clusters, under the emulator and the assembler."""
+"""Multicast products in clusters, under the emulator and the assembler."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The barrier ledger and the zoo: every schedule balances for every trip count, and none without one of its waits."""
+"""Barrier ledger of the zoo: balanced for every trip count, unbalanced without a wait."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sparse products in pipelined loops, with warps of every number of tiles along M and N."""
+"""Sparse products in pipelined loops, with all numbers of warp tiles along M and N."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_tiles_of_a_warp(m: int, n: int, k: int, way: str) -> None:
 
 
 def check(m: int, n: int, k: int, way: str) -> None:
-    """Compare a product of a few turns with NumPy, and look for faults."""
+    """Compare a product of a few iterations with NumPy, and check for faults."""
     sizes: tuple[Any, ...] = (m - 1 if m % 32 else m, n, 3 * k)
     if way == "turned":
         case = programs.gemm_sp_turned_case(m + 8, n, 3 * k, (m, n, k))

@@ -18,7 +18,7 @@ class TestWarpgroupZoo(ZooTests):
 
 
 @pytest.mark.parametrize("name", [e.name for e in WARPGROUPS.entries])
-def test_its_products_are_those_of_warpgroups(name):
+def test_products_use_warpgroup_instructions(name):
     text = WARPGROUPS.text_of(name).text
     assert re.search(r"\n +wgmma_(sp\d_)?m64n", text)
     assert "(C7" not in assemble(text, "sm_90a")
