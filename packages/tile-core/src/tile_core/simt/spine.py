@@ -99,25 +99,26 @@ class SimtHooks:
     Attributes
     ----------
     can_copy
-        Whether a copy (an ``OpCall``) can run ahead, given what a launch promises: ``Accept`` or ``Reject``. The fact
-        ``pipelining.plan.COMPLETION`` says how it completes; ``LAYOUT`` and ``ALIGN`` say what it needs of its buffer,
-        and the call's attribute ``ASKED_LAYOUT`` what the user asked for. By default all can, and complete in place: an
-        iteration begins its loads before it computes, and needs one barrier, not two.
+        Whether a copy (an ``OpCall``) can be prefetched, given the assumptions of a launch: ``Accept`` or ``Reject``.
+        The fact ``pipelining.plan.COMPLETION`` is the completion mechanism. ``LAYOUT`` and ``ALIGN`` are requirements
+        on its buffer. The call's attribute ``ASKED_LAYOUT`` is the layout that the user requested. By default all
+        copies can be prefetched and are synchronous: an iteration begins its loads before it computes, and needs one
+        barrier, not two.
     reads_directly
-        Whether a product of a block of so many threads reads an ``Operand`` of ``pipelining/operands.py`` as well from
-        global memory, given what a launch promises: then a pipelined loop does not copy it. By default none does.
+        Whether a product of a block of ``n`` threads reads an ``Operand`` of ``pipelining/operands.py`` as fast from
+        global memory, given the assumptions of a launch: a pipelined loop then does not copy it. False by default.
     is_async
-        Whether a product (an ``OpCall``) of so many threads has instructions that last until they are waited for, by
-        the op ``wait_uses`` of ``pipelining/lasting.py``, for which the target then has a variant. By default none has.
+        Whether a product (an ``OpCall``) of ``n`` threads has asynchronous instructions. The target then has a variant
+        of the op ``wait_uses`` that waits for them (``pipelining/async_products.py``). False by default.
     can_overlap
-        Whether the trips of a loop of several such products (``Candidates`` of ``pipelining/overlap.py``) should
-        overlap, and whether groups of threads take turns. By default all do, and none takes turns.
+        Whether the iterations of a loop of several such products (``Candidates`` of ``pipelining/overlap.py``) should
+        overlap, and whether groups of threads use ping-pong. By default all overlap, without ping-pong.
     cluster
-        How blocks bring tiles of a loop together, given a ``pipelining.clusters.Shared`` and a context. By default each
-        loads for itself.
+        The cluster whose blocks multicast tiles of a loop, given a ``pipelining.multicast.Shared`` and a context. By
+        default each block loads its own tiles.
     share
-        Whether blocks stay and share the tiles of a grid, with a thread that copies (``pipelining/workers.py``), given
-        a ``Shape`` and ``ctx=``. By default they do not.
+        Whether persistent blocks with a producer warp process a grid (``pipelining/persistent.py``), given a ``Shape``
+        and ``ctx=``. By default they do not.
     """
 
     can_copy: Callable[[Any, Context, Aligned], Accept | Reject] = lambda call, ctx, aligned: _IMMEDIATE
@@ -197,7 +198,7 @@ def _pipeline(hooks: SimtHooks) -> Callable[[Plan, Context], Plan]:
         if reads is not None:
             body = read_operands_directly(body, lambda operand: reads(operand, threads, ctx, aligned), kept)
         persistent_hooks = None
-        # The layout of a fragment says which of the block's threads hold it, and these are all that it has.
+        # The layout of a fragment refers to all threads of the block, so the block gets no further ones.
         placed = any(str(a.buffer.name) in annotated for a in _fragments(body))
         alone = cluster_of(plan.program.attrs) == (1, 1, 1) and not uses_threads(body)
         if hooks.share is not None and alone and not placed:
@@ -214,7 +215,7 @@ def _pipeline(hooks: SimtHooks) -> Callable[[Plan, Context], Plan]:
         if report.persistent is None:
             return plan
         block = replace(plan[BLOCK], extents=(threads + report.persistent.extra_threads, 1, 1))
-        # Blocks that stay number tiles in their order themselves.
+        # Persistent blocks apply the rasterization order to their tiles themselves.
         return plan.note(BLOCK, block).note(ORDER, {} if report.persistent.blocks else plan[ORDER])
 
     return run

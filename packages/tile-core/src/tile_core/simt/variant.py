@@ -65,23 +65,26 @@ class Block:
 class RegisterPrefetch:
     """Register fills that share one prefetching load over several iterations.
 
-    Statements name the loop's variable. They bind what else they need, since those of ``load`` also stand before it.
+    Statements use the loop's variable. They bind all other values they need, since ``load`` is also executed before the
+    loop.
 
     Attributes
     ----------
     iterations
-        Iterations that one load is for, at least two; ``turn`` is the variable of an iteration's number among them,
-        which the statement binds to 0: where nothing is loaded ahead.
+        Iterations that one load serves, at least two.
+    iteration
+        The variable of an iteration's number among them. Statements bind it to 0 where nothing is prefetched.
     load
-        Loads for the iterations from this one on, of memory that the program does not write.
+        Loads memory, which the program does not write, for the iterations from the current one on.
     fill
-        Fills the registers of all of them but the last one from what was loaded, which may then be loaded anew.
+        Fills the registers of all these iterations but the last one from the loaded values, which may then be replaced.
     last
-        Fills those of the last one, which the iteration before may still read, from what ``fill`` has kept.
+        Fills the registers of the last iteration from values kept by ``fill``. The preceding iteration may still read
+        these registers.
     alone
-        Fills the registers of the first turn for one iteration, without a load.
+        Fills the registers of the first iteration only, without a prefetch.
     arrays
-        Registers that ``load`` and ``fill`` write besides.
+        Further registers that ``load`` and ``fill`` write.
     """
 
     iterations: int
@@ -100,14 +103,13 @@ class InFlight:
     Attributes
     ----------
     reads
-        Statements that read them behind that wait.
+        Statements that read them after that wait.
     first
-        A value that these may find if nothing was issued.
+        A value for these registers if nothing was issued.
     beyond
-        Whether that wait is one of the next iteration, or stands behind the loop; otherwise it stands in the same list
-        of statements.
+        Whether that wait is in the next iteration or after the loop; otherwise it is in the same list of statements.
     prefetch
-        How one load fills them for several iterations; ``reads`` then are those of an iteration's turn. By default each
+        The load that fills them for several iterations; ``reads`` then are those of one iteration. By default each
         iteration fills them itself.
     """
 
@@ -132,7 +134,7 @@ class Placement:
     safe_values
         The value of out-of-bounds reads, by buffer; zero if there is none.
     in_flight
-        Arrays of registers in flight (``pipelining/register_sets.py``); filled by lowering.
+        Arrays of registers in flight (``pipelining/register_buffering.py``); filled by lowering.
     """
 
     fragments: dict[BufferVar, FragmentLayout] = field(default_factory=dict)
@@ -150,14 +152,14 @@ class SimtCall(OpCall):
     Attributes
     ----------
     block
-        The threads that execute it together.
+        The threads that execute it.
     placement
         The placement of its operands: empty in ``accepts``, what is decided so far in ``layouts``, complete in
         ``lower``. A fragment without a layout lives in shared memory and has scope ``shared``.
     divergent
         Whether the op is in a data-parallel loop or in thread code: one thread then executes it for itself.
     ranges
-        In ``lower``, an analyzer that knows the ranges and divisors of the variables around the op.
+        In ``lower``, an analyzer with the ranges and divisors of the variables around the op.
     """
 
     block: Block = field(default_factory=lambda: Block((1, 1, 1), None))
@@ -183,7 +185,7 @@ class SimtVariant(Variant):
         The op is performed by a single thread, or is a nest of such (atomics). ``lower`` then returns statements on the
         tiles by their logical indices, ``parallel`` loops without numbers included, for the caller to distribute.
     of_pairs
-        The variant is of products that two blocks may compute together (``pipelining.clusters.HALVES``).
+        The variant supports products of a pair of blocks (``pipelining.multicast.HALVES``).
     takes_parts
         ``lower`` finds the registers of a part of a fragment, which may then stay in registers.
     """
@@ -202,8 +204,8 @@ class SimtVariant(Variant):
     def layouts(self, call: SimtCall, ctx: Context) -> Mapping[int, LayoutMap]:
         """Return the layouts that operands must have (fragments) or should have (shared buffers), by position.
 
-        Asked repeatedly while ``call.places`` fills; an answer may depend on its contents and be empty at first. A
-        fragment for which two ops want different layouts is moved to shared memory, and inference restarts; so
-        is one for which an op asks for a memory layout.
+        Inference calls this repeatedly while ``call.placement`` fills; the result may depend on its contents and be
+        empty at first. A fragment for which two ops require different layouts, or an op requires a memory layout, is
+        moved to shared memory, and inference restarts.
         """
         return {}

@@ -1,7 +1,7 @@
 """Atomics on threads: which thread performs them, under which conditions, and where the result goes.
 
-The backend says how one element of memory is updated, loaded or stored: it implements ``Atomics``. A thread's private
-data is updated by ordinary statements.
+The backend implements ``Atomics``: the update, load and store of one element of memory. A thread's private data is
+updated by ordinary statements.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ class _Element(SimtVariant):
         self.legality = atomics.legality
 
     def accepts(self, call: SimtCall, ctx: Context) -> Accept | Reject:
-        """Accept thread-private operands, and ask the backend about memory."""
+        """Accept thread-private operands; the backend decides about memory."""
         if call.args[0].scope not in MEMORY:
             return Accept(note="plain: no other thread sees it")
         return self.atomics.accepts(call, ctx)
@@ -154,7 +154,7 @@ class _TileAtomic(Variant):
         self.name, self.atomics = f"{owner}.{self.op}.nest", atomics
 
     def accepts(self, call: SimtCall, ctx: Context) -> Accept | Reject:
-        """Accept thread-private operands, and ask the backend about memory."""
+        """Accept thread-private operands; the backend decides about memory."""
         if call.args[0].scope not in MEMORY:
             return Accept(note="plain: it is private")
         return self.atomics.accepts(call, ctx)

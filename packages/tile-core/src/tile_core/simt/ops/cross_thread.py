@@ -98,7 +98,7 @@ class Crossing:
     arrays
         Per value of a state, one register per register of ``dist``.
     is_relayed
-        Whether there is room for whole results behind the partial ones, see ``relay``.
+        Whether scratch memory also holds the complete results behind the partial ones, see ``relay``.
     """
 
     def __init__(
@@ -136,7 +136,7 @@ class Crossing:
     def exchange(self, combine: Joining, lanes: Lanes) -> Stmt:
         """Combine the parts by one load per lane and shuffles in the group.
 
-        There are a power of two parts, at most as many as lanes, and all threads read them.
+        The number of parts is a power of two, at most the number of lanes, and all threads read them.
         """
         walk = Walk(self.dist, self.thread)
         part = tirx.floormod(self.thread, nodes.int_const(self.parts.groups))

@@ -87,7 +87,7 @@ class GemmByThreads(SimtVariant):
         self.name = f"{owner}.simt.gemm"
 
     def asked(self, call: SimtCall, ctx: Context) -> Asked:
-        """See ``Variant.asked``."""
+        """State the facts of a call for the legality table."""
         return asked(call, False)
 
     def accepts(self, call: SimtCall, ctx: Context) -> Accept | Reject:

@@ -109,7 +109,7 @@ def alone(extents: Sequence[int], threads: int) -> FragmentLayout:
 
 
 def assigned(value: Expr, kind: str, dtype: str, first: Sequence[Expr]) -> Expr:
-    """Return the initial value of a thread's copy of an assigned reducer.
+    """Return the value that a thread's copy stores when a reducer is assigned.
 
     The first copy gets the assigned value, each other copy the neutral element.
     """

@@ -40,11 +40,10 @@ def splits(
 ) -> tuple[WarpPartition, ...]:
     """Return partitions of instruction tiles among at most ``warps`` warps, best first.
 
-    There are ``tiles_m`` x ``tiles_n`` tiles.
-
-    Every size has a split: the last warps of a row or column may compute padding. ``Square`` minimizes the work
-    per warp, then for the fewest loads; ``FullRow`` first spreads the rows over as many warps as help, ``FullCol``
-    the columns. ``shape`` is the number of rows and columns of an instruction tile, or what is proportional to them.
+    There are ``tiles_m`` x ``tiles_n`` tiles. Every size has a partition: the last warps of a row or column may compute
+    padding. ``Square`` minimizes the work per warp, then the loads; ``FullRow`` first spreads the rows over all warps
+    that reduce the work, ``FullCol`` the columns. ``shape`` is proportional to the rows and columns of an instruction
+    tile.
     """
     found = {}
     for rows in range(1, min(warps, tiles_m) + 1):

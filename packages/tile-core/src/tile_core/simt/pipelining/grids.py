@@ -11,8 +11,8 @@ from tile_core.ir import nodes
 from tile_core.ir.visit import annotation, collect, role
 from tile_core.simt.pipelining.dependences import Candidate, top_level
 
-#: Calls of a program that say what threads or blocks do, or that order what they do and other launches: it is then left
-#: as it is, since threads of another role would not come by.
+#: Calls of a program that specify the work of threads or blocks, or that order it, also against other launches. Such a
+#: program is left unchanged, since threads of another role would not execute these calls.
 _OWN = (
     "sync", "barrier", "cluster", "async", "store_", "warp", "lane", "thread", "block_index", "grid", "wait", "launch_",
 )  # fmt: skip

@@ -103,8 +103,8 @@ def _repeats(run: Run, stages: int, last: int) -> bool:
 def _late(schedule: Schedule) -> int:
     """Return how many more iterations may pass before their state repeats.
 
-    Slots become free an iteration later than they could, or when other blocks arrive too. A role then runs ahead by one
-    slot less than there are: the pattern of both has the product of these numbers.
+    Slots become free an iteration later than possible, or when other blocks arrive too. A role is then at most
+    ``stages - 1`` iterations in front of the others. The period of the pattern is the product of both numbers.
     """
     steps = [s for p in schedule.programs for s in p.iteration]
     late = schedule.blocks > 1 or any(isinstance(s, Arrive) and s.offset < 0 for s in steps)
@@ -113,7 +113,7 @@ def _late(schedule: Schedule) -> int:
 
 
 def _most_in_flight(schedule: Schedule) -> int:
-    """Return how many iterations a step may be ahead of the last role."""
+    """Return the maximum distance in iterations between a step and the last role."""
     if len(schedule.programs) > 1 or schedule.blocks > 1:
         return schedule.stages
     steps = [s for p in schedule.programs for s in p.iteration]

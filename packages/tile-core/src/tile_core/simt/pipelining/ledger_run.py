@@ -397,7 +397,7 @@ class Run:
         return f"{found.announced} bytes are announced and {found.delivered} delivered"
 
     def finish(self) -> None:
-        """Check the final state, and each phase's end against the previous phase's waits."""
+        """Check the final state, and that waits for a phase precede the next phase's end."""
         for (_, name, slot), found in self.objects.items():
             if found.arrivals != self.counts[name] or found.bytes:
                 lacks = self.lacks(name, found)

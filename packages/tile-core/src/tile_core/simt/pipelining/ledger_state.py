@@ -87,7 +87,7 @@ class Flight:
 
 @dataclass
 class Object:
-    """One barrier object: its phase, missing arrivals and bytes, and events of the phase."""
+    """One barrier object: current phase, missing arrivals and bytes, and events before its end."""
 
     phase: int = 0
     arrivals: int = 0

@@ -1,9 +1,9 @@
 """Operands that products read directly from global memory, without a copy to shared memory.
 
-Shared memory pays where many threads read an element that one of them fetched, or where it turns rows into columns. For
-an instruction whose lanes read runs of a row, and few groups of which read the same, the caches do as well, and a loop
-without copies needs no barrier. The target says for which operands that is so. A product takes tiles in global memory
-with the meaning of the copy: elements outside the tensor are zero.
+Shared memory is faster if many threads read an element that one of them loaded, or if it transposes a tile. If the
+lanes of an instruction read runs of a row, and few groups of lanes read the same elements, the caches are as fast, and
+a loop without copies needs no barrier. The target decides for which operands this holds. A product reads tiles in
+global memory with the semantics of the copy: elements outside the tensor are zero.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Overlap of products between iterations of loops with several products.
 
-In attention, matrix units are idle while threads turn the result of the first product into an operand of the second.
-So an iteration issues its first product together with the second one of the iteration before::
+In attention, matrix units are idle while threads convert the result of the first product to an operand of the second.
+So an iteration issues its first product next to the second product of the preceding iteration::
 
     begin S = Q K(n)                                    # the head of iteration n
     begin O += P V(n - 1)                               # the tail of iteration n - 1

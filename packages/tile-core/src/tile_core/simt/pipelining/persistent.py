@@ -1,9 +1,9 @@
 """Persistent kernels: a producer warp feeds all output tiles of a block.
 
-A grid of blocks, each of which runs a pipelined loop, becomes as many blocks as the device runs at a time. Each takes
-one tile after another. Threads beside those of the program wait until a slot is free, and copy; the program's own wait
-until a slot is full, and compute. So the copies of the next tile run while the results of this one are written, and no
-barrier of a block stands in the loop::
+A grid of blocks with a pipelined loop each is replaced by the number of blocks that the device runs concurrently. Each
+block processes one tile after another. Producer threads wait until a slot is free, and copy; consumer threads wait
+until a slot is full, and compute. So the copies of the next tile overlap the epilogue of the current one, and the loop
+has no block barrier::
 
     the producer:  for tiles: for k: wait until slot is empty; expect bytes; copy
     the others:    for tiles: before; for k: wait until slot is full; compute; the slot of k - 1 is empty; then after
@@ -88,25 +88,25 @@ class PersistentGrid:
     Attributes
     ----------
     blocks
-        That share the tiles; 0: each tile has a block of its own.
+        Number of persistent blocks; 0: one block per tile.
     producers
-        Threads beside the program's, of which the first one issues copies.
+        Producer threads, besides the program's threads. The first one issues the copies.
     arrivals
-        Arrivals that release a slot: ``"warp"``, one thread of each ``width``, where only instructions of whole warps
-        read slots; or each ``"thread"``.
+        Arrivals that release a slot: ``"warp"``, one thread of each ``width``, if only instructions of whole warps read
+        slots; or each ``"thread"``.
     width
         Threads of a warp.
     registers
-        Registers of each producer thread and of each thread of the program; ``None``: all have equally many.
+        Registers per producer thread and per thread of the program; ``None``: the same number for all.
     mma_threads
-        Further threads, of which the first one issues the products for the program's threads, which only use the
-        accumulator (`issuers.py`); 0 if they issue their products themselves.
+        Threads of the MMA warp. The first one issues the products; the program's threads only use the accumulator
+        (`mma_warp.py`). 0 if the program's threads issue the products.
     buffers
-        Accumulator buffers of an MMA warp: products of a tile begin while the accumulator of the one before is used.
+        Accumulator buffers of an MMA warp: products of a tile overlap the epilogue of the preceding tile.
     at_a_time
-        Blocks that a multiprocessor runs; 0 if the user requested a number of blocks.
+        Resident blocks of a multiprocessor; 0 if the user requested a number of blocks.
     late_epilogue
-        Whether results leave while the next tile is computed (``later.py``).
+        Whether the epilogue overlaps the main loop of the next tile (``late_epilogue.py``).
     """
 
     blocks: int
@@ -342,7 +342,7 @@ class PersistentWriter(LoopWriter):
         return [*found, *self.bound(self.grid.before(), mapping)], mapping
 
     def inside(self, axis: int, at: Expr, name: Var) -> Expr:
-        """Clamp a coordinate so that range analysis knows its bounds."""
+        """Clamp a coordinate to provide its bounds to range analysis."""
         kind = nodes.dtype_of(at)
         last = nodes.int_const(self.grid.extents[axis] - 1, kind)
         return nodes.cast(tirx.Max(tirx.Min(at, last), nodes.int_const(0, kind)), nodes.dtype_of(name))
@@ -365,7 +365,7 @@ class PersistentWriter(LoopWriter):
         return self.block if count == 1 else tirx.floordiv(self.block, nodes.int_const(count))
 
     def tile_coordinates(self, tile_iteration: Var, names: Mapping[int, Var]) -> list[Stmt]:
-        """Bind the coordinates of a block's tile, clamped so that range analysis knows their bounds."""
+        """Bind the coordinates of a block's tile, clamped for range analysis."""
         tile = nodes.fresh("tile")
         extents = {axis: n // self.each[axis] for axis, n in self.grid.extents.items()}
         found: list[Stmt] = [

@@ -49,10 +49,10 @@ class TimedGroup:
 
 
 def uniform(block: Role, stages: int, groups: tuple[CopyGroup, ...]) -> RoleProgram:
-    """Return the steps of a block whose threads do all things together.
+    """Return the steps of a block in which all threads copy and compute.
 
-    The copies ``stages - 1`` iterations ahead go to the slot of the iteration before: the block barrier after the waits
-    makes all threads' copies visible and ensures that all reads of that slot are complete.
+    The copies for ``stages - 1`` iterations later go to the slot of the preceding iteration: the block barrier after
+    the waits makes all threads' copies visible and ensures that all reads of that slot are complete.
     """
     before = tuple(step for iteration in range(stages - 1) for step in _issue(groups, iteration))
     after: tuple[Step, ...] = (WaitGroups(0), Sync()) if _counted(groups) else (Sync(),)

@@ -231,7 +231,7 @@ class _Pipeliner(StmtRewriter):
         return write(plan, Around(self.busy, nested=self.depth > 0))
 
     def record(self, plan: LoopPlan, choice: Prefetched, remarks: Sequence[LoopNote]) -> None:
-        """Note the buffers of a loop that is pipelined, and what is said about it."""
+        """Record the buffers of a pipelined loop, and the notes about it."""
         for buffer, ring in plan.rings.items():
             self.versions[ring] = buffer
             self.placed.setdefault(buffer, []).append(ring)

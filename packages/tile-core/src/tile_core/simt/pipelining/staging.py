@@ -91,8 +91,8 @@ def write_staged(
     analysis
         Finds the bindings that corners of copies need.
     own
-        By shared buffer that only this loop uses its allocation, which moves into the loop: a trip writes it before it
-        reads it, so that it may share its place.
+        By shared buffer that only this loop uses its allocation, which moves into the loop: an iteration writes it
+        before it reads it, so its storage may be reused.
     name
         Makes a name that the program does not have.
     """

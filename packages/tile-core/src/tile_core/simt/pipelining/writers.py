@@ -9,8 +9,8 @@ A loop of three stages whose threads count groups becomes::
         copy iteration k + 2 into the slot of k - 1, if there is one; end the group
         compute on slot k % 3
 
-Copies in place need no groups. For transactions, one thread announces the bytes of a trip before its copies, and the
-wait is for the phase of the slot's barrier.
+Synchronous copies need no groups. For transactions, one thread sets the expected bytes of an iteration before its
+copies, and the wait is for the phase of the slot's barrier.
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ class LoopWriter:
         """Return the loop and the steps behind it."""
         parts = [self.iteration(program)]
         for step in program.after:
-            # Every issued copy has been waited for by the trip that reads it. Only empty groups remain, and an
+            # Every issued copy has been waited for by the iteration that reads it. Only empty groups remain, and an
             # enclosing loop relies on its own copies staying in flight.
             if isinstance(step, Meet):
                 parts += self.met()
@@ -220,7 +220,7 @@ class LoopWriter:
         return [tirx.IfThenElse(at >= nodes.int_const(0, self.kind), made, None)]
 
     def settled(self, pending: int) -> Stmt:
-        """Return the wait for asynchronous uses, before threads access the accumulator."""
+        """Return the wait for asynchronous uses; without pending ones the accumulator is accessible."""
         assert self.plan.product is not None
         accumulator, product = self.plan.product.accumulator, self.body[self.plan.product.position]
         operands = (

@@ -79,12 +79,12 @@ def infer(
     ctx
         The compilation's context.
     layouts
-        Layouts of shared buffers that the user asked for.
+        Layouts of shared buffers that the user requested.
     reducers
         The operation of each reducer by name. Fragments among them are updated by every thread in a copy of its own.
     fragments
-        Layouts of fragments that the user asked for. One that cannot be kept is demoted like others; whether that
-        is an error is the caller's to say.
+        Layouts of fragments that the user requested. A fragment that cannot keep its layout is demoted like others; the
+        caller decides whether that is an error.
     """
 
     def attempt(by_rows: bool) -> _Inference:
@@ -349,7 +349,7 @@ class _Inference:
         return _vector(tuple(nodes.shape_of(buffer)), size, threads)
 
     def vector_of_row(self, nest: Nest) -> int:
-        """Return a nest's vector width, of its memory accesses or else its fragments."""
+        """Return the widest vector width of a nest's memory accesses and open fragments."""
         tiles = [a.buffer for a in nest.accesses if self.is_open(a.buffer) and _contiguous(a, nest)]
         return max([self.vector_of(nest), *(self.vector_of_tile(b) for b in tiles)])
 

@@ -74,7 +74,7 @@ def _identical(a: TileAccess, nest: Nest, own: FragmentLayout, known: FragmentLa
 
 
 def _points(a: TileAccess, nest: Nest) -> tuple[Array, Array, Array] | None:
-    """Return (iteration, element, outer iteration) in bounds, for all loops of the indices."""
+    """Return (iteration, element, iteration of other loops) for all accesses in bounds."""
     used = {v for i in a.indices for v in collect(i, tirx.Var)}
     extents = list(nest.extents or ())
     names, starts = list(nest.variables), list(nest.starts)

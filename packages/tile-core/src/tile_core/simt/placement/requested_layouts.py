@@ -32,11 +32,11 @@ def requested_layouts(
     body
         The block's program.
     layouts
-        The layouts that the user asked for, by buffer name.
+        The layouts that the user requested, by buffer name.
     versions
         Buffers with a slot per pipeline stage, and the buffers that they replace.
     slots
-        Layouts of their slots that copies need, which agree with what the user asked for.
+        Layouts of their slots that copies require, consistent with the requested ones.
     """
     names = {str(new.name): str(old.name) for new, old in versions.items()}
     viewed = {v for d in collect(body, tirx.DeclBuffer) for v in collect(d.data, tirx.Var)}

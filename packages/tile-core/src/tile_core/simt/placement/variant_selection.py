@@ -1,4 +1,4 @@
-"""Select a variant for every tile op of a thread program; expand plain loops."""
+"""Select a variant for every tile op; expand ops that have only plain loops."""
 
 from __future__ import annotations
 

@@ -87,7 +87,7 @@ class _Distribute(StmtRewriter):
         self.one_block = all(nodes.as_int(extent) == 1 for extent in grid)
         self.outer: tuple[tuple[Var, Expr, Expr], ...] = ()
         self.slow: list[ElementLoop] = []
-        #: Whether threads work together inside statements, which are asked about in each scope around them.
+        #: Whether statements contain collective operations, cached for queries from each surrounding scope.
         self._meetings: dict[int, tuple[bool, Stmt]] = {}
 
     # Expressions

@@ -20,16 +20,16 @@ instructions of an iteration waiting::
     wait; sync_threads; first(0); copies of iteration stages - 1
     for k:
         middle(k)
-        wait; sync_threads; first(k + 1); copies of iteration k + stages, which are those of the turn k + 1
+        wait; sync_threads; first(k + 1); copies of iteration k + stages, issued by iteration k + 1
         last(k)
 
-Both the reads (``first``) and the instructions (``last``) may come in pieces. Then the first piece of ``last`` goes
-before the wait, and the others alternate with the pieces of ``first``, so that registers are free when they are
-loaded. Where ``middle`` comes in pieces, one copy goes before each: otherwise operand reads would wait behind all
-copies in their common queue.
+Both the reads (``first``) and the instructions (``last``) may have several parts. Then the first part of ``last`` goes
+before the wait, and the others alternate with the parts of ``first``, so that registers are free when they are loaded.
+If ``middle`` has several parts, one copy goes before each: otherwise operand reads would wait behind all copies in
+their common queue.
 
 The copies may overwrite the slot of iteration k - 1 as before: its last reads precede the barrier of iteration
-k - 1. Each wait is as many groups after the one that it waits for as before.
+k - 1. The number of groups between each wait and the group that it waits for does not change.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ def _iteration_of(loop: Stmt) -> _Iteration | None:
         return None
     issue = [x for x in rest[at + 1 :] if not isinstance(x, tirx.Bind)]
     ends = [_calls(x, "async_commit") for x in issue]
-    # The end of a group says which statements are copies; those of transactions are one statement.
+    # Copies are the statements up to the commit of their group; copies of transactions are one statement.
     alone = len(issue) == 1 and all(_calls(x, "barrier_wait") for x in waits)
     if ends != [False] * (len(ends) - 1) + [True] and not alone:
         return None
@@ -166,7 +166,7 @@ def _rotated(loop: Stmt, iteration: _Iteration, parts: Mapping[str, list[Stmt]])
     middle = [around(part) for part in parts["middle"]]
     if late:
         at = max((i for i, x in enumerate(mixed) if any(x is load for load in loads)), default=-1) + 1
-        # In the turn after the last one no iteration is left to copy, which the copies' own condition says.
+        # The copies' own condition excludes iterations after the last one.
         mixed[at:at] = _copies(iteration, lambda node: substitute(node, {var: following}))
     else:
         middle = _spread(iteration.issue, middle)
@@ -176,7 +176,7 @@ def _rotated(loop: Stmt, iteration: _Iteration, parts: Mapping[str, list[Stmt]])
 
 
 def _copies(iteration: _Iteration, then: Callable[[Any], Any]) -> list[Any]:
-    """Return the copies of another iteration's turn with the bindings that they depend on, renamed."""
+    """Return the copies that another iteration issues, with renamed bindings that they use."""
     names: dict[Any, Any] = {}
     own: list[Any] = []
     used = {v for s in iteration.issue for v in collect(s, tirx.Var)}

@@ -228,7 +228,7 @@ class NestWriter:
     # Iterations of unknown trip count
 
     def counted(self, span: Span) -> Expr:
-        """Return a loop in which the threads take turns through all iterations."""
+        """Return a loop that distributes all iterations cyclically over the threads."""
         extents = [nodes.cast(nodes.int_const(0) + loop.extent, "int64") for loop in self.nest.loops]
         total: Expr | None = nodes.int_const(1, "int64")
         for e in extents:

@@ -52,7 +52,7 @@ class MatrixInstruction:
     a, b, c
         The operands; C is added to.
     metadata
-        Says which elements of a sparse A are stored; ``None`` if A is dense.
+        Operand with the indices of the stored elements of a sparse A; ``None`` if A is dense.
 
     Raises
     ------

@@ -65,7 +65,7 @@ class ProductOperand:
     guarded
         Whether elements may lie outside the buffer, where they are zero.
     ranges
-        An analyzer that knows the variables of the tile's corner.
+        An analyzer with the ranges of the variables of the tile's corner.
     """
 
     view: View

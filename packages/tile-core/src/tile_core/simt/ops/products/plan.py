@@ -125,9 +125,9 @@ def nearest(
     problem
         The product.
     steps
-        What legal extents are multiples of, by those of the axes that may change.
+        The granularity of legal extents, by each axis that may change.
     is_legal
-        Whether a product would be legal; it is asked about extents from the next ones on.
+        Whether a product is legal; it is called with the nearest extents first.
     above
         Whether larger extents, up to twice its own, may be legal, too.
     """

@@ -51,7 +51,7 @@ class MatrixVariant(SimtVariant):
         return not self.legality.dtypes or types in self.legality.dtypes
 
     def asked(self, call: SimtCall, ctx: Context) -> Asked:
-        """See ``Variant.asked``."""
+        """State the facts of a call for the legality table."""
         return asked(call, self.op == "gemm_sp")
 
     def accepts(self, call: SimtCall, ctx: Context) -> Accept | Reject:
