@@ -16,7 +16,7 @@ def attention(
 ) -> Any:  # fmt: skip
     """Return the program for n heads; the causal form starts with the last queries.
 
-    There are as many keys as queries unless ``keys`` says how many.
+    The number of keys is that of queries unless ``keys`` is given.
     """
     scale = 1.4426950408889634 / dim**0.5
     keys = keys or length

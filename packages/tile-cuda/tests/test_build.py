@@ -1,4 +1,4 @@
-"""NVRTC: works without a driver, and what it refuses is about the user's line."""
+"""NVRTC: works without a driver, and reports refusals at the user's line."""
 
 import builtins
 import dataclasses

@@ -107,7 +107,7 @@ class TestBlock:
         (loop,) = facts.block.loops
         assert (loop.name, loop.stages, loop.buffers, loop.kept, loop.reason) == ("k", 3, ("A_s", "B_s"), (), "")
 
-    def test_a_loop_that_stays_as_it_is(self):
+    def test_a_loop_that_is_not_pipelined(self):
         (loop,) = explain_facts(product(stages=1), "cuda:sm_80").block.loops
         assert loop.stages == 0
         assert loop.reason == "num_stages is 1"
@@ -230,7 +230,7 @@ class TestSpills:
             slow.warn_of_build("k", "cuda:sm_80", {"spill_bytes": 8})
 
     def test_of_a_binary_are_in_the_report(self):
-        """Few registers for a product of many."""
+        """Few registers for a large product."""
         pytest.importorskip("cuda.bindings.nvrtc")
         text = explain(product(), "cuda:sm_80", options={"max_registers": 32})
         assert "warning: each thread spills " in text

@@ -55,13 +55,13 @@ SPARSE = (
 #: Rows that were timed on ``mma.sync``: copies made rows then that their instructions of warpgroups could not read.
 OF_WARPS = (
     "192x192x64_t512_s3 0.3811", "192x96x32_t256_s3 0.4221", "192x192x64_t512_s3_et 0.3242",
-    # And those that the estimate left there before it counted what warps read.
+    # And rows that an estimate without the reads of warps kept on ``mma.sync``.
     "64x64x64_t256_s3 0.6040", "128x32x64_t256_s4 0.6492", "64x64x32_t256_s2 0.7351", "64x64x128_t512_s4 0.8590",
     "64x64x64_t512_s2 0.8771", "192x64x64_t256_s2_et 0.3920", "192x64x64_t512_s4_et 0.5132",
     "128x32x128_t512_s4 0.6297", "64x32x128_t256_s2 0.6647", "64x128x32_t512_s2_et 0.7123",
     "128x32x64_t256_s1_et 0.8178", "64x32x64_t512_s4_et 0.9876", "64x32x32_t512_s2_et 1.7665",
 )  # fmt: skip
-#: Kernels of a later day, each compiled with the default options.
+#: Kernels recorded afterwards, each compiled with the default options.
 LATER = (Path(__file__).parent / "records" / "tiles_h100.csv").read_text().splitlines()[1:]
 _CONFIG = re.compile(r"(\d+)x(\d+)x(\d+)_t(\d+)_s(\d+)(_et)? ([\d.]+)")
 SIZE = 4096

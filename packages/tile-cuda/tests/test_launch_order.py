@@ -18,7 +18,7 @@ def _nothing(A, B, S):
 
 
 def doubled(before=_nothing):
-    """Twice A; ``before`` writes what stands before the wait."""
+    """Double A; ``before`` writes statements in front of the wait."""
     first = T.macro(before)
 
     @T.prim_func

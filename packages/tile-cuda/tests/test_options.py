@@ -49,7 +49,7 @@ def test_travel_in_the_attributes_of_a_text(options):
     assert all(isinstance(v, (bool, int, float, str)) for v in attributes.values())
 
 
-def test_defaults_say_nothing():
+def test_defaults_report_nothing():
     assert CudaOptions().attributes() == {}
 
 

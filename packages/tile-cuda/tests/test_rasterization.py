@@ -1,4 +1,4 @@
-"""Rasterization: when panels are worth it, their choice, and coverage of all blocks."""
+"""Rasterization: profitable swizzles, their choice, and coverage of all blocks."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def order(program, **options):
         ({"size": (2048, 8192)}, ""),  # a panel would be all of it
     ],
 )
-def test_panels(how, expected):
+def test_swizzled_rasterization(how, expected):
     assert order(product(**how)) == expected
 
 

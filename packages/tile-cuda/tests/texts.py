@@ -60,7 +60,7 @@ def scale():
 
 
 def scale4(general=scale):
-    """Reads vectors; with a general text for what they do not serve."""
+    """A vectorized kernel, with a general version for other inputs."""
     promises = facts(align=16, divides={"n": 4}, grid=(("ceildiv", "n", 1024), 1, 1))
     return KernelText(SCALE4, promises, general)
 

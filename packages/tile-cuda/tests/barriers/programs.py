@@ -58,7 +58,7 @@ def product(s: Shape):
 
 
 def operands(s: Shape, seed: int):
-    """Return operands with small numbers, an output full of NaN, and the product."""
+    """Return operands of small integers, an output full of NaN, and the product."""
     rng = np.random.default_rng(seed)
     depth = DEPTH * s.trips
     a = rng.integers(-3, 4, (64, max(depth, 1))).astype("float16")

@@ -25,7 +25,7 @@ ORDERS = (
 )  # fmt: skip
 ARRIVE, WAIT = r" *mbarrier_arrive_shared_cta_b64\(&{}\[.*\n", r" *mbarrier_wait_parity\(&{}\[.*\n"
 
-#: What is wrong -> the program, a pattern, what replaces it, and which of its matches; None: all.
+#: The mistake -> the program, a pattern, its replacement, and the index of the match; None: all.
 MUTANTS = {
     # a role that stores, products that read by themselves
     "arrivals of the copies": ("stored", ARRIVE.format("ready"), "", None),

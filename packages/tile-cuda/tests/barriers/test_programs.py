@@ -1,4 +1,4 @@
-"""Barriers of a program's own: results, what they spare, and which targets have them."""
+"""Explicit barriers: results, barriers saved, and supported targets."""
 
 from __future__ import annotations
 

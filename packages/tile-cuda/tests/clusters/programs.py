@@ -23,18 +23,18 @@ class Shape:
     blocks
         Of a cluster.
     dynamic
-        Whether the number of trips is a parameter.
+        Whether the trip count is a parameter.
     ready, done
         Arrivals of the barriers for full and empty slots; of ``done`` those of each block.
     mask
-        Of the blocks that take B together; all by default.
+        Of the blocks that B is multicast to; all by default.
     to
         Where consumers arrive: ``"all"``: in all blocks, last in the first one, which copies for the others; ``"up"``:
         in the other order; ``"own"``, ``"first"``.
     free
         What the producer waits for: ``"done"`` or nothing.
     announce
-        Bytes that the program announces itself for each slot, if any.
+        Expected transaction bytes of the program's own for each slot, if any.
     """
 
     stages: int = 2

@@ -21,7 +21,7 @@ from tile_cuda.emulation.opcodes import Arch
 from .test_block_copies import ORDERS, TARGET, results, turned
 
 MEET = r" *barrier_cluster_(arrive_release|wait_acquire)\(\);\n"
-#: What is wrong -> the program, a pattern, what replaces it, and which of its matches; None: all.
+#: The mistake -> the program, a pattern, its replacement, and the index of the match; None: all.
 MUTANTS = {
     "no wait for the bytes": ("bulk", r" *mbarrier_wait_parity\(&arrived.*\n", "", None),
     "no arrival there": ("bulk", r" *mbarrier_arrive_expect_tx_shared_cluster.*\n", "", None),

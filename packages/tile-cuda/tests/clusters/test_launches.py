@@ -1,4 +1,4 @@
-"""Launches in clusters: facts, ranks, panels, and what is refused by name."""
+"""Launches in clusters: facts, ranks, swizzled rasterization, and refusals."""
 
 from __future__ import annotations
 

@@ -187,8 +187,8 @@ def test_addresses_that_boxes_cannot_copy_from_have_a_text_without_clusters(pers
         ((380, 380, 104), (128, 128, 64), "3 blocks along an axis of the grid are not a multiple of 2"),
     ],
 )
-def test_operands_whose_rows_begin_inside_of_lines_are_shared_by_default(sizes, block, shared):
-    """Where blocks stay; and they compute the same."""
+def test_unaligned_rows_are_multicast_by_default(sizes, block, shared):
+    """Multicast in persistent kernels by default; results are the same."""
     more = {"wgmma": "always", "persistent": "always"}
     assert shared in said(sizes, options=more, block=block, threads=256)
     assert casts(run(sizes, options=more, block=block, threads=256)) == shared.startswith("clusters")

@@ -100,7 +100,7 @@ def test_groups_are_one_or_two():
 
 
 def test_the_report_speaks_of_the_operand_that_pairs_share():
-    """Report the operand that pairs share: only B has to be the same."""
+    """Report the operand shared by pairs: only B has to be the same."""
     said_of = said(diagonal())
     assert "provably copy the same part of B" in said_of
     assert "the same part of A" not in said_of

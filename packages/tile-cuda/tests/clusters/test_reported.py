@@ -60,7 +60,7 @@ def test_2506_rows_that_are_no_multiple_of_16_bytes(columns):
 
 @pytest.mark.parametrize("offset", [0, 1, 2, 4])
 def test_2564_parts_of_a_row(offset):
-    """A part that begins at no multiple of 16 bytes is refused, with the rule."""
+    """Refuse a part at an offset that is not a multiple of 16 bytes."""
 
     @T.prim_func
     def main(A: T.Tensor((32, 36), "float32"), B: T.Tensor((2, 32, 32), "float32")):

@@ -70,7 +70,7 @@ def test_no_more_blocks_fit_than_have_columns(name):
     assert int(found) == columns
     assert facts.shared_bytes <= record.shared_bytes
     assert blocks_that_fit(record, 128, 32, facts.shared_bytes)["blocks_by_shared_memory"] <= 512 // columns
-    # Most take less by themselves, with which more of them would fit; others take what they need.
+    # Most alone allocate fewer columns, with which more of them would fit; others allocate the same.
     own = max(a.offset + a.bytes for a in facts.shared)
     assert (blocks_that_fit(record, 128, 32, own)["blocks_by_shared_memory"] > 512 // columns) == raised
     assert facts.shared_bytes == own or raised

@@ -44,7 +44,7 @@ def pytest_configure() -> None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
-    """Add what was found to the properties of a case."""
+    """Add the instructions found to the properties of a case."""
     yield
     case = item.callspec.params["tile_case"]  # type: ignore[attr-defined]
     found = _seen.get(f"{case.unit.op}/{case.unit.name}", set())

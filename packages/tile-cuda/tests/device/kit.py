@@ -8,8 +8,8 @@
     python kit.py sanitizer OUT --recorded DIRECTORY    # the same under each tool of compute-sanitizer
     python kit.py report OUT > docs/evidence/cuda-h200-YYYY-MM-DD.md
 
-Each step writes its results to OUT and can be run again; ``report`` needs no device. `docs/evidence/README.md` says
-more. A fault of a kernel takes the context of its process with it, so cases that report one, and those of a process
+Each step writes its results to OUT and can be run again; ``report`` needs no device. See `docs/evidence/README.md`
+for more. A fault of a kernel takes the context of its process with it, so cases that report one, and those of a process
 that died, are run again in processes of their own.
 """
 
@@ -35,7 +35,7 @@ HERE = Path(__file__).resolve().parent
 TOOLS = ("memcheck", "racecheck", "initcheck", "synccheck")
 KINDS = ("right", "refused", "skipped", "wrong")
 NODE = "tile_core.testing.test_conformance::test_case[{}]"
-#: A context keeps what its largest kernel took for the threads' own memory: processes beside it may find none left.
+#: A context keeps its largest kernel's local memory reserved: processes beside it may find none left.
 _LOST = re.compile(r"\[K438\]|crashed while running|Timeout|CUDA_ERROR_OUT_OF_MEMORY")
 _MOST_ALONE = 60
 _AT_ONCE = 4
@@ -163,7 +163,7 @@ def read_junit(path: Path) -> Iterator[tuple[str, tuple[str, str, str]]]:
 
 
 def instructions_of(path: Path) -> Counter[str]:
-    """Return of how many right cases the kernel has an instruction, as `instructions` noted."""
+    """Return the number of right cases per instruction, as `instructions` noted."""
     found: Counter[str] = Counter()
     if path.exists():
         for item in ElementTree.parse(path).iter("testcase"):
@@ -196,7 +196,7 @@ def page(out: Path, commit: str = "") -> str:
 
 
 def conformance_text(record: dict[str, Any], *, markdown: bool = False) -> str:
-    """Return the table of the kit and what was wrong or refused."""
+    """Return the table of the suite with wrong and refused cases."""
     rows = [[op, *(str(counts.get(k) or "-") for k in KINDS)] for op, counts in sorted(record["counts"].items())]
     total: Counter[str] = sum((Counter(c) for c in record["counts"].values()), Counter())
     rows.append(["all ops", *(str(total[k] or "-") for k in KINDS)])

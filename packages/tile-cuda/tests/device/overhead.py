@@ -1,4 +1,4 @@
-"""Measure the host cost of a call: python packages/tile-cuda/tests/device/overhead.py (needs torch and a device)."""
+"""Host cost of a call: python packages/tile-cuda/tests/device/overhead.py (needs torch and a device)."""
 
 from __future__ import annotations
 

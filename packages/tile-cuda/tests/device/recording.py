@@ -83,7 +83,7 @@ def record(directory: Path, only: Sequence[str] = (), wish: Wish = Wish()) -> in
     only
         Patterns of ``op/unit``; by default those of ``subset``.
     wish
-        What else there is to say.
+        Further settings.
 
     Returns
     -------
@@ -165,7 +165,7 @@ class Recorder(FakeDriver):
     facts: LaunchFacts
 
     def told(self, facts: LaunchFacts) -> None:
-        """Take what the next launch is of."""
+        """Receive the facts of the next launch."""
         self.facts, self.parameters = facts, len(facts.given)
         self.maps = len(facts.params) - self.parameters
 
@@ -208,7 +208,7 @@ class Told:
 
 
 class Recording(Session):
-    """A session of the kit that launches nothing, but writes what would be launched."""
+    """A session of the suite that records launches instead of running them."""
 
     def __init__(self, directory: Path, wish: Wish, prefix: str = "") -> None:
         super().__init__(wish.target, None, wish.seed, options=wish.options or None)
@@ -226,7 +226,7 @@ class Recording(Session):
         return Kernel(signature_of(program), adapter.load(plan.lowered), adapter=adapter, hidden=plan.hidden)
 
     def write(self) -> None:
-        """Write the manifest, and what codes of narrow types mean."""
+        """Write the manifest, and values of codes of narrow types."""
         tables = {}
         for name, kind in DTYPES.items():
             if kind.bits <= 8 and (kind.is_float or kind.is_packed):
@@ -313,7 +313,7 @@ class Recording(Session):
     def _arrays(self, params: Sequence[Param], there: dict[str, DeviceArray], data: Any) -> Any:
         """Return the arrays of a launch and their memory, as in the manifest."""
         access = {p.name: p.access for p in self.driver.facts.params}
-        # initcheck does not see what copies of boxes write.
+        # initcheck does not see writes of box copies.
         boxes = {p.descriptor.source for p in self.driver.facts.params if p.descriptor is not None}
         arrays, kept = {}, {}
         for p in params:

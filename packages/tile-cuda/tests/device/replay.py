@@ -122,7 +122,7 @@ def print_table(counts: Mapping[str, Counter[str]]) -> None:
 def _one(
     directory: Path, launch: Mapping[str, Any], tables: Mapping[str, Any], driver: Any, exact: bool
 ) -> tuple[str, list[str]]:
-    """Launch once; return the outcome and what is wrong."""
+    """Launch once; return the outcome and the difference."""
     with np.load(directory / launch["data"]) as file:
         data = dict(file)
     before = {name: image_of(data[name], array, exact=exact) for name, array in launch["arrays"].items()}
@@ -226,7 +226,7 @@ def _first(changed: Any) -> int:
 
 
 class Replayer(Driver):
-    """Launches with any parameters; code stays loaded as long as no launch has failed."""
+    """Launch with any parameters; keep code loaded until a launch fails."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -263,7 +263,7 @@ class Replayer(Driver):
                 for name, image in after.items():
                     self._call("cuMemcpyDtoH_v2", _data(image), memory[name], _size(image))
                 return after
-        except DriverError:  # what a kernel did wrong stays with its context
+        except DriverError:  # faults of a kernel stay with its context
             self._leave()
             raise
 

@@ -1,4 +1,4 @@
-"""The page of evidence, from results as a device leaves them."""
+"""The page of evidence, from results of a device."""
 
 import json
 import re

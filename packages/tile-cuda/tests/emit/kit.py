@@ -86,7 +86,7 @@ def _only_reads(found: Any, position: int) -> bool:
 
 
 def body_lines(text: KernelText) -> list[str]:
-    """The lines of the function, without those before it and without indentation."""
+    """Return the lines of the function's body, without indentation."""
     lines = text.text.splitlines()
     start = next(i for i, line in enumerate(lines) if line.startswith('extern "C"'))
     return [line.strip() for line in lines[start + 1 : -1]]

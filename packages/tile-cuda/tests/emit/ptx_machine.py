@@ -1,6 +1,6 @@
 """Execute PTX of one thread: NVRTC's output for a text, checked without a GPU.
 
-It knows the instructions of integer kernels (PTX ISA, "Instruction Set"), and refuses the others by their name.
+It implements the instructions of integer kernels (PTX ISA, "Instruction Set"), and refuses the others by their name.
 """
 
 from __future__ import annotations

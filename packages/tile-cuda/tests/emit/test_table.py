@@ -18,7 +18,7 @@ TYPES = [
 
 
 def call(found: Instruction, number: int) -> str:
-    """A kernel that calls a function with addresses and numbers that it is given."""
+    """A kernel that calls a function with given addresses and values."""
     pointers = [f"void* p{i}" for i, p in enumerate(found.parameters) if p.parameter.endswith("*")]
     values = [
         f"({p.parameter})p{i}" if p.parameter.endswith("*") else f"({p.parameter})x"

@@ -1,5 +1,5 @@
 # ruff: noqa: E501 - texts of kernels
-"""The translation of ``asm`` statements: what it prints, and that it lets nothing pass."""
+"""The translation of ``asm`` statements: its output, and complete refusal of other statements."""
 
 import pytest
 
@@ -38,7 +38,7 @@ def test_orders_scopes_and_parts_of_memory_become_template_arguments():
     assert model_of("ld.volatile.global.v2.f32").call == "ld<ptx::VOLATILE, ptx::GLOBAL, float>"
 
 
-def test_lines_stay():
+def test_line_numbers_are_kept():
     text = 'int a;\nasm volatile("cp.async"\n  ".commit_group;" // why\n  ::: "memory");\nint b; // asm("x")\nconst char* s = "asm(1)";\n'
     code = printed(text)
     assert code.count("\n") == text.count("\n")
@@ -51,7 +51,7 @@ def test_every_spelling(head):
     assert "ptx::membar_gl" in printed(f'{head}("membar.gl;");')
 
 
-def test_other_code_stays_as_it_is():
+def test_other_code_is_unchanged():
     text = 'int plasma(int asm_count) { return asm_count; } /* asm("bar") */ char c = \'"\'; // asm volatile("x")\n'
     assert printed(text) == text
 

@@ -1,4 +1,4 @@
-"""Every model against an oracle, and against what devices did."""
+"""Every model against an oracle, and against recorded devices."""
 
 import functools
 from pathlib import Path

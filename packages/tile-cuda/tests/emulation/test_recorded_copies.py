@@ -1,4 +1,4 @@
-"""The models of bulk copies agree with what a device did."""
+"""Agreement of the models of bulk copies with a device."""
 
 from pathlib import Path
 

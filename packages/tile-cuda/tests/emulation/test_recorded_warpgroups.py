@@ -1,4 +1,4 @@
-"""The models of wgmma and wgmma.sp agree with what a device did, bit by bit."""
+"""Bitwise agreement of the models of wgmma and wgmma.sp with a device."""
 
 from pathlib import Path
 

@@ -65,7 +65,7 @@ def test_numbers(form, completion):
 PLAIN, ACROSS = Product(16), Product(128, trans=(True, True))
 SPARSE = Product(16, sparse=True, select=0, swizzles=(128, 128))
 RS = Product(16, form="rs")
-#: Mistakes, each with what may be reported of it; "wrong" if nothing is, but the numbers are.
+#: Mistakes, each with the reports it may cause; "wrong" without a report but with wrong results.
 MISTAKES = {
     "no fence of registers": (PLAIN, {"FENCE": ""}, "race"),
     "the fence before the last write of A's fragments": (RS, {"FENCE": "{FENCE} ra[1] *= 3u;"}, "race"),

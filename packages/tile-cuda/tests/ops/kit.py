@@ -50,7 +50,7 @@ class Case:
 
 
 class Run:
-    """The outcome: ``machine``, ``result`` and ``want``."""
+    """The outcome: ``machine``, ``result`` and the expected ``want``."""
 
     def __init__(self, case: Case) -> None:
         self.case = case

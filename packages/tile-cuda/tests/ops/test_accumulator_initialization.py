@@ -133,7 +133,7 @@ def test_forms(form, persistent):
 
 @pytest.mark.parametrize("depth", [0, 1, 31, 32, 33, 160])
 @pytest.mark.parametrize("options", [{}, {"tma": "never"}, {"persistent": "always"}], ids=str)
-def test_loops_without_iterations_leave_zeros(depth, options):
+def test_loops_without_iterations_give_zeros(depth, options):
     sizes = (70, 66, depth)
     kernel, a, b, found = values(product(sizes=sizes, dynamic=True), {"wgmma": "always", **options}, sizes)
     assert starts(kernel)
@@ -215,7 +215,7 @@ def test_registers_hold_nothing_before(stages, depth):
 
 
 def test_a_product_that_adds_to_nothing_is_found(monkeypatch):
-    """Registers begin as they were left: a product that adds to them is reported."""
+    """Report a product that accumulates on uninitialized registers."""
     monkeypatch.setattr(initialization, "with_start", lambda s, when: s)
     monkeypatch.setenv("TILE_DISABLE_CACHE", "1")
     sizes = (64, 64, 96)

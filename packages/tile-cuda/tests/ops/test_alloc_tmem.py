@@ -155,8 +155,8 @@ def test_the_columns_of_a_block_are_counted():
         tile.compile(many((208, 208, 112)), TARGET, runtime="emulator")
 
 
-def test_a_product_that_finds_another_way_leaves_the_demand_unmet():
-    """Only its lowering finds out that B begins where no descriptor can."""
+def test_a_fallback_of_the_product_misses_the_demand():
+    """Find B's inexpressible descriptor offset in lowering only."""
 
     @T.prim_func
     def main(A: T.Tensor((128, 64), "float16"), B: T.Tensor((72, 64), "float16"), C: T.Tensor((128, 64), "float32"),

@@ -1,4 +1,4 @@
-"""Atomics as instructions: which function does what."""
+"""Atomics as instructions: the function of each operation."""
 
 from __future__ import annotations
 

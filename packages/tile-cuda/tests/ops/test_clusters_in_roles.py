@@ -87,7 +87,7 @@ OF_ISSUERS = {
 
 @pytest.mark.parametrize("name", OF_ISSUERS)
 @pytest.mark.sweep(8)
-def test_blocks_with_an_issuer_are_right(name):
+def test_blocks_with_an_mma_warp_are_right(name):
     kernel = mma_warp.check(**{"options": ISSUES, "sizes": (250, 128, 160), **OF_ISSUERS[name]})
     assert mma_warp.is_split(kernel)
     assert is_both(kernel), kernel.explain()
@@ -157,7 +157,7 @@ def test_the_default_is_both_where_loads_take_longer_than_the_product(block, loa
 @pytest.mark.parametrize(
     ("options", "blocks"), [({"clusters": 2}, 148), ({"clusters": 4}, 128), ({"clusters": 4, "persistent": 148}, 148)]
 )
-def test_blocks_of_clusters_that_stay_all_run_at_a_time(options, blocks):
+def test_persistent_clusters_are_all_resident(options, blocks):
     program = mma_warp.gemm((256 * 16, 256 * 16, 64), (256, 256, 32), stages=2)
     made = lower(program, make_context(BLACKWELL, {"tcgen05": "always", **options}), installed()).lowered
     assert made.facts.grid == (blocks, 1, 1)
@@ -204,7 +204,7 @@ def found(text, target):
 _MEET = r"\n +barrier_cluster_arrive_release\(\);\n +barrier_cluster_wait_acquire\(\);"
 _COMMIT = r"(multicast_cluster_b64\(&t_free\[\w+\], )3"
 _CAST = r"(_multicast_cluster\(.*, )3\);"
-#: Of both: a pattern and what stands there instead, once.
+#: Of both: a pattern and its replacement, once.
 MISTAKES = {
     "objects are used before the blocks have met": (_MEET, "\n  __syncthreads();"),
     "objects are not visible to others": (r"\n +fence_mbarrier_init_release_cluster\(\);", ""),

@@ -80,7 +80,7 @@ def test_a_function_shuffles_as_often_as_estimated(bits):
 @pytest.mark.sweep(1)
 @pytest.mark.parametrize("wgmma", ["always", "never"])
 @pytest.mark.parametrize("out", ["float32", "int32", "uint32", "float16", "int8", "bool", "float8_e4m3fn"])
-def test_results_stay_in_registers(out, wgmma):
+def test_results_are_kept_in_registers(out, wgmma):
     pytest.importorskip("cuda.bindings.nvrtc")
     program = gemm((128, 128, 64), (128, 128, 32), out, threads=256)
     text = launch.lowered(program, make_context(TARGET, {**LANES, "wgmma": wgmma}))

@@ -413,7 +413,7 @@ def test_gathers_use_them_where_the_tail_fits():
         assert (GATHERS in at(kernel.source)) is uses, (count, width)
 
 
-def test_gathers_that_cannot_use_them_say_why():
+def test_gathers_without_them_report_the_reason():
     kernel = tile.compile(gathers(8, 64, "float16", rows="int64"), TARGET, runtime="emulator", options=ALWAYS)
     assert GATHERS not in at(kernel.source)
     assert "row numbers of int64 are not all numbers of 32 bits" in kernel.explain()

@@ -126,7 +126,7 @@ def test_float32_is_not_rounded() -> None:
 
 
 def test_an_accumulator_is_the_left_operand_of_the_next_product() -> None:
-    """The registers of C with all warps along the rows are those of A."""
+    """Reuse C's registers as A's with all warps along the rows."""
     first = check(m=64, n=48, k=32, policy=1, threads=128)
     second = check(m=64, n=32, k=48, scopes="rsr", threads=128)
     c = first.placement.fragments[first.views["C"].buffer]
@@ -153,4 +153,4 @@ def test_a_deep_tile_loops(k: int) -> None:
 def test_zero_times_infinity_beside_a_tail() -> None:
     case: dict[str, Any] = {"m": 16, "n": 8, "margin": (8, 8), "corner": (0, 0)}
     for k in (8, 12, 16, 20):
-        check(k=k, **case)  # what lies beside the tile is NaN
+        check(k=k, **case)  # elements beside the tile are NaN

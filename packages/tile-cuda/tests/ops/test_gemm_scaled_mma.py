@@ -1,4 +1,4 @@
-"""``cuda.mma.block_scale``: numbers at awkward sizes, machine code, refusals, and mistakes that are found."""
+"""``cuda.mma.block_scale``: results at awkward sizes, machine code, refusals, and detected mistakes."""
 
 from __future__ import annotations
 

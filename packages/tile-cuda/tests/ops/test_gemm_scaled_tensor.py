@@ -1,4 +1,4 @@
-"""``cuda.tcgen05.block_scale``: numbers, machine code, where scales lie, refusals, and mistakes that are found."""
+"""``cuda.tcgen05.block_scale``: results, machine code, layout of scales, refusals, and detected mistakes."""
 
 from __future__ import annotations
 

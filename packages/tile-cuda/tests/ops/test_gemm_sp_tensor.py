@@ -1,4 +1,4 @@
-"""``cuda.tcgen05.sp``: numbers, machine code, where metadata lies, refusals, and mistakes that are found."""
+"""``cuda.tcgen05.sp``: results, machine code, layout of metadata, refusals, and detected mistakes."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def test_numbers_and_machine_code(name, arch):
     assert ("tcgen05_mma_sp_" in text) == (not (integers and arch == "sm_103a"))
 
 
-def test_explain_tells_the_way_of_metadata():
+def test_explain_reports_the_copy_of_metadata():
     said = " ".join(check(128, 64, 128, 64).explain().split())
     for part in ("cuda.tcgen05.sp", "64 columns of tensor memory", "tcgen05.st", "uncalibrated"):
         assert part in said
@@ -108,7 +108,7 @@ def test_metadata_lies_where_cutlass_and_jax_copy_it(types, k):
     assert len(words) == 4
     for column, read in words.items():
         places = re.findall(r"E_s(?:_stages)?\[([^]]*)\]", read)
-        bytes_ = [4 * int(column) + b for b in range(4)] * 2  # once for the value, once for what it corrects
+        bytes_ = [4 * int(column) + b for b in range(4)] * 2  # once for the value, once for its correction
         for place, byte in zip(places, bytes_, strict=True):
             values = {"lane_row": 77, "tile_row": 0, "slot": 0}
             assert eval(place, {}, values) - 16 * 77 in (byte, byte + 2048), read

@@ -1,4 +1,4 @@
-"""``cuda.wgmma.sp`` in whole programs: types, orientations, orders and widths of metadata, numbers of columns."""
+"""``cuda.wgmma.sp`` in whole programs: types, orientations, orders and widths of metadata, column counts."""
 
 from __future__ import annotations
 

@@ -139,7 +139,7 @@ def test_products_by_option_in_other_orders(how):
     assert not found(lowered.text, lowered, shape, (how,))
 
 
-def test_without_the_option_products_stay_on_warps():
+def test_without_the_option_products_run_on_warps():
     kernel = tile.compile(product(explicit=False), TARGET, runtime="emulator")
     assert "tcgen05" not in kernel.source
     assert 'the option tcgen05 is "never"' in kernel.explain()

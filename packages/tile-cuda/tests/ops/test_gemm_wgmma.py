@@ -1,4 +1,4 @@
-"""``cuda.wgmma`` in whole programs: types, orientations, sizes, numbers of warpgroups; what is refused, and why."""
+"""``cuda.wgmma`` in whole programs: types, orientations, sizes, warpgroup counts, rejection reasons."""
 
 from __future__ import annotations
 
@@ -324,7 +324,7 @@ LARGE = {
 
 @pytest.mark.sweep(3)
 @pytest.mark.parametrize("name", LARGE)
-def test_large_products_stay_in_registers_and_are_not_serialized(name):
+def test_large_products_are_kept_in_registers_and_are_not_serialized(name):
     block, how = LARGE[name]
     kernel = compiled((4096, 4096, 4096), block, **how)
     assert issued(kernel)
@@ -391,7 +391,7 @@ def test_roles_are_warpgroups_if_they_begin_where_one_does(first, size, threads,
 
 @pytest.mark.parametrize("policy", [0, 1, 2])
 @pytest.mark.parametrize("threads", [256, 512])
-def test_blocks_of_64_rows_stay_where_they_belong(policy, threads):
+def test_blocks_of_64_rows_keep_their_order(policy, threads):
     """Store blocks of 64 rows in order with 8 or more warps along M (#2522)."""
     kernel = check((256, 64, 32), (256, 64, 32), turned=NT, threads=threads, policy=policy)
     assert issued(kernel)

@@ -236,7 +236,7 @@ def test_explained():
     assert "the epilogue of a tile overlaps the main loop of the next one" in said
 
 
-def test_results_of_the_last_tile_that_do_not_leave_are_missed(monkeypatch):
+def test_a_missing_epilogue_of_the_last_tile_is_found(monkeypatch):
     monkeypatch.setattr(persistent.PersistentWriter, "left", lambda self: [])
     monkeypatch.setenv("TILE_DISABLE_CACHE", "1")
     with pytest.raises(AssertionError):

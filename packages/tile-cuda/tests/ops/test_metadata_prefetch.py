@@ -34,7 +34,7 @@ def program(
     m=64, n=64, k=1024, bk=64, types=F16, meta="int16", *, tiles=(64, 64), threads=128, stages=2, turned=False,
     twice=False, first=0, skipped=0, written=False, named=False, copied=False,
 ):  # fmt: skip
-    """A product of tiles; ``skipped`` elements of metadata lie before those of the first iteration."""
+    """A product of tiles; ``skipped`` elements of metadata precede the first iteration."""
     (a_type, c_type), (bm, bn), f = types, tiles, factor(types[0], meta)
     described, part = k // f + skipped, bk // f
 
@@ -76,7 +76,7 @@ def is_ahead(kernel):
 
 
 def check(kernel, m, n, k, types=F16, meta="int16", *, first=0, times=1, skipped=0, turned=False):
-    """Compare with exact numbers."""
+    """Compare with exact values."""
     rng = np.random.default_rng()
     low = 0 if "uint8" in types else -3
     dense, b = (rng.integers(low, 4, s).astype(NUMPY.get(types[0], types[0])) for s in ((m, k), (n, k)))

@@ -207,7 +207,7 @@ def test_kernels_without_roles_are_right(name):
 @pytest.mark.parametrize(
     ("block", "blocks"), [((128, 64, 32), 4), ((128, 80, 32), 2), ((128, 128, 32), 2), ((128, 208, 32), 1)]
 )
-def test_blocks_that_stay_all_run_at_a_time(block, blocks):
+def test_persistent_blocks_are_all_resident(block, blocks):
     how = {"sizes": (128 * 50, block[1] * 20, 64), "block": block, "stages": 2}
     made = lower(gemm(**how), make_context(TARGET, {"tcgen05": "always"}), installed()).lowered
     assert made.facts.grid == (148 * blocks, 1, 1)

@@ -1,7 +1,7 @@
 """Operands of products filled or emptied by other ops: instructions read the layout's rows.
 
-Two products cannot read rows of 128 bytes: that of two warpgroups which share 192 columns, of which the second ones
-begin at byte 192, and that of 320 columns in tensor memory, which takes two instructions of 160.
+Two products cannot read rows of 128 bytes: the product of two warpgroups that divide 192 columns, where the second
+half begins at byte 192, and the product of 320 columns in tensor memory, by two instructions of 160 columns.
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ def test_producers_of_an_operand_use_the_rows_of_its_product(target, way):
 
 
 def test_operands_that_blocks_hand_on_are_alike_on_both_sides():
-    """The other block's product reads what this block copied by boxes."""
+    """Read this block's box copies in the other block's product."""
     m, n, k, threads, expected = PRODUCTS["cuda:sm_90a"]
 
     @T.prim_func

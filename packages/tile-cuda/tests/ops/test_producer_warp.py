@@ -75,7 +75,7 @@ def test_the_example(causal: bool) -> None:
     args = [a.copy() for a in case.args]
     kernel(*args)
     assert all(w.holds(args[w.index]) for w in case.wanted)
-    # Rows of 80 bytes have no swizzle for a product: copies are in place then, or in chunks.
+    # Rows of 80 bytes have no swizzle for a product: copies are unswizzled then, or in chunks.
     case = from_example("flash_attention", 1, 2, 100, 200, 64, causal)()
     kernel = tile.compile(case.program, TARGET, runtime="emulator", options={**ALWAYS, "fast_math": False})
     args = [a.copy() for a in case.args]

@@ -123,7 +123,7 @@ def test_the_bound_of_the_error(is_sparse, least):
         out = np.full((64, 8), np.nan, "float32")
         kernel(*given, out)
         worst[name] = float(np.max(np.abs(out - a @ b) / (np.abs(a) @ np.abs(b))))
-    # A part has 128 terms in four instructions, or two of 64 of which half count. Each cuts its 33 addends, the sum
+    # A part has 128 terms in four instructions, or two of 64, half of them counting. Each cuts its 33 addends, the sum
     # before it among them, at 2^-13 of the largest, which is the part's sum at most, and that sum to 14 bits.
     assert worst["promoted"] < 34 * (2 if is_sparse else 4) * 2**-13
     assert worst["promoted"] < 2**-10
@@ -131,7 +131,7 @@ def test_the_bound_of_the_error(is_sparse, least):
     assert worst["fast"] > (50 if least > 0 else 4) * worst["promoted"]
 
 
-def test_blocks_that_stay_promote_as_well():
+def test_persistent_kernels_promote_as_well():
     made = gemm((200, 136, 384), (64, 64, 128), (E4, "float32"), stages=2)
     kernel = tile.compile(made, TARGET, runtime="emulator", options={**PROMOTED, "persistent": 3})
     rng = np.random.default_rng()

@@ -1,4 +1,4 @@
-"""Reductions of tiles in memory: vectors where rows are made of them, numbers everywhere."""
+"""Reductions of tiles in memory: vector access by rows, results everywhere."""
 
 from __future__ import annotations
 

@@ -357,7 +357,7 @@ def sparse(m: int, n: int, k: int, threads: int) -> Any:
     return main
 
 
-def test_explain_and_the_warning_say_why_it_is_no_product_of_warpgroups():
+def test_explain_and_the_warning_report_rejected_warpgroup_products():
     with tile.disable_cache(), warnings.catch_warnings(record=True) as seen:
         warnings.simplefilter("always")
         kernel = tile.compile(sparse(192, 256, 128, 384), "cuda:sm_90a")

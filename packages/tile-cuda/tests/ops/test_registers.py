@@ -133,12 +133,12 @@ def test_other_targets_refuse_it(target):
 
 @pytest.mark.parametrize("name", REFUSED)
 def test_an_unsupported_target_is_reported_first(name):
-    """Whether the numbers would fit elsewhere does not matter there."""
+    """Report the target first, whether or not the limits would fit elsewhere."""
     with pytest.raises(VariantMissing, match=r"cuda:sm_80 has no T\.set_max_nreg"):
         tile.compile(roles(**REFUSED[name][0]), "cuda:sm_80")
 
 
-def test_the_option_max_registers_leaves_nothing_to_give():
+def test_max_registers_excludes_set_max_nreg():
     with pytest.raises(VariantRefused, match="the option max_registers gives all threads the same number"):
         tile.compile(roles(), TARGET, options={"max_registers": 128})
 

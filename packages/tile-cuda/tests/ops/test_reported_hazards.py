@@ -111,7 +111,7 @@ def test_2581_tile_that_is_wider_than_the_copy():
 
 
 @pytest.mark.parametrize("start", [0, 1, 4, 8])
-def test_2584_slices_whose_first_byte_is_at_no_multiple_of_16(start):
+def test_2584_slices_with_an_unaligned_first_byte(start):
     """1-D slices of shared and global memory: a misaligned address."""
 
     @T.prim_func
@@ -130,7 +130,7 @@ def test_2584_slices_whose_first_byte_is_at_no_multiple_of_16(start):
     assert (b[start + 64 :] == 77).all()
 
 
-def test_2426_convolution_whose_output_is_narrower_than_its_input():
+def test_2426_convolution_with_a_narrower_output():
     """The window's origin runs past the row."""
 
     @T.prim_func
@@ -166,7 +166,7 @@ def test_2979_slices_beyond_the_shape(op):
                 T.fill(B[16:32, :], 3)
 
     a, b = numbers(24, 32), poison(24, 32)
-    ready(main)(a, b)  # what lies outside is not written
+    ready(main)(a, b)  # elements outside are not written
     assert np.array_equal(b[16:], a[:8] if op == "copy" else np.full((8, 32), 3))
     assert (b[:16] == 77).all()
 
@@ -296,7 +296,7 @@ def test_2566_dynamic_trip_count(n):
 
 @pytest.mark.parametrize("stages", [(2, 4), (4, 2), (3, 1), (3, 3)])
 def test_2309_two_loops_share_their_tiles(stages):
-    """Two pipelined loops with other numbers of stages share buffers: an error in layout inference."""
+    """Shared buffers of loops with other stage counts: an error in layout inference."""
     first, second = stages
 
     @T.prim_func
@@ -438,7 +438,7 @@ def test_2556_2612_a_tile_and_threads_under_conditions():
 
 
 def test_2416_tiles_that_share_bytes():
-    """Barriers are off while tiles still share memory: a race."""
+    """Barriers disabled while tiles share memory: a race."""
 
     @T.prim_func
     def main(A: T.Tensor((64, 64), "float16"), B: T.Tensor((64, 64), "float16"), C: T.Tensor((64, 64), "float16")):

@@ -1,7 +1,7 @@
 """Reported or suspected hazards of a tile compiler on sm_100 and sm_120: right, or refused.
 
 One test for each row of tile-ai/tilelang's issues (the number is the issue's), and for each candidate of its list of
-suspicions, #2644, which nobody has seen on a device.
+suspicions, #2644, without a reproduction on a device.
 """
 
 from __future__ import annotations
@@ -275,7 +275,7 @@ def test_2699_2703_a_tile_is_cleared_after_its_last_read(target):
         assert (b[t * 32 + 16 : t * 32 + 32] == 0).all()
 
 
-def test_1804_conditions_of_a_block_stay_where_they_are():
+def test_1804_conditions_of_a_block_are_not_moved():
     """Guards were hoisted out of a loop with the wrong sense."""
 
     @T.prim_func

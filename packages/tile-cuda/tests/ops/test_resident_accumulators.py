@@ -1,4 +1,4 @@
-"""Resident accumulators in tensor memory: results, and minimal numbers of moves."""
+"""Resident accumulators in tensor memory: results, and the minimal number of moves."""
 
 from __future__ import annotations
 
@@ -186,7 +186,7 @@ def test_a_product_of_a_pipelined_loop_is_in_flight_while_the_next_one_begins():
 @pytest.mark.sweep(1)
 @pytest.mark.parametrize("first", [True, False])
 def test_a_product_that_becomes_another_instruction_is_not_counted(first):
-    """B of one product begins where no descriptor can, which only its lowering finds out."""
+    """Exclude a product whose lowering finds an inexpressible descriptor offset of B."""
 
     @T.prim_func
     def main(

@@ -13,7 +13,7 @@ from .test_four_rows import ALWAYS, GATHERS, ROWS, TARGET, at, outcome, values
 
 @pytest.mark.parametrize("forced", [False, True])
 def test_numbers_behind_the_end_of_their_list_are_zero(forced):
-    """The last block has two numbers for four rows: the others are not read."""
+    """Read two row numbers for four rows in the last block, not others."""
 
     @T.prim_func
     def main(A: T.Tensor((40, 24), "float32"), R: T.Tensor((10,), "int32"), C: T.Tensor((12, 24), "float32")):

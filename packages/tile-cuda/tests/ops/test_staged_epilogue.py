@@ -208,7 +208,7 @@ def test_lanes_exchange_in_loops_and_branches(where, out):
 
 @pytest.mark.parametrize(("m", "n"), [(64, 64), (100, 72), (65, 33)])
 def test_sizes_that_a_launch_brings(m, n):
-    """A size that breaks what the first text takes for granted runs the general one."""
+    """Select the general version for a launch size that breaks the specialized version."""
     kernel = compiled(gemm((0, 0, 40), dynamic=True), {})
     a, b = operands(m, n, 40)
     c = np.full((m, n), 85, "float16")

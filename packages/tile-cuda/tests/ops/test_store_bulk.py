@@ -153,7 +153,7 @@ TYPES = ("uint8", "float8_e5m2", "float16", "bfloat16", "float32", "int32", "int
 @pytest.mark.sweep(8)
 @pytest.mark.parametrize("dtype", TYPES)
 @pytest.mark.parametrize("name", CASES)
-def test_tiles_leave_and_parts_outside_are_dropped(name, dtype):
+def test_tiles_are_stored_and_parts_outside_are_dropped(name, dtype):
     shape, block = CASES[name]
     while kind_of(dtype).itemsize * prod(block) < 128:
         shape, block = (*shape[:-1], shape[-1] * 2), (*block[:-1], block[-1] * 2)

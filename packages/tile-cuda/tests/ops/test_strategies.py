@@ -25,7 +25,7 @@ from tile_cuda.copies import bulk
 from tile_cuda.ops import four_rows, gemm_scaled_tensor, gemm_tensor
 
 TARGET = "cuda:sm_100a"
-#: Names that each strategy draws, and what its texts reach.
+#: Names drawn by each strategy, and coverage of its texts.
 DRAWN = {
     "tensor-memory": (
         "alloc_tmem tcgen05_gemm tcgen05_gemm_sp tcgen05_gemm_scaled mbarrier_wait_parity",
@@ -96,7 +96,7 @@ def rows_in_another_order(patch):
 
 
 def numbers_behind_the_list(patch):
-    """Numbers of rows behind the end of their list are read."""
+    """Read row numbers beyond the end of their list."""
     patch.setattr(
         four_rows._Copies, "number",
         lambda self, i: nodes.cast(nodes.load(self.rows.buffer, self.rows.spread([nodes.int_const(i)])), "int32"),

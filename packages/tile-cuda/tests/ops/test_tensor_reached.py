@@ -148,7 +148,7 @@ def test_the_fuzzer_reaches_every_kind_subtiles_and_mma_warps():
     @hypothesis.given(STRATEGIES["tall-products"][0])
     def draw(unit) -> None:
         if len(found) >= 24 and not missing():
-            return  # one in about forty has a fragment in tensor memory; what comes then need not be compiled
+            return  # one in about forty has a fragment in tensor memory; later draws need not be compiled
         with contextlib.suppress(TileError):
             text = text_of(unit)
             found.append(set(_PRODUCT.findall(text)))

@@ -1,4 +1,4 @@
-"""``T.wait_wgmma``: products in flight until the program waits, and what may not be touched before."""
+"""``T.wait_wgmma``: products in flight until an explicit wait, and illegal accesses before it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ TARGET = "cuda:sm_90a"
 
 
 def two_products(between="", first=1, last=0, same=False, turns=3):
-    """Two products in a loop; ``between`` is what stands before the waits."""
+    """Two products in a loop; ``between`` holds statements before the waits."""
 
     @T.prim_func
     def main(A: T.Tensor((64, 96), "float16"), B: T.Tensor((96, 64), "float16"), C: T.Tensor((64, 64), "float32"),
@@ -81,7 +81,7 @@ def test_two_products_in_flight_at_once():
     assert waits == ["0", "0"]  # one for each accumulator
 
 
-def test_a_wait_that_leaves_one_in_flight_ends_the_earlier_one():
+def test_a_wait_for_all_but_one_ends_the_earlier_product():
     order, waits = run(two_products("after"), lambda p: p + 4, lambda p: p)
     assert order[:7] == [*BOTH, "wgmma_wait", "C_l[r", "wgmma_wait"]
     assert waits == ["1", "0"]

@@ -1,4 +1,4 @@
-"""The estimate of products: cycles that were measured, and what ``wgmma="auto"`` makes of them."""
+"""The estimate of products: measured cycles, and choices of ``wgmma="auto"``."""
 
 from __future__ import annotations
 

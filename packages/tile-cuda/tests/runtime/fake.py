@@ -125,7 +125,7 @@ class FakeDriver:
         return (self.fail.get("launch", 0),)
 
     def launch_config(self, config, function, values, extra):
-        """The short form; its arguments are what ``ctypes.byref`` returns."""
+        """Return the short form for arguments from ``ctypes.byref``."""
         assert extra is None
         if self.context is None and not self.stream_of(config):
             return 201

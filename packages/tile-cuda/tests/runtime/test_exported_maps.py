@@ -63,7 +63,7 @@ def values(*shape):
 
 
 def off(array, elements=1):
-    """Return a copy whose address is no multiple of 16."""
+    """Return a copy whose address is not a multiple of 16."""
     memory = np.zeros(array.size + 8 + elements, array.dtype)
     begin = (-memory.ctypes.data // array.itemsize) % 8 + elements
     placed = memory[begin : begin + array.size].reshape(array.shape)
@@ -138,7 +138,7 @@ def test_arguments_without_a_map_are_refused_by_name(exported, loaded):
 
 
 @pytest.mark.parametrize("loaded", [False, True], ids=["compiled", "loaded"])
-def test_only_demanded_assumptions_stay(exported, loaded):
+def test_only_demanded_assumptions_are_kept(exported, loaded):
     file = exported(leaves)
     kernel = tile.load(file, runtime="emulator") if loaded else tile.compile(leaves, TARGET, runtime="emulator")
     a = values(64, 64)

@@ -125,7 +125,7 @@ def swap(kind: str) -> Vector:
     opcode = f"atom.global.cas.{kind}"
     letter = LETTER.get(kind, "r")
     declare, out, store = _result(letter)
-    # Every other lane expects what it finds.
+    # Every other lane expects the current value.
     types = {"h": "unsigned short", "r": "unsigned", "l": "unsigned long long"}[letter]
     expect = f"{types} e = threadIdx.x % 2 ? *(const {types}*)(m + threadIdx.x * 2) : ({types})~0; "
     body = (

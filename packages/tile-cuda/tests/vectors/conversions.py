@@ -169,7 +169,7 @@ def _fp8():
 
 
 def _midpoints(dtype):
-    """Floats halfway between all neighbours of a format, and next to those."""
+    """Floats halfway between all neighbours of a format, and next to these."""
     numbers = np.sort(np.arange(128, dtype=np.uint8).view(dtype).astype(np.float32))
     numbers = numbers[np.isfinite(numbers)]
     middle = ((numbers[:-1].astype(np.float64) + numbers[1:]) / 2).astype(np.float32)

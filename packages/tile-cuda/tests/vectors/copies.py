@@ -38,7 +38,7 @@ __device__ void wait_read() { asm volatile("cp.async.bulk.wait_group.read 0;" ::
 
 @dataclass
 class Copy:
-    """A kernel `k(arrays..., map)` with its arguments; arrays whose name begins with `out` are written."""
+    """A kernel `k(arrays..., map)` with its arguments; arrays named `out...` are written."""
 
     text: str
     arrays: dict
@@ -88,7 +88,7 @@ def signature(arrays, scalars=()):
 
 
 def box_of(array, at, box, fill=0):
-    """Return the elements of a box of an array; those outside are `fill`."""
+    """Return the elements of a box of an array, `fill` out of bounds."""
     found = np.full(box, fill, array.dtype)
     inside = [(max(a, 0), max(a, 0, min(a + n, size))) for a, n, size in zip(at, box, array.shape, strict=True)]
     to = tuple(slice(low - a, high - a) for (low, high), a in zip(inside, at, strict=True))
@@ -284,7 +284,7 @@ extern "C" __global__ void k({signature}) {
 
 
 def bulk_of(size=256, start=4, opcode="cp.async.bulk.global.shared::cta.bulk_group", proxy="fence_proxy();"):
-    """Return a kernel that copies bytes there and back, and what it must leave."""
+    """Return a kernel that copies bytes there and back, and the expected output."""
     array = np.random.default_rng(1).integers(0, 99, 256).astype("int32")
     out = np.random.default_rng(2).integers(0, 99, 256).astype("int32")
     arrays = {"A": array, "out": out}

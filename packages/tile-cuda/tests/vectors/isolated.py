@@ -1,7 +1,7 @@
 """Run cases in child processes, isolated from crashes of processes and device contexts.
 
-A child gets names of cases on its standard input, one a line, and tells on its standard output what it does: a line
-when a case begins, and one with what came of it. After a fault a CUDA context runs nothing any more, so a child stops
+A child reads names of cases from standard input, one a line, and reports progress on standard output: a line
+when a case begins, and one with its result. After a fault a CUDA context runs nothing any more, so a child stops
 at the first case that fails, and the others go on in a fresh one.
 """
 
@@ -67,7 +67,7 @@ def run_isolated(
     batch
         Cases of one child.
     most_failures
-        After so many the rest is left: the device is gone, or all cases have one mistake.
+        After n failures the rest is skipped: the device is gone, or all cases have one mistake.
     seconds
         Time of one case, the start of its process included.
     say

@@ -12,11 +12,11 @@ TYPES = {
     "e4m3": ml_dtypes.float8_e4m3fn, "e5m2": ml_dtypes.float8_e5m2,
 }  # fmt: skip
 BITS = {"f16": 16, "bf16": 16, "tf32": 32, "s8": 8, "u8": 8, "e4m3": 8, "e5m2": 8}
-# Exponents of operands that differ much: sums that lose bits, subnormal operands and results. By operand; those of an
+# Widely spread exponents of operands: results that lose bits, subnormal operands and results. By operand; those of an
 # f16 accumulator do not overflow.
 WIDE = {"f16": (-24, 15), "bf16": (-70, 60), "tf32": (-70, 60), "e4m3": (-9, 8), "e5m2": (-16, 15)}
 SMALL = {"f16": (-24, -10), "bf16": (-75, -55), "tf32": (-75, -55), "e4m3": (-10, -4), "e5m2": (-17, -11)}
-HUGE = {"f16": (5, 9), "bf16": (60, 64), "tf32": (60, 64), "e4m3": (4, 8), "e5m2": (4, 9)}  # sums that overflow
+HUGE = {"f16": (5, 9), "bf16": (60, 64), "tf32": (60, 64), "e4m3": (4, 8), "e5m2": (4, 9)}  # accumulators that overflow
 INTO_F16 = (-9, 4)
 _STYLES = ("integers", "random", "special", "wide", "small", "huge")
 LEGAL = np.array([4, 8, 9, 12, 13, 14], np.uint32)

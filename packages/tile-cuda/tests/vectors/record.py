@@ -1,4 +1,4 @@
-"""Runs the one-instruction kernels on a device and records what comes out.
+"""Run the one-instruction kernels on a device and record their outputs.
 
 ::
 
@@ -84,7 +84,7 @@ def compiled(text: str, arch: str) -> bytes:
 
 
 def run(directory: Path, results: Path, driver) -> Path:
-    """Launch every group, and write what came out."""
+    """Launch every group, and write its outputs."""
     manifest = json.loads((directory / "manifest.json").read_text())
     driver.open(manifest["arch"])
     results.mkdir(parents=True, exist_ok=True)

@@ -37,7 +37,7 @@ def named() -> dict[str, matrix.Case]:
 
 
 def record(results: Path, parts: Sequence[str] = (), command: Sequence[str] = (), **how: Any) -> isolated.Outcome:
-    """Run cases on the current device, and write what came of them.
+    """Run cases on the current device, and write their results.
 
     Parameters
     ----------

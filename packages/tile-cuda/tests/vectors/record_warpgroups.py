@@ -3,10 +3,10 @@
 ::
 
     python record_warpgroups.py RESULTS            # with an sm_90a device: needs this package, torch and the driver
-    python record_warpgroups.py RESULTS compare    # without one: runs the models, and says where they differ
+    python record_warpgroups.py RESULTS compare    # without one: runs the models, and lists differences
 
-Inputs follow from seeds, so only outputs are kept. Those of small integers say where elements lie, and have to agree
-bit by bit; those of numbers of many exponents say how sums are rounded.
+Inputs follow from seeds, so only outputs are kept. Outputs of small integers show where elements lie, and have to
+agree bit by bit; values of many exponents show how accumulators are rounded.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def record(results: Path) -> None:
 
 
 def compare(results: Path) -> None:
-    """Run the models on what was recorded."""
+    """Run the models on the recorded cases."""
     recorded, same = np.load(results / FILE), 0
     for name, one in dict(cases()).items():
         if name not in recorded:

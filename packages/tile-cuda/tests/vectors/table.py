@@ -1,4 +1,4 @@
-"""Kernels of one instruction each, as data: text, inputs, and what must come out.
+"""Kernels of one instruction each, as data: text, inputs, and expected outputs.
 
 A kernel of a group runs many of them: every block runs one case of one vector, which a plan names. Each of the 32
 threads of a block reads its ``inputs`` words and writes its ``outputs`` words; a block may have ``memory`` words of its
@@ -19,7 +19,7 @@ ENTRY = "group"
 @dataclass(frozen=True)
 class Expected:
     """Words per lane, and of the memory behind them; ``bound`` is the allowed error of each value (none: exact;
-    infinity: any, for sums whose overflow depends on the order)."""
+    infinity: any, for totals whose overflow depends on the order)."""
 
     out: np.ndarray
     memory: np.ndarray | None = None
@@ -30,7 +30,7 @@ class Expected:
 class Vector:
     """One instruction.
 
-    ``kind`` says how outputs compare: "words" bit by bit; "f16", "bf16", "f32", "f64" bit by bit too, but NaN equals
+    ``kind`` selects a comparison: "words" bit by bit; "f16", "bf16", "f32", "f64" bit by bit too, but NaN equals
     NaN; "~f16", "~f32", "~f64" as values, within the bound.
     """
 
@@ -151,7 +151,7 @@ def plan_of(vectors: list[Vector], seed: int) -> Plan:
 
 @np.errstate(all="ignore")
 def check(v: Vector, plan: Plan, result: dict[str, np.ndarray]) -> None:
-    """Compare what came out of a launch with the oracle of a vector."""
+    """Compare outputs of a launch with the oracle of a vector."""
     for at_in, at_out, at_memory in plan.rows[v.name]:
         x = plan.arrays["in"][at_in : at_in + LANES * v.inputs].reshape(LANES, v.inputs)
         size = _memory_size(v)

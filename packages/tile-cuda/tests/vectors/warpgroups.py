@@ -1,7 +1,7 @@
 """Products of a warpgroup: kernels of a few instructions, with replaceable statements.
 
 The same texts run on the models and on a device. Operands lie in shared memory as the PTX manual draws its canonical
-layouts; what a kernel adds up are small integers, so that every order of sums gives the same numbers.
+layouts; kernels accumulate small integers, so that every order of additions gives the same values.
 """
 
 from __future__ import annotations
@@ -181,7 +181,7 @@ class Product:
         return np.stack(found, 1).astype(np.uint32)
 
     def metadata(self) -> Any:
-        """Return the metadata of each thread; those of the selector's lanes count."""
+        """Return the metadata of each thread; only the selector's lanes count."""
         thread = np.arange(128)
         row, t = thread // 32 * 16 + thread % 32 // 4, thread % 4
         per = self.each // self.group
@@ -249,7 +249,7 @@ class Product:
         return self.fragments() if self.form == "rs" else np.zeros((128, 4 * self.steps), np.uint32)
 
     def gathered(self, out: Any) -> Any:
-        """Return D from what the threads stored."""
+        """Return D from the threads' stored values."""
         found = np.zeros((64, self.n))
         values = out.view(np.float16).astype(np.float64) if self.types[2] == "f16" else out.astype(np.float64)
         for thread in range(128):

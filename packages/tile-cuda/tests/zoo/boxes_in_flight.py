@@ -64,7 +64,7 @@ BOXES_IN_FLIGHT = Zoo(
     orders=({"completion": "late"}, {"completion": "early", "order": "random", "seed": 5}),
     mutants=MUTANTS,
     barrier=r"\n *__syncthreads\(\);",
-    # The two behind the loop, of which one suffices: behind the last wait, and before results lie over operands.
+    # The two behind the loop; one suffices: behind the last wait, and before results lie over operands.
     needless={GEMM: (-2, -3)},
     golden=Path(__file__).parent / "golden_boxes_in_flight",
     suffix=".cu",

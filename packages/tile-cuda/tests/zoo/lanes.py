@@ -1,4 +1,4 @@
-"""Products whose results lanes exchange before they store them, and mistakes in their texts."""
+"""Products with epilogues exchanged between lanes, and mistakes in their texts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Products that two blocks compute together (``cta_group::2``), and mistakes in their texts."""
+"""Products of block pairs (``cta_group::2``), and mistakes in their texts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The zoo: kernels of every kind that people write, small, with sizes that leave tails."""
+"""The zoo: small kernels of every common kind, with sizes that leave tails."""
 
 from __future__ import annotations
 

@@ -50,7 +50,7 @@ def large(name, arch):
 @pytest.mark.sweep(18)
 @pytest.mark.parametrize("arch", ARCHITECTURES)
 @pytest.mark.parametrize("name", LARGE)
-def test_large_products_stay_in_registers(name, arch):
+def test_large_products_are_kept_in_registers(name, arch):
     text = large(name, arch)
     assert text.facts.shared_bytes <= 99 * 1024
     cubin = build(text, arch)
@@ -59,7 +59,7 @@ def test_large_products_stay_in_registers(name, arch):
     assert cubin.registers <= 255, cubin
 
 
-def test_a_large_sparse_product_stays_in_registers():
+def test_a_large_sparse_product_is_kept_in_registers():
     program = programs.gemm_sp(2048, 2048, 2048, "float16", cutlass=True, block=(128, 128, 64))
     cubin = build(lowered(program, "sm_80"), "sm_80")
     assert cubin.spill_bytes == cubin.stack_bytes == 0, cubin

@@ -1,4 +1,4 @@
-"""Products whose results lanes exchange, under the emulator."""
+"""Products with epilogues exchanged between lanes, under the emulator."""
 
 from __future__ import annotations
 

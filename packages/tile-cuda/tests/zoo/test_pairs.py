@@ -1,4 +1,4 @@
-"""Products that two blocks compute together, under the emulator and the assembler."""
+"""Products of block pairs, under the emulator and the assembler."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Products whose blocks stay and share tiles, under the emulator and the assembler."""
+"""Persistent products with a producer warp, under the emulator and the assembler."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Kernels whose products are those of warpgroups, under the emulator and the assembler."""
+"""Warpgroup products, under the emulator and the assembler."""
 
 from __future__ import annotations
 

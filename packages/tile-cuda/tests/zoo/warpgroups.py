@@ -1,4 +1,4 @@
-"""Kernels whose products are those of warpgroups, and mistakes in their texts."""
+"""Warpgroup products, and mistakes in their texts."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _PROXY = r"\n +fence_proxy_async_shared_cta\(\);"
 
 
 def in_flight(kernel: str, end: str, sums: str) -> tuple[Mutant, ...]:
-    """Return mistakes about products in flight; ``end`` ends an iteration's copies, ``sums`` are accumulators."""
+    """Return mistakes about products in flight; ``end`` ends an iteration's copies, ``sums`` names accumulators."""
     wait = r"\n +wgmma_wait_group_sync_aligned_1\(\);"
     return (
         Mutant(kernel, "two products in flight", r"(wgmma\.wait_group\.sync\.aligned) 1", r"\1 2"),
