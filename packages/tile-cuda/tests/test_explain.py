@@ -118,7 +118,7 @@ class TestBlock:
         assert set(reads) == {"A", "B"}
         assert [a.bytes for a in facts.block.accesses if (a.buffer, a.action) == ("C", "write")] == [(8,)]
 
-    def test_promises(self, facts):
+    def test_assumptions(self, facts):
         found = {p.name: (p.multiple, p.is_address) for p in facts.block.assumptions}
         assert found == dict.fromkeys("ABC", (16, True))
 
@@ -171,7 +171,7 @@ class TestLoopsThatStayLoops:
         assert "test_explain.py:" in text.split("loops that are not unrolled")[1]
 
     @pytest.mark.sweep(1)
-    def test_code_of_many_accesses_promises_nothing_of_its_parameters(self):
+    def test_code_of_many_accesses_assumes_nothing_of_its_parameters(self):
         def program(count):
             @T.prim_func
             def main(A: T.Tensor((count,), "float32"), B: T.Tensor((count,), "float32")):

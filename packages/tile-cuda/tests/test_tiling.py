@@ -114,7 +114,7 @@ def matmul(M: int, N: int, K: int, block_M: int, block_N: int, block_K: int, thr
 @pytest.mark.sweep(3)
 @pytest.mark.parametrize("shape", [(1, 72, 80), (24, 200, 136), (264, 264, 72)])
 def test_an_ordinary_kernel_takes_them(shape: tuple[int, int, int]) -> None:
-    """All but the largest tiles, which the emulator takes long for."""
+    """Use all but the largest tiles, which are slow under the emulator."""
     M, N, K = shape
     rng = np.random.default_rng()
     a, b = rng.standard_normal((M, K)).astype("float16"), rng.standard_normal((K, N)).astype("float16")

@@ -93,7 +93,7 @@ def test_they_are_right(stages, trips, first):
 
 @pytest.mark.sweep(1)
 @pytest.mark.parametrize("stages", [1, 2, 3])
-def test_counts_that_only_the_launch_knows(stages):
+def test_dynamic_trip_counts(stages):
     run(product(stages, 6, dynamic=True), 6, runtime="emulator", counts=range(7))
 
 
@@ -141,7 +141,7 @@ def test_accesses_without_barrier_order_are_refused():
         tile.compile(main, TARGET, runtime="emulator")
 
 
-def test_three_roles_hand_on():
+def test_three_roles_in_a_chain():
     @T.prim_func
     def main(A: T.Tensor((6, 64), "float32"), C: T.Tensor((6, 64), "float32")):
         with T.Kernel(1, threads=96):

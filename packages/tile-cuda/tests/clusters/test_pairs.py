@@ -99,7 +99,7 @@ def test_groups_are_one_or_two():
     assert "cta_group_2" not in kernel.source
 
 
-def test_the_report_speaks_of_the_operand_that_pairs_share():
+def test_the_report_names_the_operand_of_pairs():
     """Report the operand shared by pairs: only B has to be the same."""
     said_of = said(diagonal())
     assert "provably copy the same part of B" in said_of

@@ -193,7 +193,7 @@ def test_unprintable_and_unsupported_statements_are_refused() -> None:
 
 
 def test_control_flow() -> None:
-    """Loops with jumps and conditions that need statements, choices that must not be evaluated."""
+    """Loops with jumps, conditions that need statements, and lazily evaluated choices."""
     n = 64
     X, Y, i, k = buffer((n,), "int32", "X"), buffer((n,), "int32", "Y"), tirx.Var("i", "int32"), tirx.Var("k", "int32")
     left, make = nodes.alloc([1], "int32", "left", "local.var")

@@ -10,7 +10,7 @@ import tile_core.language as T
 from tile_core.errors import TileError
 
 
-def test_a_view_of_wider_elements_promises_their_alignment() -> None:
+def test_a_view_of_wider_elements_assumes_their_alignment() -> None:
     @T.prim_func
     def main(A: T.Tensor((1, 8), "int8"), B: T.Tensor((4,), "int16")):
         with T.Kernel(1, threads=32):

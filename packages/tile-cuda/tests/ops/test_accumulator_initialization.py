@@ -223,6 +223,6 @@ def test_a_product_that_adds_to_nothing_is_found(monkeypatch):
         values(product(sizes=sizes), {"wgmma": "always", "persistent": "never"}, sizes)
 
 
-def test_a_product_that_clears_first_lasts():
+def test_a_product_that_clears_first_is_asynchronous():
     kernel = tile.compile(product("cleared by the first product"), TARGET, options={"wgmma": "always"})
     assert "wgmma_wait_group_sync_aligned_1" in kernel.source

@@ -236,7 +236,7 @@ def test_more_columns_than_there_are_are_refused():
 
 @pytest.mark.parametrize(("n", "legal"), [(272, "256 and 288"), (496, "480 and 512")])
 def test_columns_that_instructions_of_one_width_cannot_share_are_refused(n, legal):
-    """Products of two widths that alternate have no order."""
+    """Refuse alternating products of two widths: their order is undefined."""
 
     @T.prim_func
     def main(A: T.Tensor((128, 32), "float16"), B: T.Tensor((n, 32), "float16"), C: T.Tensor((128, n), "float32")):

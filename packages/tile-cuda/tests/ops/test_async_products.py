@@ -101,7 +101,7 @@ def sparse_product(trips):
 @pytest.mark.parametrize("trips", [1, 2, 5])
 @pytest.mark.sweep(6)
 def test_sparse_products_in_flight(trips):
-    """Metadata has two sets of columns, which the product before the last one has read."""
+    """Double-buffer metadata columns; the product before the last has read its set."""
     kernel = tile.compile(sparse_product(trips), TARGET, runtime="emulator")
     rng = np.random.default_rng()
     dense = rng.integers(-3, 4, (128, 64 * trips)).astype("float16")
@@ -218,7 +218,7 @@ def of_two_kinds(kind, wait=False):
 
 @pytest.mark.parametrize("kind", ["types of another size", "sparse", "between"])
 def test_products_of_two_kinds_in_flight_are_refused(kind):
-    """PTX ISA, "Pipelined tcgen05 instructions": only products of one shape are in order."""
+    """Refuse unordered shapes (PTX ISA, "Pipelined tcgen05 instructions")."""
     with pytest.raises(TileError) as caught:
         tile.compile(of_two_kinds(kind), TARGET, runtime="emulator")
     assert caught.value.code == "K233"

@@ -40,7 +40,7 @@ def test_same_as_on_the_host(dtype, meta, shape, checked):
 
 
 def test_groups_with_too_many():
-    """One group of all, wherever it is, is reported; only by the kernel that checks."""
+    """Report a group of all ones, wherever it is, in the checking kernel only."""
     for at in ((0, 0), (2, 44), (4, 20)):
         a = sparse.randn_semi_sparse((5, 48), "float16", seed=1)
         a[at[0], at[1] : at[1] + 4] = 1

@@ -173,7 +173,7 @@ def test_a_copy_that_demands_one_names_the_rule(given, says):
         tile.compile(moved(**given), TARGET, runtime="emulator")
 
 
-def test_a_size_that_only_the_launch_knows_is_not_inside():
+def test_dynamic_sizes_are_not_provably_inside():
     @T.prim_func
     def main(A: T.Tensor((T.dynamic("m"), 65), "float16"), B: T.Tensor((32, 65), "float16")):
         with T.Kernel(4, threads=64) as bx:

@@ -241,8 +241,8 @@ def test_any_number_of_stages_in_flight(stages):
 
 
 @pytest.mark.parametrize("columns", [72, 70])
-def test_a_launch_that_breaks_the_promise_takes_the_general_text(columns):
-    """Rows of 140 bytes have no map: the text for any size copies otherwise."""
+def test_unaligned_launches_select_the_general_version(columns):
+    """Select the general version for rows of 140 bytes, which have no tensor map."""
     M, K = T.dynamic("m, k")
 
     @T.prim_func

@@ -143,14 +143,14 @@ def test_numbers_and_instructions(name):
 @pytest.mark.sweep(8)
 @pytest.mark.parametrize("n", range(8, 257, 8))
 def test_every_number_of_columns(n):
-    """Also 8 more than a multiple of 16, where others were wrong."""
+    """Include 8 more than each multiple of 16, wrong in other compilers."""
     kernel = check(64, n, 64, 64, turned=NT, stages=1)
     assert issued(kernel) == [f"wgmma_sp{s}_m64n{n}k32_f32_f16_f16_ss" for s in (0, 1)]
 
 
 @pytest.mark.sweep(1)
 def test_registers_of_metadata_have_a_reader_after_the_wait():
-    """The assembler would give them to something else as soon as the instruction is issued."""
+    """Keep registers alive until the wait: the assembler would reuse them after the issue."""
     text = check(128, 64, 256, 128, threads=128, turned=(False, True, True)).source
     _, even, odd = text.split("wgmma_fence_sync_aligned();")[-3:]
     for trip, own, other in ((even, "metadata", "metadata_odd"), (odd, "metadata_odd", "metadata")):

@@ -233,7 +233,7 @@ def test_every_number_of_columns(n):
 
 
 def test_tiles_written_by_threads_are_fenced_before_they_are_read():
-    """Peer bug #2634: stores of threads, then an instruction that reads through the asynchronous proxy."""
+    """Fence stores of threads before reads by the asynchronous proxy (peer bug #2634)."""
 
     @T.prim_func
     def main(A: T.Tensor((64, 32), "float16"), B: T.Tensor((32, 64), "float16"), C: T.Tensor((64, 64), "float32")):

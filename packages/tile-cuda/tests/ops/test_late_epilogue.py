@@ -244,7 +244,7 @@ def test_a_missing_epilogue_of_the_last_tile_is_found(monkeypatch):
 
 
 def test_results_of_the_wrong_tile_are_found(monkeypatch):
-    """Names of the tile that is computed, for results of the one before."""
+    """Find names of the current tile in the late epilogue of the previous one."""
     old = late_epilogue.in_iterations
     monkeypatch.setattr(persistent, "in_iterations", lambda pieces, trips, k, mapping: old(pieces, trips, k, {}))
     monkeypatch.setenv("TILE_DISABLE_CACHE", "1")

@@ -235,7 +235,7 @@ def test_the_assembler_lets_products_overlap(k, options):
 
 @pytest.mark.parametrize(("bk", "turns"), [(64, 8), (128, 4), (256, 2)])
 def test_registers_have_a_reader_after_the_wait(bk, turns):
-    """The assembler would give them to something else as soon as the instruction is issued."""
+    """Keep registers alive until the wait: the assembler would reuse them after the issue."""
     made = program(k=4 * 512, bk=bk, stages=3)
     text = tile.compile(made, TARGET, options={**_ALWAYS, "persistent": "never"}).source
     each = 8 // turns

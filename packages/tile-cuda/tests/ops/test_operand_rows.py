@@ -101,7 +101,7 @@ def test_producers_of_an_operand_use_the_rows_of_its_product(target, way):
     assert np.array_equal(o, {"store": b, "scatter": b, "update": b + 1}.get(way, np.ones_like(o)))
 
 
-def test_operands_that_blocks_hand_on_are_alike_on_both_sides():
+def test_operands_copied_between_blocks_have_equal_layouts():
     """Read this block's box copies in the other block's product."""
     m, n, k, threads, expected = PRODUCTS["cuda:sm_90a"]
 
@@ -130,7 +130,7 @@ def test_operands_that_blocks_hand_on_are_alike_on_both_sides():
 
 @pytest.mark.parametrize("policies", [(1, 2), (2, 1)])
 def test_products_of_one_tile_agree_on_its_rows(policies):
-    """One alone could read rows of 128 bytes, the other cannot."""
+    """Choose rows that both products can read: one alone could read 128 bytes."""
     _, n, k, threads, _ = PRODUCTS["cuda:sm_90a"]
 
     @T.prim_func

@@ -305,7 +305,7 @@ def drawn(name: str, rng: np.random.Generator) -> Product:
 
 @pytest.mark.parametrize("name", TYPES)
 def test_values_named_by_reasons_are_accepted(name):
-    """For products that are drawn: each value that a reason names is legal alone."""
+    """Accept each value named by a reason alone, for drawn products."""
     rng, named, accepted = np.random.default_rng(), 0, 0
     for _ in range(300):
         product = drawn(name, rng)

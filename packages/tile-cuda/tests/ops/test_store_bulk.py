@@ -330,7 +330,7 @@ def test_annotated_views_tensors_and_tiles_keep_their_layouts():
 
 
 @pytest.mark.parametrize("columns", [72, 70])
-def test_a_launch_that_breaks_the_promise_takes_the_general_text(columns):
+def test_unaligned_launches_select_the_general_version(columns):
     M, N = T.dynamic("m, n")
 
     @T.prim_func

@@ -82,7 +82,7 @@ def test_names_and_instructions_are_drawn(name):
 @pytest.mark.parametrize("divided", ["always", "never"])
 @pytest.mark.parametrize("persistent", ["always", "never", 2])
 def test_accumulator_and_block_options_can_be_pinned(divided, persistent):
-    """As `.ci/run` pins them: programs are right with all of them."""
+    """Pin options as `.ci/run` does: programs are right with all of them."""
     pinned = {"tcgen05": "always", "tma": "always", "subtiling": divided, "persistent": persistent}
     session, seen = Session(TARGET, "emulator", options=pinned), Counter()
     search(Chunk("programs", 11, 4, "tensor-memory"), session, lambda kind, count: seen.update([kind]))
@@ -146,7 +146,7 @@ def test_a_mistake_that_comes_back_is_found(monkeypatch, defect):
     assert "def main(" in str(found.value)
 
 
-def test_the_command_line_knows_them(capsys):
+def test_the_command_line_accepts_them(capsys):
     assert fuzz.main(["--target", TARGET, "--list"]) == 0
     assert {line.split()[0] for line in capsys.readouterr().out.splitlines()} == {*STRATEGIES, *DRAWN}
     with pytest.raises(SystemExit):

@@ -114,7 +114,7 @@ class TestTexts:
         _, launch, _ = ready(driver, scale4())
         assert launch.repeat((4100, 8192, 0.5, 1000), PLACE, (0, 1)) is None
 
-    def test_the_general_one_serves_a_form_that_the_fast_one_never_does(self, streams):
+    def test_the_general_version_repeats_an_unsupported_form(self, streams):
         driver = FakeDriver()
         _, _, repeat = ready(driver, scale4(), (4096, 8192, 0.5, 1001))
         assert repeat.masks == ()

@@ -48,7 +48,7 @@ def test_text_for_sm_120a_becomes_machine_code(name):
 
 
 def test_gathered_rows_feed_products():
-    """A mixture of experts: copies of four rows fill the operand that the instruction reads."""
+    """Feed a mixture of experts: four-row copies fill the operand of the instruction."""
     text = TENSOR.text_of(MOE).text
     body = text[text.index('extern "C"') :]
     first, second = (body.index(x) for x in ("tile_gather4", "tcgen05_mma_cta_group_1_kind_f16"))
