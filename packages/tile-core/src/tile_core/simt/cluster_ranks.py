@@ -1,4 +1,4 @@
-"""Clusters: blocks that run together and reach each other's shared memory."""
+"""Clusters: concurrent blocks that can access each other's shared memory."""
 
 from __future__ import annotations
 

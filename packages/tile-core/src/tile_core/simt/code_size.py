@@ -1,7 +1,7 @@
-"""The code-size budget: how much unrolling produces, counted before text is generated.
+"""The code-size budget: operations after unrolling, counted before source is generated.
 
-The compilers of the text unroll loops over registers, tiles of instructions and ``T.unroll``. For large tiles on few
-threads that takes them minutes, or never ends. ``bounded`` counts the operations first. A loop that would exceed the
+The compilers of the source unroll loops over registers, tiles of instructions and ``T.unroll``. For large tiles on few
+threads this takes minutes or does not terminate. ``bounded`` counts the operations first. A loop that would exceed the
 target's budget is not unrolled, and neither is one over an array larger than a thread's registers: such an array is in
 the thread's local memory, where indices need not be constant. Loops inside such a loop are still unrolled.
 """
@@ -149,7 +149,7 @@ class _Bound:
         return replace_for(new, body, kind=tirx.ForKind.SERIAL, annotations=notes), each + 1
 
     def reason(self, s: Stmt, extent: int, each: int) -> str:
-        """Return why a loop must not be unrolled; empty if it may be."""
+        """Return the reason why a loop must not be unrolled; empty if it may be."""
         if extent * each > self.share:
             return f"{extent:,} iterations of {each:,} operations are more than {self.share:,}"
         if self.large and (extent > LONGEST_VECTOR or collect(s.body, tirx.For)):

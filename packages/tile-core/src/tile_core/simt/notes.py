@@ -1,4 +1,4 @@
-"""Notes that the passes for threads leave for later passes and for ``explain``, by key."""
+"""Notes of the passes for threads, for later passes and for ``explain``, by key."""
 
 from __future__ import annotations
 
@@ -46,6 +46,6 @@ GRID: Note[Grid] = Note("grid")
 ORDER: Note[Mapping[str, object]] = Note("order")
 """The order of blocks that the program or a backend chose: ``panel`` and ``order`` of ``T.use_swizzle``; or empty."""
 ARRAYS: Note[PrivateArrays] = Note("arrays")
-"""What a thread keeps in arrays of its own."""
+"""The contents of a thread's private arrays."""
 CODE_SIZE: Note[Written] = Note("written")
 """The number of operations in one thread's code, and the loops that are therefore not unrolled."""

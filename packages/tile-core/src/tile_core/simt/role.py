@@ -1,4 +1,4 @@
-"""Roles: consecutive threads of a block that execute something together; by default all of them."""
+"""Roles: consecutive threads of a block with the same task; by default all threads."""
 
 from __future__ import annotations
 

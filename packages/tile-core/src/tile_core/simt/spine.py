@@ -294,7 +294,7 @@ def _lower(plan: Plan, ctx: Context) -> Plan:
             body = lower_selected(plan.body, selected.selections, plan[BLOCK], plan[PLACEMENT].placement, ctx, sizes)
             return plan.replace(body=body)
         except Withdrawn as gone:
-            # What it needs of other operands' places may be different without it.
+            # Its requirements on other operands' storage may be different without it.
             name = selected.selections[gone.number].variant.name
             withdrawn.setdefault(selected.position(gone.number), {})[name] = gone.reason
             plan = _placed(plan.replace(body=plan[UNPLACED]), ctx, withdrawn)

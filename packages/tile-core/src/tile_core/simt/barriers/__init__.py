@@ -1,1 +1,1 @@
-"""Insertion of barriers between conflicting accesses of threads to memory that they share."""
+"""Insertion of barriers between conflicting accesses of threads to shared or global memory."""

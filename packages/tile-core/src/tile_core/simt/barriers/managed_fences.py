@@ -1,7 +1,7 @@
 """Fences in pipelined loops whose tiles are read by the asynchronous proxy.
 
-A region that orders its buffers itself does so for threads. What threads have written there, or had copied on their
-behalf, is visible to the other proxy only after their fence, before the barrier that signals others.
+A region that manages its buffers orders the accesses of threads. Writes of threads, or copies on their behalf, are
+visible to the asynchronous proxy only after their fence, before the barrier that signals other threads.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
 A barrier is initialized before its first use and dropped after its last one.
 
-What a program's barriers order, as ``passes/check_barriers.py`` has proved, barrier insertion need not order again:
-these buffers are managed between the first and the last statement of a block that has to do with its barriers.
+Barrier insertion skips accesses that a program's barriers order, as ``passes/check_barriers.py`` has proved: their
+buffers are managed between the first and the last statement of a block that uses its barriers.
 """
 
 from __future__ import annotations

@@ -25,7 +25,7 @@ from tile_core.simt.role_threads import role_of
 _COMMON = ("shared", "global")
 _STORES = (calls.UNTIL_READ, calls.UNTIL_STORED)
 _MOST_GROUPS = 16
-"""Groups that are counted: more than a wait leaves in flight."""
+"""The maximum number of counted groups, above the pending count of any wait."""
 
 
 @dataclass(frozen=True)
@@ -56,19 +56,19 @@ class ByteRange:
 
 @dataclass(frozen=True)
 class Awaited:
-    """The end of an access that lasts beyond its statement.
+    """The completion of an asynchronous access.
 
     Attributes
     ----------
     name
-        ``calls.UNTIL_GROUP``, the name of a barrier's buffer, or the name that the waiting call gives.
+        ``calls.UNTIL_GROUP``, the name of a barrier's buffer, or the name in the waiting call.
     index
-        The barrier object; ``None`` if it is not known any more, so that no wait is known to be for it.
+        The barrier object; ``None`` if it is unknown, so that no wait matches it.
     issuer
-        The number of the thread that has issued it and waits for it, of a copy out of shared memory.
+        The number of the thread that issues and waits for a copy out of shared memory.
     groups
-        How many groups of copies the thread has ended since, its own among them, up to ``_MOST_GROUPS``; of a wait, how
-        many it leaves in flight.
+        The number of groups that the thread has committed since, its own included, up to ``_MOST_GROUPS``; of a wait,
+        the maximum number of pending groups.
     """
 
     name: str
@@ -112,7 +112,7 @@ class SharedAccess:
     proxy
         Empty for accesses of threads.
     until
-        What ends it, if it lasts beyond its statement.
+        The completion of an asynchronous access; ``None`` for others.
     synced
         The barrier of the program after a write of a thread that no fence has made visible to other proxies.
     settled
@@ -120,7 +120,7 @@ class SharedAccess:
     seen
         Whether all threads that execute the program here have waited for it, and may read what it wrote.
     box
-        Extents of what it accesses from ``corner`` on, if they are known: of a copy out of shared memory.
+        Extents of the accessed box from ``corner`` on, if known: of a copy out of shared memory.
     corner
         The first element of that; ``None`` if it is unknown.
     once
@@ -230,7 +230,7 @@ class SharedAccess:
         return self.changed("committed", until=replace(self.until, groups=self.until.groups + 1))
 
     def waited(self, ended: Awaited, collective: bool) -> SharedAccess:
-        """Return the access after a wait, of all threads together or of some."""
+        """Return the access after a wait of all threads or of some."""
         if self.until is None or not self.until.ends_by(ended):
             return self
         return self.changed(("waited", collective), until=None, seen=collective and ended.name != calls.UNTIL_GROUP)
@@ -272,7 +272,7 @@ class Accesses:
         self.memory: dict[Any, ByteRange] = {}
         self.packed = packed_buffers(flow.body)
         self.binds: dict[Any, Any] = {}
-        #: Whether an access lasts beyond its statement, or is made through another proxy.
+        #: Whether an access is asynchronous or uses another proxy.
         self.asynchronous = False
         allocs = collect(flow.body, tirx.AllocBuffer)
         self.bases = {b: flow.root(b) for b in (*(a.buffer for a in allocs), *flow.roots)}

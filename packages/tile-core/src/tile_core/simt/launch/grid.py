@@ -58,10 +58,10 @@ def launch(
     block
         The threads.
     swizzle
-        ``{"panel", "order"}`` of ``T.use_swizzle``: blocks are numbered along panels of that many rows (or columns), so
-        that those that run at the same time share operands in the cache.
+        ``{"panel", "order"}`` of ``T.use_swizzle``, the swizzled rasterization: panels of ``panel`` rows (or columns),
+        so that concurrent blocks share operands in the L2 cache.
     cluster
-        Blocks along x, y and z that run together: they stay together where blocks are numbered along panels.
+        Blocks along x, y and z of a cluster, which rasterization keeps adjacent.
     """
     rewriter = _GridToBlock(block, dict(swizzle) if swizzle else None, cluster)
     new = rewriter.stmt(body)

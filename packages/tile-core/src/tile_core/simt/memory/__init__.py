@@ -1,1 +1,1 @@
-"""Step 4, memory: wide accesses, layouts of shared buffers, and their place in the arena."""
+"""Step 4, memory: vector accesses, layouts of shared buffers, and the shared-memory arena."""

@@ -27,7 +27,7 @@ WIDEST = 16
 
 @dataclass(frozen=True)
 class Aligned:
-    """The alignment that a text assumes of a launch.
+    """The alignment that a version of a kernel assumes of a launch.
 
     Attributes
     ----------
@@ -36,7 +36,7 @@ class Aligned:
     divisors
         A divisor of the value, by symbol.
     promised
-        Alignment of the address of tensors that are no parameters, which nothing checks.
+        Alignment of the address of tensors that are not parameters; it is unchecked.
     """
 
     addresses: dict[BufferVar, int] = field(default_factory=dict)

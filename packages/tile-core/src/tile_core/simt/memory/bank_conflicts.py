@@ -48,7 +48,7 @@ def spread_over_banks(
     Parameters
     ----------
     body
-        The code of a thread, with wide accesses and logical indices.
+        The code of a thread, with vector accesses and logical indices.
     block
         The block's threads.
     layouts
@@ -156,7 +156,7 @@ class _Values:
         self.defined: dict[Var, Expr] = {}
 
     def define(self, variable: Var, value: Expr) -> None:
-        """Record what a variable is bound to."""
+        """Record the value of a variable."""
         self.defined[variable] = value
         self.known.pop(variable, None)
 

@@ -1,4 +1,4 @@
-"""Assumptions of a text about the arguments of a launch, which the launch then checks."""
+"""Assumptions of a specialized version about launch arguments, which the launch checks."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _LARGEST = 4096
 
 
 def assume(params: Sequence[Expr]) -> Aligned:
-    """Return the assumptions of the fastest text, see ``levels``."""
+    """Return the assumptions of the fastest version, see ``levels``."""
     return levels(params)[0]
 
 
@@ -66,7 +66,7 @@ def promised(body: Stmt) -> dict[BufferVar, int]:
 
 
 def demanded(body: Stmt, aligned: Aligned) -> Aligned:
-    """Return the part of an assumption about what calls access that demand an instruction."""
+    """Restrict an assumption to the accesses of calls that require an instruction."""
     forced = [s for s in collect(body, tirx.Evaluate) if is_op(s) and OpCall.decode(s).attrs.get("variant")]
     found = [v for s in forced for v in collect(s, tirx.Var)]
     buffers = [b for b in aligned.addresses if any(b.same_as(v) for v in found)]

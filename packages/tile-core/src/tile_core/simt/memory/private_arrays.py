@@ -1,7 +1,7 @@
 """Private arrays of a thread, and the device memory that a launch reserves for them.
 
-Where a device keeps what registers do not hold in memory, a launch reserves as much for each thread that the device
-could run at a time, whatever its grid: a kernel of a single thread can take all memory there is.
+If a device spills private arrays to memory, a launch reserves this memory for the maximum number of resident threads,
+for every grid: even a kernel of a single thread can exhaust the device memory.
 """
 
 from __future__ import annotations

@@ -39,7 +39,7 @@ _MOST_CHOICES = 2
 def vectorize(
     body: Stmt, capabilities: Capabilities, aligned: Aligned, layouts: Mapping[BufferVar, LayoutMap] | None = None
 ) -> Stmt:
-    """Return the code of a thread with wide accesses.
+    """Return the code of a thread with vector accesses.
 
     Parameters
     ----------
@@ -66,7 +66,7 @@ class _Run:
     start
         Indices of the first iteration.
     width
-        Elements per wide access.
+        Elements per vector access.
     array
         The registers between the accesses and the loop.
     per
@@ -362,7 +362,7 @@ class _VectorizeAccesses(StmtRewriter):
         return nodes.seq(found)
 
     def moves(self, run: _Run, trips: int, load: bool) -> list[Stmt]:
-        """Return the wide accesses of a run."""
+        """Return the vector accesses of a run."""
         size = run.width * DTYPES[nodes.element_type(run.buffer)].bits // 8
         if run.per == trips:
             return [nodes.store(run.array, nodes.load(run.buffer, list(run.start)), [nodes.int_const(0)])]

@@ -2,8 +2,8 @@
 
 The threads that combine their results are given as digits of the thread index. The part of a digit that is a bit field
 of the lane index is *near*: its threads exchange registers. The rest is *far*: its results go through shared memory.
-Blocks of any number of threads work; threads that hold nothing contribute the neutral element, so all lanes of a group
-shuffle together.
+Blocks may have any number of threads; threads without elements contribute the neutral element, so all lanes of a group
+execute the shuffles.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from tile_core.records import dataclass
 from tile_core.simt.ops.combination import Combination, Joining, Lanes
 from tile_core.simt.register_loops import MOST_UNROLLED, Walk, each, loop_role, registers, when
 
-#: Groups up to which every thread reads what all groups found. What more of them found is combined by the first group,
-#: where that is one instruction, or by the lanes of every group, a part each.
+#: Number of groups up to which every thread reads the results of all groups. More results are combined by the first
+#: group, if that is one instruction, or by the lanes of every group, one result per lane.
 _READ_BY_ALL = 4
 
 

@@ -42,7 +42,7 @@ class Lines:
         return self.view.buffer in self.call.placement.fragments
 
     def index(self, line: Expr, k: Expr) -> list[Expr]:
-        """Return the index, per dimension of the buffer, of a place on a line."""
+        """Return the index, per dimension of the buffer, of a position on a line."""
         found: list[Expr] = [nodes.int_const(0)] * len(self.extents)
         for n, d in reversed(list(enumerate(self.others))):
             found[d] = line if n == 0 else tirx.floormod(line, nodes.int_const(self.extents[d]))
@@ -55,7 +55,7 @@ class Lines:
         return load(self.view, self.index(line, k), self.call.placement.safe_values)
 
     def store(self, value: Expr, line: Expr, k: Expr) -> Stmt:
-        """Store to a tile in memory, if the place is inside the buffer."""
+        """Store to a tile in memory, if the position is inside the buffer."""
         at = self.index(line, k)
         return when(bounds(self.view, at), nodes.store(self.view.buffer, value, self.view.at(at), self.call.span))
 
@@ -84,7 +84,7 @@ class Lines:
         return calls.step(walk.wrap(when(walk.inside(), store)), self.call.span)
 
     def _line_and_position(self, coordinates: Sequence[Expr]) -> tuple[Expr, Expr]:
-        """Return the line, and the place on it, of an index in the view."""
+        """Return the line and the position on it for an index in the view."""
         wide = [d for d, e in enumerate(self.extents) if e != 1]
         found = dict(zip(wide, kept(self.view, coordinates), strict=False))
         line = linear([found[d] for d in self.others], [self.extents[d] for d in self.others])

@@ -66,7 +66,7 @@ class FinalizeByShuffles(ByShuffles):
     op = "finalize_reducer"
 
     def accepts(self, call: SimtCall, ctx: Context) -> Accept | Reject:
-        """Accept reducers that the block's threads finish together."""
+        """Accept reducers that all threads of the block finish."""
         return Reject("a single thread executes it here") if call.divergent else Accept()
 
     def lower(self, call: SimtCall, ctx: Context) -> Stmt:
@@ -153,7 +153,7 @@ def may_be_partial(body: Stmt, buffer: BufferVar, kind: str) -> bool:
     return _OTHER not in uses and _in_order(Paths(flow, skips=True), flow.top[:1], uses)
 
 
-#: What a point does with a reducer: begin it anew, assign it, update it, finish it, read it, or anything else.
+#: The use of a reducer at a point: begin it anew, assign it, update it, finish it, read it, or other uses.
 _NEW, _ASSIGNED, _UPDATED, _DONE, _READ, _OTHER = "new", "assigned", "updated", "done", "read", "other"
 
 

@@ -120,7 +120,7 @@ def covers(expected: FragmentLayout, known: FragmentLayout) -> bool:
 
 
 def linear(indices: Sequence[Expr], extents: Sequence[int]) -> Expr:
-    """Return the place in a row-major array of an index."""
+    """Return the row-major offset of an index."""
     total: Expr = nodes.int_const(0)
     for c, extent in zip(indices, extents, strict=True):
         total = total * nodes.int_const(extent) + c

@@ -33,7 +33,7 @@ class ByShuffles(SimtVariant):
         self.width = width
 
     def accepts(self, call: SimtCall, ctx: Context) -> Accept | Reject:
-        """Accept tiles that the block's threads see together."""
+        """Accept tiles that are visible to all threads of the block."""
         return self.collective(call, int(call.attrs["dim"]))
 
     def collective(self, call: SimtCall, dim: int) -> Accept | Reject:

@@ -1,8 +1,8 @@
 """``sort`` on threads: a bitonic network in registers, by shuffles, and in shared memory.
 
-A *chunk* is what the lanes of a group hold together: each some adjacent keys, since keys near each other are exchanged
-most often. Runs of keys are merged in pairs, first each key with its mirror image, then at half distances, so that all
-exchanges put the smaller key first.
+A *chunk* consists of the keys that the lanes of a group hold. Each lane holds adjacent keys, since keys near each other
+are exchanged most often. Runs of keys are merged in pairs, first each key with its mirror image, then at half
+distances, so that all exchanges put the smaller key first.
 """
 
 from __future__ import annotations
@@ -218,7 +218,7 @@ class _Sort:
 
 
 def _adjacent(count: int, body: Callable[[Expr], Stmt]) -> Stmt:
-    """Return a loop over the places of a thread, which wide accesses may replace."""
+    """Return a loop over the positions of a thread, for vector accesses if possible."""
     r = nodes.fresh("r")
     return nodes.for_loop(r, count, body(r), "unroll", annotations={VECTOR: nodes.int_const(count)})
 

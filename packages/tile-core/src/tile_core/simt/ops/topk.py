@@ -172,7 +172,7 @@ class _TopK:
         ])  # fmt: skip
 
     def store(self, operand: int, found: BufferVar, kept: BufferVar) -> Stmt:
-        """Return the step that stores what was found to a destination: elements, or indices."""
+        """Return the step that stores the results to a destination: elements, or indices."""
         out = Lines(self.call, self.call.args[operand], self.dims[operand])
 
         def value(line: Expr, iteration: Expr) -> Expr:

@@ -21,14 +21,13 @@ from tile_core.records import dataclass
 from tile_core.simt.pipelining.dependences import Analysis, top_level, uses
 from tile_core.simt.pipelining.loop_note import LoopNote
 
-#: Attribute of a product: it is not waited for, since an op ``wait_uses`` behind it does that; and of such an op, if
-#: it is not one of the program.
+#: Attribute of a product that a later op ``wait_uses`` completes; and of such an op, if the compiler inserted it.
 IN_FLIGHT = "lasts"
 #: Attribute of an asynchronous product that is the only one in flight on its accumulator.
 SETTLED = "settled"
-#: Attribute of a product that lasts, and that one thread issues for others: it stands in a role of that thread.
+#: Attribute of an asynchronous product that one thread issues for others, in a role of that thread.
 ISSUED = "issued"
-#: Attribute of a product that lasts: the wait for it stands in the same list of statements.
+#: Attribute of an asynchronous product: its wait is in the same list of statements.
 ENDED = "ended"
 #: Op that waits until at most ``PENDING`` (an attribute) products of a thread are in flight. Its operand is their
 #: accumulator, which the threads may then access.
@@ -55,14 +54,14 @@ IsAsync = Callable[[OpCall], bool]
 
 @dataclass(frozen=True)
 class Product:
-    """A product that lasts.
+    """An asynchronous product.
 
     Attributes
     ----------
     position
         Its index among the statements of the loop's body.
     accumulator
-        The tile that it adds to.
+        The tile in which it accumulates.
     """
 
     position: int
@@ -79,8 +78,8 @@ def async_product(
     copied
         The buffers whose copies are prefetched.
     is_async
-        Whether the target has instructions for a product that last. If a product then runs on others, the schedule is
-        right as well.
+        Whether the target has asynchronous instructions for a product. The schedule is also correct if lowering selects
+        synchronous ones.
     """
     body = top_level(loop.body)
     every = products_of(loop.body)
@@ -102,7 +101,7 @@ def products_of(s: Stmt) -> list[Stmt]:
 
 
 def _obstacle(analysis: Analysis, loop: Stmt, call: OpCall, position: int | None, copied: Collection[Any]) -> str:
-    """Return why a product cannot last; empty if it can."""
+    """Return the reason why a product cannot be asynchronous; empty if it can."""
     accumulator: View = call.args[accumulator_of(call)]
     if position is None:
         return "it is nested in a condition or an inner loop"

@@ -110,7 +110,7 @@ class Analysis:
     # Buffers
 
     def keeps(self, buffer: BufferVar, loop: Stmt) -> str:
-        """Return why a buffer is live outside a loop; empty if it is not.
+        """Return the reason why a buffer is live outside a loop, else empty.
 
         Other pipelined loops may use it too, if each of their iterations writes it before it reads it.
         """
@@ -206,7 +206,7 @@ class Analysis:
         return ""
 
     def _source(self, position: int, call: OpCall, body: Sequence[Stmt], written: set[BufferVar]) -> str:
-        """Return why a copy's source is not available to earlier iterations; empty if it is."""
+        """Return the reason why earlier iterations cannot read a copy's source, else empty."""
         src = call.args[0]
         if self.root(src.buffer) in written:
             return f"the loop writes {src.name}"

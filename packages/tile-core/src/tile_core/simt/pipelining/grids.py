@@ -84,7 +84,7 @@ def grid_of(s: Stmt, fixed: bool = True) -> GridLoops | str:
 def corner_reason(
     grid: GridLoops, copies: Sequence[Candidate], binds: Sequence[int], sizes: Collection[Var] = ()
 ) -> str:
-    """Return why a producer warp cannot compute the corners of copies; empty if it can.
+    """Return the reason why a producer warp cannot compute copies' corners, else empty.
 
     Parameters
     ----------

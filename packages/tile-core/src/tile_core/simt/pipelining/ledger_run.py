@@ -473,7 +473,7 @@ class Run:
 
 
 def _arrivals(thread: Thread, step: Arrive) -> int:
-    """Return how many arrivals the threads that a thread stands for make."""
+    """Return the number of arrivals of the threads that a thread represents."""
     if step.each == "thread":
         return thread.weight
     if step.each == "role":

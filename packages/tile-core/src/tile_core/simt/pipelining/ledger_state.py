@@ -18,12 +18,12 @@ class Unbalanced(Exception):
 
 @dataclass
 class Thread:
-    """A thread that stands for several of a role.
+    """A thread that represents several threads of a role.
 
     Attributes
     ----------
     weight
-        How many it stands for.
+        The number of represented threads.
     block
         Of the cluster.
     clock

@@ -1,6 +1,6 @@
 """Persistent kernels with an MMA warp: producer, MMA warp and epilogue threads run concurrently.
 
-Where matrix units keep the accumulator themselves (tensor memory), the threads of a program need not take part in its
+If matrix units keep the accumulator in tensor memory, the threads of a program are not needed for its
 products. One thread of the MMA warp issues them. Their completion releases the slots and hands over the accumulator by
 arrivals at barriers, which no thread waits to make::
 

@@ -1,9 +1,9 @@
 """Multicast: the blocks of a cluster load shared tiles of a pipelined loop once.
 
-Blocks of a row of a grid often read the same tile of an operand. As a cluster they load it once: each of them a share,
-which arrives in all of them. Slots are then filled by several blocks, and free after arrivals of all of them
-(``programs.in_cluster``).
-What is the same in which blocks is proved from the corners of copies (`tile_core.analysis.cluster_uniform`).
+Blocks of a row of a grid often read the same tile of an operand. As a cluster they load it once: each block multicasts
+an equal part to all blocks. Slots are then filled by several blocks, and free after arrivals from all of them
+(``programs.in_cluster``). The corners of copies prove which blocks load the same tile
+(`tile_core.analysis.cluster_uniform`).
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from tile_core.simt.pipelining.dependences import Candidate, top_level, uses
 from tile_core.simt.pipelining.schedule import Each
 from tile_core.simt.role_threads import is_shared
 
-#: Attribute of a copy that blocks of a cluster make together: blocks along x, y and z of a cluster, and behind them a
-#: mask of ranks for each set of blocks that take the same tile. Each block issues a share of it, for all of its set.
+#: Attribute of a multicast copy: blocks along x, y and z of a cluster, followed by a mask of ranks for each set of
+#: blocks that load the same tile. Each block issues an equal part of the tile, for all blocks of its set.
 MULTICAST = "together"
-#: Attribute of a product that two blocks of a cluster compute together: blocks along x, y and z of a cluster. Each has
-#: half of the columns of B in shared memory, and the product reads both halves.
+#: Attribute of a product of a pair of blocks: blocks along x, y and z of a cluster. Each block has half of the columns
+#: of B in shared memory, and the product reads both halves.
 HALVES = "halves"
 #: Clusters that are looked at: pairs along an axis, and pairs of both.
 SHAPES = ((2, 1, 1), (1, 2, 1), (2, 2, 1))
@@ -71,15 +71,15 @@ class Shared:
     product
         The loop's product, an ``OpCall``.
     alone
-        Whether it is the block's only product, and its B is used by nothing else.
+        Whether it is the block's only product and the only reader of its B.
     offers
-        The clusters that there can be.
+        The legal clusters.
     reasons
-        Why there are no others: a buffer whose copies do not allow it, or ``None``, and why.
+        Rejection reasons for other clusters: a buffer whose copies prevent multicast, or ``None``, and the reason.
     copies
         The copies of an iteration, by the buffer that is filled.
     persistent
-        Whether blocks stay and share the tiles of the grid.
+        Whether the kernel is persistent.
     """
 
     threads: int
@@ -93,7 +93,7 @@ class Shared:
     persistent: bool = False
 
     def because(self, buffer: Any = None) -> str:
-        """Return why there are no other clusters, of what concerns all buffers or only one."""
+        """Return the rejection reasons of other clusters, for all buffers or one."""
         mine = (why for b, why in self.reasons if b is None or buffer is None or b.same_as(buffer))
         return "; ".join(dict.fromkeys(mine))
 
@@ -127,7 +127,7 @@ class ChosenCluster:
 
 @dataclass(frozen=True)
 class Clustering:
-    """The target's decision about clusters, and what it needs.
+    """The target's decision about clusters, and its inputs.
 
     Attributes
     ----------
@@ -187,7 +187,7 @@ def sets_of(call: OpCall) -> tuple[tuple[int, ...], Sets]:
 
 
 def marked(cluster: Sequence[int], sets: Sets) -> dict[str, Any]:
-    """Return the attribute of a copy that blocks make together."""
+    """Return the attribute of a multicast copy."""
     return {MULTICAST: [*cluster, *(sum(1 << r for r in of) for of in sets)]}
 
 
@@ -256,7 +256,7 @@ def multicast_of(
     can_copy
         Whether a copy that is marked can be made so.
     persistent
-        Whether blocks stay and share the tiles of the grid.
+        Whether the kernel is persistent.
     """
     known = InCluster((1, 1, 1), {axis: s.loop_var for axis, s in grid.items()}, dict(binds))
     reason = not_alike(grid, loop, known)
@@ -303,7 +303,7 @@ def offers_of(
     grid: Mapping[int, Stmt], copies: Sequence[Candidate], sizes: Mapping[Any, int], known: InCluster, most: int,
     can_copy: CanCopy,
 ) -> tuple[list[ClusterOffer], list[tuple[Any, str]]]:  # fmt: skip
-    """Return the clusters with multicast, and why there are no others (see `Shared.reasons`).
+    """Return the clusters with multicast, and the reasons against others (see `Shared.reasons`).
 
     Parameters
     ----------

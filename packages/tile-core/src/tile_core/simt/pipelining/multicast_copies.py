@@ -27,7 +27,7 @@ from tile_core.simt.pipelining.plan import COMPLETION, TRANSACTIONS, CanCopy, Pr
 
 @dataclass(frozen=True)
 class Multicast:
-    """The answer for a loop.
+    """The multicast decision for a loop.
 
     Attributes
     ----------
@@ -82,9 +82,9 @@ class MulticastAnalysis:
         choice
             The prefetched copies.
         call
-            Its product, which lasts.
+            Its asynchronous product.
         persistent
-            How many blocks stay and share the tiles of the grid, numbered along one axis; ``None``: each has its own.
+            The number of persistent blocks, numbered along one axis; ``None``: one block per tile.
         """
         counted = [c for c in choice.chosen if choice.facts.get(c.buffer, {}).get(COMPLETION) == TRANSACTIONS]
         if not counted:

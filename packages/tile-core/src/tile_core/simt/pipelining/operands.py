@@ -55,7 +55,7 @@ def read_operands_directly(body: Stmt, reads: Reads, kept: Collection[str]) -> S
     body
         A program whose tile ops are calls.
     reads
-        The target's answer.
+        The target's decision.
     kept
         Names of tensors and buffers with a layout or a value outside of their own: copies from and to them remain.
     """

@@ -9,8 +9,8 @@ So an iteration issues its first product next to the second product of the prece
     wait for the tail; O *= c; P = S
 
 The first iteration runs no tail, and the tail of the last one follows the loop. Each product is waited for before the
-first statement that accesses its accumulator or writes its operands; none is in flight at the end of an iteration. What
-is moved past what is decided here, what that means for slots in ``plan.py``.
+first statement that accesses its accumulator or writes its operands; none is in flight at the end of an iteration. This
+module selects the products to move; ``plan.py`` assigns the slots accordingly.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Candidates:
     shared_bytes
         Of shared memory that the products read, with all slots.
     trips
-        Whether products run in the next iteration; otherwise beside other statements of their own.
+        Whether products run in the next iteration; otherwise they overlap statements of their own iteration.
     """
 
     calls: Sequence[OpCall]
@@ -70,13 +70,13 @@ class Item:
     stmt
         The statement, or ``None``: a wait.
     product
-        What it begins, if it is a product.
+        The product that it issues, if any.
     tail
         Whether it belongs to the iteration before.
     pending, ended
-        Of a wait: how many products it leaves in flight, and those that it ends.
+        Of a wait: the maximum number of products in flight after it, and the products that it completes.
     begun
-        Of neither: here the iteration has issued the products that overlap.
+        Of other steps: whether the iteration has issued all overlapped products here.
     """
 
     stmt: Stmt | None
@@ -100,10 +100,10 @@ class OverlapPlan:
     tails
         Positions of the products that run in the next iteration.
     begin
-        The position behind which they run there; -1 if there are none.
+        The position after which they run there; -1 without such products.
     group_threads
-        Threads that begin their products together, and after those before them, so that one group's products run while
-        another one works on its accumulator; 0: all threads of the block issue theirs without a signal.
+        Threads per ping-pong group: one group's products run while another one works on its accumulator; 0: all threads
+        of the block issue their products without ping-pong.
     """
 
     analysis: Analysis
@@ -168,7 +168,7 @@ def overlap_of(
     copied
         The buffers whose copies are prefetched.
     is_async
-        Whether the target has instructions for a product that last.
+        Whether the target has asynchronous instructions for a product.
     """
     body = top_level(loop.body)
     every = products_of(loop.body)
@@ -204,9 +204,9 @@ def overlap_of(
 def within_iterations(
     analysis: Analysis, loop: Stmt, copied: Collection[Any], is_async: IsAsync
 ) -> OverlapPlan | None:  # fmt: skip
-    """Return the products that run beside other statements of their iteration, if any.
+    """Return the products that overlap other statements of their iteration, if any.
 
-    Others, under conditions for example, are waited for where they stand, and so are those before them.
+    The wait for another product, for example under a condition, follows it directly, and also completes earlier ones.
     """
     body = top_level(loop.body)
     products = {}
@@ -248,7 +248,7 @@ def _settled(analysis: Analysis, items: Sequence[Item]) -> list[Item]:
 
 
 def _unable(analysis: Analysis, call: OpCall) -> str:
-    """Return why a product cannot be in flight during a part of an iteration."""
+    """Return the reason why a product cannot be in flight during other statements."""
     for view in (*call.args[: accumulator_of(call)], call.args[accumulator_of(call)]):
         if view.buffer in analysis.viewed or view.buffer in analysis.flow.roots:
             return f"{view.name} has views"

@@ -60,7 +60,7 @@ class Shape:
     threads
         Of a block.
     tiles
-        Blocks of the grid; ``None`` if blocks cannot share them: then others may copy for each.
+        Blocks of the grid; ``None`` if they cannot be persistent: a producer warp per block is then still possible.
     trips, stages
         Of its loop; 0 if the trip count is known at run time only.
     ring_bytes, other_bytes
@@ -68,7 +68,7 @@ class Shape:
     product
         The loop's product, an ``OpCall``.
     subtiles
-        Of results that can leave while the next tile is computed (``later.py``).
+        Epilogue subtiles that can overlap the main loop of the next tile (``late_epilogue.py``).
     """
 
     threads: int
@@ -83,7 +83,7 @@ class Shape:
 
 @dataclass(frozen=True)
 class PersistentGrid:
-    """How many blocks stay, and of what they are made.
+    """The number of persistent blocks, and the roles of their threads.
 
     Attributes
     ----------
@@ -121,11 +121,11 @@ class PersistentGrid:
 
     @property
     def extra_threads(self) -> int:
-        """Threads beside those of the program."""
+        """Producer and MMA threads, besides the program's threads."""
         return self.producers + self.mma_threads
 
     def in_clusters(self, chosen: ChosenCluster | None) -> PersistentGrid:
-        """Return the same with whole clusters, of those that run at a time."""
+        """Return the same with whole clusters, limited to concurrently resident ones."""
         if chosen is None:
             return self
         count, most = prod(chosen.offer.cluster), chosen.processors * self.at_a_time
@@ -134,7 +134,7 @@ class PersistentGrid:
 
 @dataclass(frozen=True)
 class PersistentHooks:
-    """The target's decision about persistent blocks, and what it needs.
+    """The target's decision about persistent blocks, and its inputs.
 
     Attributes
     ----------
@@ -206,7 +206,7 @@ class PersistentWriter(LoopWriter):
         self.grid, self.persistent, self.threads = grid, persistent, threads
         self.order, self.thread = hooks.order, hooks.thread
         self.number, self.block = nodes.fresh("number"), nodes.fresh("worker")
-        #: Tiles that each block of a cluster takes one of, by axis; one, for blocks that are no cluster.
+        #: Tiles that a cluster processes at a time, by axis, one per block; one without clusters.
         self.each = (1, 1, 1) if plan.multicast is None else plan.multicast.offer.cluster
         self.blocks = in_line(self.each)
         self.tiles, self.clusters = prod(grid.extents.values()) // prod(self.each), persistent.blocks // prod(self.each)
@@ -311,7 +311,7 @@ class PersistentWriter(LoopWriter):
         return nodes.seq([self.over_tiles(tile_iteration, tile), *self.last_epilogue()])
 
     def late_epilogue_stores(self, tile_iteration: Expr, k: Expr) -> list[Stmt]:
-        """Return the results of the tile before that leave in an iteration."""
+        """Return the epilogue stores of the preceding tile in an iteration."""
         if not self.subtiles:
             return []
         names, mapping = self.last_names()
@@ -319,7 +319,7 @@ class PersistentWriter(LoopWriter):
         return [tirx.IfThenElse(tile_iteration > nodes.int_const(0), nodes.seq([*names, subtiles]), None)]
 
     def last_epilogue(self) -> list[Stmt]:
-        """Return the results of the last tile, which leave behind all loops."""
+        """Return the epilogue stores of the last tile, after all loops."""
         if not self.subtiles:
             return []
         names, mapping = self.last_names()
@@ -448,7 +448,7 @@ class PersistentWriter(LoopWriter):
 
 
 def producer_role(persistent: PersistentGrid, threads: int, thread: Var, producer_loops: Stmt, span: Any) -> Stmt:
-    """Return the statement of the thread that copies, among those beside the program's.
+    """Return the statement of the producer thread.
 
     Parameters
     ----------

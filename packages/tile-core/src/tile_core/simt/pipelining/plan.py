@@ -46,8 +46,8 @@ from tile_core.simt.variant import SimtCall
 
 CanCopy = Callable[[OpCall], "Accept | Reject | bool"]
 
-#: Fact of an accepted copy: how it completes, ``GROUP`` (by default), ``TRANSACTIONS``, ``PLACE``, or, if all copies of
-#: a loop can go through registers (``staging.py``), ``REGISTERS``.
+#: Fact of an accepted copy, its completion mechanism: ``GROUP`` (by default), ``TRANSACTIONS``, ``IMMEDIATE``, or, if
+#: all copies of a loop can go through registers (``staging.py``), ``REGISTERS``.
 COMPLETION = "completion"
 GROUP, TRANSACTIONS, IMMEDIATE, REGISTERS = "group", "transactions", "place", "registers"
 #: Facts of an accepted copy: the layout that it needs of its buffer, and the alignment of its slots in bytes.

@@ -45,7 +45,7 @@ from tile_core.simt.role import Role
 def with_producer_warp(
     plan: LoopPlan, threads: int, persistent: PersistentGrid, name: Callable[[str], str]
 ) -> LoopPlan:
-    """Return the plan of a loop whose copies threads beside the program's make.
+    """Return the plan of a loop with a producer warp.
 
     Parameters
     ----------
@@ -148,7 +148,7 @@ class _Block:
         return body
 
     def producer(self) -> Stmt:
-        """Return the loop of the thread that copies, among those beside it."""
+        """Return the loop of the producer thread."""
         loop, kind, consumers = self.loop, self.consumers.kind, self.consumers
         k = nodes.fresh(f"{loop.loop_var.name}_ahead", kind)
         mapping: dict[Any, Any] = {loop.loop_var: loop.min + k}

@@ -1,4 +1,4 @@
-"""Programs of roles: the steps of a block whose threads do all things together."""
+"""Programs of roles: the copies, waits and uses of each iteration, by kind of overlap."""
 
 from __future__ import annotations
 

@@ -11,8 +11,8 @@ iterations at a time: the first fills one set, the second the other::
         the last iteration, on the first set
 
 A variant that fills such registers allocates them in its statement and describes them in ``Placement.in_flight``.
-Behind the wait they are read once more: until there a compiler, unaware of the asynchronous reads,
-keeps their values. The variant of the wait marks where that is by `retired`. Where the wait stands in the same list of
+After the wait they are read once more: a compiler, unaware of the asynchronous reads, keeps their
+values until there. The variant of the wait marks this point by `retired`. If the wait is in the same list of
 statements as the product, one set is enough.
 
 One load may fill the registers of several iterations (`RegisterPrefetch`). Then the loop is unrolled by a group of
@@ -20,7 +20,7 @@ iterations, and loads the registers of the next group, so that the memory latenc
 
     load for iterations 0 to n - 1
     for j in range(trips // n):
-        fill from what was loaded, but for the group's last iteration; load for group j + 1
+        fill from the loaded values, except the group's last iteration; load for group j + 1
         iteration n * j; once it has waited for the iteration before: fill the last iteration's registers
         the others, each on its registers
     the iterations that are left, in the same way
@@ -58,7 +58,7 @@ def double_buffer_registers(body: Stmt, in_flight: Mapping[BufferVar, InFlight])
 class _DoubleBuffering(StmtRewriter):
     def __init__(self, in_flight: Mapping[BufferVar, InFlight]) -> None:
         self.in_flight = in_flight
-        #: Reads of the sets of the last loop, for the mark behind it.
+        #: Reads of the sets of the last loop, for the mark after it.
         self.open: list[Stmt] = []
         #: Reads of arrays of the loop or branch around, for all marks in it.
         self.here: list[Stmt] = []

@@ -1,4 +1,4 @@
-"""The outcome of pipelining, for the passes behind it and for ``explain``."""
+"""The outcome of pipelining, for later passes and for ``explain``."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ class PipelineReport:
     slots
         The layout of a slot, by new buffer, where its copy needs one.
     persistent
-        The blocks that share the grid's tiles, if they do.
+        The persistent blocks, if any.
     cluster
         Blocks along x, y and z of the clusters with multicast.
     """

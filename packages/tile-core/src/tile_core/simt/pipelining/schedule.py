@@ -237,7 +237,7 @@ class Use:
     Attributes
     ----------
     in_flight
-        Whether its reads go on until they are waited for (``WaitUses``).
+        Whether its reads are asynchronous, until a wait (``WaitUses``).
     """
 
     offset: int = 0
@@ -262,7 +262,7 @@ class Complete:
 
 @dataclass(frozen=True)
 class WaitUses:
-    """Each thread waits until at most ``pending`` of its uses that last are in flight."""
+    """Wait in each thread until at most ``pending`` of its asynchronous uses are in flight."""
 
     pending: int
 

@@ -352,7 +352,7 @@ class _Pipeliner(StmtRewriter):
         return write_producer_warp(plan, grid, persistent, persistent_hooks.thread, self.threads)
 
     def producer_obstacle(self, s: Stmt, loop: Stmt, choice: Prefetched) -> str:
-        """Return why another thread cannot copy for a loop; empty if it can."""
+        """Return the reason why a producer warp cannot serve a loop; empty if it can."""
         kept = next((f"{name} is copied in place: {why}" for name, why in choice.kept), "")
         if kept or not choice.chosen:
             return kept or "it copies nothing"
@@ -415,7 +415,7 @@ class _Pipeliner(StmtRewriter):
         return Candidates(calls, self.threads, bool(found.tails) and alone, shared, bool(found.tails))
 
     def refusal(self, loop: Stmt) -> str:
-        """Return why a loop is not a candidate."""
+        """Return the reason why a loop is not a candidate."""
         stages, trips = annotation(loop, nodes.STAGES, 0), nodes.as_int(loop.extent)
         if stages < 2:
             return f"num_stages is {stages}"

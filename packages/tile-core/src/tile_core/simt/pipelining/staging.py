@@ -1,7 +1,7 @@
 """Copies through registers: load during computation, store once the buffer is free.
 
-For a target whose copies from global to shared memory are loads and stores of threads. Issued together, a load and its
-store wait for memory; here an iteration computes between them::
+For a target whose copies from global to shared memory are loads and stores of threads. A store directly after its load
+waits for memory; here an iteration computes between them::
 
     load first(0)
     for k:
@@ -34,7 +34,7 @@ MOST_BYTES = 64
 
 @dataclass(frozen=True)
 class Group:
-    """Copies whose tiles are used together.
+    """Copies whose tiles are used by the same statements.
 
     Attributes
     ----------
@@ -49,7 +49,7 @@ class Group:
 
 
 def not_staged(candidate: Candidate, threads: int) -> str:
-    """Return why a copy does not go through registers; empty if it can.
+    """Return the reason why a copy cannot go through registers; empty if it can.
 
     Parameters
     ----------

@@ -106,7 +106,7 @@ class LoopWriter:
         return nodes.seq([*allocated, *self.before, managed])
 
     def iterations_of(self, program: RoleProgram) -> list[Stmt]:
-        """Return the loop and the steps behind it."""
+        """Return the loop and the steps after it."""
         parts = [self.iteration(program)]
         for step in program.after:
             # Every issued copy has been waited for by the iteration that reads it. Only empty groups remain, and an

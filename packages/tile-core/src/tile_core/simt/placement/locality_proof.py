@@ -63,7 +63,7 @@ def _distinct(values: Array) -> int:
 
 
 def _identical(a: TileAccess, nest: Nest, own: FragmentLayout, known: FragmentLayout) -> bool:
-    """Whether iteration and element are trivially at the same place: indices in order, equal digits."""
+    """Whether iteration and element have the same owner trivially: indices in order, equal digits."""
     long = [d for d, n in enumerate(known.shape) if n != 1 or len(known.shape) == len(nest.loops)]
     if len(long) != len(nest.loops) or any(s != 0 for s in nest.starts):
         return False

@@ -180,7 +180,7 @@ class _Distribute(StmtRewriter):
         return not self.varying.stmt(s)
 
     def meets(self, s: Stmt) -> bool:
-        """Whether the block's threads work together inside a statement."""
+        """Whether a statement contains a collective operation of the block."""
         known = self._meetings.get(identity(s))
         if known is None:
             known = self._meetings[identity(s)] = self._meets(s), s

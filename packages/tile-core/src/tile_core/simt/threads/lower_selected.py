@@ -24,7 +24,7 @@ from tile_core.simt.variant import Block, Placement, SimtCall
 if TYPE_CHECKING:
     from tile_core.context import Context
 
-#: Attribute around a lowered op: per-thread code already, which all threads of the block execute together.
+#: Attribute around a lowered op: per-thread code that all threads of the block execute.
 LOWERED = "tile.lowered"
 
 

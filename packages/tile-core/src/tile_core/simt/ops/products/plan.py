@@ -105,7 +105,7 @@ def best(plans: Sequence[PlanT], call: SimtCall) -> PlanT:
 
 
 def no_instruction(problem: Problem, atoms: Iterable[legality.Atom]) -> Reject:
-    """Return the refusal of element types for which a table of instructions has none."""
+    """Return the rejection of element types without an instruction in a table."""
     legal = frozenset[tuple[str, ...]]().union(*(atom.dtypes for atom in atoms))
     return Reject(legality.no_instruction(("A", "B", "C"), legal, problem.types))
 
@@ -142,5 +142,5 @@ def nearest(
 
 
 def refused(reason: str, legal: Sequence[str]) -> Reject:
-    """Return a refusal with what is legal instead, if anything is."""
+    """Return a rejection with the nearest legal alternatives, if any."""
     return Reject(f"{reason}; nearest legal: {' or '.join(legal)}" if legal else reason)

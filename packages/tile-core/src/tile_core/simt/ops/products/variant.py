@@ -43,7 +43,7 @@ class MatrixVariant(SimtVariant):
         """Return the product for one thread, see ``lower``."""
 
     def refuses(self, call: SimtCall) -> str:
-        """Return why a call is refused whatever its plan is; empty if it is not."""
+        """Return the reason why a call is rejected for every plan, else empty."""
         return ""
 
     def multiplies(self, types: tuple[str, str, str]) -> bool:
