@@ -172,7 +172,7 @@ class _Fixed(StmtRewriter):
 
 
 def _likely(s: Stmt) -> int:
-    """Return the operations of a statement, with short loops unrolled as compilers do."""
+    """Return the number of operations of a statement after unrolling of short loops."""
     if type(s) is tirx.SeqStmt:
         return sum(map(_likely, s.seq))
     if type(s) is tirx.For:

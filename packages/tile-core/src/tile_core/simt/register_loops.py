@@ -91,7 +91,7 @@ class Walk:
         return body
 
     def inside(self, dims: Sequence[int] | None = None) -> list[Expr]:
-        """Return the conditions under which the thread holds an element there and not padding."""
+        """Return the conditions that the thread holds an element, not padding, in the register."""
         tile = self.dist
         chosen = range(len(tile.dims)) if dims is None else dims
         limits = [self.coordinate(d) < tile.shape[d] for d in chosen if tile.padded[d] != tile.shape[d]]

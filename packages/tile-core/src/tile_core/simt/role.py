@@ -45,7 +45,7 @@ class Role:
         return self if self.count == 1 else Role(f"first of {self.name}", self.first, 1)
 
     def warps(self, width: int) -> int:
-        """Return how many groups of ``width`` threads it is made of.
+        """Return the number of groups of ``width`` threads in the role.
 
         Raises
         ------

@@ -38,7 +38,7 @@ class BarrierWriter:
         return calls.sync_part(number, role.count)
 
     def meeting(self, p: ProgramPoint) -> list[Stmt]:
-        """Return the barrier before a point, and what comes before it."""
+        """Return the barrier before a point, with the waits and fences that precede it."""
         return [*self.drains(p), *_fences(p), self.barrier(p)]
 
     def drains(self, p: ProgramPoint) -> list[Stmt]:

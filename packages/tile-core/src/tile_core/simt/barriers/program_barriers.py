@@ -92,7 +92,7 @@ class _Enter(StmtRewriter):
         return calls.only(LEADER, s, s.span) if nodes.is_tile_call(s.value, "barrier_announce") else s
 
     def marked(self, parts: Sequence[Stmt]) -> list[Stmt]:
-        """Return a block's statements, those between its barrier calls as one managed region."""
+        """Wrap the statements between a block's first and last barrier call in a managed region."""
         used = [n for n, s in enumerate(parts) if _has_step(s)]
         buffers = [b for b in _shared(parts) if str(b.name) in self.ordered]
         if not used or not buffers:

@@ -170,7 +170,7 @@ class SharedAccess:
 
     @property
     def store(self) -> Awaited | None:
-        """The end of a copy out of shared memory, which barrier insertion waits for."""
+        """The completion of a copy out of shared memory, awaited by barrier insertion."""
         return self.until if self.until is not None and self.until.name in _STORES else None
 
     def drained(self, waits: Mapping[int, bool]) -> SharedAccess:

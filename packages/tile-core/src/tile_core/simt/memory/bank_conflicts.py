@@ -84,7 +84,7 @@ class _Counted:
 
 
 class _Candidates:
-    """The shared buffers whose elements may lie anywhere: nothing but plain accesses, and no view."""
+    """The shared buffers with a free layout: only plain accesses, and no views."""
 
     def __init__(self, body: Stmt, layouts: Mapping[BufferVar, LayoutMap]) -> None:
         allocated = [a.buffer for a in collect(body, tirx.AllocBuffer) if nodes.scope_of(a.buffer) == "shared"]

@@ -57,7 +57,7 @@ def divides(by: int, value: Expr, ranges: Analyzer) -> bool:
 
 
 def conditions(view: View, ranges: Analyzer) -> list[Expr]:
-    """Return the conditions, if not proven, under which a tile lies inside its buffer."""
+    """Return the unproven conditions under which a tile is inside its buffer."""
     starts = [nodes.int_const(low) if isinstance(low, int) else low for low in view.mins]
     found = []
     for start, extent, (below, above, size) in zip(starts, view.extents, _open(view, ranges), strict=True):

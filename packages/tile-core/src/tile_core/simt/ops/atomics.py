@@ -1,4 +1,4 @@
-"""Atomics on threads: which thread performs them, under which conditions, and where the result goes.
+"""Atomics on threads: the executing thread, the guards, and the result's destination.
 
 The backend implements ``Atomics``: the update, load and store of one element of memory. A thread's private data is
 updated by ordinary statements.

@@ -97,7 +97,7 @@ class Results:
 
 
 def at_destination(found: FragmentLayout, src: View, dst: View, dim: int) -> FragmentLayout | None:
-    """Return the layout of a whole destination whose elements are where the results are."""
+    """Return the layout of a destination with elements in the registers of the results."""
     kept_dims = [e for d, e in enumerate(src.extents) if d != dim]
     projected = found.project(dim)
     shape = list(nodes.shape_of(dst.buffer))

@@ -210,7 +210,7 @@ class _Scan:
         return add
 
     def shuffled(self, x: BufferVar, name: str, lane: int, size: int, use: Callable[[Expr], Stmt]) -> list[Stmt]:
-        """Return statements that do something with the value of another lane."""
+        """Return a shuffle from another lane, and the statement that uses its value."""
         other = nodes.fresh("other", self.acc)
         value = nodes.tile_call(name, [x[0], nodes.int_const(lane), nodes.int_const(size)], ret=self.acc)
         return [tirx.Bind(other, value), use(other)]

@@ -68,7 +68,7 @@ class _Best:
         return nodes.seq([nodes.store(t, x, [at]) for t, x in zip(totals, self.neutral, strict=True)])
 
     def offer(self, totals: Sequence[BufferVar], at: Expr, other: Sequence[Expr], last: Sequence[Expr] | None) -> Stmt:
-        """Take another state if it comes first of those after ``last``."""
+        """Replace the state by a better one that comes after ``last``."""
         names = [nodes.fresh(n, d) for n, d in zip(("key", "index", "element"), self.dtypes, strict=False)]
         binds = [tirx.Bind(v, x) for v, x in zip(names, other, strict=True)]
         better = precedes(names, [totals[0][at], totals[1][at]])

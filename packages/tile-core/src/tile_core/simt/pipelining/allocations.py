@@ -12,7 +12,7 @@ from tile_core.simt.pipelining.dependences import uses
 
 
 class Moved(StmtRewriter):
-    """Drops allocations where the loops that they have moved into are not."""
+    """Drop allocations outside of the loops that they have moved into."""
 
     def __init__(self, inside: dict[Any, Any]) -> None:
         self.inside = inside

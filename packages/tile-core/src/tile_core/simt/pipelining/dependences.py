@@ -232,7 +232,7 @@ class Analysis:
         return ""
 
     def written(self, s: Stmt) -> set[BufferVar]:
-        """Return the buffers that a statement writes, views as what they are views of."""
+        """Return the buffers that a statement writes, with views replaced by their bases."""
         found = {self.root(b) for b in distinct(x.buffer for x in collect(s, tirx.BufferStore))}
         for x in collect(s, (tirx.Evaluate, tirx.Bind)):
             if nodes.is_tile_call(x.value):

@@ -241,7 +241,7 @@ def multicast_of(
     binds: Mapping[Var, Any], product: OpCall, alone: bool, threads: int, stages: int,
     can_copy: CanCopy, persistent: bool,
 ) -> ChosenCluster | str:  # fmt: skip
-    """Return the multicast of a loop's copies, or why there is none.
+    """Return the multicast of a loop's copies, or the rejection reason.
 
     Parameters
     ----------
@@ -341,7 +341,7 @@ def offers_of(
 
 
 def _sets(c: Candidate, cluster: tuple[int, int, int], known: InCluster, can_copy: CanCopy) -> tuple[Sets, str]:
-    """Return the multicast sets of a copy, or why there are none."""
+    """Return the multicast sets of a copy, or the rejection reason."""
     there = InCluster(cluster, known.axes, known.binds)
     for sets in _partitions(cluster):
         if all(there.same(c.call.args[0].mins, of) for of in sets):

@@ -413,7 +413,7 @@ class PersistentWriter(LoopWriter):
         return (binds, across, down) if by_rows else (binds, down, across)
 
     def bound(self, binds: Sequence[Stmt], mapping: dict[Any, Any]) -> list[Stmt]:
-        """Return bindings anew, for another thread."""
+        """Return renamed copies of bindings, for another thread."""
         found: list[Stmt] = []
         for s in binds:
             var = nodes.fresh(str(s.var.name), nodes.dtype_of(s.var))

@@ -301,6 +301,6 @@ def bytes_of(buffer: BufferVar) -> int:
 
 
 def _bytes(dtype: str, extents: Sequence[Any]) -> int:
-    """Return the bytes of elements; of unknown extents, which no transaction has, 0."""
+    """Return the bytes of elements; 0 for unknown extents, which transactions exclude."""
     counts = [nodes.as_int(n) for n in extents]
     return prod(counts) * DTYPES[dtype].bits // 8 if all(isinstance(n, int) for n in counts) else 0

@@ -87,7 +87,7 @@ def with_producer_warp(
 
 
 def write_producer_warp(plan: LoopPlan, grid: GridLoops, persistent: PersistentGrid, thread: Var, threads: int) -> Stmt:
-    """Return the loops over the grid, of whose blocks some threads copy.
+    """Return the loops over the grid, with a producer warp in each block.
 
     Parameters
     ----------
@@ -183,7 +183,7 @@ class _Block:
 
 
 class _Consumers(LoopWriter):
-    """The loop of threads for which others copy."""
+    """The loop of consumer threads."""
 
     lane: Callable[[], Expr]
 

@@ -171,7 +171,7 @@ class _DoubleBuffering(StmtRewriter):
 
 
 class _Allocated(StmtRewriter):
-    """Finds the arrays in flight of a loop itself: those of inner loops are theirs."""
+    """Find the arrays in flight of a loop, without the arrays of inner loops."""
 
     def __init__(self, in_flight: Mapping[BufferVar, InFlight]) -> None:
         self.in_flight, self.buffers = in_flight, list[BufferVar]()

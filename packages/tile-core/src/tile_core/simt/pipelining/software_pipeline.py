@@ -207,7 +207,7 @@ class _Pipeliner(StmtRewriter):
     # One loop
 
     def pipelined(self, original: Stmt, loop: Stmt) -> Stmt:
-        """Return the loop, pipelined or unchanged; record in the report which."""
+        """Return the loop, pipelined or unchanged, and record the outcome."""
         name, where = str(loop.loop_var.name), nodes.where_of(loop)
         reason = self.refusal(loop)
         choice = Prefetched((), (), {})
@@ -260,7 +260,7 @@ class _Pipeliner(StmtRewriter):
         return found.choice, found.chosen, [note]
 
     def with_persistent_blocks(self, s: Stmt, persistent_hooks: PersistentHooks) -> Stmt | str:
-        """Return the loop over persistent blocks, or why there are none."""
+        """Return the loop over persistent blocks, or the rejection reason."""
         grid = grid_of(s)
         if isinstance(grid, str):
             return grid
@@ -315,7 +315,7 @@ class _Pipeliner(StmtRewriter):
         return Shape(self.threads, tiles, number, stages, rings, other, OpCall.decode(product))
 
     def with_producer(self, s: Stmt, persistent_hooks: PersistentHooks) -> Stmt | str:
-        """Return the grid with producer warps in its blocks, or why there are none."""
+        """Return the grid with producer warps in its blocks, or the rejection reason."""
         grid = grid_of(s, fixed=False)
         if isinstance(grid, str):
             return grid
@@ -452,7 +452,7 @@ class _Pipeliner(StmtRewriter):
         return plan
 
     def staged(self, original: Stmt, loop: Stmt, choice: Prefetched) -> Stmt:
-        """Return the loop with copies through registers, or unchanged; record in the report which."""
+        """Return the loop with copies through registers, or unchanged, and record the outcome."""
         reasons = {c.position: not_staged(c, self.threads) for c in choice.chosen}
         groups = groups_of(loop, [c for c in choice.chosen if not reasons[c.position]], self.threads)
         through = tuple(str(c.buffer.name) for g in groups for c in g.copies)

@@ -77,6 +77,6 @@ def requested_fragments(
 
 
 def not_kept(buffer: BufferVar, reason: str, ctx: Context, where: Where | None = None) -> FragmentLayoutUnsupported:
-    """Return the error for a fragment whose layout cannot be obeyed."""
+    """Return the error for a fragment whose requested layout is impossible."""
     facts = {"buffer": str(buffer.name), "target": ctx.target.text, "reason": reason}
     return FragmentLayoutUnsupported(**facts, where=where)

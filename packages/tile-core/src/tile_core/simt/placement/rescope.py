@@ -35,7 +35,7 @@ def _moved(buffer: BufferVar, data: Expr | None = None) -> BufferVar:
 
 
 def _regions(body: Stmt, mapping: dict[BufferVar, BufferVar]) -> Stmt:
-    """Rebuild regions, which substitution may leave alone."""
+    """Rebuild regions, which substitution may skip."""
 
     def region(r: Expr) -> Expr:
         new = mapping.get(r.source)
@@ -45,7 +45,7 @@ def _regions(body: Stmt, mapping: dict[BufferVar, BufferVar]) -> Stmt:
 
 
 class _MoveDefinitions(StmtRewriter):
-    """Rebuilds the defining statements, which substitution leaves alone."""
+    """Rebuild the defining statements, which substitution skips."""
 
     def __init__(self, mapping: Mapping[BufferVar, BufferVar]) -> None:
         self.mapping = mapping

@@ -75,7 +75,7 @@ def element_loops(s: Stmt, outer: Sequence[tuple[Var, Expr, Expr]]) -> list[Elem
 
 
 def _writes(s: Stmt) -> list[tuple[Stmt, list[Expr]]]:
-    """Return stores and atomic instructions with the indices that they access memory at."""
+    """Return stores and atomic instructions with their memory indices."""
     stores = [(x, list(x.indices)) for x in collect(s, tirx.BufferStore)]
     calls = [x for x in collect(s, tirx.Evaluate) if nodes.is_tile_call(x.value)]
     return stores + [(x, [i for load in loads_of(x.value) for i in load.indices]) for x in calls]

@@ -121,7 +121,7 @@ class _HoistWarpCalls(HoistingRewriter):
         return tirx.Bind(new.var, last.value, new.span)
 
     def exchange(self, e: Expr, args: list[Expr]) -> Expr:
-        """Return the result of a warp operation, whose statements come before."""
+        """Return the result of a warp operation, and emit its statements before."""
         raise NotImplementedError
 
     def bound(self, value: Expr, name: str) -> Expr:

@@ -37,7 +37,7 @@ class Totals:
         self.c, self.clear, self.total, self.clears = plan.problem.c, plan.problem.clear, plan.total, clears
 
     def statements(self) -> tuple[BufferVar, list[Stmt], list[Stmt]]:
-        """Return the accumulators' array, the statements before and those after the product."""
+        """Return the accumulators' array, and the statements before and after the product."""
         array = self.call.placement.arrays.get(self.c.buffer)
         if array is not None and nodes.element_type(array) == self.total:
             return array, self._cleared(array), []

@@ -32,7 +32,7 @@ class MatrixVariant(SimtVariant):
 
     @abstractmethod
     def plan(self, call: Any) -> ProductPlan | Reject:
-        """Return the plan of a call, or why there is none."""
+        """Return the plan of a call, or the rejection reason."""
 
     @abstractmethod
     def shared_layout(self, shape: tuple[int, ...], bits: int) -> LayoutMap | None:
