@@ -1,4 +1,4 @@
-"""Weights of four bits, scaled per group while they are staged, multiplied in float16."""
+"""Weights of four bits: scaled per group while they are staged, multiplied in float16."""
 
 from __future__ import annotations
 

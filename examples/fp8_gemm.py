@@ -1,4 +1,4 @@
-"""8-bit float products with scales per tensor, row and column, or block (MX).
+"""Products of 8-bit floats: scales per tensor, row and column, or block (MX).
 
 From uint8 storage too.
 """

@@ -1,4 +1,4 @@
-"""A paged cache of keys and values, gathered through a sequence's page table."""
+"""A paged cache of keys and values: rows gathered through a sequence's page table."""
 
 from __future__ import annotations
 

@@ -494,7 +494,7 @@ CLAIMS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("MSL's 32-bit atomics, otherwise a compare-and-exchange loop on the word", ("atomics",)),
     ("conversions of 8-bit floats use integer arithmetic that is correct for all codes", ("8-bit floats",)),
     ("fused only\nif `MetalOptions(fast_math=True)` allows it", ("precise arithmetic",)),
-    ("these functions of the source say `math_mode(safe)`", ("pragmas", "functions with fast math")),
+    ("the source marks these functions `math_mode(safe)`", ("pragmas", "functions with fast math")),
     ("tile implements `erf`, `tanh`, `sigmoid` and `log1p` itself", ("functions",)),
 )  # fmt: skip
 """Sentences of docs/metal.md, and the probes that say whether they hold."""

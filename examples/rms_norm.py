@@ -1,4 +1,4 @@
-"""RMS normalization, one block per row, times a weight per column.
+"""RMS normalization: one block per row, times a weight per column.
 
 Each row is divided by the root of its mean square.
 """

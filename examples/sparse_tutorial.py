@@ -1,4 +1,4 @@
-"""A compressor and a sparse product, the programs of TileLang's sparsity tutorial.
+"""A compressor and a sparse product: the programs of TileLang's sparsity tutorial.
 
 Only their imports are changed.
 """

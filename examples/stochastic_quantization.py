@@ -1,4 +1,4 @@
-"""Stochastic rounding to 8-bit integers with a scale per row.
+"""Stochastic rounding: 8-bit integers with a scale per row.
 
 The mean of many roundings is the value itself.
 

@@ -1,4 +1,4 @@
-"""Matrix product with equal work per block for any number of tiles (stream-K).
+"""Matrix product with equal work per block: any number of tiles (stream-K).
 
 The steps over K of all tiles of C form one sequence, cut into equal parts, one per block. A part may begin and end
 within a tile: its partial tile goes to a workspace, and a second launch reduces the partial tiles of a tile, always in

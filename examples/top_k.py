@@ -1,4 +1,4 @@
-"""The largest elements of rows in order, with their indices, and routing by them.
+"""The largest elements of rows: in order, with their indices, and routing by them.
 
 A router of experts chooses few of many scores this way. Softmax over the chosen ones follows in the same kernel.
 """

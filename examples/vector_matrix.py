@@ -1,4 +1,4 @@
-"""A vector times a quantized matrix (4 or 8-bit integers, or 8-bit floats).
+"""A vector times a quantized matrix: 4 or 8-bit integers, or 8-bit floats.
 
 Elements are decoded in registers.
 

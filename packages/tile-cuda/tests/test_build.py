@@ -110,7 +110,7 @@ class TestRefusals:
         with pytest.raises(TextRefused, match=r'\[U406\] scale: .* identifier "nothing" is undefined') as caught:
             build.build(mapped(text, None, 11, 12, None), "sm_80")
         assert caught.value.where == Where("user.py", 12)
-        assert "refused line 3 of the text, `if (i < n) y[i] = x[i] * nothing;`: " in str(caught.value)
+        assert "rejected line 3 of the text, `if (i < n) y[i] = x[i] * nothing;`: " in str(caught.value)
 
     @pytest.mark.parametrize("inside", ["", "__device__ __forceinline__ "])
     def test_of_the_assembler_names_the_line_of_the_user(self, inside):
@@ -120,7 +120,7 @@ class TestRefusals:
         with pytest.raises(TextRefused, match="Not a name of any known instruction: 'bogus'") as caught:
             build.build(mapped(text, None, 11, 12, 13, None), "sm_90a")
         assert caught.value.where == Where("user.py", 13)
-        assert "refused line 4 of the text" in str(caught.value)
+        assert "rejected line 4 of the text" in str(caught.value)
 
     def test_without_a_line_names_the_kernel(self):
         text = SCALE.replace("  int i", "  __shared__ float s[99999]; s[n] = 0; y[0] = s[n + 1];\n  int i")

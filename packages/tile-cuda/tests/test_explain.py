@@ -165,7 +165,7 @@ class TestLoopsThatStayLoops:
         block = explain_facts(large(32), "cuda:sm_80").block
         assert 0 < block.operations < 20_000
         reasons = " ".join(x.reason for x in block.rolled)
-        assert "1,048,576 turns of" in reasons
+        assert "1,048,576 iterations of" in reasons
         text = explain(large(32), "cuda:sm_80")
         assert "loops that are not unrolled" in text
         assert "test_explain.py:" in text.split("loops that are not unrolled")[1]

@@ -75,7 +75,7 @@ class TestDoctor:
         old = Device(1, "Fake 75", (7, 5), 64 << 10)
         monkeypatch.setattr(doctor, "open_driver", lambda: FakeDriver([H100, old]))
         driver, first, second = doctor.driver()
-        assert driver.detail == "knows CUDA 13.0, sees 2 devices"
+        assert driver.detail == "supports CUDA 13.0, sees 2 devices"
         assert first.detail == "Fake 90, sm_90, 227 KiB of shared memory: target cuda:sm_90a, the current one"
         assert (second.status, second.detail) == ("note", "Fake 75, sm_75, 64 KiB of shared memory: too old")
 

@@ -144,7 +144,7 @@ def test_equal_constant_rows_of_a_scatter_are_refused() -> None:
                 T.scatter(A, B, [1, 5, 1])  # here
 
     assert refused.value.code == "K220"
-    assert "row 1 stands twice" in str(refused.value)
+    assert "row 1 occurs twice" in str(refused.value)
     assert refused.value.where is not None
     assert refused.value.where.source.endswith("# here")
 

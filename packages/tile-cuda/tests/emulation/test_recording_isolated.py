@@ -15,7 +15,7 @@ TESTS = Path(__file__).parent.parent
 CHILD = f"""
 import os, sys, time
 sys.path.insert(0, {str(TESTS)!r})
-from vectors import apart
+from vectors import isolated
 seen = 0
 def run(name):
     global seen
@@ -29,7 +29,7 @@ def run(name):
     if name == "hangs":
         time.sleep(60)
     return [name, seen]
-apart.answer(run)
+isolated.answer(run)
 """
 
 
@@ -76,14 +76,14 @@ def test_a_child_that_cannot_start_is_no_case():
 RECORDING = f"""
 import sys
 sys.path.insert(0, {str(TESTS)!r})
-from vectors import apart, matrix, record_matrix
+from vectors import isolated, matrix, record_matrix
 def run(name):
     case = record_matrix.named()[name]
     if "3d" in name:
         raise OSError("gone")
     held = case.held.reshape(-1, case.held.shape[-1])
     return record_matrix.told(case, held if "1d" in name else held + 1)
-apart.answer(run)
+isolated.answer(run)
 """
 
 

@@ -237,7 +237,7 @@ def test_explained():
 
 
 def test_a_missing_epilogue_of_the_last_tile_is_found(monkeypatch):
-    monkeypatch.setattr(persistent.PersistentWriter, "left", lambda self: [])
+    monkeypatch.setattr(persistent.PersistentWriter, "last_epilogue", lambda self: [])
     monkeypatch.setenv("TILE_DISABLE_CACHE", "1")
     with pytest.raises(AssertionError):
         check((391, 264, 160), (128, 64, 32))

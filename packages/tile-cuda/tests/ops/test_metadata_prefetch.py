@@ -189,7 +189,7 @@ RULES = {
 @pytest.mark.parametrize("rule", RULES)
 def test_rules(rule):
     against, within = RULES[rule]
-    said = "threads load metadata, 512 of K ahead"
+    said = "threads prefetch metadata, 512 of K"
     copied, ahead = (compiled(**{"options": _ALWAYS, **how}) for how in (against, within))
     assert not is_ahead(copied)
     assert said not in " ".join(str(copied.explain()).split())
@@ -217,8 +217,8 @@ def test_metadata_that_the_instructions_of_a_warp_read(bk, monkeypatch):
 
 def test_registers_that_are_filled_too_early_are_found(monkeypatch):
     """Find registers of the last iteration filled before the wait of the reading iteration."""
-    ahead = MetadataPrefetch.ahead
-    monkeypatch.setattr(MetadataPrefetch, "ahead", lambda self, alone, free: ahead(self, alone, True))
+    registers = MetadataPrefetch.registers
+    monkeypatch.setattr(MetadataPrefetch, "registers", lambda self, alone, free: registers(self, alone, True))
     kernel = compiled(k=1152, stages=3, options=_ALWAYS)
     with pytest.raises(FaultFound, match="metadata"):
         check(kernel, 64, 64, 1152)

@@ -151,7 +151,7 @@ RULES = {
                 {"block": (128, 64, 32), "threads": 256}, {}),
     "no stages": ({"stages": 1}, {}, "num_stages is 1", {"stages": 2}, {}),
     "one trip": ({"sizes": (200, 136, 32)}, {}, "it has 1 iterations", {"sizes": (200, 136, 64)}, {}),
-    "a copy by threads": ({"sizes": (200, 136, 156)}, {}, "its copies are not counted by",
+    "a copy by threads": ({"sizes": (200, 136, 156)}, {}, "its copies do not complete on transaction barriers",
                           {"sizes": (200, 136, 160)}, {}),
     "no bulk copies": ({}, {"tma": "never"}, "its copies do not complete on transaction barriers", {}, {}),
     "room": ({"block": (128, 256, 64), "threads": 256, "stages": 4, "where": "staged",

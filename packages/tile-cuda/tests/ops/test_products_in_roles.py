@@ -115,7 +115,7 @@ def refused(kind):
 @pytest.mark.parametrize(
     ("kind", "reason"),
     [
-        ("reduced", "no warpgroup of its own with divided sums: T.reduce_max in line"),
+        ("reduced", "with divided accumulators: T.reduce_max in line"),
         ("two roles multiply", "in a role that is not one warpgroup"),
         ("another role reads", "threads of several roles use it"),
     ],

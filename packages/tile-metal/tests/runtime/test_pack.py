@@ -71,5 +71,7 @@ def test_what_metal_has_not():
     with pytest.raises(InternalError, match="parameter 'x'"):
         StructPacker(made)
     made = LaunchFacts("f", (ParamFact("x", "opaque", bytes=128),), (1, 1, 1), (32, 1, 1))
-    with pytest.raises(LaunchNotOffered, match=r"\[U403\] f: the runtime metal launches no parameters of 128 bytes"):
+    with pytest.raises(
+        LaunchNotOffered, match=r"\[U403\] f: the runtime metal does not support parameters of 128 bytes"
+    ):
         StructPacker(made)

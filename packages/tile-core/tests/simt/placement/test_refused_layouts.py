@@ -155,7 +155,7 @@ def test_views_of_a_row_major_tensor_show_its_elements() -> None:
 @pytest.mark.parametrize("copies", [1, 2])
 def test_elements_of_a_tensor_are_in_no_thread(copies: int) -> None:
     layout = T.Fragment((16, 32), forward_thread_fn=lambda i, j, copy=0: copy * 32 + j, replicate=copies)
-    reason = r"K134.*A lies in the memory of a tensor, and its layout gives thread, register"
+    reason = r"K134.*A is in global memory, but its layout gives thread, register"
     with pytest.raises(BadAnnotation, match=reason) as refused:
 
         @T.prim_func

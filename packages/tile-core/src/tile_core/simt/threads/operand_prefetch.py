@@ -52,7 +52,7 @@ def prefetch_operands(body: Stmt) -> Stmt:
 
 
 @dataclass(frozen=True)
-class _Iteration:
+class _PipelinedIteration:
     """The statements of one iteration of a pipelined loop."""
 
     waits: list[Any]
@@ -89,7 +89,7 @@ class _PrefetchOperands(StmtRewriter):
         return _rotated(s, iteration, parts)
 
 
-def _iteration_of(loop: Stmt) -> _Iteration | None:
+def _iteration_of(loop: Stmt) -> _PipelinedIteration | None:
     """Return an iteration's statements of the form: wait, barrier, bindings, copies, commit, op."""
     *rest, op = statements(loop.body)
     at = next((i for i, x in enumerate(rest) if _calls(x, "sync_threads")), 0)
@@ -102,7 +102,7 @@ def _iteration_of(loop: Stmt) -> _Iteration | None:
     alone = len(issue) == 1 and all(_calls(x, "barrier_wait") for x in waits)
     if ends != [False] * (len(ends) - 1) + [True] and not alone:
         return None
-    return _Iteration(waits, rest[at], [x for x in rest if isinstance(x, tirx.Bind)], issue, op)
+    return _PipelinedIteration(waits, rest[at], [x for x in rest if isinstance(x, tirx.Bind)], issue, op)
 
 
 def _parts(op: Stmt) -> dict[str, list[Stmt]] | None:
@@ -119,7 +119,7 @@ def _parts(op: Stmt) -> dict[str, list[Stmt]] | None:
     return found if found["setup"] and found["first"] and found["last"] else None
 
 
-def _rotated(loop: Stmt, iteration: _Iteration, parts: Mapping[str, list[Stmt]]) -> Stmt:
+def _rotated(loop: Stmt, iteration: _PipelinedIteration, parts: Mapping[str, list[Stmt]]) -> Stmt:
     def around(*body: Stmt) -> Stmt:
         whole = calls.step(nodes.seq(list(body)), iteration.op.span)
         return tirx.AttrStmt(iteration.op.node, LOWERED, iteration.op.value, whole, iteration.op.span)
@@ -175,7 +175,7 @@ def _rotated(loop: Stmt, iteration: _Iteration, parts: Mapping[str, list[Stmt]])
     return nodes.seq([*parts["setup"], begin, replace_for(loop, nodes.seq(body), annotations=notes)])
 
 
-def _copies(iteration: _Iteration, then: Callable[[Any], Any]) -> list[Any]:
+def _copies(iteration: _PipelinedIteration, then: Callable[[Any], Any]) -> list[Any]:
     """Return the copies that another iteration issues, with renamed bindings that they use."""
     names: dict[Any, Any] = {}
     own: list[Any] = []
@@ -212,7 +212,7 @@ def _apart(s: Stmt) -> list[Stmt]:
     return [tirx.IfThenElse(s.condition, x, None, s.span) for x in inner]
 
 
-def _defined(iteration: _Iteration, loop: Stmt) -> set[Var]:
+def _defined(iteration: _PipelinedIteration, loop: Stmt) -> set[Var]:
     return {loop.loop_var, *(b.var for b in iteration.binds)}
 
 
