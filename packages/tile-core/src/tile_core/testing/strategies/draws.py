@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
 from hypothesis import strategies as st
 
 from tile_core.dtypes import DTYPES
-from tile_core.testing.data import Array
 from tile_core.testing.sketch import Env, Sketch, Tile, limit
 
 Draw = Callable[[Any], Any]
@@ -49,8 +47,3 @@ def convertible(source: Tile, dtype: str) -> bool:
             not DTYPES[dtype].is_integer or (source.bound <= 100 and DTYPES[dtype].kind == "int")
         )
     return not DTYPES[dtype].is_float
-
-
-def wide(x: Array) -> Array:
-    """Widen integers to 64 bits, so that they do not wrap before the single rounding."""
-    return x.astype(np.int64) if x.dtype.kind in "iu" else x

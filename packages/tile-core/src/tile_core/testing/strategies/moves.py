@@ -18,7 +18,6 @@ from tile_core.testing.strategies.draws import (
     is_matrix,
     offset,
     pick,
-    wide,
 )  # fmt: skip
 
 
@@ -118,7 +117,7 @@ def reduction(draw: Draw, sketch: Sketch, block: Block) -> None:
     t = sketch.alloc((source.shape[1 - dim],), source.dtype, "fragment", bound)
 
     def action(env: Env) -> None:
-        env[t.name] = rounded(oracles.reduce(kind, wide(env[source.name]), dim), t.dtype)
+        env[t.name] = rounded(oracles.reduce(kind, env[source.name], dim), t.dtype)
 
     block.add(f"T.reduce_{kind}({source.name}, {t.name}, dim={dim})", action)
 
@@ -143,7 +142,7 @@ def scan(draw: Draw, sketch: Sketch, block: Block) -> None:
     function = getattr(oracles, op)
 
     def action(env: Env) -> None:
-        env[t.name] = rounded(function(wide(env[source.name]), dim, reverse), t.dtype)
+        env[t.name] = rounded(function(env[source.name], dim, reverse), t.dtype)
 
     block.add(f"T.{op}({source.name}, {t.name}, dim={dim}, reverse={reverse})", action)
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from tile_core.dtypes import DTYPES
 from tile_core.numerics import oracles
 from tile_core.testing.sketch import Block, Env, Sketch, limit, rounded, sparse_operand
-from tile_core.testing.strategies.draws import EXTENTS, SCOPES, Draw, index, is_matrix, offset, pick, wide
+from tile_core.testing.strategies.draws import EXTENTS, SCOPES, Draw, index, is_matrix, offset, pick
 
 #: Accumulator by the kind of operands.
 _ACCUMULATORS = {
@@ -53,9 +53,9 @@ def product(draw: Draw, sketch: Sketch, block: Block, times: int = 1) -> None:
 
     def action(env: Env) -> None:
         result = oracles.gemm(
-            wide(env[a.name]),
-            wide(env[b.name]),
-            wide(env[c.name]),
+            env[a.name],
+            env[b.name],
+            env[c.name],
             transpose_a=ta,
             transpose_b=tb,
             clear_accum=clear,
