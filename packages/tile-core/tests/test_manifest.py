@@ -69,7 +69,7 @@ def test_a_bad_field_is_named(field, value, expected):
     ("api", "version", "accepted", "needs_newer"),
     [
         (">=1,<2", (1, 0), True, False),
-        (">=1,<2", (1, 7), True, False),  # what is added breaks nobody
+        (">=1,<2", (1, 7), True, False),  # additions break no user
         (">=1,<2", (2, 0), False, False),
         (">=1.3,<2", (1, 3), True, False),
         (">=1.3,<2", (1, 2), False, True),

@@ -83,7 +83,7 @@ ARGUMENTS: dict[str, tuple[Any, ...]] = {
 }  # fmt: skip
 
 
-def told(x: Any) -> str:
+def described(x: Any) -> str:
     return repr(x).replace(f"{type(x).__qualname__.rsplit('.', 1)[0]}.", "")
 
 
@@ -98,7 +98,7 @@ def test_instances_are_those_of_the_standard_library(name: str) -> None:
             same_hash = str(error).replace(repr(made.__name__), "")
         found.append(
             (
-                told(a), vars(a), a == b, a != b, a == 1, same_hash, str(inspect.signature(made)), made.__doc__,
+                described(a), vars(a), a == b, a != b, a == 1, same_hash, str(inspect.signature(made)), made.__doc__,
                 [(f.name, f.type, f.compare) for f in dataclasses.fields(made)], made.__match_args__,
                 copy.copy(a) == a, dataclasses.asdict(a), made.__dataclass_params__.frozen,
             )

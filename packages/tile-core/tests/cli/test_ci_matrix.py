@@ -162,8 +162,8 @@ def test_a_matrix_that_no_service_takes_is_refused():
 
 def test_versions_come_from_classifiers(monkeypatch):
     monkeypatch.undo()
-    told = {"tile-core": ("3.10", "3.11", "3.12"), "tile-late": ("3.11", "3.12", "3.13"), "tile-silent": ()}
-    monkeypatch.setattr(ci_matrix, "_classified", told.__getitem__)
+    versions = {"tile-core": ("3.10", "3.11", "3.12"), "tile-late": ("3.11", "3.12", "3.13"), "tile-silent": ()}
+    monkeypatch.setattr(ci_matrix, "_classified", versions.__getitem__)
     assert pythons_of("tile-late") == ("3.11", "3.12")
     assert pythons_of("tile-silent") == ("3.10", "3.11", "3.12")
 

@@ -30,9 +30,9 @@ def kit(tmp_path):
 @pytest.fixture
 def fuzz(tmp_path):
     def write(runtime="emulator", failures=(), **counts):
-        told = {"target": "toy:a", "runtime": runtime, "seed": 3, "counts": counts, "failures": list(failures)}
+        record = {"target": "toy:a", "runtime": runtime, "seed": 3, "counts": counts, "failures": list(failures)}
         path = tmp_path / "fuzz.json"
-        path.write_text(json.dumps(told), encoding="utf-8")
+        path.write_text(json.dumps(record), encoding="utf-8")
         return path
 
     return write
@@ -158,8 +158,8 @@ class TestMatrix:
         assert result.status == 1
         assert [row[:3] for row in rows(result.out)][-1] == "| \N{BALLOT X}"
         assert f"1 of {runtimes.count(runtimes[1])} jobs left no report" in result.out
-        told = json.loads(badge.read_text(encoding="utf-8"))
-        assert (told["message"], told["color"]) == ("1 of the jobs failed", "red")
+        record = json.loads(badge.read_text(encoding="utf-8"))
+        assert (record["message"], record["color"]) == ("1 of the jobs failed", "red")
 
     def test_none_is_there(self, tile, matrix):
         result = tile("ci-summary", "--matrix", matrix("text"))

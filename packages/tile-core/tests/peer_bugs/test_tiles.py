@@ -194,8 +194,8 @@ def test_2584_2564_slices_at_any_byte(start):
             T.copy(A[start : start + 40], s[8 - start : 48 - start])
             T.copy(s[8 - start : 48 - start], B[start : start + 40])
 
-    a, room = kit.anything(np.random.default_rng(4), (64,), "float32"), kit.guarded((64,), "float32")
-    kit.same(kit.launch(main, [a], [room])[start : start + 40], a[start : start + 40])
+    a, buffer = kit.anything(np.random.default_rng(4), (64,), "float32"), kit.guarded((64,), "float32")
+    kit.same(kit.launch(main, [a], [buffer])[start : start + 40], a[start : start + 40])
 
 
 @pytest.mark.parametrize(

@@ -128,11 +128,11 @@ def test_alone_it_breaks_no_other_target_and_who_asks_for_it_is_told_the_same(tm
     site = made(tmp_path, plugin)
     is_target = plugin.group == "tile.backends" and "." not in plugin.name
     lines = site.python("-c", HEALTHY, *([plugin.name] if is_target else [])).splitlines()
-    right, told = (lines[:-1], json.loads(lines[-1])) if is_target else (lines, None)
+    right, expected = (lines[:-1], json.loads(lines[-1])) if is_target else (lines, None)
     assert [line for line in right if line != "hello from b"] == RIGHT
-    assert (told is None) == (not is_target or plugin.name in COMPILE)
-    if told is not None:
-        code, message, remedy = told
+    assert (expected is None) == (not is_target or plugin.name in COMPILE)
+    if expected is not None:
+        code, message, remedy = expected
         said = f"[{code}] {' '.join(message.split())}"
         assert plugin.says.replace("{version}", __version__) in said
         assert remedy

@@ -52,7 +52,7 @@ def test_an_op_without_a_meaning(monkeypatch):
 
 def test_texts_of_print_are_collected(capsys):
     @T.prim_func
-    def told(A: T.Tensor((2, 2), "float16")):
+    def printing(A: T.Tensor((2, 2), "float16")):
         with T.Kernel(2, threads=4) as bx:
             T.print("block", bx)
             for i in T.Parallel(2):
@@ -60,7 +60,7 @@ def test_texts_of_print_are_collected(capsys):
             T.print(A[bx, 0:2], msg="row")
 
     printed = []
-    execute(told, [np.array([[1, 2], [3, 4]], "float16")], printed=printed)
+    execute(printing, [np.array([[1, 2], [3, 4]], "float16")], printed=printed)
     assert printed == [
         "block 0\n", "1.0\n", "2.0\n", "row [1. 2.]\n", "block 1\n", "3.0\n", "4.0\n", "row [3. 4.]\n",
     ]  # fmt: skip

@@ -315,10 +315,10 @@ class TestDamagedDatabases:
     def test_concurrent_writers_lose_nothing(self, tmp_path):
         file = tmp_path / "r.sqlite"
 
-        def write(worker: int) -> None:
+        def write(thread: int) -> None:
             kept = Measurements(file)
             for n in range(20):
-                kept.store(f"{worker} {n}", Measured(1.0, "", "d"), config="", kernel="", target="")
+                kept.store(f"{thread} {n}", Measured(1.0, "", "d"), config="", kernel="", target="")
 
         with ThreadPoolExecutor(6) as pool:
             list(pool.map(write, range(6)))

@@ -21,7 +21,7 @@ def test_a_part_of_a_block():
 @pytest.mark.parametrize(("first", "count"), [(-1, 32), (0, 0)])
 def test_has_threads(first, count):
     with pytest.raises(InternalError, match="threads from"):
-        Role("nobody", first, count)
+        Role("empty", first, count)
 
 
 @pytest.mark.parametrize(("first", "count"), [(16, 32), (0, 33)])

@@ -118,10 +118,10 @@ def test_a_text_that_a_toolchain_refuses_is_no_refusal(monkeypatch):
 )
 def test_what_the_fuzzer_cannot_use_is_an_error_of_the_catalogue(capfd, arguments, code, help):
     assert main(["--count", "10", "--only", "parameters", *arguments]) == 2
-    told = capfd.readouterr()
-    assert told.err.startswith(f"[{code}] ")
-    assert help in told.err
-    assert "Traceback" not in told.err + told.out
+    record = capfd.readouterr()
+    assert record.err.startswith(f"[{code}] ")
+    assert help in record.err
+    assert "Traceback" not in record.err + record.out
 
 
 @pytest.mark.sweep(1)
@@ -133,9 +133,9 @@ def test_the_report_has_a_column_for_it_and_junit_says_where(tmp_path):
     assert done.returncode == 0, done.stdout
     assert "compiled" in done.stdout
     case = next(ET.parse(junit).iter("testcase"))
-    told = {p.get("name"): p.get("value") for p in case.iter("property")}
+    record = {p.get("name"): p.get("value") for p in case.iter("property")}
     asked = ("cpu", "text", "compiled", "fill")  # what it means here, such as a processor, differs by machine
-    assert tuple(told[f"tile_{name}"] for name in ("target", "runtime", "outcome", "op")) == asked
+    assert tuple(record[f"tile_{name}"] for name in ("target", "runtime", "outcome", "op")) == asked
 
 
 def _units():

@@ -31,7 +31,7 @@ def _watch(monkeypatch, jobs, limit):
 def test_nothing_begins_when_the_time_is_up(monkeypatch):
     made = _watch(monkeypatch, 1, 60.0)
     made.seconds = 0.0
-    assert made.run([Chunk("indices", 5, 7)] * 100, summary_told(made), print).counts.total() == 7
+    assert made.run([Chunk("indices", 5, 7)] * 100, count_into(made), print).counts.total() == 7
 
 
 @pytest.mark.sweep(1)
@@ -39,7 +39,7 @@ def test_nothing_begins_when_the_time_is_up(monkeypatch):
 def test_hanging_and_dying_programs_are_failures(monkeypatch, jobs):
     said = []
     made = _watch(monkeypatch, jobs, 1.0)
-    summary = made.run([Chunk("indices", n, 7) for n in range(5)], summary_told(made), said.append)
+    summary = made.run([Chunk("indices", n, 7) for n in range(5)], count_into(made), said.append)
     assert sorted(kind for kind, _ in summary.failures) == ["crashed", "over time", "wrong"]
     assert any("program 1" in text and "the build took more than 1 s" in text for _, text in summary.failures)
     assert any("program 2" in text and "11" in text for _, text in summary.failures)
@@ -55,7 +55,7 @@ def test_what_waits_uses_no_time_but_not_for_ever(monkeypatch, seed, over):
     made = _watch(monkeypatch, 1, 0.5)
     if not over:  # on a busy machine too
         monkeypatch.setattr(watch, "_WAITING", 100)
-    summary = made.run([Chunk("indices", seed, 7)], summary_told(made), lambda text: None)
+    summary = made.run([Chunk("indices", seed, 7)], count_into(made), lambda text: None)
     assert [kind for kind, _ in summary.failures] == ["over time"] * over
     assert summary.counts["right"] == (0 if over else 7)
 
@@ -72,16 +72,16 @@ def test_effort_is_that_of_a_process_and_its_children():
     assert 0.0 < own_effort() <= effort(os.getpid()) + 0.02
 
 
-def summary_told(made):
-    def told(kind, number):
+def count_into(made):
+    def count(kind, number):
         made.summary.counts[kind] += number
 
-    return told
+    return count
 
 
 def test_the_rest_of_a_chunk_is_drawn_again(monkeypatch):
     made = _watch(monkeypatch, 1, 5.0)
-    summary = made.run([Chunk("programs", 3, 10)], summary_told(made), lambda text: None)
+    summary = made.run([Chunk("programs", 3, 10)], count_into(made), lambda text: None)
     assert len(summary.failures) == 1
     assert summary.counts["right"] == 9
 
@@ -91,14 +91,14 @@ def test_after_a_fault_of_the_device_a_new_process_runs_the_program_alone(monkey
     given = []
     give = made._give
     monkeypatch.setattr(made, "_give", lambda w, chunk: (given.append((chunk, w.process.pid)), give(w, chunk)))
-    summary = made.run([Chunk("programs", 9, 10)], summary_told(made), lambda text: None)
+    summary = made.run([Chunk("programs", 9, 10)], count_into(made), lambda text: None)
     assert [chunk.alone for chunk, _ in given] == [-1, 4, -1]
     assert given[0][1] != given[1][1]
     assert "alone in a fresh process it fails too" in summary.failures[1][1]
     assert summary.counts["right"] == 9
 
 
-def test_a_wrong_program_is_told_apart_from_an_internal_error():
+def test_wrong_programs_differ_from_internal_errors():
     assert issubclass(WrongProgram, AssertionError)
     assert watch._kind("[I000] internal error in x") == "internal error"
     assert watch._kind("output B: 3 of 4 elements are wrong") == "wrong"

@@ -305,7 +305,7 @@ REFUSED = {
     "axes that do not fit": (lambda x, b, c, n, y: x + (c * 2)[None, :], "K144", "(8, 12) and (1, 8)"),
     "a destination": (lambda x, b, c, n, y: T.clear(x * 2), "K201", "an expression"),
     "a product": (lambda x, b, c, n, y: (x * 2) @ x, "K103", "T.gemm"),
-    "sums": (lambda x, b, c, n, y: (x * 2).sum(), "K140", "T.reduce_sum"),
+    "sum": (lambda x, b, c, n, y: (x * 2).sum(), "K140", "T.reduce_sum"),
     "NumPy": (lambda x, b, c, n, y: np.exp(x * 2), "K140", "T.exp("),
     "an array": (lambda x, b, c, n, y: np.ones(12) * x, "K140", "T.Parallel"),
     "a list": (lambda x, b, c, n, y: y.__setitem__((slice(0, 1), slice(None)), [1]), "K127", "list"),

@@ -193,19 +193,19 @@ def as_badge(lines: Sequence[Line], label: str) -> dict[str, Any]:
 def _read_kit(text: str, found: dict[tuple[str, str], Line]) -> None:
     cases, lines = 0, set()
     for case in ElementTree.fromstring(text).iter("testcase"):
-        told = {p.attrib["name"]: p.attrib.get("value", "") for p in case.iter("property")}
+        record = {p.attrib["name"]: p.attrib.get("value", "") for p in case.iter("property")}
         broken = [part for kind in ("failure", "error") for part in case.iter(kind)]
-        if "tile_outcome" not in told:
+        if "tile_outcome" not in record:
             if not broken:
                 continue
             # A case that did not come as far as an outcome: the run is not right, whatever it was about.
-            told = {"tile_target": "(unknown)", "tile_runtime": "", "tile_op": "(none)", "tile_outcome": "wrong"}
+            record = {"tile_target": "(unknown)", "tile_runtime": "", "tile_op": "(none)", "tile_outcome": "wrong"}
         cases += 1
-        line = _line(found, told["tile_target"], told["tile_runtime"])
-        kind = "wrong" if broken else told["tile_outcome"]
+        line = _line(found, record["tile_target"], record["tile_runtime"])
+        kind = "wrong" if broken else record["tile_outcome"]
         lines.add((line.target, line.runtime))
         line.kit[kind] += 1
-        line.ops[told["tile_op"]][kind] += 1
+        line.ops[record["tile_op"]][kind] += 1
         line.reports += [(case.attrib.get("name", ""), part.text or part.attrib.get("message", "")) for part in broken]
     if not cases:
         raise ValueError("it has no case of the kit")
@@ -214,12 +214,12 @@ def _read_kit(text: str, found: dict[tuple[str, str], Line]) -> None:
 
 
 def _read_fuzz(text: str, found: dict[tuple[str, str], Line]) -> None:
-    told = json.loads(text)
-    line = _line(found, told["target"], told["runtime"])
-    counts = {kind: int(number) for kind, number in told["counts"].items()}
+    record = json.loads(text)
+    line = _line(found, record["target"], record["runtime"])
+    counts = {kind: int(number) for kind, number in record["counts"].items()}
     line.programs += sum(counts.values())
     line.failures += sum(counts.get(kind, 0) for kind in FAILURES)
-    line.reports += [(f"fuzzer, seed {told['seed']}: {f['kind']}", f["report"]) for f in told["failures"]]
+    line.reports += [(f"fuzzer, seed {record['seed']}: {f['kind']}", f["report"]) for f in record["failures"]]
 
 
 def _line(found: dict[tuple[str, str], Line], target: str, runtime: str) -> Line:

@@ -35,7 +35,7 @@ Step = tuple[str, Callable[[], Iterable[Check]]]
 
 def main(argument: str) -> None:
     """Try what the argument names, and write what is found."""
-    told = json.loads(argument)
+    request = json.loads(argument)
     with os.fdopen(os.dup(1), "w", encoding="utf-8") as out, tempfile.TemporaryFile() as printed:
         os.dup2(printed.fileno(), 1)  # also what plugins in other languages print
 
@@ -44,7 +44,7 @@ def main(argument: str) -> None:
             out.flush()
 
         for subject, run in steps():
-            if subject in told["done"] or (told["only"] and subject not in told["only"]):
+            if subject in request["done"] or (request["only"] and subject not in request["only"]):
                 continue
             say("begin", subject)
             for check in [*run(), *noise(subject, printed)]:

@@ -72,7 +72,9 @@ def scan_with(
     *,
     identity: Scalar | Sequence[Scalar],
 ) -> None:
-    """Inclusive scan with a function: ``dst[.., i, ..]`` combines ``src[.., 0, ..]`` to ``src[.., i, ..]``.
+    """Inclusive scan with a function along a dimension.
+
+    ``dst[.., i, ..]`` combines ``src[.., 0, ..]`` to ``src[.., i, ..]``.
 
     The function must be associative; it need not be commutative, its first argument is what comes first. See
     ``reduce_with`` for it and for ``identity``, and ``cumsum`` for the other parameters.

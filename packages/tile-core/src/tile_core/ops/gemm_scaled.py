@@ -42,7 +42,7 @@ def gemm_scaled(
     variant: str | None = None,
     **hints: object,
 ) -> None:
-    """Multiply tiles with block scales along K: ``C += (A * A_scale) @ (B * B_scale)``.
+    """Multiply tiles with block scales: ``C += (A * A_scale) @ (B * B_scale)``.
 
     Parameters
     ----------

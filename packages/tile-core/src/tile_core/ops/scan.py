@@ -17,7 +17,9 @@ if TYPE_CHECKING:
 
 
 def cumsum(src: Tile, dst: Tile | None = None, dim: int = 0, reverse: bool = False) -> None:
-    """Inclusive prefix sum along ``dim``: ``dst[.., i, ..] = src[.., 0, ..] + … + src[.., i, ..]``.
+    """Inclusive prefix sum along ``dim``.
+
+    ``dst[.., i, ..] = src[.., 0, ..] + … + src[.., i, ..]``.
 
     Parameters
     ----------

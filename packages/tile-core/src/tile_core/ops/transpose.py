@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def transpose(src: Tile, dst: Tile) -> None:
-    """Copy a tile with its last two dimensions exchanged: ``dst[..., j, i] = src[..., i, j]``.
+    """Transpose the last two dimensions: ``dst[..., j, i] = src[..., i, j]``.
 
     Parameters
     ----------

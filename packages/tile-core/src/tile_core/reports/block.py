@@ -230,7 +230,7 @@ def block_facts(plan: Plan) -> BlockFacts | None:
             for r in plan[PIPELINE].loops
         ),
         barriers=tuple(
-            BarrierFacts(_line_of(b.after), _line_of(b.where), b.earlier, b.later, b.hazard, b.role)
+            BarrierFacts(_line_of(b.after), _line_of(b.where), b.source, b.sink, b.hazard, b.role)
             for b in plan[BARRIERS]
         ),
         accesses=_Accesses().of(plan.body),

@@ -23,7 +23,7 @@ from tile_core.runtime.form import Bound, Form, FormKeys, form_of
 from tile_core.runtime.specialise import Call, Link, by_key, telling
 
 _MOST_FORMS = 4096
-_MOST_TOLD = 4
+_MOST_ORDERED = 4
 _SEEN_OFTEN = 64
 
 
@@ -63,7 +63,7 @@ class Binder:
         self.forms: dict[tuple[object, ...], Call] = {}
         """The function of each form that was seen, by its key."""
         self._keys = FormKeys(signature)
-        self._told: tuple[tuple[Form, Link], ...] = ()
+        self._ordered: tuple[tuple[Form, Link], ...] = ()
         self.call: Call = self.call_by_key
         """Makes a call, given its arguments by position as one tuple: tries the forms seen last, then all others."""
         check_signature(signature)
@@ -170,18 +170,18 @@ class Binder:
 
         A packed launch is so short that many trials cost more than a key lookup: then no form is tried.
         """
-        told = self._told
-        if self._packed and len(told) == _MOST_TOLD:
+        ordered = self._ordered
+        if self._packed and len(ordered) == _MOST_ORDERED:
             self.call = self.call_by_key
             return
         # Torch's modes are not part of a key but distinguish forms, so that one form may need two functions.
-        if sum(known is form for known, _ in told) > 1:
+        if sum(known is form for known, _ in ordered) > 1:
             return
         link = telling(form, args, values, self.launch, self._wrong, packed=self._packed)
         if link is not None:
-            self._told = told = (*told[1 - _MOST_TOLD :], (form, link))
+            self._ordered = ordered = (*ordered[1 - _MOST_ORDERED :], (form, link))
             call: Call = self.call_by_key
-            for _, one in told:
+            for _, one in ordered:
                 call = one(call)
             self.call = call
 

@@ -251,18 +251,18 @@ def over_blocks(prepare: Callable[[int], Work], rows: int, row_bytes: int, multi
         All ranges but the last have a multiple of it.
     """
     blocks = row_blocks(rows, row_bytes, multiple)
-    workers = min(_cores(), len(blocks)) if rows * row_bytes >= _THREADED_BYTES else 1
+    threads = min(_cores(), len(blocks)) if rows * row_bytes >= _THREADED_BYTES else 1
 
     def run(share: list[tuple[int, int]]) -> None:
         work = prepare(max(stop - start for start, stop in share))
         for start, stop in share:
             work(start, stop)
 
-    if workers < 2:
+    if threads < 2:
         run(blocks)
         return
-    with ThreadPoolExecutor(workers) as pool:
-        for _ in pool.map(run, (blocks[at::workers] for at in range(workers))):
+    with ThreadPoolExecutor(threads) as pool:
+        for _ in pool.map(run, (blocks[at::threads] for at in range(threads))):
             pass
 
 

@@ -118,10 +118,10 @@ def check(kit: Session, case: Case, item: pytest.Item) -> None:
 
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:
     """Count a case; with several processes, in the one that reports."""
-    told = dict(report.user_properties)
-    kind = told.get(_OUTCOME)
+    properties = dict(report.user_properties)
+    kind = properties.get(_OUTCOME)
     if kind is not None and report.when == "call":
-        _counts[str(told["tile_op"])][str(kind)] += 1
+        _counts[str(properties["tile_op"])][str(kind)] += 1
 
 
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:

@@ -100,7 +100,7 @@ class Watch:
         self.summary = Summary()
         self._first = math.inf
 
-    def run(self, chunks: Sequence[Chunk], told: Callable[[str, int], None], say: Callable[[str], Any]) -> Summary:
+    def run(self, chunks: Sequence[Chunk], count: Callable[[str, int], None], say: Callable[[str], Any]) -> Summary:
         """Run chunks until none is left, or the time is up.
 
         Raises
@@ -119,7 +119,7 @@ class Watch:
                         self._give(w, left.popleft())
                 wait([w.pipe for w in workers], timeout=0.5)
                 for n, w in enumerate(workers):
-                    again = self._listen(w, told, say)
+                    again = self._listen(w, count, say)
                     if again is not None:
                         left.extend(again)
                         workers[n] = self._start() if w.phase == "dead" else w
@@ -142,13 +142,13 @@ class Watch:
         with contextlib.suppress(OSError):
             w.pipe.send(chunk)
 
-    def _listen(self, w: _Worker, told: Callable[[str, int], None], say: Callable[[str], Any]) -> list[Chunk] | None:
+    def _listen(self, w: _Worker, count: Callable[[str, int], None], say: Callable[[str], Any]) -> list[Chunk] | None:
         """Take a worker's messages; return chunks to repeat if its chunk broke off."""
         try:
             while w.pipe.poll():
                 kind, *rest = w.pipe.recv()
                 if kind == "counted":
-                    told(*rest)
+                    count(*rest)
                     w.left -= rest[1]
                 elif kind == "wrong":
                     return self._wrong(w, rest, say)
@@ -172,12 +172,12 @@ class Watch:
             return self._failed(w, "over time", f"{why}\n\n{w.text}", say)
         return None
 
-    def _wrong(self, w: _Worker, told: list[Any], say: Callable[[str], Any]) -> list[Chunk]:
+    def _wrong(self, w: _Worker, finding: list[Any], say: Callable[[str], Any]) -> list[Chunk]:
         """Record a wrong program; after a device fault continue in a new process.
 
         The program is then run alone there.
         """
-        text, example, lost = told
+        text, example, lost = finding
         chunk = w.chunk
         if chunk is not None and chunk.alone >= 0:
             text = f"alone in a fresh process it fails too:\n{text}"

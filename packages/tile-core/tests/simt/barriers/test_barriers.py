@@ -25,7 +25,7 @@ def test_a_read_of_what_another_thread_wrote_waits():
         alloc, nodes.store(s, nodes.load(c.A, [t]), [t]), nodes.store(c.B, nodes.load(s, [N - 1 - t]), [t]), count=1
     )
     assert nodes.is_tile_call(list(new.seq)[2].value, "sync_threads")
-    assert [(b.earlier, b.later, b.hazard) for b in report] == [("S", "S", "write, read")]
+    assert [(b.source, b.sink, b.hazard) for b in report] == [("S", "S", "write, read")]
 
 
 def test_a_threads_own_elements_need_no_barrier():
@@ -315,7 +315,7 @@ def test_buffers_that_share_bytes_depend_on_each_other():
     assert arena.bytes == 256
     assert [a.offset for a in arena.arrays] == [0, 0]
     _new, report = c.check(planned, count=3)
-    assert ("S", "R", "read, write") in [(b.earlier, b.later, b.hazard) for b in report]
+    assert ("S", "R", "read, write") in [(b.source, b.sink, b.hazard) for b in report]
     free = [a if not isinstance(a, tirx.AllocBuffer) else tirx.AllocBuffer(a.buffer, {}) for a in body]
     assert barriers(c.insert(*free)[0]) == 2
 

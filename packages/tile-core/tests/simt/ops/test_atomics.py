@@ -20,7 +20,7 @@ BLOCK = Block((64, 1, 1), nodes.fresh("tid"))
 
 
 class Named(Atomics):
-    """Each is a call of a function with its name; there are none of 64 bits."""
+    """Each is a call of a function with its name; 64-bit atomics are missing."""
 
     def accepts(self, call: Any, ctx: Any) -> Accept | Reject:
         return Reject("64 bits") if "64" in call.args[0].dtype else Accept(note=call.name)

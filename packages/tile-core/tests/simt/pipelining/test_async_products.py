@@ -32,7 +32,7 @@ def product(extra="", scope="fragment", clear=False, second=False, inside=False,
             for k in T.Pipelined(4, num_stages=3):
                 T.copy(A[0, k * M], A_s)
                 T.copy(B[k * M, 0], B_s)
-                if extra == "sums":
+                if extra == "accumulator":
                     for i, j in T.Parallel(M, M):
                         C_f[i, j] = C_f[i, j] * 2
                 if extra == "written":
@@ -94,7 +94,7 @@ def test_phases_need_one_barrier_of_the_block():
 
 
 KEPT = {
-    "C_f is used elsewhere in the loop": {"extra": "sums"},
+    "C_f is used elsewhere in the loop": {"extra": "accumulator"},
     "C_f is in shared memory": {"scope": "shared"},
     "it may clear C_f": {"clear": True},
     "it is nested in a condition or an inner loop": {"inside": True},

@@ -184,7 +184,7 @@ UNBALANCED = {
     # bytes
     "fewer bytes than come": (wrong_bytes(BYTES - 32), "full", 1, "64 bytes are announced and 96 delivered"),
     "more bytes than come": (wrong_bytes(BYTES + 32), "full", 1, "128 bytes are announced and 96 delivered"),
-    "bytes that nobody announces": (missing(Expect, specialised()), "full", 1, "it gets 0 of 1 arrivals"),
+    "bytes without an expect": (missing(Expect, specialised()), "full", 1, "it gets 0 of 1 arrivals"),
     "bytes announced for another trip": (announced_after_arrival(), "full", 1, "slot 0 never passes"),
     "bytes of one copy twice": (issued_twice(), "A_s", 3, "is filled twice for iteration 2"),
     # waits

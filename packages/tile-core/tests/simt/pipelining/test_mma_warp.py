@@ -23,7 +23,7 @@ def slots(stages=3):
 
 
 def tiles(buffers=2):
-    accumulator, _ = nodes.alloc([128, 64], "float32", "sums", "matrix")
+    accumulator, _ = nodes.alloc([128, 64], "float32", "accumulator", "matrix")
     return accumulator_schedule(
         View(accumulator, (0, 0), (128, 64)), 128, replace(PERSISTENT, buffers=buffers), "ready", "unused"
     )
@@ -82,14 +82,14 @@ UNBALANCED = {
     "a slot takes two arrivals": lambda: arrivals(slots, 1, 2),
     "the last products are not waited for": lambda: edited(slots(), 0, after=()),
     "all but the last product are waited for": lambda: edited(slots(), 0, after=slots().programs[0].after[:-1]),
-    "sums are overwritten early": lambda: of_trip(tiles, 0, WaitPhase),
-    "the wait for sums is for the tile itself": lambda: changed(tiles, 0, WaitPhase, lag=0),
-    "sums are never ready": lambda: of_trip(tiles, 0, Issue),
-    "sums are used before they are ready": lambda: of_trip(tiles, 1, WaitPhase),
-    "sums are never free": lambda: of_trip(tiles, 1, Arrive),
-    "one thread says that sums are free": lambda: changed(tiles, 1, Arrive, each="role"),
-    "sums of another tile are free": lambda: changed(tiles, 1, Arrive, offset=1),
-    "two arrivals make sums ready": lambda: arrivals(tiles, 0, 2),
+    "the accumulator is overwritten early": lambda: of_trip(tiles, 0, WaitPhase),
+    "the wait for the accumulator is for the tile itself": lambda: changed(tiles, 0, WaitPhase, lag=0),
+    "the accumulator is never ready": lambda: of_trip(tiles, 0, Issue),
+    "the accumulator is used before it is ready": lambda: of_trip(tiles, 1, WaitPhase),
+    "the accumulator is never free": lambda: of_trip(tiles, 1, Arrive),
+    "one thread frees the accumulator": lambda: changed(tiles, 1, Arrive, each="role"),
+    "the accumulator of another tile is free": lambda: changed(tiles, 1, Arrive, offset=1),
+    "two arrivals make the accumulator ready": lambda: arrivals(tiles, 0, 2),
 }
 
 

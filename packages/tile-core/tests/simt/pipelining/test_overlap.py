@@ -50,7 +50,7 @@ def chained(extra="", stages=2, trips=4, same=False, tails=1):
             for k in T.Pipelined(trips, num_stages=stages):
                 T.copy(K[k * M, 0], K_s)
                 T.copy(V[k * M, 0], V_s)
-                if extra == "sums":
+                if extra == "accumulator":
                     for i, j in T.Parallel(M, M):
                         O_f[i, j] = O_f[i, j] * 2
                 if extra == "reader":
@@ -90,7 +90,7 @@ PING_PONG_HOOKS = {"can_overlap": lambda found: Accept(facts={PING_PONG: 2} if f
 
 
 def found_in(s):
-    """What happens in a statement: products by their sums, waits, barriers, and other uses of tiles."""
+    """What happens in a statement: products by their accumulator, waits, barriers, and other uses of tiles."""
     found = []
     for x in collect(s, (tirx.Evaluate, tirx.For)):
         if isinstance(x, tirx.For):
@@ -184,7 +184,7 @@ def test_a_tile_that_head_and_tail_read_needs_three_slots():
 
 
 KEPT = {
-    "sums": "line {} uses what it computes or writes what it reads",
+    "accumulator": "line {} uses what it computes or writes what it reads",
     "operand": "line {} uses what it computes or writes what it reads",
     "behind": "line {} uses what it computes or writes what it reads",
     "condition": "a product is nested in a condition or an inner loop",

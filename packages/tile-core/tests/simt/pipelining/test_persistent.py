@@ -1,4 +1,4 @@
-"""Schedules of blocks that stay: they balance for every trip count, and changes of them do not."""
+"""Schedules of persistent kernels: they balance for every trip count, and changes of them do not."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Registers in flight: loops that fill two sets in turns, executed by the statements that are left."""
+"""Double buffering of registers: the loops are executed by their remaining statements."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def checked(body, env=None):
             busy[array] = True
             read.append(values[array])
         else:
-            assert array in values, "nobody has filled it"
+            assert array in values, "it is not filled"
             busy.pop(array, None)
     assert not busy
     return read
@@ -202,7 +202,7 @@ def values_of(body, env=None):
                 busy.add(register)
                 read.append(memory[register])
             else:
-                assert register in memory, "nobody has filled it"
+                assert register in memory, "it is not filled"
                 busy.discard(register)
 
     run(body, dict(env or {}))

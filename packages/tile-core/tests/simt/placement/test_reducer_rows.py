@@ -1,4 +1,4 @@
-"""Reducers whose rows belong to groups of threads: when they do, that sums are right, and that nobody waits."""
+"""Reducers with rows per group of threads: the condition, correct results, and no barriers."""
 
 from __future__ import annotations
 

@@ -43,7 +43,7 @@ def gemm_sp(call: BoundCall) -> None:
 
 
 def gemm_scaled(call: BoundCall) -> None:
-    """Execute ``C = (clear ? 0 : C) + (A * A_scale) @ (B * B_scale)`` with block scales."""
+    """Execute a product with block scales: ``C += (A * A_scale) @ (B * B_scale)``."""
     a, a_scale, b, b_scale, c, clear = call.args
     scaled = []
     transposed = bool(call.attrs["transpose_A"]), not call.attrs["transpose_B"]

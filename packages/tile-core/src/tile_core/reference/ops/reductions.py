@@ -45,7 +45,7 @@ def reduce(call: BoundCall) -> None:
 
 
 def scan(call: BoundCall) -> None:
-    """Execute ``dst[.., i, ..] = combine over k <= i of src[.., k, ..]``, or in ``reverse``."""
+    """Execute a scan: ``dst[.., i, ..]`` combines ``src[.., k, ..]`` for ``k <= i``."""
     src, dst = call.args
     kind, dim, nan = str(call.attrs["kind"]), int(call.attrs["dim"]), bool(call.attrs["nan_propagate"])
     acc = "float32" if dst.dtype in ("float16", "bfloat16") else dst.dtype

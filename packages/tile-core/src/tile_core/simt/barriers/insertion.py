@@ -47,7 +47,7 @@ class PlacedBarrier:
 
     Attributes
     ----------
-    earlier, later
+    source, sink
         The buffers of the accesses that it orders.
     hazard
         ``"write, read"``, ``"read, write"`` or ``"write, write"``: the accesses before and after it.
@@ -59,8 +59,8 @@ class PlacedBarrier:
         The name of the threads that wait, if they are a part of the block's.
     """
 
-    earlier: str
-    later: str
+    source: str
+    sink: str
     hazard: str
     where: Where | None = None
     after: Where | None = None
@@ -200,9 +200,9 @@ class _Flow:
         self.count += 1
         hazard = ", ".join("write" if a.write else "read" for a in pair)
         after = nodes.where_of(pair[0].stmt)
-        earlier, later = (str(a.buffer.name) for a in pair)
+        source, sink = (str(a.buffer.name) for a in pair)
         role = "" if p.role is None else role_of(p.role).name
-        self.report.append(PlacedBarrier(earlier, later, hazard, where, after, role))
+        self.report.append(PlacedBarrier(source, sink, hazard, where, after, role))
 
     # Points in order
 

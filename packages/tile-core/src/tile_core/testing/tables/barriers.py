@@ -128,7 +128,7 @@ def _threads() -> Unit:
 def _refusals() -> list[Unit]:
     loop = "b = T.alloc_barrier(64)\nfor k in range(n):\n    "
     bodies = {
-        "nobody-arrives": ("b = T.alloc_barrier(64)\nT.barrier_wait(b, 0)", "K233"),
+        "no-arrival": ("b = T.alloc_barrier(64)\nT.barrier_wait(b, 0)", "K233"),
         "too-few": ("b = T.alloc_barrier(65)\nT.barrier_arrive(b)\nT.barrier_wait(b, 0)", "K233"),
         "too-many": ("b = T.alloc_barrier(63)\nT.barrier_arrive(b)\nT.barrier_wait(b, 0)", "K233"),
         "left-open": ("b = T.alloc_barrier(128)\nT.barrier_arrive(b)", "K233"),

@@ -201,7 +201,7 @@ def _refusals() -> list[Unit]:
     given = {"k": 64, "a": E4M3, "p": (16, 2), "scale": E8M0, "other": E8M0, "c": "float32"}
     cases = (
         ("float16", {"a": "float16"}, "K211"), ("scale", {"scale": "float32"}, "K211"),
-        ("scales-differ", {"other": E4M3}, "K211"), ("sums", {"c": "int32"}, "K208"),
+        ("scales-differ", {"other": E4M3}, "K211"), ("accumulator", {"c": "int32"}, "K208"),
         ("rows", {"p": (8, 2)}, "K223"), ("blocks-differ", {"p": (16, 4)}, "K223"),
         ("tail", {"k": 80, "p": (16, 3)}, "K223"),
     )  # fmt: skip
