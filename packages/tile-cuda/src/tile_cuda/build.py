@@ -1,7 +1,7 @@
 """From source to machine code with NVRTC, without a driver, a device or ``nvcc``.
 
-Text is compiled without contraction of products and sums unless the options allow it, so that results are as written;
-a text that needs a fused operation calls one.
+Text is compiled without contraction of multiplications and additions unless the options allow it, so that results are
+as written; a text that needs a fused operation calls one.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ def build(kernel: KernelText, arch: str) -> Cubin:
 
 
 def _with_more_registers(made: Cubin, kernel: KernelText, options: CudaOptions) -> Cubin:
-    """Return the code with the fewest spills: with one block per SM if registers are left.
+    """Return the code with the fewest spills: one block per SM if registers are free.
 
     Seen with NVRTC 13.5: blocks of 512 threads that need more than the 128 registers that each can have got 32, and
     2,844 bytes spilled where 424 do; on an H100 such products took 24 to 130 times as long as the best.
@@ -283,7 +283,7 @@ def _refusal(text: str, log: str, arch: str, options: CudaOptions) -> _Refusal:
 
 
 def _line_of(ptx: str, line: int) -> int:
-    """Return the source line of a line of assembly; that of the call for an inlined function."""
+    """Return the source line of a line of assembly; the call's line in inlined functions."""
     for above in reversed(ptx.splitlines()[:line]):
         directive = re.match(r"\s*\.loc\s+\d+\s+(\d+)", above)
         if directive is not None:

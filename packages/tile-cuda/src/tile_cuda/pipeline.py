@@ -63,7 +63,7 @@ if TYPE_CHECKING:
 
 
 def can_copy(call: OpCall, ctx: Context, aligned: Aligned) -> Accept | Reject:
-    """Choose the prefetch of a copy in a pipelined loop: TMA if allowed and legal, else cp.async."""
+    """Choose the prefetch of a copy in a pipelined loop: TMA if legal, else cp.async."""
     blocks = Blocks.of(call)
     if blocks.ranks and not blocks.sets:
         return Reject("other blocks of the cluster copy it, too")
@@ -110,7 +110,7 @@ def _given(call: OpCall, threads: int) -> SimtCall:
 
 
 def _stays(call: SimtCall, ctx: Context) -> bool:
-    """Whether the accumulator of a product can stay in tensor memory while it is in flight."""
+    """Whether the accumulator of a product in flight can stay in tensor memory."""
     variant = variant_of(call)
     plan = variant.plan(call)
     return not isinstance(plan, Reject) and plan.can_stay and isinstance(variant.fits(call, ctx), Accept)

@@ -94,7 +94,7 @@ class TensorMap:
         return 0 in self.extents
 
     def of_zeros(self, address: int) -> TensorMap:
-        """Return a one-element map to replace an empty one: with a zero there, its boxes are zero."""
+        """Return a one-element map to replace an empty one: its element must be zero."""
         strides = tuple(16 for _ in self.strides)
         return replace(self, address=address, extents=tuple(1 for _ in self.extents), strides=strides)
 

@@ -1,4 +1,4 @@
-"""Accumulators that stay in tensor memory, with moves to registers only where other code needs them.
+"""Keep accumulators in tensor memory; move them to registers only where other code needs them.
 
 A product marks where its accumulator would enter and leave tensor memory. For each fragment this pass tracks whether
 registers, tensor memory or both hold the current values, and keeps the moves that are needed: those before a statement
@@ -53,7 +53,7 @@ class _WithoutNames(StmtRewriter):
 class _Held(enum.Enum):
     """The storage of the current values: registers, tensor memory, or both."""
 
-    NOBODY = enum.auto()
+    UNWRITTEN = enum.auto()
     """They have not been written yet."""
     REGISTERS = enum.auto()
     TENSOR = enum.auto()
@@ -71,7 +71,7 @@ class _Accumulator:
 
     def whole(self, body: Stmt) -> Stmt:
         """Return a program with the moves that are needed."""
-        return nodes.seq(self.moved(body, _Held.NOBODY)[0])
+        return nodes.seq(self.moved(body, _Held.UNWRITTEN)[0])
 
     def moved(self, s: Stmt, held: _Held) -> tuple[list[Stmt], _Held]:
         """Return a statement with the required moves, and the storage of the accumulator behind it."""
@@ -92,7 +92,7 @@ class _Accumulator:
             return [s], held
         if not any(self._mark(x) for x in collect(s, tirx.AttrStmt)):
             before = [self.leave] if held is _Held.TENSOR else []
-            changes = held in (_Held.NOBODY, _Held.REGISTERS) or self._writes(s)
+            changes = held in (_Held.UNWRITTEN, _Held.REGISTERS) or self._writes(s)
             return [*before, s], _Held.REGISTERS if changes else _Held.BOTH
         if isinstance(s, (tirx.For, tirx.While)):
             return self._loop(s, held)
@@ -105,7 +105,7 @@ class _Accumulator:
     def _loop(self, s: Stmt, held: _Held) -> tuple[list[Stmt], _Held]:
         """Return a loop that begins and ends with the accumulator in the same storage."""
         if any(a.buffer.same_as(self.registers) for a in collect(s.body, tirx.AllocBuffer)):
-            return [with_bodies(s, [nodes.seq(self.moved(s.body, _Held.NOBODY)[0])])], held
+            return [with_bodies(s, [nodes.seq(self.moved(s.body, _Held.UNWRITTEN)[0])])], held
         if self._first(s.body) == ENTERS and self.enter is not None:
             before = [self.enter] if held is _Held.REGISTERS else []
             body, end = self.moved(s.body, _Held.TENSOR)
@@ -120,7 +120,7 @@ class _Accumulator:
         """Return a branch whose sides end with one storage of the accumulator."""
         sides = [self.moved(x, held) for x in bodies_of(s)]
         sides += [([], held)] if s.else_case is None else []
-        ends = {end for _, end in sides} - {_Held.NOBODY} or {_Held.NOBODY}
+        ends = {end for _, end in sides} - {_Held.UNWRITTEN} or {_Held.UNWRITTEN}
         after = next(iter(ends)) if len(ends) == 1 else _Held.REGISTERS
         if ends == {_Held.TENSOR, _Held.BOTH}:
             after = _Held.TENSOR

@@ -204,7 +204,7 @@ class Config:
 
 
 def note_slow(plan: Plan, ctx: Context) -> Plan:
-    """Add a performance note on a large product estimated to be far slower than with other tiles."""
+    """Add a performance note if other tiles are estimated to be far faster."""
     loop = product_loop(plan) if ctx.capabilities.fact(WGMMA) else None
     if loop is None:
         return plan

@@ -99,7 +99,7 @@ Some = TypeVar("Some", bound=Estimated)
 def performance_notes(
     found: Some, others: Sequence[Some], far: float, least: float = 0.0
 ) -> tuple[PerformanceNote, ...]:
-    """Return the performance note of a kernel, if it is far slower than the best one.
+    """Return the performance note of a kernel if the best one is far faster.
 
     Parameters
     ----------

@@ -57,7 +57,7 @@ class MathCalls(ExpressionPrinter):
         return super().operation(sign, a, b)
 
     def extreme(self, e: Expr, sign: str) -> str:
-        """Print the minimum or maximum of two values; NaN is ignored if one float is a number."""
+        """Print the minimum or maximum of two values; a NaN yields the other value."""
         dtype = nodes.dtype_of(e)
         name = "min" if sign == "<" else "max"
         args = f"{self.bare(e.a)}, {self.bare(e.b)}"

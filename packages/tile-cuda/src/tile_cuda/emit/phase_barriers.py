@@ -82,7 +82,7 @@ class PhaseBarriers(_Printer):
         self.stmt(calls.execute(wait_name(bool(nodes.as_int(s.value.args[0]))), [], s.span))
 
     def write_fence_proxy(self, s: Stmt) -> None:
-        """Make writes visible to bulk copies, in shared memory or also in global memory (much slower)."""
+        """Make writes visible to bulk copies, in shared memory or (much slower) everywhere."""
         everywhere = bool(nodes.as_int(s.value.args[0]))
         self.stmt(calls.execute("fence_proxy_async" if everywhere else "fence_proxy_async_shared_cta", [], s.span))
 

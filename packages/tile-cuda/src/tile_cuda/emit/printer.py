@@ -228,7 +228,7 @@ class CudaPrinter(MaskedShifts, WarpCalls, MathCalls, DebugStatements, PhaseBarr
         return super().print_TensorLoad(e) if address is None else Text(f"*{address}", UNARY)
 
     def _shared_address(self, load: Expr) -> str | None:
-        """Print an address in shared memory in bytes, if a loop changes a part of its index."""
+        """Print an address in shared memory in bytes if its index changes in a loop."""
         size, rest = divmod(bits_of(nodes.element_type(load.source)), 8)
         if nodes.scope_of(load.source) not in _SHARED or rest:
             return None

@@ -17,7 +17,10 @@ from tile_core.ir.visit import collect
 
 
 def apart(index: Expr, changing: set[Var]) -> tuple[Any, Any] | None:
-    """Split an index into terms with ``changing`` variables and the rest; ``None`` if either is constant."""
+    """Split an index into terms with ``changing`` variables and the rest, or return ``None``.
+
+    It is ``None`` if either part is constant.
+    """
     kinds: dict[bool, Any] = {}
     for addend in _addends(index):
         kind = any(v in changing for v in collect(addend, tirx.Var))

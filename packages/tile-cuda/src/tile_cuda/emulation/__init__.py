@@ -1,4 +1,4 @@
-"""The model of CUDA C++ for the emulator, by which emitted text runs on a host.
+"""The emulator's model of CUDA C++, by which emitted text runs on a host.
 
 The text is compiled as it is, with headers that stand for the language and its library (``headers/cuda_*.h``). Only
 two things are rewritten: ``asm`` statements become calls of models of the PTX instructions (``headers/ptx_*.h``), and

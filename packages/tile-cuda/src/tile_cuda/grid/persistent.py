@@ -162,7 +162,7 @@ def may_persist(plan: Plan, ctx: Context) -> bool:
 
 
 def _reason(threads: int, trips: int, ctx: Context) -> str:
-    """Return why a kernel is not persistent, whatever its copies are; empty if it may be."""
+    """Return why a kernel with any copies is not persistent; empty if it may be."""
     if ctx.options.persistent == "never":
         return 'the option persistent is "never"'
     if not (ctx.capabilities.fact(WGMMA) or ctx.capabilities.fact(TCGEN05)):

@@ -1,4 +1,4 @@
-"""Boxes of a tensor: which tiles bulk copies can move, and how these lie in shared memory.
+"""Boxes of a tensor: the tiles of bulk copies and their layouts in shared memory.
 
 The tensor is known to the copy engine by a tensor map (`tile_cuda.tensor_map`), a constant of the launch. What it
 copies is a box, and a *panel* of the tile in shared memory: rows of at most the bytes over which chunks are permuted,
@@ -173,16 +173,19 @@ class Panel:
 
 
 def readable_rows(call: OpCall, tile: View) -> int:
-    """Return the row lengths of a tile that all its products can read, as a bit mask; 0 for any."""
+    """Return the readable row lengths of all products of a tile as a bit mask.
+
+    The mask is 0 if any row length is readable.
+    """
     given = call.attrs.get(READABLE_ROWS, ())
     return next((int(rows) for x, rows in zip(call.args, given, strict=False) if x is tile), 0)
 
 
 def row_lengths(call: OpCall, tile: View) -> tuple[int, ...]:
-    """Return the row lengths (bytes) that a call may swizzle, the best first; 0 for plain rows.
+    """Return the row lengths (bytes) that a call may swizzle, the best first.
 
-    A tile that products read gets rows that they can read (`tile_cuda.copies.operand_rows`). Others come last where a
-    call requests its instruction, and are legal where a layout is decided.
+    Plain rows are 0. A tile that products read gets rows that they can read (`tile_cuda.copies.operand_rows`). Others
+    come last where a call requests its instruction, and are legal where a layout is decided.
     """
     every, sum_of = sorted(SWIZZLES, reverse=True), readable_rows(call, tile)
     if not sum_of or ASKED_LAYOUT in call.attrs:
@@ -195,7 +198,7 @@ def panels(
     extents: Sequence[int], shape: Sequence[int], dtype: str, asked: LayoutMap | None, rows: Sequence[int],
     shares: int = 1, across: bool = False,
 ) -> Iterator[Panel]:  # fmt: skip
-    """Yield the legal ways to cut a tile that give the requested layout, the best first.
+    """Yield the legal panels of a tile with the requested layout, the best first.
 
     Parameters
     ----------
@@ -218,7 +221,7 @@ def panels(
 
 
 def of_tensor(tensor: View, tile: View, aligned: Aligned) -> Iterator[str]:
-    """Yield reasons why a tile in shared memory is not made of boxes, whatever its layout.
+    """Yield reasons why a tile is not made of boxes in any layout.
 
     Later reasons assume the earlier conditions.
 
@@ -241,7 +244,7 @@ def of_tensor(tensor: View, tile: View, aligned: Aligned) -> Iterator[str]:
 
 
 def slots_of(tile: View, rank: int = 0) -> int:
-    """Return how many tiles a buffer has of which the first index selects one, or 0.
+    """Return the number of tiles that the first index of a buffer selects, or 0.
 
     Parameters
     ----------
@@ -302,7 +305,7 @@ def same_layout(asked: LayoutMap, layout: LayoutMap) -> bool:
 
 
 def of_map(src: View, aligned: Aligned) -> Iterator[str]:
-    """Yield why no tensor map describes a tensor, or no box begins at a tile's corner."""
+    """Yield reasons against a tensor map of a tensor or a box at a corner."""
     size = DTYPES[src.dtype].bits // 8
     if src.buffer not in aligned.addresses:
         yield f"{src.name} is no parameter"

@@ -85,7 +85,7 @@ def _reasons(call: OpCall, tile: View, tensor: View, aligned: Aligned, ranges: A
 
 
 def _is_contiguous(tensor: View) -> bool:
-    """Whether a part of a tensor is contiguous: whole rows after at most one cut dimension."""
+    """Whether a part of a tensor is contiguous: one cut dimension before whole rows."""
     step = 1
     for n, stride in reversed(list(zip(tensor.extents, strides_of(tensor.buffer), strict=True))):
         if n != 1:

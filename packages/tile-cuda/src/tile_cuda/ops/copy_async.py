@@ -187,7 +187,7 @@ def _settled(call: SimtCall) -> tuple[SimtCall, list[Stmt]]:
 
 
 def dealt(call: SimtCall, counts: Sequence[int], copy: Callable[[Sequence[Expr]], Stmt]) -> Stmt:
-    """Return the chunks of a tile that a thread copies, in rounds of the whole block."""
+    """Return the chunks of a tile that a thread copies, in rounds of the block."""
     total, threads = prod(counts), call.block.count
     thread = call.block.thread if threads > 1 else nodes.int_const(0)
 

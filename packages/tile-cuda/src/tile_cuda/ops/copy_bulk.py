@@ -1,4 +1,4 @@
-"""TMA loads: bulk copies of boxes by one thread, with a barrier that counts their bytes.
+"""TMA loads: bulk copies of boxes by one thread; a barrier counts their bytes.
 
 Parts of boxes outside of the tensor become zero.
 """
@@ -174,7 +174,7 @@ class Blocks:
         return cls(tuple(r for r in range(prod(cluster)) if mask >> r & 1), shares, tuple(cluster))
 
     def issued(self, corners: Sequence[Corner], one: Callable[[Corner, Sequence[Expr]], Stmt]) -> Stmt:
-        """Return the copies of boxes, given one to a mask of blocks or to the own block."""
+        """Return the copies of boxes to a mask of blocks or to the own block."""
         alone = nodes.seq([one(corner, []) for corner in corners])
         if len(self.ranks) < 2:
             return alone
@@ -193,7 +193,10 @@ class Blocks:
 
 
 def _reasons(call: OpCall, aligned: Aligned) -> Iterator[str]:
-    """Yield reasons against a copy of boxes, whatever the layout; later ones assume the earlier conditions."""
+    """Yield reasons against a copy of boxes in any layout.
+
+    Later reasons assume the earlier conditions.
+    """
     src, dst = call.args[:2]
     hints = call.attrs.get("hints") or {}
     if bool(dict(hints).get("disable_tma")):

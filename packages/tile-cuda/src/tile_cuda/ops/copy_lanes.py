@@ -144,7 +144,7 @@ class LaneCopy(SimtVariant):
     def exchange(
         self, call: SimtCall, accumulators: tuple[BufferVar, Expr, int], results: tuple[BufferVar, Expr], lane: Expr
     ) -> Stmt:  # fmt: skip
-        """Return the exchange of a group of tiles of one row, of accumulators or converted elements.
+        """Return the exchange of adjacent tiles in a row: accumulators or converted elements.
 
         Parameters
         ----------
@@ -205,7 +205,7 @@ def _first_register(view: View, tiles: Digit) -> int:
 
 
 def exchanged(layout: FragmentLayout, how: Exchange) -> FragmentLayout | None:
-    """Return the layout with 16 bytes of a row per lane, for an accumulator of the matrix units."""
+    """Return the layout of an accumulator with 16 bytes of a row per lane."""
     if len(layout.dims) != 2 or layout.padded != layout.shape or len(layout.dims[1]) < 3:
         return None
     *outer, tiles, lanes, pair = layout.dims[1]

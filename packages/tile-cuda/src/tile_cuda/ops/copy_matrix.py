@@ -38,7 +38,7 @@ _SIDE, _PAIR = 8, 2
 
 
 class MatrixCopy(SimtVariant):
-    """A copy of a fragment to a 16-bit tile whose rows have chunks of 16 bytes."""
+    """A copy of a fragment to a 16-bit tile with rows of 16-byte chunks."""
 
     name = "cuda.copy.stmatrix"
     op = "copy"

@@ -1,4 +1,4 @@
-"""Copies to the shared memory of a block of the same cluster: bulk copies or stores.
+"""Copies to the shared memory of another block of the cluster: bulk or stores.
 
 If a barrier counts a copy, one thread arrives there, expects the bytes, and issues a copy for each run of bytes that
 is contiguous on both sides. Otherwise each thread stores elements to the mapped address. PTX ISA, "cp.async.bulk",
@@ -60,7 +60,7 @@ class CopyToBlock(SimtVariant):
         return Accept(f"{prod(counts)} bulk copies of {size // prod(counts)} bytes" if run else "")
 
     def layouts(self, call: SimtCall, ctx: Context) -> Mapping[int, LayoutMap]:
-        """Copy the layout of one tile to the other, so that their bytes have one order."""
+        """Use one layout for both tiles, so that their bytes have one order."""
         known = [call.placement.layouts.get(view.buffer) for view in call.args[:2]]
         whole = all(tuple(nodes.shape_of(view.buffer)) == tuple(view.extents) for view in call.args[:2])
         counted = len(call.args) > copy_to_block.BARRIER
@@ -95,7 +95,7 @@ class CopyToBlock(SimtVariant):
         return calls.step(body, call.span)
 
     def begins(self, call: SimtCall, src: View, dst: View) -> list[int]:
-        """Return the first element in memory of two tiles in one swizzled order; empty for plain order.
+        """Return the first elements of two tiles with one swizzle; empty for plain order.
 
         Raises
         ------

@@ -1,4 +1,4 @@
-"""Estimates of the epilogue's time, and the rule that chooses between direct, staged and exchanged stores.
+"""Estimates of the epilogue's time, and the choice of direct, staged or exchanged stores.
 
 Measured on an H200 (float16 results of tiles of 128 x 256, two warpgroups): 8,000 to 9,000 cycles where threads store
 their accumulators, 4 bytes of a row by each; 2,100 to 2,500 through shared memory and stores of whole rows; about 200

@@ -141,7 +141,7 @@ class RowPanel:
 def row_panels(
     shape: Sequence[int], dtype: str, asked: LayoutMap | None, lengths: Sequence[int], slot: bool
 ) -> Iterator[RowPanel | str]:
-    """Yield the legal ways to cut a tile, the best first, or why one is not legal.
+    """Yield the legal panels of a tile, the best first, or a rejection reason.
 
     Parameters
     ----------
@@ -169,7 +169,7 @@ def row_panels(
 
 
 def can_copy_rows(call: OpCall, ctx: Context, aligned: Aligned, ranges: Analyzer) -> Accept | Reject:
-    """Decide whether a gather or scatter of the program can be made of copies of rows.
+    """Return whether copies of rows can implement a gather or scatter of the program.
 
     Parameters
     ----------

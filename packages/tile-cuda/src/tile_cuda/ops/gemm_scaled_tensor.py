@@ -117,7 +117,7 @@ class ScaledPlan(TensorPlan):
         return "scales"
 
     def scale_columns(self) -> Iterator[tuple[int, int, int]]:
-        """Yield operand (A 0, B 1), word, and group of 32 lines of each scale column."""
+        """Yield operand (A 0, B 1), word, and 32-line group of each scale column."""
         for role, count in enumerate(self.groups):
             yield from ((role, word, group) for word in range(self.words) for group in range(count))
 
@@ -218,7 +218,7 @@ class ScaledTensorProduct(TensorProduct):
         return [*found, *super().issued(until)]
 
     def described(self, role: int, line: int, step: int, until: str) -> list[Expr]:
-        """Return the operands of an instruction for A (0) or B (1): 32 bytes along K."""
+        """Return an instruction's operands for A (0) or B (1): 32 bytes along K."""
         per = CHUNK * 8 // DTYPES[self.plan.view(role).dtype].bits
         return self.described_at(role, line, step * per, until)
 

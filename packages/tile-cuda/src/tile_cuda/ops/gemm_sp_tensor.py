@@ -35,7 +35,7 @@ class TensorGemmSp(TensorVariant):
 
 
 class LaneMetadata(MmaMetadata):
-    """Reads the words of a lane of tensor memory: one column describes a group of K."""
+    """Words of a lane of tensor memory: one column describes a group of K."""
 
     def __init__(self, product: SparseTensorProduct, view: object, turned: bool) -> None:
         call, lane = product.call, product.lane

@@ -64,7 +64,7 @@ _SWIZZLES = {128: 2, 64: 4, 32: 6}
 
 
 class TensorVariant(MatrixVariant):
-    """Common parts of the dense and the sparse variant: tiles of 128 rows, by 128 threads."""
+    """Common parts of dense and sparse variants: tiles of 128 rows, 128 threads."""
 
     priority = 20
     option = "tcgen05"
@@ -184,7 +184,7 @@ class Added(NamedTuple):
     stays: Expr
 
     def wait(self, behind: int) -> Stmt:
-        """Return the wait for the product ``behind`` before the next; it passes if there is none."""
+        """Return the wait for the product issued ``behind`` before the next, if any."""
         number, two = (
             nodes.load(self.issued.buffer, list(self.issued.mins)) - nodes.int_const(behind),
             nodes.int_const(2),

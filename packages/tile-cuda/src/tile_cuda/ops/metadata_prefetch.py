@@ -1,4 +1,4 @@
-"""Metadata prefetch by threads from global memory: natural order, 512 elements of K at a time.
+"""Metadata prefetch by threads from global memory: natural order, 512 elements of K.
 
 Rows of a tile of metadata are short: 64 elements of K have 8 bytes, fewer than a bulk copy moves, and copies of each
 thread need barriers of the block. So the four lanes of a row load 64 bytes of it at a time, 16 bytes each of one or two
@@ -162,7 +162,7 @@ class MetadataPrefetch:
         return nodes.seq(found)
 
     def _chunk(self, at: list[Expr], to: int) -> Stmt:
-        """Return the load of 16 bytes within a row; zero for a chunk outside the tensor."""
+        """Return the load of 16 bytes of a row; zero outside the tensor."""
         loaded = move(self.loaded, [nodes.int_const(to)], self.view.buffer, at, _CHUNK, self.call.span)
         kind, end = nodes.dtype_of(at[-1]), nodes.shape_of(self.view.buffer)[-1]
         end = nodes.int_const(end, kind) if isinstance(end, int) else nodes.cast(end, kind)

@@ -1,4 +1,4 @@
-"""Moves of accumulator subtiles between tensor memory and registers: a thread has a row of 128."""
+"""Moves of accumulator subtiles between tensor memory and registers: one row per thread."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ _STRIDE = 128
 
 
 def scale_layout(call: OpCall, role: int) -> LayoutMap | None:
-    """Return the layout in which scales of A (0) or B (1) can be copied, or ``None``.
+    """Return the layout for copies of scales of A (0) or B (1), or ``None``.
 
     Signs of ``float8_e4m3fn`` do not count, and only threads can take them away. Nor can a tile be copied that is not
     whole blocks, or if the product arrives at a barrier of the program: until then the program may write it again.

@@ -1,4 +1,4 @@
-"""Scales of blocks of K in the form of instructions: four of a row per word."""
+"""Block scales as instruction operands: four of a row per word."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _MAGNITUDES = 0x7F7F7F7F
 
 
 class ScaleWords:
-    """Reads words of four scales of a row of A, or a column of B, from memory in any layout.
+    """Words of four scales of a row of A, or a column of B.
 
     Parameters
     ----------

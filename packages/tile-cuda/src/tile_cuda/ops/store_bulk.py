@@ -61,7 +61,7 @@ REDUCTIONS = {
 
 
 def can_store_bulk(call: OpCall, ctx: Context, aligned: Aligned, ranges: Analyzer) -> Accept | Reject:
-    """Decide whether a copy or an atomic update of the program can be made of boxes.
+    """Return whether boxes can implement a copy or an atomic update of the program.
 
     Parameters
     ----------

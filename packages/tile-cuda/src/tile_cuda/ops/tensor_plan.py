@@ -1,4 +1,4 @@
-"""The plan of a product in tensor memory: one thread issues it, 128 threads move accumulators.
+"""The plan of a product in tensor memory: one issuing thread, 128 accumulator threads.
 
 PTX ISA, "tcgen05.mma", shapes of ``cta_group::1`` with 128 rows: row i of a tile of C is in lane i of tensor memory,
 and a column of 32 bits holds one of its columns. Thread i of the four warps moves lane i.

@@ -196,7 +196,7 @@ class WarpgroupPlan(ProductPlan):
         return tuple(s for s in SWIZZLES if not self.misfit(role, s))
 
     def unreadable(self, role: int) -> str:
-        """Return why no descriptor fits A (0) or B (1) in shared memory; empty if one does."""
+        """Return why no descriptor fits A (0) or B (1); empty if one does."""
         if not self.shared(role) or self.swizzle(role):
             return ""
         rows, name = " or ".join(map(str, self.rows(role))), self.view(role).name
@@ -206,7 +206,7 @@ class WarpgroupPlan(ProductPlan):
         return f"other products read {name} in rows of {others} bytes, and this one in rows of {rows}"
 
     def misfit(self, role: int, swizzle: int) -> str:
-        """Return why no instruction reads A (0) or B (1) with this swizzle, or an empty text."""
+        """Return why no instruction reads this swizzle of A (0) or B (1)."""
         view = self.view(role)
         size, row = DTYPES[view.dtype].bits // 8, nodes.shape_of(view.buffer)[-1]
         if row * size % swizzle:
@@ -308,7 +308,7 @@ class _Ways:
 
 
 def readable_by_all(call: OpCall, problem: Problem) -> tuple[int, int]:
-    """Return the row lengths of A and B that all products of these tiles can read."""
+    """Return the readable row lengths of A and B for all their products."""
     return readable_rows(call, problem.a), readable_rows(call, problem.b)
 
 

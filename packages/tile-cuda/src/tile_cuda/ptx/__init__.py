@@ -1,4 +1,4 @@
-"""PTX instructions as C++ functions: a table of data; kernels contain the functions that they use."""
+"""PTX instructions as C++ functions: a table; kernels contain the functions that they use."""
 
 from tile_cuda.ptx.instruction import Instruction, PtxOperand
 from tile_cuda.ptx.table import TABLE, has, instruction, prelude

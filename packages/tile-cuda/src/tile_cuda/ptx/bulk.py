@@ -55,7 +55,7 @@ def load_name(rank: int) -> str:
 
 
 def store_name(rank: int, reduction: str = "") -> str:
-    """Return the function that copies a box out of shared memory, or reduces it into global memory.
+    """Return the function that copies or reduces a box from shared to global memory.
 
     Parameters
     ----------

@@ -120,7 +120,7 @@ def _sparse() -> Iterator[Instruction]:
 def _mma_sp(
     shape: str, types: str, words: int, *, selectors: int, mode: str = "", arch: str = "sm_80"
 ) -> Iterator[Instruction]:
-    """Yield a sparse product for each selector, which must be a constant: it ends the function's name."""
+    """Yield a sparse product for each selector, a constant that ends the function's name."""
     opcode = f"mma.sp::ordered_metadata.sync.aligned.{shape}.row.col{mode}.{types}"
     letter, count, ctype = _ACCUMULATORS[types.split(".")[0]]
     operands = (

@@ -44,7 +44,7 @@ def _of_halves() -> Iterator[str]:
 
 
 def _of_words() -> Iterator[str]:
-    """Yield the lines for 8-bit elements: lanes 0 and 1 take even words, 2 and 3 odd ones."""
+    """Yield the lines for 8-bit elements: even words in lanes 0 and 1."""
     yield "const bool odd = (lane & 2) != 0;"
     yield "unsigned n[8];"
     for i in range(4):

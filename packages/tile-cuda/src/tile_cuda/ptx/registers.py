@@ -19,7 +19,7 @@ def register_instructions() -> Iterator[Instruction]:
 
 
 def set_name(count: int, more: bool) -> str:
-    """Return the function that sets the registers of each thread to a larger or smaller count."""
+    """Return the function that sets a larger or smaller register count per thread."""
     return f"{_PREFIX}{'inc' if more else 'dec'}_sync_aligned_u32_{count}"
 
 

@@ -65,7 +65,7 @@ def _conversions() -> Iterator[Instruction]:
 
 
 def _double_to_bf16() -> Instruction:
-    """Round to odd: the float32 next towards zero, with its last bit set if the result is inexact."""
+    """Round to odd: towards zero, with the last bit set if inexact."""
     body = (
         "const float y = (float)x;",
         "unsigned bits = __float_as_uint(y);",

@@ -86,7 +86,7 @@ def has(found: Instruction, arch: str) -> bool:
 
 
 def prelude(names: Iterable[str], arch: str) -> list[str]:
-    """Return the text of functions and their dependencies, in table order, after the types that they need.
+    """Return the text of functions with their types and dependencies, in table order.
 
     Raises
     ------

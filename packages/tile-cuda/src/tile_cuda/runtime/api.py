@@ -150,7 +150,7 @@ class Driver:
 
     @contextlib.contextmanager
     def entered(self, ordinal: int) -> Iterator[None]:
-        """Make the primary context of a device current, unless the current context is on that device."""
+        """Make a device's primary context current, unless the current context is on that device."""
         code, device = self.read_current()
         if not code and int(device) == ordinal:
             yield
@@ -231,7 +231,7 @@ class Driver:
             self._do("cuThreadExchangeStreamCaptureMode", before)
 
     def encode_map(self, fields: TensorMap) -> bytes:
-        """Return a tensor map. The driver needs a current context, which its manual does not mention.
+        """Return a tensor map. The driver needs a current context (undocumented).
 
         Parameters
         ----------

@@ -59,7 +59,7 @@ class CudaAdapter(TextAdapter):
         self._used: set[int] = set()
 
     def launch_of(self, kernel: KernelText) -> _Chosen | _Direct:
-        """Return the launch of a text, built for the current device if that can run it.
+        """Return the launch of a text, built for the current device if possible.
 
         Raises
         ------

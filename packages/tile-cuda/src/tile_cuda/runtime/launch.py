@@ -1,4 +1,4 @@
-"""One launch of one kernel, with all preparation done before: a launch takes a few microseconds.
+"""Prepared launches of a kernel: a launch takes a few microseconds.
 
 No call allocates, waits, or loads anything once a text has run on a device, so that launches can be captured in graphs;
 the first call on a device may be captured too.

@@ -1,4 +1,4 @@
-"""Arrays in driver memory for checks without an array library: copied from and to the host, and guarded."""
+"""Guarded arrays in driver memory, copied from and to the host: no array library."""
 
 from __future__ import annotations
 

@@ -43,7 +43,7 @@ def short_launch(
     failed: Callable[[int], Exception],
     attributes: int = 0,
 ) -> Repeat | None:
-    """Return the launches with changing values at some positions; ``None`` if the driver is too old.
+    """Return launches with changing values at some positions; ``None`` with an old driver.
 
     Parameters
     ----------

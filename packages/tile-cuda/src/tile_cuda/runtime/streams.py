@@ -52,7 +52,7 @@ class Streams:
 
     @contextlib.contextmanager
     def choose(self, stream: StreamOf) -> Iterator[None]:
-        """Run all launches of this thread on the stream that a function returns for a device."""
+        """Run all launches of this thread on the stream that a function returns."""
         thread = threading.get_ident()
         self._chosen[thread] = stream
         try:

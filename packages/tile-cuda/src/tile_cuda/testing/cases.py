@@ -51,17 +51,17 @@ def _slots(a: str, b: str, c: str, k: int, n: int, trips: int, allocator: str, *
     tile, whole = ((n, k), (n, k * trips)) if turned else ((k, n), (k * trips, n))
     body = f"""
         S, R = T.alloc_shared((2, {M}, {k}), "{a}"), T.alloc_shared((2, {tile[0]}, {tile[1]}), "{b}")
-        sums, done = T.{allocator}(({M}, {n}), "{c}"), T.alloc_barrier([1, 1])
-        T.clear(sums)
+        acc, done = T.{allocator}(({M}, {n}), "{c}"), T.alloc_barrier([1, 1])
+        T.clear(acc)
         for o in range({trips}):
             if o >= 2:
                 T.mbarrier_wait_parity(done[o % 2], (o // 2 + 1) % 2)
             T.copy(A[0, o * {k}], S[o % 2, :, :])
             T.copy(B[{f"0, o * {k}" if turned else f"o * {k}, 0"}], R[o % 2, :, :])
-            T.tcgen05_gemm(S[o % 2, :, :], R[o % 2, :, :], sums, transpose_B={turned}, mbar=done[o % 2])
+            T.tcgen05_gemm(S[o % 2, :, :], R[o % 2, :, :], acc, transpose_B={turned}, mbar=done[o % 2])
         for last in range({max(0, trips - 2)}, {trips}):
             T.mbarrier_wait_parity(done[last % 2], (last // 2) % 2)
-        T.copy(sums, C)
+        T.copy(acc, C)
     """
     types = {"A": (a, (M, k * trips)), "B": (b, whole)}
     return _dense(f"mbar-slots-{a}-{c}-{n}-{trips}", types, c, n, body, turned, **how)
@@ -71,14 +71,14 @@ def _each_trip(**how: Any) -> Unit:
     """A runtime trip count with a wait per product; the first product clears."""
     body = f"""
         S, R = T.alloc_shared(({M}, 32), "float16"), T.alloc_shared((32, 96), "float16")
-        sums, done = T.alloc_fragment(({M}, 96), "float32"), T.alloc_barrier(1)
-        T.clear(sums)
+        acc, done = T.alloc_fragment(({M}, 96), "float32"), T.alloc_barrier(1)
+        T.clear(acc)
         for o in range(n):
             T.copy(A[0, o * 32], S)
             T.copy(B[o * 32, 0], R)
-            T.tcgen05_gemm(S, R, sums, mbar=done)
+            T.tcgen05_gemm(S, R, acc, mbar=done)
             T.mbarrier_wait_parity(done, o % 2)
-        T.copy(sums, C)
+        T.copy(acc, C)
     """
 
     def data(rng: np.random.Generator, n: int) -> Data:
@@ -97,14 +97,14 @@ def _held(**how: Any) -> Unit:
     """A is a fragment, which moves to tensor memory beside the accumulator."""
     body = f"""
         A_l, R = T.alloc_fragment(({M}, 64), "float16"), T.alloc_shared((64, 32), "float16")
-        sums, done = T.alloc_fragment(({M}, 32), "float32"), T.alloc_barrier(1)
+        acc, done = T.alloc_fragment(({M}, 32), "float32"), T.alloc_barrier(1)
         T.copy(A, A_l)
         T.copy(B, R)
         for i, k in T.Parallel({M}, 64):
             A_l[i, k] = A_l[i, k] + 1
-        T.tcgen05_gemm(A_l, R, sums, clear_accum=True, mbar=done)
+        T.tcgen05_gemm(A_l, R, acc, clear_accum=True, mbar=done)
         T.mbarrier_wait_parity(done, 0)
-        T.copy(sums, C)
+        T.copy(acc, C)
     """
     types = {"A": ("float16", (M, 64)), "B": ("float16", (64, 32))}
     return _dense("mbar-fragment", types, "float32", 32, body, False, more=1, **how)
@@ -141,14 +141,14 @@ def _sparse(trips: int, **how: Any) -> Unit:
     body = f"""
         S, X = T.alloc_shared(({trips}, {M}, 32), "float16"), T.alloc_shared(({trips}, {M}, 4), "int16")
         R = T.alloc_shared(({trips}, 64, 32), "float16")
-        sums, done = T.alloc_tmem(({M}, 32), "float32"), T.alloc_barrier({trips})
+        acc, done = T.alloc_tmem(({M}, 32), "float32"), T.alloc_barrier({trips})
         for o in range({trips}):
             T.copy(A[0, o * 32], S[o, :, :])
             T.copy(E[0, o * 4], X[o, :, :])
             T.copy(B[o * 64, 0], R[o, :, :])
-            T.tcgen05_gemm_sp(S[o, :, :], X[o, :, :], R[o, :, :], sums, clear_accum=o == 0, mbar=done)
+            T.tcgen05_gemm_sp(S[o, :, :], X[o, :, :], R[o, :, :], acc, clear_accum=o == 0, mbar=done)
         T.mbarrier_wait_parity(done, 0)
-        T.copy(sums, C)
+        T.copy(acc, C)
     """
 
     def data(rng: np.random.Generator) -> Data:
@@ -251,14 +251,14 @@ def _dense(
 #: What stands behind a product, or its barrier, and the code of what is wrong with it.
 _MISUSE: dict[str, tuple[str, str]] = {
     "writes-A": ("T.copy(A[0, 64], S)\nT.mbarrier_wait_parity(done, 0)", "K229"),
-    "reads-C": ("T.copy(sums, C)\nT.mbarrier_wait_parity(done, 0)", "K233"),
-    "writes-C": ("T.clear(sums)\nT.mbarrier_wait_parity(done, 0)", "K233"),
+    "reads-C": ("T.copy(acc, C)\nT.mbarrier_wait_parity(done, 0)", "K233"),
+    "writes-C": ("T.clear(acc)\nT.mbarrier_wait_parity(done, 0)", "K233"),
     "arrives-twice": (
-        "T.tcgen05_gemm(S, W, sums, transpose_B=True, mbar=done)\nT.mbarrier_wait_parity(done, 0)", "K233",
+        "T.tcgen05_gemm(S, W, acc, transpose_B=True, mbar=done)\nT.mbarrier_wait_parity(done, 0)", "K233",
     ),
     "another-phase": ("T.mbarrier_wait_parity(done, 1)", "K233"),
     "no-wait": ("", "K233"),
-    "no-barrier": ("T.tcgen05_gemm(S, W, sums, transpose_B=True, mbar=S)\nT.mbarrier_wait_parity(done, 0)", "K232"),
+    "no-barrier": ("T.tcgen05_gemm(S, W, acc, transpose_B=True, mbar=S)\nT.mbarrier_wait_parity(done, 0)", "K232"),
 }  # fmt: skip
 
 
@@ -266,13 +266,13 @@ def _refusals() -> list[Unit]:
     params = [tensor("A", "float16", M, M), output("C", "float32", M, M)]
     head = f"""
 S, W = T.alloc_shared(({M}, 64), "float16"), T.alloc_shared(({M}, 64), "float16")
-sums, done = T.alloc_fragment(({M}, {M}), "float32"), T.alloc_barrier(1)
+acc, done = T.alloc_fragment(({M}, {M}), "float32"), T.alloc_barrier(1)
 T.copy(A[0, 0], S)
 T.copy(A[0, 0], W)
-T.clear(sums)
-T.tcgen05_gemm(S, W, sums, transpose_B=True, mbar=done)
+T.clear(acc)
+T.tcgen05_gemm(S, W, acc, transpose_B=True, mbar=done)
 """
     return [
-        refused("gemm", f"illegal-mbar-{name}", f"{head}{behind}\nT.copy(sums, C)", code, params=params)
+        refused("gemm", f"illegal-mbar-{name}", f"{head}{behind}\nT.copy(acc, C)", code, params=params)
         for name, (behind, code) in _MISUSE.items()
     ]

@@ -106,7 +106,7 @@ def alloc_barrier(arrive_count: int | Sequence[int]) -> Barrier:
 
 
 def alloc_cluster_barrier(arrive_count: int | Sequence[int]) -> Barrier:
-    """Allocate a barrier in each block, at which threads of all blocks of the cluster may arrive.
+    """Allocate a barrier in each block for arrivals of all blocks of the cluster.
 
     Parameters
     ----------
@@ -170,7 +170,7 @@ def barrier_arrive(barrier: Barrier, cta_id: Scalar | None = None) -> None:
 
 
 def mbarrier_wait_parity(barrier: Barrier, parity: Scalar) -> None:
-    """Wait until the phase of a parity has ended: 0 for phases 0, 2, 4, ..., else 1.
+    """Wait for the end of a phase by its parity: 0 for even phases.
 
     Of a new barrier a wait for parity 1 passes at once. In program order every wait passes, and it is for the phase
     that has ended last.

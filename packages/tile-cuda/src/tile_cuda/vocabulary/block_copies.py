@@ -1,4 +1,4 @@
-"""Copies from block to block of a cluster: the name that this package adds to ``T``.
+"""Copies between blocks of a cluster: a name that this package adds to ``T``.
 
 The blocks of a cluster execute a program side by side, one statement after another: all of them read their tiles
 before any of them writes. The check of barriers (``K233``) executes all blocks, and accepts a program only if arrivals
@@ -32,7 +32,7 @@ def copy_cluster(
     src: Tile, dst: Tile, *, dst_block: Scalar | None = None, cluster_mask: int | None = None,
     remote_barrier: object = None,
 ) -> None:  # fmt: skip
-    """Copy a tile in shared memory to the shared memory of another block of the cluster.
+    """Copy a tile in shared memory to another block of the cluster.
 
     Parameters
     ----------

@@ -36,7 +36,7 @@ def tma_gather4(
     src: Buffer, dst: Tile, col: Index, rows: Tile | Sequence[Index], barrier: object = None, *,
     eviction_policy: str | None = None,
 ) -> None:  # fmt: skip
-    """Copy four rows of a matrix by one bulk copy: ``dst[i, j] = src[rows[i], col + j]``.
+    """Gather four rows by one bulk copy: ``dst[i, j] = src[rows[i], col + j]``.
 
     Parameters
     ----------
@@ -82,7 +82,7 @@ def tma_gather4(
 def tma_scatter4(
     src: Tile, dst: Buffer, col: Index, rows: Tile | Sequence[Index], *, eviction_policy: str | None = None
 ) -> None:
-    """Write four rows of a matrix by one bulk copy: ``dst[rows[i], col + j] = src[i, j]``.
+    """Scatter four rows by one bulk copy: ``dst[rows[i], col + j] = src[i, j]``.
 
     Parameters
     ----------

@@ -41,7 +41,7 @@ REGISTERS = "cuda.setmaxnreg"
 DENSE, SPARSE = "cuda.wgmma", "cuda.wgmma.sp"
 GROUP = "cta_group"
 """Attribute of a product that requests pairs of blocks."""
-TENSOR, TENSOR_SP, TENSOR_ACCUMULATOR = "cuda.tcgen05", "cuda.tcgen05.sp", "cuda.tcgen05.sums"
+TENSOR, TENSOR_SP, TENSOR_ACCUMULATOR = "cuda.tcgen05", "cuda.tcgen05.sp", "cuda.tcgen05.accumulator"
 TENSOR_SCALED = "cuda.tcgen05.block_scale"
 PIN_ACCUMULATOR = "pin_accumulator"
 DEMANDED = ("T.alloc_tmem", "write T.alloc_fragment")
@@ -90,7 +90,7 @@ def alloc_tmem(shape: Sequence[int], dtype: DTypeLike) -> Buffer:
         When it is compiled, if the accumulator cannot stay there, or the target has no tensor memory.
     """
     made = allocate("alloc_tmem", shape, dtype, "local.fragment", "tensor memory")
-    whole = operands.as_region(PIN_ACCUMULATOR, "sums", made)
+    whole = operands.as_region(PIN_ACCUMULATOR, "accumulator", made)
     with operands.called(*DEMANDED):
         operands.emit(PIN_ACCUMULATOR, [whole], [], {"variant": TENSOR_ACCUMULATOR})
     return made
