@@ -20,7 +20,7 @@ from tile_cuda.cost.slow_tiles import performance_notes
 
 from .attention import attention
 
-TARGET, ROOM = "cuda:sm_90a", 232_448
+TARGET, SHARED_BYTES = "cuda:sm_90a", 232_448
 RECORDS = (Path(__file__).parent / "records" / "attention_h100.csv").read_text().splitlines()[1:]
 
 
@@ -30,7 +30,7 @@ def chain(*how, **more):
 
 
 def said_of(found):
-    return tuple(note.text for note in performance_notes(found, chains.better(found, ROOM), chains.FAR))
+    return tuple(note.text for note in performance_notes(found, chains.better(found, SHARED_BYTES), chains.FAR))
 
 
 def numbers(row):
@@ -97,8 +97,8 @@ def test_it_is_a_warning_and_a_line_of_the_report():
     with tile.disable_cache(), warnings.catch_warnings(record=True) as seen:
         warnings.simplefilter("always")
         kernel = tile.compile(program, TARGET, options={"fast_math": True})
-    told = [str(w.message) for w in seen if w.category is SlowTiles]
-    assert any("tiles of 64 x 32 scores with 256 threads and 2 stages are estimated" in w for w in told)
+    texts = [str(w.message) for w in seen if w.category is SlowTiles]
+    assert any("tiles of 64 x 32 scores with 256 threads and 2 stages are estimated" in w for w in texts)
     assert "the nearest better ones are" in " ".join(kernel.explain().split())
     assert [w["kind"] for w in report_json(program, TARGET)["warnings"]] == ["tiles"]
 

@@ -48,7 +48,7 @@ def turned():
     m = T.dynamic("m")
 
     @T.prim_func
-    def turn(X: T.Tensor((m, 30), "float32"), Y: T.Tensor((m,), "float32")):
+    def reverse(X: T.Tensor((m, 30), "float32"), Y: T.Tensor((m,), "float32")):
         with T.Kernel(T.ceildiv(m, 32), threads=64) as bx:
             tile_s = T.alloc_shared((32, 32), "float32")
             held = T.alloc_fragment((32,), "float32")
@@ -58,7 +58,7 @@ def turned():
             for i in T.Parallel(32):
                 Y[bx * 32 + i] = held[31 - i]
 
-    return turn
+    return reverse
 
 
 @pytest.fixture(scope="module")
@@ -202,8 +202,8 @@ class TestPrivateArrays:
 
     def test_reserved_memory_of_a_launch_is_reported(self):
         """Report the local memory that launches reserve: 73 GB less free on an H100."""
-        told = r"each thread has 270,000 bytes of arrays, and a launch reserves as much for each of the 270,336 thr"
-        with pytest.warns(slow.TakesMemory, match=told):
+        warning = r"each thread has 270,000 bytes of arrays, and a launch reserves as much for each of the 270,336 thr"
+        with pytest.warns(slow.TakesMemory, match=warning):
             report = tile.compile(self.kernel(67500), "cuda:sm_90a").explain()
         assert "arrays of a thread: 270,000 bytes; a launch reserves 73.0 GB of the largest device" in report
         assert "73 GB; a part of a T.alloc_global for each thread" in " ".join(report.split())

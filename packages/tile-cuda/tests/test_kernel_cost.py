@@ -17,7 +17,7 @@ from tile_core.reports.slow import SlowTiles
 from tile_cuda.cost import kernels as kernel_cost
 from tile_cuda.cost.slow_tiles import performance_notes
 
-TARGET, ROOM = "cuda:sm_90a", 232_448
+TARGET, SHARED_BYTES = "cuda:sm_90a", 232_448
 
 #: Milliseconds of float16 products of 4096 x 4096 x 4096 on Hopper: tile, threads, stages; ``et``: metadata along K.
 DENSE = (
@@ -62,12 +62,12 @@ OF_WARPS = (
     "128x32x64_t256_s1_et 0.8178", "64x32x64_t512_s4_et 0.9876", "64x32x32_t512_s2_et 1.7665",
 )  # fmt: skip
 #: Kernels recorded afterwards, each compiled with the default options.
-LATER = (Path(__file__).parent / "records" / "tiles_h100.csv").read_text().splitlines()[1:]
+H100_ROWS = (Path(__file__).parent / "records" / "tiles_h100.csv").read_text().splitlines()[1:]
 _CONFIG = re.compile(r"(\d+)x(\d+)x(\d+)_t(\d+)_s(\d+)(_et)? ([\d.]+)")
 SIZE = 4096
 
 
-def dense(m, n, k, threads, stages, size=SIZE, sums="float32", staged=False):
+def dense(m, n, k, threads, stages, size=SIZE, accumulated="float32", staged=False):
     @T.prim_func
     def main(
         A: T.Tensor((size, size), "float16"), B: T.Tensor((size, size), "float16"), C: T.Tensor((size, size), "float16")
@@ -75,7 +75,7 @@ def dense(m, n, k, threads, stages, size=SIZE, sums="float32", staged=False):
         with T.Kernel(T.ceildiv(size, n), T.ceildiv(size, m), threads=threads) as (bx, by):
             A_s = T.alloc_shared((m, k), "float16")
             B_s = T.alloc_shared((k, n), "float16")
-            C_f = T.alloc_fragment((m, n), sums)
+            C_f = T.alloc_fragment((m, n), accumulated)
             T.clear(C_f)
             for t in T.Pipelined(T.ceildiv(size, k), num_stages=stages):
                 T.copy(A[by * m, t * k], A_s)
@@ -91,7 +91,7 @@ def dense(m, n, k, threads, stages, size=SIZE, sums="float32", staged=False):
     return main
 
 
-def sparse(m, n, k, threads, stages, turned, sums="float32", staged=False):
+def sparse(m, n, k, threads, stages, turned, accumulated="float32", staged=False):
     described = (SIZE // 16, SIZE) if turned else (SIZE, SIZE // 16)
 
     @T.prim_func
@@ -103,7 +103,7 @@ def sparse(m, n, k, threads, stages, turned, sums="float32", staged=False):
             A_s = T.alloc_shared((m, k // 2), "float16")
             E_s = T.alloc_shared((k // 16, m) if turned else (m, k // 16), "int16")
             B_s = T.alloc_shared((k, n), "float16")
-            C_f = T.alloc_fragment((m, n), sums)
+            C_f = T.alloc_fragment((m, n), accumulated)
             T.clear(C_f)
             for t in T.Pipelined(T.ceildiv(SIZE, k), num_stages=stages):
                 T.copy(A[by * m, t * k // 2], A_s)
@@ -121,7 +121,9 @@ def sparse(m, n, k, threads, stages, turned, sums="float32", staged=False):
 
 
 def said_of(found):
-    return tuple(note.text for note in performance_notes(found, kernel_cost.better(found, ROOM), kernel_cost.FAR))
+    return tuple(
+        note.text for note in performance_notes(found, kernel_cost.better(found, SHARED_BYTES), kernel_cost.FAR)
+    )
 
 
 def planned(program, **options):
@@ -147,21 +149,21 @@ def test_twice_the_best_time_is_warned_about(row):
 
 
 def numbers(row):
-    *sizes, sums, ms = row.split(",")
-    return *map(int, sizes), sums, float(ms)
+    *sizes, accumulated, ms = row.split(",")
+    return *map(int, sizes), accumulated, float(ms)
 
 
 @cache
 def best_of(kind):
-    return min(ms for one, *_, ms in map(numbers, LATER) if one == kind)
+    return min(ms for one, *_, ms in map(numbers, H100_ROWS) if one == kind)
 
 
 @pytest.mark.sweep(2)
-@pytest.mark.parametrize("row", LATER)
+@pytest.mark.parametrize("row", H100_ROWS)
 def test_kernels_with_the_default_options(row):
     """Warn about all 74 of 107 slow kernels; of 97 warned the fastest took 1.23."""
-    is_sparse, m, n, k, threads, stages, staged, turned, sums, ms = numbers(row)
-    more = {"sums": sums, "staged": bool(staged)}
+    is_sparse, m, n, k, threads, stages, staged, turned, accumulated, ms = numbers(row)
+    more = {"accumulated": accumulated, "staged": bool(staged)}
     how = m, n, k, threads, stages
     program = sparse(*how, bool(turned), **more) if is_sparse else dense(*how, **more)
     found = kernel_cost.config_of(planned(program, persistent="auto"))
@@ -204,7 +206,7 @@ def test_reasons(how, reason):
 
 
 def test_16_bit_accumulators_are_converted_in_every_iteration():
-    (said,) = said_of(kernel_cost.config_of(planned(dense(256, 128, 32, 256, 4, sums="float16"))))
+    (said,) = said_of(kernel_cost.config_of(planned(dense(256, 128, 32, 256, 4, accumulated="float16"))))
     assert "its accumulator has type float16, which each iteration converts" in said
     assert said.endswith("better ones are 256 x 128 x 64 with 256 threads and 4 stages, and a float32 accumulator")
 

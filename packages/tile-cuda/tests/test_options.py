@@ -67,8 +67,8 @@ def test_fast_math_of_another_dialect_is_the_option_where_a_target_has_it():
     assert faster.options_for(gpu) == {"fast_math": True}
     asked = tile.jit(pass_configs={key: True}, options={"line_info": True})(lambda: None)
     assert asked.options_for(gpu) == {"fast_math": True, "line_info": True}
-    told = tile.jit(pass_configs={key: True}, options={"fast_math": False})(lambda: None)
-    assert told.options_for(gpu) == {"fast_math": False}
+    compiled = tile.jit(pass_configs={key: True}, options={"fast_math": False})(lambda: None)
+    assert compiled.options_for(gpu) == {"fast_math": False}
     assert tile.jit(pass_configs={key: False})(lambda: None).options_for(gpu) is None
 
 

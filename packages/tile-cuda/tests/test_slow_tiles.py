@@ -12,7 +12,7 @@ from .attention import attention
 TARGET = "cuda:sm_90a"
 
 
-def told(program, **options):
+def warnings_of(program, **options):
     return [w["text"] for w in report_json(program, TARGET, options=options)["warnings"]]
 
 
@@ -22,17 +22,17 @@ def product(
 ):  # fmt: skip
     (rows, columns, depth), (m, n, k) = sizes, tile
     shape, of_tile = ((columns, depth), (n, k)) if turned else ((depth, columns), (k, n))
-    sums = dtype if dtype == "float64" else "float32"
+    accumulated = dtype if dtype == "float64" else "float32"
 
     @T.prim_func
     def main(
         A: T.Tensor((rows, depth), given or dtype), B: T.Tensor(shape, given or dtype),
-        C: T.Tensor((rows, columns), sums),
+        C: T.Tensor((rows, columns), accumulated),
     ):  # fmt: skip
         with T.Kernel(T.ceildiv(columns, n), T.ceildiv(rows, m), threads=threads) as (bx, by):
             A_s = T.alloc_shared((m, k), dtype)
             B_s = T.alloc_shared(of_tile, dtype)
-            C_f = T.alloc_fragment((m, n), sums)
+            C_f = T.alloc_fragment((m, n), accumulated)
             T.clear(C_f)
             for t in T.Pipelined(T.ceildiv(depth, k), num_stages=stages):
                 T.copy(A[by * m, t * k], A_s)
@@ -129,7 +129,7 @@ def without_copies():
      product(tile=(128, 128, 64), threads=256, sliced=True)],
 )  # fmt: skip
 def test_products_outside_of_the_loop_or_in_one_of_its_own_are_not_estimated(program):
-    assert not told(program)
+    assert not warnings_of(program)
 
 
 def with_weights_of_4_bits(rows, columns, m, n, depth=32768, k=64):
@@ -163,31 +163,31 @@ def with_weights_of_4_bits(rows, columns, m, n, depth=32768, k=64):
     ],
 )  # fmt: skip
 def test_larger_tiles_are_advice_for_larger_results_only(rows, columns, tile, nearest):
-    said = [s for s in told(with_weights_of_4_bits(rows, columns, *tile)) if "nearest" in s]
+    said = [s for s in warnings_of(with_weights_of_4_bits(rows, columns, *tile)) if "nearest" in s]
     assert bool(said) == bool(nearest)
     assert all(f"the nearest better ones are {nearest}" in s for s in said)
 
 
 def test_attention_of_other_types_was_not_measured():
     program = attention(128, False, 128, 64, 256, 2, dtype="float8_e4m3fn")
-    assert not any("scores with" in s for s in told(program))
+    assert not any("scores with" in s for s in warnings_of(program))
 
 
 def test_attention_of_few_queries_has_no_use_for_more_rows():
     few, many = (attention(128, False, 16, 64, 128, 2, length=n, heads=2**18 // n, keys=4096) for n in (16, 4096))
-    assert not any("scores with" in s for s in told(few))
-    assert any("scores with" in s for s in told(many))
+    assert not any("scores with" in s for s in warnings_of(few))
+    assert any("scores with" in s for s in warnings_of(many))
 
 
 @pytest.mark.parametrize("sizes", [(16, 16384, 32768), (64, 65536, 8192)])
 def test_where_device_memory_is_the_limit_other_tiles_are_not_better(sizes):
-    assert not told(product(sizes, (sizes[0], 128, 64)))
-    assert told(product((8192, *sizes[1:]), (sizes[0], 128, 64)))
+    assert not warnings_of(product(sizes, (sizes[0], 128, 64)))
+    assert warnings_of(product((8192, *sizes[1:]), (sizes[0], 128, 64)))
 
 
 def test_types_that_warpgroups_do_not_multiply_are_not_compared_with_them():
     program = product(tile=(32, 32, 16), dtype="float64")
-    assert not told(program)
+    assert not warnings_of(program)
     (op,) = [op for op in report_json(program, TARGET)["ops"] if op["op"] == "gemm"]
     assert "no instruction for the types A float64, B float64, C float64" in str(op)
     assert "along K only" not in str(op)
@@ -201,11 +201,11 @@ def test_types_that_warpgroups_do_not_multiply_are_not_compared_with_them():
     ],
 )
 def test_unpipelined_loops_report_the_reason(how, why):
-    (text,) = told(product(threads=256, **how))
+    (text,) = warnings_of(product(threads=256, **how))
     assert text.startswith(f"loop not pipelined: A_s is not prefetched: {why}")
 
 
 def test_the_same_tiles_may_be_the_best():
-    said, *_ = told(product(tile=(128, 128, 128), dtype="float8_e4m3fn", turned=True))
+    said, *_ = warnings_of(product(tile=(128, 128, 128), dtype="float8_e4m3fn", turned=True))
     assert "its product runs on mma.sync (its float8_e4m3fn accumulator keeps 14 bits only" in said
     assert said.endswith("; without that they are among the best")

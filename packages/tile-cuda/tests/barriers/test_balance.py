@@ -271,7 +271,7 @@ UNBALANCED = {
     "one arrival is counted, and each thread arrives": (
         exchange(produce, consume, empty=1), "free[0]", "gets 32 arrivals of 1",
     ),
-    "nobody arrives": (exchange(never_arrives, consume), "ready[0]", "gets 0 of 32 arrivals before it"),
+    "no arrival": (exchange(never_arrives, consume), "ready[0]", "gets 0 of 32 arrivals before it"),
     "an arrival twice": (exchange(arrives_twice, consume), "ready[0]", "may come before phase 0 has ended"),
     "an arrival at another slot": (exchange(arrives_at_the_other_slot, consume), "ready[0]", "0 of 32 arrivals"),
     "no arrival in the first trip": (exchange(skips_the_first_trip, consume), "ready[0]", "0 of 32 arrivals"),

@@ -163,14 +163,14 @@ def test_operands_are_checked(name):
     assert text in str(caught.value)
 
 
-@pytest.mark.parametrize("place", ["loop", "role"])
-def test_the_whole_block_makes_a_barrier(place):
+@pytest.mark.parametrize("scope", ["loop", "role"])
+def test_the_whole_block_makes_a_barrier(scope):
     with pytest.raises(TileError) as caught:
 
         @T.prim_func
         def main(A: T.Tensor((64,), "int32")):
             with T.Kernel(1, threads=64):
-                if place == "role":
+                if scope == "role":
                     with T.ws(0, size=32):
                         T.alloc_barrier(32)
                 else:

@@ -70,17 +70,17 @@ def product(s: Shape):
             with T.ws(1):
                 T.clear(F)
             for k in range(n if s.dynamic else s.trips):
-                slot, turn = k % s.stages, k // s.stages
+                slot, phase = k % s.stages, k // s.stages
                 with T.ws(0):
                     if s.free == "done":
-                        T.barrier_wait(done[slot], (turn + 1) % 2)
+                        T.barrier_wait(done[slot], (phase + 1) % 2)
                     if s.announce:
                         T.mbarrier_expect_tx(ready[slot], s.announce)
                     T.tma_copy(A[bx * TILE, k * DEPTH], As[slot, :, :], barrier=ready[slot])
                     T.tma_copy(B[k * DEPTH, 0], Bs[slot, :, :], barrier=ready[slot], cluster_mask=mask)
                     T.barrier_arrive(ready[slot])
                 with T.ws(1):
-                    T.barrier_wait(ready[slot], turn % 2)
+                    T.barrier_wait(ready[slot], phase % 2)
                     T.gemm(As[slot, :, :], Bs[slot, :, :], F)
                     if ranks is None:
                         T.barrier_arrive(done[slot])

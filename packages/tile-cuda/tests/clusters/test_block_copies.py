@@ -60,7 +60,7 @@ def numbers(shape, dtype):
     return np.random.default_rng().integers(0, 2 if dtype == "bool" else 100, shape).astype(kind)
 
 
-def in_turn(a, blocks, by, part=None):
+def rotated(a, blocks, by, part=None):
     """Return the expected output."""
     found = np.zeros_like(a)
     at = tuple(slice(low, low + n) for low, n in part) if part else ()
@@ -101,7 +101,7 @@ def test_tiles_that_a_barrier_counts_arrive(shape, dtype, part, blocks, by):
     a = numbers((2 * blocks, *shape), dtype)
     b = np.ones_like(a)
     kernel(a, b)
-    assert (b == in_turn(a, blocks, by, part)).all()
+    assert (b == rotated(a, blocks, by, part)).all()
     again = np.ones_like(a)
     view = (lambda x: x.view("uint8") if dtype.startswith("float8") else x.view("uint16")) if dtype in (
         "bfloat16", "float8_e4m3fn") else (lambda x: x)  # fmt: skip
@@ -132,7 +132,7 @@ def test_elements_that_threads_store_arrive(shape, dtype, part, blocks, by, thre
     a = numbers((2 * blocks, *shape), dtype)
     b = np.ones_like(a)
     kernel(a, b)
-    assert (b == in_turn(a, blocks, by, part)).all()
+    assert (b == rotated(a, blocks, by, part)).all()
 
 
 def relayed(trips, slots=2, free=True, dynamic=False):
@@ -148,15 +148,15 @@ def relayed(trips, slots=2, free=True, dynamic=False):
             full, done = T.alloc_cluster_barrier([1] * slots), T.alloc_cluster_barrier([64] * slots)
             rank = T.block_rank_in_cluster()
             for k in range(n if dynamic else trips):
-                slot, turn = k % slots, k // slots
+                slot, phase = k % slots, k // slots
                 if rank == 0:
                     if free:
-                        T.mbarrier_wait_parity(done[slot], (turn + 1) % 2)
+                        T.mbarrier_wait_parity(done[slot], (phase + 1) % 2)
                     T.copy(A[k, :, :], S[slot, :, :])
                     T.sync_threads()  # all have waited for `done`
                     T.copy_cluster(S[slot, :, :], R[slot, :, :], dst_block=1, remote_barrier=full[slot])
                 if rank == 1:
-                    T.mbarrier_wait_parity(full[slot], turn % 2)
+                    T.mbarrier_wait_parity(full[slot], phase % 2)
                     T.copy(R[slot, :, :], B[k, :, :])
                     T.mbarrier_arrive(done[slot], cta_id=0)
 
@@ -248,7 +248,7 @@ def test_2506_sizes_that_are_no_multiple_of_16_bytes(size):
     a = numbers((4, size), "uint8")
     b = np.ones_like(a)
     tile.compile(program, TARGET, runtime="emulator")(a, b)
-    assert (b == in_turn(a, 2, 1)).all()
+    assert (b == rotated(a, 2, 1)).all()
 
 
 @pytest.mark.parametrize("start", [0, 1, 2, 4])
@@ -263,7 +263,7 @@ def test_2564_parts_that_begin_between_chunks(start):
     a = numbers((4, 16), "float32")
     b = np.ones_like(a)
     tile.compile(program, TARGET, runtime="emulator")(a, b)
-    assert (b == in_turn(a, 2, 1, part)).all()
+    assert (b == rotated(a, 2, 1, part)).all()
 
 
 def sent(body, threads=64, blocks=2, dtype="float32"):
@@ -478,6 +478,6 @@ def test_tiles_have_their_bytes_to_themselves():
         out = results(main, how, {"A": a, "B": np.zeros_like(a)}).reshape(a.shape)
         assert (out == a[[1, 0, 3, 2]][:, ::-1]).all()
     text = tile.compile(main, TARGET, runtime="emulator").source
-    places = dict(re.findall(r"float\* const (\w) = \(float\*\)\(?smem(?: \+ (\d+))?", text))
-    assert len({places["S"], places["R"], places["X"]}) == 3, places
-    assert places["Y"] == places["X"]
+    offsets = dict(re.findall(r"float\* const (\w) = \(float\*\)\(?smem(?: \+ (\d+))?", text))
+    assert len({offsets["S"], offsets["R"], offsets["X"]}) == 3, offsets
+    assert offsets["Y"] == offsets["X"]

@@ -37,7 +37,7 @@ MUTANTS = {
     "no fence of the tile": ("bulk", r" *fence_proxy_async_shared_cta\(\);\n", "", None),
     "a block that ends early": ("bulk", MEET, "", range(4, 6)),
     "blocks that have not begun": ("bulk", MEET, "", range(4)),
-    "stores that nobody waits for": ("stores", MEET, "", range(4, 6)),
+    "stores without a wait": ("stores", MEET, "", range(4, 6)),
     "stores without a release": ("stores", r"(cluster_arrive)_release\(\)", r"\1_relaxed()", None),
     "stores to another block": ("stores", r"\(\(bx & 1\) \+ 1\) & 1", "(bx & 1)", None),
     "stores while it is in use": ("stores", MEET, "", range(4)),
@@ -53,10 +53,10 @@ def texts():
 @pytest.mark.sweep(6)
 @pytest.mark.parametrize("name", ["nothing", *MUTANTS])
 def test_mistakes_in_the_text_are_found(texts, name):
-    which, pattern, new, places = MUTANTS.get(name, ("bulk", "$^", "", None))
+    which, pattern, new, positions = MUTANTS.get(name, ("bulk", "$^", "", None))
     lowered, seen = texts[which], iter(range(99))
     head, body = re.split(r'(?=extern "C")', lowered.text)
-    body = re.sub(pattern, lambda m: m.expand(new) if places is None or next(seen) in places else m[0], body)
+    body = re.sub(pattern, lambda m: m.expand(new) if positions is None or next(seen) in positions else m[0], body)
     text = head + (RELAXED if "relaxed" in new else "") + body
     assert (text != lowered.text) == (name != "nothing")
     edited = dataclasses.replace(lowered, text=text, general=None)

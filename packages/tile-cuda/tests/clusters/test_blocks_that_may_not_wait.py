@@ -46,10 +46,10 @@ def drawn(seed: int) -> tuple[str, int]:
 
     wait = f"T.barrier_wait(got[k % {slots}], k // {slots} % 2)"
     rows = rng.choice((":", "0:1"))
-    place = "rank % 2:rank % 2 + 1" if to == "0" and rows != ":" else rows
+    target_rows = "rank % 2:rank % 2 + 1" if to == "0" and rows != ":" else rows
     barrier = f", remote_barrier=got[k % {slots}]" if counted else ""
     trip = [f"T.copy(x, s[k % {slots}, :, :])"] if rng.random() < 0.3 else []
-    trip.append(f"T.copy_cluster(s[k % {slots}, {rows}, :], r[k % {slots}, {place}, :], dst_block={to}{barrier})")
+    trip.append(f"T.copy_cluster(s[k % {slots}, {rows}, :], r[k % {slots}, {target_rows}, :], dst_block={to}{barrier})")
     if counted and rng.random() < 0.9:
         trip.append(f"if rank == 0:\n    {wait}" if to == "0" else wait)
     trip += [meet()] if rng.random() < 0.8 or not counted else []

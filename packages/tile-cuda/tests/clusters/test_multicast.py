@@ -64,12 +64,12 @@ def test_shares_of_a_copy_are_issued_by_all(shares):
     assert (c == a).all()
 
 
-@pytest.mark.parametrize("place", ["bx // 2", "(bx + 4) // 2 - 2", "bx % 2", "bx"])
-def test_the_part_has_to_be_the_same_in_all_blocks(place):
+@pytest.mark.parametrize("corner", ["bx // 2", "(bx + 4) // 2 - 2", "bx % 2", "bx"])
+def test_the_part_has_to_be_the_same_in_all_blocks(corner):
     of = {
         "bx // 2": lambda b: b // 2, "(bx + 4) // 2 - 2": lambda b: (b + 4) // 2 - 2, "bx % 2": lambda b: b % 2,
         "bx": lambda b: b,
-    }[place]  # fmt: skip
+    }[corner]  # fmt: skip
 
     @T.prim_func
     def main(A: T.Tensor((64, 64), "float16"), C: T.Tensor((4, 16, 64), "float16")):
@@ -78,7 +78,7 @@ def test_the_part_has_to_be_the_same_in_all_blocks(place):
             T.tma_copy(A[of(bx) * 16, 0], S, cluster_mask=3)
             T.copy(S, C[bx, :, :])
 
-    if place in ("bx % 2", "bx"):
+    if corner in ("bx % 2", "bx"):
         with pytest.raises(VariantRefused, match="not known to copy the same part of A"):
             tile.compile(main, TARGET, runtime="emulator")
         return

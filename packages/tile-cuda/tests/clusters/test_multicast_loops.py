@@ -153,8 +153,8 @@ def test_defaults():
     never = said((128, 128, 160), options={"wgmma": "always"})
     assert 'the option clusters="always" enforces it' in never
     assert "clusters of 2 x 1 blocks" in said((256, 256, 256), *BLACKWELL, block=(128, 128, 64))
-    told = said((256, 256, 256), BLACKWELL[0], {**BLACKWELL[1], "clusters": "never"}, block=(128, 128, 64))
-    assert 'the option clusters is "never"' in told
+    report = said((256, 256, 256), BLACKWELL[0], {**BLACKWELL[1], "clusters": "never"}, block=(128, 128, 64))
+    assert 'the option clusters is "never"' in report
 
 
 @pytest.mark.parametrize("persistent", ["always", "never"])

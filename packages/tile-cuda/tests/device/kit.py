@@ -151,15 +151,15 @@ def read_junit(path: Path) -> Iterator[tuple[str, tuple[str, str, str]]]:
         match = re.match(r"test_case\[(.*)\](@[^]]*)?$", item.get("name", ""))
         if match is None:
             continue
-        told = {p.get("name"): p.get("value", "") for p in item.iter("property")}
-        op = told.get("tile_op") or match[1].split("/")[0]
+        properties = {p.get("name"): p.get("value", "") for p in item.iter("property")}
+        op = properties.get("tile_op") or match[1].split("/")[0]
         problem = item.find("failure") if item.find("failure") is not None else item.find("error")
         if problem is not None:
             detail = (problem.get("message") or "") + "\n" + (problem.text or "")
             yield match[1], ("wrong", op, detail.strip())
             continue
-        kind = told.get("tile_outcome") or ("skipped" if item.find("skipped") is not None else "right")
-        yield match[1], (kind, op, told.get("tile_refusal") or "")
+        kind = properties.get("tile_outcome") or ("skipped" if item.find("skipped") is not None else "right")
+        yield match[1], (kind, op, properties.get("tile_refusal") or "")
 
 
 def instructions_of(path: Path) -> Counter[str]:
@@ -167,9 +167,9 @@ def instructions_of(path: Path) -> Counter[str]:
     found: Counter[str] = Counter()
     if path.exists():
         for item in ElementTree.parse(path).iter("testcase"):
-            told = {p.get("name"): p.get("value", "") for p in item.iter("property")}
-            if told.get("tile_outcome") == "right":
-                found.update((told.get("tile_instructions") or "").split())
+            properties = {p.get("name"): p.get("value", "") for p in item.iter("property")}
+            if properties.get("tile_outcome") == "right":
+                found.update((properties.get("tile_instructions") or "").split())
     return found
 
 
@@ -224,8 +224,8 @@ def conformance_text(record: dict[str, Any], *, markdown: bool = False) -> str:
 def machine() -> dict[str, str]:
     """Return the provenance of the evidence: the device, versions, the commit."""
     query = ["nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader"]
-    told = _output(query).splitlines()
-    device, _, driver = (told[0] if told else "").partition(", ")
+    properties = _output(query).splitlines()
+    device, _, driver = (properties[0] if properties else "").partition(", ")
     found = {"device": device, "driver": driver, "python": platform.python_version(), "commit": _commit()}
     from importlib.metadata import PackageNotFoundError, version
 

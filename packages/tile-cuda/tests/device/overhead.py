@@ -33,9 +33,9 @@ def main() -> None:
     given = Kernel(Signature("f", tuple(tensors)), launch, adapter=adapter, hidden=("n",))
     made = Kernel(Signature("f", tuple(tensors), (2,)), launch, adapter=adapter, hidden=("n",))
     a, b, c = (torch.zeros(1024, device="cuda") for _ in names)
-    values, place = (a.data_ptr(), b.data_ptr(), c.data_ptr(), 1024), Location((2, 0), "torch")
+    values, location = (a.data_ptr(), b.data_ptr(), c.data_ptr(), 1024), Location((2, 0), "torch")
     adapter_calls = {
-        "launch alone": lambda: launch(values, place),
+        "launch alone": lambda: launch(values, location),
         "call with three tensors": lambda: given(a, b, c),
         "call that allocates its output": lambda: made(a, b),
         "torch.add(a, b, out=c)": lambda: torch.add(a, b, out=c),

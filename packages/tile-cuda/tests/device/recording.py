@@ -164,7 +164,7 @@ class Recorder(FakeDriver):
 
     facts: LaunchFacts
 
-    def told(self, facts: LaunchFacts) -> None:
+    def begin(self, facts: LaunchFacts) -> None:
         """Receive the facts of the next launch."""
         self.facts, self.parameters = facts, len(facts.given)
         self.maps = len(facts.params) - self.parameters
@@ -187,18 +187,18 @@ class Adapter(CudaAdapter):
     """Report the text of each launch to the driver: arguments may select a text."""
 
     def _launcher(self, kernel: KernelText) -> Any:
-        return Told(super()._launcher(kernel), kernel.facts, self._open())
+        return ReportingLaunch(super()._launcher(kernel), kernel.facts, self._open())
 
 
-class Told:
+class ReportingLaunch:
     """A launch that reports its facts to the driver."""
 
     def __init__(self, launch: Any, facts: LaunchFacts, driver: Any) -> None:
         self._launch, self._facts, self._driver = launch, facts, driver
 
-    def __call__(self, values: Any, place: Any) -> None:
-        self._driver.told(self._facts)
-        self._launch(values, place)
+    def __call__(self, values: Any, location: Any) -> None:
+        self._driver.begin(self._facts)
+        self._launch(values, location)
 
     def repeat(self, *arguments: Any) -> None:
         """Return no short form: each launch reports its facts."""
@@ -300,15 +300,15 @@ class Recording(Session):
 
     def _map(self, fields: TensorMap, there: dict[str, DeviceArray]) -> dict[str, Any]:
         """Return a tensor map: its origin in an array, and the driver's fields."""
-        told = {
+        encoding = {
             "code": fields.code, "extents": fields.extents, "strides": fields.strides, "box": fields.box,
             "swizzle": SWIZZLES[fields.swizzle], "nan": fields.nan,
         }  # fmt: skip
         for name, array in there.items():
             offset = fields.address - array._memory.address - GUARD
             if 0 <= offset < array._image.size:
-                return {"array": name, "offset": offset, "map": told}
-        return {"array": None, "offset": 0, "map": told}  # one zero, for an array without elements
+                return {"array": name, "offset": offset, "map": encoding}
+        return {"array": None, "offset": 0, "map": encoding}  # one zero, for an array without elements
 
     def _arrays(self, params: Sequence[Param], there: dict[str, DeviceArray], data: Any) -> Any:
         """Return the arrays of a launch and their memory, as in the manifest."""

@@ -291,17 +291,18 @@ class Replayer(Driver):
             self._call("cuMemsetD8_v2", self._zero, ctypes.c_ubyte(0), ctypes.c_size_t(GUARD))
         return self._zero.value
 
-    def _map(self, told: Mapping[str, Any], address: int) -> Any:
+    def _map(self, fields: Mapping[str, Any], address: int) -> Any:
         """Return an encoded tensor map, at the alignment that it needs."""
-        rank, room = len(told["extents"]), ctypes.create_string_buffer(3 * MAP_BYTES)
-        start = -ctypes.addressof(room) % MAP_BYTES
-        made = (ctypes.c_char * MAP_BYTES).from_buffer(room, start)
-        strides = told["strides"] or (16,)  # one dimension has none, but the driver reads one
+        rank, memory = len(fields["extents"]), ctypes.create_string_buffer(3 * MAP_BYTES)
+        start = -ctypes.addressof(memory) % MAP_BYTES
+        made = (ctypes.c_char * MAP_BYTES).from_buffer(memory, start)
+        strides = fields["strides"] or (16,)  # one dimension has none, but the driver reads one
         self._call(
-            "cuTensorMapEncodeTiled", made, ctypes.c_int(told["code"]), ctypes.c_uint32(rank), ctypes.c_uint64(address),
-            (ctypes.c_uint64 * rank)(*told["extents"]), (ctypes.c_uint64 * len(strides))(*strides),
-            (ctypes.c_uint32 * rank)(*told["box"]), (ctypes.c_uint32 * rank)(*[1] * rank), ctypes.c_int(0),
-            ctypes.c_int(told["swizzle"]), ctypes.c_int(_PROMOTION), ctypes.c_int(int(told["nan"])),
+            "cuTensorMapEncodeTiled", made, ctypes.c_int(fields["code"]), ctypes.c_uint32(rank),
+            ctypes.c_uint64(address),
+            (ctypes.c_uint64 * rank)(*fields["extents"]), (ctypes.c_uint64 * len(strides))(*strides),
+            (ctypes.c_uint32 * rank)(*fields["box"]), (ctypes.c_uint32 * rank)(*[1] * rank), ctypes.c_int(0),
+            ctypes.c_int(fields["swizzle"]), ctypes.c_int(_PROMOTION), ctypes.c_int(int(fields["nan"])),
         )  # fmt: skip
         return made
 

@@ -21,16 +21,16 @@ class Memory:
 
     def put(self, data: bytes) -> int:
         """Store an array and return its address."""
-        place = 0x10000 * (len(self.arrays) + 1)
-        self.arrays[place] = bytearray(data)
-        return place
+        address = 0x10000 * (len(self.arrays) + 1)
+        self.arrays[address] = bytearray(data)
+        return address
 
-    def at(self, place: int, size: int) -> tuple[bytearray, int]:
+    def at(self, address: int, size: int) -> tuple[bytearray, int]:
         """Return the array that has ``size`` bytes at an address, and their offset."""
         for start, data in self.arrays.items():
-            if start <= place and place + size <= start + len(data):
-                return data, place - start
-        raise IndexError(f"{size} bytes at {place:#x}")
+            if start <= address and address + size <= start + len(data):
+                return data, address - start
+        raise IndexError(f"{size} bytes at {address:#x}")
 
 
 def execute(ptx: str, arguments: list[int], memory: Memory) -> None:
@@ -112,8 +112,8 @@ class _Thread:
 
     def access(self, opcode: list[str], operands: list[str]) -> None:
         size = _bits(opcode[-1]) // 8
-        place, values = operands if opcode[0] == "st" else operands[::-1]
-        base, _, offset = place[1:-1].partition("+")
+        address, values = operands if opcode[0] == "st" else operands[::-1]
+        base, _, offset = address[1:-1].partition("+")
         for i, register in enumerate(re.findall(r"[^{},\s]+", values)):
             data, start = self.memory.at(self.value(base) + int(offset or 0) + i * size, size)
             if opcode[0] == "ld":

@@ -29,15 +29,15 @@ _LOOPS = {
 def test_an_index_is_masked_and_divided(loop: str, seed: int) -> None:
     """Without the opaque moves of ``masked_shifts`` most of these programs read other elements."""
     rng = random.Random(f"{loop}{seed}")
-    turns = [(rng.choice([16, 32, 48, 64]), _index(rng)) for _ in range(6)]
+    loops = [(rng.choice([16, 32, 48, 64]), _index(rng)) for _ in range(6)]
     lines = ["i = T.alloc_var('int32', init=0)"] if loop == "while" else []
-    for row, (n, index) in enumerate(turns):
+    for row, (n, index) in enumerate(loops):
         lines += ["i = 0"] if loop == "while" else []
         lines += [_LOOPS[loop].format(n=n), f"    B[{row * 64} + i] = A[{index}]"]
         lines += ["    i = i + 1"] if loop == "while" else []
     a = np.random.default_rng(seed).integers(0, 1 << 30, 1024, dtype="int32")
     b = _run(_program(lines, "int32", 1024, 6 * 64), a, np.zeros(6 * 64, "int32")).reshape(6, 64)
-    for found, (n, index) in zip(b, turns, strict=True):
+    for found, (n, index) in zip(b, loops, strict=True):
         expected = [a[eval(index, {"i": i})] for i in range(n)]
         np.testing.assert_array_equal(found[:n], expected, err_msg=index)
 
@@ -86,9 +86,9 @@ def _program(lines: list[str], dtype: str, read: int, written: int) -> Any:
 def _run(program: Any, a: Any, b: Any) -> Any:
     text = tile.compile(program, target="cuda:sm_90a", runtime="emulator").source
     memory = Memory()
-    places = [memory.put(x.tobytes()) for x in (a, b)]
-    execute(ptx_of(text, "compute_90a"), places, memory)
-    return np.frombuffer(bytes(memory.arrays[places[1]]), b.dtype)
+    addresses = [memory.put(x.tobytes()) for x in (a, b)]
+    execute(ptx_of(text, "compute_90a"), addresses, memory)
+    return np.frombuffer(bytes(memory.arrays[addresses[1]]), b.dtype)
 
 
 def _halves(data: Any) -> Any:

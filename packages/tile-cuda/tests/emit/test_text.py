@@ -102,8 +102,8 @@ def test_numbers_of_threads_and_blocks_take_the_users_names_and_simplify_indices
     A = buffer((m, 128), "float32", "A")
     bx, i = tirx.Var("row_block", "int32"), tirx.Var("i", "int32")
     t = calls.thread_index(0)
-    place = [bx * 8 + tirx.floordiv(t, 16) + 0, tirx.floormod(t, 16) * 8 + i]
-    loop = nodes.for_loop(i, 8, nodes.store(A, nodes.const(1.0, "float32"), place), "unroll")
+    indices = [bx * 8 + tirx.floordiv(t, 16) + 0, tirx.floormod(t, 16) * 8 + i]
+    loop = nodes.for_loop(i, 8, nodes.store(A, nodes.const(1.0, "float32"), indices), "unroll")
     body = nodes.seq([tirx.Bind(bx, calls.block_index(0)), loop])
     text = kernel([A, m], body, threads=128, grid=(("ceildiv", "m", 8), 1, 1))
     assert body_lines(text) == [
@@ -173,8 +173,8 @@ def test_reserved_words_are_no_names() -> None:
 
 def test_lines_name_the_users_source() -> None:
     out = buffer((4,), "float32", "out")
-    places = [nodes.span_of(Where("k.py", n)) for n in (3, 3, 7)]
-    body = nodes.seq([nodes.store(out, nodes.const(i, "float32"), [i], s) for i, s in enumerate(places)])
+    spans = [nodes.span_of(Where("k.py", n)) for n in (3, 3, 7)]
+    body = nodes.seq([nodes.store(out, nodes.const(i, "float32"), [i], s) for i, s in enumerate(spans)])
     text = kernel([out], body)
     assert "//" not in text.text
     line = next(i for i, t in enumerate(text.text.splitlines(), 1) if "out[2]" in t)

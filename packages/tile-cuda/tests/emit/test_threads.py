@@ -150,13 +150,13 @@ def test_atomic_updates(dtype: str, space: str, arch: str) -> None:
     kinds, orders = ("add", "max", "min"), ("relaxed", "acq_rel", "seq_cst")
     X = buffer((threads,), dtype, "X")
     parts: list[Any] = [tirx.Bind(t, calls.thread_index(0))]
-    totals, befores, place = [], [], 0
+    totals, befores, offset = [], [], 0
     for kind, order in zip(kinds, orders, strict=True):
         total, before = buffer((2,), dtype, f"total_{kind}"), buffer((threads,), dtype, f"before_{kind}")
         target = total
         if space == "shared":
-            target, declared = shared((2,), dtype, f"part_{kind}", place)
-            place += 64
+            target, declared = shared((2,), dtype, f"part_{kind}", offset)
+            offset += 64
             mine = nodes.store(target, total[t], [t])
             parts += [declared, tirx.IfThenElse(t < 2, mine, None), calls.sync_threads()]
         at = calls.address(target, [t % 2])
@@ -175,7 +175,7 @@ def test_atomic_updates(dtype: str, space: str, arch: str) -> None:
         befores.append(before)
     # Bytes are updated in pairs.
     even = {str(b.name): max(2, x.itemsize) for b in totals}
-    text = kernel([X, *totals, *befores], nodes.seq(parts), threads=threads, arch=arch, shared_bytes=place, align=even)
+    text = kernel([X, *totals, *befores], nodes.seq(parts), threads=threads, arch=arch, shared_bytes=offset, align=even)
     start = values(dtype, 2, 6)
     arrays = [*(start.copy() for _ in totals), *(np.zeros_like(x) for _ in befores)]
     result = run(text, x, *arrays, arch=arch).outputs

@@ -107,8 +107,8 @@ def sparse(rng, m=32, n=32, k=96):
     values = rng.normal(size=(m, k // 2)).astype(ml_dtypes.float8_e4m3fn).astype("float16")
     dense = np.zeros((m, k))
     for i in range(2):
-        places = 4 * np.arange(k // 4) + (nibbles >> 2 * i & 3)
-        np.put_along_axis(dense, places, values[:, i::2].astype("float64"), axis=1)
+        columns = 4 * np.arange(k // 4) + (nibbles >> 2 * i & 3)
+        np.put_along_axis(dense, columns, values[:, i::2].astype("float64"), axis=1)
     metadata = (nibbles.reshape(m, k // 16, 4) << 4 * np.arange(4)).sum(axis=2).astype("uint16")
     b = rng.normal(size=(k, n)).astype("float16")
     args = [values.view("uint16"), metadata, b.view("uint16"), np.full((m, n), np.nan, "float32"), n, k]

@@ -57,7 +57,7 @@ def kinds(result):
     return {report.kind for report in result.reports}
 
 
-def told(result):
+def report_text(result):
     return "\n".join(str(report) for report in result.reports)
 
 

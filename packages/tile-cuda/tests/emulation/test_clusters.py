@@ -7,7 +7,7 @@ import pytest
 
 from ..vectors.copies import bulk_of, multicast_of
 from ..vectors.matrix import handed
-from .launches import kinds, run_copy, told
+from .launches import kinds, report_text, run_copy
 
 pytestmark = pytest.mark.sweep(4)
 
@@ -26,7 +26,7 @@ def run_bulk(*args, completion="early", **how):
 @pytest.mark.parametrize("completion", ["early", "late"])
 def test_boxes_go_to_all_blocks_of_a_cluster(order, completion):
     result, expected = run_multicast(order=order, completion=completion)
-    assert result.ok, told(result)
+    assert result.ok, report_text(result)
     assert np.array_equal(result.outputs["out"], expected)
 
 
@@ -56,20 +56,20 @@ def test_mistakes_of_a_cluster_are_found(parts, found, completion):
     bad = [result for result in orders if not result.ok]
     assert bad, "no fault was found in any order"
     for result in bad:
-        assert kinds(result) <= found, told(result)
+        assert kinds(result) <= found, report_text(result)
 
 
 @pytest.mark.parametrize("completion", ["early", "late"])
 @pytest.mark.parametrize("size", [16, 240, 256])
 def test_bytes_are_copied_in_bulk(size, completion):
     result, expected = run_bulk(size, completion=completion)
-    assert result.ok, told(result)
+    assert result.ok, report_text(result)
     assert np.array_equal(result.outputs["out"], expected)
 
 
 def test_a_bulk_copy_adds():
     result, expected = run_bulk(opcode="cp.reduce.async.bulk.global.shared::cta.bulk_group.add.s32")
-    assert result.ok, told(result)
+    assert result.ok, report_text(result)
     assert np.array_equal(result.outputs["out"], expected)
 
 
@@ -79,7 +79,7 @@ def test_a_bulk_copy_adds():
 )
 def test_mistakes_of_a_bulk_copy_are_found(how, kind):
     result, _ = run_bulk(**how)
-    assert kind in kinds(result), told(result)
+    assert kind in kinds(result), report_text(result)
 
 
 @pytest.mark.parametrize("completion", ["early", "late"])
@@ -91,7 +91,7 @@ def test_a_copy_from_block_to_block_is_illegal_in_a_launch_without_clusters(comp
     assert alone.text != case.copy.text
     result = run_copy(alone, completion=completion)
     assert kinds(result) == {"cluster"}
-    assert "in a launch without clusters: an illegal instruction" in told(result)
+    assert "in a launch without clusters: an illegal instruction" in report_text(result)
 
 
 def test_a_block_alone_reaches_itself_as_one_of_a_cluster():
@@ -99,5 +99,5 @@ def test_a_block_alone_reaches_itself_as_one_of_a_cluster():
     case = handed(1, 0, 48, "b32")
     assert "__cluster_dims__" not in case.copy.kernel().text
     result = run_copy(case.copy)
-    assert result.ok, told(result)
+    assert result.ok, report_text(result)
     assert np.array_equal(result.outputs["out"].reshape(case.held.shape), case.held)

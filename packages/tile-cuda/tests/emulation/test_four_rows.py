@@ -8,7 +8,7 @@ from tile_cuda.emulation.opcodes import Arch
 from ..emit.nvrtc import assemble
 from ..vectors.copies import random_array
 from ..vectors.four_rows import gather_of, scatter_of
-from .launches import kinds, run_copy, told
+from .launches import kinds, report_text, run_copy
 
 pytestmark = pytest.mark.sweep(8)
 
@@ -34,7 +34,7 @@ def run_scatter(*args, **how):
 def test_rows_arrive_in_the_order_in_which_they_are_named(dtype, column, rows, space):
     width = 128 // np.dtype(dtype).itemsize
     result, expected = run_gather(random_array((37, 64), dtype), rows, column, width, space=space)
-    assert result.ok, told(result)
+    assert result.ok, report_text(result)
     assert np.array_equal(result.outputs["out"], expected)
 
 
@@ -43,10 +43,10 @@ def test_a_swizzle_exchanges_chunks_of_four_rows_by_their_address(swizzle):
     # Groups of four rows of 128 bytes are halves of the 1024 bytes after which the order repeats.
     array, width = random_array((37, 256), "uint8"), swizzle or 64
     result, expected = run_gather(array, ROWS, 16, width, swizzle=swizzle)
-    assert result.ok, told(result)
+    assert result.ok, report_text(result)
     assert np.array_equal(result.outputs["out"], expected)
     result, expected = run_scatter((37, 256), "uint8", ONCE, 16, width, swizzle=swizzle)
-    assert result.ok, told(result)
+    assert result.ok, report_text(result)
     assert np.array_equal(result.outputs["out"], expected)
 
 
@@ -78,7 +78,7 @@ def test_rows_arrive_in_several_blocks_and_with_a_hint(suffix, operands):
     assert suffix in copy.text
     assert assemble(copy.kernel().text, "sm_100a") == ""
     result = run_copy(copy, SM100)
-    assert result.ok, told(result)
+    assert result.ok, report_text(result)
     assert np.array_equal(result.outputs["out"], expected)
 
 
@@ -88,7 +88,7 @@ def test_rows_are_stored_with_a_hint():
     assert "scatter4.bulk_group.L2::cache_hint" in copy.text
     assert assemble(copy.kernel().text, "sm_100a") == ""
     result = run_copy(copy, SM100)
-    assert result.ok, told(result)
+    assert result.ok, report_text(result)
     assert np.array_equal(result.outputs["out"], expected)
 
 
@@ -97,14 +97,14 @@ def test_rows_are_stored_with_a_hint():
 def test_rows_are_stored_inside_the_matrix_only(dtype, column, rows):
     width = 128 // np.dtype(dtype).itemsize
     result, expected = run_scatter((37, 64), dtype, rows, column, width)
-    assert result.ok, told(result)
+    assert result.ok, report_text(result)
     assert np.array_equal(result.outputs["out"], expected)
 
 
 @pytest.mark.parametrize(("rows", "column"), [([3, -1, 4, 5], 0), ([3, 1, 4, 5], -16)])
 def test_nothing_is_stored_at_negative_rows_or_columns(rows, column):
     result, _ = run_scatter((37, 64), "uint8", rows, column, 32)
-    assert kinds(result) == {"async"}, told(result)
+    assert kinds(result) == {"async"}, report_text(result)
 
 
 @pytest.mark.parametrize("run", [run_gather, run_scatter])
@@ -112,12 +112,12 @@ def test_nothing_is_stored_at_negative_rows_or_columns(rows, column):
 def test_a_map_of_other_boxes_is_found(run, rows_of_the_box):
     first = [random_array((37, 64), "uint8")] if run is run_gather else [(37, 64), "uint8"]
     result, _ = run(*first, ONCE, 16, 32, box=rows_of_the_box)
-    assert kinds(result) == {"async"}, told(result)
+    assert kinds(result) == {"async"}, report_text(result)
 
 
 def test_a_column_between_chunks_of_16_bytes_is_found():
     result, _ = run_gather(random_array((37, 64), "uint8"), ROWS, 8, 32)
-    assert kinds(result) == {"async"}, told(result)
+    assert kinds(result) == {"async"}, report_text(result)
 
 
 @pytest.mark.parametrize(
@@ -175,7 +175,7 @@ def test_the_models_and_the_assembler_agree_on_architectures(arch, how, has):
     assert (assemble(copy.kernel().text, arch) == "") is has
     if has:
         result = run_copy(copy, Arch.of(arch))
-        assert result.ok, told(result)
+        assert result.ok, report_text(result)
         assert np.array_equal(result.outputs["out"], expected)
     else:
         with pytest.raises(Exception, match="does not have the PTX instruction"):

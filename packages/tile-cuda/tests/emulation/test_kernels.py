@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from . import kernels
-from .launches import kinds, run, told
+from .launches import kinds, report_text, run
 
 pytestmark = pytest.mark.sweep(4)
 
@@ -19,7 +19,7 @@ ORDERS = [("early", "forward"), ("late", "forward"), ("late", "random"), ("early
 def test_is_right(make, completion, order):
     text, args, how, expected = make(np.random.default_rng(11))
     result = run(text, args, completion=completion, order=order, **how)
-    assert result.ok, told(result)
+    assert result.ok, report_text(result)
     np.testing.assert_allclose(result.outputs["out"], expected, rtol=1e-4, atol=1e-4)
 
 
@@ -27,7 +27,7 @@ def test_is_right(make, completion, order):
 def test_pipelines_of_few_steps(k):
     text, args, how, expected = kernels.gemm(np.random.default_rng(k), m=1 if k == 16 else 31, k=k)
     result = run(text, args, completion="late", order="random", **how)
-    assert result.ok, told(result)
+    assert result.ok, report_text(result)
     np.testing.assert_allclose(result.outputs["out"], expected, rtol=1e-4, atol=1e-4)
 
 
@@ -80,7 +80,7 @@ def test_a_fault_is_caught(fault):
     assert fault.old in text
     result = run(text.replace(fault.old, fault.new), args, completion=fault.completion, **how)
     if fault.found:
-        assert kinds(result) & set(fault.found), told(result) or "nothing was reported"
-        assert fault.words in told(result)
+        assert kinds(result) & set(fault.found), report_text(result) or "nothing was reported"
+        assert fault.words in report_text(result)
     else:
         assert not result.ok or not np.allclose(result.outputs["out"], expected, rtol=1e-3, atol=1e-3)

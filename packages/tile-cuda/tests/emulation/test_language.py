@@ -8,7 +8,7 @@ from .launches import poison, run
 
 # One kernel for many small checks: each writes its own elements.
 BUILTINS = """\
-extern "C" __global__ void __launch_bounds__(64) builtins(const float* __restrict__ x, float* out_f, unsigned* out_u, int* sums) {
+extern "C" __global__ void __launch_bounds__(64) builtins(const float* __restrict__ x, float* out_f, unsigned* out_u, int* totals) {
   extern __shared__ __align__(1024) unsigned char smem[];
   unsigned t = threadIdx.x, lane = t % warpSize;
   unsigned* u = out_u + (blockIdx.x * blockDim.x + t) * 16;
@@ -33,7 +33,7 @@ extern "C" __global__ void __launch_bounds__(64) builtins(const float* __restric
   u[12] = (unsigned)__float2int_rn(v * 3e9f);
   u[13] = __float2uint_rz(v);
   u[14] = min(3, (int)t) + max(4u, t);
-  u[15] = __ldg(sums + 1) + sizeof(float4) + alignof(uint2);
+  u[15] = __ldg(totals + 1) + sizeof(float4) + alignof(uint2);
   f[0] = expf(v) + exp2f(v);
   f[1] = rsqrtf(fabsf(v) + 1.0f) + __frcp_rn(v + 9.0f);
   f[2] = fmaf(v, v, v) + fmaxf(v, 0.25f) + fminf(v, NAN);
@@ -42,9 +42,9 @@ extern "C" __global__ void __launch_bounds__(64) builtins(const float* __restric
   f[5] = floorf(v) + rintf(v) + truncf(v) + copysignf(1.0f, v);
   f[6] = log1pf(fabsf(v)) + sqrtf(fabsf(v)) + sinf(v) * cosf(v);
   f[7] = __saturatef(v) + isnan(v) + fmodf(v, 0.5f);
-  atomicAdd(sums, 1);
-  atomicMax(sums + 2, (int)t);
-  atomicAdd((unsigned*)sums + 3, 2u);
+  atomicAdd(totals, 1);
+  atomicMax(totals + 2, (int)t);
+  atomicAdd((unsigned*)totals + 3, 2u);
   __threadfence();
   assert(t < 64);
 }
@@ -55,13 +55,13 @@ extern "C" __global__ void __launch_bounds__(64) builtins(const float* __restric
 def test_builtins(completion, order):
     rng = np.random.default_rng(3)
     x = (rng.normal(size=64) * 2).astype("float32")
-    sums = np.array([0, 5, -9, 0], "int32")
-    args = [x, poison(2, 64, 8), poison(2, 64, 16, dtype="uint32"), sums]
+    totals = np.array([0, 5, -9, 0], "int32")
+    args = [x, poison(2, 64, 8), poison(2, 64, 16, dtype="uint32"), totals]
     result = run(BUILTINS, args, (2, 1, 1), (64, 1, 1), 1024, completion=completion, order=order)
     assert result.ok, [str(r) for r in result.reports]
     t = np.arange(64)
     lane, u = t % 32, result.outputs["out_u"]
-    assert result.outputs["sums"].tolist() == [128, 5, 63, 256]
+    assert result.outputs["totals"].tolist() == [128, 5, 63, 256]
     down = np.where(lane % 8 + 3 < 8, t + 3, t)
     clz = [32 - int(i).bit_length() for i in t]
     ffs = [(int(i) & -int(i)).bit_length() for i in t]

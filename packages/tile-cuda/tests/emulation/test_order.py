@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from .launches import kinds, poison, run, told
+from .launches import kinds, poison, report_text, run
 
 pytestmark = pytest.mark.sweep(3)
 
@@ -76,7 +76,7 @@ WRONG = {
 @pytest.mark.parametrize("name", RIGHT)
 def test_the_last_block_reads_writes_of_the_others(name, order):
     result, expected = last_block(order=order, **RIGHT[name])
-    assert result.ok, told(result)
+    assert result.ok, report_text(result)
     assert np.array_equal(np.asarray(result.outputs["out"]), expected)
     assert np.asarray(result.outputs["count"])[0] == 0
 
@@ -84,13 +84,13 @@ def test_the_last_block_reads_writes_of_the_others(name, order):
 @pytest.mark.parametrize("name", WRONG)
 def test_the_last_block_needs_both_sides(name):
     result, _ = last_block(**WRONG[name])
-    assert kinds(result) == {"race"}, told(result)
+    assert kinds(result) == {"race"}, report_text(result)
 
 
 def test_a_part_written_after_the_release_is_a_race():
     text = "last = old == gridDim.x - 1; parts[blockIdx.x * blockDim.x] = 1;"
     result, _ = last_block(AFTER="__threadfence();", **{"last = old == gridDim.x - 1;": text})
-    assert kinds(result) == {"race"}, told(result)
+    assert kinds(result) == {"race"}, report_text(result)
 
 
 # Blocks add to one tile, one after the other.
@@ -124,14 +124,14 @@ def semaphore(load="acquire", store="release", barrier="__syncthreads();"):
 
 def test_alternating_blocks():
     result, expected = semaphore()
-    assert result.ok, told(result)
+    assert result.ok, report_text(result)
     assert np.array_equal(np.asarray(result.outputs["tile"]), expected)
 
 
 @pytest.mark.parametrize("what", [{"load": "relaxed"}, {"store": "relaxed"}, {"barrier": ""}], ids=str)
 def test_alternating_blocks_need_the_whole_order(what):
     result, _ = semaphore(**what)
-    assert kinds(result) == {"race"}, told(result)
+    assert kinds(result) == {"race"}, report_text(result)
 
 
 # Within a block: thread 0 gives, the threads of another warp take.
@@ -162,6 +162,6 @@ def test_a_flag_within_a_block(load, store, after, right, order):
     text = FLAG.replace("LOAD", load).replace("STORE", store).replace("FENCE", after)
     args = {"data": poison(1), "flag": np.zeros(1, np.uint32), "out": np.zeros(64, np.float32)}
     result = run(text, args, block=(64, 1, 1), order=order)
-    assert kinds(result) == (set() if right else {"race"}), told(result)
+    assert kinds(result) == (set() if right else {"race"}), report_text(result)
     if right:
         assert (np.asarray(result.outputs["out"])[32:] == 7).all()

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from ..vectors.record_copies import FILE, cases
-from .launches import kinds, run_copy, told
+from .launches import kinds, report_text, run_copy
 
 RECORDED = Path(__file__).parent.parent / "vectors" / "recorded" / FILE
 ALL = [pytest.param(name, copy, id=name) for name, copy in cases()]
@@ -20,7 +20,7 @@ def test_agrees_with_a_device(name, copy):
     with np.load(RECORDED) as kept:
         expected = kept[name]
     result = run_copy(copy, completion="late")
-    assert result.ok, told(result)
+    assert result.ok, report_text(result)
     found = result.outputs["out"]
     floats = copy.descriptor.dtype if name.startswith("reduce") else ""
     assert np.array_equal(codes(found, floats), codes(expected, floats)), name

@@ -9,7 +9,7 @@ import pytest
 
 from ..vectors.matrix import cases, digest
 from ..vectors.record_matrix import FILE
-from .launches import run_copy, told
+from .launches import report_text, run_copy
 
 RECORDED = Path(__file__).parent.parent / "vectors" / "recorded" / FILE
 CASES = [pytest.param(case, id=case.name) for case in cases()]
@@ -25,7 +25,7 @@ def recorded():
 @pytest.mark.parametrize("case", CASES)
 def test_agrees_with_a_device(case, recorded):
     result = run_copy(case.copy, completion="late")
-    assert result.ok, told(result)
+    assert result.ok, report_text(result)
     out = result.outputs["out"].reshape(-1, case.held.size)
     if case.is_known:
         assert np.array_equal(out, np.broadcast_to(case.held.reshape(-1), out.shape))

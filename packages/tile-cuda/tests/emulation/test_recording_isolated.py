@@ -33,13 +33,13 @@ isolated.answer(run)
 """
 
 
-def told(names, **how):
+def run_cases(names, **how):
     said = []
     return run_isolated([sys.executable, "-c", CHILD], names, say=said.append, **how), said
 
 
 def test_all_cases_are_run_in_batches():
-    outcome, said = told([f"c{i}" for i in range(5)], batch=2)
+    outcome, said = run_cases([f"c{i}" for i in range(5)], batch=2)
     assert outcome.results == {"c0": ["c0", 1], "c1": ["c1", 2], "c2": ["c2", 1], "c3": ["c3", 2], "c4": ["c4", 1]}
     assert not outcome.failed
     assert not outcome.left
@@ -47,7 +47,7 @@ def test_all_cases_are_run_in_batches():
 
 
 def test_a_case_that_fails_costs_only_itself():
-    outcome, said = told(["a", "raises", "b", "dies", "raises too", "c"])
+    outcome, said = run_cases(["a", "raises", "b", "dies", "raises too", "c"])
     assert outcome.results == {"a": ["a", 1], "b": ["b", 1], "raises too": ["raises too", 1], "c": ["c", 2]}
     assert outcome.failed == {
         "raises": "ValueError: an illegal instruction",
@@ -57,13 +57,13 @@ def test_a_case_that_fails_costs_only_itself():
 
 
 def test_a_case_that_never_ends_is_ended():
-    outcome, _ = told(["a", "hangs", "b"], seconds=5)
+    outcome, _ = run_cases(["a", "hangs", "b"], seconds=5)
     assert list(outcome.results) == ["a", "b"]
     assert outcome.failed == {"hangs": "it took more than 5 s"}
 
 
 def test_where_everything_fails_it_stops():
-    outcome, _ = told(["a", "raises", "dies", "raises", "b"], most_failures=2)
+    outcome, _ = run_cases(["a", "raises", "dies", "raises", "b"], most_failures=2)
     assert list(outcome.failed) == ["raises", "dies"]
     assert outcome.left == ["raises", "b"]
 
@@ -82,7 +82,7 @@ def run(name):
     if "3d" in name:
         raise OSError("gone")
     held = case.held.reshape(-1, case.held.shape[-1])
-    return record_matrix.told(case, held if "1d" in name else held + 1)
+    return record_matrix.record_of(case, held if "1d" in name else held + 1)
 isolated.answer(run)
 """
 

@@ -9,7 +9,7 @@ from tile_cuda.emulation import dialect, dialect_of
 from tile_cuda.emulation.opcodes import Arch
 from tile_emulator.errors import LaunchRefused, NotModelled
 
-from .launches import kinds, poison, run, told
+from .launches import kinds, poison, report_text, run
 
 pytestmark = pytest.mark.sweep(2)
 
@@ -29,7 +29,7 @@ def shared(offset):
 CASES = {
     "ldmatrix of misaligned rows": (LDMATRIX.format(shared("t * 16 + 8")), "misaligned", "16"),
     "ldmatrix out of shared memory": (LDMATRIX.format(shared("(t + 128) * 16")), "bounds", ""),
-    "ldmatrix of what nobody wrote": (LDMATRIX.format(shared("1024 + t * 16")), "uninitialised", ""),
+    "ldmatrix of unwritten memory": (LDMATRIX.format(shared("1024 + t * 16")), "uninitialised", ""),
     "ldmatrix by half of a warp": (f"if (t < 16) {{ {LDMATRIX.format(shared('t * 16'))} }}", "deadlock", "ldmatrix"),
     "an address of global memory": (LDMATRIX.replace("{}", "(unsigned)__cvta_generic_to_shared(x)").replace("{{", "{").replace("}}", "}"),
                                     "shared", "not in shared memory"),
@@ -88,8 +88,8 @@ TEXT = (
 def test_is_reported(name):
     _, kind, words = CASES[name]
     result = run(TEXT, [NAMES.index(name), np.zeros(64, "uint32")], shared_bytes=2048)
-    assert kind in kinds(result), told(result) or "nothing was reported"
-    assert words in told(result)
+    assert kind in kinds(result), report_text(result) or "nothing was reported"
+    assert words in report_text(result)
 
 
 def test_the_cases_alone_are_at_fault():
@@ -102,7 +102,7 @@ def test_a_warp_that_is_not_full():
         '  asm volatile("movmatrix.sync.aligned.m8n8.trans.b16 %0, %1;" : "=r"(d) : "r"(threadIdx.x));\n  out[threadIdx.x] = d;\n}\n'
     )
     result = run(text, [poison(40, dtype="uint32")], block=(40, 1, 1))
-    assert "8 of 32 threads" in told(result)
+    assert "8 of 32 threads" in report_text(result)
 
 
 @pytest.mark.parametrize(("code", "arch", "words"), [

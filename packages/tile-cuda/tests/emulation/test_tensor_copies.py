@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from ..vectors.copies import load_of, random_array, store_of
-from .launches import kinds, run_copy, told
+from .launches import kinds, report_text, run_copy
 
 pytestmark = pytest.mark.sweep(8)
 
@@ -40,14 +40,14 @@ def test_a_box_arrives_with_zeros_outside(name, dtype, completion):
     if (at[-1] * np.dtype(dtype).itemsize) % 16:
         at = (*at[:-1], 0)
     result, expected = run_load(random_array(shape, dtype), at, box, completion=completion)
-    assert result.ok, told(result)
+    assert result.ok, report_text(result)
     assert np.array_equal(result.outputs["out"], expected)
 
 
 @pytest.mark.parametrize("swizzle", [32, 64, 128])
 def test_a_swizzle_exchanges_chunks_by_their_address(swizzle):
     result, expected = run_load(random_array((40, 256), "uint8"), (3, 16), (24, swizzle), fields={"swizzle": swizzle})
-    assert result.ok, told(result)
+    assert result.ok, report_text(result)
     assert np.array_equal(result.outputs["out"], expected)
 
 
@@ -55,7 +55,7 @@ def test_the_start_of_a_view_counts():
     whole = random_array((20, 64), "float32")
     array = whole[3:19, 16:48]
     result, expected = run_load(array, (2, 8), (8, 16))
-    assert result.ok, told(result)
+    assert result.ok, report_text(result)
     assert np.array_equal(result.outputs["out"], expected)
 
 
@@ -88,7 +88,7 @@ def test_the_start_of_a_view_counts():
 @pytest.mark.parametrize("completion", ["early", "late"])
 def test_mistakes_around_a_copy_are_found(parts, kind, completion):
     result, _ = run_load(random_array((64, 64), "uint8"), (16, 16), (16, 32), parts=parts, completion=completion)
-    assert not kind if result.ok else kinds(result) <= (kind or set()), told(result)
+    assert not kind if result.ok else kinds(result) <= (kind or set()), report_text(result)
 
 
 @pytest.mark.parametrize("completion", ["early", "late"])
@@ -97,20 +97,20 @@ def test_a_box_is_stored_inside_the_tensor_only(name, completion):
     shape, at, box = SHAPES[name]
     at = tuple(max(a, 0) for a in at)
     result, expected = run_store(shape, "int32", at, box, completion=completion)
-    assert result.ok, told(result)
+    assert result.ok, report_text(result)
     assert np.array_equal(result.outputs["out"], expected)
 
 
 @pytest.mark.parametrize("at", [(-1, 0), (0, -4)])
 def test_nothing_is_stored_at_negative_coordinates(at):
     result, _ = run_store((40, 64), "int32", at, (16, 32))
-    assert kinds(result) == {"async"}, told(result)
+    assert kinds(result) == {"async"}, report_text(result)
 
 
 @pytest.mark.parametrize("operation", ["add", "max", "xor"])
 def test_a_box_is_reduced_into_the_tensor(operation):
     result, expected = run_store((40, 64), "int32", (30, 48), (16, 32), operation=operation, fields={"swizzle": 128})
-    assert result.ok, told(result)
+    assert result.ok, report_text(result)
     assert np.array_equal(result.outputs["out"], expected)
 
 
@@ -131,7 +131,7 @@ def test_a_box_is_reduced_into_the_tensor(operation):
 @pytest.mark.parametrize("completion", ["early", "late"])
 def test_mistakes_around_a_store_are_found(parts, kind, completion):
     result, _ = run_store((40, 64), "int32", (8, 0), (16, 32), parts=parts, completion=completion)
-    assert (kind is None) if result.ok else kinds(result) == kind, told(result)
+    assert (kind is None) if result.ok else kinds(result) == kind, report_text(result)
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from tile_cuda.ptx.wgmma import COMMIT, FENCE
 
 from ..emit.nvrtc import assemble
 from ..vectors.warpgroups import Product
-from .launches import SM90, kinds, told
+from .launches import SM90, kinds, report_text
 
 pytestmark = pytest.mark.sweep(4)
 
@@ -28,7 +28,7 @@ def run(product, **how):
 
 def right(product, **how):
     result = run(product, **how)
-    assert result.ok, told(result)
+    assert result.ok, report_text(result)
     assert np.array_equal(product.gathered(result.outputs["out"]), product.expected())
 
 
@@ -69,16 +69,16 @@ RS = Product(16, form="rs")
 MISTAKES = {
     "no fence of registers": (PLAIN, {"FENCE": ""}, "race"),
     "the fence before the last write of A's fragments": (RS, {"FENCE": "{FENCE} ra[1] *= 3u;"}, "race"),
-    "sums cleared behind the fence": (PLAIN, {"FENCE": "{FENCE} d[3] = 0.0f;"}, "race"),
+    "accumulator cleared behind the fence": (PLAIN, {"FENCE": "{FENCE} d[3] = 0.0f;"}, "race"),
     "no fence between the proxies": (PLAIN, {"PROXY": ""}, "race"),
     "a fence of proxies by one warp": (PLAIN, {"PROXY": "if (threadIdx.x < 32) { {PROXY} }"}, "race"),
     "no barrier before": (PLAIN, {"SYNC": ""}, "race uninitialised"),
     "no wait": (PLAIN, {"WAIT": ""}, "race async"),
     "no commit": (PLAIN, {"COMMIT": ""}, "race async"),
     "a wait for all but one group": (PLAIN, {"WAIT": "wgmma_wait_group_sync_aligned_1();"}, "race async"),
-    "sums read before the wait": (PLAIN, {"ISSUED": "out[threadIdx.x] = d[0];"}, "race"),
-    "sums read between two": (PLAIN, {"BETWEEN": "out[threadIdx.x] = d[1];"}, "race"),
-    "sums written before the wait": (PLAIN, {"ISSUED": "d[7] = 1.0f;"}, "race"),
+    "accumulator read before the wait": (PLAIN, {"ISSUED": "out[threadIdx.x] = d[0];"}, "race"),
+    "accumulator read between two": (PLAIN, {"BETWEEN": "out[threadIdx.x] = d[1];"}, "race"),
+    "accumulator written before the wait": (PLAIN, {"ISSUED": "d[7] = 1.0f;"}, "race"),
     "fragments rewritten before the wait": (RS, {"ISSUED": "ra[5] = 0;"}, "race"),
     "metadata rewritten before the wait": (SPARSE, {"BETWEEN": "e[0] = e[0] * 3;"}, "race"),
     "shared memory rewritten before the wait": (PLAIN, {"ISSUED": "a[threadIdx.x] = 0;"}, "race"),
@@ -105,9 +105,9 @@ MISTAKES = {
     "metadata of the next step": (SPARSE, {"PRODUCTS": SPARSE.calls(e="e + 1")}, "wrong"),
     "metadata of other rows": (SPARSE, {"BEFORE": "e[0] = __shfl_xor_sync(~0u, e[0], 16);"}, "wrong metadata"),
     "a row that crosses its swizzle": (PLAIN, {"PRODUCTS": PLAIN.call(0, a="(char*)a + 112")}, "descriptor"),
-    "sums of another shape": (
+    "accumulator of another shape": (
         PLAIN, {"PRODUCTS": PLAIN.call(0) + PLAIN.call(1, function=Product(8).name())}, "race"),
-    "sums shifted by a register": (PLAIN, {"PRODUCTS": PLAIN.call(0) + PLAIN.call(1, d="d + 1")}, "race"),
+    "accumulator shifted by a register": (PLAIN, {"PRODUCTS": PLAIN.call(0) + PLAIN.call(1, d="d + 1")}, "race"),
 }  # fmt: skip
 
 
@@ -126,13 +126,13 @@ def test_a_mistake_is_found(name):
     if "wrong" in found.split() and not reported:
         assert not np.array_equal(mistaken.gathered(result.outputs["out"]), correct.expected())
         return
-    assert reported & set(found.split()), told(result)
+    assert reported & set(found.split()), report_text(result)
 
 
 def test_a_race_of_registers_names_both_lines():
     mistaken = replace(PLAIN, steps=4, parts={"ISSUED": "d[7] = 1.0f;"})
     text = mistaken.kernel()[0].text.splitlines()
-    said = told(run(mistaken))
+    said = report_text(run(mistaken))
     assert "write of a register that an asynchronous instruction writes until it is waited for" in said
     for part in ("d[7] = 1", "wgmma.mma_async"):
         assert f"line {next(n for n, line in enumerate(text, 1) if part in line)} of the text" in said

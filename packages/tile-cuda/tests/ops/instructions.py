@@ -90,7 +90,7 @@ def warp_product(
     if metadata is None:
         z = z + x @ y
     else:
-        chosen = products.places(metadata, a, k, selector)
+        chosen = products.columns_of(metadata, a, k, selector)
         z = z + (x[:, :, None] * y[chosen]).sum(axis=1)
     found = products.fragment(z)
     return found.astype(np.int64).astype(np.int32) if c == "s32" else found.astype(np.float32)

@@ -68,7 +68,7 @@ class Run:
         self.answer = self.variant.accepts(self.call, None)
         if isinstance(self.answer, Reject):
             return
-        self.place()
+        self.infer_layouts()
         self.body = self.variant.lower(self.call, None)
         self.machine.run(self.body)
         self.result = self.read("C")
@@ -130,7 +130,7 @@ class Run:
         c = self.case
         return MmaGemmSp(c.fp8) if c.meta else MmaGemm(c.fp8)
 
-    def place(self) -> None:
+    def infer_layouts(self) -> None:
         """Repeat layout inference until a fixed point."""
         for role, layout in self.case.layouts.items():
             self.placement.layouts[self.views[role].buffer] = layout

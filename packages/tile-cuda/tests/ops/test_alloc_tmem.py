@@ -20,19 +20,19 @@ def program(kind="tcgen05", arrivals=1, dtype="float32"):
     def main(A: T.Tensor((128, 256), "float16"), B: T.Tensor((256, 64), "float16"), C: T.Tensor((128, 64), dtype)):
         with T.Kernel(1, threads=128):
             S, R = T.alloc_shared((128, 64), "float16"), T.alloc_shared((64, 64), "float16")
-            sums, F = T.alloc_tmem((128, 64), dtype), T.alloc_fragment((128, 64), dtype)
+            acc, F = T.alloc_tmem((128, 64), dtype), T.alloc_fragment((128, 64), dtype)
             done = T.alloc_barrier(arrivals)
             if kind == "none":
-                T.clear(sums)
+                T.clear(acc)
             for k in range(4):
                 T.copy(A[0, k * 64], S)
                 T.copy(B[k * 64, 0], R)
                 if kind == "tcgen05":
-                    T.tcgen05_gemm(S, R, sums, clear_accum=k == 0, mbar=done)
+                    T.tcgen05_gemm(S, R, acc, clear_accum=k == 0, mbar=done)
                     T.mbarrier_wait_parity(done, k % 2)
                 elif kind == "option":
-                    T.gemm(S, R, sums, clear_accum=k == 0)
-            T.copy(sums, F)
+                    T.gemm(S, R, acc, clear_accum=k == 0)
+            T.copy(acc, F)
             T.copy(F, C)
 
     return main
@@ -77,9 +77,9 @@ def test_other_targets_have_none(target):
 @pytest.mark.parametrize(
     ("kind", "options", "dtype", "reason"),
     [
-        ("none", None, "float32", "no tcgen05 product accumulates into sums"),
-        ("option", {"tcgen05": "never"}, "float32", "no tcgen05 product accumulates into sums"),
-        ("option", {"tcgen05": "always"}, "float16", "sums has float16 elements, the accumulator has float32"),
+        ("none", None, "float32", "no tcgen05 product accumulates into acc"),
+        ("option", {"tcgen05": "never"}, "float32", "no tcgen05 product accumulates into acc"),
+        ("option", {"tcgen05": "always"}, "float16", "acc has float16 elements, the accumulator has float32"),
     ],
 )
 def test_nonresident_accumulators_are_refused(kind, options, dtype, reason):
@@ -94,19 +94,19 @@ def alone(m=128, n=64, k=64, threads=128, kind="forced", held=False):
     ):
         with T.Kernel(1, threads=threads):
             S, R = T.alloc_shared((m, k), "float16"), T.alloc_shared((n, k), "float16")
-            P, sums = T.alloc_fragment((m, k), "float16"), T.alloc_tmem((m, n), "float32")
+            P, acc = T.alloc_fragment((m, k), "float16"), T.alloc_tmem((m, n), "float32")
             T.copy(A, S)
             T.copy(A, P)
             T.copy(B, R)
-            T.clear(sums)
+            T.clear(acc)
             if kind == "branch":
                 if T.get_thread_binding(0) < x:
-                    T.tcgen05_gemm(S, R, sums, transpose_B=True)
+                    T.tcgen05_gemm(S, R, acc, transpose_B=True)
             elif kind == "plain":
-                T.gemm(S, R, sums, transpose_B=True)
+                T.gemm(S, R, acc, transpose_B=True)
             else:
-                T.tcgen05_gemm(P if held else S, R, sums, transpose_B=True)
-            T.copy(sums, C)
+                T.tcgen05_gemm(P if held else S, R, acc, transpose_B=True)
+            T.copy(acc, C)
 
     return main
 
@@ -127,7 +127,7 @@ def test_the_demand_reports_the_rejection_reason(how, reason):
     with pytest.raises(VariantRefused) as caught:
         tile.compile(alone(**how), TARGET, runtime="emulator")
     said = str(caught.value)
-    assert "no tcgen05 product accumulates into sums: " in said
+    assert "no tcgen05 product accumulates into acc: " in said
     assert reason in said
     assert ("in line " in said) == (how != {"kind": "plain"})
 
@@ -137,12 +137,12 @@ def many(columns):
     def main(A: T.Tensor((128, 64), "float16"), C: T.Tensor((len(columns), 128, 208), "float32")):
         with T.Kernel(1, threads=128):
             S, R = T.alloc_shared((128, 64), "float16"), T.alloc_shared((208, 64), "float16")
-            sums = [T.alloc_tmem((128, n), "float32") for n in columns]
+            acc = [T.alloc_tmem((128, n), "float32") for n in columns]
             T.copy(A, S)
             T.clear(R)
-            for n, one in zip(columns, sums, strict=True):
+            for n, one in zip(columns, acc, strict=True):
                 T.tcgen05_gemm(S, R[0:n, :], one, transpose_B=True, clear_accum=True)
-            for i, (n, one) in enumerate(zip(columns, sums, strict=True)):
+            for i, (n, one) in enumerate(zip(columns, acc, strict=True)):
                 T.copy(one, C[i, 0:128, 0:n])
 
     return main
@@ -163,13 +163,13 @@ def test_a_fallback_of_the_product_misses_the_demand():
              n: T.int32):  # fmt: skip
         with T.Kernel(1, threads=128):
             S, R = T.alloc_shared((128, 64), "float16"), T.alloc_shared((72, 64), "float16")
-            sums = T.alloc_tmem((128, 64), "float32")
+            acc = T.alloc_tmem((128, 64), "float32")
             T.copy(A, S)
             T.copy(B, R)
-            T.gemm(S, R[n : n + 64, :], sums, transpose_B=True, clear_accum=True)
-            T.copy(sums, C)
+            T.gemm(S, R[n : n + 64, :], acc, transpose_B=True, clear_accum=True)
+            T.copy(acc, C)
 
-    with pytest.raises(VariantRefused, match="the last product that adds to sums has no accumulator in tensor memory"):
+    with pytest.raises(VariantRefused, match="the last product that adds to acc has no accumulator in tensor memory"):
         tile.compile(main, TARGET, runtime="emulator", options={"tcgen05": "always"})
 
 

@@ -35,17 +35,17 @@ def two(trips=4, columns=64, arrivals=1, out="float32"):
     ):  # fmt: skip
         with T.Kernel(1, threads=128):
             S, R = T.alloc_shared((2, 128, 64), "float16"), T.alloc_shared((2, 64, columns), "float16")
-            sums, done = T.alloc_fragment((128, columns), out), T.alloc_barrier([arrivals] * 2)
-            T.clear(sums)
+            acc, done = T.alloc_fragment((128, columns), out), T.alloc_barrier([arrivals] * 2)
+            T.clear(acc)
             for k in range(trips):
                 if k >= 2:
                     T.mbarrier_wait_parity(done[k % 2], (k // 2 + 1) % 2)
                 T.copy(A[0, k * 64], S[k % 2, :, :])
                 T.copy(B[k * 64, 0], R[k % 2, :, :])
-                T.tcgen05_gemm(S[k % 2, :, :], R[k % 2, :, :], sums, mbar=done[k % 2])
+                T.tcgen05_gemm(S[k % 2, :, :], R[k % 2, :, :], acc, mbar=done[k % 2])
             for last in range(max(0, trips - 2), trips):
                 T.mbarrier_wait_parity(done[last % 2], (last // 2) % 2)
-            T.copy(sums, C)
+            T.copy(acc, C)
 
     return main
 
@@ -86,14 +86,14 @@ def sparse_product(trips):
         with T.Kernel(1, threads=128):
             S, M = T.alloc_shared((trips, 128, 32), "float16"), T.alloc_shared((trips, 128, 4), "int16")
             R = T.alloc_shared((trips, 64, 32), "float16")
-            sums, done = T.alloc_tmem((128, 32), "float32"), T.alloc_barrier(trips)
+            acc, done = T.alloc_tmem((128, 32), "float32"), T.alloc_barrier(trips)
             for k in range(trips):
                 T.copy(A[0, k * 32], S[k, :, :])
                 T.copy(E[0, k * 4], M[k, :, :])
                 T.copy(B[k * 64, 0], R[k, :, :])
-                T.tcgen05_gemm_sp(S[k, :, :], M[k, :, :], R[k, :, :], sums, clear_accum=k == 0, mbar=done)
+                T.tcgen05_gemm_sp(S[k, :, :], M[k, :, :], R[k, :, :], acc, clear_accum=k == 0, mbar=done)
             T.mbarrier_wait_parity(done, 0)
-            T.copy(sums, C)
+            T.copy(acc, C)
 
     return main
 
@@ -121,27 +121,27 @@ def misused(kind):
     def main(A: T.Tensor((128, 128), "float16"), C: T.Tensor((128, 128), "float32")):
         with T.Kernel(1, threads=128):
             S, W = T.alloc_shared((128, 64), "float16"), T.alloc_shared((128, 64), "float16")
-            sums, other = T.alloc_fragment((128, 128), "float32"), T.alloc_barrier(1)
+            acc, other = T.alloc_fragment((128, 128), "float32"), T.alloc_barrier(1)
             done = T.alloc_barrier(2 if kind == "too few arrivals" else 1)
             T.copy(A[0, 0], S)
             T.copy(A[0, 0], W)
-            T.clear(sums)
-            T.tcgen05_gemm(S, W, sums, transpose_B=True, mbar=done)
+            T.clear(acc)
+            T.tcgen05_gemm(S, W, acc, transpose_B=True, mbar=done)
             if kind == "A is written":
                 T.copy(A[0, 64], S)
             elif kind == "B is written":
                 T.fill(W, 0)
             elif kind == "C is read":
-                T.copy(sums, C)
+                T.copy(acc, C)
             elif kind == "C is written":
-                T.clear(sums)
+                T.clear(acc)
             elif kind == "two arrivals in a phase":
-                T.tcgen05_gemm(S, W, sums, transpose_B=True, mbar=done)
+                T.tcgen05_gemm(S, W, acc, transpose_B=True, mbar=done)
             elif kind == "the last product is not waited for":
-                T.tcgen05_gemm(S, W, sums, transpose_B=True, mbar=other)
+                T.tcgen05_gemm(S, W, acc, transpose_B=True, mbar=other)
             if kind != "no wait":
                 T.mbarrier_wait_parity(done, 1 if kind == "another phase" else 0)
-            T.copy(sums, C)
+            T.copy(acc, C)
             if kind == "the last product is not waited for":
                 T.mbarrier_wait_parity(other, 0)
 
@@ -153,9 +153,9 @@ def misused(kind):
     [
         ("A is written", "K229", "S is written here while the asynchronous read"),
         ("B is written", "K229", "W is written here while the asynchronous read"),
-        ("C is read", "K233", "sums is used while a product that arrives there may still add to it"),
-        ("C is written", "K233", "sums is used while a product that arrives there may still add to it"),
-        ("the last product is not waited for", "K233", "the barrier other does not balance: sums is used while"),
+        ("C is read", "K233", "acc is used while a product that arrives there may still add to it"),
+        ("C is written", "K233", "acc is used while a product that arrives there may still add to it"),
+        ("the last product is not waited for", "K233", "the barrier other does not balance: acc is used while"),
         ("two arrivals in a phase", "K233", "the arrival of a product for phase 1 may come before phase 0 has ended"),
         ("another phase", "K233", "a wait for parity 1 does not pass"),
         ("too few arrivals", "K233", "1 of 2 arrivals"),

@@ -91,12 +91,12 @@ class Copy:
 
     def memory(self, rng):
         """The source: random bytes, none of them zero, between rows too."""
-        room, turned = list(self.shape), False
+        shape, turned = list(self.shape), False
         if self.strides is not None:
             turned = self.strides[-1] != 1
-            room = [self.shape[1 if turned else 0], max(self.strides)]
-        room[-1] *= self.kind.itemsize
-        found = rng.integers(1, 255, room, dtype=np.uint8).view(self.kind)
+            shape = [self.shape[1 if turned else 0], max(self.strides)]
+        shape[-1] *= self.kind.itemsize
+        found = rng.integers(1, 255, shape, dtype=np.uint8).view(self.kind)
         return (found.T if turned else found)[tuple(slice(0, n) for n in self.shape)]
 
     def run(self, values=(), slot=0, more=None):

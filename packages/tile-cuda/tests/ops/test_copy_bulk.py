@@ -137,8 +137,8 @@ def test_the_widest_swizzle_that_fits_is_taken(tile_shape, dtype, swizzle):
     found = answer((9,) * (len(tile_shape) - 1) + (256,), tile_shape, dtype)
     assert isinstance(found, Accept), found
     assert found.facts[SWIZZLE] == swizzle
-    places = found.facts[LAYOUT].tables()["memory"]
-    assert sorted(places) == list(range(prod(tile_shape)))
+    offsets = found.facts[LAYOUT].tables()["memory"]
+    assert sorted(offsets) == list(range(prod(tile_shape)))
 
 
 def test_only_copies_of_transactions_are_taken():
@@ -154,22 +154,22 @@ def test_only_copies_of_transactions_are_taken():
 # Whole programs. Each iteration prefetches a tile into shared memory, and copies it from there to the output.
 
 
-def turns_of(shape, block):
+def trips_of(shape, block):
     return max(-(-shape[0] // block[0]) + 1, 3)
 
 
 def program(shape, block, dtype, at=None, stages=3):
     """Tiles along the first dimension, at a corner of the others, through shared memory."""
-    rank, turns = len(shape), turns_of(shape, block)
+    rank, trips = len(shape), trips_of(shape, block)
     corner = at or (0,) * rank
 
     @T.prim_func
-    def main(A: T.Tensor(shape, dtype), B: T.Tensor((turns, *block), dtype)):
+    def main(A: T.Tensor(shape, dtype), B: T.Tensor((trips, *block), dtype)):
         with T.Kernel(1, threads=64):
             S = T.alloc_shared(block, dtype)
-            for t in T.Pipelined(turns, num_stages=stages):
+            for t in T.Pipelined(trips, num_stages=stages):
                 # Negative constant indices are refused: these are not constants.
-                rest = [c if c >= 0 else t // turns * 16 + c for c in corner[1:]]
+                rest = [c if c >= 0 else t // trips * 16 + c for c in corner[1:]]
                 T.copy(A[(t * block[0] + corner[0], *rest)], S)
                 T.copy(S, B[(t, *(0,) * rank)])
 
@@ -178,9 +178,9 @@ def program(shape, block, dtype, at=None, stages=3):
 
 def boxes(array, block, at):
     """Return the expected output of the program: zeros outside of the array."""
-    turns = turns_of(array.shape, block)
-    found = np.zeros((turns, *block), array.dtype)
-    for t in range(turns):
+    trips = trips_of(array.shape, block)
+    found = np.zeros((trips, *block), array.dtype)
+    for t in range(trips):
         low = [at[0] + t * block[0], *at[1:]]
         inside = [(max(0, -m), max(min(b, n - m), max(0, -m))) for m, b, n in zip(low, block, array.shape, strict=True)]
         from_ = tuple(slice(m + a, m + b) for m, (a, b) in zip(low, inside, strict=True))
@@ -217,7 +217,7 @@ def run(shape, block, at, dtype, stages=3):
     kernel = tile.compile(program(shape, block, dtype, at, stages), TARGET, runtime="emulator", options=ALWAYS)
     assert "cp_async_bulk_tensor_" in kernel.source
     array = random(shape, dtype)
-    out = np.full((turns_of(shape, block), *block), 85, np.uint8).astype(array.dtype)
+    out = np.full((trips_of(shape, block), *block), 85, np.uint8).astype(array.dtype)
     kernel(array, out)
     width = f"u{array.dtype.itemsize}"
     assert np.array_equal(out.view(width), boxes(array, block, at).view(width))
@@ -350,12 +350,12 @@ def test_each_copy_has_a_barrier_and_a_phase_in_loops(threads):
     assert "mbarrier_wait_parity(&R_arrived[0], 0);" in text
     assert "mbarrier_wait_parity(&S_arrived[0], S_phase);" in text
     array = np.random.default_rng().integers(-9, 9, (64, 64)).astype("float16")
-    for turns in (0, 1, 4):
+    for trips in (0, 1, 4):
         out = np.full((64, 64), 77, "float16")
-        kernel(array, out, turns)
+        kernel(array, out, trips)
         wanted = np.full((64, 64), 77, "float16")
         for top in (0, 32):
-            for t in range(turns):
+            for t in range(trips):
                 rows = slice(top + t * 8, top + t * 8 + 8)
                 held = t if t % 3 != 1 else t - 1
                 wanted[rows] = array[rows] + array[top + held * 8 : top + held * 8 + 8]

@@ -14,14 +14,14 @@ from tile_cuda.build import build
 from tile_cuda.ops.copy_lanes import EXCHANGES, exchanged
 from tile_cuda.ptx.table import TABLE
 
-from .test_staged_epilogue import LANES, TARGET, TURNS, gemm
+from .test_staged_epilogue import EXCHANGE_CALLS, LANES, TARGET, gemm
 
 TILE = Digit(4, 1, "thread"), Digit(2, 1, "register")
 ROWS = Digit(2, 2, "register"), Digit(8, 4, "thread")
 WARPS = Digit(4, 32, "thread")
 
 #: Accumulators of matrix units: 16 rows and 8 columns per tile and warp.
-SUMS = {
+ACCUMULATORS = {
     "a warpgroup": FragmentLayout((64, 128), ((WARPS, *ROWS), (Digit(16, 4, "register"), *TILE)), 128),
     "two beside each other": FragmentLayout(
         (64, 256), ((WARPS, *ROWS), (Digit(2, 128, "thread"), Digit(16, 4, "register"), *TILE)), 256
@@ -36,17 +36,17 @@ SUMS = {
 
 
 @pytest.mark.parametrize("bits", EXCHANGES)
-@pytest.mark.parametrize("name", SUMS)
+@pytest.mark.parametrize("name", ACCUMULATORS)
 def test_a_quad_has_64_bytes_of_a_row_and_each_lane_16_of_them(name, bits):
-    sums, how = SUMS[name], EXCHANGES[bits]
-    made = exchanged(sums, how)
+    original, how = ACCUMULATORS[name], EXCHANGES[bits]
+    made = exchanged(original, how)
     assert how.elements * bits == 128
     assert how.columns * bits == 4 * 128
-    before, threads = (layout.thread_table[:, 0].reshape(sums.shape) for layout in (sums, made))
-    registers = made.register_table.reshape(sums.shape)
+    before, threads = (layout.thread_table[:, 0].reshape(original.shape) for layout in (original, made))
+    registers = made.register_table.reshape(original.shape)
     # Words move within a quad only.
     np.testing.assert_array_equal(threads // 4, before // 4)
-    quads = threads.reshape(sums.shape[0], -1, 4, how.elements)
+    quads = threads.reshape(original.shape[0], -1, 4, how.elements)
     assert (quads == quads[..., :1]).all()
     assert (np.sort(quads[..., 0] % 4, -1) == np.arange(4)).all()
     parts = registers.reshape(quads.shape)
@@ -58,13 +58,13 @@ def test_a_quad_has_64_bytes_of_a_row_and_each_lane_16_of_them(name, bits):
 def test_no_layout_for_accumulators_in_other_storage(bits):
     how = EXCHANGES[bits]
 
-    def sums(tiles, lanes=TILE[0], columns=0):
+    def accumulator(tiles, lanes=TILE[0], columns=0):
         dims = (WARPS, *ROWS), (Digit(tiles, 4, "register"), lanes, TILE[1])
         return FragmentLayout((64, columns or 8 * tiles), dims, 128)
 
-    assert exchanged(sums(2 * how.tiles), how) is not None
-    assert exchanged(sums(2 * how.tiles - 1), how) is None
-    assert exchanged(sums(2 * how.tiles, columns=16 * how.tiles - 1), how) is None
+    assert exchanged(accumulator(2 * how.tiles), how) is not None
+    assert exchanged(accumulator(2 * how.tiles - 1), how) is None
+    assert exchanged(accumulator(2 * how.tiles, columns=16 * how.tiles - 1), how) is None
     turned = (WARPS, ROWS[0], Digit(8, 1, "thread")), (Digit(how.tiles, 4, "register"), Digit(4, 8, "thread"), TILE[1])
     assert exchanged(FragmentLayout((64, 8 * how.tiles), turned, 128), how) is None
     assert exchanged(FragmentLayout((64, 8), ((WARPS, *ROWS), TILE), 128), how) is None
@@ -84,7 +84,7 @@ def test_results_are_kept_in_registers(out, wgmma):
     pytest.importorskip("cuda.bindings.nvrtc")
     program = gemm((128, 128, 64), (128, 128, 32), out, threads=256)
     text = launch.lowered(program, make_context(TARGET, {**LANES, "wgmma": wgmma}))
-    assert TURNS.search(text.text)
+    assert EXCHANGE_CALLS.search(text.text)
     cubin = build(text, "sm_90a")
     assert cubin.stack_bytes == cubin.spill_bytes == 0, cubin
 

@@ -51,9 +51,9 @@ CASES: dict[str, tuple[dict[str, Any], str]] = {
     "scales": ({"where": "scaled"}, "4"),
     "on instructions of warps": ({"options": {**MATRICES, "wgmma": "never"}}, "4"),
     "no boxes": ({"options": {**MATRICES, "tma": "never"}}, "4"),
-    "blocks that stay": ({"options": {**MATRICES, "persistent": 3}}, "4"),
-    "two groups of blocks that stay": ({"block": (128, 64, 32), "threads": 256, "sizes": (400, 136, 96),
-                                        "options": {**MATRICES, "persistent": 2}}, "4"),
+    "persistent": ({"options": {**MATRICES, "persistent": 3}}, "4"),
+    "persistent, two groups": ({"block": (128, 64, 32), "threads": 256, "sizes": (400, 136, 96),
+                                "options": {**MATRICES, "persistent": 2}}, "4"),
 }  # fmt: skip
 
 

@@ -100,10 +100,10 @@ def test_copies_follow_the_reads_behind_the_barrier(stages, trips):
     text = text_of(program)
     if trips > stages:
         loop = text[text.index("for (int k = 0") :]
-        places = [loop.index(x) for x in ("mbarrier_wait_parity", "__syncthreads", "expect_tx", "mma_sync_aligned")]
-        last = loop.index("mma_sync_aligned", places[2])
-        assert places[0] < places[1] < places[2] < last
-        assert "ldmatrix" not in loop[places[2] : last]
+        positions = [loop.index(x) for x in ("mbarrier_wait_parity", "__syncthreads", "expect_tx", "mma_sync_aligned")]
+        last = loop.index("mma_sync_aligned", positions[2])
+        assert positions[0] < positions[1] < positions[2] < last
+        assert "ldmatrix" not in loop[positions[2] : last]
     rng = np.random.default_rng(trips)
     a, b = (rng.integers(-3, 4, s).astype(np.float16) for s in ((32, trips * 32), (trips * 32, 32)))
     c = result_of(program, np.full((32, 32), np.nan, np.float32), a, b)

@@ -71,7 +71,7 @@ def nest(how, n, block, before):
                 C_f[i + 1, j] = C_f[i, j] + V[column + j]
         elif how == "three":
             C_f[i, j] = C_f[i, j] * V[column + j] + W[0, column + j] * W[1, column + j] * R[by * bm + i]
-        elif how == "of the sums":
+        elif how == "of the accumulator":
             C_f[i, j] += V[T.cast(C_f[i, j], "int32") + j]
         else:
             C_f[i, j] = C_f[i, j] * V[column + j]
@@ -218,7 +218,7 @@ CASES = {
     "three": ({"how": "three"}, (3, 4)),
     "two nests": ({"how": "twice"}, (1, 2)),
     "two parts": ({"how": "another part"}, (2, 2)),
-    "a copy of the sums": ({"how": "halves"}, (2, 2)),
+    "a copy of the accumulator": ({"how": "halves"}, (2, 2)),
     "a copy between nests": ({"how": "a copy between", "options": {**ALWAYS, "epilogue": "never"}}, (1, 1)),
     "bfloat16": ({"vectors": "bfloat16", "types": ("bfloat16", "float32")}, (1, 2)),
     "float16": ({"vectors": "float16", "before": 1}, (1, 2)),
@@ -239,8 +239,8 @@ CASES = {
     "a loop inside": ({"how": "inside"}, (0, 0)),
     "a vector that is written": ({"how": "written", "sizes": (64, 136, 64)}, (0, 0)),
     "a vector that a copy writes": ({"how": "written by an op", "sizes": (64, 136, 64)}, (0, 0)),
-    "sums at other places": ({"how": "moved"}, (0, 0)),
-    "a place that sums say": ({"how": "of the sums"}, (0, 0)),
+    "accumulators at other coordinates": ({"how": "moved"}, (0, 0)),
+    "a coordinate from the accumulator": ({"how": "of the accumulator"}, (0, 0)),
     "products of warps": ({"options": {"wgmma": "never"}}, (0, 0)),
 }  # fmt: skip
 
@@ -369,15 +369,15 @@ def test_right_inside_of_other_statements(where, count):
 
 #: What is decided about large products: tiles, stages, other shared memory and options.
 DECISIONS = {
-    "blocks that stay": ((128, 256, 64), 4, 0, {}),
-    "blocks that stay, narrow tiles": ((128, 192, 64), 4, 0, {"persistent": "always"}),
+    "persistent": ((128, 256, 64), 4, 0, {}),
+    "persistent, narrow tiles": ((128, 192, 64), 4, 0, {"persistent": "always"}),
     "a place of their own": ((128, 256, 64), 3, 0, {"persistent": "never"}),
     "two at a time": ((128, 128, 64), 3, 0, {}),
     "three at a time": ((128, 64, 64), 3, 0, {"persistent": "never"}),
-    "little room": ((128, 256, 64), 4, 31_600, {}),
-    "no room": ((128, 256, 64), 4, 31_744, {}),
-    "no room without staying": ((128, 256, 64), 4, 35_800, {"persistent": "never"}),
-    "room for two": ((128, 128, 64), 3, 17_000, {}),
+    "little shared memory": ((128, 256, 64), 4, 31_600, {}),
+    "no shared memory": ((128, 256, 64), 4, 31_744, {}),
+    "no shared memory, not persistent": ((128, 256, 64), 4, 35_800, {"persistent": "never"}),
+    "shared memory for two": ((128, 128, 64), 3, 17_000, {}),
     "as much as two have": ((128, 128, 64), 3, 17_400, {}),
 }  # fmt: skip
 
@@ -394,11 +394,11 @@ def test_nothing_else_is_decided_otherwise(name, monkeypatch):
     sizes = [r["block"]["shared_bytes"] for r in (found, without)]
     lines = [b["bytes"] for b in found["block"]["shared"] if b["name"] == "V_line"]
     assert any(f["name"] == "R_ahead" for f in found["block"]["fragments"])
-    assert bool(lines) == (name not in ("no room", "little room"))
+    assert bool(lines) == (name not in ("no shared memory", "little shared memory"))
     notes = [[note for loop in r["block"]["loops"] for note in loop["notes"]] for r in (found, without)]
     assert notes[0] == notes[1]
     stay = any("persistent blocks process" in text for _, text in notes[0])
-    assert stay == (name in ("blocks that stay", "blocks that stay, narrow tiles", "little room", "no room"))
+    assert stay == (name in ("persistent", "persistent, narrow tiles", "little shared memory", "no shared memory"))
     assert sizes[0] - sizes[1] == (sum(lines) if stay else 0)
     assert [233_472 // (size + 1024) for size in sizes[:1]] == [233_472 // (size + 1024) for size in sizes[1:]]
 

@@ -149,7 +149,7 @@ def test_waits_for_stores_are_placed():
     assert (a == b).all()
 
 
-def turns(body, dtype="float32", columns=40):
+def doubling(body, dtype="float32", columns=40):
     """A kernel whose ``body`` doubles six tiles of A, through two shared buffers."""
     doubles = T.macro(body)
 
@@ -217,7 +217,7 @@ def _one_side(A, B, S, R):
 @pytest.mark.parametrize("body", [_two_prefetched, _groups_of_two, _an_empty_group, _one_side])
 @pytest.mark.parametrize("target", TARGETS)
 def test_the_latest_groups_stay_in_flight(body, target):
-    kernel = tile.compile(turns(body), target, runtime="emulator")
+    kernel = tile.compile(doubling(body), target, runtime="emulator")
     if body in (_two_prefetched, _an_empty_group):
         assert "  cp_async_wait_group_1()" in kernel.source
     if body is _groups_of_two:
@@ -286,7 +286,7 @@ def _in_a_pipeline(A, B, S, R):
 )
 def test_tiles_in_flight_are_not_touched(body, error, says):
     with pytest.raises(error, match=says):
-        tile.compile(turns(body), TARGETS[1])
+        tile.compile(doubling(body), TARGETS[1])
 
 
 @pytest.mark.parametrize("pending", [0, 1])
@@ -301,9 +301,9 @@ def test_an_unread_tile_keeps_its_storage_until_the_wait(pending):
 
     if pending:
         with pytest.raises(NotWaitedFor, match="S is written here while"):
-            tile.compile(turns(body), TARGETS[1])
+            tile.compile(doubling(body), TARGETS[1])
         return
-    kernel = tile.compile(turns(body), TARGETS[1], runtime="emulator")
+    kernel = tile.compile(doubling(body), TARGETS[1], runtime="emulator")
     a, b = np.ones((6, 8, 40), "float32"), np.zeros((6, 8, 40), "float32")
     kernel(a, b)
     assert (b[0] == 2).all()

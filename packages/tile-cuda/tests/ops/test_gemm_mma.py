@@ -25,11 +25,11 @@ TYPES = (
 )  # fmt: skip
 
 
-TURNS = [*itertools.product((False, True), repeat=2)]
+TRANSPOSES = [*itertools.product((False, True), repeat=2)]
 
 
 @pytest.mark.parametrize("types", TYPES, ids="-".join)
-@pytest.mark.parametrize("turned", TURNS)
+@pytest.mark.parametrize("turned", TRANSPOSES)
 def test_types(types: tuple[str, str, str], turned: tuple[bool, bool]) -> None:
     check(m=32, n=24, k=64, types=types, turned=turned, threads=64)
     check(m=17, n=9, k=29, types=types, turned=turned, threads=64)
@@ -85,14 +85,14 @@ def test_threads_beyond_the_last_warp_have_no_work() -> None:
 
 
 @pytest.mark.parametrize("types", TYPES[:7:2], ids="-".join)
-@pytest.mark.parametrize("turned", TURNS)
+@pytest.mark.parametrize("turned", TRANSPOSES)
 def test_tiles_inside_of_larger_buffers(types: tuple[str, str, str], turned: tuple[bool, bool]) -> None:
     check(m=24, n=24, k=32, types=types, turned=turned, corner=(16, 16), margin=(8, 16), stages=3)
     check(m=24, n=20, k=40, types=types, turned=turned, corner=(3, 5), margin=(1, 4), scopes="sss")
     check(m=20, n=20, k=24, types=types, turned=turned, corner=(8, 0), margin=(4, 12), scopes="sss")
 
 
-@pytest.mark.parametrize("turned", TURNS)
+@pytest.mark.parametrize("turned", TRANSPOSES)
 def test_corners_that_are_known_at_run_time(turned: tuple[bool, bool]) -> None:
     for corner, margin in ((16, 8), (5, 3)):
         check(m=16, n=16, k=32, turned=turned, corner=(0, corner), margin=(0, margin), runtime=corner)
@@ -113,7 +113,7 @@ def test_instructions_of_the_usual_tile() -> None:
 
 
 def test_fp8_without_instructions_is_converted() -> None:
-    for turned in TURNS:
+    for turned in TRANSPOSES:
         run = check(m=24, n=16, k=40, types=("float8_e4m3fn", "float8_e5m2", "float32"), fp8=False, turned=turned)
         assert any("f16_f16" in name for name in run.machine.used)
 

@@ -173,11 +173,11 @@ def test_scales_lie_where_cutlass_copies_them():
     """
     each = 128 // NVFP4[3]
     text = tile.compile(program(NVFP4, k=128, depth=128, stages=0), "cuda:sm_100a", options=ALWAYS).source
-    places = re.findall(r"&scales\[(\d+)\] = \*\(const unsigned\*\)&p\[(.*)\];", text)
-    assert len(places) == each
-    for column, place in places:
+    offsets = re.findall(r"&scales\[(\d+)\] = \*\(const unsigned\*\)&p\[(.*)\];", text)
+    assert len(offsets) == each
+    for column, offset in offsets:
         word, rows = divmod(int(column), 4)
-        assert eval(place, {}, {"lane_row": 77}) == (32 * rows + 77 % 32) * each + 4 * word
+        assert eval(offset, {}, {"lane_row": 77}) == (32 * rows + 77 % 32) * each + 4 * word
 
 
 def test_tiles_of_whole_blocks_are_copied():

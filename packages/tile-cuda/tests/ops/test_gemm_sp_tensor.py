@@ -107,11 +107,11 @@ def test_metadata_lies_where_cutlass_and_jax_copy_it(types, k):
     words = dict(re.findall(r"\bmetadata\[(\d)\] = (.*);", kernel.source))
     assert len(words) == 4
     for column, read in words.items():
-        places = re.findall(r"E_s(?:_stages)?\[([^]]*)\]", read)
+        offsets = re.findall(r"E_s(?:_stages)?\[([^]]*)\]", read)
         bytes_ = [4 * int(column) + b for b in range(4)] * 2  # once for the value, once for its correction
-        for place, byte in zip(places, bytes_, strict=True):
+        for offset, byte in zip(offsets, bytes_, strict=True):
             values = {"lane_row": 77, "tile_row": 0, "slot": 0}
-            assert eval(place, {}, values) - 16 * 77 in (byte, byte + 2048), read
+            assert eval(offset, {}, values) - 16 * 77 in (byte, byte + 2048), read
 
 
 @pytest.mark.sweep(1)
@@ -217,7 +217,7 @@ MISTAKES = {
     "a selector without columns": (SP, lambda m: f"{m[1]}{m[2]}{m[3]}{int(m[4]) | 2}{m[5]}"),
     "an odd column": (SP, lambda m: f"{m[1]}{int(m[2]) + 1}{m[3]}{m[4]}{m[5]}"),
     "other columns": (SP, lambda m: f"{m[1]}{int(m[2]) + 2}{m[3]}{m[4]}{m[5]}"),
-    "columns of the sums": (SP, lambda m: f"{m[1]}0{m[3]}{m[4]}{m[5]}"),
+    "columns of the accumulator": (SP, lambda m: f"{m[1]}0{m[3]}{m[4]}{m[5]}"),
     "no metadata": (r" *tcgen05_st\w+_x4_b32_u32\(&metadata.*\n", lambda m: ""),
     "no wait for it": (r" *tcgen05_wait_st_sync_aligned\(\);\n", lambda m: ""),
     "as it is": (r"(metadata\[0\] = )(.*);", lambda m: f"{m[1]}0u;"),

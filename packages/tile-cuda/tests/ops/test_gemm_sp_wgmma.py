@@ -37,8 +37,8 @@ def program(
     (a_type, b_type, c_type), (ta, te, tb) = types, turned
     f = factor(a_type, meta)
 
-    def shape(rows, columns, turn):
-        return (columns, rows) if turn else (rows, columns)
+    def shape(rows, columns, transpose):
+        return (columns, rows) if transpose else (rows, columns)
 
     @T.prim_func
     def main(

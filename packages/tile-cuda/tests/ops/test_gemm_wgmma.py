@@ -80,7 +80,7 @@ def check(sizes, block, types=("float16", "float16", "float32"), *, turned=(Fals
         for t, shape in zip(types, ((m, k), (k, n)), strict=False)
     )
     out = np.full((m, n), 85, NUMPY.get(types[2], types[2]))
-    given = [np.ascontiguousarray(x.T) if turn else x for x, turn in zip((a, b), turned, strict=True)]
+    given = [np.ascontiguousarray(x.T) if transpose else x for x, transpose in zip((a, b), turned, strict=True)]
     kernel(*given, out)
     assert np.array_equal(out.astype(np.float64), a.astype(np.float64) @ b.astype(np.float64))
     assert "(C7" not in assemble(kernel.source, "sm_90a")
@@ -241,9 +241,9 @@ def test_tiles_written_by_threads_are_fenced_before_they_are_read():
             A_s, B_s = T.alloc_shared((64, 32), "float16"), T.alloc_shared((32, 64), "float16")
             C_l = T.alloc_fragment((64, 64), "float32")
             T.clear(C_l)
-            for turn in T.serial(3):
+            for trip in T.serial(3):
                 for i, j in T.Parallel(64, 32):
-                    A_s[i, j] = A[i, j] + T.cast(turn, "float16")
+                    A_s[i, j] = A[i, j] + T.cast(trip, "float16")
                 T.copy(B, B_s)
                 T.gemm(A_s, B_s, C_l)
             T.copy(C_l, C)
@@ -355,18 +355,18 @@ def test_every_form_of_the_table_assembles(n):
     assert not re.search(r"error|warning : (?!.*C75)", said), said
 
 
-def in_a_role(first, size, threads, turns=3):
+def in_a_role(first, size, threads, trips=3):
     """Roles of ``size`` threads: one loads the first operand, a second one multiplies."""
 
     @T.prim_func
-    def main(A: T.Tensor((64, 32 * turns), "float16"), B: T.Tensor((32 * turns, 64), "float16"),
+    def main(A: T.Tensor((64, 32 * trips), "float16"), B: T.Tensor((32 * trips, 64), "float16"),
              C: T.Tensor((64, 64), "float32")):  # fmt: skip
         with T.Kernel(1, threads=threads):
             A_s, B_s = T.alloc_shared((64, 32), "float16"), T.alloc_shared((32, 64), "float16")
             C_l = T.alloc_fragment((64, 64), "float32")
             with T.ws(*first, size=size):
                 T.clear(C_l)
-                for t in T.Pipelined(turns, num_stages=2):
+                for t in T.Pipelined(trips, num_stages=2):
                     T.copy(A[0, t * 32], A_s)
                     T.copy(B[t * 32, 0], B_s)
                     T.gemm(A_s, B_s, C_l)

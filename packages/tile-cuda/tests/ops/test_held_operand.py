@@ -73,7 +73,7 @@ CASES = {
     "bfloat16, two tiles": {"m": 256, "n": 48, "k": 32, "dtype": "bfloat16", "turned": False, "trips": 3},
     "e4m3": {"n": 32, "k": 128, "dtype": "float8_e4m3fn"}, "e5m2": {"n": 32, "k": 32, "dtype": "float8_e5m2"},
     "tf32": {"n": 32, "k": 16, "dtype": "tfloat32"}, "int8": {"n": 32, "k": 64, "dtype": "int8", "total": "int32"},
-    "wide sums": {"n": 240, "k": 48}, "a step": {"n": 16, "k": 16, "trips": 1}, "by option": {"explicit": False},
+    "wide accumulator": {"n": 240, "k": 48}, "a step": {"n": 16, "k": 16, "trips": 1}, "by option": {"explicit": False},
     "in flight": {"waits": False, "trips": 5, "n": 32, "k": 32},
 }  # fmt: skip
 

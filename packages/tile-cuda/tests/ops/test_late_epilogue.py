@@ -136,9 +136,9 @@ CASES = {
     "tails of both": ((391, 264, 200), (128, 96, 32), {}),
     "a tail of a piece": ((600, 232, 288), (128, 256, 32), {}),
     "the first piece only": ((900, 8, 128), (128, 64, 32), {}),
-    "as many trips as pieces": ((400, 256, 128), (128, 128, 32), {}),
-    "two pieces in a trip": ((391, 264, 64), (128, 128, 32), {}),
-    "two pieces in a trip, one in the last": ((391, 200, 64), (128, 96, 32), {}),
+    "as many trips as subtiles": ((400, 256, 128), (128, 128, 32), {}),
+    "two subtiles in a trip": ((391, 264, 64), (128, 128, 32), {}),
+    "two subtiles in a trip, one in the last": ((391, 200, 64), (128, 96, 32), {}),
     "columns of B adjacent": ((391, 200, 160), (128, 128, 32), {"turned": False}),
     "scaled": ((391, 200, 160), (128, 128, 32), {"how": "scaled"}),
     "bfloat16": ((260, 264, 160), (128, 64, 32), {"types": ("bfloat16", "bfloat16")}),
@@ -159,7 +159,7 @@ def test_late_epilogues(name):
 
 
 NOT = {
-    "more than two pieces for a trip": ((391, 520, 64), (128, 256, 32), {}),
+    "more than two subtiles for a trip": ((391, 520, 64), (128, 256, 32), {}),
     "one warpgroup": ((391, 264, 160), (64, 64, 32), {"threads": 128}),
     "warpgroups beside each other": ((200, 264, 160), (64, 128, 32), {}),
     "results of 32 bits": ((391, 264, 160), (128, 64, 32), {"types": ("float16", "float32")}),
@@ -246,7 +246,7 @@ def test_a_missing_epilogue_of_the_last_tile_is_found(monkeypatch):
 def test_results_of_the_wrong_tile_are_found(monkeypatch):
     """Find names of the current tile in the late epilogue of the previous one."""
     old = late_epilogue.in_iterations
-    monkeypatch.setattr(persistent, "in_iterations", lambda pieces, trips, k, mapping: old(pieces, trips, k, {}))
+    monkeypatch.setattr(persistent, "in_iterations", lambda subtiles, trips, k, mapping: old(subtiles, trips, k, {}))
     monkeypatch.setenv("TILE_DISABLE_CACHE", "1")
     with pytest.raises((AssertionError, FaultFound)):
         check((391, 264, 160), (128, 64, 32))

@@ -71,7 +71,7 @@ def compiled(*args, options=None, **how):
     return tile.compile(program(*args, **how), TARGET, runtime="emulator", options=options)
 
 
-def is_ahead(kernel):
+def is_prefetched(kernel):
     return "turn_metadata" in kernel.source
 
 
@@ -106,7 +106,7 @@ def test_types_and_widths(bk, types, meta, options):
     k = 1024 + (256 if bk < 256 else 0)
     given = {**options, **({"fast_accum": True} if types[0].startswith("float8") else {})}
     kernel = compiled(64, 72, k, bk, types, meta, options=given)
-    assert is_ahead(kernel)
+    assert is_prefetched(kernel)
     check(kernel, 64, 72, k, types, meta)
 
 
@@ -117,7 +117,7 @@ def test_types_and_widths(bk, types, meta, options):
 ])  # fmt: skip
 def test_tails_of_rows_columns_and_k(m, n, k, tiles, threads, bk, options):
     kernel = compiled(m, n, k, bk, tiles=tiles, threads=threads, stages=3, options=options)
-    assert is_ahead(kernel)
+    assert is_prefetched(kernel)
     check(kernel, m, n, k)
 
 
@@ -125,7 +125,7 @@ def test_tails_of_rows_columns_and_k(m, n, k, tiles, threads, bk, options):
 @pytest.mark.parametrize("bk", [64, 128])
 def test_any_trip_count(bk, options):
     kernel = compiled(T.dynamic("m"), 64, T.dynamic("trips") * 128, bk, stages=3, options=options)
-    assert is_ahead(kernel)
+    assert is_prefetched(kernel)
     for m, trips in ((64, 0), (65, 1), (1, 2), (64, 3), (130, 4), (64, 5), (128, 9)):
         check(kernel, m, 64, 128 * trips)
 
@@ -135,7 +135,7 @@ def test_a_k_of_which_nothing_is_known(meta):
     """Select the version of prefetched metadata at the launch, by the alignment of rows."""
     described = factor("float16", meta)
     kernel = compiled(T.dynamic("m"), 64, T.dynamic("k"), 64, meta=meta, stages=3, options=_ALWAYS)
-    assert is_ahead(kernel)
+    assert is_prefetched(kernel)
     for m, k in (
         (64, 0),
         (65, 128),
@@ -159,13 +159,13 @@ def test_rows_that_are_taken_for_aligned_are_found(monkeypatch):
 
 def test_a_loop_that_is_entered_again():
     kernel = compiled(k=640, twice=True, stages=3, options=_ALWAYS)
-    assert is_ahead(kernel)
+    assert is_prefetched(kernel)
     check(kernel, 64, 64, 640, times=2)
 
 
 def test_a_loop_with_a_nonzero_start():
     kernel = compiled(k=1152, first=2, stages=3, options=_ALWAYS)
-    assert is_ahead(kernel)
+    assert is_prefetched(kernel)
     check(kernel, 64, 64, 1152, first=128)
 
 
@@ -180,7 +180,7 @@ RULES = {
     "instructions of 8 or 16 bits": ({"types": ("tfloat32", "float32"), "bk": 64}, {}),
     "registers": ({"n": 192, "tiles": (256, 192), "threads": 256, "m": 256}, {"n": 128, "tiles": (256, 128),
                                                                            "threads": 256, "m": 256}),
-    "nobody writes it": ({"written": True}, {}),
+    "without a writer": ({"written": True}, {}),
     "nothing else reads its tile": ({"copied": True}, {}),
     "a product of warpgroups": ({"options": {"wgmma": "never"}}, {}),
 }  # fmt: skip
@@ -190,11 +190,11 @@ RULES = {
 def test_rules(rule):
     against, within = RULES[rule]
     said = "threads prefetch metadata, 512 of K"
-    copied, ahead = (compiled(**{"options": _ALWAYS, **how}) for how in (against, within))
-    assert not is_ahead(copied)
+    copied, prefetched = (compiled(**{"options": _ALWAYS, **how}) for how in (against, within))
+    assert not is_prefetched(copied)
     assert said not in " ".join(str(copied.explain()).split())
-    assert is_ahead(ahead)
-    assert said in " ".join(str(ahead.explain()).split())
+    assert is_prefetched(prefetched)
+    assert said in " ".join(str(prefetched.explain()).split())
 
 
 @pytest.mark.parametrize(
@@ -229,24 +229,24 @@ def test_registers_that_are_filled_too_early_are_found(monkeypatch):
 def test_the_assembler_lets_products_overlap(k, options):
     size = T.dynamic("trips") * 128 if k == "any" else k
     kernel = tile.compile(program(512, 512, size, 64, tiles=(128, 256), threads=256, stages=4), TARGET, options=options)
-    assert is_ahead(kernel)
+    assert is_prefetched(kernel)
     assert assemble(kernel.source, "sm_90a") == ""
 
 
-@pytest.mark.parametrize(("bk", "turns"), [(64, 8), (128, 4), (256, 2)])
-def test_registers_have_a_reader_after_the_wait(bk, turns):
+@pytest.mark.parametrize(("bk", "groups"), [(64, 8), (128, 4), (256, 2)])
+def test_registers_have_a_reader_after_the_wait(bk, groups):
     """Keep registers alive until the wait: the assembler would reuse them after the issue."""
     made = program(k=4 * 512, bk=bk, stages=3)
     text = tile.compile(made, TARGET, options={**_ALWAYS, "persistent": "never"}).source
-    each = 8 // turns
-    trips = text.split("wgmma_fence_sync_aligned();")[-turns:]
-    for turn, trip in enumerate(trips):
+    each = 8 // groups
+    trips = text.split("wgmma_fence_sync_aligned();")[-groups:]
+    for group, trip in enumerate(trips):
         issued, behind = trip.split("wgmma_wait_group_sync_aligned_1();")[:2]
         used = {int(n) for n in re.findall(r"&metadata\[(\d)\], \d\)", issued)}
-        assert used == set(range(turn * each, (turn + 1) * each))
-        before = (turn - 1) % turns * each
+        assert used == set(range(group * each, (group + 1) * each))
+        before = (group - 1) % groups * each
         assert behind.lstrip().startswith(f"read_metadata_{each}(&metadata[{before}]);")
-        if not turn:  # registers of the last iteration are filled when the iteration before has read them
+        if not group:  # registers of the last iteration are filled when the iteration before has read them
             assert f"metadata[{before}] = metadata_turned[{before}]" in behind
             assert f"metadata[{before}] = " not in issued
 

@@ -170,11 +170,11 @@ RULES = {
     "one trip": ({"sizes": (200, 136, 32)}, {}, "it has 1 iterations", {"sizes": (200, 136, 64)}, {}),
     "copies by threads": ({"sizes": (200, 136, 156)}, {}, "its copies do not complete on transaction barriers", {}, {}),
     "no bulk copies": ({}, {"tma": "never"}, "its copies do not complete on transaction barriers", {}, {}),
-    "sums that begin with ones": ({"where": "ones"}, {}, "C_l is not initialized with zeros", {}, {}),
+    "an accumulator that begins with ones": ({"where": "ones"}, {}, "C_l is not initialized with zeros", {}, {}),
     "more than products": ({"where": "doubled"}, {}, "C_l is used elsewhere in the loop", {}, {}),
     "an operand of the block": ({"where": "fixed"}, {}, "D_s is not copied in its loop", {}, {}),
-    "sums as a whole": ({"where": "reduced"}, {}, "registers hold all of it", {"where": "scaled"}, {}),
-    "sums that are never divided": ({}, {"subtiling": "never", "tma": "always"},
+    "the accumulator as a whole": ({"where": "reduced"}, {}, "registers hold all of it", {"where": "scaled"}, {}),
+    "an epilogue that is never divided": ({}, {"subtiling": "never", "tma": "always"},
                                     "registers hold all of it", {}, {}),
 }  # fmt: skip
 
@@ -192,7 +192,7 @@ def test_each_rule_has_two_sides(name):
 
 
 @pytest.mark.parametrize(
-    "name", ["copies by threads", "no bulk copies", "sums that begin with ones", "more than products"]
+    "name", ["copies by threads", "no bulk copies", "an accumulator that begins with ones", "more than products"]
 )
 @pytest.mark.sweep(6)
 def test_kernels_without_roles_are_right(name):
@@ -220,26 +220,26 @@ _COMMIT = r"\n +tcgen05_commit\w+\(&{}\[[^;]*;"
 _WAIT = r"\n +mbarrier_wait_parity\(&{}\[[^;]*;"
 MISTAKES = {
     "slots are never free": (_COMMIT.format("t_free"), ""),
-    "sums are never ready": (_COMMIT.format("sums_ready"), ""),
+    "the accumulator is never ready": (_COMMIT.format("sums_ready"), ""),
     "a slot is free before its product": (r"((?:\n +tcgen05_mma[^;]*;)+)" f"({_COMMIT.format('t_free')})", r"\2\1"),
     "a slot is filled early": (_WAIT.format("t_free"), ""),
     "a slot is read early": (_WAIT.format("t_arrived"), ""),
-    "sums are used early": (_WAIT.format("sums_ready"), ""),
-    "sums are overwritten early": (_WAIT.format("sums_free"), ""),
-    "sums are free before they are read": (
+    "the accumulator is used early": (_WAIT.format("sums_ready"), ""),
+    "the accumulator is overwritten early": (_WAIT.format("sums_free"), ""),
+    "the accumulator is free before it is read": (
         r"((?:\n +tcgen05_ld_sync[^;]*;)+\n +tcgen05_wait_ld[^;]*;)((?s:.*?))"
         r"(\n +mbarrier_arrive_shared_cta_b64\(&sums_free[^;]*;)", r"\3\1\2"
     ),
-    "sums are never free": (r"\n +mbarrier_arrive_shared_cta_b64\(&sums_free[^;]*;", ""),
+    "the accumulator is never free": (r"\n +mbarrier_arrive_shared_cta_b64\(&sums_free[^;]*;", ""),
     "the wait for a slot is for another phase": (r"(mbarrier_wait_parity\(&t_arrived\[[^,]*, )(.*)\);",
                                                  r"\1(\2) ^ 1);"),
-    "the wait for sums is for another phase": (r"(mbarrier_wait_parity\(&sums_ready\[[^,]*, )(.*)\);",
+    "the wait for the accumulator is for another phase": (r"(mbarrier_wait_parity\(&sums_ready\[[^,]*, )(.*)\);",
                                                r"\1(\2) ^ 1);"),
-    "the wait for free sums is for another phase": (r"(mbarrier_wait_parity\(&sums_free\[[^,]*, )(.*)\);",
+    "the wait for a free accumulator is for another phase": (r"(mbarrier_wait_parity\(&sums_free\[[^,]*, )(.*)\);",
                                                     r"\1(\2) ^ 1);"),
-    "one buffer of sums": (r"(tensor_columns\[0\] \+ \(unsigned\))\((turn_1) & 1\)", r"\1(0)"),
+    "one accumulator buffer": (r"(tensor_columns\[0\] \+ \(unsigned\))\((turn_1) & 1\)", r"\1(0)"),
     "another slot": (r"(tcgen05_mma\w+\(columns, &A_s_stages\[)slot_1", r"\1((slot_1 + 1) % 3)"),
-    "sums are added to those of the tile before": (r"(\w+) == 0 \? 0 : 1", "1"),
+    "products are added to the accumulator of the tile before": (r"(\w+) == 0 \? 0 : 1", "1"),
     "a trip less": (r"(t_issued = 0; t_issued < )3", r"\g<1>2"),
     "every thread of the warp multiplies": (r"tid == 160", "tid >= 160"),
 }  # fmt: skip

@@ -163,8 +163,8 @@ def test_a_copy_without_such_rows_needs_a_request_for_boxes():
     how = {"m": 128, "n": 288, "k": 16, "threads": 128}
     kernel = tile.compile(program("copy", **how), "cuda:sm_100a", options=ALWAYS)
     assert PRODUCTS["cuda:sm_100a"][-1] in called(kernel)
-    told = " ".join(re.sub(r"[│|]", " ", kernel.explain()).split())
-    assert "with swizzles of 32 bytes, which the products that read the tile take" in told, told
+    report = " ".join(re.sub(r"[│|]", " ", kernel.explain()).split())
+    assert "with swizzles of 32 bytes, which the products that read the tile take" in report, report
     with pytest.raises(VariantRefused, match="rows of 64 bytes, which an instruction's columns from 144 on would"):
         tile.compile(program("tma_copy", **how), "cuda:sm_100a", options=ALWAYS)
 

@@ -170,7 +170,7 @@ MISTAKES = {
     "the tail is not waited for": (rf"({_ONE}(?s:.*?)){_ALL}", r"\1", 0),
     "the head of the first trip is not waited for": (_ALL, "", 1),
     "weights are rewritten in flight": (rf"({_ONE})", r"\n    a_words[3] = 1u;\1", 0),
-    "sums are touched in flight": (rf"({_ONE})", r"\1 result[7] += 0.0f;", 0),
+    "accumulators are touched in flight": (rf"({_ONE})", r"\1 result[7] += 0.0f;", 0),
     "scores are read too early": (rf"({_ONE})", r"\n    scores[3] = scores[2] + 0.0f;\1", 0),
     "the tail reads the slot of the next trip": (r"slot_before = \(k - 1\)", "slot_before = (k)", 0),
     "the last tail reads another slot": (r"(slot_before_1 =) (\d)", r"\1 1 - \2", 0),
@@ -187,24 +187,24 @@ def test_mistakes_in_the_text_are_found(mistake: str, lowered: Any) -> None:
     assert not is_right(wrong, lowered)
 
 
-_TURN = r"\n +mbarrier_wait_parity\(&k_turn\[[^;]*;"
-_LAST_TURN = r"\n +mbarrier_wait_parity\(&k_turn_1\[[^;]*;"
+_WAIT_FIRST = r"\n +mbarrier_wait_parity\(&k_turn\[[^;]*;"
+_WAIT_LAST = r"\n +mbarrier_wait_parity\(&k_turn_1\[[^;]*;"
 _GIVEN, _LAST_GIVEN = (rf"\n +mbarrier_arrive_shared_cta_b64\(&k_turn{x}\[[^;]*;" for x in ("", "_1"))
-TURNS = {
-    "the last group does not wait": (_LAST_TURN, "", 0),
-    "the first group does not give the turn": (rf"(tid < 128\) \{{){_LAST_GIVEN}", r"\1", 0),
-    "the last group does not give the turn": (_GIVEN, "", 0),
-    "the last group does not say that it has ended": (rf"(tid >= 128\) \{{\n[^\n]*){_LAST_GIVEN}", r"\1", 0),
+PING_PONG_MISTAKES = {
+    "the last group does not wait": (_WAIT_LAST, "", 0),
+    "the first group does not signal": (rf"(tid < 128\) \{{){_LAST_GIVEN}", r"\1", 0),
+    "the last group does not signal": (_GIVEN, "", 0),
+    "the last group does not signal its end": (rf"(tid >= 128\) \{{\n[^\n]*){_LAST_GIVEN}", r"\1", 0),
     "arrivals of one group only": (r"(&k_turn_1\[\d\]), 256\)", r"\1, 128)", 0),
-    "the turn of the trip before": (r"(&k_turn_1\[\w+\], )(\(k >> 1\) & 1)", r"\1 1 - (\2)", 0),
+    "the phase of the previous iteration": (r"(&k_turn_1\[\w+\], )(\(k >> 1\) & 1)", r"\1 1 - (\2)", 0),
     "products of the last group are in flight when slots are filled": (rf"({_ONE}(?s:.*?)){_ALL}", r"\1", 0),
 }  # fmt: skip
 
 
 @pytest.mark.sweep(2)
-@pytest.mark.parametrize("mistake", TURNS)
+@pytest.mark.parametrize("mistake", PING_PONG_MISTAKES)
 def test_mistakes_in_ping_pong_are_found(mistake: str, turned: Any) -> None:
-    pattern, new, count = TURNS[mistake]
+    pattern, new, count = PING_PONG_MISTAKES[mistake]
     wrong, changed = re.subn(pattern, new, turned.text, count=count)
     assert changed
     assert not is_right(wrong, turned)

@@ -24,7 +24,7 @@ TARGET = "cuda:sm_100a"
 
 def handed_over(trips=5, arrives=True, columns=64, role=1):
     """One warpgroup copies, one multiplies; slots are released by completion or after waits."""
-    copier = 1 - role
+    producer = 1 - role
 
     @T.prim_func
     def main(
@@ -38,14 +38,14 @@ def handed_over(trips=5, arrives=True, columns=64, role=1):
             with T.ws(role):
                 T.clear(F)
             for k in range(trips):
-                slot, turn = k % 2, k // 2
-                with T.ws(copier):
-                    T.barrier_wait(empty[slot], (turn + 1) % 2)
+                slot, phase = k % 2, k // 2
+                with T.ws(producer):
+                    T.barrier_wait(empty[slot], (phase + 1) % 2)
                     T.tma_copy(A[0, k * 32], S[slot, :, :], barrier=full[slot])
                     T.tma_copy(B[k * 32, 0], R[slot, :, :], barrier=full[slot])
                     T.barrier_arrive(full[slot])
                 with T.ws(role):
-                    T.barrier_wait(full[slot], turn % 2)
+                    T.barrier_wait(full[slot], phase % 2)
                     if arrives:
                         T.tcgen05_gemm(S[slot, :, :], R[slot, :, :], F, mbar=empty[slot])
                     else:
@@ -135,7 +135,7 @@ MISTAKES = {
     ),
     "a slot is filled early": (r"\n +mbarrier_wait_parity\(&empty\[k & 1\][^;]*;", ""),
     "a slot is read early": (r"\n +mbarrier_wait_parity\(&full[^;]*;", ""),
-    "sums are read early": (r"(for \(int last[^\n]*\n) +mbarrier_wait[^\n]*", r"\1"),
+    "accumulators are read early": (r"(for \(int last[^\n]*\n) +mbarrier_wait[^\n]*", r"\1"),
     "the role does not meet before its product": (_MEETS, r"\1"),
     "the block meets where the role does": (_MEETS, r"\1 __syncthreads();"),
 }  # fmt: skip

@@ -80,16 +80,16 @@ class Product:
         of_a = k // 2 if op == SPARSE else k
         one = self.view("A", *((of_a, m) if ta else (m, of_a)), a, self.scopes[0], self.pad[0])
         two = self.view("B", *((n, k) if tb else (k, n)), b, self.scopes[1], self.pad[1])
-        sums = self.view("C", m, n, c, self.scopes[2])
+        accumulator = self.view("C", m, n, c, self.scopes[2])
         (scale, block), clear = self.scale, nodes.const(True, "bool")
         attrs: dict[str, Any] = {"transpose_A": ta, "transpose_B": tb, "policy": self.policy, "types": list(self.types)}
-        args: tuple[Any, ...] = (one, two, sums, clear)
+        args: tuple[Any, ...] = (one, two, accumulator, clear)
         if op == SPARSE:
-            args = (one, self.view("E", m, k // 16, "int16", self.beside), two, sums, clear)
+            args = (one, self.view("E", m, k // 16, "int16", self.beside), two, accumulator, clear)
             attrs |= {"types": [a, "int16", b, c], "group": 2 if DTYPES[a].bits == 32 else 4, "transpose_E": False}
         elif op == SCALED:
             scales = [self.view(x, lines, k // block, scale, self.beside) for x, lines in (("S", m), ("R", n))]
-            args = (one, scales[0], two, scales[1], sums, clear)
+            args = (one, scales[0], two, scales[1], accumulator, clear)
             attrs |= {"types": [a, scale, b, scale, c], "block": block}
         where = Block((self.threads, 1, 1), nodes.fresh("tid"), begins=self.begins)
         return SimtCall(op, args, attrs | dict(self.attrs), block=where, divergent=self.alone)

@@ -19,7 +19,7 @@ TARGET = "cuda:sm_90a"
 FITS = ((40, False), (232, True), (232, True))
 
 
-def roles(requests=FITS, *, after=False, turns=0, condition=False, twice=False, size=128):
+def roles(requests=FITS, *, after=False, trips=0, condition=False, twice=False, size=128):
     """A role for each request; all double a row of the output."""
     count = len(requests)
 
@@ -29,8 +29,8 @@ def roles(requests=FITS, *, after=False, turns=0, condition=False, twice=False, 
             s = T.alloc_shared((count, 64), "float32")
             T.copy(A, s)
             for i in T.static_range(count):
-                if turns:
-                    for _ in T.serial(turns):
+                if trips:
+                    for _ in T.serial(trips):
                         with T.ws(i, size=size):
                             T.set_max_nreg(*requests[i])
                 if condition and n > 0:
@@ -39,7 +39,7 @@ def roles(requests=FITS, *, after=False, turns=0, condition=False, twice=False, 
                 with T.ws(i, size=size):
                     if after:
                         s[i, 0] = s[i, 0] + 1
-                    if not turns and not condition:
+                    if not trips and not condition:
                         T.set_max_nreg(*requests[i])
                     for j in T.Parallel(64):
                         s[i, j] = s[i, j] * 2
@@ -86,16 +86,16 @@ def test_initial_registers_of_a_thread(threads, registers):
     assert first_registers(threads) == registers
 
 
-PLACE = "it is not the first statement of a `with T.ws(...):` that every block executes once"
+NOT_FIRST = "it is not the first statement of a `with T.ws(...):` that every block executes once"
 REFUSED = {
     "too many": ({"requests": ((40, False), (240, True), (240, True))},
                  "no more than 224 are left for each of its 128 threads"),
     "none gives": ({"requests": ((176, True), (168, True))}, "176 are fewer than the 256 with which its threads begin"),
     "more by dec": ({"requests": ((176, False), (168, True), (168, True))}, "176 are more than the 168"),
     "fewer by inc": ({"requests": ((40, True), (168, True), (168, True))}, "40 are fewer than the 168"),
-    "not first": ({"after": True}, PLACE),
-    "in a loop": ({"turns": 2}, PLACE),
-    "under a condition": ({"condition": True}, PLACE),
+    "not first": ({"after": True}, NOT_FIRST),
+    "in a loop": ({"trips": 2}, NOT_FIRST),
+    "under a condition": ({"condition": True}, NOT_FIRST),
     "twice": ({"twice": True}, "its role has another request before it"),
     "half a warpgroup": ({"requests": ((40, False), (40, False)), "size": 64},
                          "64 threads are no whole warpgroups of 128"),

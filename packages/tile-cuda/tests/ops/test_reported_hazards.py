@@ -230,7 +230,7 @@ def test_2699_2703_a_tile_is_cleared_after_its_last_read():
 # Pipelines, roles and barriers
 
 
-def product(k, turns, wait=None, roles=False, threads=128):
+def product(k, trips, wait=None, roles=False, threads=128):
     """A product over several iterations; its operands by bulk copies."""
 
     @T.prim_func
@@ -242,14 +242,14 @@ def product(k, turns, wait=None, roles=False, threads=128):
             if roles:
                 with T.ws(0):
                     T.clear(c)
-                    for t in T.Pipelined(turns, num_stages=3):
+                    for t in T.Pipelined(trips, num_stages=3):
                         T.copy(A[0, t * 32], S)
                         T.copy(B[t * 32, 0], R)
                         T.gemm(S, R, c)
                     T.copy(c, C)
             else:
                 T.clear(c)
-                for t in T.Pipelined(turns, num_stages=3):
+                for t in T.Pipelined(trips, num_stages=3):
                     T.copy(A[0, t * 32], S)
                     T.copy(B[t * 32, 0], R)
                     T.gemm(S, R, c)
@@ -265,12 +265,12 @@ def multiplies(kernel, k):
 
 
 @pytest.mark.parametrize("roles", [False, True])
-@pytest.mark.parametrize("turns", [1, 2, 3, 4])
-def test_2566_one_iteration(turns, roles):
+@pytest.mark.parametrize("trips", [1, 2, 3, 4])
+def test_2566_one_iteration(trips, roles):
     """A specialized pipelined loop of exactly one iteration never returns."""
-    kernel = ready(product(32 * turns, turns, roles=roles, threads=256 if roles else 128))
+    kernel = ready(product(32 * trips, trips, roles=roles, threads=256 if roles else 128))
     assert LOAD in body_of(kernel)
-    assert multiplies(kernel, 32 * turns)
+    assert multiplies(kernel, 32 * trips)
 
 
 @pytest.mark.parametrize("n", [0, 1, 2, 5])
@@ -278,10 +278,10 @@ def test_2566_dynamic_trip_count(n):
     """The same with a dynamic trip count."""
 
     @T.prim_func
-    def main(A: T.Tensor((64, 64), "float16"), B: T.Tensor((64, 64), "float16"), turns: T.int32):
+    def main(A: T.Tensor((64, 64), "float16"), B: T.Tensor((64, 64), "float16"), trips: T.int32):
         with T.Kernel(1, threads=64):
             S = T.alloc_shared((8, 64), "float16")
-            for t in T.Pipelined(turns, num_stages=3):
+            for t in T.Pipelined(trips, num_stages=3):
                 T.copy(A[t * 8, 0], S)
                 for i, j in T.Parallel(8, 64):
                     B[t * 8 + i, j] = S[7 - i, j]
@@ -363,13 +363,13 @@ def test_2547_products_before_and_in_the_loop_add_to_one_fragment():
 @pytest.mark.parametrize("length", [250, 256])
 def test_2567_rows_that_are_no_multiples_of_16_bytes(length):
     """A sequence of 250 elements, whose rows the engine cannot address: a hang."""
-    turns = T.ceildiv(length, 32)
+    trips = T.ceildiv(length, 32)
 
     @T.prim_func
     def main(A: T.Tensor((8, length), "float32"), B: T.Tensor((8, length), "float32")):
         with T.Kernel(1, threads=64):
             S = T.alloc_shared((8, 32), "float32")
-            for t in T.Pipelined(turns, num_stages=3):
+            for t in T.Pipelined(trips, num_stages=3):
                 T.copy(A[0, t * 32], S)
                 T.copy(S, B[0, t * 32])
 

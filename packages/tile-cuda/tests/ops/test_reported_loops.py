@@ -18,7 +18,7 @@ from tile_core.sparse import make_cutlass_metadata_layout
 BLOCK = 64
 
 
-def sparse_product(k, dtype, sums, meta):
+def sparse_product(k, dtype, accumulated, meta):
     """A sparse product with sm_80 metadata of another library, in a loop over K."""
     factor = {"int8": 8, "int16": 16, "int32": 32}[meta]
     depth = 128
@@ -26,13 +26,13 @@ def sparse_product(k, dtype, sums, meta):
     @T.prim_func
     def main(
         A: T.Tensor((BLOCK, k // 2), dtype), E: T.Tensor((BLOCK, k // factor), meta), B: T.Tensor((BLOCK, k), dtype),
-        C: T.Tensor((BLOCK, BLOCK), sums),
+        C: T.Tensor((BLOCK, BLOCK), accumulated),
     ):  # fmt: skip
         with T.Kernel(1, threads=128):
             a = T.alloc_shared((BLOCK, depth // 2), dtype)
             e = T.alloc_shared((BLOCK, depth // factor), meta)
             b = T.alloc_shared((BLOCK, depth), dtype)
-            c = T.alloc_fragment((BLOCK, BLOCK), sums)
+            c = T.alloc_fragment((BLOCK, BLOCK), accumulated)
             T.annotate_layout(
                 {
                     E: make_cutlass_metadata_layout(E, mma_dtype=dtype, arch="8.0"),
@@ -51,13 +51,15 @@ def sparse_product(k, dtype, sums, meta):
 
 
 @pytest.mark.sweep(3)
-@pytest.mark.parametrize(("dtype", "sums"), [("int8", "int32"), ("float8_e5m2", "float32"), ("float16", "float32")])
-@pytest.mark.parametrize("turns", [1, 2, 3])
+@pytest.mark.parametrize(
+    ("dtype", "accumulated"), [("int8", "int32"), ("float8_e5m2", "float32"), ("float16", "float32")]
+)
+@pytest.mark.parametrize("trips", [1, 2, 3])
 @pytest.mark.parametrize("target", ["cuda:sm_89", "cpu"])
-def test_3037_metadata_of_8_bit_operands_in_a_loop(dtype, sums, turns, target):
+def test_3037_metadata_of_8_bit_operands_in_a_loop(dtype, accumulated, trips, target):
     """8-bit operands with sm_80 metadata, K larger than a block's: compiler abort."""
-    k = 128 * turns
-    rng = np.random.default_rng(turns)
+    k = 128 * trips
+    rng = np.random.default_rng(trips)
     element = DTYPES[dtype].numpy()
     dense = rng.integers(-3, 4, (BLOCK, k)).astype(np.float32)
     kept = np.zeros((BLOCK, k // 4, 4), bool)
@@ -70,10 +72,10 @@ def test_3037_metadata_of_8_bit_operands_in_a_loop(dtype, sums, turns, target):
     meta = "int16" if dtype == "float16" else "int32"
     values, e = sparse.compress(dense, layout="cutlass_sm80", meta_dtype=meta)
     b = rng.integers(-3, 4, (BLOCK, k)).astype(element)
-    c = np.full((BLOCK, BLOCK), 77, sums)
+    c = np.full((BLOCK, BLOCK), 77, accumulated)
     runtime = {"runtime": "emulator"} if target != "cpu" else {}
-    tile.compile(sparse_product(k, dtype, sums, meta), target, **runtime)(values, e, b, c)
-    np.testing.assert_array_equal(c, (dense.astype("float64") @ b.astype("float64").T).astype(sums))
+    tile.compile(sparse_product(k, dtype, accumulated, meta), target, **runtime)(values, e, b, c)
+    np.testing.assert_array_equal(c, (dense.astype("float64") @ b.astype("float64").T).astype(accumulated))
 
 
 @pytest.mark.parametrize(

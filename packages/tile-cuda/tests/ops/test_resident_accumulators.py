@@ -55,7 +55,7 @@ def program(kind, dtype="float32", trips=3):
                             F[i, j] = F[i, j] + 1
                 else:
                     T.gemm(S, R, F)
-                if kind in ("two sums", "inner loop"):
+                if kind in ("two accumulators", "inner loop"):
                     T.gemm(S, R, G)
                 if kind == "read behind":
                     for i, j in T.Parallel(128, 32):
@@ -90,7 +90,7 @@ def meaning(kind, a, b, n):
             f += 1
         elif kind != "in a branch" or t % 2:
             f += part[t]
-        g += part[t] if kind in ("two sums", "inner loop") else f if kind == "read behind" else 0
+        g += part[t] if kind in ("two accumulators", "inner loop") else f if kind == "read behind" else 0
         f *= 2 if kind == "scaled behind" else 1
         f += 2 * part[t] if kind == "inner loop" else 0
     f += part[1] if kind == "after the loop" else 0
@@ -100,7 +100,7 @@ def meaning(kind, a, b, n):
 #: Moves in the text, before, in and behind the outer loop: (stores, loads) of C's accumulators.
 KINDS = {
     "plain": ((1, 0), (0, 0), (0, 1)), "pipelined": ((1, 0), (0, 0), (0, 1)),
-    "two sums": ((1, 0), (0, 0), (0, 1)), "inner loop": ((1, 0), (0, 0), (0, 1)),
+    "two accumulators": ((1, 0), (0, 0), (0, 1)), "inner loop": ((1, 0), (0, 0), (0, 1)),
     "scaled before": ((0, 0), (1, 1), (0, 0)), "scaled behind": ((1, 0), (1, 1), (0, 1)),
     "read behind": ((1, 0), (0, 1), (0, 1)), "started in each trip": ((0, 0), (0, 1), (0, 0)),
     "started in the first trip": ((1, 0), (0, 0), (0, 1)), "in a branch": ((1, 0), (0, 0), (0, 1)),
@@ -140,12 +140,12 @@ def test_accumulators_of_another_type_are_rounded_by_each_product():
     assert "tcgen05_st_sync" in inside
 
 
-def many(sums):
+def many(count):
     @T.prim_func
-    def main(A: T.Tensor((128, 64), "float16"), C: T.Tensor((sums, 128, 128), "float32")):
+    def main(A: T.Tensor((128, 64), "float16"), C: T.Tensor((count, 128, 128), "float32")):
         with T.Kernel(1, threads=128):
             S = T.alloc_shared((128, 64), "float16")
-            F = [T.alloc_fragment((128, 128), "float32") for _ in range(sums)]
+            F = [T.alloc_fragment((128, 128), "float32") for _ in range(count)]
             for f in F:
                 T.clear(f)
             for _ in range(2):
@@ -158,15 +158,15 @@ def many(sums):
     return main
 
 
-@pytest.mark.parametrize(("sums", "allocated", "staying"), [(1, 128, 1), (3, 512, 3), (4, 512, 4), (5, 512, 3)])
+@pytest.mark.parametrize(("count", "allocated", "staying"), [(1, 128, 1), (3, 512, 3), (4, 512, 4), (5, 512, 3)])
 @pytest.mark.sweep(2)
-def test_columns_are_shared_out_until_there_are_none(sums, allocated, staying):
+def test_columns_are_shared_out_until_there_are_none(count, allocated, staying):
     """Allocate columns to three of five accumulators; the others share the last 128."""
-    kernel = tile.compile(many(sums), TARGET, runtime="emulator", options=ALWAYS)
+    kernel = tile.compile(many(count), TARGET, runtime="emulator", options=ALWAYS)
     assert f"tcgen05_alloc_cta_group_1_sync_aligned_shared_cta_b32(&tensor_columns[0], {allocated})" in kernel.source
     inside = re.split(r"for \(int \w+ = 0; \w+ < 2;", kernel.source)[1].split("\n  }\n")[0]
-    assert len(set(re.findall(r"tcgen05_ld_sync\w+\(&(\w+)\[0\]", inside))) == sums - staying
-    a, c = np.random.default_rng(3).integers(-2, 3, (128, 64)).astype("float16"), np.zeros((sums, 128, 128), "float32")
+    assert len(set(re.findall(r"tcgen05_ld_sync\w+\(&(\w+)\[0\]", inside))) == count - staying
+    a, c = np.random.default_rng(3).integers(-2, 3, (128, 64)).astype("float16"), np.zeros((count, 128, 128), "float32")
     kernel(a, c)
     for one in c:
         np.testing.assert_array_equal(one, 2 * a.astype(float) @ a.T.astype(float))

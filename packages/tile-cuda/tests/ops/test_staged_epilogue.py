@@ -127,7 +127,7 @@ def test_right_at_awkward_sizes(sizes, out, bulk):
 LANES = {"wgmma": "always", "epilogue": "lanes"}
 
 
-TURNS = re.compile(r"  (turn_(?:kept_)?(?:quad|pairs)\w*)\(")
+EXCHANGE_CALLS = re.compile(r"  (turn_(?:kept_)?(?:quad|pairs)\w*)\(")
 #: Types of results and the columns that lanes exchange at a time.
 EXCHANGED = {
     "float16": 32, "bfloat16": 32, "float32": 16, "int32": 16, "float8_e4m3fn": 64, "float8_e5m2": 64, "int8": 64,
@@ -135,14 +135,14 @@ EXCHANGED = {
 
 
 def is_exchanged(kernel):
-    return bool(TURNS.search(kernel.source))
+    return bool(EXCHANGE_CALLS.search(kernel.source))
 
 
-def as_results(sums, out):
+def as_results(accumulator, out):
     """Convert accumulators to elements of the results; integers saturate."""
     if out == "int8":
-        return np.clip(sums, -128, 127)
-    return sums.astype("float32").astype(NUMPY.get(out, out)).astype("float64")
+        return np.clip(accumulator, -128, 127)
+    return accumulator.astype("float32").astype(NUMPY.get(out, out)).astype("float64")
 
 
 @pytest.mark.parametrize("wgmma", ["always", "never"])
@@ -308,7 +308,7 @@ def test_the_kit_reaches_results_by_way_of_shared_memory_and_orders_of_blocks():
     shared = [t for table in (products, sparse) for t in _texts(table.units(), {"wgmma": "always", "persistent": 2})]
     assert sum("int worker =" in t for t in shared) >= 3
     assert {TRANSPOSE_FLOATS, TRANSPOSE_PAIRS, TRANSPOSE_HALVES, TRANSPOSE_KEPT, TRANSPOSE_BYTES} == {
-        n for t in shared for n in TURNS.findall(t)
+        n for t in shared for n in EXCHANGE_CALLS.findall(t)
     }
 
 
@@ -341,7 +341,7 @@ def test_the_fuzzer_reaches_every_exchange():
     left = {TRANSPOSE_FLOATS, TRANSPOSE_PAIRS, TRANSPOSE_HALVES, TRANSPOSE_BYTES}
     units = {u.text(): u for u in _drawn(450)}.values()
     for text in _texts(units, LANES):
-        left.difference_update(TURNS.findall(text))
+        left.difference_update(EXCHANGE_CALLS.findall(text))
         if not left:
             return
     raise AssertionError(left)

@@ -158,13 +158,13 @@ def test_tiles_are_stored_and_parts_outside_are_dropped(name, dtype):
     while kind_of(dtype).itemsize * prod(block) < 128:
         shape, block = (*shape[:-1], shape[-1] * 2), (*block[:-1], block[-1] * 2)
     counts = [-(-n // b) for n, b in zip(shape, block, strict=True)]
-    rank, turns = len(shape), prod(counts)
+    rank, trips = len(shape), prod(counts)
 
     @T.prim_func
     def main(A: T.Tensor(shape, dtype), B: T.Tensor(shape, dtype)):
         with T.Kernel(1, threads=64):
             S = T.alloc_shared(block, dtype)
-            for t in T.serial(turns):
+            for t in T.serial(trips):
                 at = []
                 left = t
                 for d in reversed(range(rank)):

@@ -108,9 +108,9 @@ def products_that_do_not_add(patch):
 
 
 def scales_of_the_first_step(patch):
-    place = gemm_scaled_tensor.ScaledPlan.scale_column
+    scale_column = gemm_scaled_tensor.ScaledPlan.scale_column
     patch.setattr(
-        gemm_scaled_tensor.ScaledPlan, "scale_column", lambda self, role, line, step: place(self, role, line, 0)
+        gemm_scaled_tensor.ScaledPlan, "scale_column", lambda self, role, line, step: scale_column(self, role, line, 0)
     )
 
 

@@ -133,7 +133,7 @@ def test_the_fuzzer_reaches_every_kind_subtiles_and_mma_warps():
     def missing() -> list[str]:
         every = set().union(*found)
         reached = {
-            "sums in pieces": any(divided), "fragments in tensor memory": any(held), "issuers": any(issued),
+            "epilogue subtiles": any(divided), "fragments in tensor memory": any(held), "MMA warps": any(issued),
             "dense and sparse": {form for form, _ in every} == {form for form, _ in EVERY},
             "three kinds": len({kind for _, kind in every}) >= 3,
             "in one of four": sum(bool(f) for f in found) >= 0.25 * len(found),

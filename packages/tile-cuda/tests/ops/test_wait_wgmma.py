@@ -18,7 +18,7 @@ from ..emit.nvrtc import assemble
 TARGET = "cuda:sm_90a"
 
 
-def two_products(between="", first=1, last=0, same=False, turns=3):
+def two_products(between="", first=1, last=0, same=False, trips=3):
     """Two products in a loop; ``between`` holds statements before the waits."""
 
     @T.prim_func
@@ -29,14 +29,14 @@ def two_products(between="", first=1, last=0, same=False, turns=3):
             C_l, D_l = T.alloc_fragment((64, 64), "float32"), T.alloc_fragment((64, 64), "float32")
             T.fill(C_l, 1)
             T.clear(D_l)
-            for t in T.serial(turns):
+            for t in T.serial(trips):
                 T.copy(A[0, t * 32], A_s)
                 T.copy(B[t * 32, 0], B_s)
                 T.wgmma_gemm(A_s, B_s, C_l)
                 if between == "read":
                     D_l[0, 0] = C_l[0, 0]
                 T.wgmma_gemm(A_s, B_s, C_l if same else D_l)
-                if between == "sums":
+                if between == "accumulator":
                     for i, j in T.Parallel(64, 64):
                         C_l[i, j] = C_l[i, j] + 1
                 if between == "operand":
@@ -100,7 +100,7 @@ def test_without_a_wait_that_ends_it_a_product_is_waited_for_where_it_stands(fir
     assert waits == ["0", "0"]
 
 
-@pytest.mark.parametrize(("between", "buffer"), [("read", "C_l"), ("sums", "C_l"), ("operand", "A_s")])
+@pytest.mark.parametrize(("between", "buffer"), [("read", "C_l"), ("accumulator", "C_l"), ("operand", "A_s")])
 def test_operands_in_flight_may_not_be_touched_before_the_wait(between, buffer):
     program = two_products(between, first=0, last=None)
     with pytest.raises(NotWaitedFor) as caught:

@@ -161,10 +161,10 @@ def test_only_demanded_assumptions_are_kept(exported, loaded):
 def test_the_cache_keeps_the_texts_that_there_are(tmp_path, monkeypatch):
     monkeypatch.setenv("TILE_CACHE_DIR", str(tmp_path / "cache"))
     found = []
-    for turn in range(2):
+    for run in range(2):
         hits = cache.STATS.hits
         files = [tile.compile(p, TARGET).export(tmp_path / "kernel.tile").read_bytes() for p in (moves, leaves)]
-        assert cache.STATS.hits - hits == 2 * turn
+        assert cache.STATS.hits - hits == 2 * run
         found.append(files)
     assert found[0] == found[1]
     assert from_bytes(found[1][0], "moves").text.general is None

@@ -266,10 +266,12 @@ class TestDevices:
         assert driver.context == context
         assert ("prepare", driver.launches[0].function, 1, 0) in driver.calls
 
-    @pytest.mark.parametrize("place", [Location((13, 0), "some"), Location((3, 0), "some"), Location((2, 0), "numpy")])
-    def test_memory_of_no_device_goes_to_the_current_one(self, place):
+    @pytest.mark.parametrize(
+        "location", [Location((13, 0), "some"), Location((3, 0), "some"), Location((2, 0), "numpy")]
+    )
+    def test_memory_of_no_device_goes_to_the_current_one(self, location):
         driver = FakeDriver(list(self.TWO), 1)
-        adapter(driver).load(scale())(VALUES, place)
+        adapter(driver).load(scale())(VALUES, location)
         assert driver.launches[0].device == 1
 
     def test_each_kind_of_device_gets_its_own_code(self):

@@ -121,7 +121,7 @@ class TestCopies:
 
 class TestGuards:
     @pytest.mark.parametrize(
-        ("offset", "place"),
+        ("offset", "first"),
         [
             (-1, "1 bytes before the start"),
             (-GUARD, "256 bytes before"),
@@ -129,10 +129,10 @@ class TestGuards:
             (62, "2 bytes"),
         ],
     )
-    def test_writes_around_an_array(self, adapter, offset, place):
+    def test_writes_around_an_array(self, adapter, offset, first):
         there = adapter.from_host(np.zeros((3, 5), "float32"))
         ctypes.memset(there.pointer + offset, 7, 1)
-        with pytest.raises(MemoryDamaged, match=rf"\[K437\] .*float32\(3, 5\) was written: 1 bytes, first {place}"):
+        with pytest.raises(MemoryDamaged, match=rf"\[K437\] .*float32\(3, 5\) was written: 1 bytes, first {first}"):
             adapter.to_host(there)
 
     def test_writes_between_elements(self, adapter):
@@ -211,8 +211,8 @@ class TestKernels:
 
         loaded = adapter.load(scale())
 
-        def launch(values, place):
-            loaded((*values[:2], 2.0, 300), place)
+        def launch(values, location):
+            loaded((*values[:2], 2.0, 300), location)
             x, y = struct.unpack("<QQ", driver.launches[-1].values[:16])
             at = [(ctypes.c_float * 300).from_address(p) for p in (x, y)]
             np.frombuffer(at[1], "float32")[...] = np.frombuffer(at[0], "float32") * np.float32(factor)
@@ -243,7 +243,7 @@ class TestKernels:
     def test_verify_poisons_outputs(self, adapter, driver):
         kernel = Kernel(
             Signature("scale", self.PARAMS),
-            lambda values, place: None,
+            lambda values, location: None,
             adapter=adapter,
             hidden=(),
             origin=Origin(reference=lambda x, y: y.__setitem__(..., 0)),

@@ -17,7 +17,7 @@ from tile_cuda.target import make_target
 from ..texts import SCALE, last, scale, scale4
 from .fake import H100, FakeDriver
 
-PLACE = Location((2, 0), "torch")
+LOCATION = Location((2, 0), "torch")
 VALUES = (4096, 8192, 0.5, 1000)
 
 
@@ -31,11 +31,11 @@ def streams(monkeypatch):
     return found
 
 
-def ready(driver, text=None, values=VALUES, moving=(0, 1, 2), place=PLACE):
+def ready(driver, text=None, values=VALUES, moving=(0, 1, 2), location=LOCATION):
     adapter = CudaAdapter(make_target("sm_80"), lambda: driver)
     launch = adapter.load(text or scale())
-    launch(values, place)
-    return adapter, launch, launch.repeat(values, place, moving)
+    launch(values, location)
+    return adapter, launch, launch.repeat(values, location, moving)
 
 
 def test_it_launches_the_same(streams):
@@ -87,8 +87,8 @@ def test_a_launch_that_may_begin_early(streams):
 def test_where_there_is_none(streams):
     assert ready(FakeDriver(), moving=(0, 3))[2] is None  # the grid follows from n
     assert ready(FakeDriver(), values=(0, 0, 1.0, 0))[2] is None  # no blocks
-    assert ready(FakeDriver(), place=Location((13, 0), "torch"))[2] is None
-    assert ready(FakeDriver(), place=Location((2, 0), "numpy"))[2] is None
+    assert ready(FakeDriver(), location=Location((13, 0), "torch"))[2] is None
+    assert ready(FakeDriver(), location=Location((2, 0), "numpy"))[2] is None
     old = FakeDriver()
     old.launch_config = None
     assert ready(old)[2] is None
@@ -101,7 +101,7 @@ def test_codes(streams):
     _, launch, repeat = ready(driver, text, (16, 1.0), (0,))
     repeat.launch(32)
     assert driver.launches[-1].values == struct.pack("<QH6x", 32, 0x3F80)
-    assert launch.repeat((16, 1.0), PLACE, (0, 1)) is None
+    assert launch.repeat((16, 1.0), LOCATION, (0, 1)) is None
 
 
 class TestTexts:
@@ -112,7 +112,7 @@ class TestTexts:
     def test_values_that_it_does_not_serve(self, streams):
         driver = FakeDriver()
         _, launch, _ = ready(driver, scale4())
-        assert launch.repeat((4100, 8192, 0.5, 1000), PLACE, (0, 1)) is None
+        assert launch.repeat((4100, 8192, 0.5, 1000), LOCATION, (0, 1)) is None
 
     def test_the_general_version_repeats_an_unsupported_form(self, streams):
         driver = FakeDriver()
@@ -129,7 +129,7 @@ class TestDevices:
     def test_a_default_stream_of_another_one(self, streams, stream):
         streams[1] = stream
         driver = FakeDriver(list(self.TWO))
-        _, _, repeat = ready(driver, place=Location((2, 1), "torch"))
+        _, _, repeat = ready(driver, location=Location((2, 1), "torch"))
         repeat.launch(*VALUES[:3])
         assert [found.device for found in driver.launches] == [1, 1]
         assert driver.short == 0
@@ -139,7 +139,7 @@ class TestDevices:
 
     def test_a_stream_knows_its_own(self, streams):
         driver = FakeDriver(list(self.TWO))
-        _, _, repeat = ready(driver, place=Location((2, 1), "torch"))
+        _, _, repeat = ready(driver, location=Location((2, 1), "torch"))
         repeat.launch(*VALUES[:3])
         assert (driver.short, driver.launches[-1].stream) == (1, 501)
 
@@ -215,7 +215,7 @@ class TestPrepared:
     def test_another_device(self, streams):
         streams[1] = 0
         driver = FakeDriver(list(TestDevices.TWO))
-        _, _, repeat = ready(driver, place=Location((2, 1), "torch"))
+        _, _, repeat = ready(driver, location=Location((2, 1), "torch"))
         prepared = repeat.prepare(VALUES[:3])
         repeat.again(prepared, VALUES[:3])
         assert (driver.short, driver.launches[-1].device) == (0, 1)

@@ -62,18 +62,18 @@ def test_the_short_form_remakes_maps_of_changed_arguments(monkeypatch):
     monkeypatch.setitem(sys.modules, "torch", module)
     driver = FakeDriver(parameters=2, maps=1)
     launch = load(driver)
-    place = Location((2, 0), "torch")
-    launch((4096, 7), place)
-    repeat = launch.repeat((4096, 7), place, (0,))
+    location = Location((2, 0), "torch")
+    launch((4096, 7), location)
+    repeat = launch.repeat((4096, 7), location, (0,))
     for address in (4096, 8192, 12288, 8192):
         repeat.launch(address)
         assert map_of(driver.launches[-1].values) == (address, 7)
     assert driver.short == 4
     assert sum(call == "encode_map" for call, *_ in driver.calls) == 3
-    still = launch.repeat((4096, 7), place, ())
+    still = launch.repeat((4096, 7), location, ())
     still.launch()
     assert map_of(driver.launches[-1].values) == (4096, 7)
-    assert launch.repeat((4096, 7), place, (0, 1)) is None
+    assert launch.repeat((4096, 7), location, (0, 1)) is None
 
 
 @pytest.mark.parametrize(
@@ -135,10 +135,10 @@ def test_every_rule_is_tested():
     assert len({r.what for r in RULES}) == 9
 
 
-@pytest.mark.parametrize(("address", "strides", "pieces"), [
+@pytest.mark.parametrize(("address", "strides", "sector_bytes"), [
     (4096, (256, 25600), 3), (4096, (128,), 3), (4096, (), 3), (4096, (272, 25600), 2), (4096, (256, 25616), 2),
     (4112, (256,), 2), (4160, (), 2),
 ])  # fmt: skip
-def test_rows_inside_of_lines_promote_small_sectors(address, strides, pieces):
+def test_rows_inside_of_lines_promote_small_sectors(address, strides, sector_bytes):
     extents = (64,) * (len(strides) + 1)
-    assert TensorMap(address, "float16", extents, strides, (8,) * len(extents)).promotion == pieces
+    assert TensorMap(address, "float16", extents, strides, (8,) * len(extents)).promotion == sector_bytes

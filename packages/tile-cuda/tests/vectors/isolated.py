@@ -43,13 +43,13 @@ class Outcome:
 def answer(run: Callable[[str], Any]) -> None:
     """Run the cases of standard input as a child; write ``run``'s results as JSON."""
     for name in sys.stdin.read().splitlines():
-        _tell({"begins": name})
+        _send({"begins": name})
         try:
             result = run(name)
         except Exception as error:
-            _tell({"failed": name, "error": f"{type(error).__name__}: {error}"})
+            _send({"failed": name, "error": f"{type(error).__name__}: {error}"})
             raise SystemExit(1) from error
-        _tell({"ended": name, "result": result})
+        _send({"ended": name, "result": result})
 
 
 def run_isolated(
@@ -144,5 +144,5 @@ def _read(pipe: IO[str], lines: queue.SimpleQueue[dict[str, Any] | None]) -> Non
     lines.put(None)
 
 
-def _tell(message: dict[str, Any]) -> None:
+def _send(message: dict[str, Any]) -> None:
     print(_MARK + json.dumps(message), flush=True)

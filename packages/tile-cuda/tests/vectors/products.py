@@ -77,7 +77,7 @@ def _vector(opcode, group, k, stored, types, selector, saturates) -> Vector:
         drawn = []
         for style in _STYLES if c != "s32" else _STYLES[:2]:
             parts = [_codes(rng, a, (LANES, na), style, c), _codes(rng, b, (LANES, nb), style, c)]
-            parts.append(_sums(rng, c, nc, style, a))
+            parts.append(_accumulator(rng, c, nc, style, a))
             if selector is not None:
                 parts.append(_metadata(rng, a, k, selector))
             drawn.append(np.concatenate(parts, axis=1))
@@ -85,18 +85,18 @@ def _vector(opcode, group, k, stored, types, selector, saturates) -> Vector:
 
     def oracle(x, _):
         fa, fb = x[:, :na], x[:, na : na + nb]
-        sums = x[:, na + nb : na + nb + nc]
+        accumulator = x[:, na + nb : na + nb + nc]
         left, right = matrix_a(fa, a, stored), matrix_b(fb, b, k)
         if selector is None:
             chosen = np.broadcast_to(np.arange(k), (16, k))
         else:
-            chosen = places(x[:, -1], a, k, selector)
+            chosen = columns_of(x[:, -1], a, k, selector)
         with np.errstate(all="ignore"):
             products = left[:, :, None] * right[chosen]  # row, stored, column
-            total = products.sum(axis=1) + matrix_c(sums, c)
+            total = products.sum(axis=1) + matrix_c(accumulator, c)
             sizes = _magnitude(left, a)[:, :, None] * _magnitude(right, b)[chosen]
-            size = sizes.sum(axis=1) + np.abs(matrix_c(sums, c))
-            exact = _whole(left) and _whole(right) and _whole(matrix_c(sums, c))
+            size = sizes.sum(axis=1) + np.abs(matrix_c(accumulator, c))
+            exact = _whole(left) and _whole(right) and _whole(matrix_c(accumulator, c))
             relative = 2.0**-9 if c == "f16" else 2.0**-11 if BITS[a] == 8 else 2.0**-18
             least = 2.0**-24 if c == "f16" else 2.0**-148  # the steps of subnormal numbers
             bound = None if exact or c == "s32" else fragment(np.nan_to_num(size) * relative + least)
@@ -159,7 +159,7 @@ def elements(registers: np.ndarray, kind: str) -> np.ndarray:
         return registers[..., None].view(TYPES[kind]).astype(np.float64)
 
 
-def places(metadata: np.ndarray, kind: str, k: int, selector: int) -> np.ndarray:
+def columns_of(metadata: np.ndarray, kind: str, k: int, selector: int) -> np.ndarray:
     """Dense column of each stored element of each row."""
     group = 2 if kind == "tf32" else 4
     found = np.zeros((16, k // 2), int)
@@ -232,11 +232,13 @@ def _codes(rng, kind, shape, style, into):
     return coded.view(np.uint32)[..., 0]
 
 
-def _sums(rng, kind, count, style, operand):
+def _accumulator(rng, kind, count, style, operand):
     if kind == "s32":
         near = 2**31 - 1 - rng.integers(0, 3 * 10**4, (LANES, count))
-        sums = near * rng.choice([-1, 1], (LANES, count)) if style == "random" else rng.integers(-9, 9, (LANES, count))
-        return sums.astype(np.int32).view(np.uint32)
+        accumulator = (
+            near * rng.choice([-1, 1], (LANES, count)) if style == "random" else rng.integers(-9, 9, (LANES, count))
+        )
+        return accumulator.astype(np.int32).view(np.uint32)
     values = rng.integers(-9, 9, (LANES, 4)).astype(float) if style == "integers" else rng.normal(size=(LANES, 4))
     if style in ("wide", "small", "huge"):
         low, high = _spread(operand, kind, style)

@@ -66,7 +66,7 @@ def record(results: Path, parts: Sequence[str] = (), command: Sequence[str] = ()
     return found
 
 
-def told(case: matrix.Case, out: np.ndarray) -> dict[str, Any]:
+def record_of(case: matrix.Case, out: np.ndarray) -> dict[str, Any]:
     """Return the record of a case: output digest, and whether it matches if known."""
     right = not case.is_known or (out.reshape(-1, case.held.shape[-1]) == case.held).all()
     return {"digest": matrix.digest(out).tobytes().hex(), "right": bool(right)}
@@ -86,7 +86,7 @@ def on_device() -> Callable[[str], dict[str, Any]]:
         arrays = {n: adapter.from_host(a) for n, a in case.copy.arrays.items()}
         launch = adapter.load(dataclasses.replace(kernel, built=adapter.build(kernel)))
         launch(tuple(a.pointer for a in arrays.values()), Location((2, 0), adapter.library))
-        return told(case, arrays["out"].get())
+        return record_of(case, arrays["out"].get())
 
     return run
 

@@ -42,9 +42,9 @@ extern "C" __global__ void k(const unsigned* a_image, const unsigned* b_image, c
   unsigned* const b = (unsigned*)(smem + {a_bytes});
   for (int i = threadIdx.x; i < {a_bytes} / 4; i += 128) a[i] = a_image[i];
   for (int i = threadIdx.x; i < {b_bytes} / 4; i += 128) b[i] = b_image[i];
-  {total} d[{sums}];
+  {total} d[{accumulators}];
   unsigned ra[4 * {steps}], e[{steps}];
-  for (int i = 0; i < {sums}; i++) d[i] = ({total})0;
+  for (int i = 0; i < {accumulators}; i++) d[i] = ({total})0;
   for (int i = 0; i < 4 * {steps}; i++) ra[i] = fragments[threadIdx.x * 4 * {steps} + i];
   for (int i = 0; i < {steps}; i++) e[i] = metadata[threadIdx.x * {steps} + i];
   PROXY
@@ -56,7 +56,7 @@ extern "C" __global__ void k(const unsigned* a_image, const unsigned* b_image, c
   COMMIT
   WAIT
   AFTER
-  for (int i = 0; i < {sums}; i++) out[threadIdx.x * {sums} + i] = d[i];
+  for (int i = 0; i < {accumulators}; i++) out[threadIdx.x * {accumulators} + i] = d[i];
 }}
 """
 
@@ -117,7 +117,7 @@ class Product:
         return rng.integers(least, 4, shape).astype(TYPES[kind])
 
     @property
-    def sums(self) -> int:
+    def accumulators(self) -> int:
         """Registers of a thread for D."""
         return self.n // 4 if self.types[2] == "f16" else self.n // 2
 
@@ -136,9 +136,9 @@ class Product:
         for row in range(64):
             for g, nibble in enumerate(self.nibbles[row]):
                 first, second = int(nibble) & 3, int(nibble) >> 2
-                places = [first // 2] if per == 1 else [first, second]
-                for i, place in enumerate(places):
-                    whole[row, g * self.group + place] = a[row, g * per + i]
+                columns = [first // 2] if per == 1 else [first, second]
+                for i, column in enumerate(columns):
+                    whole[row, g * self.group + column] = a[row, g * per + i]
         return whole @ b.T
 
     # What lies where
@@ -227,7 +227,12 @@ class Product:
         products = self.calls()
         sizes = [_padded(image.size) for image in images]
         text = TEXT.format(
-            total=total, a_bytes=sizes[0], b_bytes=sizes[1], sums=self.sums, steps=self.steps, products="PRODUCTS"
+            total=total,
+            a_bytes=sizes[0],
+            b_bytes=sizes[1],
+            accumulators=self.accumulators,
+            steps=self.steps,
+            products="PRODUCTS",
         )
         whole = {"PRODUCTS": products, **PARTS}
         for part, code in whole.items():
@@ -236,7 +241,7 @@ class Product:
         text = "\n".join(prelude(dict.fromkeys(names), "sm_90a")) + text
         arrays = {
             "a_image": _words(images[0]), "b_image": _words(images[1]), "fragments": self.fragments_or_zeros(),
-            "metadata": self.metadata(), "out": np.zeros((128, self.sums), _held(self.types[2])),
+            "metadata": self.metadata(), "out": np.zeros((128, self.accumulators), _held(self.types[2])),
         }  # fmt: skip
         params = [
             ParamFact(name, "pointer", str(a.dtype), "write" if name == "out" else "read", 16)

@@ -28,7 +28,7 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(KEPT, "words that lie together", r", 4, (tid & 3\);)", r", 2, \1"),
     Mutant(GEMM, "another group of tiles", r"group \* 16( \+ tile)", r"(1 - group) * 16\1"),
     Mutant(GEMM, "half of the lanes do not take part", r"(turn_quad_b32\(\(unsigned)", r"if (tid & 1) \1"),
-    Mutant(GEMM, "stored by the columns of the sums", r"(const int i1_?\d* = \(tid & 3\) \*) 8", r"\1 2"),
+    Mutant(GEMM, "stored by the columns of the accumulator", r"(const int i1_?\d* = \(tid & 3\) \*) 8", r"\1 2"),
     Mutant(WORDS, "lanes of another number", r"tid & 3\);", "(tid + 1) & 3);"),
     Mutant(WORDS, "no exchange", r"\n *turn_pairs_b32\([^;]*;", ""),
     Mutant(WORDS, "lanes two apart", r"(w\[3\]), 1, 31, ", r"\1, 2, 31, "),

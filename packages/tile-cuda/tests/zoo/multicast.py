@@ -46,7 +46,7 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(GEMM, "only to the other block", _CAST, r"\1, 2 >> (bx & 1))"),
     Mutant(GEMM, "to a block that is none", _CAST, r"\1, 5)"),
     Mutant(GEMM, "both blocks copy a share", r"if \(\(bx & 1\) == 0\)", "if (true)", -1),
-    Mutant(GEMM, "nobody copies a share", r"if \(\(bx & 1\) == 1\)", "if ((bx & 1) == 2)", -1),
+    Mutant(GEMM, "no block copies a share", r"if \(\(bx & 1\) == 1\)", "if ((bx & 1) == 2)", -1),
     Mutant(GEMM, "a share of another tile", _ROW, r"\1 + (bx & 1) * 64"),
     # Objects and blocks that begin and end
     Mutant(GEMM, "objects are not visible to other blocks", r"\n *fence_mbarrier_init_release_cluster\(\);", ""),

@@ -38,7 +38,7 @@ MUTANTS: tuple[Mutant, ...] = (
     # Who issues
     Mutant(GEMM, "the second block issues", _FIRST, "if ((by & 1) == 1)", -1),
     Mutant(GEMM, "both blocks issue", _FIRST, "if (true)", -1),
-    Mutant(GEMM, "nobody issues", _FIRST, "if (false)", -1),
+    Mutant(GEMM, "no thread issues", _FIRST, "if (false)", -1),
     Mutant(GEMM, "no wait for the operands of the other block", _READY, ""),
     Mutant(GEMM, "the other parity of operands", _PARITY, r"\1products >> 1 ^ 1"),
     Mutant(GEMM, "no arrival for operands", _ARRIVAL, ""),
@@ -47,9 +47,9 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(GEMM, "it is said before the operands are there", _EARLY, r"\2\1"),
     # Recipients of the commit
     Mutant(GEMM, "no commit", _COMMIT, ""),
-    Mutant(GEMM, "only the first block is told", r"(commit_cta_group_2\w+\([^;]*), 3\)", r"\1, 1)"),
-    Mutant(GEMM, "only the second block is told", r"(commit_cta_group_2\w+\([^;]*), 3\)", r"\1, 2)"),
-    Mutant(GEMM, "a block is told that is none", r"(commit_cta_group_2\w+\([^;]*), 3\)", r"\1, 7)"),
+    Mutant(GEMM, "only the first block is signaled", r"(commit_cta_group_2\w+\([^;]*), 3\)", r"\1, 1)"),
+    Mutant(GEMM, "only the second block is signaled", r"(commit_cta_group_2\w+\([^;]*), 3\)", r"\1, 2)"),
+    Mutant(GEMM, "a missing block is signaled", r"(commit_cta_group_2\w+\([^;]*), 3\)", r"\1, 7)"),
     Mutant(GEMM, "no wait for products in the loop", _DONE, "", 1),
     Mutant(GEMM, "no wait for products behind the loop", _DONE, "", 2),
     # Operands

@@ -43,14 +43,14 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(GEMM, "another slot is free", r"(\(k > 0\) \{\n[^\n]*\n *mbarrier_arrive\w+\(&k_free\[)", r"\1 1 +"),
     Mutant(GEMM, "every lane says so", r"if \(\(number & 31\) == 0\)", "if (true)"),
     Mutant(GEMM, "fewer say so", r"(mbarrier_init_\w+\(&k_free\[0\], )4", r"\g<1>3"),
-    Mutant(GEMM, "sums of the tile before", r", k == 0 \? 0 : 1\);", ", 1);"),
-    Mutant(GEMM, "sums read before the last product has ended", r"\n *wgmma_wait_group_sync_aligned_0\(\);", "", -1),
+    Mutant(GEMM, "accumulator of the tile before", r", k == 0 \? 0 : 1\);", ", 1);"),
+    Mutant(GEMM, "accumulator read before the last wait", r"\n *wgmma_wait_group_sync_aligned_0\(\);", "", -1),
     # Objects
     Mutant(GEMM, "no barrier behind the initialisation", r"(fence_mbarrier_init\w+\(\);)\n *__syncthreads\(\);", r"\1"),
     Mutant(GEMM, "a slot without its object", r"\n *mbarrier_init_\w+\(&k_free\[1\], 4\);", ""),
 )  # fmt: skip
 
-WORKERS = Zoo(
+PERSISTENT = Zoo(
     entries=(
         gemm("f16_tiles", 200, 136, 160, F16, block=(64, 64, 32), stages=3, trans=NT),
         gemm("f16_two_groups", 260, 136, 96, F16, block=(128, 64, 32), threads=256, stages=2),

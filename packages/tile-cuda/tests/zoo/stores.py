@@ -23,35 +23,35 @@ _READ, _DONE = _WAIT % "_read", _WAIT % ""
 
 def tiles_out_case(rows: int, columns: int) -> Case:
     """Return tiles stored, added to another tensor, and read by other threads, in a loop."""
-    turns = 3
+    trips = 3
 
     @T.prim_func
     def tiles_out(
         A: T.Tensor((rows, columns), "float32"), B: T.Tensor((rows, columns), "float32"),
         C: T.Tensor((16, columns), "float32"), D: T.Tensor((rows, columns), "float32"),
     ):  # fmt: skip
-        with T.Kernel(T.ceildiv(columns, 32), T.ceildiv(rows, 16 * turns), threads=64) as (bx, by):
+        with T.Kernel(T.ceildiv(columns, 32), T.ceildiv(rows, 16 * trips), threads=64) as (bx, by):
             S = T.alloc_shared((16, 32), "float32")
-            for r in T.serial(turns):
-                top = (by * turns + r) * 16
+            for r in T.serial(trips):
+                top = (by * trips + r) * 16
                 T.copy(A[top, bx * 32], S)
                 for i, j in T.Parallel(16, 32):
                     S[i, j] = S[i, j] * 2
                 T.copy(S, B[top, bx * 32])
                 T.atomic_add(C[0:16, bx * 32 : bx * 32 + 32], S)
-            for i, j in T.Parallel(16 * turns, 32):
-                below = by * 16 * turns + 16 * turns - 1 - i
+            for i, j in T.Parallel(16 * trips, 32):
+                below = by * 16 * trips + 16 * trips - 1 - i
                 if below < rows and bx * 32 + j < columns:
                     D[below, bx * 32 + j] = B[below, bx * 32 + j]
 
     a = np.random.default_rng(rows).integers(-9, 10, (rows, columns)).astype("float32")
-    sums = np.zeros((16, columns), "float32")
+    totals = np.zeros((16, columns), "float32")
     for top in range(0, rows, 16):
         part = 2 * a[top : top + 16]
-        sums[: len(part)] += part
+        totals[: len(part)] += part
     poison = (np.full((rows, columns), np.nan, "float32") for _ in range(2))
     b, d = poison
-    wanted = (Wanted(1, 2 * a, 0), Wanted(2, sums, 0), Wanted(3, 2 * a, 0))
+    wanted = (Wanted(1, 2 * a, 0), Wanted(2, totals, 0), Wanted(3, 2 * a, 0))
     return Case(tiles_out, (a, b, np.zeros((16, columns), "float32"), d), wanted)
 
 

@@ -6,17 +6,17 @@ import pytest
 from zoo.suite import ZooTests
 
 from ..emit.nvrtc import assemble
-from .persistent import WORKERS
+from .persistent import PERSISTENT
 
 pytestmark = pytest.mark.sweep(3)
 
 
 class TestWorkers(ZooTests):
-    zoo = WORKERS
+    zoo = PERSISTENT
 
 
-@pytest.mark.parametrize("name", [e.name for e in WORKERS.entries])
+@pytest.mark.parametrize("name", [e.name for e in PERSISTENT.entries])
 def test_the_assembler_serialises_no_product(name):
-    text = WORKERS.text_of(name).text
+    text = PERSISTENT.text_of(name).text
     assert "const int worker = blockIdx.x;" in text
     assert "(C7" not in assemble(text, "sm_90a")

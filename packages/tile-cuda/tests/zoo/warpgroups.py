@@ -21,8 +21,8 @@ _ONE_LEFT = r"\n +wgmma_wait_group_sync_aligned_1\(\);"
 _PROXY = r"\n +fence_proxy_async_shared_cta\(\);"
 
 
-def in_flight(kernel: str, end: str, sums: str) -> tuple[Mutant, ...]:
-    """Return mistakes about products in flight; ``end`` ends an iteration's copies, ``sums`` names accumulators."""
+def in_flight(kernel: str, end: str, accumulators: str) -> tuple[Mutant, ...]:
+    """Return mistakes about products in flight: ``end`` ends an iteration's copies, ``accumulators`` is their array."""
     wait = r"\n +wgmma_wait_group_sync_aligned_1\(\);"
     return (
         Mutant(kernel, "two products in flight", r"(wgmma\.wait_group\.sync\.aligned) 1", r"\1 2"),
@@ -31,8 +31,14 @@ def in_flight(kernel: str, end: str, sums: str) -> tuple[Mutant, ...]:
         Mutant(kernel, "one product left behind the loop", _WAIT, "\n  wgmma_wait_group_sync_aligned_1();", -1),
         Mutant(kernel, "slots filled before the wait", rf"({wait})(\n +__syncthreads\(\);)((?s:.*?){end})", r"\3\1\2"),
         Mutant(kernel, "slots filled before the product", rf"(\n +wgmma_fence(?s:.*?){wait})((?s:.*?){end})", r"\2\1"),
-        Mutant(kernel, "sums touched in flight", rf"({wait})", rf"\1 {sums}[7] += 0.0f;"),
-        Mutant(kernel, "sums read before the wait behind the loop", rf"({_WAIT})", rf"\n  {sums}[9] += 0.0f;\1", -1),
+        Mutant(kernel, "accumulators touched in flight", rf"({wait})", rf"\1 {accumulators}[7] += 0.0f;"),
+        Mutant(
+            kernel,
+            "accumulators read before the wait behind the loop",
+            rf"({_WAIT})",
+            rf"\n  {accumulators}[9] += 0.0f;\1",
+            -1,
+        ),
     )
 
 
@@ -46,8 +52,8 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(GEMM, "no fence of proxies", _PROXY, ""),
     Mutant(GEMM, "no barrier before the operands are read", r"(fence_proxy\w+\(\);)\n +__syncthreads\(\);", r"\1"),
     Mutant(GEMM, "copies not waited for", r"(cp\.async\.wait_group) 1", r"\1 2"),
-    Mutant(GEMM, "sums cleared between fence and product", rf"({_FENCE})", r"\1 C_local[5] = 0.0f;"),
-    Mutant(GEMM, "sums read before the wait", rf"({_WAIT})", r"\n    C_local[3] = C_local[2] + 0.0f;\1"),
+    Mutant(GEMM, "accumulators cleared between fence and product", rf"({_FENCE})", r"\1 C_local[5] = 0.0f;"),
+    Mutant(GEMM, "accumulators read before the wait", rf"({_WAIT})", r"\n    C_local[3] = C_local[2] + 0.0f;\1"),
     Mutant(GEMM, "one warp does not take part", _CALL, r"\n    if (tid >= 32)\1", 0),
     Mutant(GEMM, "half of a warp does not wait", _WAIT, "\n    if (tid % 32 < 16) wgmma_wait_group_sync_aligned_0();"),
     *in_flight(GEMM, r"cp_async_commit_group\(\);", "C_local"),
