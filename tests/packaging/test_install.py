@@ -219,10 +219,10 @@ class TestOutOfStep:
 
     def test_the_installer_refuses(self, built, wheels: Path, next_wheels: Path, tmp_path: Path) -> None:
         metal = next(next_wheels.glob("tile_metal-*.whl"))
-        told = Environment(tmp_path / "env").install(f"{CORE}==0.1.0", metal, links=wheels, check=False)
-        told = " ".join(told.split())
-        assert "No solution found" in told
-        assert f"tile-metal=={NEXT_VERSION} depends on tile-core>=0.2.0,<0.3" in told
+        output = Environment(tmp_path / "env").install(f"{CORE}==0.1.0", metal, links=wheels, check=False)
+        output = " ".join(output.split())
+        assert "No solution found" in output
+        assert f"tile-metal=={NEXT_VERSION} depends on tile-core>=0.2.0,<0.3" in output
 
     @pytest.mark.parametrize("newer", ["tile-metal", "tile-core"])
     def test_we_refuse_naming_both_versions_and_the_remedy(

@@ -34,26 +34,26 @@ static inline void put(threadgroup half* to, float value) {
   const int n = args.n;
   alignas(16) threadgroup uchar smem[1024];
   threadgroup half* const A_s = (threadgroup half*)smem;
-  float sums[4], most = 0.0f;
+  float parts[4], most = 0.0f;
   const int t = (int)thread_position_in_threadgroup.x;
   BODY
-  C[t] = max(most, first(A, t) + sums[0]) * n;
+  C[t] = max(most, first(A, t) + parts[0]) * n;
 }
 """
 
 # Rule: statements of the kernel that break it, and statements that do not.
 STATEMENTS = {
     "address-space": (
-        ["float* p = C;", "thread float& r = sums[0]; float& q = sums[1];", "most = *(float*)sums;", "*(uint4*)A_s = uint4(0);",
-         "auto& r = sums[0];", "vec<half, 4>* p;", "device float* * p;",
-         "most = *(threadgroup float*)C;", "most = *(device float*)smem;", "most = *(device float*)&sums[1];",
+        ["float* p = C;", "thread float& r = parts[0]; float& q = parts[1];", "most = *(float*)parts;", "*(uint4*)A_s = uint4(0);",
+         "auto& r = parts[0];", "vec<half, 4>* p;", "device float* * p;",
+         "most = *(threadgroup float*)C;", "most = *(device float*)smem;", "most = *(device float*)&parts[1];",
          "most = *reinterpret_cast<threadgroup float*>(A + 1);", "threadgroup half* p = (threadgroup half*)(C + 4);",
-         "threadgroup float* p = C;", "device half* p = A_s + t;", "first(A_s, 1);", "put(C + 1, most);", "put(sums, most);",
+         "threadgroup float* p = C;", "device half* p = A_s + t;", "first(A_s, 1);", "put(C + 1, most);", "put(parts, most);",
          "thread const k_args* p = (thread const k_args*)&args;"],
-        ["device float* p = C;", "thread float& r = sums[0];", "*(threadgroup uint4*)&A_s[t * 8] = *(device const uint4*)&A[t];",
+        ["device float* p = C;", "thread float& r = parts[0];", "*(threadgroup uint4*)&A_s[t * 8] = *(device const uint4*)&A[t];",
          "most = (float)t * most; most = float(t) * float(n);", "threadgroup half4* p = (threadgroup half4*)(A_s + 4);", "put(A_s + 2, most);",
          "most = *reinterpret_cast<device const float*>(A + 1);", "device const float* const p = A + t; most = first(p, 1);",
-         "put(&A_s[1], most);", "most = sizeof(float) * 2; int i = t & n; bool b = most && t;", "thread float* p = sums + 1; p = &most;",
+         "put(&A_s[1], most);", "most = sizeof(float) * 2; int i = t & n; bool b = most && t;", "thread float* p = parts + 1; p = &most;",
          "device float* thread* pp;", "thread const vec<half, 4>* p;", "constant int* p = TABLE;"],
     ),
     "reserved": (
@@ -62,7 +62,7 @@ STATEMENTS = {
          "float length = 1.0f;", "int kernels = 1;"],
     ),
     "double": (["double x = 1.0;", "most = (double)most;"], ["float double_most = 1.0f;"]),
-    "c-library": (["most = erf(most);", "most = log1p(most);", 'printf(most);', "most = expf(most);", "most = std::max(most, 1.0f);", "memcpy(sums, sums, 4);"],
+    "c-library": (["most = erf(most);", "most = log1p(most);", 'printf(most);', "most = expf(most);", "most = std::max(most, 1.0f);", "memcpy(parts, parts, 4);"],
                   ["most = precise::exp(most);", "int printf_count = 1;", "most = args.erf(1);"]),
     "language": (["goto end;", "thread int* p = new int;", "throw 1;"], ["int renew = 1;"]),
     "string": (['most = "x"[0];'], ["most = 'x'; // \"comment\""]),

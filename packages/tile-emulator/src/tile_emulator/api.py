@@ -216,8 +216,8 @@ def _compared(ended: Ended, job: dict[str, Any], image: Image, other: Image, lim
         return ended
     other.fill()
     whole = {**job, "launch": {**settings, "options": settings["options"] | _OTHER}}
-    told = _run(whole, other, limits, watches)
-    return Ended(told.records or second.records, ended.end, ended.output)
+    compared = _run(whole, other, limits, watches)
+    return Ended(compared.records or second.records, ended.end, ended.output)
 
 
 def _options(checks: Iterable[str], order: str, completion: str, dialect: Dialect) -> int:

@@ -61,7 +61,7 @@ def _orders_device(plan: Plan, launch: Launch) -> bool:
     An inserted barrier records the accesses it orders; an explicit one may order any.
     """
     written = {name for name, kind in launch.access.items() if kind != "read"}
-    if any(b.earlier in written or b.later in written for b in plan[BARRIERS]):
+    if any(b.source in written or b.sink in written for b in plan[BARRIERS]):
         return True
     own = any(nodes.is_tile_call(c, "sync_threads") for c in collect(plan.program.func.body, ir.Call))
     return own and bool(written)

@@ -159,9 +159,9 @@ def system_version() -> Version:
     """
     if sys.platform != "darwin":
         return ()
-    told = version_of(platform.mac_ver()[0])[:2]
+    reported = version_of(platform.mac_ver()[0])[:2]
     kernel = version_of(os.uname().release)
-    return (kernel[0] + 1, kernel[1]) if told[:1] == (16,) and kernel[:1] >= (25,) else told
+    return (kernel[0] + 1, kernel[1]) if reported[:1] == (16,) and kernel[:1] >= (25,) else reported
 
 
 def machine_of(architecture: str, system: Version) -> Machine:

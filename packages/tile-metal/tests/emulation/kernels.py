@@ -56,10 +56,10 @@ static inline void stage_b(threadgroup half* to, device const uchar* from, int p
   const int t = (int)thread_position_in_threadgroup.x, lane = t & 31, warp = t >> 5;
   const int row = (int)threadgroup_position_in_grid.y * TM, column = (int)threadgroup_position_in_grid.x * TN;
   const int wm = (warp >> 1) * 16, wn = (warp & 1) * 16;
-  simdgroup_matrix<float, 8, 8> sums[2][2];
+  simdgroup_matrix<float, 8, 8> acc[2][2];
   for (int i = 0; i < 2; ++i) {
     for (int j = 0; j < 2; ++j) {
-      sums[i][j] = make_filled_simdgroup_matrix<float, 8, 8>(0.0f);
+      acc[i][j] = make_filled_simdgroup_matrix<float, 8, 8>(0.0f);
     }
   }
   for (int at = 0; at < k; at += TK) {
@@ -75,7 +75,7 @@ static inline void stage_b(threadgroup half* to, device const uchar* from, int p
       }
       for (int i = 0; i < 2; ++i) {
         for (int j = 0; j < 2; ++j) {
-          simdgroup_multiply_accumulate(sums[i][j], a[i], b[j], sums[i][j]);
+          simdgroup_multiply_accumulate(acc[i][j], a[i], b[j], acc[i][j]);
         }
       }
     }
@@ -83,11 +83,11 @@ static inline void stage_b(threadgroup half* to, device const uchar* from, int p
   float most = 0.0f;
   for (int i = 0; i < 2; ++i) {
     for (int j = 0; j < 2; ++j) {
-      thread auto& e = sums[i][j].thread_elements();
+      thread auto& e = acc[i][j].thread_elements();
       e[0] *= alpha;
       e[1] *= alpha;
       most = max(most, max(fabs(e[0]), fabs(e[1])));
-      simdgroup_store(sums[i][j], C + (row + wm + i * 8) * n + column + wn + j * 8, n);
+      simdgroup_store(acc[i][j], C + (row + wm + i * 8) * n + column + wn + j * 8, n);
     }
   }
   most = simd_max(most);

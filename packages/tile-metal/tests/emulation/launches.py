@@ -54,7 +54,7 @@ def run(text, args, grid=(1, 1, 1), block=(32, 1, 1), shared_bytes=0, scalars=No
 def right(text, args, **how):
     """Run it without reports, and return its outputs."""
     result = run(text, args, **how)
-    assert result.ok, told(result)
+    assert result.ok, report_text(result)
     return result.outputs
 
 
@@ -62,7 +62,7 @@ def kinds(result):
     return {report.kind for report in result.reports}
 
 
-def told(result):
+def report_text(result):
     return "\n".join(str(report) for report in result.reports)
 
 

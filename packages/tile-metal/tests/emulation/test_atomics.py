@@ -4,7 +4,7 @@
 import numpy as np
 import pytest
 
-from .launches import kinds, poison, right, run, told
+from .launches import kinds, poison, report_text, right, run
 
 ATOMICS = """
 kernel void atomics(device int* i [[buffer(0)]], device uint* u [[buffer(1)]], device float* f [[buffer(2)]], device uint* out [[buffer(3)]],
@@ -102,7 +102,7 @@ FENCE = "atomic_thread_fence(mem_flags::mem_device, memory_order_seq_cst, thread
 def test_the_last_threadgroup_needs_fences(before, after, found):
     args = [poison(5 * 32), np.zeros(1, "uint32"), np.zeros(32, "float32")]
     result = run(LAST.replace("BEFORE", before).replace("AFTER", after), args, (5, 1, 1), shared_bytes=16)
-    assert kinds(result) == found, told(result)
+    assert kinds(result) == found, report_text(result)
     if not found:
         assert np.array_equal(result.outputs["out"], 10 + 5 * np.arange(32))
 
@@ -116,4 +116,4 @@ def test_floats_in_threadgroup_memory():
     }
     """.replace("HIDDEN", "volatile threadgroup metal::atomic_float")
     result = run(text, [poison(1)], shared_bytes=16)
-    assert kinds(result) == {"atomic"}, told(result)
+    assert kinds(result) == {"atomic"}, report_text(result)

@@ -10,7 +10,7 @@ from tile_metal.emulation.clcpp import clcpp_findings
 from tile_metal.lint import lint
 
 from . import kernels
-from .launches import HEAD, kinds, run, told
+from .launches import HEAD, kinds, report_text, run
 
 pytestmark = pytest.mark.sweep(4)
 
@@ -31,7 +31,7 @@ def is_right(result, expected):
 def test_is_right(order):
     args, how, expected = kernels.gemm(np.random.default_rng(11))
     result = run(kernels.GEMM, args, order=order, **how)
-    assert result.ok, told(result)
+    assert result.ok, report_text(result)
     assert is_right(result, expected)
 
 
@@ -64,7 +64,7 @@ FAULTS = [
     Fault("a barrier of device memory", AFTER, AFTER.replace("mem_flags::mem_threadgroup", "mem_flags::mem_device"), ("barrier",)),
     Fault("a barrier in one branch", AFTER, f"{STAGED}if (t < 64) {BARRIER}", ("deadlock", "divergence")),
     Fault("barriers in both branches", AFTER, f"{STAGED}if (t < 64) {BARRIER}\nelse {BARRIER}", ("divergence",)),
-    Fault("half of the threads return", "  simdgroup_matrix<float, 8, 8> sums", "  if (t >= 64) return;\n  simdgroup_matrix<float, 8, 8> sums",
+    Fault("half of the threads return", "  simdgroup_matrix<float, 8, 8> acc", "  if (t >= 64) return;\n  simdgroup_matrix<float, 8, 8> acc",
           ("deadlock", "uninitialised")),
     Fault("a reduction in a branch", "most = simd_max(most);", "if (lane < 16) most = simd_max(most);", ("deadlock",)),
     Fault("a product in a branch", "simdgroup_multiply_accumulate(", "if (lane > 0) simdgroup_multiply_accumulate(", ("deadlock",)),
@@ -77,7 +77,7 @@ FAULTS = [
     Fault("threads that write one peak", "* 4 + warp", "* 4", ("race",)),
     Fault("the wrong half of K", "LDA + step, LDA", "LDA + (step ^ 8), LDA"),
     Fault("a matrix that is transposed", "ulong2(0, 0), false", "ulong2(0, 0), true"),
-    Fault("operands swapped", "a[i], b[j], sums[i][j]);", "b[j], a[i], sums[i][j]);"),
+    Fault("operands swapped", "a[i], b[j], acc[i][j]);", "b[j], a[i], acc[i][j]);"),
     Fault("another pitch", "+ step, LDA);", "+ step, TK);"),
     Fault("codes decoded with another bias", "* 256.0h", "* 128.0h"),
     Fault("the accumulation of one step only", "    for (int step = 0", "    if (at < TK) for (int step = 0"),
@@ -90,6 +90,6 @@ def test_a_fault_is_caught(fault):
     assert fault.old in kernels.GEMM
     result = run(kernels.GEMM.replace(fault.old, fault.new), args, **how)
     if fault.found:
-        assert kinds(result) & set(fault.found), told(result) or "nothing was reported"
+        assert kinds(result) & set(fault.found), report_text(result) or "nothing was reported"
     else:
         assert not result.ok or not is_right(result, expected)

@@ -4,7 +4,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from .launches import kinds, poison, right, run, told
+from .launches import kinds, poison, report_text, right, run
 
 LANE = np.arange(32)
 Q = LANE // 4
@@ -183,4 +183,4 @@ def test_a_tensor_has_no_more_elements_than_its_capacity():
     }
     """
     result = run(text, [poison(32)], tensor_ops=True)
-    assert kinds(result) == {"tensor"}, told(result)
+    assert kinds(result) == {"tensor"}, report_text(result)

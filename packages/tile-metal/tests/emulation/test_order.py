@@ -4,7 +4,7 @@
 import numpy as np
 import pytest
 
-from .launches import poison, run, told
+from .launches import poison, report_text, run
 
 # Each case: code between a write of s[t] and a read of another thread's, and kinds that are found. One simdgroup meets
 # in the cases of `ONE`, two in the others.
@@ -66,7 +66,7 @@ def found_in(which, number, threads=64):
     text = TEXTS[which].replace("NAME", which)
     args = [number, np.arange(64, dtype="float32"), poison(64), np.zeros(64, "uint32")]
     result = run(text, args, block=(threads, 1, 1), shared_bytes=256)
-    return {report.kind for report in result.reports}, told(result)
+    return {report.kind for report in result.reports}, report_text(result)
 
 
 @pytest.mark.sweep(1)

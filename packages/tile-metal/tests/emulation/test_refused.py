@@ -8,7 +8,7 @@ from tile_emulator.errors import LaunchRefused, NotModelled
 from tile_metal.emulation import dialect
 from tile_metal.target import make_target
 
-from .launches import kinds, poison, run, told
+from .launches import kinds, poison, report_text, run
 
 pytestmark = pytest.mark.sweep(3)
 
@@ -133,9 +133,9 @@ def test_a_tensor_operation_without_a_model(name):
 def test_launches_that_a_device_refuses():
     text = "[[kernel, max_total_threads_per_threadgroup(32)]] void k(device float* out [[buffer(0)]]) {\n  alignas(16) threadgroup uchar smem[64];\n}\n"
     most = run(text, [poison(1)], block=(64, 1, 1), shared_bytes=64)
-    assert kinds(most) == {"launch"}, told(most)
+    assert kinds(most) == {"launch"}, report_text(most)
     slab = run(text, [poison(1)], shared_bytes=32)
-    assert kinds(slab) == {"shared"}, told(slab)
+    assert kinds(slab) == {"shared"}, report_text(slab)
     assert run(text, [poison(1)], shared_bytes=64).ok
     for how in ({"block": (1025, 1, 1)}, {"shared_bytes": 32769}):
         with pytest.raises(LaunchRefused):
@@ -153,4 +153,4 @@ def test_the_limits_are_those_of_the_target():
 def test_a_buffer_behind_the_last():
     text = "kernel void k(device float* out [[buffer(1)]]) { out[0] = 1.0f; }\n"
     result = run(text, [np.zeros(1, "float32")])
-    assert "there is no buffer 1" in told(result)
+    assert "there is no buffer 1" in report_text(result)

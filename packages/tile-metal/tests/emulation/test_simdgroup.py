@@ -4,7 +4,7 @@
 import numpy as np
 import pytest
 
-from .launches import kinds, poison, right, run, told
+from .launches import kinds, poison, report_text, right, run
 
 FUNCTIONS = """
 kernel void functions(device const float* x [[buffer(0)]], device const int* y [[buffer(1)]], device float* out [[buffer(2)]],
@@ -108,6 +108,6 @@ def test_faults_are_reported():
     for number, name in enumerate(NAMES):
         _, kind, words = CASES[name]
         result = run(CASES_TEXT, [number, x, np.zeros(64, "float32")], block=(40, 1, 1))
-        assert kind in kinds(result), (name, told(result))
-        assert words in told(result), (name, told(result))
+        assert kind in kinds(result), (name, report_text(result))
+        assert words in report_text(result), (name, report_text(result))
     assert run(CASES_TEXT, [-1, x, np.zeros(64, "float32")], block=(40, 1, 1)).ok

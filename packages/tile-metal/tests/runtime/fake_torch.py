@@ -179,8 +179,8 @@ class Function:
         self._parameters = re.findall(r"([^,]*?)(\w+) \[\[buffer\((\d+)\)\]\]", head)
         self.static_thread_group_memory_length = machine.slab(text)
         self.thread_execution_width = torch.width
-        told = re.findall(r"max_total_threads_per_threadgroup\((\d+)\)", text)
-        self.max_threads_per_threadgroup = min([torch.limit, *map(int, told)])
+        limits = re.findall(r"max_total_threads_per_threadgroup\((\d+)\)", text)
+        self.max_threads_per_threadgroup = min([torch.limit, *map(int, limits)])
 
     def __call__(self, *args, threads=None, group_size=None, arg_casts=None, error_buf_idx=None):
         need(arg_casts is None and error_buf_idx is None, "these tests use plain arguments only")

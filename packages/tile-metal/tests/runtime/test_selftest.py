@@ -145,8 +145,8 @@ def test_generations(selftest, monkeypatch, library, generation, how, tensors, p
 
 def test_a_library_that_compiles_another_language(selftest, monkeypatch):
     runtime = double("mlx", 13, (15, 1), monkeypatch)
-    told = types.SimpleNamespace(**{**vars(versions), "compiled_language": lambda *a: (3, 1)})
-    monkeypatch.setattr(sys.modules["metal_probes"], "versions", told)
+    changed = types.SimpleNamespace(**{**vars(versions), "compiled_language": lambda *a: (3, 1)})
+    monkeypatch.setattr(sys.modules["metal_probes"], "versions", changed)
     report = selftest.Report()
     selftest.check_assumptions(report, runtime, ["version of MSL"])
     assert "MSL 3.2, but MSL 3.1 is expected on macOS 15.1" in report.findings[0][3]

@@ -102,8 +102,8 @@ def code_object(text: KernelText, arch: str) -> CodeObject:
     with tempfile.TemporaryDirectory(prefix="tile-rocm-") as folder:
         made = Path(folder, "kernel.hsaco")
         linked = () if _LIBRARY in text.text else ("-nogpulib",)
-        told = _run(text.text, arch, *linked, "-c", "-Rpass-analysis=kernel-resource-usage", "-o", str(made))
-        found = {name: int(value) for name, value in _REMARK.findall(told.stderr)}
+        process = _run(text.text, arch, *linked, "-c", "-Rpass-analysis=kernel-resource-usage", "-o", str(made))
+        found = {name: int(value) for name, value in _REMARK.findall(process.stderr)}
         return CodeObject(made.read_bytes(), {name: found[said] for said, name in _FACTS.items() if said in found})
 
 

@@ -18,14 +18,14 @@ def product(M, N, K, block_K=32, stages=2, dtype="float16"):
             with T.ws(1):
                 T.clear(C_local)
             for k in range(K // block_K):
-                slot, turn = k % stages, k // stages
+                slot, phase = k % stages, k // stages
                 with T.ws(0):
-                    T.mbarrier_wait_parity(freed[slot], (turn + 1) % 2)
+                    T.mbarrier_wait_parity(freed[slot], (phase + 1) % 2)
                     T.copy(A[0, k * block_K], A_shared[slot, :, :])
                     T.copy(B[k * block_K, 0], B_shared[slot, :, :])
                     T.mbarrier_arrive(loaded[slot])
                 with T.ws(1):
-                    T.mbarrier_wait_parity(loaded[slot], turn % 2)
+                    T.mbarrier_wait_parity(loaded[slot], phase % 2)
                     T.gemm(A_shared[slot, :, :], B_shared[slot, :, :], C_local)
                     T.mbarrier_arrive(freed[slot])
             with T.ws(1):

@@ -1,1 +1,1 @@
-"""A backend of a few lines: its own target, variant and name of T on the core's CPU path."""
+"""A small backend on the core's CPU path: target, variant, name of ``T``."""

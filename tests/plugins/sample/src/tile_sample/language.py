@@ -1,4 +1,4 @@
-"""What this package adds to ``T``."""
+"""Names that this package adds to ``T``."""
 
 
 def sample_twice(value):

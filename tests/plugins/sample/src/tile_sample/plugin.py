@@ -1,4 +1,4 @@
-"""The hooks of the sample backend. Whatever it does not say itself, the core's CPU backend does."""
+"""The hooks of the sample backend, which extends the core's CPU backend."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The hooks. Each imports what it needs when it is called, so that listing backends stays cheap."""
+"""The hooks. Each imports its modules when it is called: listing backends stays cheap."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def tile_lowerings(target):
 
 
 def tile_pipeline(target, spine):
-    """Return the passes: the core's for threads, within the target's local memory, and those that end in a text."""
+    """Return the passes: the core's for threads, the limit of local memory, the printer."""
     from tile_core.emit.tail import with_text
     from tile_core.simt.pipelining.stage_limit import limit_stages
     from tile_core.simt.spine import SimtHooks, simt_spine

@@ -1,4 +1,4 @@
-"""The runtime ``pyopencl``: kernels on arrays of the host, which are copied to buffers of the device and back."""
+"""The runtime ``pyopencl``: host arrays are copied to device buffers and back."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def execute(program, facts, fields, values):
 
 
 def bytes_of(array):
-    """Return the memory of an array from its first to its last element, gaps between rows included."""
+    """Return the memory of an array from its first to its last element."""
     if not array.size:
         return np.empty(0, "uint8")
     last = sum((n - 1) * stride for n, stride in zip(array.shape, array.strides, strict=True))

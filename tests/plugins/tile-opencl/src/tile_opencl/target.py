@@ -1,4 +1,4 @@
-"""What every device that the runtime accepts can do."""
+"""Capabilities of every device that the runtime accepts."""
 
 from __future__ import annotations
 

@@ -24,7 +24,9 @@ _COORDINATES = {"thread_index": "get_local_id", "block_index": "get_group_id"}
 
 
 class OpenClPrinter(KernelPrinter):
-    """Print kernels in OpenCL C 1.2: the differences from C. Constructs that it lacks are refused."""
+    """Print kernels in OpenCL C 1.2: the differences from C.
+
+    Constructs that it lacks are refused."""
 
     dialect = "OpenCL C"
     prelude = "\n".join([f"#pragma OPENCL EXTENSION {name} : enable" for name in EXTENSIONS] + [CONTRACTION])
@@ -64,7 +66,7 @@ class OpenClPrinter(KernelPrinter):
         return Text(f"(int){_COORDINATES[kind]}({axis})", UNARY)
 
     def unroll(self, s):
-        """Write nothing: version 1.2 has no such hint, and compilers for processors unroll as they see fit."""
+        """Write nothing: version 1.2 has no hint for unrolling."""
 
     def call_tile_instruction(self, e):
         """Print a call of a function that a variant named; the text then has it."""
@@ -84,7 +86,7 @@ class OpenClPrinter(KernelPrinter):
         return f"({self.type(nodes.dtype_of(e))})popcount({self.exactly(e.args[0])})"
 
     def exactly(self, x):
-        """Print a value as one of its own type: C computes with small integers as int."""
+        """Print a value with a cast to its type: C promotes small integers."""
         return f"({self.type(nodes.dtype_of(x))})({self.bare(x)})"
 
 

@@ -1,4 +1,4 @@
-"""Words of OpenCL C, which no variable may be called: keywords, types, functions, macros (OpenCL C 1.2, section 6)."""
+"""Reserved words of OpenCL C: keywords, types, functions, macros (OpenCL C 1.2, section 6)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Atomic updates: one function of the language each, for elements of every type that it has."""
+"""Atomic updates: one function of the language each, for elements of every type."""
 
 from __future__ import annotations
 

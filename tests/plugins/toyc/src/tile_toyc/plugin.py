@@ -1,4 +1,4 @@
-"""The hooks. Each imports what it needs when it is called, so that listing backends stays cheap."""
+"""The hooks. Each imports its modules when it is called: listing backends stays cheap."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def tile_target(text):
 
 
 def tile_lowerings(target):
-    """Return the ways to lower tile ops: those that need threads and lanes only, and atomics."""
+    """Return the variants of tile ops: the core's for threads and lanes, and atomics."""
     from tile_core.simt.ops.common import thread_variants
     from tile_toyc.atomics import ToyAtomics
 
@@ -26,7 +26,7 @@ def tile_lowerings(target):
 
 
 def tile_pipeline(target, spine):
-    """Return the passes: the core's for threads, within 32 KiB of shared memory, and those that end in a text."""
+    """Return the passes: the core's for threads, the shared-memory limit, the printer."""
     from tile_core.emit.tail import with_text
     from tile_core.simt.pipelining.stage_limit import limit_stages
     from tile_core.simt.spine import SimtHooks, simt_spine

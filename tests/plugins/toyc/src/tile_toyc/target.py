@@ -1,4 +1,4 @@
-"""What a device of toy C can do, and the model of its language."""
+"""Capabilities of a device of toy C, and the model of its language."""
 
 from __future__ import annotations
 

@@ -24,7 +24,9 @@ WORDS = frozenset(
 
 
 class ToyPrinter(KernelPrinter):
-    """Print kernels in toy C: the differences from C. Constructs that toy C lacks are refused."""
+    """Print kernels in toy C: the differences from C.
+
+    Constructs that toy C lacks are refused."""
 
     dialect = "toy C"
     types: ClassVar = {"bool": "bool", **{name: name[0] + name.strip("uintfloa") for name in (*INTEGERS, *FLOATS)}}
@@ -72,7 +74,7 @@ class ToyPrinter(KernelPrinter):
         return f"({self.type(nodes.dtype_of(e))})popcount({self.exactly(e.args[0])})"
 
     def exactly(self, x):
-        """Print a value as one of its own type: C computes with small integers as int."""
+        """Print a value with a cast to its type: C promotes small integers."""
         return f"({self.type(nodes.dtype_of(x))})({self.bare(x)})"
 
 
