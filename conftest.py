@@ -1,11 +1,11 @@
 """What all tests share: the rule by which they are thinned, a cache, and the compiler that emulation needs.
 
 The one rule of thinning is ``pytest.mark.sweep(n)``. Of the cases of a parametrised test, or of a module whose
-``pytestmark`` it is, one in ``n * ROUNDS`` runs; a test without cases that has the mark itself runs in one of so many
-turns. The turn follows from the commit, so that a few commits more than that run all of them. Cases are dealt out in
-the order in which they are collected: every turn has as many as the next, or one more. The head of the report names
-the turn: ``SWEEP_TURN=<turn>`` repeats it, ``SWEEP_TURN=all`` runs everything. What is named on the command line with
-``::`` runs in every turn.
+``pytestmark`` it is, one in ``n * ROUNDS`` runs; a test without cases that has the mark itself runs in one rotation of
+``n * ROUNDS``. The rotation follows from the commit, so that a few commits more than that run all of them. Cases are
+dealt out in the order in which they are collected: two rotations differ by at most one case. The head of the report
+shows the rotation: ``SWEEP_TURN=<number>`` repeats it, ``SWEEP_TURN=all`` runs everything. A test named on the command
+line with ``::`` runs in every rotation.
 
 The cache is new in each run and one for all its processes: the emulator's engine is compiled once. Python's bytecode is
 kept even where ``PYTHONDONTWRITEBYTECODE`` is set, as in many containers: otherwise each process of a run, and there
@@ -48,8 +48,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Choose the turn and the cache once, for all processes of a run."""
-    os.environ.setdefault("SWEEP_TURN", str(_turn()))
+    """Choose the rotation and the cache once, for all processes of a run."""
+    os.environ.setdefault("SWEEP_TURN", str(_rotation_of_commit()))
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     sys.dont_write_bytecode = False
     if not hasattr(config, "workerinput") and "TILE_CACHE_DIR" not in os.environ:
@@ -63,14 +63,14 @@ def pytest_report_header() -> str:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out the cases of other turns, and what needs a C++ compiler where there is none."""
+    """Leave out the cases of other rotations, and what needs a C++ compiler where there is none."""
     _skip_emulated(items)
-    turn = os.environ["SWEEP_TURN"]
-    if turn == "all":
+    rotation = os.environ["SWEEP_TURN"]
+    if rotation == "all":
         return
     named = [argument.split("::", 1) for argument in config.args if "::" in argument]
-    in_turn = set(map(id, _in_turn(items, int(turn))))
-    chosen = [item for item in items if id(item) in in_turn or _is_named(item, named)]
+    selected = set(map(id, _of_rotation(items, int(rotation))))
+    chosen = [item for item in items if id(item) in selected or _is_named(item, named)]
     kept = set(map(id, chosen))
     config.hook.pytest_deselected(items=[item for item in items if id(item) not in kept])
     items[:] = chosen
@@ -82,12 +82,12 @@ def pytest_collection_finish() -> None:
     gc.freeze()
 
 
-def _in_turn(items: list[pytest.Item], turn: int) -> Iterator[pytest.Item]:
-    """Yield the tests of a turn; the first case of a test is not in the same turn as that of every other."""
+def _of_rotation(items: list[pytest.Item], rotation: int) -> Iterator[pytest.Item]:
+    """Yield the tests of a rotation; the first case of a test is not in the same rotation as that of every other."""
     dealt: Counter[str] = Counter()
     for item in items:
         test, share = item.nodeid.split("[", 1)[0], _share(item)
-        if (zlib.crc32(test.encode()) + dealt[test]) % share == turn % share:
+        if (zlib.crc32(test.encode()) + dealt[test]) % share == rotation % share:
             yield item
         dealt[test] += 1
 
@@ -125,7 +125,7 @@ def _runs_texts(path: Path) -> bool:
     return path.name not in _TEXTS and any(path.is_relative_to(folder) for folder in _EMULATED)
 
 
-def _turn() -> int:
+def _rotation_of_commit() -> int:
     """Return a number that differs between commits; 0 without git."""
     command = ["git", "-C", str(_ROOT), "rev-parse", "--short=8", "HEAD"]
     try:
