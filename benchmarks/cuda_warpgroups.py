@@ -1,7 +1,8 @@
 """Products and attention on Hopper beside torch's libraries and Triton, in one run.
 
     python benchmarks/cuda_warpgroups.py [--sections gemm_8192,attention_d128_full,...] [--seconds 4] [--minutes 9]
-                                         [--turn MS] [--only TEXT] [--export FOLDER | --artefacts FOLDER] [--json FILE]
+                                         [--window MS] [--only TEXT]
+                                         [--export FOLDER | --artefacts FOLDER] [--json FILE]
 
 The configurations are data in `warpgroup_programs` and `triton_sides`. All sides of a section are interleaved in an
 order that is drawn anew for every round, and a ratio is the median over rounds: the time of the fastest of torch's
@@ -308,14 +309,14 @@ def measure(arguments: argparse.Namespace) -> list[Row]:
     if arguments.export is not None:
         chosen = [c for c in everything() if any(c.name.startswith(s) for s in arguments.sections.split(","))]
         return export(arguments, chosen)
-    if arguments.worker:
+    if arguments.child:
         return _work(arguments)
     rows: list[Row] = []
     end, left, skip = time.monotonic() + 60 * arguments.minutes, arguments.sections.split(","), arguments.skip
     with tempfile.TemporaryDirectory() as folder:
         while left and time.monotonic() < end:
             said = Path(folder, f"{len(left)}_{skip.count(',')}")
-            command = [sys.executable, __file__, *sys.argv[1:], "--worker", str(said), "--sections", ",".join(left)]
+            command = [sys.executable, __file__, *sys.argv[1:], "--child", str(said), "--sections", ",".join(left)]
             try:
                 subprocess.run([*command, "--skip", skip], check=False, timeout=end - time.monotonic())
             except subprocess.TimeoutExpired:
@@ -376,7 +377,7 @@ def _measured(torch: Any, arguments: argparse.Namespace, section: str, of: Secti
             print(f"WRONG: {tried.name}: {wrong}", flush=True)
         if not wrong or tried.kind != "ours":
             good.append((tried, side))
-    times = rounds(torch, [side for _, side in good], arguments.seconds, arguments.turn)
+    times = rounds(torch, [side for _, side in good], arguments.seconds, arguments.window)
     medians = [statistics.median(found) for found in times]
     base = min(
         (i for i, (t, _) in enumerate(good) if t.kind in ("torch", "base")), key=lambda i: medians[i], default=None
@@ -465,7 +466,7 @@ def _first(error: BaseException) -> str:
 
 
 def _say(arguments: argparse.Namespace, line: dict[str, Any]) -> None:
-    with arguments.worker.open("a") as file:
+    with arguments.child.open("a") as file:
         file.write(json.dumps(line) + "\n")
 
 
@@ -475,9 +476,9 @@ def _options(parser: Any) -> None:
         "--sections", default=",".join(SECTIONS), help=f"in this order; others are {', '.join(OPTIONS)}"
     )
     parser.add_argument("--minutes", type=float, default=9.0, help="after which nothing new begins")
-    parser.add_argument("--turn", type=float, default=_WINDOW_MS, help="milliseconds that a side runs at a time")
+    parser.add_argument("--window", type=float, default=_WINDOW_MS, help="milliseconds that a side runs at a time")
     parser.add_argument("--skip", default="", help="kernels to leave out")
-    parser.add_argument("--worker", type=Path, help=argparse.SUPPRESS)
+    parser.add_argument("--child", type=Path, help=argparse.SUPPRESS)
 
 
 if __name__ == "__main__":

@@ -33,7 +33,7 @@ def example(name: str) -> Any:
 
 
 def interleaved(*sides: Callable[[], object], seconds: float = 1.0, least: int = 5) -> list[float]:
-    """Return the fastest run of each function, in seconds. Parameters are those of ``turns_of``."""
+    """Return the fastest run of each function, in seconds. Parameters are those of ``rounds_of``."""
     return [min(rounds) for rounds in rounds_of(*sides, seconds=seconds, least=least)]
 
 

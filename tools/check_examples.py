@@ -24,7 +24,7 @@ from pathlib import Path
 from repository import ROOT, files, report
 
 SECONDS = 120  # for one page or file
-WORKERS = 2
+PROCESSES = 2
 FENCE = re.compile(r"^(?P<indent>[ ]*)```(?P<language>\S*).*$")
 SKIP = re.compile(r"<!--\s*example:\s*skip,\s*(?P<reason>.+?)\s*-->")
 PRINTED = re.compile(r"^<!--\s*example:\s*printed\s*-->\n+```\w*\n(.*?)^```", re.MULTILINE | re.DOTALL)
@@ -35,7 +35,7 @@ REQUIRES = re.compile(r"^#\s*requires:\s*(?P<names>.+)$", re.MULTILINE)
 def main() -> int:
     """Run the command line."""
     paths = [Path(name).resolve() for name in sys.argv[1:]] or list(documents(ROOT))
-    with ThreadPoolExecutor(WORKERS) as pool:
+    with ThreadPoolExecutor(PROCESSES) as pool:
         problems = [problem for problem in pool.map(check, paths) if problem]
     return report(f"examples ({len(paths)} pages and files)", problems)
 
