@@ -45,9 +45,7 @@ def fp8_scaled_matmul(
     A_format: str | None = None,
     B_format: str | None = None,
 ) -> None:
-    """Multiply 8-bit floats with scales.
-
-    ``C[i, j] = sum_k A[i, k] * B[k, j] * sA * sB``.
+    """Multiply scaled 8-bit floats: ``C[i,j] = sum_k A[i,k] * B[k,j] * sA * sB``.
 
     Parameters
     ----------
