@@ -11,11 +11,12 @@ from typing import Any
 import numpy as np
 
 import tile_core.language as T
+from tile_core.dtypes import DTYPES
 from tile_core.numerics import codecs
 
 from .case import Case, Wanted, poisoned
 
-FORMATS = ("float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz", "float8_e8m0fnu")
+FORMATS = tuple(name for name, d in DTYPES.items() if d.is_narrow and d.bits == 8)
 
 
 class Same(Wanted):

@@ -10,6 +10,7 @@ import importlib
 import re
 from typing import Any
 
+from tile_core.dtype_table import ALIASES, TABLE, ElementType, Format
 from tile_core.errors.guess import hint
 from tile_core.errors.language import UnknownDType
 from tile_core.vocabulary import word
@@ -26,6 +27,10 @@ class DType(str):
         Width of one element in bits.
     storage
         Name of the type whose bits hold an element in memory (``"uint8"`` for the 8-bit floats).
+    form
+        The layout of a float's bits.
+    row
+        The other facts of the table.
     """
 
     kind: str
@@ -33,8 +38,10 @@ class DType(str):
     storage: str
     exponent: int
     mantissa: int
+    form: Format | None
+    row: ElementType
 
-    __slots__ = ("bits", "exponent", "kind", "mantissa", "storage")
+    __slots__ = ("bits", "exponent", "form", "kind", "mantissa", "row", "storage")
 
     @property
     def is_float(self) -> bool:
@@ -52,6 +59,41 @@ class DType(str):
         return self.kind == "float" and self.bits <= 8
 
     @property
+    def is_reduced(self) -> bool:
+        """Whether elements are numbers of a wider float type, rounded to fewer mantissa bits."""
+        return self.is_float and self.storage != self and self.storage.startswith("float")
+
+    @property
+    def is_computed(self) -> bool:
+        """Whether arithmetic has results of this type, neither narrow nor reduced."""
+        return not (self.is_narrow or self.is_reduced)
+
+    @property
+    def container(self) -> str:
+        """Name of the wider type of a reduced type, else of the type itself."""
+        return self.storage if self.is_reduced else str(self)
+
+    @property
+    def has_zero(self) -> bool:
+        """Whether zero is a value: not of types of scales."""
+        return self.form is None or self.form.signed
+
+    @property
+    def has_nan(self) -> bool:
+        """Whether NaN is a value."""
+        return self.form is not None and self.form.has_nan
+
+    @property
+    def is_fp8(self) -> bool:
+        """Whether the type is an 8-bit float for operands of products, not for scales."""
+        return self.is_narrow and self.bits == 8 and self.has_zero
+
+    @property
+    def fill(self) -> float:
+        """The value of out-of-bounds reads: zero, or the least value of a type without one."""
+        return 0 if self.form is None or self.has_zero else 2.0**-self.form.bias
+
+    @property
     def is_packed(self) -> bool:
         """Whether several elements share a byte in memory (4-bit types, low nibble first)."""
         return self.bits < 8 and self.kind != "bool"
@@ -60,10 +102,8 @@ class DType(str):
         """The NumPy (or ml_dtypes) dtype object with the same values."""
         import numpy as np
 
-        if self == "tfloat32":
-            return np.dtype("float32")
         try:
-            return np.dtype(str(self))
+            return np.dtype(self.container)
         except TypeError:
             return np.dtype(getattr(importlib.import_module("ml_dtypes"), str(self)))
 
@@ -83,8 +123,7 @@ class DType(str):
             from tile_core.errors.sparse import TorchMissing
 
             raise TorchMissing(reason=str(error), instead="use numpy() of the type") from error
-        name = {"float4_e2m1fn": "float4_e2m1fn_x2", "tfloat32": "float32"}.get(str(self), str(self))
-        found = getattr(torch, name, None)
+        found = getattr(torch, f"{self}_x2" if self.is_float and self.is_packed else self.container, None)
         if found is None:
             raise UnknownDType(found=str(self), hint="torch has no such type: pass arrays of another library")
         return found
@@ -94,40 +133,15 @@ class DType(str):
         return word("cast")(value, self)
 
 
-def _make(name: str, kind: str, bits: int, storage: str = "", exponent: int = 0, mantissa: int = 0) -> DType:
-    dtype = DType(name)
-    dtype.kind, dtype.bits, dtype.storage = kind, bits, storage or name
-    dtype.exponent, dtype.mantissa = exponent, mantissa
+def _make(row: ElementType) -> DType:
+    dtype = DType(row.name)
+    dtype.kind, dtype.bits, dtype.storage = row.kind, row.bits, row.storage or row.name
+    dtype.form, dtype.row = row.form, row
+    dtype.exponent, dtype.mantissa = (0, 0) if row.form is None else (row.form.exponent, row.form.mantissa)
     return dtype
 
 
-_ALL = [
-    _make("bool", "bool", 8),
-    *[_make(f"int{b}", "int", b) for b in (8, 16, 32, 64)],
-    *[_make(f"uint{b}", "uint", b) for b in (8, 16, 32, 64)],
-    _make("int4", "int", 4, "uint8"),
-    _make("uint4", "uint", 4, "uint8"),
-    _make("float64", "float", 64, "", 11, 52),
-    _make("float32", "float", 32, "", 8, 23),
-    _make("tfloat32", "float", 32, "float32", 8, 10),
-    _make("float16", "float", 16, "", 5, 10),
-    _make("bfloat16", "float", 16, "uint16", 8, 7),
-    _make("float8_e4m3fn", "float", 8, "uint8", 4, 3),
-    _make("float8_e4m3fnuz", "float", 8, "uint8", 4, 3),
-    _make("float8_e5m2", "float", 8, "uint8", 5, 2),
-    _make("float8_e5m2fnuz", "float", 8, "uint8", 5, 2),
-    _make("float8_e8m0fnu", "float", 8, "uint8", 8, 0),
-    _make("float4_e2m1fn", "float", 4, "uint8", 2, 1),
-]
-
-DTYPES: dict[str, DType] = {str(d): d for d in _ALL}
-
-_ALIASES = {
-    "half": "float16", "float": "float32", "double": "float64", "int": "int32", "long": "int64", "short": "int16",
-    "char": "int8", "uint": "uint32", "ulong": "uint64", "ushort": "uint16", "uchar": "uint8", "bf16": "bfloat16",
-    "fp16": "float16", "fp32": "float32", "tf32": "tfloat32", "float8_e4m3": "float8_e4m3fn", "e4m3": "float8_e4m3fn",
-    "e5m2": "float8_e5m2", "float4_e2m1fn_x2": "float4_e2m1fn", "bool_": "bool",
-}  # fmt: skip
+DTYPES: dict[str, DType] = {row.name: _make(row) for row in TABLE}
 
 
 def dtype(spec: Any) -> DType:
@@ -149,7 +163,7 @@ def dtype(spec: Any) -> DType:
     if found is None:
         name = _name_of(spec)
         known = f"use one of: {', '.join(_relatives(name) or DTYPES)}"
-        raise UnknownDType(found=spec, hint=hint(name, [*DTYPES, *_ALIASES], known, "{!r}"))
+        raise UnknownDType(found=spec, hint=hint(name, [*DTYPES, *ALIASES], known, "{!r}"))
     return found
 
 
@@ -162,12 +176,8 @@ def integer_range(dtype: DType) -> tuple[int, int]:
 
 def largest(dtype: DType) -> float:
     """Return the greatest finite value of a float type."""
-    known = {
-        "float64": 1.7976931348623157e308, "float32": 3.4028234663852886e38, "tfloat32": 3.4011621342146535e38,
-        "float16": 65504.0, "bfloat16": 3.3895313892515355e38, "float8_e4m3fn": 448.0, "float8_e4m3fnuz": 240.0,
-        "float8_e5m2": 57344.0, "float8_e5m2fnuz": 57344.0, "float8_e8m0fnu": 2.0**127, "float4_e2m1fn": 6.0,
-    }  # fmt: skip
-    return known[str(dtype)]
+    assert dtype.form is not None
+    return dtype.form.maximum
 
 
 #: How other languages begin the names of types.
@@ -187,8 +197,8 @@ def _relatives(name: str) -> list[str]:
     """Return the types of another language's name for a kind and width, such as ``"fp8"``."""
     said = re.fullmatch(r"(?:mx|nv)?([a-z]+)(\d+)", name.lower())
     if said is not None:
-        return [str(d) for d in _ALL if (d.kind, d.bits) == (_KINDS.get(said[1]), int(said[2]))]
-    return [str(d) for d in _ALL if len(name) > 3 and name.lower() in d]
+        return [str(d) for d in DTYPES.values() if (d.kind, d.bits) == (_KINDS.get(said[1]), int(said[2]))]
+    return [str(d) for d in DTYPES.values() if len(name) > 3 and name.lower() in d]
 
 
 def _name_of(spec: Any) -> str:
@@ -201,4 +211,4 @@ def _name_of(spec: Any) -> str:
     else:
         name = str(spec)
     name = name.rpartition(".")[2]
-    return _ALIASES.get(name, name)
+    return ALIASES.get(name, name)

@@ -10,16 +10,8 @@ import importlib
 from functools import cache
 from typing import Any
 
+from tile_core.dtype_table import TABLE
 from tile_core.errors.naming import alias
-
-_DTYPES = (
-    "int4 int8 int16 int32 int64 uint4 uint8 uint16 uint32 uint64 float16 bfloat16 tfloat32 float32 float64 "
-    "float8_e4m3fn float8_e4m3fnuz float8_e5m2 float8_e5m2fnuz float8_e8m0fnu float4_e2m1fn"
-)
-_ALIASES = {
-    "bool": "bool", "half": "float16", "float": "float32", "double": "float64", "int": "int32", "long": "int64",
-    "short": "int16", "uint": "uint32", "float8_e4m3": "float8_e4m3fn",
-}  # fmt: skip
 
 #: Module (below ``tile_core``) -> names that it defines, as ``name`` or ``public=name``.
 _MODULES = {
@@ -87,8 +79,7 @@ _MODULES = {
 
 
 def _table() -> dict[str, tuple[str, str]]:
-    table = {name: ("dtypes", name) for name in _DTYPES.split()}
-    table.update({alias: ("dtypes", name) for alias, name in _ALIASES.items()})
+    table = {name: ("dtypes", row.name) for row in TABLE for name in (row.name, *row.words)}
     table["dtype"] = ("dtypes", "dtype")
     for module, names in _MODULES.items():
         for item in names.split():

@@ -71,7 +71,7 @@ def _compile_func(func: Any) -> Callable[..., Any]:
 def _edge_values(name: str, seed: int) -> np.ndarray:
     """float32: every value, every midpoint, both float32 neighbours of each, specials and random bit patterns."""
     with np.errstate(all="ignore"):
-        values = np.unique(decode(np.arange(1 << FORMATS[name].code_bits), name, "float64"))
+        values = np.unique(decode(np.arange(1 << FORMATS[name].bits), name, "float64"))
         values = values[np.isfinite(values)]
         beyond = values[-1] + (values[-1] - values[-2]) * np.array([0.5, 1.0, 2.0])
         exact = np.concatenate([values, (values[1:] + values[:-1]) / 2, beyond, -beyond]).astype(np.float32)

@@ -18,7 +18,7 @@ ALL = [*NARROW, "bfloat16", "float16"]
 
 
 def all_codes(name: str) -> np.ndarray:
-    return np.arange(1 << FORMATS[name].code_bits).astype(np.uint8 if FORMATS[name].code_bits <= 8 else np.uint16)
+    return np.arange(1 << FORMATS[name].bits).astype(np.uint8 if FORMATS[name].bits <= 8 else np.uint16)
 
 
 def oracle_type(name: str) -> np.dtype:
@@ -31,7 +31,7 @@ def oracle_decode(codes: np.ndarray, name: str) -> np.ndarray:
 
 def oracle_encode(values: np.ndarray, name: str) -> np.ndarray:
     with np.errstate(all="ignore"):
-        codes = values.astype(oracle_type(name)).view(np.uint16 if FORMATS[name].code_bits > 8 else np.uint8)
+        codes = values.astype(oracle_type(name)).view(np.uint16 if FORMATS[name].bits > 8 else np.uint8)
     # The sign of a NaN means nothing in the language; ml_dtypes makes +0 of a negative one.
     return np.where(np.isnan(values), np.uint8(8), codes) if name == "float4_e2m1fn" else codes
 

@@ -24,13 +24,13 @@ CODED = [n for n in FORMATS if n != "tfloat32"]
 
 
 def storage(name: str) -> str:
-    return "uint8" if FORMATS[name].code_bits <= 8 else "uint16"
+    return "uint8" if FORMATS[name].bits <= 8 else "uint16"
 
 
 @pytest.mark.parametrize("name", CODED)
 @pytest.mark.parametrize("to", ["float32", "float64", "float16"])
 def test_decode(elementwise: Any, name: str, to: str) -> None:
-    codes = np.arange(1 << FORMATS[name].code_bits).astype(storage(name))
+    codes = np.arange(1 << FORMATS[name].bits).astype(storage(name))
     got = elementwise(lambda c: decode_expr(c, name, to), [storage(name)], to)(codes)
     with np.errstate(all="ignore"):
         expected = decode(codes, name).astype(to)

@@ -75,8 +75,8 @@ def test_cast_between(compile_func: Any, source: str, target: str) -> None:
         data = (rng.standard_normal(4096) * 200).astype(source)
         values = data.astype(np.float64)
     else:
-        kind = np.uint8 if FORMATS[source].code_bits == 8 else np.uint16
-        raw = rng.integers(0, 1 << FORMATS[source].code_bits, 4096).astype(kind)
+        kind = np.uint8 if FORMATS[source].bits == 8 else np.uint16
+        raw = rng.integers(0, 1 << FORMATS[source].bits, 4096).astype(kind)
         data, values = raw.view(np.float16) if source == "float16" else raw, decode(raw, source)
     codes = np.full(4096, 0xA5, STORAGE[target])
     run(compile_func, elementwise_func(lambda v: tirx.Cast(target, v), [source], target), data, codes)

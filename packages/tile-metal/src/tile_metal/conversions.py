@@ -15,7 +15,7 @@ from tile_core.ir import calls, nodes
 from tile_core.numerics.build import cast
 from tile_core.passes.legalize_floats import Conversions
 from tile_metal.emit.atomics import update_name
-from tile_metal.emit.helpers import FP4, FP8
+from tile_metal.emit.helpers import NARROW
 
 
 def _decoder(name: str) -> Callable[[Expr, str], Expr]:
@@ -48,8 +48,8 @@ _WORD = 4
 
 CONVERSIONS = Conversions(
     split=split_byte,
-    decode={name: _decoder(name) for name in (*FP8, FP4)},
-    encode={name: _encoder(name) for name in (*FP8, FP4)},
+    decode={name: _decoder(name) for name in NARROW},
+    encode={name: _encoder(name) for name in NARROW},
 )
 
 TRUNCATIONS = frozenset(("float32", f"{sign}int{bits}") for sign in ("", "u") for bits in (8, 16, 32, 64))

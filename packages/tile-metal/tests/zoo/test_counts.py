@@ -18,7 +18,7 @@ from zoo.launch import text_for
 import tile_emulator
 from tile_core.abi.kernel_text import KernelText, LaunchFacts, ParamFact
 from tile_core.plugins.contexts import make_context
-from tile_metal.emit.helpers import FP4, FP8, helper
+from tile_metal.emit.helpers import NARROW, helper
 from tile_metal.emulation import dialect_of
 from tile_metal.emulation.clcpp import clang
 from tile_metal.lint import lint
@@ -137,7 +137,7 @@ def test_loads_that_could_be_prefetched_take_no_registers():
 
 @pytest.mark.sweep(3)
 @pytest.mark.skipif(clang() is None, reason="clang compiles the texts")
-@pytest.mark.parametrize("name", [f"{way}_{n}" for n in (*FP8, FP4) for way in ("decode", "encode")])
+@pytest.mark.parametrize("name", [f"{way}_{n}" for n in NARROW for way in ("decode", "encode")])
 def test_conversions_of_small_floats_do_not_branch(name):
     """Of each of many numbers that a thread converts, in an unrolled loop."""
     source, result = ("uchar", "float") if name.startswith("decode") else ("float", "uchar")

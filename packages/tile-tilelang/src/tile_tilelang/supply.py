@@ -31,10 +31,6 @@ class TensorSupplyType(enum.Enum):
     Auto = 7
 
 
-#: Types that torch takes from NumPy as bits only.
-_NARROW = ("bfloat16", "float8_e4m3fn", "float8_e5m2", "float8_e4m3fnuz", "float8_e5m2fnuz", "float8_e8m0fnu")
-
-
 def inputs_of(kernel: Kernel, supply: TensorSupplyType = TensorSupplyType.Auto, seed: int = 0) -> tuple[Any, ...]:
     """Return random inputs for a kernel of constant shapes.
 
@@ -126,8 +122,8 @@ def there_for(kernel: Kernel, array: Array) -> Any:
         return array
     if torch is None:
         return there(kernel.adapter, array)
-    name = array.dtype.name
-    if name not in _NARROW:
+    kind = dtype(array.dtype)
+    if kind.storage == kind:
         return torch.from_dlpack(there(kernel.adapter, array))
-    bits = array.view("int16" if name == "bfloat16" else "uint8")
-    return torch.from_dlpack(there(kernel.adapter, bits)).view(getattr(torch, name))
+    bits = array.view("int16" if kind.bits == 16 else "uint8")  # torch takes only those from NumPy
+    return torch.from_dlpack(there(kernel.adapter, bits)).view(kind.as_torch())

@@ -11,6 +11,7 @@ from typing import Any
 from tile_core.compat import structural
 from tile_core.compat.tvm import ir, tirx, tvm
 from tile_core.compat.types import Attrs, BufferVar, Expr, ForKind, Span, Stmt
+from tile_core.dtypes import DTYPES
 from tile_core.errors import Where
 from tile_core.errors.base import printable
 
@@ -111,7 +112,7 @@ def zero(dtype: str) -> Expr:
 
     That is the number whose bits are 0.
     """
-    return const(2.0**-127 if dtype == "float8_e8m0fnu" else 0, dtype)
+    return const(DTYPES[dtype].fill, dtype)
 
 
 def cast(value: Expr, dtype: str) -> Expr:

@@ -12,7 +12,7 @@ from tile_core.dtypes import dtype as to_dtype
 from tile_core.errors.language import BadArgument
 from tile_core.values.builder import Builder, current
 from tile_core.values.checks import python_int, shown
-from tile_core.values.value import Buffer, Index, Shape, Value, constant_of, to_index, tvm_name
+from tile_core.values.value import Buffer, Index, Shape, Value, constant_of, to_index
 
 if TYPE_CHECKING:
     from tile_core.trace.parameters import Pointer
@@ -69,7 +69,7 @@ def make_tensor(
     data = pointer.var if isinstance(pointer, Pointer) else _address(builder, pointer, source.name)
     name = builder.hinted(f"{source.name}_tensor")
     var = tirx.decl_buffer(
-        [to_index(d) for d in dims], tvm_name(kind), name, data=data, strides=steps,
+        [to_index(d) for d in dims], kind.container, name, data=data, strides=steps,
         data_alignment=align or size, layout=None,
     )  # fmt: skip
     builder.emit(tirx.DeclBuffer(var, data=data, span=builder.span()))

@@ -52,8 +52,8 @@ def alloc_reducer(shape: Sequence[int], dtype: DTypeLike, op: str = "sum", repli
         expected, instead = "a reduction of integers with it", "use 'sum', 'max' or 'min', or an integer type"
         found = f"{op!r} of {buffer.dtype}"
         raise BadInitial(what="alloc_reducer", name="op", found=found, expected=expected, instead=instead)
-    if buffer.dtype == "tfloat32":
-        raise BadElementType(op="alloc_reducer", role="the reducer", found=buffer.dtype, legal="float32")
+    if buffer.dtype.is_reduced:
+        raise BadElementType(op="alloc_reducer", role="the reducer", found=buffer.dtype, legal=buffer.dtype.container)
     current().reducers[str(buffer.var.name)] = {"op": op, "replication": replication or "all"}
     fill(buffer, neutral(op, buffer.dtype))
     return buffer

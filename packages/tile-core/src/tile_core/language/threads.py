@@ -14,7 +14,7 @@ from tile_core.ir import calls, nodes
 from tile_core.trace.conditions import as_condition
 from tile_core.values.builder import Builder, current
 from tile_core.values.checks import python_int, shown, truth
-from tile_core.values.value import Scalar, Value, as_value, cast, constant_of, tvm_name
+from tile_core.values.value import Scalar, Value, as_value, cast, constant_of
 
 INT32 = DTYPES["int32"]
 
@@ -159,8 +159,8 @@ def warp_reduce_bitor(value: Scalar) -> Value:
 
 def _reduce(kind: str, value: Scalar) -> Value:
     x = register(f"warp_reduce_{kind}", value)
-    if x.dtype == "tfloat32":  # which does not hold the results of additions
-        x = cast(x, DTYPES["float32"])
+    if x.dtype.is_reduced:  # it does not hold the results of additions
+        x = cast(x, DTYPES[x.dtype.container])
     if kind.startswith("bit") and not x.dtype.is_integer:
         raise BadArgument(
             function=f"warp_reduce_{kind}", name="value", found=f"a {x.dtype} value", expected="an integer",
@@ -218,7 +218,7 @@ def _builder(name: str) -> Builder:
 
 def _call(name: str, args: list[Expr], dtype: DType) -> Value:
     _builder(name)
-    return Value(nodes.tile_call(name, args, ret=tvm_name(dtype)), dtype)
+    return Value(nodes.tile_call(name, args, ret=dtype.container), dtype)
 
 
 def _emit(name: str) -> None:

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tile_core.numerics.formats import FORMATS, WIDE, Format
+from tile_core.dtype_table import Format
+from tile_core.numerics.formats import FORMATS, WIDE
 
 __all__ = ["decode", "encode", "pack4", "round_to", "unpack4"]
 
@@ -80,16 +81,16 @@ def encode(values: npt.ArrayLike, dtype: str, saturate: bool = False) -> Array:
     bits = exact.view(np.uint64) if exact.ndim else exact.reshape(1).view(np.uint64).reshape(())
     size = (bits & np.uint64((1 << 63) - 1)).astype(np.int64)
     negative = (bits >> np.uint64(63)) != 0
-    code = _encode_e8m0(size, negative, saturate) if not form.signed else _encode_signed(size, negative, form, saturate)
-    if dtype == "tfloat32":
-        return (code << 13).astype(np.uint32)
-    return code.astype(np.uint8 if form.code_bits <= 8 else np.uint16)
+    code = (_encode_signed if form.signed else _encode_powers)(size, negative, form, saturate)
+    if form.bits > 16:
+        return (code << (32 - form.bits)).astype(np.uint32)
+    return code.astype(np.uint8 if form.bits <= 8 else np.uint16)
 
 
 def round_to(values: npt.ArrayLike, dtype: str, saturate: bool = False) -> Array:
     """Return ``values`` rounded to ``dtype`` and widened to float32, as by two casts."""
     codes = encode(values, dtype, saturate)
-    return codes.view(np.float32) if dtype == "tfloat32" else decode(codes, dtype)
+    return codes.view(np.float32) if FORMATS[dtype].bits > 16 else decode(codes, dtype)
 
 
 def pack4(nibbles: npt.ArrayLike) -> Array:
@@ -136,8 +137,8 @@ def _encode_signed(size: Array, negative: Array, form: Format, saturate: bool) -
     return np.where(negative, code | form.sign, code)
 
 
-def _encode_e8m0(size: Array, negative: Array, saturate: bool) -> Array:
-    form = FORMATS["float8_e8m0fnu"]
+def _encode_powers(size: Array, negative: Array, form: Format, saturate: bool) -> Array:
+    """Codes of powers of two, without a sign."""
     rounded = ((size + (1 << 51)) >> 52) - _DOUBLE.bias + form.bias  # adding half goes up on a tie
     lowest = np.int64((_DOUBLE.bias - form.bias) << 52)
     rounded = np.where((rounded == 0) & (size > lowest), 1, rounded)  # just above the lowest value: up (see rules)

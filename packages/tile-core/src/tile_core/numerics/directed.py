@@ -10,8 +10,9 @@ from __future__ import annotations
 
 from tile_core.compat.tvm import tirx
 from tile_core.compat.types import Call, Expr, Var
+from tile_core.dtype_table import Format
 from tile_core.numerics.build import absolute_bits, bind, bits_of, constants, equal, float_of, select, type_name
-from tile_core.numerics.formats import EVERY, WIDE, Format, Wide
+from tile_core.numerics.formats import EVERY, WIDE
 from tile_core.records import dataclass
 
 __all__ = ["DIRECTIONS", "clamp_expr", "round_expr"]
@@ -70,7 +71,7 @@ class _Magnitude:
 
     a: Var
     form: Format
-    wide: Wide
+    wide: Format
     mode: str
     away: Expr | None
     word: Expr | None
@@ -150,6 +151,6 @@ def _limited(r: Var, magnitude: _Magnitude) -> Expr:
     return select(beyond, most, r)
 
 
-def _bits_of_code(code: int, form: Format, wide: Wide) -> int:
+def _bits_of_code(code: int, form: Format, wide: Format) -> int:
     """The bits of a normal number of a format in a wider one."""
     return (code + ((wide.bias - form.bias) << form.mantissa)) << (wide.mantissa - form.mantissa)

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 
 from tile_core.compat.tvm import tirx
 from tile_core.compat.types import Call, Expr, Var
+from tile_core.dtype_table import Format
 from tile_core.numerics.build import (
     absolute_bits,
     bind,
@@ -24,7 +25,7 @@ from tile_core.numerics.build import (
     select,
     type_name,
 )  # fmt: skip
-from tile_core.numerics.formats import FORMATS, WIDE, Format, Wide
+from tile_core.numerics.formats import FORMATS, WIDE
 
 __all__ = [
     "decode_expr", "encode_expr", "int4_expr", "nibble_expr",
@@ -41,7 +42,7 @@ def decode_expr(code: Expr, dtype: str, to: str = "float32") -> Expr:
     The value is formed exactly in float32 and then converted to ``to`` (exact except where ``to`` is too small).
     """
     form = FORMATS[dtype]
-    wide = bind(cast("uint32", code), lambda c: float_of(_decode_bits(c, form)), "code")
+    wide = bind(cast("uint32", code), lambda c: float_of(_debits(c, form)), "code")
     return cast(to, wide)
 
 
@@ -63,7 +64,7 @@ def encode_expr(value: Expr, dtype: str, saturate: bool = False) -> Expr:
         uint8, uint16 for float16 and bfloat16, or uint32 for tfloat32: the upper 19 bits of a float32.
     """
     form, wide = FORMATS[dtype], WIDE[type_name(value)]
-    result = next(f"uint{n}" for n in (8, 16, 32) if form.code_bits <= n)
+    result = next(f"uint{n}" for n in (8, 16, 32) if form.bits <= n)
     if not form.signed:
         return cast(result, bind(bits_of(value), lambda u: _encode_unsigned(u, form, wide, saturate), "bits"))
     return bind(
@@ -161,15 +162,15 @@ def _shortened(size: Var, steps: Sequence[tuple[int, int]]) -> Expr:
     return shorter * select(large, constant(2.0**shift, "float32", size), constant(1.0, "float32", size))
 
 
-def _decode_bits(c: Var, form: Format) -> Expr:
+def _debits(c: Var, form: Format) -> Expr:
     """float32 bits of the code ``c`` (uint32)."""
     k = constants("uint32", c)
     if not form.signed:
         lowest = select(equal(c, k(0)), k(0x00400000), c << k(23))
         return select(equal(c, k(form.nan)), k(0x7FC00000), lowest)
-    sign = (c & k(form.sign)) << k(32 - form.code_bits)
+    sign = (c & k(form.sign)) << k(32 - form.bits)
     if form.bias == WIDE["float32"].bias:
-        return c << k(32 - form.code_bits)
+        return c << k(32 - form.bits)
     return bind(c & k(form.sign - 1), lambda a: _decode_signed(c, a, sign, form), "size")
 
 
@@ -192,7 +193,7 @@ def _decode_signed(c: Var, a: Var, sign: Expr, form: Format) -> Expr:
     return bits | sign
 
 
-def _encode_signed(u: Var, a: Var, form: Format, wide: Wide, saturate: bool, result: str) -> Expr:
+def _encode_signed(u: Var, a: Var, form: Format, wide: Format, saturate: bool, result: str) -> Expr:
     """Code of the value with bits ``u`` and magnitude bits ``a``."""
     k = constants(f"uint{wide.bits}", u)
     shift = wide.mantissa - form.mantissa
@@ -207,7 +208,7 @@ def _encode_signed(u: Var, a: Var, form: Format, wide: Wide, saturate: bool, res
         code = select(a >= k(wide.infinity), k(form.infinity), code)
     if form.infinity != form.nan:
         code = select(a > k(wide.infinity), k(form.nan), code)
-    sign = cast(result, (u >> k(wide.bits - form.code_bits)) & k(form.sign))
+    sign = cast(result, (u >> k(wide.bits - form.bits)) & k(form.sign))
     zero = constant(0, result, u)
     if form.unsigned_zero:
         return bind(cast(result, code), lambda c: c | select(equal(c, zero), zero, sign), "code")
@@ -216,14 +217,14 @@ def _encode_signed(u: Var, a: Var, form: Format, wide: Wide, saturate: bool, res
     return cast(result, code) | sign
 
 
-def _encode_subnormal(a: Var, form: Format, wide: Wide) -> Expr:
+def _encode_subnormal(a: Var, form: Format, wide: Format) -> Expr:
     """Round a subnormal by adding a power of two with the format's unit."""
     exponent = wide.mantissa + 1 - form.bias - form.mantissa
     magic = constant(2.0**exponent, f"float{wide.bits}", a)
     return bits_of(float_of(a) + magic) - constant((exponent + wide.bias) << wide.mantissa, f"uint{wide.bits}", a)
 
 
-def _encode_unsigned(u: Var, form: Format, wide: Wide, saturate: bool) -> Expr:
+def _encode_unsigned(u: Var, form: Format, wide: Format, saturate: bool) -> Expr:
     k = constants(f"uint{wide.bits}", u)
     offset = wide.bias - form.bias
     next_up = (offset + 1) << wide.mantissa  # bits of 2^-126

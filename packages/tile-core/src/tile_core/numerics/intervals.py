@@ -48,10 +48,10 @@ def _of_type(dtype: str) -> Interval:
         return Interval(float(low), float(high), False)
     if not kind.is_narrow:
         return Interval()
-    if dtype in ("float8_e5m2",):
+    if kind.form is not None and kind.form.has_infinity:
         return Interval()
     top = largest(kind)
-    return Interval(0.0 if dtype == "float8_e8m0fnu" else -top, top, dtype != "float4_e2m1fn")
+    return Interval(-top if kind.has_zero else 0.0, top, kind.has_nan)
 
 
 _WHOLE: Mapping[str, Callable[[float], float]] = {

@@ -249,7 +249,7 @@ def _element(op: str, x: object) -> Region:
 
 
 def _check_type(op: str, dtype: DType) -> None:
-    if dtype.is_narrow or dtype.bits < 8 or dtype == "bool" or dtype == "tfloat32":
+    if not dtype.is_computed or dtype.bits < 8 or dtype == "bool":
         raise BadElementType(op=op, role="dst", found=dtype, legal="integers of 8 to 64 bits, floats of 16 to 64 bits")
 
 

@@ -52,8 +52,8 @@ def copy(
             legal = "the name of a variant"
             raise BadAttribute(op="copy", name="variant", found=operands.named(variant), legal=legal)
         attrs["variant"] = variant
-    if to.dtype == "tfloat32" and source.dtype != "tfloat32":
-        attrs["round"] = "tfloat32"
+    if to.dtype.is_reduced and source.dtype != to.dtype:
+        attrs["round"] = str(to.dtype)
     operands.emit("copy", [source, to], [to], attrs)
 
 

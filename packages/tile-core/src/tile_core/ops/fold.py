@@ -22,7 +22,7 @@ from tile_core.ops.copy import convert
 from tile_core.ops.reduce import axis
 from tile_core.records import dataclass
 from tile_core.values.builder import current
-from tile_core.values.value import Region, Scalar, Tile, Value, as_value, tvm_name
+from tile_core.values.value import Region, Scalar, Tile, Value, as_value
 
 #: The most tiles that one fold combines.
 MOST_TILES = 8
@@ -163,7 +163,7 @@ def _several(x: Any) -> list[Any]:
 def _check_types(op: str, src: DType, dst: DType) -> None:
     if src.is_float and not dst.is_float:
         raise BadElementType(op=op, role="dst", found=dst, legal="floating-point types, since src is one")
-    if dst.is_narrow or (dst.bits < 8 and dst != "bool") or dst == "tfloat32":
+    if not dst.is_computed or (dst.bits < 8 and dst != "bool"):
         raise BadElementType(
             op=op, role="dst", found=dst, legal="bool, integers of 8 bits and floats of 16 bits or more"
         )
@@ -199,7 +199,7 @@ def _trace(op: str, function: Callable[..., object], dtypes: Sequence[DType], is
     if not callable(function):
         raise BadFunction(op=op, what=f"is {operands.named(function)!r}", expected="a Python function of two arguments")
     builder = current(f"T.{op}")
-    lhs, rhs = ([tirx.Var(f"{side}{n}", tvm_name(d)) for n, d in enumerate(dtypes)] for side in "ab")
+    lhs, rhs = ([tirx.Var(f"{side}{n}", d.container) for n, d in enumerate(dtypes)] for side in "ab")
     a, b = (tuple(Value(v, d) for v, d in zip(side, dtypes, strict=True)) for side in (lhs, rhs))
     scope = builder.push("parallel")
     answer: Any = function(a, b) if is_tuple else function(a[0], b[0])

@@ -24,7 +24,7 @@ from tile_core.values.builder import current
 from tile_core.values.value import Buffer, Index, Region, Tile, Value
 
 #: Types of A and B.
-FORMATS = ("float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz")
+FORMATS = tuple(name for name, d in DTYPES.items() if d.is_fp8)
 #: Types of scales.
 SCALES = ("float32", "float16", "bfloat16", "float8_e8m0fnu")
 _OUTPUTS = ("float32", "float16", "bfloat16")
@@ -239,7 +239,7 @@ def _finish(total: Buffer, a: _Scale, b: _Scale, c: Region, m: int, n: int) -> N
 
 def _scaled(value: Expr, scales: tuple[_Scale, _Scale], found: tuple[Expr, Expr]) -> Expr:
     """Return a value times two scales; powers of two multiply exactly, others in ``float32``."""
-    powers = all(scale.region.dtype == "float8_e8m0fnu" for scale in scales)
+    powers = all(scale.region.dtype.mantissa == 0 for scale in scales)
     return scaled_expr(value, *found) if powers else value * (found[0] * found[1])
 
 

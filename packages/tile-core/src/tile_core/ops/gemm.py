@@ -124,7 +124,7 @@ def check_types(op: str, a: DType, b: DType, c: DType) -> None:
     else:
         remedy = "multiply floats by floats or integers by integers; cast one side while copying"
         raise GemmTypes(op=op, a=a, b=b, c=c, legal=remedy)
-    if c not in legal or "float8_e8m0fnu" in (a, b):
+    if c not in legal or not (a.has_zero and b.has_zero):
         raise GemmTypes(op=op, a=a, b=b, c=c, legal=f"use an accumulator of type {', '.join(legal)}")
 
 

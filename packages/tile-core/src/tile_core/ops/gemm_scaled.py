@@ -20,7 +20,7 @@ from tile_core.ops.gemm import GemmWarpPolicy, attributes, fitting, matrix, matr
 from tile_core.values.value import Region, Tile
 
 #: Types of A and B.
-ELEMENTS = ("float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz", "float4_e2m1fn")
+ELEMENTS = tuple(name for name, d in DTYPES.items() if d.is_narrow and d.has_zero)
 #: Types of scales.
 SCALES = ("float8_e8m0fnu", "float8_e4m3fn")
 _TOTALS = ("float32", "float16", "bfloat16")

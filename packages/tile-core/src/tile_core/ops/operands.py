@@ -172,10 +172,9 @@ def apart(op: str, source: Region, to: Region, aligned: bool = True) -> Region:
     scope = source.scope if source.scope in ("shared", "local") else "local.fragment"
     name = builder.unique(f"{source.buffer.name}_kept")
     from tile_core.compat.tvm import tirx
-    from tile_core.values.value import tvm_name
 
     extents = [int(nodes.as_int(simplify(to_index(e)))) for e in source.extents]
-    var = tirx.decl_buffer(extents, tvm_name(source.dtype), name, scope=scope, layout=None)
+    var = tirx.decl_buffer(extents, source.dtype.container, name, scope=scope, layout=None)
     builder.emit(tirx.AllocBuffer(var, {}, builder.span()))
     kept = Region(Buffer(var, extents, source.dtype, scope, name), [0] * len(extents), extents, source.kept)
     assert static_shape(op, "src", kept) == shape
@@ -270,16 +269,16 @@ def moves_exactly(op: str, source: Region, to: Region) -> None:
         If the source is wider.
     """
     src = source.dtype
-    if to.dtype == "tfloat32" and not in_tfloat32(src):
-        legal = f"{src}; T.copy, and stores of elements, round to tfloat32"
+    if to.dtype.is_reduced and not holds(to.dtype, src):
+        legal = f"{src}; T.copy, and stores of elements, round to {to.dtype}"
         raise BadElementType(op=op, role="dst", found=to.dtype, legal=legal)
 
 
-def in_tfloat32(dtype: DType) -> bool:
-    """Whether ``tfloat32`` holds all numbers of a type."""
+def holds(to: DType, dtype: DType) -> bool:
+    """Whether a float type holds all numbers of another type."""
     if dtype.is_float:
-        return dtype.exponent <= 8 and dtype.mantissa <= 10
-    return dtype.bits <= 8
+        return dtype.exponent <= to.exponent and dtype.mantissa <= to.mantissa
+    return dtype.bits <= to.mantissa
 
 
 def flag(op: str, name: str, x: object) -> bool:
@@ -325,7 +324,7 @@ def _literal_type(x: object, dtype: DType) -> DType | None:
 
     The type decides whether the operand fits.
     """
-    return None if isinstance(x, Buffer) or dtype.is_narrow or dtype in ("tfloat32", "bool") else dtype
+    return None if isinstance(x, Buffer) or not dtype.is_computed or dtype == "bool" else dtype
 
 
 def _describe(x: object) -> str:

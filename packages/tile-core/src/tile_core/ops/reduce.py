@@ -164,8 +164,8 @@ def _check_type(op: str, kind: str, src: DType, dst: DType) -> None:
         raise BadElementType(op=op, role="dst", found=dst, legal="floating-point types, since src is one")
     if dst.is_narrow and kind not in ("max", "min", "absmax"):
         raise BadElementType(op=op, role="dst", found=dst, legal="types of 16 bits or more; max and min take all")
-    if dst == "tfloat32" and not (kind in ("max", "min", "absmax") and operands.in_tfloat32(src)):
-        legal = "float32, which T.copy rounds to tfloat32; max and min of types that tfloat32 holds take it"
+    if dst.is_reduced and not (kind in ("max", "min", "absmax") and operands.holds(dst, src)):
+        legal = f"{dst.container}, which T.copy rounds to {dst}; max and min of types that {dst} holds take it"
         raise BadElementType(op=op, role="dst", found=dst, legal=legal)
     if dst == "bool" and kind in ("sum", "abssum", "prod"):
         raise BadElementType(op=op, role="dst", found=dst, legal="integers or floats")

@@ -59,8 +59,8 @@ def _emit(op: str, kind: str, src: Tile, dst: Tile | None, dim: int, reverse: bo
     if source.dtype.is_float != out.dtype.is_float or out.dtype.is_narrow or out.dtype == "bool":
         legal = "floats of 16 bits or more" if source.dtype.is_float else "integers"
         raise BadElementType(op=op, role="dst", found=out.dtype, legal=legal)
-    if out.dtype == "tfloat32" and not (kind == "max" and operands.in_tfloat32(source.dtype)):
-        legal = "float32, which T.copy rounds to tfloat32"
+    if out.dtype.is_reduced and not (kind == "max" and operands.holds(out.dtype, source.dtype)):
+        legal = f"{out.dtype.container}, which T.copy rounds to {out.dtype}"
         raise BadElementType(op=op, role="dst", found=out.dtype, legal=legal)
     source = operands.apart(op, source, out)
     attrs = {"kind": kind, "dim": source.kept[at], **flags}

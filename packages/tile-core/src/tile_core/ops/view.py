@@ -15,7 +15,7 @@ from tile_core.ir import nodes
 from tile_core.ops import operands
 from tile_core.values import checks
 from tile_core.values.builder import current
-from tile_core.values.value import Buffer, Index, Region, Tile, Value, simplify, to_index, tvm_name
+from tile_core.values.value import Buffer, Index, Region, Tile, Value, simplify, to_index
 
 
 def reshape(buffer: Tile, shape: Sequence[int] | int) -> Buffer:
@@ -68,7 +68,7 @@ def _view(op: str, buffer: Tile, shape: Sequence[int] | int | None, dtype: DType
     scope = "" if whole.scope == "global" else whole.scope
     data = tirx.buffer_data(whole.var)
     facts = {"data": data, "scope": scope, "layout": None, "data_alignment": whole.dtype.bits // 8}
-    var = tirx.decl_buffer([to_index(d) for d in dims], tvm_name(new_type), name, **facts)
+    var = tirx.decl_buffer([to_index(d) for d in dims], new_type.container, name, **facts)
     builder.emit(tirx.DeclBuffer(var, data=data, span=builder.span()))
     result = Buffer(var, dims, new_type, whole.scope, name)
     base = getattr(whole, "base", None)

@@ -25,6 +25,7 @@ import numpy as np
 from tile_core.compat.structural import identity
 from tile_core.compat.tvm import ir, tirx, tvm_ffi
 from tile_core.compat.types import Array, BufferVar, Call, Expr, Mutator, Span, Stmt, UnaryNode, Var
+from tile_core.dtypes import DTYPES
 from tile_core.ir import nodes
 from tile_core.ir.calls import SPLIT
 from tile_core.ir.visit import collect
@@ -36,13 +37,13 @@ from tile_core.records import dataclass
 __all__ = ["STORAGE", "Conversions", "legalize_floats"]
 
 STORAGE = {
-    "float8_e4m3fn": "uint8", "float8_e4m3fnuz": "uint8", "float8_e5m2": "uint8", "float8_e5m2fnuz": "uint8",
-    "float8_e8m0fnu": "uint8", "float4_e2m1fn": "uint8", "bfloat16": "uint16", "float16": "uint16",
-    "int4": "int8", "uint4": "uint8",
-}  # fmt: skip
+    name: f"{'int' if d.kind == 'int' else 'uint'}{max(d.bits, 8)}"
+    for name, d in DTYPES.items()
+    if d.is_packed or (d.is_float and d.bits <= 16)
+}
 """The type of the code that represents an element in expressions and in scratch buffers."""
 
-PACKED = frozenset({"int4", "uint4", "float4_e2m1fn"})
+PACKED = frozenset(name for name, d in DTYPES.items() if d.is_packed)
 """Types packed two per byte in parameters."""
 
 _INTEGERS = frozenset({"int4", "uint4"})

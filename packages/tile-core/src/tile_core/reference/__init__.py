@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from tile_core.compat.exits import check_thread
 from tile_core.compat.types import Argument
+from tile_core.dtypes import DTYPES
 from tile_core.numerics.literals import round_number
 
 if TYPE_CHECKING:
@@ -108,9 +109,9 @@ def _given(
         arguments = [arguments[n] for n in names if n in arguments or n not in program.workspaces]
     if len(arguments) == own:
         arguments = [*arguments, *workspaces(program, arguments, symbols)]
-    rounded = [i for i, p in enumerate(program.params) if p.kind == "scalar" and p.dtype == "tfloat32"]
-    if rounded:  # elsewhere a scalar of the type is a float32
-        arguments = [round_number(x, "tfloat32") if i in rounded else x for i, x in enumerate(arguments)]
+    rounded = {i: p.dtype for i, p in enumerate(program.params) if p.kind == "scalar" and DTYPES[p.dtype].is_reduced}
+    if rounded:  # elsewhere a scalar of the type is one of its container
+        arguments = [round_number(x, rounded[i]) if i in rounded else x for i, x in enumerate(arguments)]
     nothing = frozenset(program.outputs if unwritten is None else unwritten)
     return arguments, nothing | frozenset(range(own, len(program.params)))
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tile_core.compat.types import Array
+from tile_core.dtypes import DTYPES
 from tile_core.reference.elements import holder
 from tile_core.reference.lanes import LaneSet
 from tile_core.reference.memory import LaneMemory, Root, row_major
@@ -38,7 +39,7 @@ def poisoned(count: int, dtype: str) -> Array:
     if kind == np.bool_:
         return np.ones(count, np.bool_)
     data = np.full(count * kind.itemsize, 0xFF, np.uint8).view(kind)
-    if dtype in ("uint4", "float4_e2m1fn"):
+    if DTYPES[dtype].is_packed and DTYPES[dtype].kind != "int":
         data &= 15
     return data
 

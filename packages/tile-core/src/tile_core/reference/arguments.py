@@ -188,7 +188,7 @@ def _tensor(compiled: Compiled, state: State, number: int, param: BufferVar, arg
     if DTYPES[dtype].is_packed:
         raw = _bytes(argument)
         nibbles = unpack4(raw.reshape(1) if not shape else raw, shape[-1] if shape else 1)
-        data = np.ascontiguousarray(wrap(nibbles, dtype) if dtype != "float4_e2m1fn" else nibbles).reshape(-1)
+        data = np.ascontiguousarray(wrap(nibbles, dtype)).reshape(-1)
         strides = None
     else:
         data = _flat(np.asarray(argument), dtype, shape, strides)

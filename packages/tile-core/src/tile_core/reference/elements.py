@@ -47,7 +47,7 @@ def constant(value: Array, dtype: str) -> Array:
 
 def nothing(dtype: str) -> Array:
     """Return the fill value of out-of-bounds reads: zero, or the least number without one."""
-    return constant(2.0**-127 if dtype == "float8_e8m0fnu" else 0, dtype)
+    return constant(DTYPES[dtype].fill, dtype)
 
 
 def wrap(x: Array, dtype: str) -> Array:

@@ -51,7 +51,7 @@ def allocator(
     """A function that allocates ``param`` with the logical extents ``shape`` at each call."""
     if param.packed:
         shape = (*shape[:-1], -(-shape[-1] // 2))
-    name = "uint8" if param.packed else "float32" if param.dtype == "tfloat32" else str(param.dtype)
+    name = "uint8" if param.packed else dtype(param.dtype).container
 
     def refuse(reason: str) -> CannotAllocate:
         return CannotAllocate(kernel=signature.name, name=param.name, found=location.library, reason=reason)

@@ -214,7 +214,7 @@ def accepted_dtypes(param: Param) -> tuple[str, ...]:
     if kind.is_packed:
         packed = ("uint8", "int8")
         return (*packed, str(kind)) if kind.is_float else packed
-    if kind.is_narrow or kind == "tfloat32":
+    if not kind.is_computed:
         return (str(kind), kind.storage)
     return (str(kind),)
 

@@ -52,7 +52,7 @@ def output_convert(param: Param, location: Location, shape: tuple[int, ...], *, 
     if 0 in shape and location.device[0] == HOST_DEVICE:
         empty = empty_array((*shape[:-1], shape[-1] // 2) if param.packed else shape, param.storage)
         return lambda array: empty
-    if param.storage == param.dtype or param.packed or param.dtype == "tfloat32":
+    if param.storage == param.dtype or param.packed or dtype(param.dtype).is_reduced:
         return None
     if location.library == "torch":
         kind = getattr(sys.modules["torch"], param.storage)
@@ -73,10 +73,10 @@ def address_of(value: Argument) -> int:
 
 
 def _scalar_convert(signature: Signature, param: Param, value: Argument) -> Convert | None:
-    if param.dtype == "tfloat32":  # which launches pass as a float32
+    if dtype(param.dtype).is_reduced:  # which launches pass as its container
         from tile_core.numerics.literals import round_number
 
-        return lambda v: round_number(checks.check_scalar(signature, param, v), "tfloat32")
+        return lambda v: round_number(checks.check_scalar(signature, param, v), param.dtype)
     plain = {"bool": bool, "float": float}.get(dtype(param.dtype).kind, int)
     if type(value) is plain:
         return None

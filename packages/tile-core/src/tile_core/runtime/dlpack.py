@@ -11,6 +11,8 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+from tile_core.dtype_table import TABLE
+
 READ_ONLY = 1
 """The flag of a versioned capsule whose memory must not be written."""
 
@@ -19,10 +21,7 @@ VERSION = (1, 1)
 CODES = {0: "int", 1: "uint", 2: "float", 4: "bfloat", 5: "complex", 6: "bool"}
 """Families of element types: a name is a family and its bits."""
 
-NARROW_CODES = {
-    10: "float8_e4m3fn", 11: "float8_e4m3fnuz", 12: "float8_e5m2", 13: "float8_e5m2fnuz", 14: "float8_e8m0fnu",
-    17: "float4_e2m1fn",
-}  # fmt: skip
+NARROW_CODES = {row.dlpack: row.name for row in TABLE if row.dlpack > max(CODES)}
 """Element types with a code of their own."""
 
 
@@ -133,16 +132,9 @@ def code_of(dtype: str) -> tuple[int, int]:
     BufferError
         There is none.
     """
-    for code, name in NARROW_CODES.items():
-        if name == dtype:
-            return code, 4 if name.startswith("float4") else 8
-    if dtype == "bool":
-        return 6, 8
-    family = dtype.rstrip("0123456789")
-    bits = dtype[len(family) :]
-    for code, name in CODES.items():
-        if name == family and bits:
-            return code, int(bits)
+    for row in TABLE:
+        if row.name == dtype and row.dlpack >= 0:
+            return row.dlpack, row.bits
     raise BufferError(f"DLPack has no code for {dtype}")
 
 

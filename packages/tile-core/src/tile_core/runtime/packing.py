@@ -13,7 +13,7 @@ from tile_core.records import dataclass
 _POINTER = "Q"
 _CODES = {
     "bool": "?", "int8": "b", "uint8": "B", "int16": "h", "uint16": "H", "int32": "i", "uint32": "I", "int64": "q",
-    "uint64": "Q", "float16": "e", "float32": "f", "float64": "d", "tfloat32": "f",
+    "uint64": "Q", "float16": "e", "float32": "f", "float64": "d",
 }  # fmt: skip
 
 
@@ -101,8 +101,8 @@ def _field(facts: LaunchFacts, position: int, param: ParamFact, runtime: str, co
     if param.kind == "opaque":
         what = f"parameters of {param.bytes} bytes of its own, as {param.name!r} is"
         raise LaunchNotOffered(kernel=facts.kernel, runtime=runtime, what=what, where=facts.where)
-    name = str(param.dtype)
-    storage, kind = str(DTYPES[name].storage), DTYPES[name]
+    kind = DTYPES[str(param.dtype)]
+    name, storage = kind.container, kind.storage
     if name in _CODES:
         return Field(position, False, _CODES[name])
     return Field(position, False, _CODES[storage], name if kind.is_float else "")

@@ -20,13 +20,6 @@ if TYPE_CHECKING:
     import numpy as np
 
 
-_TOLERANCES = {
-    "float64": (1e-9, 1e-9), "float32": (1e-4, 1e-5), "tfloat32": (1e-2, 1e-3), "float16": (1e-2, 1e-3),
-    "bfloat16": (2e-2, 1e-2),
-}  # fmt: skip
-_NARROW_TOLERANCE = (0.13, 0.02)  # one unit in the last place of three mantissa bits
-
-
 _NOTHING: Mapping[str, str] = MappingProxyType({})
 #: By how much of their range an element may lie outside of the values that other roundings give.
 _BEYOND = 0.5
@@ -236,8 +229,8 @@ class Comparison:
 
 def tolerance_for(param: Param, rtol: float | None, atol: float | None) -> tuple[float, float]:
     """Return tolerances; by default those of the element type, none for integers."""
-    usual = _TOLERANCES.get(param.dtype, _NARROW_TOLERANCE) if dtype(param.dtype).is_float else (0.0, 0.0)
-    usual = (0.0, 0.0) if param.packed else usual
+    kind = dtype(param.dtype)
+    usual = kind.row.tolerance if kind.is_float and not param.packed else (0.0, 0.0)
     return usual[0] if rtol is None else rtol, usual[1] if atol is None else atol
 
 
@@ -332,7 +325,7 @@ def _random(rng: np.random.Generator, param: Param, shape: Sequence[int]) -> Arr
     kind = dtype(param.dtype)
     if kind.is_packed:
         return rng.integers(0, 256, (*shape[:-1], -(-shape[-1] // 2)), dtype=np.uint8)
-    if kind == "float8_e8m0fnu":
+    if not kind.has_zero:
         return rng.integers(120, 135, shape, dtype=np.uint8).view(kind.numpy())
     if kind.is_float:
         return rng.standard_normal(shape).astype(kind.numpy())

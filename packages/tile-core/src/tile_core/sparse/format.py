@@ -28,14 +28,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from tile_core.compat.types import DTypeLike
-from tile_core.dtypes import DType
+from tile_core.dtypes import DTYPES, DType
 from tile_core.dtypes import dtype as to_dtype
 from tile_core.errors.language import UnknownDType
 from tile_core.errors.sparse import BadMetadataDType, BadSparseDType, BadSparseExtent, SparseShapeMismatch
 
 GROUPS: dict[str, int] = {
     **dict.fromkeys(("float16", "bfloat16", "int8", "uint8"), 4),
-    **dict.fromkeys(("float8_e4m3fn", "float8_e5m2", "float8_e4m3fnuz", "float8_e5m2fnuz"), 4),
+    **{name: 4 for name, d in DTYPES.items() if d.is_fp8},
     **dict.fromkeys(("float32", "tfloat32"), 2),
 }
 """Dense K elements per group, by operand type; half of them are kept."""
@@ -45,9 +45,6 @@ META_DTYPES = ("int8", "int16", "int32", "uint8", "uint16", "uint32")
 
 NATURAL = "natural"
 """The row-major order of metadata elements."""
-
-UNSIGNED_ZERO = frozenset({"float8_e4m3fnuz", "float8_e5m2fnuz"})
-"""Floats without -0.0: the code of the sign bit alone is their NaN."""
 
 
 class EFactorMap(Mapping[str, Mapping[str, int]]):
@@ -156,7 +153,7 @@ def nearest(found: int, multiple: int) -> str:
 
 def zero_mask(operand: DType) -> int:
     """The bits of an element that are all clear exactly if it equals zero."""
-    signed_zero = operand.is_float and operand not in UNSIGNED_ZERO
+    signed_zero = operand.form is not None and not operand.form.unsigned_zero
     return (1 << (operand.bits - signed_zero)) - 1
 
 

@@ -84,14 +84,13 @@ def to_torch(
     stored, held = read_metadata(E)
     check_pair(bits.shape, stored.shape, operand, layout_meta_type(layout, operand, held.element))
     kind = getattr(module, _APART)
-    name = "float32" if operand == "tfloat32" else str(operand)
     rows, columns = bits.shape[0], 2 * bits.shape[1]
-    _check_torch(kind, getattr(torch, name, None), operand, (rows, columns))
+    _check_torch(kind, getattr(torch, operand.container, None), operand, (rows, columns))
     signed = default_meta_dtype(operand)  # torch has signed metadata only
     meta = convert(E, layout, SEMI_STRUCTURED, dtype=operand, meta_dtype=signed, block_k=block_k)
     return kind(
         shape=torch.Size((rows, columns)),
-        packed=_as_torch(torch, bits, name),
+        packed=_as_torch(torch, bits, operand.container),
         meta=_as_torch(torch, read_metadata(meta)[0], signed),
         packed_t=None,
         meta_t=None,

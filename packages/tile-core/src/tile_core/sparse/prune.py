@@ -8,7 +8,7 @@ from tile_core.compat.types import Array, DTypeLike
 from tile_core.dtypes import DType
 from tile_core.sparse.blocks import over_blocks
 from tile_core.sparse.compress import refuse_first
-from tile_core.sparse.format import GROUPS, UNSIGNED_ZERO, check_groups, operand_type, zero_mask
+from tile_core.sparse.format import GROUPS, check_groups, operand_type, zero_mask
 from tile_core.sparse.host import Source, read_matrix
 
 
@@ -94,7 +94,7 @@ def randn_semi_sparse(
         values = generator.standard_normal((count, extent), dtype=np.float32).astype(kind)
     values = np.where(values == 0, np.ones((), kind), values)
     bits = values.view(f"uint{operand.bits}")
-    if operand == "tfloat32":
+    if operand.is_reduced:
         bits &= np.uint32(0xFFFFE000)  # ten bits of mantissa
     group = GROUPS[operand]
     draw = generator.random((count, extent // group, group), dtype=np.float32)
@@ -126,6 +126,6 @@ def _magnitude(bits: Array, operand: DType) -> Array:
     """Return integers in the order of the magnitudes: a float's bits without sign."""
     if operand.kind == "int":
         return np.abs(bits.view(np.int8).astype(np.int16))
-    if operand in UNSIGNED_ZERO:
+    if operand.form is not None and operand.form.unsigned_zero:
         return np.where(bits == 0x80, bits.dtype.type(0xFF), bits & bits.dtype.type(0x7F))
     return bits & bits.dtype.type(zero_mask(operand))

@@ -19,9 +19,7 @@ SIGNED = ("int8", "int16", "int32", "int64")
 UNSIGNED = ("uint8", "uint16", "uint32", "uint64")
 INTEGERS = (*SIGNED, *UNSIGNED)
 FLOATS = ("float16", "bfloat16", "float32", "float64")
-NARROW = (
-    "float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz", "float8_e8m0fnu", "float4_e2m1fn",
-)  # fmt: skip
+NARROW = tuple(name for name, d in DTYPES.items() if d.is_narrow)
 #: Every element type of the language.
 TYPES = ("bool", "int4", "uint4", *INTEGERS, "tfloat32", *FLOATS, *NARROW)
 #: Types with arithmetic.
@@ -29,6 +27,11 @@ COMPUTED = (*INTEGERS, *FLOATS)
 
 _CANARY = 256
 _SPECIAL = (np.nan, np.inf, -np.inf, 0.0, -0.0, 1.0, -1.5, 2.0)
+
+
+def more_fp8(*known: str) -> list[str]:
+    """Return the 8-bit operands of products that are not among these."""
+    return [name for name in NARROW if DTYPES[name].is_fp8 and name not in known]
 
 
 def seed_of(*parts: str) -> int:
@@ -66,7 +69,7 @@ def stored(values: npt.ArrayLike, dtype: str) -> Array:
     with np.errstate(all="ignore"):
         if DTYPES[dtype].is_packed:
             out[...] = codecs.pack4(codecs.encode(exact, dtype))
-        elif dtype in ("tfloat32", "float16", "bfloat16") or DTYPES[dtype].is_narrow:
+        elif dtype in FORMATS:
             out[...] = np.asarray(codecs.encode(exact, dtype)).view(out.dtype)
         else:
             out[...] = exact.astype(out.dtype)
@@ -86,7 +89,8 @@ def from_codes(codes: npt.ArrayLike, dtype: str) -> Array:
         out[...] = raw % 2 == 1
     else:
         exact = raw.astype(f"uint{DTYPES[dtype].bits}")
-        out[...] = np.ascontiguousarray(exact & np.uint32(0xFFFFE000) if dtype == "tfloat32" else exact).view(out.dtype)
+        exact = exact & np.uint32(0xFFFFE000) if DTYPES[dtype].is_reduced else exact
+        out[...] = np.ascontiguousarray(exact).view(out.dtype)
     return out
 
 
@@ -121,7 +125,7 @@ def numbers(rng: np.random.Generator, shape: tuple[int, ...], dtype: str, low: i
     d = DTYPES[dtype]
     if dtype == "bool":
         return stored(rng.integers(0, 2, shape), dtype)
-    if dtype == "float8_e8m0fnu":
+    if not d.has_zero:
         return stored(2.0 ** rng.integers(0, 3, shape), dtype)
     if d.kind == "uint":
         low = max(low, 0)
@@ -161,7 +165,7 @@ def beside_ties(rng: np.random.Generator, shape: tuple[int, ...], source: str, t
         form = FORMATS[target]
         codes = rng.integers(0, form.largest + 1, shape)
         at, before = codecs.decode(codes, target, "float64"), codecs.decode(np.maximum(codes - 1, 0), target, "float64")
-        last = 2 * at if target == "float8_e8m0fnu" else 2 * at - before
+        last = 2 * at - before if form.mantissa else 2 * at
         middle = (at + np.where(codes < form.largest, codecs.decode(codes + 1, target, "float64"), last)) / 2
     with np.errstate(all="ignore"):
         held = middle.astype(DTYPES[source].numpy())
@@ -171,7 +175,7 @@ def beside_ties(rng: np.random.Generator, shape: tuple[int, ...], source: str, t
     )
     beside = np.clip(bits + steps, 0, None).astype(bits.dtype).view(held.dtype)
     signed = np.where(rng.integers(0, 2, shape) == 1, beside, -beside)
-    return stored(signed, source) if source == "tfloat32" else signed
+    return stored(signed, source) if DTYPES[source].is_reduced else signed
 
 
 def _integers_beside_ties(rng: np.random.Generator, shape: tuple[int, ...], source: str, target: str) -> Array:

@@ -14,7 +14,7 @@ from tile_core.ir.program import Dim, ParamInfo, dim_of
 from tile_core.values.builder import Builder
 from tile_core.values.checks import python_int, shown
 from tile_core.values.types import PointerType, TensorType, ptr
-from tile_core.values.value import Buffer, Index, Value, constant_of, tvm_name
+from tile_core.values.value import Buffer, Index, Value, constant_of
 
 #: What to do about a dimension that is no number of elements.
 _FIX = "write the number of elements, or a symbol where calls decide: m = T.dynamic('m')"
@@ -33,7 +33,7 @@ def declare(builder: Builder, name: str, annotation: object) -> tuple[Expr, Buff
     if isinstance(annotation, TensorType):
         return tensor(builder, name, annotation)
     if isinstance(annotation, PointerType):
-        var = tirx.Var(builder.unique(name), ir.PointerType(ir.PrimType(tvm_name(annotation.dtype)), "global"))
+        var = tirx.Var(builder.unique(name), ir.PointerType(ir.PrimType(annotation.dtype.container), "global"))
         return var, Pointer(var, annotation.dtype, name), ParamInfo(name, "pointer", str(annotation.dtype))
     try:
         dtype = None if annotation is None else to_dtype(annotation)
@@ -61,7 +61,7 @@ def scalar(builder: Builder, name: str, dtype: DType) -> tuple[Var, Value, Param
         expected = "a scalar of at least 8 bits other than an 8-bit float"
         fix = f'pass a T.float32, or a tensor of one element: `{name}: T.Tensor((1,), "{dtype}")`'
         raise BadParameter(name=name, kernel=builder.name, found=f"of type {dtype}", expected=expected, fix=fix)
-    var = tirx.Var(builder.unique(name), tvm_name(dtype))
+    var = tirx.Var(builder.unique(name), dtype.container)
     builder.scalars.append(var)
     return var, Value(var, dtype), ParamInfo(name, "scalar", str(dtype))
 
@@ -80,7 +80,7 @@ def tensor(builder: Builder, name: str, declared: TensorType) -> tuple[BufferVar
     wide = _is_wide(shape, steps)
     buffer = tirx.decl_buffer(
         [_ir_dim(d, wide) for d in shape],
-        tvm_name(dtype),
+        dtype.container,
         builder.unique(name),
         strides=None if steps is None else [_ir_dim(s, wide) for s in steps],
         # TVM assumes 64 bytes by default and does not check; arrays of other libraries are aligned to an element.

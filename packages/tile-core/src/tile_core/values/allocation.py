@@ -11,7 +11,7 @@ from tile_core.errors.language import BadShape, ScratchTooLarge
 from tile_core.values.buffer import Buffer
 from tile_core.values.builder import current
 from tile_core.values.checks import python_int, shown
-from tile_core.values.scalar import Shape, Value, constant_of, tvm_name
+from tile_core.values.scalar import Shape, Value, constant_of
 
 #: The most elements that 32-bit indices can count.
 _MOST_ELEMENTS = 2**31 - 1
@@ -42,7 +42,7 @@ def allocate(what: str, shape: Shape, dtype: DTypeLike, scope: str, default: str
     element = to_dtype(dtype)
     extents = _static(what, shape)
     name = builder.hinted(default)
-    var = tirx.decl_buffer(list(extents), tvm_name(element), name, scope=scope, layout=None)
+    var = tirx.decl_buffer(list(extents), element.container, name, scope=scope, layout=None)
     builder.emit(tirx.AllocBuffer(var, {}, builder.span()))
     return Buffer(var, extents, element, scope, name)
 

@@ -84,7 +84,7 @@ def reinterpret(value: Scalar | DTypeLike, dtype: DTypeLike | Scalar) -> Value:
         raise argument("reinterpret", "dtype", found, expected, "cast instead, or use T.view for buffers")
     if source.dtype == element:
         return source
-    return derive(tirx.reinterpret(scalar.tvm_name(element), source.expr), element, source)
+    return derive(tirx.reinterpret(element.container, source.expr), element, source)
 
 
 def infinity(dtype: DTypeLike) -> Value:

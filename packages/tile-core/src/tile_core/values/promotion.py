@@ -10,7 +10,7 @@ from tile_core.errors.language import ConstantDoesNotFit
 
 def common_type(a: DType, b: DType) -> DType:
     """Return the type in which two values are computed together."""
-    if a == b and not a.is_narrow and a != "tfloat32":
+    if a == b and a.is_computed:
         return a
     if a.is_float or b.is_float:
         floats = [computed(d) for d in (a, b) if d.is_float]
@@ -37,7 +37,7 @@ def weak_type(number: object, other: DType) -> DType:
 
 def computed(dtype: DType) -> DType:
     """Return the type that values of ``dtype`` are computed in."""
-    return DTYPES["float32"] if dtype.is_narrow or dtype == "tfloat32" else dtype
+    return dtype if dtype.is_computed else DTYPES["float32"]
 
 
 def float_type(dtype: DType) -> DType:

@@ -226,7 +226,7 @@ def as_value(x: Any, dtype: DType | None = None) -> Value:
     check_fits(x, dtype)
     if dtype.is_float:
         x = rounded(x, dtype)
-    return Value(nodes.const(x, tvm_name(dtype)), dtype)
+    return Value(nodes.const(x, dtype.container), dtype)
 
 
 def promote(a: Any, b: Any) -> tuple[Value, Value]:
@@ -263,8 +263,8 @@ def cast(value: Scalar, dtype: DType) -> Value:
     value = as_value(value)
     if value.dtype == dtype:
         return value
-    source, target = tvm_name(value.dtype), tvm_name(dtype)
-    if dtype == "tfloat32" and value.dtype != "tfloat32":
+    source, target = value.dtype.container, dtype.container
+    if dtype.is_reduced:
         from tile_core.numerics.exprs import round_tfloat32_expr
 
         return derive(round_tfloat32_expr(value.expr), dtype, value)
@@ -289,11 +289,6 @@ def _fold_cast(expr: Expr, target: str) -> Expr | None:
     return None
 
 
-def tvm_name(dtype: DType) -> str:
-    """Return TVM's register type of ``dtype`` (``float32`` for ``tfloat32``)."""
-    return "float32" if dtype == "tfloat32" else str(dtype)
-
-
 _INTEGER: dict[BinaryNode, BinaryNode] = {
     tirx.Add: operator.add,
     tirx.Sub: operator.sub,
@@ -314,7 +309,7 @@ def arith(node: BinaryNode, a: Scalar, b: Scalar) -> Value:
     if isinstance(x, tirx.IntImm) and isinstance(y, tirx.IntImm):
         # TVM's own folding refuses overflow; in the language integers wrap.
         folded = wrapped(function(int(x.value), int(y.value)), a.dtype)
-        return derive(nodes.const(folded, tvm_name(a.dtype)), a.dtype, a, b)
+        return derive(nodes.const(folded, a.dtype.container), a.dtype, a, b)
     return derive(function(x, y), a.dtype, a, b)
 
 
@@ -360,7 +355,7 @@ def integer_quotient(node: BinaryNode, python: Callable[[int, int], int], a: Val
     """Return a quotient or remainder of integers of one type; for constants Python's result, wrapped."""
     x, y = constant_of(a), constant_of(b)
     if x is not None and y:
-        return derive(nodes.const(wrapped(python(x, y), a.dtype), tvm_name(a.dtype)), a.dtype, a, b)
+        return derive(nodes.const(wrapped(python(x, y), a.dtype), a.dtype.container), a.dtype, a, b)
     return derive(node(a.expr, b.expr), a.dtype, a, b)
 
 

@@ -33,7 +33,7 @@ from tile_core.values.checks import shown
 from tile_core.values.intervals import interval
 from tile_core.values.numpy_like import adopt
 from tile_core.values.overlap import difference, disjoint, same_elements
-from tile_core.values.scalar import Index, Value, as_value, constant_of, tvm_name
+from tile_core.values.scalar import Index, Value, as_value, constant_of
 from tile_core.vocabulary import word
 
 _TRUTH = "compare elements, or choose between tiles with T.where(condition, a, b); join conditions with & and |"
@@ -346,7 +346,7 @@ def _operand(x: Any) -> Any:
 
 def _sample(x: Any) -> Any:
     if isinstance(x, (Region, TileValue)):
-        return Value(tirx.Var("x", tvm_name(x.dtype)), x.dtype)
+        return Value(tirx.Var("x", x.dtype.container), x.dtype)
     return x
 
 

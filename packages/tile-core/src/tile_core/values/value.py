@@ -34,7 +34,6 @@ from tile_core.values.scalar import (
     promote,
     shift,
     simplify,
-    tvm_name,
 )
 from tile_core.values.tile_values import TileValue, computed, is_tile
 
@@ -43,5 +42,4 @@ __all__ = [
     "TileValue", "Value", "add_index", "arith", "as_value", "bitwise", "cast", "common_type", "compare",
     "computed", "constant_of", "derive", "divide", "elementwise", "floordiv", "floormod", "is_tile",
     "power", "promote", "shift", "simplify", "to_index",
-    "tvm_name",
 ]  # fmt: skip

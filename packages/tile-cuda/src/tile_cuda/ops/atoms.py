@@ -23,7 +23,7 @@ INPUTS = {
 }  # fmt: skip
 _FP8 = ("float8_e4m3fn", "float8_e5m2")
 _INT8 = ("int8", "uint8")
-_FLOATS = tuple(n for n, d in DTYPES.items() if d.is_float and n not in ("float8_e8m0fnu", "float32", "float64"))
+_FLOATS = tuple(n for n, d in DTYPES.items() if d.is_float and d.has_zero and n not in ("float32", "float64"))
 
 
 @dataclass(frozen=True)

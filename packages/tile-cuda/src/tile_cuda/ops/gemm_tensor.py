@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from tile_core.compat.tvm import tirx
 from tile_core.compat.types import BufferVar, Expr, Stmt, Var
+from tile_core.dtypes import DTYPES
 from tile_core.ir import calls, nodes
 from tile_core.ir.calls import address, execute, move
 from tile_core.layout import LayoutMap
@@ -105,7 +106,7 @@ class TensorVariant(MatrixVariant):
         """Reject operands without a descriptor, and fragments of A that tensor memory does not take."""
         problem = Problem.of(call)
         a = problem.a
-        kept = a.dtype == {"tfloat32": "float32"}.get(problem.types[0], problem.types[0])
+        kept = a.dtype == DTYPES[problem.types[0]].container
         if a.scope == "local.fragment" and (problem.turned_a or not kept):
             how = "its rows are along K" if problem.turned_a else f"its elements are {a.dtype}"
             return f"{a.name} is in registers, and {how}: tensor memory takes rows of {problem.types[0]}"

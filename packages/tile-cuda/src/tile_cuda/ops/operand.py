@@ -226,8 +226,7 @@ class MmaLoader:
 
 def as_bits(value: Expr, dtype: str) -> Expr:
     """Return an element, converted to what an instruction takes, as ``uint32`` bits (``float64`` stays itself)."""
-    held = "float32" if dtype == "tfloat32" else dtype
-    value = convert(value, held)
+    value = convert(value, DTYPES[dtype].container)
     if dtype == "float64":
         return value
     bits = INPUTS[dtype][1]

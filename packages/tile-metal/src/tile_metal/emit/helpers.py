@@ -13,6 +13,7 @@ from typing import Any
 
 from tile_core.compat.tvm import tirx
 from tile_core.compat.types import Expr
+from tile_core.dtypes import DTYPES
 from tile_core.emit.writer import Writer
 from tile_core.errors.base import InternalError
 from tile_core.ir import nodes
@@ -25,8 +26,7 @@ from tile_metal.emit.expressions import MslExpressions
 from tile_metal.emit.helper import Helper
 from tile_metal.emit.names import RESERVED
 
-FP8 = ("float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz", "float8_e8m0fnu")
-FP4 = "float4_e2m1fn"
+NARROW = tuple(name for name, d in DTYPES.items() if d.is_narrow)
 INTEGERS = tuple(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64))
 
 
@@ -153,8 +153,8 @@ _PRINTED: Mapping[str, _Printed] = {
     **{f"{name}_f32": _unary(getattr(math, name)) for name in ("erf", "tanh", "sigmoid")},
     "log1p_f32": _unary(_log1p),
     **{f"{name}_of_f32": _unary(_truncation(name), "float32", name) for name in INTEGERS},
-    **{f"decode_{name}": _unary(_decoder(name), "uint8", branches=False) for name in (*FP8, FP4)},
-    **{f"encode_{name}": _unary(_encoder(name), "float32", "uint8", False) for name in (*FP8, FP4)},
+    **{f"decode_{name}": _unary(_decoder(name), "uint8", branches=False) for name in NARROW},
+    **{f"encode_{name}": _unary(_encoder(name), "float32", "uint8", False) for name in NARROW},
 }  # fmt: skip
 
 

@@ -18,14 +18,14 @@ from tile_metal.emit import matrices
 from tile_metal.target import SIMD
 
 #: Element types of operands in the language.
-OPERANDS = tuple(n for n, d in DTYPES.items() if d.is_float and n not in ("float8_e8m0fnu", "float64"))
+OPERANDS = tuple(n for n, d in DTYPES.items() if d.is_float and d.has_zero and n != "float64")
 #: Element types of accumulators.
 ACCUMULATORS = ("float32", "float16", "bfloat16")
 TOTAL = "float32"
 """Element type of all accumulators in registers."""
 _WIDE = ("float32", "tfloat32")
 #: Types whose smallest numbers are subnormal in float16, which an implementation may flush to zero.
-_LONG = ("float8_e5m2", "float8_e5m2fnuz")
+_LONG = tuple(n for n in OPERANDS if DTYPES[n].is_narrow and DTYPES[n].exponent > 4)
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ import numpy as np
 
 from tile_core.compat.tvm import tirx
 from tile_core.compat.types import BufferVar, Expr, Stmt
+from tile_core.dtypes import DTYPES
 from tile_core.ir import nodes
 from tile_core.ir.calls import address, execute
 from tile_core.layout import LayoutMap
@@ -57,7 +58,7 @@ class SimdgroupOperand(ProductOperand):
         if self.array is not None:
             return "fragment"
         whole = self.lines % 8 == 0 and self.depth % 8 == 0 and self.metadata is None
-        if self.guarded or not whole or self.unit != SIMDGROUP or _stored(self.language) != self.dtype:
+        if self.guarded or not whole or self.unit != SIMDGROUP or DTYPES[self.language].container != self.dtype:
             return "elements"
         return "elements" if self.pitch is None else "matrix"
 
@@ -102,7 +103,7 @@ class SimdgroupLoader:
         self.way = operand.way
         #: Whether the instructions read a fragment's own registers.
         whole = operand.depth % operand.unit.k == 0  # beyond K registers hold anything
-        self.direct = self.way == "fragment" and whole and _stored(operand.language) == operand.dtype
+        self.direct = self.way == "fragment" and whole and DTYPES[operand.language].container == operand.dtype
         self.steps = -(-operand.depth // operand.unit.k)
 
     def at(self, tile: Expr, step: Expr) -> Expr:
@@ -194,8 +195,3 @@ def pitch_of(layout: LayoutMap, rows: int, columns: int) -> int | None:
     even = np.arange(8)[:, None, None] * pitch + np.arange(8)
     start = blocks[:, :, :1, :, :1]
     return pitch if pitch > 0 and bool((blocks == start + even).all()) else None
-
-
-def _stored(dtype: str) -> str:
-    """Return the type that elements have in memory."""
-    return "float32" if dtype == "tfloat32" else dtype

@@ -13,7 +13,7 @@ from tile_rocm_stub.instructions import INSTRUCTIONS, Instruction
 ELEMENTS = {
     "f16": "float16", "bf16": "bfloat16", "i8": "int8", "f32": "float32", "xf32": "float32", "f64": "float64",
 }  # fmt: skip
-_FLOATS = tuple(n for n, d in DTYPES.items() if d.is_float and n != "float8_e8m0fnu")
+_FLOATS = tuple(n for n, d in DTYPES.items() if d.is_float and d.has_zero)
 _TOTALS = ("float16", "bfloat16", "float32")
 
 

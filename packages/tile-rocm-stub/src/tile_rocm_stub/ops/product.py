@@ -7,6 +7,7 @@ from typing import Any
 
 from tile_core.compat.tvm import tirx
 from tile_core.compat.types import Expr, Stmt
+from tile_core.dtypes import DTYPES
 from tile_core.ir import nodes
 from tile_core.ir.calls import address, execute
 from tile_core.records import dataclass
@@ -126,7 +127,7 @@ class Reader:
         self.way = "memory" if o.array is None else "fragment"
         self.steps = -(-o.depth // self.depth)
         #: Whether instructions take the registers of a fragment as they are: beyond K these hold anything.
-        self.direct = o.array is not None and o.depth % self.depth == 0 and _stored(o.language) == o.dtype
+        self.direct = o.array is not None and o.depth % self.depth == 0 and DTYPES[o.language].container == o.dtype
         self.registers: Any = o.array
         self.new: list[Any] = []
         if not self.direct:
@@ -175,8 +176,3 @@ class Reader:
 def _over(first: Any, stored: int) -> Any:
     """Return a place along K in elements that are stored."""
     return first // stored if isinstance(first, int) else tirx.floordiv(first, stored)
-
-
-def _stored(dtype: str) -> str:
-    """Return the type that elements have in memory."""
-    return "float32" if dtype == "tfloat32" else dtype

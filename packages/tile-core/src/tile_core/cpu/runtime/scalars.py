@@ -18,7 +18,7 @@ def coded(dtypes: Sequence[str | None]) -> dict[int, str]:
     """
     return {
         i: d for i, d in enumerate(dtypes)
-        if d == "uint64" or (d is not None and DTYPES[d].is_float and DTYPES[d].storage != d and d != "tfloat32")
+        if d == "uint64" or (d is not None and DTYPES[d].is_float and DTYPES[d].storage != DTYPES[d].container)
     }  # fmt: skip
 
 

@@ -67,7 +67,7 @@ def _bound(p: Param, given: Mapping[str, Any], sizes: Mapping[str, int]) -> Any:
         array = arrays_of.values(arrays_of.poisoned(shape, p.dtype), p.dtype, shape)
     else:
         array = arrays_of.values(np.asarray(given[p.name]), p.dtype, shape)
-    packed = DTYPES[p.dtype].is_packed or p.dtype == "tfloat32"
+    packed = DTYPES[p.dtype].is_packed or DTYPES[p.dtype].is_reduced
     with np.errstate(all="ignore"):
         data = array.astype(object) if packed else array.astype(DTYPES[p.dtype].numpy())
     return Memory(data, p.dtype, "global")

@@ -28,7 +28,7 @@ class Memory:
     def __init__(self, data: Any, dtype: str, scope: str) -> None:
         self.data, self.dtype, self.scope = data, dtype, scope
         self.shape = tuple(data.shape)
-        self.outside: Any = 2.0**-127 if dtype == "float8_e8m0fnu" else 0
+        self.outside = DTYPES[dtype].fill
         self.operation = ""
 
     def __getitem__(self, index: Any) -> Any:
@@ -157,7 +157,7 @@ class Variable:
 def allocate(shape: Any, dtype: str, scope: str) -> Memory:
     """Return a buffer full of zeros: legal programs read only what they wrote."""
     dims = tuple(int(d) for d in (shape if isinstance(shape, (tuple, list)) else (shape,)))
-    kind: Any = object if DTYPES[dtype].is_packed or dtype == "tfloat32" else DTYPES[dtype].numpy()
+    kind: Any = object if DTYPES[dtype].is_packed or DTYPES[dtype].is_reduced else DTYPES[dtype].numpy()
     data = np.zeros(dims, kind)
     if kind is object:
         data[...] = 0.0 if is_float(dtype) else 0
@@ -167,7 +167,7 @@ def allocate(shape: Any, dtype: str, scope: str) -> Memory:
 def stored(value: Any, dtype: str) -> Any:
     """Return a number as NumPy stores it."""
     kind = DTYPES[dtype].numpy()
-    if dtype in BITS or dtype == "bool" or DTYPES[dtype].is_packed or dtype == "tfloat32":
+    if dtype in BITS or dtype == "bool" or DTYPES[dtype].is_packed or DTYPES[dtype].is_reduced:
         return value
     with np.errstate(all="ignore"):
         return np.float64(value).astype(kind)

@@ -85,7 +85,7 @@ def _around(size: float, to: str) -> tuple[Fraction, Fraction]:
         return Fraction(every[0]), Fraction(every[0])
     if at == len(every):
         last = Fraction(every[-1])
-        return last, 2 * last if to == "float8_e8m0fnu" else 2 * last - Fraction(every[-2])
+        return last, 2 * last - Fraction(every[-2]) if DTYPES[to].mantissa else 2 * last
     return Fraction(every[at - 1]), Fraction(every[at])
 
 

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from tile_core.compat.types import DTypeLike
+from tile_core.dtype_table import WORDS
 from tile_core.dtypes import DTYPES
 from tile_core.testing.plain import rare, tiles
 from tile_core.testing.plain.memory import Memory, Variable, allocate
@@ -35,10 +36,6 @@ _HINTS = (
     "use_swizzle", "annotate_layout", "annotate_l2_hit_ratio", "assume", "device_assert", "print",
 )  # fmt: skip
 
-_ALIASES = {
-    "half": "float16", "float": "float32", "double": "float64", "int": "int32", "long": "int64", "short": "int16",
-    "uint": "uint32", "float8_e4m3": "float8_e4m3fn",
-}  # fmt: skip
 _RANDOM = ("philox", "uniform_of", "normal_of", "rng_init", "rng_rand", "rng_rand_float")
 _BARRIERS = (
     "barrier_arrive", "barrier_wait", "cluster_arrive", "cluster_arrive_relaxed", "cluster_wait", "cluster_sync",
@@ -146,8 +143,8 @@ class Language:
         """Return the definition of most names: types, hints, functions, tile ops."""
         if name in DTYPES:
             return name
-        if name in _ALIASES:
-            return _ALIASES[name]
+        if name in WORDS:
+            return WORDS[name]
         if name in _LAYOUTS:
             return Ignored()
         if name in _HINTS or name in _BARRIERS:

@@ -127,7 +127,7 @@ def roundings(draw: Draw) -> Unit:
     if kinds[0].is_float and kinds[0].bits >= 16 and draw(st.booleans()):
         rounded = f"T.round(A[i], {draw(st.sampled_from(('rna', 'rn', 'rz', 'ru', 'rd')))!r})"
         body += f"\n    C[i] = {rounded}"
-        params.append(output("C", "float32" if source == "tfloat32" else source, n))
+        params.append(output("C", kinds[0].container, n))
     return themed("roundings", draw, params, body, {"": data}, threads=draw(st.sampled_from((1, 32, 96))))
 
 

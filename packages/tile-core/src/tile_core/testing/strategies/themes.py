@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 
+from tile_core.dtype_table import WORDS
 from tile_core.records import dataclass
 from tile_core.testing import plain
 from tile_core.testing.case import EXACT, Data, Launch, Param, Part, Tolerance, Unit
@@ -17,10 +18,6 @@ from tile_core.testing.data import Array, anything, near_ties, numbers
 from tile_core.testing.strategies.draws import Draw
 
 INTEGERS = ("int32", "int64", "uint32", "int16", "uint8", "int8", "uint16", "uint64")
-_ALIASES = {
-    "float16": "half", "float32": "float", "float64": "double", "int32": "int", "int64": "long",
-    "int16": "short", "uint32": "uint", "float8_e4m3fn": "float8_e4m3",
-}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -68,8 +65,7 @@ def spelled(draw: Draw, dtype: str, often: bool = False) -> str:
     Names are more frequent on request.
     """
     forms = [f"T.{dtype}"] * (4 if often else 1) + [f'"{dtype}"', f'T.dtype("{dtype}")']
-    if dtype in _ALIASES:
-        forms.append(f"T.{_ALIASES[dtype]}")
+    forms += [f"T.{word}" for word, name in WORDS.items() if name == dtype]
     return str(draw(st.sampled_from(forms)))
 
 

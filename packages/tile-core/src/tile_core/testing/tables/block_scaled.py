@@ -8,7 +8,7 @@ import numpy as np
 
 from tile_core.dtypes import DTYPES
 from tile_core.testing.case import VALUE, Data, Unit, one, output, refused, scalar, tensor
-from tile_core.testing.data import Array, numbers, stored, values
+from tile_core.testing.data import Array, more_fp8, numbers, stored, values
 
 E4M3, E5M2, E2M1, E8M0 = "float8_e4m3fn", "float8_e5m2", "float4_e2m1fn", "float8_e8m0fnu"
 #: (A, B, scales, elements of a block).
@@ -31,6 +31,8 @@ def units() -> list[Unit]:
         found.append(_unit(kind, (128, columns, (128, 256)[n % 2]), (False, True), stages=n % 3, coded=E2M1 in kind))
     for n, kind in enumerate((FORMATS[0], FORMATS[1], FORMATS[4])):  # codes in uint8, turned in every way
         found.append(_unit(kind, (18, 34, 64), (n != 1, n == 2), stages=n, coded=True))
+    more = more_fp8(E4M3, E5M2, "float8_e4m3fnuz", "float8_e5m2fnuz")
+    found += [_unit((name, E4M3, E8M0, 32), (16, 24, 64), (False, True), stages=2) for name in more]
     found += [_clearing(FORMATS[n], out) for n, out in enumerate(("float16", "bfloat16", "float32"))]
     return [*found, *_refusals()]
 

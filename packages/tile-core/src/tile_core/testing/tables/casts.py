@@ -53,14 +53,15 @@ def _groups(source: str, targets: tuple[str, ...]) -> dict[str, tuple[str, ...]]
         return {"": targets}
     by_kind: dict[str, tuple[str, ...]] = {}
     for t in targets:
-        kind = "integers" if DTYPES[t].is_integer else "numbers" if t == "float4_e2m1fn" else "codes"
+        kind = "integers" if DTYPES[t].is_integer else "numbers" if DTYPES[t].is_packed else "codes"
         by_kind[kind] = (*by_kind.get(kind, ()), t)
     return by_kind
 
 
 def _data(rng: np.random.Generator, shape: tuple[int, ...], source: str, targets: tuple[str, ...]) -> Data:
     array = castable(rng, shape, source, targets)
-    if "float4_e2m1fn" in targets and DTYPES[source].is_float:  # it has no NaN: the result keeps nothing but a sign
+    if DTYPES[source].is_float and any(DTYPES[t].is_float and not DTYPES[t].has_nan for t in targets):
+        # The result of a NaN keeps nothing but a sign.
         wide = values(array, source, shape)
         array = stored(np.where(np.isnan(wide), 1.0, wide), source)
     return {"A": array}

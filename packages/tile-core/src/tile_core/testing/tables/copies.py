@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from tile_core.dtypes import DTYPES
 from tile_core.numerics import oracles
 from tile_core.testing.case import Data, Launch, Param, Part, Unit, one, output, refused, scalar, tensor
 from tile_core.testing.data import TYPES, Array, anything, numbers, values
@@ -62,7 +63,7 @@ def _scopes() -> list[Unit]:
 def _tiles() -> list[Unit]:
     """A grid of tiles over any matrix; the last tile exposes reads outside."""
     found = []
-    types = [t for t in TYPES if t not in ("int4", "uint4", "float4_e2m1fn", "bool")]
+    types = [t for t in TYPES if not DTYPES[t].is_packed and t != "bool"]
     for n, dtype in enumerate(types):
         rows, cols = SIZES[n * 3 % 10], SIZES[n * 7 % 10]
         scope, threads = SCOPES[n % 3], THREADS[n % 8]
@@ -78,7 +79,7 @@ def _tiles() -> list[Unit]:
         def want(d: Data, rows: int = rows, cols: int = cols, dtype: str = dtype) -> dict[str, Array]:
             data = values(d["A"], dtype)
             corner = ((d["m"] - 1) // rows * rows, (d["n"] - 1) // cols * cols)
-            last = oracles.copy_region(data, corner, (rows, cols), 2.0**-127 if dtype == "float8_e8m0fnu" else 0)
+            last = oracles.copy_region(data, corner, (rows, cols), DTYPES[dtype].fill)
             return {"B": data, "P": last}
 
         launches = {}

@@ -25,7 +25,7 @@ def _constants(dtype: str) -> dict[str, float]:
     if d.is_integer:
         low, high = (0, 2**d.bits - 1) if d.kind == "uint" else (-(2 ** (d.bits - 1)), 2 ** (d.bits - 1) - 1)
         return {"zero": 0, "lowest": low, "highest": high, "#2427": -7 if d.kind == "int" else 7}
-    if dtype == "float8_e8m0fnu":
+    if not d.has_zero:
         return {"one": 1, "half": 0.5}
     if d.is_narrow:
         return {"zero": 0, "value": -1.5}
@@ -51,7 +51,7 @@ def _fills() -> list[Unit]:
                 else np.full(shape, int(value), f"{'u' * (value >= 0)}int64")
             )
             parts[name] = Part((output(f"B_{tag}", dtype, *shape),), body, lambda d, r=result: r)  # type: ignore[misc]
-        if dtype != "float8_e8m0fnu":
+        if DTYPES[dtype].has_zero:
             parts["clear"] = Part((output("C", dtype, *shape),), "T.clear(C)", lambda d: np.zeros(shape, np.int64))
         found.append(Unit("fill", dtype, (), "", parts, {"": Launch(lambda rng: {})}))
     return found

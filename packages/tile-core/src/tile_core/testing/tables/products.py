@@ -12,7 +12,7 @@ import numpy as np
 from tile_core.dtypes import DTYPES
 from tile_core.numerics import oracles
 from tile_core.testing.case import VALUE, Data, Launch, Unit, one, output, refused, scalar, tensor
-from tile_core.testing.data import Array, numbers, values
+from tile_core.testing.data import Array, more_fp8, numbers, values
 from tile_core.testing.source import lines
 
 #: (A, B, accumulator).
@@ -25,6 +25,8 @@ TYPES = (
     ("float8_e4m3fn", "float8_e4m3fn", "float16"),
     ("float4_e2m1fn", "float4_e2m1fn", "float32"), ("int16", "int16", "int32"), ("uint8", "uint8", "uint32"),
     ("bfloat16", "bfloat16", "bfloat16"), ("int4", "int4", "int32"), ("float8_e4m3fnuz", "float8_e5m2fnuz", "float32"),
+    *((name, "float8_e4m3fn", "float32")
+      for name in more_fp8("float8_e4m3fn", "float8_e5m2", "float8_e4m3fnuz", "float8_e5m2fnuz")),
 )  # fmt: skip
 SIZES = (1, 7, 8, 17, 24, 48, 63, 96, 127)
 SCOPES = (("shared", "shared", "fragment"), ("fragment", "shared", "fragment"), ("shared", "fragment", "fragment"),

@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from tile_core.testing.case import VALUE, Data, Unit, one, output, refused, tensor
-from tile_core.testing.data import Array, numbers, stored, values
+from tile_core.testing.data import Array, more_fp8, numbers, stored, values
 
-FORMATS = ("float8_e4m3fn", "float8_e5m2", "float8_e4m3fnuz", "float8_e5m2fnuz")
+_USUAL = ("float8_e4m3fn", "float8_e5m2", "float8_e4m3fnuz", "float8_e5m2fnuz")
+FORMATS = (*_USUAL, *more_fp8(*_USUAL))
 SCALES = ("float32", "float8_e8m0fnu", "float16")
 
 
@@ -15,7 +16,7 @@ def units() -> list[Unit]:
     """Return the units of this table."""
     found = []
     for n, a in enumerate(FORMATS):
-        b = FORMATS[(n * 3 + 1) % 4]
+        b = _USUAL[(n * 3 + 1) % 4]
         for k, kind in enumerate(("tensor", "row", "block")):
             found.append(_unit(a, b, SCALES[(n + k) % 3], kind, turned=(n + k) % 2 == 1))
     return [*found, *_refusals()]

@@ -32,7 +32,7 @@ def _codes(dtype: str, shape: tuple[int, ...]) -> Any:
         if d.is_float and d.bits > 8:
             return {"A": stored(rng.choice([np.nan, np.inf, -np.inf, 0.0, 1.5, -2.0, 3.0, 2.0**-14], shape), dtype)}
         found = rng.choice(rng.choice(2 ** min(d.bits, 8), min(2 ** min(d.bits, 8), 20), replace=False), shape)
-        zero = 8 if dtype == "float4_e2m1fn" else 128
+        zero = 1 << (min(d.bits, 8) - 1)
         return {"A": from_codes(np.where((found == zero) & d.is_float, 1, found), dtype)}
 
     return data
