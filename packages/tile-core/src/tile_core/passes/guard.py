@@ -20,6 +20,7 @@ from tile_core.ir.visit import StmtRewriter, collect, renamed, role
 from tile_core.passes import wrapping
 from tile_core.passes.wide_indices import wide_index, widen_indices
 
+_COMPARISONS = (tirx.LT, tirx.LE, tirx.GT, tirx.GE, tirx.EQ, tirx.NE)
 _VERSIONED = ("parallel", "vectorized")
 #: Attribute around a statement whose accesses are in bounds by a condition tested before.
 _GUARDED = "tile.guarded"
@@ -167,8 +168,21 @@ class _Guard(StmtRewriter):
     def visit_AttrStmt(self, s: Stmt) -> Stmt:
         return s.body if s.attr_key == _GUARDED else super().visit_AttrStmt(s)
 
+    def visit_SeqStmt(self, s: Stmt) -> Stmt:
+        """Rewrite a sequence; what is assumed between statements holds for the rest."""
+        parts = structural.items(s.seq)
+        for at, x in enumerate(parts[:-1]):
+            if type(x) is tirx.Evaluate and nodes.operator_name(x.value) == "assume":
+                before, rest = [self.stmt(y) for y in parts[: at + 1]], nodes.seq(parts[at + 1 :])
+                with self.proofs.under(x.value.args[0], rest):
+                    return nodes.seq([*before, self.stmt(rest)])
+        return super().visit_SeqStmt(s)
+
     def visit_IfThenElse(self, s: Stmt) -> Stmt:
-        condition = self.expr(s.condition)
+        condition = self.undecided(s.condition)
+        if condition is None:
+            return self.stmt(s.then_case)
+        condition = self.expr(condition)
         with self.proofs.under(s.condition, s.then_case):
             then = self.stmt(s.then_case)
         other = None
@@ -235,12 +249,27 @@ class _Guard(StmtRewriter):
         self.addressed = [*outer, *conditions]
         return new
 
-    def choice(self, e: Call) -> Call:
-        condition = self.expr(e.args[0])
+    def choice(self, e: Call) -> Expr:
+        condition = self.undecided(e.args[0])
+        if condition is None:
+            return self.expr(e.args[1])
+        condition = self.expr(condition)
         with self.proofs.under(e.args[0], None):
             yes = self.expr(e.args[1])
         no = self.expr(e.args[2])
         return tirx.if_then_else(condition, yes, no)
+
+    def undecided(self, condition: Expr) -> Expr | None:
+        """Return a condition without the sides that always hold; ``None`` if it always holds."""
+        if isinstance(condition, tirx.And):
+            a = self.undecided(condition.a)
+            with self.proofs.under(condition.a, None):
+                b = self.undecided(condition.b)
+            if a is None or b is None:
+                return b if a is None else a
+            return condition if a.same_as(condition.a) and b.same_as(condition.b) else tirx.And(a, b)
+        fixed = isinstance(condition, _COMPARISONS) and not collect(condition, (ir.TensorLoad, ir.Call))
+        return None if fixed and self.proofs.holds(condition) else condition
 
     def load(self, e: Expr) -> Expr:
         indices, conditions = self.inside(e.source, e.indices)

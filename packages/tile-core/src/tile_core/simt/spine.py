@@ -42,9 +42,9 @@ from tile_core.simt.launch.strength_reduction import reduce_strength
 from tile_core.simt.memory.alignment import Aligned
 from tile_core.simt.memory.arena import plan_arena
 from tile_core.simt.memory.bank_conflicts import spread_over_banks
-from tile_core.simt.memory.launch_assumptions import relied
 from tile_core.simt.memory.private_arrays import private_arrays
 from tile_core.simt.memory.shared_layouts import apply_shared_layouts
+from tile_core.simt.memory.speculation import Known
 from tile_core.simt.memory.vectorize import vectorize
 from tile_core.simt.notes import (
     ALIGNED,
@@ -328,8 +328,10 @@ def _parameters(plan: Plan, ctx: Context) -> Plan:
 
 def _vectorize(plan: Plan, ctx: Context) -> Plan:
     layouts = plan[PLACEMENT].placement.layouts
-    body = vectorize(plan.body, ctx.capabilities, plan[ALIGNED], layouts)
-    return plan.replace(body=body).note(RELIED, relied(body, plan[ALIGNED]))
+    block = plan[BLOCK]
+    known = Known({block.thread: block.count}, (*sizes_of(plan.params), *plan.program.symbols.values()))
+    body, needed = vectorize(plan.body, ctx.capabilities, plan[ALIGNED], layouts, known)
+    return plan.replace(body=body).note(RELIED, needed)
 
 
 def _banks(plan: Plan, ctx: Context) -> Plan:

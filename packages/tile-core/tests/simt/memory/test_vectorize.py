@@ -10,7 +10,6 @@ from tile_core.ir import nodes
 from tile_core.ir.visit import collect
 from tile_core.layout import column_major, make_swizzled_layout
 from tile_core.simt.memory.alignment import Aligned, contiguous_width, factor, row_symbols, strides_of
-from tile_core.simt.memory.launch_assumptions import relied
 from tile_core.simt.memory.vectorize import vectorize
 from tile_core.target import Capabilities
 from tile_core.testing.machine import Machine, element_of
@@ -35,13 +34,18 @@ def moves(body):
     return [(str(c.args[0].source.name), str(c.args[1].source.name), int(c.attrs["bytes"])) for c in found]
 
 
+def vectorized(body, aligned):
+    """The code alone."""
+    return vectorize(body, WIDTHS, aligned)[0]
+
+
 def everywhere(*buffers):
     return Aligned(dict.fromkeys(buffers, 16))
 
 
 def check(body, aligned, buffers, values=(), capabilities=WIDTHS, layouts=None):
     """Vectorise, run both, compare all memory; return the new body."""
-    new = vectorize(body, capabilities, aligned, layouts)
+    new, _ = vectorize(body, capabilities, aligned, layouts)
     rng = np.random.default_rng(5)
     start = {}
     for b in buffers:
@@ -154,7 +158,7 @@ def test_columns_stay_scalar():
     by_row = vector_loop(
         4, lambda v: nodes.store(b, nodes.load(columns, [nodes.int_const(0), v]), [nodes.int_const(0), v])
     )
-    assert moves(vectorize(by_row, WIDTHS, everywhere(columns, b))) == [("B", "B_v", 16)]
+    assert moves(vectorized(by_row, everywhere(columns, b))) == [("B", "B_v", 16)]
     down = vector_loop(4, lambda v: nodes.store(b, nodes.const(1, "float32"), [v, nodes.int_const(0)]))
     twice = vector_loop(4, lambda v: nodes.store(b, nodes.const(1, "float32"), [nodes.int_const(0), v * 2]))
     back = vector_loop(4, lambda v: nodes.store(b, nodes.const(1, "float32"), [nodes.int_const(0), 3 - v]))
@@ -183,7 +187,7 @@ def test_swizzled_shared_buffers():
 
 
 def test_guards():
-    """A guard that all turns share is around the wide access; one that differs keeps it scalar."""
+    """A condition that all iterations agree on is around the vector access; of another one, that of the last is."""
     n = nodes.fresh("n")
     a, b = memory((16,), "float32", "A"), memory((16,), "float32", "B")
 
@@ -196,13 +200,16 @@ def test_guards():
         assert moves(new) == [("B", "A", 16)]
         assert isinstance(new, tirx.IfThenElse)
         own = vector_loop(4, lambda v: tirx.IfThenElse(v + 4 < n, copy(v), None))
-        assert check(own, everywhere(a, b), [a, b], {n: value}).same_as(own)
+        new = check(own, everywhere(a, b), [a, b], {n: value})
+        assert moves(new) == [("B", "A", 16)]
+        assert str(new.condition).splitlines()[-1] == "7 < n"
+        assert moves(new.else_case) == []
         chosen = vector_loop(4, lambda v: nodes.store(
             b, tirx.if_then_else(v + 4 < n, nodes.load(a, [4 + v]), nodes.const(0, "float32")), [4 + v]))  # fmt: skip
-        assert moves(check(chosen, everywhere(a, b), [a, b], {n: value})) == [("B", "B_v", 16)]
-    # A condition on what the loop itself writes is not shared.
+        assert moves(check(chosen, everywhere(a, b), [a, b], {n: value})) == [("B", "A", 16), ("B", "B_v", 16)]
+    # A condition on memory that the loop itself writes is evaluated by each iteration.
     carried = vector_loop(4, lambda v: tirx.IfThenElse(nodes.load(b, [0]) > nodes.const(0, "float32"), copy(v), None))
-    assert check(carried, everywhere(a, b), [a, b]).same_as(carried)
+    assert moves(check(carried, everywhere(a, b), [a, b])) == [("A_v", "A", 16)]
 
 
 def test_aliases():
@@ -238,8 +245,8 @@ def test_what_is_no_loop_of_neighbours():
     called = vector_loop(4, lambda u: nodes.store(b, nodes.tile_call("shfl", [nodes.load(a, [u])], ret="float32"), [u]))
     every = everywhere(a, b, index)
     for body in (plain, nested, called):
-        assert vectorize(body, WIDTHS, every).same_as(body)
-    assert moves(vectorize(gathered, WIDTHS, every)) == [("I_v", "I", 16), ("B", "B_v", 16)]
+        assert vectorized(body, every).same_as(body)
+    assert moves(vectorized(gathered, every)) == [("I_v", "I", 16), ("B", "B_v", 16)]
 
 
 def test_factors():
@@ -272,8 +279,8 @@ def test_rows_by_number_are_read_whole():
     assert sorted(moves(new)) == [("B", "A", 16), ("B", "B_v", 16)]
 
 
-def test_conditions_that_differ_stay():
-    """A condition on the element, on a binding, or on what the loop writes cannot be asked in front of it."""
+def test_conditions_that_differ_select():
+    """Under a condition on the element, a binding, or memory that the loop writes, all elements are loaded."""
     a, b, r = memory((16,), "int32", "A"), memory((16,), "int32", "B"), memory((16,), "int32", "R")
 
     def by_element(v):
@@ -290,14 +297,75 @@ def test_conditions_that_differ_stay():
     def number_is_written(v):
         return nodes.store(b, nodes.load(a, [tirx.floormod(nodes.load(b, [1]), 4) + v]), [v])
 
-    for body in (by_element, by_binding, by_written, number_is_written):
-        new = check(vector_loop(4, body), everywhere(a, b, r), [a, b, r])
-        assert ("A_v", "A", 16) not in moves(new)
-        assert ("B", "A", 16) not in moves(new)
+    for body in (by_element, by_binding, by_written):
+        assert ("A_v", "A", 16) in moves(check(vector_loop(4, body), everywhere(a, b, r), [a, b, r]))
+    new = check(vector_loop(4, number_is_written), everywhere(a, b, r), [a, b, r])
+    assert not {("A_v", "A", 16), ("B", "A", 16)} & set(moves(new))
+
+
+def test_loads_under_conditions_stay_where_they_are_not_safe():
+    """An element outside of the buffer, of a buffer that is written, or of shared memory is loaded as written."""
+    b, short = memory((16,), "int32", "B"), memory((15,), "int32", "A")
+    t, zero = nodes.fresh("t"), nodes.const(0, "int32")
+
+    def body(a, at):
+        return nodes.for_loop(t, 4, vector_loop(4, lambda v: nodes.store(
+            b, chosen(tirx.floormod(v, 3) < 2, nodes.load(a, [at + v]), zero), [t * 4 + v])))  # fmt: skip
+
+    for a, at in ((short, nodes.int_const(8)), (memory((16,), "int32", "A", "shared"), t * 4)):
+        new = check(body(a, at), everywhere(a, b), [a, b])
+        assert [m for m in moves(new) if m[1] == "A"] == ([("A_v", "A", 16)] if a is short else [])
+    assert [m for m in moves(vectorized(body(short, t * 4), everywhere(short, b))) if m[1] == "A"] == []
+    a = memory((16,), "int32", "A")
+    later = nodes.seq([body(a, t * 4), nodes.store(a, zero, [0])])
+    assert [m for m in moves(check(later, everywhere(a, b), [a, b])) if m[1] == "A"] == []
+
+
+@pytest.mark.parametrize("width", [4, 8])
+def test_stores_under_conditions_that_differ(width):
+    """A vector is stored whole if all its elements are, otherwise by element; the other elements keep their values."""
+    m, x, y, z = (
+        memory((5, width), k, n) for k, n in (("int8", "M"), ("float32", "X"), ("float16", "Y"), ("int32", "Z"))
+    )
+    t = nodes.fresh("t")
+
+    def body(v):
+        flag = nodes.load(m, [t, v])
+        other = nodes.store(z, nodes.const(-1, "int32"), [t, v])
+        return nodes.seq([
+            tirx.IfThenElse(flag > nodes.const(60, "int8"), nodes.seq([
+                nodes.store(y, nodes.cast(nodes.load(x, [t, v]), "float16"), [t, v]),
+                nodes.store(z, nodes.cast(flag, "int32"), [t, v])]), other)])  # fmt: skip
+
+    new = check(nodes.for_loop(t, 5, vector_loop(width, body)), everywhere(m, x, y, z), [m, x, y, z])
+    found = moves(new)
+    assert ("M_v", "M", width) in found
+    assert ("X_v", "X", 16) in found
+    assert ("Y", "Y_v", 2 * width) in found
+    assert ("Z", "Z_v", 16) in found
+    assert [
+        s for s in collect(new, tirx.IfThenElse) if s.else_case is not None and moves(s) == [("Y", "Y_v", 2 * width)]
+    ]
+
+
+def test_divisors_that_decide_conditions_are_required():
+    n, k = nodes.fresh("n"), nodes.fresh("k")
+    a, b = memory((n,), "float32", "A"), memory((3, k), "float32", "B")
+    t = nodes.fresh("t")
+
+    def body(v):
+        at = [t * 4 + v]
+        return tirx.IfThenElse(t * 4 + v < k, nodes.store(a, nodes.load(a, at) * nodes.const(2, "float32"), at), None)
+
+    loop = vector_loop(4, body)
+    new, needed = vectorize(loop, WIDTHS, Aligned({a: 16, b: 16}, {k: 4}))
+    assert isinstance(new, tirx.IfThenElse)
+    assert new.else_case is None
+    assert needed == Aligned({a: 16}, {k: 4})
 
 
 def test_choices_within_choices():
-    """Two conditions give four loops; a third one stays inside of them."""
+    """Two conditions are decided around loops, the outer one first; a third one stays inside."""
     arrays = [memory((16,), "int32", name) for name in "ABCD"]
     b, r = memory((16,), "int32", "O"), memory((3,), "int32", "R")
 
@@ -308,7 +376,7 @@ def test_choices_within_choices():
         return nodes.store(b, x, [v])
 
     new = check(vector_loop(4, body), everywhere(*arrays, b), [*arrays, b, r])
-    assert len(collect(new, tirx.IfThenElse)) == 3
+    assert len(collect(new, tirx.IfThenElse)) == 2
 
 
 def test_views_begin_where_their_buffer_does():
@@ -318,9 +386,9 @@ def test_views_begin_where_their_buffer_does():
     t = nodes.fresh("t")
     copy = nodes.for_loop(t, 8, vector_loop(2, lambda v: nodes.store(b, nodes.load(view, [t * 2 + v]), [t * 2 + v])))
     body = nodes.seq([tirx.DeclBuffer(view, data=tirx.buffer_data(a)), copy])
-    assert moves(vectorize(body, WIDTHS, everywhere(a, b))) == [("B", "view", 16)]
-    assert moves(vectorize(body, WIDTHS, Aligned({b: 16}))) == [("B", "B_v", 16)]
-    promised = relied(vectorize(body, WIDTHS, everywhere(a, b)), everywhere(a, b))
+    assert moves(vectorized(body, everywhere(a, b))) == [("B", "view", 16)]
+    assert moves(vectorized(body, Aligned({b: 16}))) == [("B", "B_v", 16)]
+    _, promised = vectorize(body, WIDTHS, everywhere(a, b))
     assert promised.addresses[a] == 16
 
 

@@ -150,11 +150,13 @@ extern "C" __global__ void __launch_bounds__(128) gemm(
     for (int r_4 = 0; r_4 < 2; ++r_4) {
       #pragma unroll
       for (int r_5 = 0; r_5 < 2; ++r_5) {
-        #pragma unroll
-        for (int v_2 = 0; v_2 < 2; ++v_2) {
-          if (by * 32 + (r_5 * 8 + i0_1) < m && bx * 32 + (r_4 * 8 + i1_1 + v_2) < n) {
-            C[(by * 32 + r_5 * 8 + i0_1) * n + (bx * 32 + r_4 * 8 + i1_1 + v_2)] = cvt_rn_f16_f32(C_local[r_4 * 4 + r_5 * 2 + v_2]);
+        if (by * 32 + (r_5 * 8 + i0_1) < m && bx * 32 + (r_4 * 8 + i1_1) < n) {
+          __align__(16) f16 C_v_1[2];
+          #pragma unroll
+          for (int v_2 = 0; v_2 < 2; ++v_2) {
+            C_v_1[v_2] = cvt_rn_f16_f32(C_local[r_4 * 4 + r_5 * 2 + v_2]);
           }
+          *(unsigned*)(&C[(by * 32 + r_5 * 8 + i0_1) * n + (bx * 32 + i1_1)] + r_4 * 8) = *(const unsigned*)&C_v_1[0];
         }
       }
     }

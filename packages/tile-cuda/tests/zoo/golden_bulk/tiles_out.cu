@@ -136,11 +136,8 @@ extern "C" __global__ void __launch_bounds__(64) tiles_out(
   const int j_1 = (tid & 7) * 4;
   #pragma unroll
   for (int r_2 = 0; r_2 < 6; ++r_2) {
-    #pragma unroll
-    for (int v_1 = 0; v_1 < 4; ++v_1) {
-      if (by * 16 * 3 + 48 - 1 - (r_2 * 8 + i_1) < 85 && bx * 32 + (j_1 + v_1) < 72) {
-        D[(by * 48 + 47 - i_1 - r_2 * 8) * 72 + (bx * 32 + j_1 + v_1)] = B[(by * 48 + 47 - i_1 - r_2 * 8) * 72 + (bx * 32 + j_1 + v_1)];
-      }
+    if (by * 16 * 3 + 48 - 1 - (r_2 * 8 + i_1) < 85 && bx * 32 + j_1 < 72) {
+      *(uint4*)(&D[(by * 48 + 47 - i_1) * 72 + (bx * 32 + j_1)] + r_2 * -576) = *(const uint4*)(&B[(by * 48 + 47 - i_1) * 72 + (bx * 32 + j_1)] + r_2 * -576);
     }
   }
   if (tid == 0) {

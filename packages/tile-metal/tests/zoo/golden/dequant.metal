@@ -112,9 +112,19 @@ static inline void simdgroup_multiply_accumulate_f32_f16(thread float* c, thread
       const int i1_3 = (tid & 7) * 8;
       #pragma clang loop unroll(full)
       for (int r_5 = 0; r_5 < 2; ++r_5) {
-        #pragma clang loop unroll(full)
-        for (int v_5 = 0; v_5 < 8; ++v_5) {
-          A_shared_ahead[r_5 * 8 + v_5] = by * 32 + (r_5 * 16 + i0_3) < 33 && k * 64 + 64 + (i1_3 + v_5) < 96 ? A[(by * 32 + i0_3) * 96 + i1_3 + k * 64 + r_5 * 1536 + v_5 + 64] : (half)0.0f;
+        if (by * 32 + (r_5 * 16 + i0_3) < 33 && k * 64 + 64 + i1_3 < 96) {
+          alignas(16) half A_v_2[8];
+          *(thread uint4*)&A_v_2[0] = *(device const uint4*)&A[(by * 32 + i0_3) * 96 + i1_3 + k * 64 + r_5 * 1536 + 64];
+          #pragma clang loop unroll(full)
+          for (int v_5 = 0; v_5 < 8; ++v_5) {
+            A_shared_ahead[r_5 * 8 + v_5] = A_v_2[v_5];
+          }
+        }
+        else {
+          #pragma clang loop unroll(full)
+          for (int v_6 = 0; v_6 < 8; ++v_6) {
+            A_shared_ahead[r_5 * 8 + v_6] = (half)0.0f;
+          }
         }
       }
     }
@@ -122,11 +132,13 @@ static inline void simdgroup_multiply_accumulate_f32_f16(thread float* c, thread
       const int i = tid >> 2;
       const int j = (tid & 3) * 16;
       alignas(16) uchar W_v[8];
+      half scale_v;
       alignas(16) half W_shared_v[16];
       *(thread uint2*)&W_v[0] = *(device const uint2*)&W[(bx * 32 + i) * 48 + (j >> 1) + k * 32];
+      scale_v = scale[(bx * 32 + i) * 3 + (j >> 5) + k * 2];
       #pragma clang loop unroll(full)
       for (int r_6 = 0; r_6 < 16; ++r_6) {
-        W_shared_v[r_6] = (half)((float)(half)(float)(char)((((int)(uchar)((uchar)(W_v[r_6 >> 1] >> (uchar)((r_6 & 1) * 4)) & (uchar)15) & 15) ^ 8) - 8) * (float)(((k * 64 + (j + r_6)) >> 5) < 3 ? scale[(bx * 32 + i) * 3 + k * 2 + ((j + r_6) >> 5)] : (half)0.0f));
+        W_shared_v[r_6] = (half)((float)(half)(float)(char)((((int)(uchar)((uchar)(W_v[r_6 >> 1] >> (uchar)((r_6 & 1) * 4)) & (uchar)15) & 15) ^ 8) - 8) * (float)(((k * 64 + (j + r_6)) >> 5) < 3 ? scale_v : (half)0.0f));
       }
       *(threadgroup uint4*)&W_shared[i * 72 + j] = *(thread const uint4*)&W_shared_v[0];
       *(threadgroup uint4*)&W_shared[i * 72 + j + 8] = *(thread const uint4*)&W_shared_v[8];
@@ -134,13 +146,26 @@ static inline void simdgroup_multiply_accumulate_f32_f16(thread float* c, thread
     else {
       const int i_1 = tid >> 2;
       const int j_1 = (tid & 3) * 16;
-      alignas(16) half W_shared_v_1[16];
-      #pragma clang loop unroll(full)
-      for (int r_7 = 0; r_7 < 16; ++r_7) {
-        W_shared_v_1[r_7] = (half)((float)(half)(float)(bx * 32 + i_1 < 50 && k * 64 + (j_1 + r_7) < 96 ? (char)((((int)(uchar)((uchar)(W[(bx * 32 + i_1) * 48 + k * 32 + ((j_1 + r_7) >> 1)] >> (uchar)(((k * 64 + (j_1 + r_7)) & 1) * 4)) & (uchar)15) & 15) ^ 8) - 8) : (char)0) * (float)(bx * 32 + i_1 < 50 && ((k * 64 + (j_1 + r_7)) >> 5) < 3 ? scale[(bx * 32 + i_1) * 3 + k * 2 + ((j_1 + r_7) >> 5)] : (half)0.0f));
+      if (bx * 32 + i_1 < 50 && k * 64 + j_1 < 96) {
+        alignas(16) uchar W_v_1[8];
+        alignas(16) half W_shared_v_1[16];
+        *(thread uint2*)&W_v_1[0] = *(device const uint2*)&W[(bx * 32 + i_1) * 48 + (j_1 >> 1) + k * 32];
+        #pragma clang loop unroll(full)
+        for (int r_7 = 0; r_7 < 16; ++r_7) {
+          W_shared_v_1[r_7] = (half)((float)(half)(float)(char)((((int)(uchar)((uchar)(W_v_1[r_7 >> 1] >> (uchar)((r_7 & 1) * 4)) & (uchar)15) & 15) ^ 8) - 8) * (float)(bx * 32 + i_1 < 50 && ((k * 64 + (j_1 + r_7)) >> 5) < 3 ? scale[(bx * 32 + i_1) * 3 + k * 2 + ((j_1 + r_7) >> 5)] : (half)0.0f));
+        }
+        *(threadgroup uint4*)&W_shared[i_1 * 72 + j_1] = *(thread const uint4*)&W_shared_v_1[0];
+        *(threadgroup uint4*)&W_shared[i_1 * 72 + j_1 + 8] = *(thread const uint4*)&W_shared_v_1[8];
       }
-      *(threadgroup uint4*)&W_shared[i_1 * 72 + j_1] = *(thread const uint4*)&W_shared_v_1[0];
-      *(threadgroup uint4*)&W_shared[i_1 * 72 + j_1 + 8] = *(thread const uint4*)&W_shared_v_1[8];
+      else {
+        alignas(16) half W_shared_v_2[16];
+        #pragma clang loop unroll(full)
+        for (int r_8 = 0; r_8 < 16; ++r_8) {
+          W_shared_v_2[r_8] = (half)((float)(half)(float)(char)0 * (float)(bx * 32 + i_1 < 50 && ((k * 64 + (j_1 + r_8)) >> 5) < 3 ? scale[(bx * 32 + i_1) * 3 + k * 2 + ((j_1 + r_8) >> 5)] : (half)0.0f));
+        }
+        *(threadgroup uint4*)&W_shared[i_1 * 72 + j_1] = *(thread const uint4*)&W_shared_v_2[0];
+        *(threadgroup uint4*)&W_shared[i_1 * 72 + j_1 + 8] = *(thread const uint4*)&W_shared_v_2[8];
+      }
     }
     threadgroup_barrier(mem_flags::mem_threadgroup);
     const int simd_row = ((tid >> 5) >> 1) * 16;
@@ -167,15 +192,15 @@ static inline void simdgroup_multiply_accumulate_f32_f16(thread float* c, thread
     const int i0_4 = (tid >> 6) * 16 + ((tid & 31) >> 4) * 4 + ((tid & 7) >> 1);
     const int i1_4 = ((tid & 63) >> 5) * 16 + ((tid & 15) >> 3) * 4 + (tid & 1) * 2;
     #pragma clang loop unroll(full)
-    for (int r_8 = 0; r_8 < 2; ++r_8) {
+    for (int r_9 = 0; r_9 < 2; ++r_9) {
       #pragma clang loop unroll(full)
-      for (int r_9 = 0; r_9 < 2; ++r_9) {
+      for (int r_10 = 0; r_10 < 2; ++r_10) {
         alignas(16) float C_v[2];
         #pragma clang loop unroll(full)
-        for (int v_6 = 0; v_6 < 2; ++v_6) {
-          C_v[v_6] = C_local[r_8 * 4 + r_9 * 2 + v_6];
+        for (int v_7 = 0; v_7 < 2; ++v_7) {
+          C_v[v_7] = C_local[r_9 * 4 + r_10 * 2 + v_7];
         }
-        *(device uint2*)&C[(by * 32 + i0_4) * 50 + bx * 32 + i1_4 + r_8 * 400 + r_9 * 8] = *(thread const uint2*)&C_v[0];
+        *(device uint2*)&C[(by * 32 + i0_4) * 50 + bx * 32 + i1_4 + r_9 * 400 + r_10 * 8] = *(thread const uint2*)&C_v[0];
       }
     }
   }
@@ -183,14 +208,16 @@ static inline void simdgroup_multiply_accumulate_f32_f16(thread float* c, thread
     const int i0_5 = (tid >> 6) * 16 + ((tid & 31) >> 4) * 4 + ((tid & 7) >> 1);
     const int i1_5 = ((tid & 63) >> 5) * 16 + ((tid & 15) >> 3) * 4 + (tid & 1) * 2;
     #pragma clang loop unroll(full)
-    for (int r_10 = 0; r_10 < 2; ++r_10) {
+    for (int r_11 = 0; r_11 < 2; ++r_11) {
       #pragma clang loop unroll(full)
-      for (int r_11 = 0; r_11 < 2; ++r_11) {
-        #pragma clang loop unroll(full)
-        for (int v_7 = 0; v_7 < 2; ++v_7) {
-          if (by * 32 + (r_10 * 8 + i0_5) < 33 && bx * 32 + (r_11 * 8 + i1_5 + v_7) < 50) {
-            C[(by * 32 + i0_5) * 50 + bx * 32 + i1_5 + r_10 * 400 + r_11 * 8 + v_7] = C_local[r_10 * 4 + r_11 * 2 + v_7];
+      for (int r_12 = 0; r_12 < 2; ++r_12) {
+        if (by * 32 + (r_11 * 8 + i0_5) < 33 && bx * 32 + (r_12 * 8 + i1_5) < 50) {
+          alignas(16) float C_v_1[2];
+          #pragma clang loop unroll(full)
+          for (int v_8 = 0; v_8 < 2; ++v_8) {
+            C_v_1[v_8] = C_local[r_11 * 4 + r_12 * 2 + v_8];
           }
+          *(device uint2*)&C[(by * 32 + i0_5) * 50 + bx * 32 + i1_5 + r_11 * 400 + r_12 * 8] = *(thread const uint2*)&C_v_1[0];
         }
       }
     }

@@ -223,11 +223,13 @@ static inline void simdgroup_multiply_accumulate_f32_bf16(thread float* c, threa
     for (int r_10 = 0; r_10 < 2; ++r_10) {
       #pragma clang loop unroll(full)
       for (int r_11 = 0; r_11 < 2; ++r_11) {
-        #pragma clang loop unroll(full)
-        for (int v_5 = 0; v_5 < 2; ++v_5) {
-          if (by * 32 + (r_10 * 8 + i0_10) < 33 && bx * 32 + (r_11 * 8 + i1_6 + v_5) < 40) {
-            C[(by * 32 + i0_10) * 40 + bx * 32 + i1_6 + r_10 * 320 + r_11 * 8 + v_5] = (bfloat)C_local[r_10 * 4 + r_11 * 2 + v_5];
+        if (by * 32 + (r_10 * 8 + i0_10) < 33 && bx * 32 + (r_11 * 8 + i1_6) < 40) {
+          alignas(16) bfloat C_v_1[2];
+          #pragma clang loop unroll(full)
+          for (int v_5 = 0; v_5 < 2; ++v_5) {
+            C_v_1[v_5] = (bfloat)C_local[r_10 * 4 + r_11 * 2 + v_5];
           }
+          *(device uchar4*)&C[(by * 32 + i0_10) * 40 + bx * 32 + i1_6 + r_10 * 320 + r_11 * 8] = *(thread const uchar4*)&C_v_1[0];
         }
       }
     }

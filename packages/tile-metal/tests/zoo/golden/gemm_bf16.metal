@@ -236,11 +236,13 @@ static inline void simdgroup_multiply_accumulate_f32_bf16(thread float* c, threa
     for (int r_18 = 0; r_18 < 2; ++r_18) {
       #pragma clang loop unroll(full)
       for (int r_19 = 0; r_19 < 2; ++r_19) {
-        #pragma clang loop unroll(full)
-        for (int v_2 = 0; v_2 < 2; ++v_2) {
-          if (by * 32 + (r_18 * 8 + i0_11) < 48 && bx * 32 + (r_19 * 8 + i1_11 + v_2) < 56) {
-            C[(by * 32 + i0_11) * 56 + bx * 32 + i1_11 + r_18 * 448 + r_19 * 8 + v_2] = (bfloat)C_local[r_18 * 4 + r_19 * 2 + v_2];
+        if (by * 32 + (r_18 * 8 + i0_11) < 48 && bx * 32 + (r_19 * 8 + i1_11) < 56) {
+          alignas(16) bfloat C_v_1[2];
+          #pragma clang loop unroll(full)
+          for (int v_2 = 0; v_2 < 2; ++v_2) {
+            C_v_1[v_2] = (bfloat)C_local[r_18 * 4 + r_19 * 2 + v_2];
           }
+          *(device uchar4*)&C[(by * 32 + i0_11) * 56 + bx * 32 + i1_11 + r_18 * 448 + r_19 * 8] = *(thread const uchar4*)&C_v_1[0];
         }
       }
     }

@@ -109,9 +109,19 @@ static inline void simdgroup_multiply_accumulate_f32_f16(thread float* c, thread
     const int i1_5 = (tid & 3) * 8;
     #pragma clang loop unroll(full)
     for (int r_6 = 0; r_6 < 2; ++r_6) {
-      #pragma clang loop unroll(full)
-      for (int v_2 = 0; v_2 < 8; ++v_2) {
-        B_shared_ahead[r_6 * 8 + v_2] = bx * 32 + (i1_5 + v_2) < 40 ? B[i0_5 * 40 + bx * 32 + i1_5 + r_6 * 1280 + v_2] : (half)0.0f;
+      if (bx * 32 + i1_5 < 40) {
+        alignas(16) half B_v_1[8];
+        *(thread uint4*)&B_v_1[0] = *(device const uint4*)&B[i0_5 * 40 + bx * 32 + i1_5 + r_6 * 1280];
+        #pragma clang loop unroll(full)
+        for (int v_2 = 0; v_2 < 8; ++v_2) {
+          B_shared_ahead[r_6 * 8 + v_2] = B_v_1[v_2];
+        }
+      }
+      else {
+        #pragma clang loop unroll(full)
+        for (int v_3 = 0; v_3 < 8; ++v_3) {
+          B_shared_ahead[r_6 * 8 + v_3] = (half)0.0f;
+        }
       }
     }
   }
@@ -137,8 +147,8 @@ static inline void simdgroup_multiply_accumulate_f32_f16(thread float* c, thread
     for (int r_8 = 0; r_8 < 2; ++r_8) {
       alignas(16) half B_shared_v[8];
       #pragma clang loop unroll(full)
-      for (int v_3 = 0; v_3 < 8; ++v_3) {
-        B_shared_v[v_3] = B_shared_ahead[r_8 * 8 + v_3];
+      for (int v_4 = 0; v_4 < 8; ++v_4) {
+        B_shared_v[v_4] = B_shared_ahead[r_8 * 8 + v_4];
       }
       *(threadgroup uint4*)&B_shared[r_8 * 1280 + i0_8 * 40 + i1_8] = *(thread const uint4*)&B_shared_v[0];
     }
@@ -186,11 +196,11 @@ static inline void simdgroup_multiply_accumulate_f32_f16(thread float* c, thread
         const int i1_13 = (tid & 3) * 8;
         #pragma clang loop unroll(full)
         for (int r_12 = 0; r_12 < 2; ++r_12) {
-          alignas(16) half B_v_1[8];
-          *(thread uint4*)&B_v_1[0] = *(device const uint4*)&B[i0_13 * 40 + bx * 32 + i1_13 + k * 2560 + r_12 * 1280 + 2560];
+          alignas(16) half B_v_2[8];
+          *(thread uint4*)&B_v_2[0] = *(device const uint4*)&B[i0_13 * 40 + bx * 32 + i1_13 + k * 2560 + r_12 * 1280 + 2560];
           #pragma clang loop unroll(full)
-          for (int v_4 = 0; v_4 < 8; ++v_4) {
-            B_shared_ahead[r_12 * 8 + v_4] = B_v_1[v_4];
+          for (int v_5 = 0; v_5 < 8; ++v_5) {
+            B_shared_ahead[r_12 * 8 + v_5] = B_v_2[v_5];
           }
         }
       }
@@ -199,9 +209,19 @@ static inline void simdgroup_multiply_accumulate_f32_f16(thread float* c, thread
         const int i1_14 = (tid & 3) * 8;
         #pragma clang loop unroll(full)
         for (int r_13 = 0; r_13 < 2; ++r_13) {
-          #pragma clang loop unroll(full)
-          for (int v_5 = 0; v_5 < 8; ++v_5) {
-            B_shared_ahead[r_13 * 8 + v_5] = bx * 32 + (i1_14 + v_5) < 40 ? B[i0_14 * 40 + bx * 32 + i1_14 + k * 2560 + r_13 * 1280 + v_5 + 2560] : (half)0.0f;
+          if (bx * 32 + i1_14 < 40) {
+            alignas(16) half B_v_3[8];
+            *(thread uint4*)&B_v_3[0] = *(device const uint4*)&B[i0_14 * 40 + bx * 32 + i1_14 + k * 2560 + r_13 * 1280 + 2560];
+            #pragma clang loop unroll(full)
+            for (int v_6 = 0; v_6 < 8; ++v_6) {
+              B_shared_ahead[r_13 * 8 + v_6] = B_v_3[v_6];
+            }
+          }
+          else {
+            #pragma clang loop unroll(full)
+            for (int v_7 = 0; v_7 < 8; ++v_7) {
+              B_shared_ahead[r_13 * 8 + v_7] = (half)0.0f;
+            }
           }
         }
       }
@@ -279,8 +299,8 @@ static inline void simdgroup_multiply_accumulate_f32_f16(thread float* c, thread
       for (int r_16 = 0; r_16 < 2; ++r_16) {
         alignas(16) float C_v[2];
         #pragma clang loop unroll(full)
-        for (int v_6 = 0; v_6 < 2; ++v_6) {
-          C_v[v_6] = C_local[r_15 * 4 + r_16 * 2 + v_6];
+        for (int v_8 = 0; v_8 < 2; ++v_8) {
+          C_v[v_8] = C_local[r_15 * 4 + r_16 * 2 + v_8];
         }
         *(device uint2*)&C[(by * 32 + i0_15) * 40 + bx * 32 + i1_15 + r_15 * 320 + r_16 * 8] = *(thread const uint2*)&C_v[0];
       }
@@ -293,11 +313,13 @@ static inline void simdgroup_multiply_accumulate_f32_f16(thread float* c, thread
     for (int r_17 = 0; r_17 < 2; ++r_17) {
       #pragma clang loop unroll(full)
       for (int r_18 = 0; r_18 < 2; ++r_18) {
-        #pragma clang loop unroll(full)
-        for (int v_7 = 0; v_7 < 2; ++v_7) {
-          if (by * 32 + (r_17 * 8 + i0_16) < 33 && bx * 32 + (r_18 * 8 + i1_16 + v_7) < 40) {
-            C[(by * 32 + i0_16) * 40 + bx * 32 + i1_16 + r_17 * 320 + r_18 * 8 + v_7] = C_local[r_17 * 4 + r_18 * 2 + v_7];
+        if (by * 32 + (r_17 * 8 + i0_16) < 33 && bx * 32 + (r_18 * 8 + i1_16) < 40) {
+          alignas(16) float C_v_1[2];
+          #pragma clang loop unroll(full)
+          for (int v_9 = 0; v_9 < 2; ++v_9) {
+            C_v_1[v_9] = C_local[r_17 * 4 + r_18 * 2 + v_9];
           }
+          *(device uint2*)&C[(by * 32 + i0_16) * 40 + bx * 32 + i1_16 + r_17 * 320 + r_18 * 8] = *(thread const uint2*)&C_v_1[0];
         }
       }
     }

@@ -36,10 +36,24 @@ extern "C" __global__ void __launch_bounds__(128) main_kernel(
     const int i_1 = tid * 4;
     #pragma unroll
     for (int r_1 = 0; r_1 < 2; ++r_1) {
-      #pragma unroll
-      for (int v_1 = 0; v_1 < 4; ++v_1) {
-        if (bx * 1024 + (r_1 * 512 + i_1 + v_1) < n) {
-          Z[bx * 1024 + i_1 + r_1 * 512 + v_1] = alpha * (bx * 1024 + (r_1 * 512 + i_1 + v_1) < n ? X[bx * 1024 + i_1 + r_1 * 512 + v_1] : 0.0f) + (bx * 1024 + (r_1 * 512 + i_1 + v_1) < n ? Y[bx * 1024 + i_1 + r_1 * 512 + v_1] : 0.0f);
+      if (bx * 1024 + (r_1 * 512 + i_1 + 3) < n) {
+        alignas(16) float X_v_1[4];
+        alignas(16) float Y_v_1[4];
+        alignas(16) float Z_v_1[4];
+        *(v16*)&X_v_1[0] = *(const v16*)&X[bx * 1024 + i_1 + r_1 * 512];
+        *(v16*)&Y_v_1[0] = *(const v16*)&Y[bx * 1024 + i_1 + r_1 * 512];
+        #pragma unroll
+        for (int v_1 = 0; v_1 < 4; ++v_1) {
+          Z_v_1[v_1] = alpha * X_v_1[v_1] + Y_v_1[v_1];
+        }
+        *(v16*)&Z[bx * 1024 + i_1 + r_1 * 512] = *(const v16*)&Z_v_1[0];
+      }
+      else {
+        #pragma unroll
+        for (int v_2 = 0; v_2 < 4; ++v_2) {
+          if (bx * 1024 + (r_1 * 512 + i_1 + v_2) < n) {
+            Z[bx * 1024 + i_1 + r_1 * 512 + v_2] = alpha * (bx * 1024 + (r_1 * 512 + i_1 + v_2) < n ? X[bx * 1024 + i_1 + r_1 * 512 + v_2] : 0.0f) + (bx * 1024 + (r_1 * 512 + i_1 + v_2) < n ? Y[bx * 1024 + i_1 + r_1 * 512 + v_2] : 0.0f);
+          }
         }
       }
     }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from tile_core.compat.tvm import ir, tirx
 from tile_core.compat.types import BufferVar, Expr, Stmt, Var
@@ -75,8 +75,11 @@ def demanded(body: Stmt, aligned: Aligned) -> Aligned:
     return Aligned(addresses, {v: n for v, n in aligned.divisors.items() if v in symbols})
 
 
-def relied(body: Stmt, aligned: Aligned) -> Aligned:
-    """Return the part of an assumption that a thread's vector accesses require."""
+def relied(body: Stmt, aligned: Aligned, decided: Collection[Var] = ()) -> Aligned:
+    """Return the part of an assumption that a thread's vector accesses require.
+
+    ``decided`` are symbols whose divisors decide more than the alignment of rows.
+    """
     used: set[BufferVar] = set()
     for call in collect(body, ir.Call):
         if nodes.is_tile_call(call, "move") or nodes.is_tile_call(call, "address"):
@@ -84,7 +87,7 @@ def relied(body: Stmt, aligned: Aligned) -> Aligned:
     shown = _shown(body)
     used |= {base for view, base in shown.items() if view in used}
     buffers = [b for b in aligned.addresses if b in used]
-    symbols = {v for b in buffers for v in row_symbols(b)}
+    symbols = {v for b in buffers for v in row_symbols(b)}.union(decided)
     addresses = {b: aligned.addresses[b] for b in buffers}
     for view, base in shown.items():
         size = _size(view)

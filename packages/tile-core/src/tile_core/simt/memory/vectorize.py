@@ -13,33 +13,50 @@ Iterations may share an element, such as a byte with two numbers of 4 bits, or a
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from tile_core.analysis.analyzer import Analyzer
-from tile_core.compat.tvm import ir, tirx, tvm_ffi
+from tile_core.compat.structural import identity
+from tile_core.compat.tvm import ir, tirx
 from tile_core.compat.types import BufferVar, Expr, Key, Stmt, Var
 from tile_core.dtypes import DTYPES
 from tile_core.ir import calls, nodes
-from tile_core.ir.visit import StmtRewriter, annotation, collect, map_expr, renamed, replace_for, substitute, uses_var
-from tile_core.records import dataclass
+from tile_core.ir.visit import StmtRewriter, annotation, collect, renamed, replace_for, substitute, uses_var
 from tile_core.simt.memory.alignment import WIDEST, Aligned, contiguous_width, factor, strides_of, with_views
+from tile_core.simt.memory.lane_conditions import Lanes, negated
+from tile_core.simt.memory.launch_assumptions import relied
+from tile_core.simt.memory.predicated_stores import Flags, always_stores, assignments, is_branching
+from tile_core.simt.memory.speculation import Known, Speculation
+from tile_core.simt.memory.vector_bodies import (
+    VECTOR,
+    evaluated,
+    is_plain,
+    key,
+    leading_conditions,
+    parts_of,
+    passing,
+    reads_only,
+    with_outcome,
+)
+from tile_core.simt.memory.vector_runs import Run, UseRegisters, accesses_of
 
 if TYPE_CHECKING:
     from tile_core.layout.base import LayoutMap
     from tile_core.target import Capabilities
 
-#: Annotation of a loop whose iterations are independent and access adjacent elements of the last dimension.
-VECTOR = "tile.vector"
 #: Conditions that a loop is written twice for, one inside the other.
 _MOST_CHOICES = 2
 
 
 def vectorize(
-    body: Stmt, capabilities: Capabilities, aligned: Aligned, layouts: Mapping[BufferVar, LayoutMap] | None = None
-) -> Stmt:
-    """Return the code of a thread with vector accesses.
+    body: Stmt,
+    capabilities: Capabilities,
+    aligned: Aligned,
+    layouts: Mapping[BufferVar, LayoutMap] | None = None,
+    known: Known | None = None,
+) -> tuple[Stmt, Aligned]:
+    """Return the code of a thread with vector accesses, and the part of the assumptions that it requires.
 
     Parameters
     ----------
@@ -51,43 +68,23 @@ def vectorize(
         Known alignment of addresses.
     layouts
         Layouts of shared buffers; row-major if there is none. A layout must keep the elements of an access contiguous.
+    known
+        The ranges of variables that the code does not define.
     """
-    return _VectorizeAccesses(body, capabilities.vector_bytes, aligned, dict(layouts or {})).stmt(body)
-
-
-@dataclass(frozen=True)
-class _Run:
-    """Accesses to adjacent elements by the iterations of a loop.
-
-    Attributes
-    ----------
-    buffer
-        The buffer.
-    start
-        Indices of the first iteration.
-    width
-        Elements per vector access.
-    array
-        The registers between the accesses and the loop.
-    per
-        Successive iterations that access the same element.
-    """
-
-    buffer: BufferVar
-    start: tuple[Expr, ...]
-    width: int
-    array: BufferVar
-    per: int = 1
-
-    @property
-    def key(self) -> Key:
-        """The key shared by accesses of the same elements."""
-        return _key(self.buffer, self.start)
+    known = known or Known({})
+    rewriter = _VectorizeAccesses(body, capabilities.vector_bytes, aligned, dict(layouts or {}), known)
+    new = rewriter.stmt(body)
+    return new, relied(new, aligned, rewriter.relied)
 
 
 class _VectorizeAccesses(StmtRewriter):
     def __init__(
-        self, body: Stmt, widths: Sequence[int], aligned: Aligned, layouts: Mapping[BufferVar, LayoutMap]
+        self,
+        body: Stmt,
+        widths: Sequence[int],
+        aligned: Aligned,
+        layouts: Mapping[BufferVar, LayoutMap],
+        known: Known,
     ) -> None:
         self.widths = [w for w in widths if w <= WIDEST]
         self.layouts = layouts
@@ -95,109 +92,189 @@ class _VectorizeAccesses(StmtRewriter):
         self.known: dict[Var, int] = {}
         self.contiguous: dict[BufferVar, int] = {}
         self.choices = 0
-        self.passing = _passing(body)
+        #: The symbols whose assumed divisors the code needs, and the ones that a variable is computed from.
+        self.relied: set[Var] = set()
+        self.symbols: dict[Var, set[Var]] = {}
+        self.passing = passing(body)
         self.roots: dict[BufferVar, BufferVar] = {}
         for view in collect(body, tirx.DeclBuffer):
             for var in collect(view.data, tirx.Var):
                 self.roots[view.buffer] = self.roots.get(var, var)
         self.aligned = with_views(aligned, self.roots)
+        self.speculation = Speculation(body, known)
+
+    def visit_IfThenElse(self, s: Stmt) -> Stmt:
+        then, other = self.under(s.condition, s.then_case), None
+        if s.else_case is not None:
+            other = self.under(tirx.Not(s.condition), s.else_case)
+        if then.same_as(s.then_case) and (other is None or other.same_as(s.else_case)):
+            return s
+        return tirx.IfThenElse(s.condition, then, other, s.span)
+
+    def under(self, condition: Expr, s: Stmt) -> Stmt:
+        """Rewrite a statement that is executed where a condition holds."""
+        with self.speculation.under(condition):
+            return self.stmt(s)
 
     def visit_Bind(self, s: Stmt) -> Stmt:
+        self.speculation.record(s)
         if nodes.dtype_of(s.var).startswith(("int", "uint")):
             self.known[s.var] = factor(s.value, {**self.aligned.divisors, **self.known})
+            self.symbols[s.var] = self.symbols_of([s.value])
         return s
 
     def visit_For(self, s: Stmt) -> Stmt:
         width, extent = annotation(s, VECTOR), nodes.as_int(s.extent)
         step = 1 if s.step is None else nodes.as_int(s.step)
+        self.speculation.record(s)
         self.known[s.loop_var] = factor(s.min, self.known) if isinstance(extent, int) and extent == 1 else 1
         if step != 1 or width != extent or not isinstance(extent, int) or extent < 2 or nodes.as_int(s.min) != 0:
             return super().visit_For(s)
-        body = s.body
-        if isinstance(body, tirx.IfThenElse) and body.else_case is None and self.invariant(body, s.loop_var):
-            inner = self.stmt(replace_for(s, body.then_case))
-            return tirx.IfThenElse(body.condition, inner, None, body.span)
         before, rest = self.same_for_all(s)
         if before:
             return nodes.seq([*map(self.stmt, before), self.stmt(replace_for(s, rest))])
-        condition = self.choice(s, extent)
-        if condition is None:
-            return self.loop(s, extent)
-        was, self.choices = self.choices, self.choices + 1
-        both = [self.stmt(renamed(replace_for(s, _ChosenSide(condition, side).stmt(body)))) for side in (True, False)]
-        self.choices = was
-        return tirx.IfThenElse(condition, *both, s.span)
+        found = self.decided(s, extent)
+        return self.loop(s, extent, speculate=True) if found is None else found
 
     def same_for_all(self, s: Stmt) -> tuple[list[Stmt], Stmt]:
         """Return the loop-invariant bindings, such as the number of a row, and the rest.
 
         They are the first statements of the loop, so nothing that they read is written before them.
         """
-        parts = list(s.body.seq) if isinstance(s.body, tirx.SeqStmt) else [s.body]
+        parts = parts_of(s.body)
         written = {self.root(x.buffer) for x in collect(s.body, tirx.BufferStore)}
         count = 0
         for x in parts[:-1]:
             fixed = isinstance(x, tirx.Bind) and not uses_var(x.value, s.loop_var)
-            if not fixed or not _reads_only(x.value, written, self.root):
+            if not fixed or not reads_only(x.value, written, self.root):
                 break
             count += 1
         return parts[:count], nodes.seq(parts[count:])
 
-    def choice(self, s: Stmt, trips: int) -> Expr | None:
-        """Return a loop-invariant condition that prevents a vector load."""
-        own = {x.var for x in collect(s.body, tirx.Bind)}
-        written = {self.root(x.buffer) for x in collect(s.body, tirx.BufferStore)}
-        if self.choices == _MOST_CHOICES or not _is_straight(s.body):
-            return None
-        for e in collect(s.body, ir.Call):
-            if nodes.operator_name(e) != "if_then_else" or own.intersection(collect(e.args[0], tirx.Var)):
-                continue
-            if uses_var(e.args[0], s.loop_var) or not _reads_only(e.args[0], written, self.root):
-                continue
-            loads = [x for side in e.args[1:] for x in collect(side, ir.TensorLoad)]
-            for x in loads:
-                outside = nodes.scope_of(x.source) in ("global", "shared") and uses_var(x, s.loop_var)
-                if outside and self.run(x.source, x.indices, s.loop_var, trips, own, written, shared=True):
-                    return e.args[0]
+    # Conditions
+
+    def decided(self, s: Stmt, trips: int) -> Stmt | None:
+        """Return a loop whose first conditions are decided around it; ``None`` where that widens no access.
+
+        A condition that all iterations agree on has one loop for each outcome. For another one, the first loop is for
+        vectors whose iterations all meet it, and the second keeps the condition.
+        """
+        facts = {**self.aligned.divisors, **self.known}
+        lanes = Lanes(s.loop_var, trips, facts)
+        conditions = [c for c in leading_conditions(s.body) if self.is_fixed(c, s)]
+        for c in conditions:
+            same = lanes.uniform(c)
+            found = None if same is None else self.by_outcome(s, trips, c, same)
+            if found is not None:
+                self.relied |= self.symbols_of([c]) if uses_var(c, s.loop_var) else set()
+                return found
+        for c in conditions:
+            every = lanes.every(c)
+            met = every is not None and nodes.as_int(lanes.analyzer.simplify(every)) != 0
+            found = self.by_vector(s, trips, c, every, lanes) if met else None
+            if found is not None:
+                self.relied |= self.symbols_of([c])
+                return found
         return None
 
-    def invariant(self, branch: Stmt, var: Var) -> bool:
-        """Whether a condition is loop-invariant, regardless of the body's stores."""
-        if uses_var(branch.condition, var) or any(nodes.is_tile_call(c) for c in collect(branch.condition, ir.Call)):
+    def is_fixed(self, condition: Expr, s: Stmt) -> bool:
+        """Whether no iteration changes the variables or the memory of a condition."""
+        if {x.var for x in collect(s.body, tirx.Bind)}.intersection(collect(condition, tirx.Var)):
             return False
-        written = {self.root(x.buffer) for x in collect(branch, tirx.BufferStore)}
-        return _reads_only(branch.condition, written, self.root)
+        if collect(condition, ir.TensorLoad) and any(nodes.is_tile_call(c) for c in collect(s.body, ir.Call)):
+            return False
+        written = {self.root(x.buffer) for x in collect(s.body, tirx.BufferStore)}
+        return reads_only(condition, written, self.root)
+
+    def by_outcome(self, s: Stmt, trips: int, condition: Expr, same: Expr) -> Stmt | None:
+        """Return one loop for each outcome of a condition that all iterations agree on."""
+        sides = [with_outcome(s.body, condition, outcome) for outcome in (True, False)]
+        if nodes.is_nop(sides[1]):
+            return tirx.IfThenElse(same, self.under(same, replace_for(s, sides[0])), None, s.span)
+        found = self.widened(s, {same: sides[0], tirx.Not(same): sides[1]}, accesses_of(self.loop(s, trips)))
+        return None if found is None else tirx.IfThenElse(same, *found, s.span)
+
+    def by_vector(self, s: Stmt, trips: int, condition: Expr, every: Expr, lanes: Lanes) -> Stmt | None:
+        """Return a loop for vectors that meet a condition, and one for vectors that do not all meet it."""
+        rest = self.loop(s, trips)
+        fast = self.widened(s, {every: with_outcome(s.body, condition, True)}, accesses_of(rest))
+        if fast is None:
+            return None
+        rest = renamed(rest)
+        opposite, other = negated(condition), with_outcome(s.body, condition, False)
+        never = None if opposite is None or nodes.is_nop(other) else lanes.every(opposite)
+        if never is not None:
+            none = self.widened(s, {never: other}, accesses_of(rest))
+            rest = rest if none is None else tirx.IfThenElse(never, none[0], rest, s.span)
+        return tirx.IfThenElse(every, fast[0], rest, s.span)
+
+    def widened(self, s: Stmt, bodies: Mapping[Expr, Stmt], least: int) -> list[Stmt] | None:
+        """Return a loop for each condition's body if any of them has more than ``least`` vector accesses."""
+        if self.choices == _MOST_CHOICES:
+            return None
+        self.choices += 1
+        found = [self.under(condition, renamed(replace_for(s, x))) for condition, x in bodies.items()]
+        self.choices -= 1
+        return found if any(accesses_of(x) > least for x in found) else None
+
+    def symbols_of(self, expressions: Sequence[Expr]) -> set[Var]:
+        """Return the symbols that expressions are computed from."""
+        used = {v for e in expressions for v in collect(e, tirx.Var)}
+        return {x for v in used for x in self.symbols.get(v, (v,))}
 
     def root(self, buffer: BufferVar) -> BufferVar:
         return self.roots.get(buffer, buffer)
 
     # One loop
 
-    def loop(self, s: Stmt, trips: int) -> Stmt:
-        """Return a loop with its accesses hoisted where that is legal."""
-        body = list(s.body.seq) if isinstance(s.body, tirx.SeqStmt) else [s.body]
-        if not all(isinstance(x, (tirx.BufferStore, tirx.Bind)) for x in body):
+    def loop(self, s: Stmt, trips: int, speculate: bool = False) -> Stmt:
+        """Return a loop with its accesses hoisted where that is legal.
+
+        ``speculate`` permits loads that only some iterations make.
+        """
+        if not is_branching(s.body) or any(nodes.is_tile_call(c) for c in collect(s.body, ir.Call)):
             return super().visit_For(s)
-        if any(nodes.is_tile_call(c) for c in collect(s.body, ir.Call)):
-            return super().visit_For(s)
+        executed = list(assignments(s.body))
+        body = [x for x, _ in executed]
         own = {x.var for x in body if isinstance(x, tirx.Bind)}
         stores = self.stores(body, s.loop_var, trips, own)
-        loads = self.loads(body, s.loop_var, trips, own, stores)
-        if not loads and not stores:
+        loads = self.loads(executed, s.loop_var, trips, own, stores, speculate)
+        flags = self.flags(s, trips, stores)
+        if not loads and flags.keys == stores.keys():
             return super().visit_For(s)
         plain = self.plain_copy(body, loads, stores, s.loop_var, trips)
         if plain is not None:
             return plain
         before = [x for run in loads.values() for x in self.moves(run, trips, load=True)]
-        after = [x for run in stores.values() for x in self.moves(run, trips, load=False)]
+        after = [x for k, run in stores.items() for x in self.stored(s, run, trips, flags, k)]
         notes = {str(k): v for k, v in s.annotations.items() if str(k) != VECTOR}
-        inner = replace_for(s, _UseRegisters(self, s.loop_var, trips, loads, stores).stmt(s.body), annotations=notes)
-        arrays = {run.array: None for run in (*loads.values(), *stores.values())}
+        changed = UseRegisters(self, s.loop_var, trips, loads, stores).stmt(flags.stmt(s.body))
+        inner = replace_for(s, nodes.seq([*flags.cleared(), changed]), annotations=notes)
+        arrays = dict.fromkeys([*(r.array for r in (*loads.values(), *stores.values())), *flags.arrays.values()])
         return nodes.seq([*(tirx.AllocBuffer(a) for a in arrays), *before, inner, *after])
 
-    def stores(self, body: Sequence[Stmt], iteration: Var, trips: int, own: set[Var]) -> dict[Key, _Run]:
+    def flags(self, s: Stmt, trips: int, stores: Mapping[Key, Run]) -> Flags:
+        """Return flags for the stores that only some iterations make."""
+
+        def key_of(store: Stmt) -> Key:
+            return self.key_at(store.buffer, list(store.indices), s.loop_var)
+
+        return Flags(s.loop_var, trips, {k for k in stores if not always_stores(s.body, k, key_of)}, key_of)
+
+    def stored(self, s: Stmt, run: Run, trips: int, flags: Flags, k: Key) -> list[Stmt]:
+        """Return the stores of a run: vector accesses if every iteration makes its own."""
+        moves = self.moves(run, trips, load=False)
+        if k not in flags.keys:
+            return moves
+        v = nodes.fresh("v", nodes.dtype_of(s.loop_var))
+        one = nodes.store(run.buffer, nodes.load(run.array, [v]), [*run.start[:-1], run.start[-1] + v], s.span)
+        each = nodes.for_loop(v, trips, tirx.IfThenElse(flags.is_set(k, v), one, None), "unroll", span=s.span)
+        every = tirx.all(*(flags.is_set(k, nodes.int_const(at)) for at in range(trips)))
+        return [tirx.IfThenElse(every, nodes.seq(moves), each, s.span)]
+
+    def stores(self, body: Sequence[Stmt], iteration: Var, trips: int, own: set[Var]) -> dict[Key, Run]:
         """Return runs of stores by key, for buffers whose stores all form runs."""
-        found: dict[Key, _Run] = {}
+        found: dict[Key, Run] = {}
         refused: set[BufferVar] = set()
         written = {self.root(x.buffer) for x in body if isinstance(x, tirx.BufferStore)}
         for x in body:
@@ -214,35 +291,46 @@ class _VectorizeAccesses(StmtRewriter):
         return {k: run for k, run in found.items() if self.root(run.buffer) not in refused}
 
     def loads(
-        self, body: Sequence[Stmt], iteration: Var, trips: int, own: set[Var], stores: Mapping[Key, _Run]
-    ) -> dict[Key, _Run]:
+        self,
+        executed: Sequence[tuple[Stmt, bool]],
+        iteration: Var,
+        trips: int,
+        own: set[Var],
+        stores: Mapping[Key, Run],
+        speculate: bool,
+    ) -> dict[Key, Run]:
         """Return the runs that loads form, by key."""
-        found: dict[Key, _Run] = {}
+        found: dict[Key, Run] = {}
+        body = [x for x, _ in executed]
         written = {self.root(x.buffer) for x in body if isinstance(x, tirx.BufferStore)}
-        for x in body:
-            for load in _always(x):
-                if nodes.scope_of(load.source) not in ("global", "shared"):
-                    continue
-                run = self.run(load.source, load.indices, iteration, trips, own, written, shared=True)
-                if run is None or run.key in found:
-                    continue
-                if run.per > 1 and self.root(load.source) in written:
-                    continue
-                if self.root(load.source) in written and not self.reads_first(self.root(load.source), body):
-                    continue
-                # A read and a later write of the same elements go through the same registers.
-                same = stores.get(run.key)
-                found[run.key] = run if same is None else _Run(run.buffer, run.start, run.width, same.array)
+        always = [e for x, made in executed if made for e in evaluated(x) if isinstance(e, ir.TensorLoad)]
+        made = {identity(e) for e in always}
+        perhaps = [e for x in body for e in collect(x, ir.TensorLoad)] if speculate else []
+        for load in (*always, *perhaps):
+            if nodes.scope_of(load.source) not in ("global", "shared"):
+                continue
+            run = self.run(load.source, load.indices, iteration, trips, own, written, shared=True)
+            if run is None or run.key in found:
+                continue
+            if identity(load) not in made and not self.speculation.allows(run.buffer, run.start, trips // run.per):
+                continue
+            if run.per > 1 and self.root(load.source) in written:
+                continue
+            if self.root(load.source) in written and not self.reads_first(self.root(load.source), body):
+                continue
+            # A read and a later write of the same elements go through the same registers.
+            same = stores.get(run.key)
+            found[run.key] = run if same is None else Run(run.buffer, run.start, run.width, same.array)
         return found
 
     def reads_first(self, root: BufferVar, body: Sequence[Stmt]) -> bool:
         """Whether an iteration reads a buffer only before writing the same elements."""
         mine = [x for x in body if isinstance(x, tirx.BufferStore) and self.root(x.buffer).same_as(root)]
-        elements = {_key(x.buffer, x.indices) for x in mine}
+        elements = {key(x.buffer, x.indices) for x in mine}
         stored = False
         for x in body:
             for load in collect(x, ir.TensorLoad):
-                if self.root(load.source).same_as(root) and (stored or elements != {_key(load.source, load.indices)}):
+                if self.root(load.source).same_as(root) and (stored or elements != {key(load.source, load.indices)}):
                     return False
             stored = stored or (isinstance(x, tirx.BufferStore) and self.root(x.buffer).same_as(root))
         return True
@@ -256,7 +344,7 @@ class _VectorizeAccesses(StmtRewriter):
         own: set[Var],
         written: set[BufferVar],
         shared: bool = False,
-    ) -> _Run | None:
+    ) -> Run | None:
         """Return the run of an access over all iterations; ``None`` without one.
 
         Indices may read memory, such as the number of a row, that no iteration writes.
@@ -265,7 +353,7 @@ class _VectorizeAccesses(StmtRewriter):
             return None
         if any(uses_var(i, iteration) for i in indices[:-1]) or collect(indices[-1], ir.TensorLoad):
             return None
-        if not all(_reads_only(i, written, self.root) for i in indices):
+        if not all(reads_only(i, written, self.root) for i in indices):
             return None
         last = indices[-1]
         zero = {iteration: nodes.int_const(0, nodes.dtype_of(iteration))}
@@ -282,7 +370,7 @@ class _VectorizeAccesses(StmtRewriter):
             layout=None,
             data_alignment=WIDEST,
         )
-        return _Run(buffer, start, width, array, per)
+        return Run(buffer, start, width, array, per)
 
     def per(self, last: Expr, start: Expr, iteration: Var, trips: int, shared: bool) -> int:
         """Return how many successive iterations access the same element; 0 without a period."""
@@ -332,10 +420,10 @@ class _VectorizeAccesses(StmtRewriter):
     # The wide accesses
 
     def plain_copy(
-        self, body: Sequence[Stmt], loads: Mapping[Key, _Run], stores: Mapping[Key, _Run], iteration: Var, trips: int
+        self, body: Sequence[Stmt], loads: Mapping[Key, Run], stores: Mapping[Key, Run], iteration: Var, trips: int
     ) -> Stmt | None:
         """Return the moves of a loop that only copies; ``None`` for other loops."""
-        if not _is_plain(body[0]) or len(body) != 1:
+        if not is_plain(body[0]) or len(body) != 1:
             return None
         held = {}
         for buffer, indices in ((body[0].buffer, body[0].indices), (body[0].value.source, body[0].value.indices)):
@@ -361,7 +449,7 @@ class _VectorizeAccesses(StmtRewriter):
             )
         return nodes.seq(found)
 
-    def moves(self, run: _Run, trips: int, load: bool) -> list[Stmt]:
+    def moves(self, run: Run, trips: int, load: bool) -> list[Stmt]:
         """Return the vector accesses of a run."""
         size = run.width * DTYPES[nodes.element_type(run.buffer)].bits // 8
         if run.per == trips:
@@ -373,128 +461,11 @@ class _VectorizeAccesses(StmtRewriter):
             found.append(calls.move(*to, size))
         return found
 
-    def shifted(self, run: _Run, by: int) -> list[Expr]:
+    def shifted(self, run: Run, by: int) -> list[Expr]:
         """Return the indices of an iteration."""
         return [*run.start[:-1], self.analyzer.simplify(run.start[-1] + by) if by else run.start[-1]]
 
     def key_at(self, buffer: BufferVar, indices: Sequence[Expr], iteration: Var) -> Key:
         """Return the key of an access."""
         zero = {iteration: nodes.int_const(0, nodes.dtype_of(iteration))}
-        return _key(buffer, (*indices[:-1], self.analyzer.simplify(substitute(indices[-1], zero))))
-
-
-class _UseRegisters(StmtRewriter):
-    """Rewrites a loop's body to use registers."""
-
-    def __init__(
-        self, owner: _VectorizeAccesses, at: Var, trips: int, loads: Mapping[Key, _Run], stores: Mapping[Key, _Run]
-    ) -> None:  # fmt: skip
-        self.owner, self.iteration, self.trips, self.loads, self.stores = owner, at, trips, loads, stores
-
-    def expr(self, e: Expr) -> Expr:
-        return map_expr(e, self.load, ir.TensorLoad)
-
-    def load(self, e: Expr) -> Expr:
-        run = self.loads.get(self.owner.key_at(e.source, list(e.indices), self.iteration)) if len(e.indices) else None
-        if run is None or self.per_of(e.indices) != run.per:
-            return e
-        iteration = self.iteration if run.per == 1 else tirx.floordiv(self.iteration, nodes.int_const(run.per))
-        return nodes.load(run.array, [nodes.int_const(0) if run.per == self.trips else iteration], e.span)
-
-    def visit_BufferStore(self, s: Stmt) -> Stmt:
-        new = super().visit_BufferStore(s)
-        run = self.stores.get(self.owner.key_at(s.buffer, list(s.indices), self.iteration)) if len(s.indices) else None
-        return new if run is None else tirx.BufferStore(run.array, new.value, [self.iteration], s.span)
-
-    def per_of(self, indices: Sequence[Expr]) -> int:
-        """Return how far an access advances with the loop."""
-        last = indices[-1]
-        base = substitute(last, {self.iteration: nodes.int_const(0, nodes.dtype_of(self.iteration))})
-        return self.owner.per(last, base, self.iteration, self.trips, True)
-
-
-class _ChosenSide(StmtRewriter):
-    """Replaces choices by one condition by the value of one side."""
-
-    def __init__(self, condition: Expr, side: bool) -> None:
-        self.condition, self.side = condition, side
-
-    def expr(self, e: Expr) -> Expr:
-        return map_expr(e, self.call, ir.Call)
-
-    def call(self, e: Expr) -> Expr:
-        if nodes.operator_name(e) != "if_then_else":
-            return e
-        if not tvm_ffi.structural_equal(e.args[0], self.condition, map_free_vars=False):
-            return e
-        return e.args[1] if self.side else e.args[2]
-
-
-def _is_straight(s: Stmt) -> bool:
-    """Whether a body consists of assignments only."""
-    parts = list(s.seq) if isinstance(s, tirx.SeqStmt) else [s]
-    return all(isinstance(x, (tirx.BufferStore, tirx.Bind)) for x in parts)
-
-
-def _reads_only(e: Expr, written: set[BufferVar], root: Callable[[BufferVar], BufferVar]) -> bool:
-    """Whether an expression reads none of some buffers, and calls nothing of a target."""
-    if any(nodes.is_tile_call(c) for c in collect(e, ir.Call)):
-        return False
-    return not any(root(x.source) in written for x in collect(e, ir.TensorLoad))
-
-
-def _is_plain(s: Stmt) -> bool:
-    """Whether a statement copies one element without a conversion."""
-    return isinstance(s, tirx.BufferStore) and isinstance(s.value, ir.TensorLoad)
-
-
-def _passing(body: Stmt) -> set[BufferVar]:
-    """Return register arrays that only pass elements on, in loops without other work.
-
-    Instructions may access them besides, as words: elements are then moved as words, too.
-    """
-    plain: Counter[BufferVar] = Counter()
-    for loop in collect(body, tirx.For):
-        if annotation(loop, VECTOR) and _is_plain(loop.body):
-            store, load = loop.body, loop.body.value
-            if (nodes.scope_of(store.buffer) == "local") != (nodes.scope_of(load.source) == "local"):
-                plain.update((store.buffer, load.source))
-    as_words = calls.accessed_as_words(body)
-    every = Counter([x.buffer for x in collect(body, tirx.BufferStore) if x.buffer not in as_words])
-    every.update(x.source for x in collect(body, ir.TensorLoad))
-    every.subtract(as_words)
-    return {b for b, count in plain.items() if nodes.scope_of(b) == "local" and every[b] == count}
-
-
-def _always(s: Stmt) -> list[Expr]:
-    """Return the loads that every execution of a statement performs."""
-    found: list[Expr] = []
-
-    def visit(e: Expr) -> None:
-        if isinstance(e, (tirx.And, tirx.Or)):
-            visit(e.a)
-        elif nodes.operator_name(e) == "if_then_else":
-            visit(e.args[0])
-        elif isinstance(e, ir.TensorLoad):
-            found.append(e)
-            for i in e.indices:
-                visit(i)
-        elif isinstance(e, ir.Call):
-            for a in e.args:
-                visit(a)
-        elif isinstance(e, tirx.Select):
-            # Both values of a select are computed, but the program may rely on one of them being skipped.
-            visit(e.condition)
-        else:
-            for name in ("a", "b", "value"):
-                if hasattr(e, name) and not isinstance(e, (tirx.IntImm, tirx.FloatImm)):
-                    visit(getattr(e, name))
-
-    visit(s.value)
-    for i in s.indices if isinstance(s, tirx.BufferStore) else ():
-        visit(i)
-    return found
-
-
-def _key(buffer: BufferVar, indices: Sequence[Expr]) -> Key:
-    return tvm_ffi.StructuralKey((buffer, *indices))
+        return key(buffer, (*indices[:-1], self.analyzer.simplify(substitute(indices[-1], zero))))

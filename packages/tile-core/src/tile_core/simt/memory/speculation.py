@@ -1,0 +1,106 @@
+"""Loads that a program makes under a condition only: whether a vector access may make them always."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+
+from tile_core.analysis.proofs import Proofs
+from tile_core.compat.tvm import ir, tirx
+from tile_core.compat.types import BufferVar, Expr, Stmt, Var
+from tile_core.ir import nodes
+from tile_core.ir.visit import collect
+from tile_core.records import dataclass
+
+
+@dataclass(frozen=True)
+class Known:
+    """The ranges of variables that the code of a thread does not define.
+
+    Attributes
+    ----------
+    extents
+        The number of values, from 0 on.
+    sizes
+        Variables that are not negative.
+    """
+
+    extents: Mapping[Var, int]
+    sizes: Sequence[Var] = ()
+
+
+class Speculation:
+    """Facts at one point of the code of a thread.
+
+    A load may be made in any case if its element is in the buffer and nothing in the kernel writes the buffer: it has
+    no effect then, and no other thread's write races with it.
+
+    Parameters
+    ----------
+    body
+        The code.
+    known
+        The ranges of its other variables.
+    """
+
+    def __init__(self, body: Stmt, known: Known) -> None:
+        self.known = known
+        self.facts: list[Stmt] = []
+        self.conditions: list[Expr] = []
+        self.proofs: Proofs | None = None
+        views = collect(body, tirx.DeclBuffer)
+        written = {s.buffer for s in collect(body, tirx.BufferStore)}
+        for call in collect(body, ir.Call):
+            if nodes.is_tile_call(call):
+                written.update(v for v in collect(call, tirx.Var) if tirx.is_buffer_var(v))
+        # A view writes its buffer; of an address from a table no buffer is known.
+        self.written = written | {v for d in views if d.buffer in written for v in collect(d.data, tirx.Var)}
+        self.allowed = not any(not tirx.is_buffer_var(v) for d in views for v in collect(d.data, tirx.Var))
+
+    def record(self, s: Stmt) -> None:
+        """Record the range of a loop's variable, or the value of a binding."""
+        self.facts.append(s)
+
+    @contextmanager
+    def under(self, *conditions: Expr) -> Iterator[None]:
+        """Assume conditions in a scope."""
+        count = len(self.conditions)
+        self.conditions += [c for c in conditions if not collect(c, ir.TensorLoad)]
+        yield
+        del self.conditions[count:]
+
+    def allows(self, buffer: BufferVar, start: Sequence[Expr], count: int) -> bool:
+        """Whether ``count`` adjacent elements may be loaded although a condition may not hold."""
+        if not self.allowed or nodes.scope_of(buffer) != "global" or buffer in self.written:
+            return False
+        proofs = self._proofs()
+        with ExitStack() as scope:
+            for c in self.conditions:
+                scope.enter_context(proofs.under(c, None))
+            for dim, (index, extent) in enumerate(zip(start, nodes.shape_of(buffer), strict=True)):
+                kind = nodes.dtype_of(index)
+                last = index + nodes.int_const(count - 1, kind) if dim == len(start) - 1 else index
+                if collect(index, ir.TensorLoad) or nodes.dtype_of(nodes.int_const(0, kind) + extent) != kind:
+                    return False
+                if proofs.bound(index)[0] < 0 and not proofs.holds(index >= nodes.int_const(0, kind)):
+                    return False
+                if not proofs.holds(last < extent):
+                    return False
+        return True
+
+    def _proofs(self) -> Proofs:
+        """Return the facts so far as proofs."""
+        if self.proofs is None:
+            self.proofs = Proofs()
+            for var in self.known.sizes:
+                self.proofs.size(var)
+            for var, extent in self.known.extents.items():
+                self.proofs.ranges.set(var, (0, extent - 1))
+                self.proofs.analyzer.bind(var, ir.Range.from_min_extent(0, extent))
+        for s in self.facts:
+            if isinstance(s, tirx.For):
+                self.proofs.loop(s)
+            else:
+                self.proofs.value(s)
+        self.facts.clear()
+        return self.proofs

@@ -1,0 +1,164 @@
+"""Facts about the statements of a vector loop."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+
+from tile_core.compat.tvm import ir, tirx, tvm_ffi
+from tile_core.compat.types import BufferVar, Expr, Key, Stmt
+from tile_core.ir import calls, nodes
+from tile_core.ir.visit import StmtRewriter, annotation, collect, map_expr
+
+#: Annotation of a loop whose iterations are independent and access adjacent elements of the last dimension.
+VECTOR = "tile.vector"
+
+
+def reads_only(e: Expr, written: set[BufferVar], root: Callable[[BufferVar], BufferVar]) -> bool:
+    """Whether an expression reads none of some buffers, and calls nothing of a target."""
+    if any(nodes.is_tile_call(c) for c in collect(e, ir.Call)):
+        return False
+    return not any(root(x.source) in written for x in collect(e, ir.TensorLoad))
+
+
+def is_plain(s: Stmt) -> bool:
+    """Whether a statement copies one element without a conversion."""
+    return isinstance(s, tirx.BufferStore) and isinstance(s.value, ir.TensorLoad)
+
+
+def passing(body: Stmt) -> set[BufferVar]:
+    """Return register arrays that only pass elements on, in loops without other work.
+
+    Instructions may access them besides, as words: elements are then moved as words, too.
+    """
+    plain: Counter[BufferVar] = Counter()
+    for loop in collect(body, tirx.For):
+        if annotation(loop, VECTOR) and is_plain(loop.body):
+            store, load = loop.body, loop.body.value
+            if (nodes.scope_of(store.buffer) == "local") != (nodes.scope_of(load.source) == "local"):
+                plain.update((store.buffer, load.source))
+    as_words = calls.accessed_as_words(body)
+    every = Counter([x.buffer for x in collect(body, tirx.BufferStore) if x.buffer not in as_words])
+    every.update(x.source for x in collect(body, ir.TensorLoad))
+    every.subtract(as_words)
+    return {b for b, count in plain.items() if nodes.scope_of(b) == "local" and every[b] == count}
+
+
+def evaluated(s: Stmt) -> list[Expr]:
+    """Return the loads and choices that every execution of a store or a binding evaluates."""
+    found: list[Expr] = []
+    for e in (s.value, *(s.indices if isinstance(s, tirx.BufferStore) else ())):
+        found += evaluated_in(e)
+    return found
+
+
+def evaluated_in(root: Expr) -> list[Expr]:
+    """Return the loads and choices that every evaluation of an expression evaluates."""
+    found: list[Expr] = []
+
+    def visit(e: Expr) -> None:
+        if isinstance(e, (tirx.And, tirx.Or)):
+            visit(e.a)
+        elif nodes.operator_name(e) == "if_then_else":
+            found.append(e)
+            visit(e.args[0])
+        elif isinstance(e, ir.TensorLoad):
+            found.append(e)
+            for i in e.indices:
+                visit(i)
+        elif isinstance(e, ir.Call):
+            for a in e.args:
+                visit(a)
+        elif isinstance(e, tirx.Select):
+            # Both values of a select are computed, but the program may rely on one of them being skipped.
+            found.append(e)
+            visit(e.condition)
+        else:
+            for name in ("a", "b", "value"):
+                if hasattr(e, name) and not isinstance(e, (tirx.IntImm, tirx.FloatImm)):
+                    visit(getattr(e, name))
+
+    visit(root)
+    return found
+
+
+def leading_conditions(body: Stmt) -> list[Expr]:
+    """Return conditions that every iteration of a loop evaluates, each before the parts that it begins with."""
+    found: list[Expr] = []
+    for x in parts_of(body):
+        expressions: list[Expr] = []
+        if isinstance(x, tirx.IfThenElse):
+            found += _beginnings(x.condition)
+            expressions = evaluated_in(x.condition)
+        elif isinstance(x, (tirx.BufferStore, tirx.Bind)):
+            expressions = evaluated(x)
+        for e in expressions:
+            if not isinstance(e, ir.TensorLoad):
+                found += _beginnings(e.condition if isinstance(e, tirx.Select) else e.args[0])
+    return found
+
+
+def _beginnings(condition: Expr) -> list[Expr]:
+    """Return a condition, and the first side of each conjunction or disjunction that it begins with."""
+    joined = isinstance(condition, (tirx.And, tirx.Or))
+    return [condition, *(_beginnings(condition.a) if joined else [])]
+
+
+def with_outcome(s: Stmt, condition: Expr, outcome: bool) -> Stmt:
+    """Return a statement for one outcome of a condition."""
+    return _Outcome(condition, outcome).stmt(s)
+
+
+class _Outcome(StmtRewriter):
+    def __init__(self, condition: Expr, outcome: bool) -> None:
+        self.condition, self.outcome = condition, nodes.const(outcome, "bool")
+
+    def visit_IfThenElse(self, s: Stmt) -> Stmt:
+        condition = self.expr(s.condition)
+        known = nodes.as_int(condition)
+        if isinstance(known, int):
+            taken = s.then_case if known else s.else_case
+            return nodes.seq([]) if taken is None else self.stmt(taken)
+        other = None if s.else_case is None else self.stmt(s.else_case)
+        return tirx.IfThenElse(condition, self.stmt(s.then_case), other, s.span)
+
+    def expr(self, e: Expr) -> Expr:
+        kinds = (tirx.And, tirx.Or, tirx.Not, tirx.Select, ir.Call, type(self.condition))
+        return map_expr(e, self.known, kinds)
+
+    def known(self, e: Expr) -> Expr:
+        if type(e) is type(self.condition) and tvm_ffi.structural_equal(e, self.condition, map_free_vars=False):
+            return self.outcome
+        if isinstance(e, (tirx.And, tirx.Or)):
+            return _joined(e)
+        if isinstance(e, tirx.Not):
+            value = nodes.as_int(e.a)
+            return nodes.const(not value, "bool") if isinstance(value, int) else e
+        if isinstance(e, tirx.Select):
+            chosen = e.condition, e.true_value, e.false_value
+        elif nodes.operator_name(e) == "if_then_else":
+            chosen = tuple(e.args)
+        else:
+            return e
+        value = nodes.as_int(chosen[0])
+        return (chosen[1] if value else chosen[2]) if isinstance(value, int) else e
+
+
+def _joined(e: Expr) -> Expr:
+    """Return a conjunction or disjunction without a known side."""
+    neutral = isinstance(e, tirx.And)
+    for side, other in ((e.a, e.b), (e.b, e.a)):
+        value = nodes.as_int(side)
+        if isinstance(value, int):
+            return other if bool(value) == neutral else side
+    return e
+
+
+def parts_of(s: Stmt) -> list[Stmt]:
+    """Return the statements of a body."""
+    return list(s.seq) if isinstance(s, tirx.SeqStmt) else [s]
+
+
+def key(buffer: BufferVar, indices: Sequence[Expr]) -> Key:
+    """Return the key of an element."""
+    return tvm_ffi.StructuralKey((buffer, *indices))
