@@ -10,10 +10,12 @@ from __future__ import annotations
 from tile_core.analysis.proofs import linear_parts
 from tile_core.compat.tvm import ir, tirx
 from tile_core.compat.types import Call, Expr, Stmt, Var
+from tile_core.cpu.guarded_vectors import decided
 from tile_core.cpu.nibble_loads import halve
 from tile_core.dtypes import DTYPES
 from tile_core.ir import nodes
 from tile_core.ir.visit import StmtRewriter, collect, renamed, replace_for, role, statements, substitute, uses_var
+from tile_core.simt.memory.alignment import factor
 
 _PARALLEL = ("parallel", "vectorized")
 #: Vectors that an iteration of a copy moves. LLVM makes calls of ``memcpy`` from loops that move one; for the rows of a
@@ -29,6 +31,7 @@ def vectorize(body: Stmt, vector_bits: int) -> Stmt:
 class _VectorizeLoops(StmtRewriter):
     def __init__(self, vector_bits: int) -> None:
         self.vector_bits = vector_bits
+        self.divisors: dict[Var, int] = {}
 
     def visit_For(self, s: Stmt) -> Stmt:
         if role(s) not in _PARALLEL:
@@ -39,9 +42,34 @@ class _VectorizeLoops(StmtRewriter):
         if collect(s.body, tirx.For):
             return super().visit_For(s)
         extent = nodes.as_int(s.extent)
-        if not self.vector_bits or not isinstance(extent, int) or extent < 2 or not _has_vector_form(s):
+        if not self.vector_bits or not isinstance(extent, int) or extent < 2:
             return s
+        if not _has_vector_form(s):
+            return self.guarded(s, extent, self.lanes(s))
         return _split(s, extent, self.lanes(s))
+
+    def guarded(self, s: Stmt, extent: int, lanes: int) -> Stmt:
+        """Return a loop whose vectors run in lanes where conditions hold; the loop itself if none would."""
+        trips = extent // lanes
+        if not trips:
+            return s
+        inner, outer = nodes.fresh(f"{s.loop_var.name}_v"), nodes.fresh(f"{s.loop_var.name}_o")
+        first = s.min + outer * lanes
+        body = substitute(s.body, {s.loop_var: first + inner})
+        one = decided(nodes.for_loop(inner, lanes, body, span=s.span), lanes, self.divisors, _has_vector_form)
+        if one is None:
+            return s
+        vectors = nodes.for_loop(outer, trips, _InLanes().stmt(one), span=s.span)
+        if trips * lanes == extent:
+            return vectors
+        rest = replace_for(s, s.body, start=s.min + trips * lanes, extent=nodes.int_const(extent - trips * lanes))
+        return nodes.seq([vectors, renamed(rest)])
+
+    def visit_Bind(self, s: Stmt) -> Stmt:
+        """Record the divisor of a variable."""
+        if nodes.dtype_of(s.var).startswith("int"):
+            self.divisors[s.var] = factor(s.value, self.divisors)
+        return s
 
     def lanes(self, loop: Stmt) -> int:
         """Return how many elements of the widest type of the body fill a vector."""
@@ -50,6 +78,17 @@ class _VectorizeLoops(StmtRewriter):
             if uses_var(node, loop.loop_var):
                 widths.append(DTYPES[nodes.dtype_of(node)].bits)
         return max(2, self.vector_bits // max([8, *widths]))
+
+
+class _InLanes(StmtRewriter):
+    """Makes vectors of the loops over lanes that have a vector form."""
+
+    def visit_For(self, s: Stmt) -> Stmt:
+        if not _has_vector_form(s):
+            return s
+        return replace_for(
+            s, halve(s.body, s.loop_var), kind=tirx.ForKind.VECTORIZED, annotations={nodes.ROLE: "vectorized"}
+        )
 
 
 def _split(loop: Stmt, extent: int, lanes: int) -> Stmt:
