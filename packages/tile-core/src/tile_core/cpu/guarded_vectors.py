@@ -25,7 +25,7 @@ _MOST_CHOICES = 3
 def decided(
     loop: Stmt, lanes: int, divisors: Mapping[Var, int], has_form: Callable[[Stmt], bool], most: int = _MOST_CHOICES
 ) -> Stmt | None:
-    """Return one vector with its conditions decided around it; ``None`` if that gives it no vector form.
+    """Return one vector with its conditions decided around it, or ``None`` without a vector form.
 
     Parameters
     ----------
@@ -62,7 +62,7 @@ def decided(
 def _branches(
     loop: Stmt, every: Expr, never: Expr | None, agreed: bool, sides: list[Stmt], vectors: list[Stmt | None]
 ) -> Stmt:
-    """Return the vectors for the outcomes of a condition, and the lanes one by one where they differ."""
+    """Return the vectors for the outcomes of a condition, and separate lanes otherwise."""
     empty = nodes.is_nop(sides[1].body)
     if agreed:
         other = None if empty else vectors[1] or sides[1]

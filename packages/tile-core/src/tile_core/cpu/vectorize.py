@@ -49,7 +49,7 @@ class _VectorizeLoops(StmtRewriter):
         return _split(s, extent, self.lanes(s))
 
     def guarded(self, s: Stmt, extent: int, lanes: int) -> Stmt:
-        """Return a loop whose vectors run in lanes where conditions hold; the loop itself if none would."""
+        """Return a loop whose vectors run in lanes where their conditions hold."""
         trips = extent // lanes
         if not trips:
             return s
@@ -62,7 +62,7 @@ class _VectorizeLoops(StmtRewriter):
         vectors = nodes.for_loop(outer, trips, _InLanes().stmt(one), span=s.span)
         if trips * lanes == extent:
             return vectors
-        rest = replace_for(s, s.body, start=s.min + trips * lanes, extent=nodes.int_const(extent - trips * lanes))
+        rest = replace_for(s, s.body, min=s.min + trips * lanes, extent=nodes.int_const(extent - trips * lanes))
         return nodes.seq([vectors, renamed(rest)])
 
     def visit_Bind(self, s: Stmt) -> Stmt:

@@ -317,8 +317,8 @@ def test_loads_under_conditions_stay_where_they_are_not_safe():
         assert [m for m in moves(new) if m[1] == "A"] == ([("A_v", "A", 16)] if a is short else [])
     assert [m for m in moves(vectorized(body(short, t * 4), everywhere(short, b))) if m[1] == "A"] == []
     a = memory((16,), "int32", "A")
-    later = nodes.seq([body(a, t * 4), nodes.store(a, zero, [0])])
-    assert [m for m in moves(check(later, everywhere(a, b), [a, b])) if m[1] == "A"] == []
+    written = nodes.seq([body(a, t * 4), nodes.store(a, zero, [0])])
+    assert [m for m in moves(check(written, everywhere(a, b), [a, b])) if m[1] == "A"] == []
 
 
 @pytest.mark.parametrize("width", [4, 8])

@@ -274,11 +274,13 @@ static inline void matmul2d_16x32x16_f32_bf16(bool known, thread float* c, threa
       for (int r_11 = 0; r_11 < 2; ++r_11) {
         #pragma clang loop unroll(full)
         for (int r_12 = 0; r_12 < 2; ++r_12) {
-          #pragma clang loop unroll(full)
-          for (int v_2 = 0; v_2 < 4; ++v_2) {
-            if (by * 32 + (r_12 * 8 + i0_6) < 48 && bx * 32 + (r_11 * 16 + i1_6 + v_2) < 56) {
-              C[(by * 32 + i0_6) * 56 + bx * 32 + i1_6 + r_12 * 448 + r_11 * 16 + v_2] = (bfloat)C_local[r_11 * 8 + r_12 * 4 + v_2];
+          if (by * 32 + (r_12 * 8 + i0_6) < 48 && bx * 32 + (r_11 * 16 + i1_6) < 56) {
+            alignas(16) bfloat C_v_1[4];
+            #pragma clang loop unroll(full)
+            for (int v_2 = 0; v_2 < 4; ++v_2) {
+              C_v_1[v_2] = (bfloat)C_local[r_11 * 8 + r_12 * 4 + v_2];
             }
+            *(device uint2*)&C[(by * 32 + i0_6) * 56 + bx * 32 + i1_6 + r_12 * 448 + r_11 * 16] = *(thread const uint2*)&C_v_1[0];
           }
         }
       }

@@ -1,4 +1,4 @@
-"""Conditions over the lanes of a vector: equal in all lanes, or true in all of them if true in one."""
+"""Conditions over the lanes of a vector: uniform, or decided by one lane."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Lanes:
         return map_expr(found, lambda x: x.a + x.b, tirx.Add)  # which folds constants
 
     def uniform(self, condition: Expr) -> Expr | None:
-        """Return the form of a condition that has the same value in all lanes; ``None`` if unproven."""
+        """Return a condition without the lane, if provably all lanes agree on it."""
         if not uses_var(condition, self.var):
             return condition
         if isinstance(condition, (tirx.And, tirx.Or)):
@@ -74,7 +74,7 @@ class Lanes:
         return factor(self.analyzer.simplify(least), self.divisors) % (abs(step) * self.count) == 0
 
     def every(self, condition: Expr) -> Expr | None:
-        """Return a condition without the lane that implies the given one in all lanes; ``None`` if there is none."""
+        """Return a condition without the lane that implies a condition in all lanes, if any."""
         found = self.uniform(condition)
         if found is not None:
             return found
@@ -98,7 +98,10 @@ class Lanes:
         return self.at(condition, self.count - 1 if last else 0)
 
     def difference(self, comparison: Expr) -> tuple[int, Expr] | None:
-        """Return how the difference of both sides grows with the lane, and its first value; ``None`` if not linear."""
+        """Return the step of the sides' difference from lane to lane, and its first value.
+
+        ``None`` if it is not linear.
+        """
         a, b = (self.without_lane(x) for x in (comparison.a, comparison.b))
         moved = a - b
         hidden = collect(moved, (ir.TensorLoad, ir.Call))
@@ -124,7 +127,7 @@ class Lanes:
 
 
 def negated(condition: Expr) -> Expr | None:
-    """Return the opposite of a condition without ``not`` around comparisons; ``None`` if it has another form."""
+    """Return the opposite of a condition without ``not`` around comparisons, if possible."""
     if isinstance(condition, tirx.Not):
         return condition.a
     if isinstance(condition, (tirx.And, tirx.Or)):

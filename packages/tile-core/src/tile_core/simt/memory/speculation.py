@@ -1,4 +1,4 @@
-"""Loads that a program makes under a condition only: whether a vector access may make them always."""
+"""Speculative loads: loads under a condition that a vector access may always make."""
 
 from __future__ import annotations
 

@@ -83,7 +83,7 @@ def evaluated_in(root: Expr) -> list[Expr]:
 
 
 def leading_conditions(body: Stmt) -> list[Expr]:
-    """Return conditions that every iteration of a loop evaluates, each before the parts that it begins with."""
+    """Return conditions that every iteration evaluates, each before its own first sides."""
     found: list[Expr] = []
     for x in parts_of(body):
         expressions: list[Expr] = []
@@ -99,7 +99,7 @@ def leading_conditions(body: Stmt) -> list[Expr]:
 
 
 def _beginnings(condition: Expr) -> list[Expr]:
-    """Return a condition, and the first side of each conjunction or disjunction that it begins with."""
+    """Return a condition, its first side, and so on."""
     joined = isinstance(condition, (tirx.And, tirx.Or))
     return [condition, *(_beginnings(condition.a) if joined else [])]
 

@@ -56,7 +56,7 @@ def vectorize(
     layouts: Mapping[BufferVar, LayoutMap] | None = None,
     known: Known | None = None,
 ) -> tuple[Stmt, Aligned]:
-    """Return the code of a thread with vector accesses, and the part of the assumptions that it requires.
+    """Return the code of a thread with vector accesses, and the assumptions that it requires.
 
     Parameters
     ----------
@@ -154,7 +154,7 @@ class _VectorizeAccesses(StmtRewriter):
     # Conditions
 
     def decided(self, s: Stmt, trips: int) -> Stmt | None:
-        """Return a loop whose first conditions are decided around it; ``None`` where that widens no access.
+        """Return a loop whose first conditions are decided around it, if that widens accesses.
 
         A condition that all iterations agree on has one loop for each outcome. For another one, the first loop is for
         vectors whose iterations all meet it, and the second keeps the condition.
@@ -195,7 +195,7 @@ class _VectorizeAccesses(StmtRewriter):
         return None if found is None else tirx.IfThenElse(same, *found, s.span)
 
     def by_vector(self, s: Stmt, trips: int, condition: Expr, every: Expr, lanes: Lanes) -> Stmt | None:
-        """Return a loop for vectors that meet a condition, and one for vectors that do not all meet it."""
+        """Return a loop for vectors that meet a condition, and one for other vectors."""
         rest = self.loop(s, trips)
         fast = self.widened(s, {every: with_outcome(s.body, condition, True)}, accesses_of(rest))
         if fast is None:
@@ -209,7 +209,7 @@ class _VectorizeAccesses(StmtRewriter):
         return tirx.IfThenElse(every, fast[0], rest, s.span)
 
     def widened(self, s: Stmt, bodies: Mapping[Expr, Stmt], least: int) -> list[Stmt] | None:
-        """Return a loop for each condition's body if any of them has more than ``least`` vector accesses."""
+        """Return a loop for each body if any has more than ``least`` vector accesses."""
         if self.choices == _MOST_CHOICES:
             return None
         self.choices += 1

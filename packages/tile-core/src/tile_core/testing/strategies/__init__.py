@@ -21,6 +21,7 @@ from tile_core.testing.strategies.control import control
 from tile_core.testing.strategies.data_races import data_races
 from tile_core.testing.strategies.folding import folding
 from tile_core.testing.strategies.grids import grids, launches
+from tile_core.testing.strategies.guards import guards
 from tile_core.testing.strategies.illegal import illegal
 from tile_core.testing.strategies.indexing import indices, nibbles
 from tile_core.testing.strategies.lanes import lanes, vector_casts
@@ -45,6 +46,7 @@ STRATEGIES: dict[str, tuple[st.SearchStrategy[Unit], int]] = {
     "indices": (indices(), 2),
     "nibbles": (nibbles(), 1),
     "lanes": (lanes(), 2),
+    "guards": (guards(), 3),
     "vector-casts": (vector_casts(), 1),
     "threads": (threads(), 3),
     "grids": (grids(), 2),

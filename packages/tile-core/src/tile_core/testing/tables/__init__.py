@@ -16,7 +16,7 @@ from tile_core.testing.case import Case, Unit
 TABLES = (
     "casts", "roundings", "copies", "boxes", "fills", "views", "products", "sparse", "scaled", "block_scaled", "rows",
     "reductions", "reducers", "folds", "sorts", "blocks", "data_races", "atomics", "scalars", "random", "loops",
-    "whole", "launches", "control", "bools", "threads", "roles", "barriers", "clusters", "pointers", "shapes",
+    "guards", "whole", "launches", "control", "bools", "threads", "roles", "barriers", "clusters", "pointers", "shapes",
     "symbols",
 )  # fmt: skip
 
