@@ -9,6 +9,14 @@ registers::
     move(B[i, 8 * t], y, 16 bytes)
 
 Iterations may share an element, such as a byte with two numbers of 4 bits, or a scale of a group: it is loaded once.
+
+Conditions are handled in this order:
+
+1. All iterations agree (``lane_conditions.py``), such as on ``8 * t + v < 1000``: the condition is around the loop.
+2. One iteration decides for all, such as the last on ``8 * t + v < n``: vectors that meet the condition have a loop of
+   their own, and the others keep the condition in each iteration.
+3. Other conditions, such as masks, stay in the loop. Its loads are vector accesses if they are always made, or may be
+   (``speculation.py``); a vector is stored whole if all its elements are stored (``predicated_stores.py``).
 """
 
 from __future__ import annotations
