@@ -4,7 +4,7 @@
 
 Ten shapes of three multiples of 8 between 256 and 12,000, drawn anew each time (kernels from files need the ``--seed``
 that they were exported with), and M of 1, 8, 16 and 64 with N = K = 8192. The kernel is an ordinary one; its blocks are
-what `tile_cuda.cost.tiling` ranks first, or with ``--most`` the first few, beside their estimated times.
+what ``tile.tilings`` ranks first, or with ``--most`` the first few, beside their estimated times.
 """
 
 from __future__ import annotations
@@ -14,13 +14,14 @@ import functools
 import math
 import random
 import time
+from collections.abc import Callable
 from typing import Any
 
 from cuda_sides import Candidate, Side, compare, device_of, export, fault, kernels, options, poisoned
 from sides import Row, run
 
+import tile_core as tile
 import tile_core.language as T
-from tile_cuda.cost.tiling import Tiling, tilings
 
 Shape = tuple[int, int, int]
 
@@ -86,15 +87,22 @@ def drawn(seed: int, count: int) -> list[Shape]:
     return [(numbers[i], numbers[i + 1], numbers[i + 2]) for i in range(0, 3 * count, 3)]
 
 
-def candidates(shape: Shape, arguments: argparse.Namespace) -> list[tuple[Candidate, Tiling]]:
-    """Return the kernels for a shape, the best first."""
-    found = tilings(*shape, target=arguments.target or "cuda:sm_90a")
-    return [(_candidate(shape, tiling), tiling) for tiling in found[: arguments.most]]
+def candidates(shape: Shape, arguments: argparse.Namespace) -> list[tuple[Candidate, float]]:
+    """Return the kernels for a shape with their estimated microseconds, the best first."""
+    found: list[tuple[Candidate, float]] = []
+    for kind in (matmul, split_matmul):
+        sizes = dict(zip("MNK", shape, strict=True))
+        for tiling in tile.tilings(kind, sizes, target=arguments.target or "cuda:sm_90a", most=arguments.most):
+            if tiling.get("splits", 2) > 1:
+                found.append((_candidate(kind, shape, tiling), tiling.microseconds or 0.0))
+    return sorted(found, key=lambda pair: pair[1])[: arguments.most]
 
 
-def _candidate(shape: Shape, tiling: Tiling) -> Candidate:
-    kind = matmul if tiling.splits == 1 else split_matmul
-    return Candidate(f"{'x'.join(map(str, shape))}_{tiling}", functools.partial(kind, *shape, **tiling.arguments))
+def _candidate(kind: Callable[..., Any], shape: Shape, config: dict[str, int]) -> Candidate:
+    tiles = "x".join(str(config[f"block_{axis}"]) for axis in "MNK")
+    split = f"_split{config['splits']}" if "splits" in config else ""
+    name = f"{'x'.join(map(str, shape))}_{tiles}_t{config['threads']}_s{config['num_stages']}{split}"
+    return Candidate(name, functools.partial(kind, *shape, **config))
 
 
 def one(torch: Any, arguments: argparse.Namespace, shape: Shape) -> list[Row]:
@@ -116,7 +124,7 @@ def one(torch: Any, arguments: argparse.Namespace, shape: Shape) -> list[Row]:
     del exact, bound
     others: list[tuple[str, Side]] = [("torch.mm", lambda: torch.mm(a, b, out=out))]
     rows = compare(torch, ours, others, arguments.seconds, 2.0 * m * n * k, "TFLOP/s")
-    estimates = {candidate.name: tiling.microseconds / 1e3 for candidate, tiling in every}
+    estimates = {candidate.name: microseconds / 1e3 for candidate, microseconds in every}
     for row in rows:
         row["estimated ms"] = estimates.get(row["kernel"])
     return rows

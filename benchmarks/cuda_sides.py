@@ -13,6 +13,7 @@ Every kernel is checked first, on random data, with outputs full of NaN (or -1) 
 from __future__ import annotations
 
 import argparse
+import random
 import statistics
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -139,6 +140,17 @@ def medians(torch: Any, sides: Sequence[Side], seconds: float, least: int = 10) 
             spent = _once(torch, sides[at], batches[at])
             times[at].append(spent)
             total += spent * batches[at]
+    return [statistics.median(found) for found in times]
+
+
+def shuffled_medians(torch: Any, sides: Sequence[Side], rounds: int, seed: int = 0) -> list[float]:
+    """Return each side's median time in ms by device events; each round has a random order of all sides."""
+    batches = [max(1, round(_WINDOW_MS / max(_once(torch, side, 2), 1e-3))) for side in sides]
+    times: list[list[float]] = [[] for _ in sides]
+    source = random.Random(seed)
+    for _ in range(rounds):
+        for at in source.sample(range(len(sides)), len(sides)):
+            times[at].append(_once(torch, sides[at], batches[at]))
     return [statistics.median(found) for found in times]
 
 

@@ -221,6 +221,8 @@ AT_USE = (
            code="def tile_emulation(target):\n    return 'model'"),
     Broken("b-cases", "hook tile_cases of backend 'b-cases' returned ['units']; expected a mapping of names to",
            code="def tile_cases(target):\n    return ['units']"),
+    Broken("b-tilings", "hook tile_tilings of backend 'b-tilings' returned 'model'; expected a TilingModel or None",
+           code="def tile_tilings(target):\n    return 'model'"),
     Broken("b-prints", "it prints to standard output, where programs read results: 'hello from b'",
            before="print('hello from b')"),
     Broken("cpu.b-extra", "add-on 'cpu.b-extra' is left out: hook tile_lowerings of backend 'cpu.b-extra' raised",

@@ -253,6 +253,25 @@ tile.autotune:
 
 
     scale(1000)(np.ones(1000, "float32"))
+tile.tilings:
+    def matmul(M, N, K, block_M=64, block_N=64, block_K=32, threads=128):
+        @T.prim_func
+        def gemm(A: T.Tensor((M, K), "float16"), B: T.Tensor((N, K), "float16"), C: T.Tensor((M, N), "float32")):
+            with T.Kernel(T.ceildiv(N, block_N), T.ceildiv(M, block_M), threads=threads) as (bx, by):
+                A_s, B_s = T.alloc_shared((block_M, block_K), "float16"), T.alloc_shared((block_N, block_K), "float16")
+                C_f = T.alloc_fragment((block_M, block_N), "float32")
+                T.clear(C_f)
+                for k in T.Pipelined(T.ceildiv(K, block_K), num_stages=2):
+                    T.copy(A[by * block_M, k * block_K], A_s)
+                    T.copy(B[bx * block_N, k * block_K], B_s)
+                    T.gemm(A_s, B_s, C_f, transpose_B=True)
+                T.copy(C_f, C[by * block_M, bx * block_N])
+
+        return gemm
+
+
+    for tiling in tile.tilings(matmul, dict(M=4096, N=4096, K=4096), target="cuda:sm_90a", most=2):
+        print(tiling)  # block_M=128, block_N=256, ...: about 236 us, ...
 tile.compile:
     @T.prim_func
     def clear(A: T.Tensor((64,), "float32")):

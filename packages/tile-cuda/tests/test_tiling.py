@@ -11,7 +11,8 @@ import pytest
 
 import tile_core as tile
 import tile_core.language as T
-from tile_cuda.cost.tiling import Tiling, tilings
+from tile_cuda.cost.tiling import Tiling, ranked
+from tile_cuda.cost.tiling import tilings as deprecated
 from tile_cuda.errors import UnknownArchitecture
 
 RECORDS = Path(__file__).parent / "records"
@@ -29,6 +30,12 @@ def recorded(name: str) -> dict[tuple[int, ...], dict[tuple[int, ...], float]]:
     return found
 
 
+def tilings(
+    M: int, N: int, K: int, bits: int = 16, target: str = "cuda:sm_90a", *, transposed: bool = False, split: bool = True
+) -> list[Tiling]:
+    return ranked(M, N, K, bits, target, transposed, split)
+
+
 def key(tiling: Tiling) -> tuple[int, ...]:
     return tuple(getattr(tiling, name) for name in FIELDS)
 
@@ -40,16 +47,16 @@ MEASURED = [(name, shape) for name in NAMES for shape in sorted(recorded(name))]
 @pytest.mark.parametrize(("name", "shape"), MEASURED)
 def test_the_first_rank_was_fast(name: str, shape: tuple[int, int, int]) -> None:
     times = recorded(name)[shape]
-    ranked = [t for t in tilings(*shape) if key(t) in times]
-    assert len(ranked) >= 2
-    assert times[key(ranked[0])] <= 1.25 * min(times.values())
-    # What is estimated to take 1.3 times as long was slower.
-    for slow in ranked:
-        for fast in ranked:
+    found = [t for t in tilings(*shape) if key(t) in times]
+    assert len(found) >= 2
+    assert times[key(found[0])] <= 1.25 * min(times.values())
+    # A tiling estimated to take 1.4 times as long was slower.
+    for slow in found:
+        for fast in found:
             if slow.microseconds >= 1.4 * fast.microseconds:
                 assert times[key(slow)] > times[key(fast)], (str(slow), str(fast))
-    estimates = np.array([t.microseconds for t in ranked]) / 1e3
-    measured = np.array([times[key(t)] for t in ranked])
+    estimates = np.array([t.microseconds for t in found]) / 1e3
+    measured = np.array([times[key(t)] for t in found])
     assert (np.abs(np.log(estimates / measured)) < np.log(1.45)).all()
 
 
@@ -58,9 +65,9 @@ def test_ranks_cost_little_in_the_mean(name: str) -> None:
     """Bound the mean slowdown of the first rank against the fastest timed tiling."""
     lost = []
     for shape, times in recorded(name).items():
-        ranked = [t for t in tilings(*shape) if key(t) in times]
-        lost.append(np.log(times[key(ranked[0])] / min(times.values())))
-    assert np.exp(np.mean(lost)) < 1.03
+        found = [t for t in tilings(*shape) if key(t) in times]
+        lost.append(np.log(times[key(found[0])] / min(times.values())))
+    assert np.exp(np.mean(lost)) < 1.025
 
 
 @pytest.mark.parametrize("target", ["cuda:sm_80", "cuda:sm_86", "cuda:sm_90a", "cuda:sm_120"])
@@ -85,6 +92,17 @@ def test_few_tiles_are_split() -> None:
     assert tilings(1, 8192, 8192)[0].block_M == 16
 
 
+@pytest.mark.parametrize(("N", "K"), [(4096, 4096), (28672, 4096), (8192, 8192), (4096, 14336)])
+def test_linear_layers_take_two_warpgroups_where_tiles_fill_the_device(N: int, K: int) -> None:
+    """128 x 256 reached 1.02 of cuBLAS with (N, K) weights on an H200, 128 x 128 with 128 threads 0.85 to 0.9."""
+    for M in (2048, 4096, 8192):
+        first = tilings(M, N, K, transposed=True, split=False)[0]
+        assert (first.block_M * first.block_N, first.threads, first.num_stages) == (32768, 256, 4), M
+    few = tilings(256, 4096, K, transposed=True, split=False)[0]
+    assert few.block_M * few.block_N <= 8192
+    assert 64 <= -(-4096 // few.block_N) * -(-256 // few.block_M) <= 132
+
+
 def test_refusals() -> None:
     for wrong in ((0, 1, 1), (1, -1, 1)):
         with pytest.raises(ValueError, match="positive"):
@@ -93,6 +111,12 @@ def test_refusals() -> None:
         tilings(8, 8, 8, 32)
     with pytest.raises(UnknownArchitecture):
         tilings(8, 8, 8, 16, "cuda:sm_91x")
+
+
+def test_the_old_name_warns() -> None:
+    with pytest.warns(DeprecationWarning, match=r"use tile\.tilings"):
+        found = deprecated(256, 256, 256)
+    assert found == tilings(256, 256, 256)
 
 
 def matmul(M: int, N: int, K: int, block_M: int, block_N: int, block_K: int, threads: int, num_stages: int) -> Any:

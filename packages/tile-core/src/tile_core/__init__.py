@@ -31,6 +31,7 @@ _LAZY = {
     "pointers": "tile_core.runtime.pointers:pointers",
     "sparse": "tile_core.sparse:",
     "targets": "tile_core.plugins.manager:targets",
+    "tilings": "tile_core.tiling.api:tilings",
 }
 
 __all__ = ["__version__", *sorted(_LAZY)]

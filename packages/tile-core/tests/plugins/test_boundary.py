@@ -39,6 +39,7 @@ HOOKS = {
     "tile_emulation": lambda p, t: p.emulation(t),
     "tile_strategies": lambda p, t: p.strategies(t),
     "tile_cases": lambda p, t: p.case_tables(t),
+    "tile_tilings": lambda p, t: p.tilings(t),
 }
 
 

@@ -239,6 +239,7 @@ def test_any_other_error_names_backend_and_hook(world):
         ("tile_runtimes", [1], "a sequence of RuntimeAdapters"),
         ("tile_emulation", "model", "a Dialect or None"),
         ("tile_emulation", 7, "a Dialect or None"),
+        ("tile_tilings", "model", "a TilingModel or None"),
         ("tile_strategies", None, "a mapping of names"),
         ("tile_strategies", {"odd": 7}, "a mapping of names"),
         ("tile_cases", None, "a mapping of names"),

@@ -9,6 +9,7 @@ from tile_core.manifest import BackendManifest, fingerprint_of
 from tile_cuda.options import CudaOptions
 
 if TYPE_CHECKING:
+    from tile_core.lowering.tilings import TilingModel
     from tile_core.lowering.variant import Variant
     from tile_core.target import Target
 
@@ -118,3 +119,10 @@ def tile_strategies(target: Target) -> Mapping[str, str]:
 def tile_cases(target: Target) -> Mapping[str, str]:
     """Return the cases of products that arrive at a barrier."""
     return {"tensor-memory": "tile_cuda.testing.cases:units"}
+
+
+def tile_tilings(target: Target) -> TilingModel:
+    """Return the estimates of products on multiprocessors."""
+    from tile_cuda.cost.tiling_model import CudaTilings
+
+    return CudaTilings()

@@ -314,6 +314,30 @@ class NoWorkingConfig(LaunchError):
     remedy = "correct the configurations according to the reasons above"
 
 
+class NoProducts(LaunchError):
+    """A factory whose program has no product, so that ``tile.tilings`` has nothing to estimate."""
+
+    code = "K446"
+    template = "{function}: its program has no product (T.gemm, T.gemm_sp, T.gemm_scaled) whose tiles could be ranked"
+    remedy = "measure configurations of your own: tile.autotune([dict(block=64), dict(block=128)])(factory)"
+
+
+class NoTileParameters(LaunchError):
+    """A factory no parameter of which changes its tiles, threads or stages."""
+
+    code = "K447"
+    template = "{function}: no parameter changes the tiles, threads or stages of its products; ints to vary: {found}"
+    remedy = "take them from parameters with defaults: {hint}; arguments in shapes are never changed"
+
+
+class UnboundParameter(LaunchError):
+    """A factory's parameter without a value or a usual tile name."""
+
+    code = "K448"
+    template = "{function}: parameter {name!r} has no value; it is neither in shapes nor a usual tile name ({known})"
+    remedy = "add it to shapes, or give it a default{hint}"
+
+
 class BadSetting(LaunchError):
     """An argument of the package with a type or value that it cannot use."""
 

@@ -33,6 +33,7 @@ from typing import TYPE_CHECKING, Any
 import pluggy
 
 if TYPE_CHECKING:
+    from tile_core.lowering.tilings import TilingModel
     from tile_core.lowering.variant import Variant
     from tile_core.manifest import BackendManifest
     from tile_core.target import Target
@@ -174,6 +175,25 @@ def tile_pipeline(target: Target, spine: Any) -> Any:
     Any
         A value of the same type, made by the methods of ``spine``; ``spine`` itself if the backend adds nothing.
         ``None`` is not allowed.
+    """
+
+
+@hookspec(firstresult=True)
+def tile_tilings(target: Target) -> TilingModel | None:
+    """Return the model that proposes tile shapes of products and estimates their time. Optional.
+
+    Called by ``tile.tilings``, of the target's owner only. No device is touched.
+
+    Parameters
+    ----------
+    target
+        The target.
+
+    Returns
+    -------
+    TilingModel or None
+        See ``tile_core.lowering.tilings``. Without one, ``tile.tilings`` returns a factory's defaults. The core drops
+        proposed tile shapes that the target's passes refuse.
     """
 
 

@@ -197,6 +197,7 @@ HOOKS = tuple(name for name in vars(hookspecs) if name.startswith(hookspecs.PREF
 OPTIONAL: dict[str, Any] = {
     "tile_detect": None,
     "tile_language": {},
+    "tile_tilings": None,
     "tile_runtimes": (),
     "tile_emulation": None,
     "tile_strategies": {},
@@ -252,6 +253,7 @@ _ANSWERS: dict[str, tuple[str, Callable[[object], bool]]] = {
     "tile_language": ('a mapping of names to "module:attribute"', _is_language),
     "tile_lowerings": ('a sequence of variants, each with a name "backend.variant", op and priority', _is_lowerings),
     "tile_pipeline": ("a pipeline", lambda a: a is not None),
+    "tile_tilings": ("a TilingModel or None", lambda a: a is None or _has(a, "shapes estimate")),
     "tile_runtimes": ("a sequence of RuntimeAdapters", _is_runtimes),
     "tile_strategies": ('a mapping of names to "module:attribute"', _are_references),
     "tile_cases": ('a mapping of names to "module:attribute"', _are_references),

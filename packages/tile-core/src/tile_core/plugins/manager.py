@@ -30,6 +30,7 @@ from tile_core.errors.plugins import (
     UnknownTargetOption,
 )
 from tile_core.lowering.dispatch import check_variants
+from tile_core.lowering.tilings import TilingModel
 from tile_core.lowering.variant import Variant
 from tile_core.manifest import BackendManifest
 from tile_core.plugins.discovery import BUILTIN, BackendWarning, discover
@@ -287,6 +288,11 @@ class Plugins:
     def pipeline(self, target: Target, spine: Any) -> Any:
         """The passes for a target: ``spine`` with its backend's tail and insertions."""
         return self._registry.pipeline(target.backend, target, spine)
+
+    def tilings(self, target: Target) -> TilingModel | None:
+        """The model of tile shapes for a target, or ``None``."""
+        found: TilingModel | None = self._registry.ask(target.backend, "tile_tilings", target=target)
+        return found
 
     def runtimes(self, target: Target) -> tuple[Any, ...]:
         """The runtime adapters for a target in the order of preference."""

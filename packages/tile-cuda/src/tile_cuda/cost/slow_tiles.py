@@ -20,7 +20,7 @@ from tile_core.passes.performance import PerformanceNote
 from tile_core.simt.notes import PIPELINE
 from tile_core.simt.pipelining.async_products import products_of
 from tile_core.simt.pipelining.plan import stages_of as asked_of
-from tile_cuda.cost.tiling import HOPPER
+from tile_cuda.cost.tile_time import HOPPER
 
 if TYPE_CHECKING:
     from tile_core.passes.spine import Plan

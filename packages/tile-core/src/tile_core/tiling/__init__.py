@@ -1,0 +1,1 @@
+"""Rank tile shapes of a user's factory: ``tile.tilings``."""
