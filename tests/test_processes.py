@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from expected_errors import raises_error
 from repository import ROOT
 
 import tile_core as tile
@@ -188,7 +189,7 @@ def test_errors_of_workers_arrive_and_the_pool_goes_on(module: Any) -> None:
             pool.submit(tile.compile, module.make.program(4), "nonsense").result()
         assert "nonsense" in str(unknown.value)
         assert unknown.value.code.startswith("S")
-        with pytest.raises(NotProvided, match="pickling"):
+        with raises_error(NotProvided, action="pickling"):
             pool.submit(module.returns_a_kernel).result()
         x = np.ones(4, "float32")
         program = pool.submit(module.make.program, 4).result()

@@ -6,10 +6,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from expected_errors import raises_error
 
-import tile_core as tile
 import tile_core.language as T
 from tile_core.dtypes import DTYPES
+from tile_core.errors.ops import BadAttribute
 
 from .targets import TARGETS, compiled
 
@@ -41,7 +42,7 @@ def test_extremes_of_eight_bits(target: str, dtype: str) -> None:
 
 @pytest.mark.parametrize("batch", [0, -1, 1.5])
 def test_the_hint_of_reducers_is_checked(batch: Any) -> None:
-    with pytest.raises(tile.TileError, match="batch"):
+    with raises_error(BadAttribute, name="batch"):
 
         @T.prim_func
         def main(A: T.Tensor((8,), "float32")):

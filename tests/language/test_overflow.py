@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-import tile_core as tile
 import tile_core.language as T
 from tile_core.compiler import lower
+from tile_core.errors.ops import RuntimeExtent
 from tile_core.plugins.contexts import make_context
 from tile_core.plugins.manager import installed
 
@@ -164,7 +164,7 @@ def test_slices_from_an_unsigned_corner(target: str) -> None:
 
 
 def test_slices_whose_end_may_wrap_have_no_extent() -> None:
-    with pytest.raises(tile.TileError, match="K202"):
+    with pytest.raises(RuntimeExtent):
 
         @T.prim_func
         def main(A: T.Tensor((29,), "int32"), u: T.uint8, B: T.Tensor((4,), "int32")):

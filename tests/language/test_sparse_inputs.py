@@ -130,7 +130,7 @@ def test_illegal_metadata_is_named(bits, at, turned):
     metadata[20, 3] = bits << 4 | metadata[20, 3] & ~0xF0
     b = rng.standard_normal((64, 11)).astype("float16")
     kernel = tile.compile(product(turned=turned), "cpu", out_idx=-1)
-    with pytest.raises(UndefinedMetadata, match=r"\[K444\]") as info:
+    with pytest.raises(UndefinedMetadata) as info:
         kernel.verify(values, np.ascontiguousarray(metadata.T) if turned else metadata, b)
     location = "e[3, 4], from E" if not bits else "E[20, 3]"
     if turned:

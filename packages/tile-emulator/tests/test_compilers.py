@@ -63,13 +63,13 @@ class TestFind:
         ("macros", "status", "reason"),
         [
             ({**CLANG, "__clang_major__": 14}, 0, "clang 14 is too old, 15 is the oldest that works"),
-            (GCC, 1, "it is no C++ compiler that is known here"),
-            ({}, 0, "it is no C++ compiler that is known here"),
+            (GCC, 1, "it is not a supported C++ compiler"),
+            ({}, 0, "it is not a supported C++ compiler"),
         ],
     )
     def test_a_wrong_cxx_is_refused(self, tmp_path, monkeypatch, macros, status, reason):
         monkeypatch.setenv("CXX", str(program(tmp_path / "mine", macros, status)))
-        with pytest.raises(CompilerRefused, match=r"\[S402\]") as caught:
+        with pytest.raises(CompilerRefused) as caught:
             compilers.find_compiler()
         assert reason in str(caught.value)
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from expected_errors import raises_error
 
 import tile_emulator
 from tile_core.abi.kernel_text import LaunchFacts, ParamFact
@@ -138,7 +139,7 @@ class TestArguments:
         ],
     )
     def test_others_are_refused(self, args, detail):
-        with pytest.raises(BadArguments, match=r"\[K481\] k: ") as caught:
+        with raises_error(BadArguments, kernel="k") as caught:
             tile_emulator.run(self.TEXT, facts_of(self.TEXT), args, MINI)
         assert detail in str(caught.value)
         assert "pass one value for each of: a, out, n" in str(caught.value)
@@ -155,12 +156,12 @@ class TestRefused:
         ],
     )
     def test_launches_that_the_device_refuses(self, facts, text):
-        with pytest.raises(LaunchRefused, match=r"\[U481\] k: ") as caught:
+        with raises_error(LaunchRefused, kernel="k") as caught:
             run(self.TEXT, [floats(1)], facts=facts_of(self.TEXT, **facts))
         assert text in str(caught.value)
 
     def test_text_without_a_model(self):
-        with pytest.raises(NotModelled, match=r"\[U480\] k: the dialect 'mini' has no model for line 2") as caught:
+        with raises_error(NotModelled, kernel="k", dialect="mini", line=2) as caught:
             run(self.TEXT.replace("out[0] = 1", "out[0] = __fancy(1)"), [floats(1)])
         assert "__fancy" in str(caught.value)
         assert caught.value.where.line == 102

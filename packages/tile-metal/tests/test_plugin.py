@@ -6,6 +6,7 @@ from importlib.metadata import entry_points, requires, version
 from pathlib import Path
 
 import pytest
+from expected_errors import raises_error
 
 import tile_core as tile
 import tile_core.language as T
@@ -13,6 +14,7 @@ import tile_metal
 from tile_core.errors import TileError
 from tile_core.plugins.manager import installed
 from tile_metal import target
+from tile_metal.errors import UnknownFamily
 from tile_metal.options import MetalOptions
 
 ROOT = Path(__file__).parents[3]
@@ -93,7 +95,7 @@ class TestTargets:
         assert [target.RECORDS[f].language for f in ("metal3", "metal4")] == [(3, 1), (4, 0)]
 
     def test_an_unknown_family_names_the_known_ones(self):
-        with pytest.raises(TileError, match=r"U801.*'metal9'") as found:
+        with raises_error(UnknownFamily, found="metal9") as found:
             target.parse_target("metal:metal9")
         assert "metal:metal4" in str(found.value)
 

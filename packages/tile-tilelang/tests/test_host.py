@@ -9,6 +9,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from expected_errors import raises_error
 
 import tile_tilelang as tilelang
 import tile_tilelang.language as T
@@ -74,7 +75,7 @@ def test_targets(given: object, found: str) -> None:
 
 
 def test_a_target_of_another_type_is_refused() -> None:
-    with pytest.raises(BadCall, match=r"\[K653\] jit: target is 3"):
+    with raises_error(BadCall, function="jit", name="target", found="3"):
         tilelang.compile(double, target=3)
 
 
@@ -90,11 +91,11 @@ class TestCompile:
         assert [p.name for p in kernel.params] == ["X", "Y"]
 
     def test_keywords_that_ask_for_something_else_are_refused(self) -> None:
-        with pytest.raises(BadArgument, match="compile_flags"):
+        with raises_error(BadArgument, name="compile_flags"):
             tilelang.compile(double, target="cpu", compile_flags=["-O3"])
-        with pytest.raises(BadArgument, match="no_such"):
+        with raises_error(BadArgument, name="no_such"):
             tilelang.jit(no_such=1)
-        with pytest.raises(BadCall, match="func is None"):
+        with raises_error(BadCall, name="func", found="None"):
             tilelang.compile()
 
     def test_fast_math_reaches_the_options_of_the_target(self) -> None:
@@ -121,9 +122,9 @@ class TestCompile:
         kernel = tilelang.compile(double, target="cpu")
         kernel.show_source()
         assert capsys.readouterr().out.strip() == kernel.get_kernel_source().strip()
-        with pytest.raises(NotOnHost, match=r"\[K652\] kernel\.get_host_source"):
+        with raises_error(NotOnHost, name="kernel.get_host_source"):
             kernel.get_host_source()
-        with pytest.raises(NotOnHost, match=r"kernel\.export_library") as refused:
+        with raises_error(NotOnHost, name="kernel.export_library") as refused:
             kernel.export_library("x.so")
         assert "kernel.export(path)" in refused.value.help
 
@@ -174,7 +175,7 @@ class TestProfiler:
         np.testing.assert_array_equal(x, np.arange(64))
 
     def test_inputs_that_cannot_be_made_are_asked_for(self) -> None:
-        with pytest.raises(BadCall, match="input_tensors is missing") as refused:
+        with raises_error(BadCall, name="input_tensors", found="missing") as refused:
             tilelang.compile(grow, target="cpu").get_profiler().do_bench()
         assert refused.value.help == "pass input_tensors=[X]"
 
@@ -287,10 +288,10 @@ class TestTuner:
         assert tune(self.factory())(64).config == {"block": 32}
 
     def test_refusals(self) -> None:
-        with pytest.raises(BadCall, match="func is function") as refused:
+        with raises_error(BadCall, name="func", found="function") as refused:
             tilelang.autotune(configs=[{}])(lambda: None)
         assert refused.value.help == "put @tilelang.autotune above @tilelang.jit"
-        with pytest.raises(BadCall, match="no_such"):
+        with raises_error(BadCall, name="no_such"):
             tilelang.autotune(configs=[{}], no_such=1)
 
 
@@ -308,7 +309,7 @@ class TestLanguage:
         tilelang.compile(limit, target="cpu")(x, numbers)
         np.testing.assert_array_equal(x, np.array([-1, np.nan, 0.5, 2], "float32"))
         assert numbers.tolist() == [-(2**31), 3, 3, 3]
-        with pytest.raises(BadArgument, match=r"T\.clamp"):
+        with raises_error(BadArgument, function="clamp"):
             T.clamp(1)
         assert (T.clamp(5, max_val=3), T.align_up(9, 4)) == (3, 12)
 
@@ -338,7 +339,7 @@ class TestLanguage:
         try:
             import torch
         except ImportError:
-            with pytest.raises(TorchMissing, match="S501"):
+            with pytest.raises(TorchMissing):
                 T.float16.as_torch()
         else:
             assert T.float16.as_torch() is torch.float16

@@ -181,5 +181,5 @@ class TestImport:
         assert isinstance(refused.value, ImportError)
 
     def test_no_such_script(self, tmp_path: Path) -> None:
-        with pytest.raises(NoScript, match="S652"):
+        with pytest.raises(NoScript):
             run(str(tmp_path / "none.py"))

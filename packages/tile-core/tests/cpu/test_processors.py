@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from expected_errors import raises_error
 
 import tile_core as tile
 import tile_core.language as T
@@ -87,7 +88,7 @@ def test_every_64_bit_processor_is_swept():
 
 @pytest.mark.skipif(HOST != "x86_64", reason="LLVM has names of 32-bit processors for x86")
 def test_processors_of_32_bits_are_refused():
-    with pytest.raises(UnknownProcessor, match="'i686' is not the name of a 64-bit processor of LLVM"):
+    with raises_error(UnknownProcessor, found="i686"):
         targets.make_target("i686")
 
 
@@ -168,5 +169,5 @@ def test_conversions_that_code_generation_widens(name):
     with tile.disable_cache():
         trial.try_to_compile(func, isa, f"cpu:{name}")
         on = dataclasses.replace(isa, mattr=tuple(x for x in isa.mattr if x != "-avx512fp16"))
-        with pytest.raises(CodeGenerationEnded, match="SIGSEGV"):
+        with raises_error(CodeGenerationEnded, reason="SIGSEGV"):
             trial.try_to_compile(func, on, f"cpu:{name}")

@@ -52,7 +52,7 @@ def test_recast_moves_the_same_bytes(swizzle: Swizzle, ratio: int) -> None:
 
 @pytest.mark.parametrize(("bits", "base", "shift"), [(3, 0, 2), (3, 0, -2), (-1, 0, 0), (1, -1, 1)])
 def test_no_bijection(bits: int, base: int, shift: int) -> None:
-    with pytest.raises(BadSwizzle, match=r"K308.*is not a bijection") as caught:
+    with pytest.raises(BadSwizzle) as caught:
         Swizzle(bits, base, shift)
     near = [caught.value.facts[f"near_{n}"] for n in ("bits", "base", "shift")]
     Swizzle(*near)

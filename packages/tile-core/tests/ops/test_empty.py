@@ -66,5 +66,5 @@ def test_nothing_happens(name, tmp_path):
 
 @pytest.mark.parametrize("name", REFUSED)
 def test_refused(name, tmp_path):
-    with pytest.raises(EmptyOperand, match="K227"):
+    with pytest.raises(EmptyOperand):
         tile.compile(program(tmp_path / "k.py", REFUSED[name]), target="cpu")

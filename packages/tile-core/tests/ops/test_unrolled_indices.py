@@ -45,7 +45,7 @@ def program(path, body):
 @pytest.mark.parametrize("name", REFUSED)
 def test_refused(name, tmp_path):
     body, text = REFUSED[name]
-    with pytest.raises(NegativeIndex, match="K139") as caught:
+    with pytest.raises(NegativeIndex) as caught:
         tile.compile(program(tmp_path / "k.py", body), target="cpu")
     assert text in caught.value.message
     assert caught.value.where is not None

@@ -8,6 +8,7 @@ from importlib.metadata import EntryPoint
 
 import numpy as np
 import pytest
+from expected_errors import raises_error
 
 import tile_core as tile
 import tile_core.language as T
@@ -110,7 +111,7 @@ def test_what_a_name_of_the_language_raises(world, error, monkeypatch):
 
     monkeypatch.setitem(sys.modules, "raising_names", Module("raising_names"))
     world.add("bad", tile_language=lambda: {"odd": "raising_names:odd"})
-    with pytest.raises(HookFailed, match="tile_language"):
+    with raises_error(HookFailed, hook="tile_language"):
         world.plugins().language_name("odd")
 
 

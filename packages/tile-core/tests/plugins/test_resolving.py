@@ -4,6 +4,7 @@ import sys
 import types
 
 import pytest
+from expected_errors import raises_error
 
 from tile_core import knobs
 from tile_core.errors import UnsupportedError
@@ -200,7 +201,7 @@ class TestAuto:
             assert world.plugins().resolve_target("auto").text == "cpu:mine"
 
     def test_nothing_at_all(self, world):
-        with pytest.raises(UnknownTarget, match="'auto'"):
+        with raises_error(UnknownTarget, found="auto"):
             world.plugins(disabled=["cpu"]).resolve_target("auto")
 
 
@@ -239,7 +240,7 @@ class TestLanguage:
 
     def test_its_home_does_not_have_it(self, world):
         world.add("cuda")
-        with pytest.raises(NotOffered, match=r"\[S121\] .* does not provide T\.wgmma_gemm_sp"):
+        with raises_error(NotOffered, found="wgmma_gemm_sp"):
             world.plugins().language_name("wgmma_gemm_sp")
 
     def test_its_home_is_broken(self, world):

@@ -6,6 +6,7 @@ from importlib.metadata import EntryPoint
 
 import numpy as np
 import pytest
+from expected_errors import raises_error
 
 import tile_core as tile
 import tile_core.language as T
@@ -91,7 +92,7 @@ def test_a_published_one_that_is_not_installed_is_named(offer):
 
 def test_a_target_that_launches_nothing_has_no_runtime(monkeypatch):
     monkeypatch.setattr("tile_core.plugins.manager.Plugins.runtimes", lambda self, target: ())
-    with pytest.raises(NoRuntime, match="S201"):
+    with pytest.raises(NoRuntime):
         tile.compile(double, "cpu")
 
 
@@ -108,7 +109,7 @@ def raises(target, dialect):
 )
 def test_a_broken_one_is_named(offer, make, reason):
     offer(make)
-    with pytest.raises(RuntimeBroken, match=r"\[S203\] the runtime 'toy' is installed but broken: ") as caught:
+    with raises_error(RuntimeBroken, name="toy") as caught:
         tile.compile(double, "cpu", runtime="toy")
     assert reason in str(caught.value)
 

@@ -3,7 +3,7 @@
 import pickle
 
 import numpy as np
-import pytest
+from expected_errors import raises_error
 
 import tile_core.language as T
 from tile_core.errors.execution import ExecutionError, NoReferenceMeaning, ReadUnwritten
@@ -45,7 +45,7 @@ def test_an_op_without_a_meaning(monkeypatch):
             T.copy(A, B)
 
     monkeypatch.setattr("tile_core.reference.ops.OPS", {})
-    with pytest.raises(NoReferenceMeaning, match=r"T\.copy") as info:
+    with raises_error(NoReferenceMeaning, what="T.copy") as info:
         execute(copied, [np.zeros(4, "float32")] * 2)
     assert info.value.where.source == "T.copy(A, B)"
 

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from expected_errors import raises_error
 
 import tile_core.language as T
 from tile_core.errors.execution import BlockRace, DataRace, OutsideScratch, ReadUnwritten
@@ -18,7 +19,7 @@ def test_a_forgotten_clear():
             T.gemm(a, a, total)
             T.copy(total, B)
 
-    with pytest.raises(ReadUnwritten, match=r"total\[0, 0\]") as info:
+    with raises_error(ReadUnwritten, buffer="total", index=[0, 0]) as info:
         execute(forgotten, [np.ones((8, 8), "float32"), np.ones((8, 8), "float32")])
     assert info.value.where.source == "T.gemm(a, a, total)"
     execute(forgotten, [np.ones((8, 8), "float32"), np.ones((8, 8), "float32")], check=False)
@@ -50,7 +51,7 @@ def test_outputs_hold_nothing():
     arrays = [np.ones(4, "int32"), np.ones(4, "int32")]
     execute(accumulate, arrays)
     assert arrays[1].tolist() == [2] * 4
-    with pytest.raises(ReadUnwritten, match="B"):
+    with raises_error(ReadUnwritten, buffer="B"):
         execute(accumulate, arrays, unwritten=[1])
 
 
@@ -64,7 +65,7 @@ def test_a_variable_that_threads_wrote_in_part():
                 mine[0] = t
             B[t] = mine[0]
 
-    with pytest.raises(ReadUnwritten, match="mine"):
+    with raises_error(ReadUnwritten, buffer="mine"):
         execute(part, [np.zeros(4, "int32")])
 
 
@@ -75,7 +76,7 @@ def test_a_read_of_what_another_iteration_writes():
             for i in T.Parallel(8):
                 A[i] = A[(i + n) % 8]
 
-    with pytest.raises(DataRace, match="iteration") as info:
+    with raises_error(DataRace, lane="iteration") as info:
         execute(shifted, [np.arange(8, dtype="int32"), 1])
     assert "(i + n) % 8" in info.value.where.source
     execute(shifted, [np.arange(8, dtype="int32"), 8])
@@ -115,7 +116,7 @@ def test_named_threads_race_within_one_statement():
         with T.Kernel(1, threads=8):
             B[0] = T.get_thread_binding(0)
 
-    with pytest.raises(DataRace, match="one thread"):
+    with raises_error(DataRace, lane="thread"):
         execute(last, [np.zeros(1, "int32")])
 
 
@@ -146,7 +147,7 @@ def test_accesses_outside_of_scratch_on_request():
     b = np.zeros(8, "int32")
     execute(edge, [b])
     assert b.tolist() == [3] * 7 + [0]
-    with pytest.raises(OutsideScratch, match=r"s of shape \(8,\) is read out of bounds, at \[8\]"):
+    with raises_error(OutsideScratch, buffer="s", shape=(8,), action="read", index=[8]):
         execute(edge, [b], bounds=True)
 
 
@@ -226,7 +227,7 @@ def test_pointers_of_blocks_are_one_memory():
 
     data = np.zeros(4, "int32")
     execute(by_address, [data.ctypes.data, np.array([1, 0, 3, 2], "int32")])
-    with pytest.raises(BlockRace, match=r"X\[0\]"):
+    with raises_error(BlockRace, buffer="X", index=[0]):
         execute(by_address, [data.ctypes.data, np.array([1, 0, 3, 0], "int32")])
 
 

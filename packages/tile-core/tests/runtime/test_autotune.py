@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from expected_errors import raises_error
 
 import tile_core as tile
 import tile_core.language as T
@@ -58,7 +59,7 @@ def test_nothing_that_works_says_why_for_each() -> None:
 
 @pytest.mark.parametrize("configs", [[], [3], "block"])
 def test_configurations_that_are_none_are_refused(configs: Any) -> None:
-    with pytest.raises(BadArgument, match="configs"):
+    with raises_error(BadArgument, name="configs"):
         tuned(configs)(64)
 
 

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from expected_errors import raises_error
 
 from tile_core.errors.launch import MemoryDamaged, NotProvided, UnsupportedArray
 from tile_core.runtime.guarded import ALIGN, GUARD, Footprint, GuardedArray, require_own
@@ -73,7 +74,7 @@ class TestGuards:
             if marks[at]:
                 changed.get()
                 continue
-            with pytest.raises(MemoryDamaged, match=r"\[K437\] memory outside the elements of .* 1 bytes, first"):
+            with raises_error(MemoryDamaged, count=1):
                 changed.get()
 
     @pytest.mark.parametrize(

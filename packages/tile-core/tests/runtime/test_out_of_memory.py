@@ -43,7 +43,7 @@ def test_shared_memory_beyond_the_limit_of_a_process(tmp_path):
 
 
 def test_errors_of_memory_are_no_defects():
-    with pytest.raises(OutOfMemory, match="S204"), only_catalogue("launch", None):
+    with pytest.raises(OutOfMemory), only_catalogue("launch", None):
         raise MemoryError
     with pytest.raises(OutOfMemory), only_catalogue("launch", None):
         raise RuntimeError("InternalError: std::bad_alloc")

@@ -9,11 +9,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from expected_errors import raises_error
 
 import tile_core as tile
 import tile_core.language as T
 from tile_core import tasks
 from tile_core.abi.adapter import RuntimeAdapter
+from tile_core.errors.launch import NoWorkingConfig
 from tile_core.runtime.results import Measured, Measurements, ResultsWarning
 from tile_core.tuning import Trial, Tuned
 
@@ -191,7 +193,7 @@ def test_a_wrong_result_is_kept_with_its_code(tmp_path, monkeypatch):
         raise VerifyMismatch(**{**facts, **dict.fromkeys(_fields(VerifyMismatch), 0)})
 
     monkeypatch.setattr(Kernel, "verify", wrong)
-    with pytest.raises(tile.TileError, match="none of the 4 configurations"):
+    with raises_error(NoWorkingConfig, count=4):
         tuned(results=tmp_path / "r").tune(100)
     monkeypatch.setattr(tasks, "measure", None)
     with pytest.raises(tile.TileError, match=VerifyMismatch.code):

@@ -166,7 +166,7 @@ def test_an_output_that_is_written_first_is_allocated(program):
     ],
 )
 def test_an_output_that_may_be_read_first_is_refused(program):
-    with pytest.raises(BadOutIdx, match="K427"):
+    with pytest.raises(BadOutIdx):
         tile.compile(program, target="cpu", out_idx=-1)
 
 
@@ -224,7 +224,7 @@ def test_an_output_that_an_earlier_launch_fills_is_allocated(name, tmp_path):
     space = {}
     exec(compile(file.read_text(), str(file), "exec"), space)
     if refused:
-        with pytest.raises(BadOutIdx, match="K427"):
+        with pytest.raises(BadOutIdx):
             tile.compile(space["k"], target="cpu", out_idx=-1)
         return
     a = np.random.default_rng().integers(-9, 9, 80).astype("float32")

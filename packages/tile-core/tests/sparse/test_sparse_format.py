@@ -88,7 +88,7 @@ def test_extents(name: str) -> None:
         for rows in (1, 3):
             matrix = sparse.randn_semi_sparse((rows, extent), name, seed=extent)
             if extent % factor:
-                with pytest.raises(BadSparseExtent, match="K504"):
+                with pytest.raises(BadSparseExtent):
                     sparse.compress(matrix)
                 continue
             pair = sparse.compress(matrix)

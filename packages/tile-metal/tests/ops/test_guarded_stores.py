@@ -74,7 +74,7 @@ def test_an_index_outside_of_its_own_tensor_is_zero(target: str, runtime: str | 
 
 
 def test_an_address_is_refused() -> None:
-    with pytest.raises(PointerUnsupported, match="U109"):
+    with pytest.raises(PointerUnsupported):
         tile.compile(addressed, target="metal", runtime="emulator")
 
 

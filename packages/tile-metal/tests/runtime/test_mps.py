@@ -5,6 +5,7 @@ import sys
 import ml_dtypes
 import numpy as np
 import pytest
+from expected_errors import raises_error
 
 from tile_core.errors import launch as errors
 from tile_core.errors.launch import GridTooLarge, TextRefused, TooMuchShared
@@ -154,7 +155,7 @@ def test_empty(torch):
 
 
 def test_cpu_tensors(torch):
-    with pytest.raises(errors.WrongDevice, match="argument 'a' is on cpu"):
+    with raises_error(errors.WrongDevice, name="a", found="cpu"):
         scaled(torch)(torch.from_numpy(np.zeros(3, np.float32)), ramp(torch, 3), 0.5)
 
 
@@ -173,12 +174,12 @@ class TestLimits:
 
     def test_width(self, torch):
         torch.width = 64
-        with pytest.raises(WrongWidth, match="64 threads execute together"):
+        with raises_error(WrongWidth, found=64):
             self.launch(torch)
 
     def test_threads_of_any_kernel(self, torch):
         made = text("f", [("x", "float32", "write")], "  x[0] = 1.0f;\n", (1, 1, 1), (32, 33, 1))
-        with pytest.raises(TooManyThreadsPerGroup, match="1056 threads; Metal allows 1024"):
+        with raises_error(TooManyThreadsPerGroup, found=1056, where_from="Metal", limit=1024):
             adapter(torch=torch).load(made)
 
     def test_memory_of_a_threadgroup(self, torch):
@@ -191,7 +192,7 @@ class TestLimits:
         grown = made.text.replace(
             " const float factor =", " alignas(16) threadgroup uchar smem[40000];\n  const float factor ="
         )
-        with pytest.raises(TooMuchShared, match="uses 40000 bytes"):
+        with raises_error(TooMuchShared, found=40000):
             self.launch(torch, type(made)(grown, made.facts))
 
     def test_grid(self, torch):
@@ -201,7 +202,7 @@ class TestLimits:
         x = ramp(torch, 4)
         call(x, 2**27 - 1)
         assert torch.launches[-1].threads == (2**32 - 32, 1, 1)
-        with pytest.raises(GridTooLarge, match="through torch has at most 4294967295 threads along x"):
+        with raises_error(GridTooLarge, runtime="torch", limit=4294967295, unit="threads", axis="x"):
             call(x, 2**27)
 
     def test_buffers(self, torch):
@@ -209,14 +210,14 @@ class TestLimits:
         made = text("f", [*params, ("n", "int32")], "  a0[0] = 1.0f;\n", (1, 1, 1), (32, 1, 1))
         call = kernel(made, [*(tensor(p[0], 3, access="write") for p in params), Param("n", "scalar", "int32")],
                       adapter(torch=torch))  # fmt: skip
-        with pytest.raises(TooManyBuffers, match="needs 32 buffers"):
+        with raises_error(TooManyBuffers, found=32):
             call(*(ramp(torch, 3) for _ in params), 1)
 
 
 class TestMath:
     def test_forced_by_the_environment(self, torch, monkeypatch):
         monkeypatch.setenv("PYTORCH_MPS_FAST_MATH", "1")
-        with pytest.raises(FastMathForced, match="PYTORCH_MPS_FAST_MATH is set to '1'"):
+        with raises_error(FastMathForced, variable="PYTORCH_MPS_FAST_MATH", found="1"):
             scaled(torch)(ramp(torch, 3), ramp(torch, 3), 1.0)
 
     @pytest.mark.parametrize(("value", "fast"), [("0", False), ("", False), ("1", True)])
@@ -245,7 +246,7 @@ def test_the_compiler_refuses(torch):
 
 def test_an_old_torch(torch):
     del torch.mps.compile_shader
-    with pytest.raises(LibraryTooOld, match=r"torch 2.13.0 has no mps.compile_shader"):
+    with raises_error(LibraryTooOld, library="torch", version="2.13.0", function="mps.compile_shader"):
         scaled(torch)(ramp(torch, 3), ramp(torch, 3), 1.0)
 
 

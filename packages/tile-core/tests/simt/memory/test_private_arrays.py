@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from expected_errors import raises_error
 
 from tile_core.compat.tvm import tirx
 from tile_core.errors.plugins import InvalidDeclaration
@@ -66,5 +67,5 @@ def test_much_is_warned_of_with_what_is_better(facts, threads, words):
 
 def test_targets_declare_how_many_threads():
     assert Capabilities().resident_threads == 0
-    with pytest.raises(InvalidDeclaration, match="resident_threads"):
+    with raises_error(InvalidDeclaration, field="resident_threads"):
         Capabilities(resident_threads=-1)

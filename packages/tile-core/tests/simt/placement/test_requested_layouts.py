@@ -282,7 +282,7 @@ def test_two_conflicting_layouts_are_refused() -> None:
                 g[i, j] = f[i, j]
             T.copy(g, A)
 
-    with pytest.raises(FragmentLayoutUnsupported, match=r"the layout of [fg] cannot be kept"):
+    with pytest.raises(FragmentLayoutUnsupported):
         planned(main)
 
 
