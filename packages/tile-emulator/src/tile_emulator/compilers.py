@@ -133,7 +133,7 @@ def _ask(command: tuple[str, ...], executable: str | None) -> Compiler | str:
     else:
         numbers = [macros.get(key, "0") for key in ("__GNUC__", "__GNUC_MINOR__", "__GNUC_PATCHLEVEL__")]
     if done.returncode or numbers[0] == "0":
-        return "it is no C++ compiler that is known here"
+        return "it is not a supported C++ compiler"
     if int(numbers[0]) < OLDEST[family]:
         return f"{family} {numbers[0]} is too old, {OLDEST[family]} is the oldest that works"
     is_zig = command[-1] == "c++" and any("zig" in Path(word).name for word in command[:-1])

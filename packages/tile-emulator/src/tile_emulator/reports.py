@@ -26,7 +26,7 @@ KINDS = {
     "misaligned": "misaligned access",
     "read-only": "write to an array that is only read",
     "deadlock": "deadlock",
-    "divergence": "threads that must meet at one place meet at two",
+    "divergence": "threads wait for one barrier at two lines",
     "barrier": "wrong use of a barrier",
     "collective": "wrong use of a collective operation",
     "cluster": "wrong use of a cluster",

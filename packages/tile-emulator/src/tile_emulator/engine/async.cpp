@@ -182,7 +182,7 @@ void async_thread_exit(Fiber* f) {
   }
   if (first)
     report(Finding{"async", false, f, nullptr, 0, false, first->frames, 0, nullptr, false, nullptr},
-           "the thread ends with %zu group(s) and %zu uncommitted operation(s) that it never waited for", groups, open);
+           "the thread ends with %zu group(s) and %zu uncommitted operation(s) in flight", groups, open);
   for (unsigned s = 0; s < STREAMS; s++) complete_stream(f, s);
 }
 
@@ -270,7 +270,7 @@ void async_end() {
   if (signalled.empty()) return;
   Operation* op = signalled[0];
   report(Finding{"async", false, op->thread, nullptr, 0, false, op->frames, 0, nullptr, false, nullptr},
-         "the block ends with %zu asynchronous operation(s) that nobody waited for", signalled.size);
+         "the block ends with %zu asynchronous operation(s) in flight", signalled.size);
   while (run_one_operation()) {
   }
 }

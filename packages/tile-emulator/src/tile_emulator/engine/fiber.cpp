@@ -84,7 +84,7 @@ static void* first_frame(char* top) {
   return sp;
 }
 #else
-#error "the emulator knows x86-64 and arm64"
+#error "the emulator supports x86-64 and arm64"
 #endif
 
 Thread* self;

@@ -370,7 +370,7 @@ static void check_cell(const Accessor& a, Cell& c) {
   // Not by atomics: a loop of compare and exchange reads the bytes around a small element, too.
   bool must_be_written = !a.atomic && (a.region->buffer < 0 || a.region->flags & UNWRITTEN);
   if (option(UNINIT) && !a.write && must_be_written && !(c.flags & INITIALISED)) {
-    report(finding(a, "uninitialised", false), "read of %u byte(s) that nobody has written", a.bytes);
+    report(finding(a, "uninitialised", false), "read of %u unwritten byte(s)", a.bytes);
     c.flags |= INITIALISED;
   }
   if (a.write) {
@@ -461,7 +461,7 @@ void report_watches() {
     Region* r = find(at);
     unsigned site = r && r->cells ? r->cells[at - r->low].write_site : 0;
     report(Finding{"uninitialised", false, nullptr, at, 0, true, site ? sites[site].frames : nullptr, 0, nullptr, false, nullptr},
-           "a result that depends on registers or private arrays that nobody has written");
+           "a result that depends on unwritten registers or private arrays");
   }
 }
 

@@ -64,7 +64,7 @@ void hold_registers(const void* at, unsigned bytes, bool write, unsigned shape) 
     for (unsigned i = 0; word && i < bytes / 4; i++) touched_since |= word[i] == f->register_fence;
     if (shape && touched_since && low >= f->stack_low && low < f->stack_low + launch->stack_bytes) {
       Finding none{"race", false, f, at, bytes, write, frames, 0, nullptr, false, nullptr};
-      report(none, "an asynchronous instruction takes registers that the thread has used since its last fence of registers");
+      report(none, "an asynchronous instruction uses registers that were accessed since the last fence of registers");
     }
     for (const Held& h : f->held) {
       if (low + bytes <= h.low || low >= h.low + h.bytes || !(write || h.write)) continue;

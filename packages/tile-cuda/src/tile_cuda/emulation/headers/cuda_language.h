@@ -74,7 +74,7 @@ SIMT_MODEL inline unsigned char* in_cluster(unsigned address) {
 }
 SIMT_MODEL inline void require_multicast(unsigned to, unsigned barrier, unsigned blocks) {
   if (rank_of(to) != simt::block->rank || rank_of(barrier) != simt::block->rank)
-    simt::fail("async", "a multicast copy names its place and its barrier by addresses of its own block");
+    simt::fail("async", "a multicast copy needs addresses of its own block for destination and barrier");
   if (!blocks || blocks >> simt::block->ranks)
     simt::fail("async", "a multicast copy to the blocks %x of a cluster of %u", blocks, simt::block->ranks);
 }

@@ -35,7 +35,7 @@ inline R take(T value) {
   return (R)value;
 }
 
-// A register that nobody has written: NaN if it is read as a float.
+// An unwritten register: NaN if it is read as a float.
 template <class R>
 inline R poison() {
   R value;
@@ -88,8 +88,8 @@ struct Sink {
   void operator=(const T&) {}
   template <class T>
   operator T&() const {
-    static T nobody;
-    return nobody;
+    static T unowned;
+    return unowned;
   }
 };
 static Sink sink;

@@ -368,13 +368,13 @@ SIMT_MODEL void issue_tensor(reg_r d, reg_l a, reg_l b, reg_r metadata, reg_r bi
   if ((bits & 3) > (SPARSE && KIND < KIND_F8 ? 1u : 0u)) simt::fail("selector", "%s: the selector is %u", name, bits & 3);
   if (KIND != KIND_I8 && bits >> 3 & 1) simt::fail("descriptor", "%s: the instruction descriptor %x saturates floats", name, bits);
   if (KIND == KIND_I8 && bits >> 13 & 3) simt::fail("descriptor", "%s: the instruction descriptor %x negates integers", name, bits);
-  if ((bits >> 4 & 3) != wanted) simt::fail("descriptor", "%s: sums of type %u have no model", name, bits >> 4 & 3);
+  if ((bits >> 4 & 3) != wanted) simt::fail("descriptor", "%s: accumulators of type %u have no model", name, bits >> 4 & 3);
   if (m != 128 * GROUP) simt::fail("descriptor", "%s: %u rows have no model; %u have", name, m, 128 * GROUP);
   if (n < 16 || n > 256 || n % (KIND == KIND_I8 ? 16 * GROUP : 16))
     simt::fail("descriptor", "%s: %u columns for 128 rows: multiples of 16 from 16 to 256 are legal", name, n);
   bool across_a = bits >> 15 & 1, across_b = bits >> 16 & 1;
   if ((across_a || across_b) && KIND != KIND_F16) simt::fail("descriptor", "%s: only elements of 16 bits may be adjacent along M or N in this model", name);
-  if (d >> 16) simt::fail("tensor", "%s: the sums begin in lane %u, not 0", name, d >> 16);
+  if (d >> 16) simt::fail("tensor", "%s: the accumulator begins in lane %u, not 0", name, d >> 16);
   columns_of_group(name, GROUP);
   if (GROUP > 1 && simt::block->rank % 2) simt::fail("tensor", "%s of cta_group::2 is issued by the second block of a pair", name);
   for (unsigned r = 0; r < GROUP; r++) {

@@ -117,7 +117,7 @@ SIMT_MODEL void tcgen05_mma_scaled(int, reg_r d, reg_l a, reg_l b, reg_r bits, r
   if (bits >> 15 & 3) simt::fail("descriptor", "%s: elements that are adjacent along M or N have no model", name);
   unsigned a_byte = bits >> 29 & 3, b_byte = bits >> 4 & 3;
   require_byte(name, a_byte, COUNT), require_byte(name, b_byte, COUNT);
-  if (d >> 16 || a_scale >> 16 || b_scale >> 16) simt::fail("tensor", "%s: sums or scales begin in another lane than 0", name);
+  if (d >> 16 || a_scale >> 16 || b_scale >> 16) simt::fail("tensor", "%s: the accumulator or the scales do not begin in lane 0", name);
   require_columns(name, d & 0xffff, n), require_columns(name, a_scale, 4), require_columns(name, b_scale, (n + 31) / 32);
   ScaledTensor it{decode_tensor_matrix(name, a, false), decode_tensor_matrix(name, b, false), d & 0xffff, n, a_type, b_type, a_scale,
                   b_scale, a_byte, b_byte, powers ? UE8M0 : UE4M3, adds, (bits >> 13 & 1) == (bits >> 14 & 1) ? 1.0 : -1.0};

@@ -41,7 +41,7 @@ SIMT_MODEL inline simt::Dim3 position(int source) {
     case threadgroups_per_grid: return b.grid;
     case threads_per_grid: return times(b.grid, b.threads);
   }
-  simt::fail("launch", "a position is asked for that is none");
+  simt::fail("launch", "an unknown position attribute");
 }
 SIMT_MODEL inline unsigned number(int source) {
   const simt::Dim3& threads = simt::block->threads;
@@ -112,7 +112,7 @@ SIMT_MODEL inline void launch(void (*entry)(A...), const int* sources, int threa
   static_assert(!together || struct_bytes == BYTES, "the structure of scalars is not that of the launch");
   unsigned all = simt::block->threads.x * simt::block->threads.y * simt::block->threads.z;
   if (threads && all > (unsigned)threads)
-    simt::fail("launch", "a threadgroup of %u threads, the kernel says that it has at most %d", all, threads);
+    simt::fail("launch", "a threadgroup of %u threads, the kernel declares at most %d", all, threads);
   alignas(16) unsigned char values[BYTES + 16];
   Buffers buffers{};
   int next = 0;
