@@ -137,7 +137,7 @@ class TestRefusals:
     def test_an_architecture_that_the_compiler_does_not_know(self):
         with pytest.raises(NoNvrtc, match=r"\[S701\] text for cuda:sm_70 cannot") as caught:
             build.build(KernelText(SCALE, facts()), "sm_70")
-        assert "knows sm_75, sm_80" in str(caught.value)
+        assert "supports sm_75, sm_80" in str(caught.value)
         assert "pip install --upgrade nvidia-cuda-nvrtc" in str(caught.value)
 
 

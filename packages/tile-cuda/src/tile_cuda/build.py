@@ -99,10 +99,10 @@ def _with_more_registers(made: Cubin, kernel: KernelText, options: CudaOptions) 
     2,844 bytes spilled where 424 do; on an H100 such products took 24 to 130 times as long as the best.
     """
     threads = math.prod(kernel.facts.block)
-    said, asks = f"__launch_bounds__({threads}) ", f"__launch_bounds__({threads}, 1) "
-    if not made.spill_bytes or made.registers >= most_registers(threads) or said not in kernel.text:
+    bounds, one_block = f"__launch_bounds__({threads}) ", f"__launch_bounds__({threads}, 1) "
+    if not made.spill_bytes or made.registers >= most_registers(threads) or bounds not in kernel.text:
         return made
-    again = _cubin(kernel.text.replace(said, asks), made.arch, options)
+    again = _cubin(kernel.text.replace(bounds, one_block), made.arch, options)
     return again if isinstance(again, Cubin) and again.spill_bytes < made.spill_bytes else made
 
 
@@ -218,7 +218,7 @@ def _cubin(text: str, arch: str, options: CudaOptions) -> Cubin | _Refusal:
     number = int(re.sub(r"\D", "", arch))
     if number not in known_archs():
         shown = ", ".join(f"sm_{n}" for n in known_archs())
-        reason = f"NVRTC {version()} knows {shown}"
+        reason = f"NVRTC {version()} supports {shown}"
         raise NoNvrtc(target=f"cuda:{arch}", reason=reason, advice="pip install --upgrade nvidia-cuda-nvrtc")
     status, log, code = _run(text, flags(arch, options), "CUBIN")
     if status == 0:

@@ -42,7 +42,7 @@ from tile_cuda.ops.contiguous import can_copy_bytes
 from tile_cuda.ops.copy_async import can_copy as can_copy_chunks
 from tile_cuda.ops.copy_bulk import Blocks, can_copy_bulk
 from tile_cuda.ops.gemm_sp_wgmma import WarpgroupGemmSp
-from tile_cuda.ops.gemm_tensor import FORCED, asks
+from tile_cuda.ops.gemm_tensor import FORCED, requests_tensor_memory
 from tile_cuda.ops.gemm_wgmma import WarpgroupGemm
 from tile_cuda.ops.metadata_prefetch import prefetches_metadata
 from tile_cuda.ops.registers import check_registers
@@ -88,7 +88,7 @@ def can_copy(call: OpCall, ctx: Context, aligned: Aligned) -> Accept | Reject:
 def is_async(call: OpCall, ctx: Context, threads: int) -> bool:
     """Whether a product runs on asynchronous instructions."""
     if ctx.capabilities.fact(TCGEN05):
-        return COMPLETES not in call.attrs and asks(call, ctx) and _stays(_given(call, threads), ctx)
+        return COMPLETES not in call.attrs and requests_tensor_memory(call, ctx) and _stays(_given(call, threads), ctx)
     variant = next((v for v in (WarpgroupGemm(), WarpgroupGemmSp()) if v.op == call.name), None)
     if variant is None or not ctx.capabilities.fact(WGMMA) or call.attrs.get("variant") not in (None, variant.name):
         return False
@@ -149,7 +149,7 @@ def _tensor_products(body: Stmt, ctx: Context) -> list[TensorPlan]:
     if not ctx.capabilities.fact(TCGEN05):
         return []
     calls = [OpCall.decode(s) for s in collect(body, tirx.Evaluate) if is_op(s)]
-    given = [_given(call, WARPGROUP) for call in calls if call.name in FORCED and asks(call, ctx)]
+    given = [_given(call, WARPGROUP) for call in calls if call.name in FORCED and requests_tensor_memory(call, ctx)]
     found = [variant_of(call).plan(call) for call in given if isinstance(variant_of(call).fits(call, ctx), Accept)]
     return [plan for plan in found if not isinstance(plan, Reject)]
 

@@ -250,7 +250,7 @@ def test_2129_an_older_toolkit_is_distinguished_from_a_wrong_text(monkeypatch):
     build._cubin.cache_clear()
     with pytest.raises(NoNvrtc, match="pip install --upgrade nvidia-cuda-nvrtc") as caught:
         build.build(lowered, "sm_100a")
-    assert "knows sm_75, sm_80, sm_86, sm_89, sm_90" in str(caught.value)
+    assert "supports sm_75, sm_80, sm_86, sm_89, sm_90" in str(caught.value)
 
 
 @pytest.mark.parametrize("target", ["cuda:sm_120a", TARGET])

@@ -25,10 +25,10 @@ def called(
         start_new_session=True,
     )  # fmt: skip
     try:
-        output, said = process.communicate(timeout=seconds)
+        output, errors = process.communicate(timeout=seconds)
     finally:
         if process.poll() is None:  # the limit, or an interrupt
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
             process.communicate()
-    return subprocess.CompletedProcess(command, process.returncode, output, said)
+    return subprocess.CompletedProcess(command, process.returncode, output, errors)

@@ -1,7 +1,7 @@
 """Arguments of a launch as one file, shared by caller and kernel process.
 
 Each array has its own pages and lies at their end, so that an access past its end leaves them. Its address has exactly
-the alignment that the kernel was promised, and no more.
+exactly the guaranteed alignment.
 """
 
 from __future__ import annotations
@@ -245,8 +245,8 @@ def _require_names(facts: LaunchFacts, values: Mapping[str, Any]) -> None:
     missing = [name for name in names if name not in values]
     unknown = [name for name in values if name not in names]
     if missing or unknown:
-        said = [f"missing {', '.join(missing)}"] * bool(missing) + [f"unknown {', '.join(unknown)}"] * bool(unknown)
-        raise _bad(facts, "; ".join(said))
+        found = [f"missing {', '.join(missing)}"] * bool(missing) + [f"unknown {', '.join(unknown)}"] * bool(unknown)
+        raise _bad(facts, "; ".join(found))
 
 
 def _bad(facts: LaunchFacts, detail: str) -> BadArguments:

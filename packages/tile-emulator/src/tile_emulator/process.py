@@ -57,14 +57,14 @@ def run_process(job: dict[str, object], data: int, limits: RunLimits) -> Ended:
     limits
         What it may use.
     """
-    with _file() as reports, _file() as output, _file() as said:
+    with _file() as reports, _file() as output, _file() as errors:
         job = {
             **job, "data": data, "reports": reports.fileno(), "memory_bytes": limits.memory_bytes,
             "file_bytes": max(REPORT_BYTES, limits.output_bytes),
         }  # fmt: skip
         process = subprocess.Popen(
             [sys.executable, "-I", "-S", "-c", WORKER],
-            stdin=subprocess.PIPE, stdout=output, stderr=said, pass_fds=(data, reports.fileno()),
+            stdin=subprocess.PIPE, stdout=output, stderr=errors, pass_fds=(data, reports.fileno()),
         )  # fmt: skip
         try:
             process.communicate(marshal.dumps(job), timeout=limits.seconds + GRACE)
@@ -77,9 +77,9 @@ def run_process(job: dict[str, object], data: int, limits: RunLimits) -> Ended:
             raise
         reports.seek(0)
         output.seek(0)
-        said.seek(0)
+        errors.seek(0)
         printed = output.read(limits.output_bytes).decode("utf-8", "replace")
-        return _ended(reports.read(), process.returncode, printed, said.read(4096).decode("utf-8", "replace"))
+        return _ended(reports.read(), process.returncode, printed, errors.read(4096).decode("utf-8", "replace"))
 
 
 def above_standard(file: IO[bytes]) -> IO[bytes]:
@@ -109,7 +109,7 @@ def launch_options(limits: RunLimits) -> dict[str, int]:
     }
 
 
-def _ended(written: bytes, status: int, printed: str, said: str) -> Ended:
+def _ended(written: bytes, status: int, printed: str, errors: str) -> Ended:
     records, end, confined = [], {}, False
     for line in written.splitlines():
         try:
@@ -123,15 +123,15 @@ def _ended(written: bytes, status: int, printed: str, said: str) -> Ended:
         else:
             records.append(record)
     if not end:
-        records.append({"kind": "crash", "detail": _death(status, said)})
+        records.append({"kind": "crash", "detail": _death(status, errors)})
     for record, count in zip(records, end.get("counts", ()), strict=False):
         record["count"] = count
     return Ended(records, end, printed, confined)
 
 
-def _death(status: int, said: str) -> str:
+def _death(status: int, errors: str) -> str:
     if status == -signal.SIGKILL:
         return "the process was killed: it did not end in time, or the machine has no more memory"
     how = f"signal {signal.Signals(-status).name}" if status < 0 else f"status {status}"
-    last = said.strip().splitlines()[-1:] or ["no message"]
+    last = errors.strip().splitlines()[-1:] or ["no message"]
     return f"the process ended with {how}: {last[0]}"

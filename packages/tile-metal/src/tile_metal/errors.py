@@ -28,7 +28,7 @@ class NoLibrary(SetupError):
     template = "{kernel}: no kernel for {target} can be launched on this machine: {reason}"
     remedy = (
         'on a Mac with Apple silicon, pip install mlx or torch; elsewhere run the kernel with runtime="emulator". '
-        "`tile doctor` says what is missing. Text is still produced"
+        "`tile doctor` lists the missing parts. Text is still produced"
     )
 
 
@@ -84,7 +84,7 @@ class WrongLibrary(KernelError):
 
 
 class NotPassed(KernelError):
-    """MLX has no way to pass an array as the kernel wants it."""
+    """MLX cannot pass an array as the kernel requires it."""
 
     code = "K802"
     template = "{kernel}: argument {name!r} cannot be passed through MLX: {reason}"

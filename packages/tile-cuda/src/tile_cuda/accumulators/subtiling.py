@@ -28,7 +28,7 @@ from tile_cuda.accumulators.initialization import First, first_product, is_zero,
 from tile_cuda.epilogue.subtiles import NotDivisible, divided, fragments_of, may_move, reads_of, writes_of
 from tile_cuda.grid.persistent import may_persist
 from tile_cuda.ops.accumulator_marks import MATRIX
-from tile_cuda.ops.gemm_tensor import FORCED, asks
+from tile_cuda.ops.gemm_tensor import FORCED, requests_tensor_memory
 from tile_cuda.ops.move_accumulators import READ, WRITE
 from tile_cuda.ops.tensor_plan import ALL_COLUMNS, LANES, MOST_REGISTERS, WHOLE, TensorPlan
 from tile_cuda.ops.tensor_products import variant_of
@@ -89,7 +89,7 @@ class _Products(TeamRewriter):
             return s
         call = OpCall.decode(s)
         accumulator: View = call.args[accumulator_of(call)]
-        if self.apart or not asks(call, self.ctx):
+        if self.apart or not requests_tensor_memory(call, self.ctx):
             return s
         shape = tuple(map(int, nodes.shape_of(accumulator.buffer)))
         whole = accumulator.scope == "local.fragment" and tuple(accumulator.extents) == shape and len(shape) == 2

@@ -26,7 +26,7 @@ from tile_core.simt.role_threads import block_in, is_shared
 from tile_core.simt.variant import SimtCall
 from tile_cuda.occupancy import bytes_of_share
 from tile_cuda.ops.accumulator_marks import MATRIX
-from tile_cuda.ops.gemm_tensor import FORCED, asks
+from tile_cuda.ops.gemm_tensor import FORCED, requests_tensor_memory
 from tile_cuda.ops.move_accumulators import READ, WRITE
 from tile_cuda.ops.pin_accumulator import PLACED, REFUSED
 from tile_cuda.ops.tensor_plan import ALL_COLUMNS, WHOLE, TensorPlan, allocated_columns
@@ -276,4 +276,4 @@ def _named(base: str, names: set[str]) -> str:
 def _asks(s: Stmt, ctx: Context) -> bool:
     """Whether a statement is a product whose accumulator is to be in tensor memory."""
     product = is_op(s) and any(nodes.is_tile_call(s.value, name) for name in FORCED)
-    return product and asks(OpCall.decode(s), ctx)
+    return product and requests_tensor_memory(OpCall.decode(s), ctx)

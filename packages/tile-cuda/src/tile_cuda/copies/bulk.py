@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from tile_core.passes.spine import Plan
 
 _MOVES = ("copy", "gather", "scatter", "atomic_tile")
-#: Attribute of a move that the option ``"auto"`` wants to be made of boxes.
+#: Attribute of a move that the option ``"auto"`` makes of boxes.
 WANTED = "bulk_wanted"
 
 
@@ -88,8 +88,8 @@ def may_be_bytes(call: OpCall) -> bool:
     """Whether a copy that is not made of boxes may still be a bulk copy."""
     mine = BulkCopy.name if _loads(call) else BulkStore.name
     hints = dict(call.attrs.get("hints") or {})
-    asks = call.attrs.get("variant", mine) == mine and not hints.get("disable_tma")
-    return call.name == "copy" and asks and not Blocks.of(call).ranks
+    requested = call.attrs.get("variant", mine) == mine and not hints.get("disable_tma")
+    return call.name == "copy" and requested and not Blocks.of(call).ranks
 
 
 @dataclass

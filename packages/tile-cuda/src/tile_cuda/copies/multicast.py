@@ -30,7 +30,7 @@ from tile_core.simt.pipelining.async_products import accumulator_of, products_of
 from tile_core.simt.pipelining.multicast import HALVES, ChosenCluster, Shared
 from tile_core.simt.pipelining.schedule import Each
 from tile_cuda.grid.l2_cache import CYCLES, LINE, lines_of_row, worth_pairs
-from tile_cuda.ops.gemm_tensor import APART, asks
+from tile_cuda.ops.gemm_tensor import APART, requests_tensor_memory
 from tile_cuda.ops.tensor_plan import LANES, MOST_COLUMNS
 from tile_cuda.target import TCGEN05, WARP
 from tile_cuda.vocabulary.products import GROUP
@@ -144,7 +144,7 @@ def _pairs(shared: Shared, ctx: Context) -> ChosenCluster | Reject:
     assert isinstance(accumulator, View)
     assert isinstance(b, View)
     columns, rows = int(accumulator.extents[-1]), int(accumulator.extents[-2])
-    if not ctx.capabilities.fact(TCGEN05) or not asks(call, ctx):
+    if not ctx.capabilities.fact(TCGEN05) or not requests_tensor_memory(call, ctx):
         return Reject("pairs of blocks compute products on tcgen05 only")
     if call.name != "gemm":
         return Reject(f"pairs of blocks have no {call.name}")

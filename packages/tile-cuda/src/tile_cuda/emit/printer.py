@@ -56,8 +56,8 @@ class CudaPrinter(MaskedShifts, WarpCalls, MathCalls, DebugStatements, PhaseBarr
     arch
         The architecture: ``"sm_80"``, ``"sm_90a"``.
     limited
-        Whether the text limits the registers of a thread: the compiler ignores the limit if it also knows the bounds
-        of the launch.
+        Whether the text limits the registers of a thread: the compiler ignores the limit if the text also has the
+        bounds of the launch.
 
     Attributes
     ----------

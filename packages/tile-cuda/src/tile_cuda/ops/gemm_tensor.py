@@ -92,7 +92,7 @@ class TensorVariant(MatrixVariant):
 
     def fits(self, call: SimtCall, ctx: Context) -> Accept | Reject:
         """Accept a product if requested or enabled, before columns are assigned."""
-        if not asks(call, ctx):
+        if not requests_tensor_memory(call, ctx):
             return Reject('the option tcgen05 is "never"')
         answer = super().accepts(call, ctx)
         if isinstance(answer, Reject):
@@ -150,7 +150,7 @@ class TensorGemm(TensorVariant):
         return (HeldTensorProduct if plan.holds_a else TensorProduct)(plan, call).statement()
 
 
-def asks(call: OpCall, ctx: Context) -> bool:
+def requests_tensor_memory(call: OpCall, ctx: Context) -> bool:
     """Whether a product requests its accumulator in tensor memory, if that is legal."""
     forced = call.attrs.get("variant")
     return str(forced) == FORCED.get(call.name) or (forced is None and bool(ctx.options.tcgen05 == "always"))

@@ -239,7 +239,7 @@ class Driver:
             They keep `tile_cuda.tensor_map.RULES`.
         """
         bound = self._bound
-        # One dimension has no stride, but the driver wants a place where strides are.
+        # One dimension has no stride, but the driver requires an array of strides.
         u64, u32 = bound.cuuint64_t, bound.cuuint32_t
         made = self._do(
             "cuTensorMapEncodeTiled", bound.CUtensorMapDataType(fields.code), len(fields.extents), fields.address,

@@ -1,4 +1,4 @@
-// Asynchronous operations: when they take effect, and who is told.
+// Asynchronous operations: their effects and their completion.
 #include "core.h"
 
 namespace simt {
@@ -162,7 +162,7 @@ static void complete_stream(Fiber* f, unsigned s) {
 
 static Operation* untold(Vec<Operation*>& ops) {
   for (Operation* op : ops)
-    if (!op->told) return op;
+    if (!op->signalled) return op;
   return nullptr;
 }
 
@@ -177,7 +177,7 @@ void async_thread_exit(Fiber* f) {
       groups += op != nullptr;
       if (!first) first = op;
     }
-    for (Operation* op : s.open) open += !op->told;
+    for (Operation* op : s.open) open += !op->signalled;
     if (!first && open) first = untold(s.open);
   }
   if (first)
@@ -240,8 +240,8 @@ void async_arrive(unsigned s, void* barrier) {
   Stream& stream = stream_of(s);
   unsigned issued = stream.issued;
   for (Group& g : stream.groups)
-    for (Operation* earlier : g.ops) earlier->told = true;
-  for (Operation* earlier : stream.open) earlier->told = true;
+    for (Operation* earlier : g.ops) earlier->signalled = true;
+  for (Operation* earlier : stream.open) earlier->signalled = true;
   Operation* op = issue(nullptr, nullptr, 0, SAME_PROXY);
   op->flush = true, op->stream = s, op->sequence = issued, op->queue = ~0u, op->barrier = barrier, op->signal = -1;
   signal(op);

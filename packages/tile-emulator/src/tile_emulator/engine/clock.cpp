@@ -136,10 +136,10 @@ void acquire(Fiber* f, Released (&r)[KINDS]) {
       r[k].seen_out = fresh;
     }
     replace(base, r[k].seen_out);
-    // A barrier may tell a thread of its own operations.
+    // A barrier may complete operations of the thread itself.
     for (unsigned i = 0; i < STREAMS; i++) {
-      Clk told = r[k].joined->v[stream_component(f->slot, i)];
-      if (f->clock[k].own[1 + i] < told) f->clock[k].own[1 + i] = told;
+      Clk joined = r[k].joined->v[stream_component(f->slot, i)];
+      if (f->clock[k].own[1 + i] < joined) f->clock[k].own[1 + i] = joined;
     }
   }
 }

@@ -59,7 +59,7 @@ struct Operation {
   long long signal;  // bytes, or -1
   bool flush;        // completes the thread's stream and arrives
   bool done;
-  bool told;         // a phase barrier tells when it is complete
+  bool signalled;    // a phase barrier counts its completion
   struct Fiber* thread;
   Clock seen[KINDS];
   void* frames[8];  // of its issue
@@ -291,7 +291,7 @@ struct Finding {
   unsigned bytes;
   bool write;
   void** frames;  // FRAMES of them, the innermost first
-  int line;       // of the text, where a dialect knows it; 0
+  int line;       // of the text, where a dialect has it; 0
   const Fiber* other;
   bool other_write;
   void** other_frames;

@@ -14,7 +14,7 @@ namespace simt {
 enum CellFlag : unsigned short {
   WRITTEN = 1, READ = 2, INITIALISED = 4, ATOMIC = 8, FOREIGN = 16, BY_OTHER_PROXY = 32, READ_ATOMICALLY = 64, BEFORE = 128
 };
-enum : unsigned short { NOBODY = 0xffff };
+enum : unsigned short { NO_WRITER = 0xffff };
 
 struct Cell {
   Clk write_clock;  // FOREIGN, BEFORE: which of `origins`
@@ -231,7 +231,7 @@ static bool ordered(const Accessor& a, unsigned component, Clk clock) {
 static const Fiber* owner(unsigned component) {
   unsigned n = (unsigned)fibers.size;
   if (component < n) return fibers[component];
-  return component < n * (1 + STREAMS) && component != NOBODY ? fibers[(component - n) / STREAMS] : nullptr;
+  return component < n * (1 + STREAMS) && component != NO_WRITER ? fibers[(component - n) / STREAMS] : nullptr;
 }
 
 static Finding finding(const Accessor& a, const char* kind, bool fatal) {
@@ -242,7 +242,7 @@ static void report_race(const Accessor& a, unsigned component, bool other_write,
   Finding f = finding(a, "race", false);
   f.other = owner(component), f.other_write = other_write, f.other_frames = sites[site].frames;
   report(f, "%s%s of %u byte(s) and %s%s%s", a.async ? "asynchronous " : "", a.write ? "write" : "read", a.bytes,
-         component >= fibers.size && component != NOBODY ? "an asynchronous " : "a ", other_write ? "write" : "read",
+         component >= fibers.size && component != NO_WRITER ? "an asynchronous " : "a ", other_write ? "write" : "read",
          reason);
 }
 
@@ -291,7 +291,7 @@ static bool after_origin(const Accessor& a, const Origin& o) {
 }
 
 static bool after_readers(const Accessor& a, const Cell& c) {
-  return order_known(*a.seen, a.slot, origins[c.write_clock].epoch, NOBODY, 0, true);
+  return order_known(*a.seen, a.slot, origins[c.write_clock].epoch, NO_COMPONENT, 0, true);
 }
 
 // The first access by this block to a byte that earlier ones accessed.
@@ -300,19 +300,19 @@ static void enter_block(const Accessor& a, Cell& c) {
   unsigned short read = a.atomic ? READ : READ | READ_ATOMICALLY;
   bool written = c.flags & (WRITTEN | FOREIGN), conflict = written || (a.write && c.flags & (read | BEFORE));
   Cell fresh{};
-  fresh.writer = NOBODY, fresh.flags = arrays ? c.flags & INITIALISED : 0;
+  fresh.writer = NO_WRITER, fresh.flags = arrays ? c.flags & INITIALISED : 0;
   if (arrays && conflict && option(RACE) && !together) {
     Origin own{c.epoch, c.writer, c.write_clock};
     const Origin& o = c.flags & FOREIGN ? origins[c.write_clock] : own;
     bool writes = !written || after_origin(a, o) || (c.flags & ATOMIC && order_observed(*a.seen, a.slot, a.at));
-    bool reads = !a.write || ((!(c.flags & read) || order_known(*a.seen, a.slot, c.epoch, NOBODY, 0, true)) &&
+    bool reads = !a.write || ((!(c.flags & read) || order_known(*a.seen, a.slot, c.epoch, NO_COMPONENT, 0, true)) &&
                               (!(c.flags & BEFORE) || after_readers(a, c)));
     bool ordered = writes && reads;
     // What a block wrote and read itself may be stored again.
     if (!ordered && (c.flags & ATOMIC || (!reads && !(c.flags & WRITTEN))))
-      report_race(a, NOBODY, reads, 0, BY_ANOTHER);
+      report_race(a, NO_WRITER, reads, 0, BY_ANOTHER);
     else if (!ordered)
-      report_overwrite(a, NOBODY, 0, BY_ANOTHER);
+      report_overwrite(a, NO_WRITER, 0, BY_ANOTHER);
     // Other readers of this block are checked, too.
     if (ordered && !a.write && !(c.flags & ATOMIC)) {
       fresh.write_clock = c.flags & FOREIGN ? c.write_clock : origin_of(c);
@@ -334,7 +334,7 @@ static void enter_epoch(const Accessor& a, Cell& c) {
     enter_block(a, c);
   } else if (!a.async && c.epoch < floor_epoch) {
     c.readers = 0;
-    if (c.writer < fibers.size) c.writer = NOBODY;
+    if (c.writer < fibers.size) c.writer = NO_WRITER;
     if (!c.async_readers) c.flags &= (unsigned short)~(READ | READ_ATOMICALLY);
   }
   if (c.epoch < sets_epoch) c.readers = 0;
@@ -344,7 +344,7 @@ static void enter_epoch(const Accessor& a, Cell& c) {
 static void check_cell(const Accessor& a, Cell& c) {
   enter_epoch(a, c);
   if (option(RACE)) {
-    if (c.writer != NOBODY && c.flags & WRITTEN && !(a.atomic && c.flags & ATOMIC)) {
+    if (c.writer != NO_WRITER && c.flags & WRITTEN && !(a.atomic && c.flags & ATOMIC)) {
       if (!ordered(a, c.writer, c.write_clock)) {
         const Fiber* other = owner(c.writer);
         bool elsewhere = other && other->cta != a.thread->cta && a.region->buffer >= 0 && !(c.flags & ATOMIC);
@@ -358,11 +358,11 @@ static void check_cell(const Accessor& a, Cell& c) {
     bool apart = c.flags & FOREIGN && !(a.atomic && c.flags & ATOMIC);
     if (apart && !after_origin(a, origins[c.write_clock]) &&
         !(c.flags & ATOMIC && order_observed(*a.seen, a.slot, a.at))) {
-      report_race(a, NOBODY, true, 0, BY_ANOTHER);
+      report_race(a, NO_WRITER, true, 0, BY_ANOTHER);
       c.flags &= (unsigned short)~(FOREIGN | ATOMIC);
     }
     if (a.write) {
-      if (c.flags & BEFORE && !after_readers(a, c)) report_race(a, NOBODY, false, 0, BY_ANOTHER);
+      if (c.flags & BEFORE && !after_readers(a, c)) report_race(a, NO_WRITER, false, 0, BY_ANOTHER);
       check_readers(a, generic_sets, c.readers);
       check_readers(a, async_sets, c.async_readers);
     }

@@ -203,7 +203,7 @@ static unsigned floor_of(unsigned when) {
 }
 
 // Whether an access of an earlier block is ordered before one by a thread that has seen `seen`. `component` and `clock`
-// say whose it was; NOBODY: somebody's, before the barrier `when` (`strictly`: after it, and before the next).
+// identify it; NO_COMPONENT: any access before the barrier `when` (`strictly`: after it, and before the next).
 bool order_known(const Clock& seen, unsigned slot, unsigned when, unsigned component, Clk clock, bool strictly) {
   static Vec<Source> left;
   static unsigned visits;

@@ -1,4 +1,4 @@
-// Reports: one line of JSON each, written to the file that launch.py reads. The last line says how the run ended.
+// Reports: one line of JSON each, written to the file that launch.py reads. The last line is the end of the run.
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>

@@ -71,13 +71,13 @@ __attribute__((always_inline)) inline void undefined(T& variable) {
 typedef void (*Meeting)(void** packs, Thread** threads, unsigned members);
 
 // A group is `warps` consecutive warps (1: the warp, 0: the block). `mask`: which lanes take part (one warp only).
-// `line` tells sites apart: threads that meet at different lines diverged, which is reported. 0: not known.
+// `line` identifies sites: threads that meet at different lines diverged, which is reported. 0: not known.
 void meet(const char* name, unsigned warps, uint64_t mask, void* pack, Meeting fn, int line);
 
 // A meeting of lanes of a warp that also orders their memory accesses.
 void sync_warp(uint64_t mask, int line);
 
-// What the lanes of a warp that take part say: a bit for each that says yes, and for each.
+// The votes of participating lanes of a warp: a bit for each yes, and for each lane.
 struct Votes {
   uint64_t yes, all;
 };
@@ -151,13 +151,13 @@ void async_arrive(unsigned stream, void* barrier);   // arrive when the thread's
 // Called when a block has ended: what is wrong then, or null.
 void at_end(const char* (*check)());
 // Completes on `barrier`: `bytes` >= 0 of the expected bytes have come; -1: one arrival. Operations of one queue take
-// effect in order. `barrier` null: nobody is told.
+// effect in order. `barrier` null: no barrier counts it.
 void async_signal(unsigned queue, Proxy proxy, Effect fn, const void* payload, size_t n, void* barrier, int64_t bytes);
 void fence_proxy();
 void phases_publish();  // the initialisations by this thread become visible to it, and nothing else
 
 // Variables of the running thread that stand for registers of an asynchronous instruction: until the thread has waited
-// for the group that it belongs to, nobody else may write them, nor read those that it writes. `shape`: instructions of
+// for the group that it belongs to, no other access may write them, nor read its outputs. `shape`: instructions of
 // one shape may add to the same registers one after the other; 0: registers that need no fence before.
 void hold_registers(const void* at, unsigned bytes, bool write, unsigned shape);
 void fence_registers();   // what the thread did with registers before is ordered before the instructions it issues now

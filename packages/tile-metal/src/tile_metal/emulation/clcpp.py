@@ -27,8 +27,10 @@ def clang() -> str | None:
         found = shutil.which(name)
         if found is None:
             continue
-        said = subprocess.run([found, "-dumpversion"], capture_output=True, text=True).stdout.partition(".")[0].strip()
-        if said.isdigit() and int(said) >= OLDEST:
+        version = (
+            subprocess.run([found, "-dumpversion"], capture_output=True, text=True).stdout.partition(".")[0].strip()
+        )
+        if version.isdigit() and int(version) >= OLDEST:
             return found
     return None
 

@@ -195,8 +195,8 @@ def _function(edits: _Edits, code: Sequence[Token], function: FunctionTokens) ->
     values = ", ".join(sources) or "0"
     entry = function.name.text
     limit = f"enum : int {{ simt_threads_{entry} = {threads} }};"
-    said = f" {limit} static const int simt_sources_{entry}[] = {{{values}}};"
-    edits.insert(code[function.close].end, said)
+    declaration = f" {limit} static const int simt_sources_{entry}[] = {{{values}}};"
+    edits.insert(code[function.close].end, declaration)
 
 
 def _source(edits: _Edits, function: FunctionTokens, i: int) -> str:

@@ -55,7 +55,7 @@ SIMT_MODEL inline void mbarrier_test_parity(int, bool& ended, reg_r address, reg
   ended = simt::phase_test(shared(address), parity);
 }
 SIMT_MODEL inline void mbarrier_test_parity(int line, bool& ended, reg_r address, reg_r parity, long long) {
-  mbarrier_test_parity(line, ended, address, parity);  // the last operand says how long a device waits at most
+  mbarrier_test_parity(line, ended, address, parity);  // the last operand is the longest wait of a device
 }
 
 // Arrives when the copies of cp.async that the thread has issued so far are complete.

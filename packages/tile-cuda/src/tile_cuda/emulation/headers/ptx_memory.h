@@ -1,7 +1,7 @@
 // ld, st, atom, red, with an order and a part of memory.
 //
 // Accesses with an order are atomic: they race with no other atomic access. All memory is sequentially consistent here,
-// so an order changes no values; it tells the search for races what is ordered by an acquire and a release, or by fences.
+// so an order changes no values; it orders accesses for the race detector by an acquire and a release, or by fences.
 // Volatile accesses are taken for plain ones.
 #pragma once
 #include "cuda_language.h"

@@ -7,7 +7,7 @@
 //   8-bit floats become f16. The products of the lower halves of A's words, then of the upper ones, are such sums that
 //   begin at 0; the addend is added last, rounded to nearest.
 //   Other architectures cut and group differently: within the same error bound their last bits differ.
-//   Integers wrap around, or saturate where the instruction says so. double accumulates by fused multiply-add, k
+//   Integers wrap around, or saturate where the instruction has that modifier. double accumulates by fused multiply-add, k
 //   ascending.
 //
 // Fragments, with g = lane/4, t = lane%4, in 32-bit words of E elements along k:
@@ -151,7 +151,7 @@ struct Row {
   const int* b_exponent[N];
 };
 
-// Adds products of elements to the sums of 8 columns. Of every 4, `mine` tells which count. CUT: bits that are kept below
+// Adds products of elements to the accumulators of 8 columns. Of every 4, `mine` selects some. CUT: bits that are kept below
 // the largest exponent.
 template <int CUT = 25, int N>
 SIMT_MODEL void add_products(const Row<N>& row, unsigned mine, double (&sums)[8]) {

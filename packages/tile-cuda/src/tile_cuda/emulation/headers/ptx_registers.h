@@ -27,7 +27,7 @@ inline constexpr bool is_float<float> = true;
 template <>
 inline constexpr bool is_float<double> = true;
 
-// The value of an operand in a register of its constraint. The device's compiler wants them to agree, so do these.
+// The value of an operand in a register of its constraint. The device's compiler requires them to agree, so do these.
 template <class R, class T>
 inline R take(T value) {
   static_assert(sizeof(T) == sizeof(R), "an asm operand does not have the size of its constraint");

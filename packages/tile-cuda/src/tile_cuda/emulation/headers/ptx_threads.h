@@ -103,7 +103,7 @@ SIMT_MODEL inline void barrier_sync_aligned(int line, long long id, long long co
 SIMT_MODEL inline void barrier_arrive_aligned(int line, long long id, long long count) { barrier(false, id, count, line); }
 SIMT_MODEL inline void bar_warp_sync(int line, reg_r mask) { simt::sync_warp(mask, line); }
 
-// Memory is sequentially consistent here: a fence only tells the search for races what is ordered.
+// Memory is sequentially consistent here: a fence only orders accesses for the race detector.
 #define PTX_FENCE(name, of_block) \
   inline void name(int) { simt::fence(of_block); }
 PTX_FENCE(membar_cta, true)
