@@ -15,7 +15,7 @@ LOG2_E = 1.4426950408889634
 
 def attention(
     batch: int, heads: int, queries: int, keys: int, dim: int, causal: bool, dtype: str = "float16",
-    block_M: int = 64, block_N: int = 64,
+    block_M: int = 64, block_N: int = 64, threads: int = 128, num_stages: int = 2,
 ) -> Any:  # fmt: skip
     scale = LOG2_E / dim**0.5  # exp(x / sqrt(dim)) is exp2(x * scale)
     past = keys - queries  # with a causal mask the last query sees the last key
@@ -27,7 +27,7 @@ def attention(
         V: T.Tensor((batch, heads, keys, dim), dtype),
         Output: T.Tensor((batch, heads, queries, dim), dtype),
     ):
-        with T.Kernel(T.ceildiv(queries, block_M), heads, batch, threads=128) as (bx, by, bz):
+        with T.Kernel(T.ceildiv(queries, block_M), heads, batch, threads=threads) as (bx, by, bz):
             Q_shared = T.alloc_shared((block_M, dim), dtype)
             K_shared = T.alloc_shared((block_N, dim), dtype)
             V_shared = T.alloc_shared((block_N, dim), dtype)
@@ -46,7 +46,7 @@ def attention(
             T.fill(top, -T.infinity("float32"))
             # A block of queries sees no key after its last query.
             seen = T.min(keys, (bx + 1) * block_M + past) if causal else keys
-            for n in T.Pipelined(T.ceildiv(seen, block_N), num_stages=2):
+            for n in T.Pipelined(T.ceildiv(seen, block_N), num_stages=num_stages):
                 T.copy(K[bz, by, n * block_N : (n + 1) * block_N, :], K_shared)
                 T.gemm(Q_shared, K_shared, scores, transpose_B=True, clear_accum=True)
                 for i, j in T.Parallel(block_M, block_N):
@@ -81,7 +81,9 @@ def reference(q: Any, k: Any, v: Any, causal: bool) -> Any:
 
 
 def one(batch: int, heads: int, queries: int, keys: int, dim: int, causal: bool, target: str) -> bool:
-    kernel = for_numpy(tile.compile(attention(batch, heads, queries, keys, dim, causal), target=target, out_idx=-1))
+    sizes = {"batch": batch, "heads": heads, "queries": queries, "keys": keys, "dim": dim, "causal": causal}
+    tiles = tile.tilings(attention, sizes, target=target, most=1)[0]
+    kernel = for_numpy(tile.compile(attention(**sizes, **tiles), target=target, out_idx=-1))
     rng = np.random.default_rng(queries + keys)
     q, k, v = (rng.standard_normal((batch, heads, n, dim), "float32").astype("float16") for n in (queries, keys, keys))
     out = kernel(q, k, v)

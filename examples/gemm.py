@@ -15,6 +15,7 @@ import tile_core.language as T
 def matmul(
     M: int = 1024, N: int = 1024, K: int = 1024, trans_a: bool = False, trans_b: bool = False,
     dtype: str = "float32", accum: str = "float32", block_M: int = 64, block_N: int = 64, block_K: int = 32,
+    threads: int = 128, num_stages: int = 3,
 ) -> Any:  # fmt: skip
     @T.prim_func
     def main(
@@ -22,12 +23,12 @@ def matmul(
         B: T.Tensor((N, K) if trans_b else (K, N), dtype),
         C: T.Tensor((M, N), accum),
     ):
-        with T.Kernel(T.ceildiv(N, block_N), T.ceildiv(M, block_M), threads=128) as (bx, by):
+        with T.Kernel(T.ceildiv(N, block_N), T.ceildiv(M, block_M), threads=threads) as (bx, by):
             A_shared = T.alloc_shared((block_K, block_M) if trans_a else (block_M, block_K), dtype)
             B_shared = T.alloc_shared((block_N, block_K) if trans_b else (block_K, block_N), dtype)
             C_local = T.alloc_fragment((block_M, block_N), accum)
             T.clear(C_local)
-            for k in T.Pipelined(T.ceildiv(K, block_K), num_stages=3):
+            for k in T.Pipelined(T.ceildiv(K, block_K), num_stages=num_stages):
                 if trans_a:
                     T.copy(A[k * block_K, by * block_M], A_shared)
                 else:
@@ -43,7 +44,9 @@ def matmul(
 
 
 def one(M: int, N: int, K: int, trans_a: bool, trans_b: bool, target: str) -> bool:
-    kernel = for_numpy(tile.compile(matmul(M, N, K, trans_a, trans_b), target=target, out_idx=-1))
+    sizes = {"M": M, "N": N, "K": K, "trans_a": trans_a, "trans_b": trans_b}
+    tiles = tile.tilings(matmul, sizes, target=target, most=1)[0]  # block_M, ..., threads and num_stages
+    kernel = for_numpy(tile.compile(matmul(**sizes, **tiles), target=target, out_idx=-1))
     rng = np.random.default_rng(M * N + K)
     a = rng.standard_normal((K, M) if trans_a else (M, K), "float32")
     b = rng.standard_normal((N, K) if trans_b else (K, N), "float32")

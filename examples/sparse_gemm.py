@@ -14,7 +14,7 @@ from tile_core import sparse
 
 def matmul_sp(
     M: int, N: int, K: int, dtype: str = "float16", meta_dtype: str = "int16", accum: str = "float32",
-    block_M: int = 64, block_N: int = 64, block_K: int = 64,
+    block_M: int = 64, block_N: int = 64, block_K: int = 64, threads: int = 128, num_stages: int = 3,
 ) -> Any:  # fmt: skip
     e_factor = sparse.E_FACTOR_MAP[dtype][meta_dtype]
 
@@ -25,13 +25,13 @@ def matmul_sp(
         B: T.Tensor((K, N), dtype),
         C: T.Tensor((M, N), accum),
     ):
-        with T.Kernel(T.ceildiv(N, block_N), T.ceildiv(M, block_M), threads=128) as (bx, by):
+        with T.Kernel(T.ceildiv(N, block_N), T.ceildiv(M, block_M), threads=threads) as (bx, by):
             A_shared = T.alloc_shared((block_M, block_K // 2), dtype)
             E_shared = T.alloc_shared((block_M, block_K // e_factor), meta_dtype)
             B_shared = T.alloc_shared((block_K, block_N), dtype)
             C_local = T.alloc_fragment((block_M, block_N), accum)
             T.clear(C_local)
-            for k in T.Pipelined(T.ceildiv(K, block_K), num_stages=3):
+            for k in T.Pipelined(T.ceildiv(K, block_K), num_stages=num_stages):
                 T.copy(A_sparse[by * block_M, k * block_K // 2], A_shared)
                 T.copy(E[by * block_M, k * block_K // e_factor], E_shared)
                 T.copy(B[k * block_K, bx * block_N], B_shared)
@@ -50,7 +50,9 @@ def one(M: int, N: int, K: int, dtype: str, meta_dtype: str, accum: str, target:
     pruned = sparse.prune(dense)
     a_sparse, e = sparse.compress(pruned, meta_dtype=meta_dtype)
     assert np.array_equal(sparse.decompress(a_sparse, e), pruned)
-    kernel = for_numpy(tile.compile(matmul_sp(M, N, K, dtype, meta_dtype, accum), target=target, out_idx=-1))
+    problem = {"M": M, "N": N, "K": K, "dtype": dtype, "meta_dtype": meta_dtype, "accum": accum}
+    tiles = tile.tilings(matmul_sp, problem, target=target, most=1)[0]
+    kernel = for_numpy(tile.compile(matmul_sp(**problem, **tiles), target=target, out_idx=-1))
     c = kernel(a_sparse, e, b)
     a64, b64 = pruned.astype("float64"), b.astype("float64")
     bound = K / 2 * 2.0**-24 if accum == "float32" else 0.0
