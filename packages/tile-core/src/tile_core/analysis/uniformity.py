@@ -18,8 +18,6 @@ from tile_core.ir.warp import WARP_CALLS
 
 #: Calls whose result differs between threads.
 VARYING_CALLS = frozenset({"thread_index", "lane_index", "warp_index", "per_thread", "instruction", *WARP_CALLS})
-#: Tile ops that every thread executes for itself, even if they do not mention a thread.
-PER_THREAD_OPS = frozenset("atomic atomic_fill atomic_load atomic_store dp4a print".split())
 
 
 class Varying:
@@ -70,12 +68,7 @@ class Varying:
         return named is None or any(v in self.vars or v in self.buffers for v in named)
 
     def stmt(self, s: Stmt) -> bool:
-        """Whether a statement uses a value that differs between threads, or is a per-thread op."""
-        for mark in collect(s, tirx.AttrStmt):
-            if mark.attr_key == nodes.OP_MARK and str(mark.node.value) in PER_THREAD_OPS:
-                return True
-        if any(str(c.op.name)[5:] in PER_THREAD_OPS for c in collect(s, ir.Call) if nodes.is_tile_call(c)):
-            return True
+        """Whether a statement uses a value that differs between threads."""
         return self.expr(s) or any(st.buffer in self.buffers for st in collect(s, tirx.BufferStore))
 
     def loop(self, s: Stmt) -> bool:

@@ -21,6 +21,7 @@ from tile_core.ir import nodes
 from tile_core.ir.grammar import PRIVATE
 from tile_core.ir.visit import StmtRewriter, collect, loads_of, map_expr, replace_for, role, statements
 from tile_core.ir.warp import WARP_CALLS
+from tile_core.ops.effects import varies
 
 
 def distribute(body: Stmt, threads: tuple[int, int, int]) -> Stmt:
@@ -96,7 +97,7 @@ class Threads:
                 flush()
                 before, part = hoist(part, self)
                 out.extend(before)
-            if not self.masks and not self.varying.stmt(part) and not self.meets(part):
+            if not self.masks and not varies(part, self.varying) and not self.meets(part):
                 flush()
                 out.append(_Strip().stmt(part))
             elif self.splits(part):
@@ -112,7 +113,7 @@ class Threads:
     def meets(self, s: Stmt) -> bool:
         """Whether a statement contains a synchronization point."""
         if isinstance(s, tirx.AttrStmt) and s.attr_key == nodes.OP_MARK:
-            return not self.varying.stmt(s)
+            return not varies(s, self.varying)
         if isinstance(s, tirx.For) and role(s) == "parallel":
             return True
         for call in collect(s, ir.Call):
@@ -146,7 +147,7 @@ class Threads:
             return tirx.While(s.condition, self.block(s.body), s.span)
         if isinstance(s, tirx.BufferStore):
             return self.two_steps(s)
-        if self.masks or self.varying.stmt(s):
+        if self.masks or varies(s, self.varying):
             raise DivergentBarrier(what="an operation of the whole block", where=nodes.where_of(s))
         return _Strip().stmt(s)
 

@@ -308,8 +308,8 @@ def _store_meaning(call: OpCall) -> Stmt:
     return nodes.store(dst.buffer, convert(value, dst.dtype), dst.at([0] * len(dst.extents)), call.span)
 
 
-OP = TileOp("atomic", reads=(0,), writes=(0,), meaning=_element_meaning)
-TILE = TileOp("atomic_tile", reads=(0, 1), writes=(0,), meaning=_tile_meaning)
-FILL = TileOp("atomic_fill", reads=(0,), writes=(0,), meaning=_fill_meaning)
-LOAD = TileOp("atomic_load", reads=(0,), writes=(), meaning=_load_meaning)
-STORE = TileOp("atomic_store", reads=(), writes=(0,), meaning=_store_meaning)
+OP = TileOp("atomic", reads=(0,), writes=(0,), meaning=_element_meaning, per_thread=True)
+TILE = TileOp("atomic_tile", reads=(0, 1), writes=(0,), meaning=_tile_meaning, slots=(1,))
+FILL = TileOp("atomic_fill", reads=(0,), writes=(0,), meaning=_fill_meaning, per_thread=True)
+LOAD = TileOp("atomic_load", reads=(0,), writes=(), meaning=_load_meaning, per_thread=True)
+STORE = TileOp("atomic_store", reads=(), writes=(0,), meaning=_store_meaning, per_thread=True)

@@ -173,12 +173,19 @@ class TileOp:
         Positions of the operands that the op reads and writes.
     meaning
         From a call to a statement of plain loops.
+    slots
+        Positions of the operands that may be one slot of a pipelined buffer: the op identifies their dimensions from
+        the end, by extents other than 1, or by an attribute holding a dimension's number, which is adjusted.
+    per_thread
+        Whether each thread executes the op for itself, even if the call does not name a thread.
     """
 
     name: str
     reads: tuple[int, ...]
     writes: tuple[int, ...]
     meaning: Meaning
+    slots: tuple[int, ...] = ()
+    per_thread: bool = False
 
     def views(self, call: OpCall, positions: Sequence[int]) -> list[View]:
         """Return the region operands at ``positions``."""

@@ -101,4 +101,4 @@ def convert(value: Expr, dtype: str) -> Expr:
     return nodes.cast(value, dtype)
 
 
-OP = TileOp("copy", reads=(0,), writes=(1,), meaning=meaning)
+OP = TileOp("copy", reads=(0,), writes=(1,), meaning=meaning, slots=(0,))

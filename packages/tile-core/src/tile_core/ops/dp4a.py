@@ -48,4 +48,4 @@ def meaning(call: OpCall) -> Stmt:
     return nodes.store(c.buffer, total, c.at(zeros), call.span)
 
 
-OP = TileOp("dp4a", reads=(0, 1, 2), writes=(2,), meaning=meaning)
+OP = TileOp("dp4a", reads=(0, 1, 2), writes=(2,), meaning=meaning, slots=(0, 1), per_thread=True)

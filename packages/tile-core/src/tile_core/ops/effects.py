@@ -1,10 +1,17 @@
-"""The reads and writes of tile calls."""
+"""The reads and writes of tile calls, and the calls that each thread executes for itself."""
 
 from __future__ import annotations
 
+from tile_core.analysis.uniformity import Varying
+from tile_core.compat.tvm import ir, tirx
 from tile_core.compat.types import Stmt
+from tile_core.ir import nodes
+from tile_core.ir.visit import collect
 from tile_core.ops.base import OpCall, View
 from tile_core.ops.registry import OPS
+
+#: Calls that each thread executes for itself, even if they do not name a thread.
+PER_THREAD_OPS = frozenset({"print", *(op.name for op in OPS.values() if op.per_thread)})
 
 
 def effects(stmt: Stmt) -> tuple[list[View], list[View]]:
@@ -21,6 +28,16 @@ def effects(stmt: Stmt) -> tuple[list[View], list[View]]:
     if op.name in ("gemm", "reduce") and _starts_fresh(call):
         reads = [v for v in reads if all(v is not w for w in op.views(call, op.writes))]
     return reads, op.views(call, op.writes)
+
+
+def varies(s: Stmt, varying: Varying) -> bool:
+    """Whether a statement uses a value that differs between threads, or is a per-thread op."""
+    for mark in collect(s, tirx.AttrStmt):
+        if mark.attr_key == nodes.OP_MARK and str(mark.node.value) in PER_THREAD_OPS:
+            return True
+    if any(str(c.op.name)[5:] in PER_THREAD_OPS for c in collect(s, ir.Call) if nodes.is_tile_call(c)):
+        return True
+    return varying.stmt(s)
 
 
 def _starts_fresh(call: OpCall) -> bool:

@@ -99,4 +99,4 @@ def meaning(call: OpCall) -> Stmt:
     return nodes.nest([src.extents[d] for d in outer] or [1], body, "parallel", span=call.span)
 
 
-OP = TileOp("scan", reads=(0,), writes=(1,), meaning=meaning)
+OP = TileOp("scan", reads=(0,), writes=(1,), meaning=meaning, slots=(0,))

@@ -64,4 +64,4 @@ def _coordinates(view: View, dims: list[int], indices: tuple[Expr, ...]) -> list
     return view.at(full)
 
 
-OP = TileOp("transpose", reads=(0,), writes=(1,), meaning=meaning)
+OP = TileOp("transpose", reads=(0,), writes=(1,), meaning=meaning, slots=(0,))

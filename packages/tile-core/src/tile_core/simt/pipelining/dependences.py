@@ -16,15 +16,9 @@ from tile_core.ir.grammar import PRIVATE
 from tile_core.ir.visit import bodies_of, collect, distinct, loads_of, role, statements
 from tile_core.ops.base import OpCall, View, is_op
 from tile_core.ops.effects import effects
+from tile_core.ops.registry import OPS
 from tile_core.records import dataclass
 
-#: Operands of ops that may be one slot of a larger buffer: those that identify dimensions from the end, by extents
-#: other than 1, or by an attribute holding a dimension's number, which is adjusted.
-_SLOT_OPERANDS = {
-    "copy": (0,), "transpose": (0,), "gemm": (0, 1), "gemm_sp": (0, 1, 2), "gemm_scaled": (0, 1, 2, 3),
-    "reduce": (0,), "scan": (0,),
-    "dp4a": (0, 1), "atomic_tile": (1,),
-}  # fmt: skip
 _UNIFORM_CALLS = ("tile.block_index",)
 
 
@@ -262,7 +256,7 @@ def _misuse(s: Stmt, buffer: BufferVar) -> str:
         call = OpCall.decode(x)
         if any(v.buffer.same_as(buffer) for v in effects(x)[1]):
             return "another statement writes it"
-        legal = _SLOT_OPERANDS.get(call.name, ())
+        legal = OPS[call.name].slots if call.name in OPS else ()
         for position, a in enumerate(call.args):
             if isinstance(a, View) and a.buffer.same_as(buffer) and position not in legal:
                 return f"{call.name} takes whole buffers"

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from tile_core.analysis.uniformity import PER_THREAD_OPS, uses_threads
+from tile_core.analysis.uniformity import uses_threads
 from tile_core.compat.tvm import ir, tirx
 from tile_core.compat.types import Call, Stmt
 from tile_core.ir import nodes
 from tile_core.ir.visit import StmtRewriter, loads_of, role
 from tile_core.lowering.dispatch import Selection, select
 from tile_core.ops.base import OpCall, View, is_op
+from tile_core.ops.effects import PER_THREAD_OPS
 from tile_core.ops.registry import OPS
 from tile_core.passes.lower_ops import MeaningVariant, OpChoice
 from tile_core.records import dataclass

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from tile_core.analysis.uniformity import PER_THREAD_OPS, Varying
+from tile_core.analysis.uniformity import Varying
 from tile_core.compat.structural import identity
 from tile_core.compat.tvm import ir, tirx
 from tile_core.compat.types import Call, Expr, Stmt, Var
@@ -20,6 +20,7 @@ from tile_core.ir import calls, nodes
 from tile_core.ir.grammar import PRIVATE
 from tile_core.ir.visit import StmtRewriter, annotation, collect, loads_of, map_expr, replace_for, role
 from tile_core.layout.fragment import FragmentLayout
+from tile_core.ops.effects import PER_THREAD_OPS, varies
 from tile_core.simt.placement.tile_uses import NEST, PARALLEL, Nest, nest_of, shares_bytes, viewed_buffers
 from tile_core.simt.role_threads import block_in, is_shared
 from tile_core.simt.threads.element_loops import ElementLoop, element_loops
@@ -177,7 +178,7 @@ class _Distribute(StmtRewriter):
         """Whether a statement is the same for all threads."""
         if not self.names_threads:
             return True
-        return not self.varying.stmt(s)
+        return not varies(s, self.varying)
 
     def meets(self, s: Stmt) -> bool:
         """Whether a statement contains a collective operation of the block."""
@@ -273,7 +274,7 @@ class _Distribute(StmtRewriter):
         if role(s) == "vectorized" and (self.masked or self.differs(s)):
             return replace_for(s, self.stmt(s.body), annotations={nodes.ROLE: "unroll"}, kind=tirx.ForKind.UNROLLED)
         self.require_uniform(s, "a data-parallel loop")
-        if self.names_threads and self.varying.stmt(s) and self.differs(s):
+        if self.names_threads and varies(s, self.varying) and self.differs(s):
             raise DivergentBarrier(what="a data-parallel loop that names its threads", where=nodes.where_of(s))
         loops, body = nest_of(s)
         number = int(annotation(s, NEST, -1))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from tile_core.analysis.analyzer import Analyzer
 from tile_core.analysis.ranges import whole
-from tile_core.analysis.uniformity import PER_THREAD_OPS, uses_threads
+from tile_core.analysis.uniformity import uses_threads
 from tile_core.compat.tvm import ir, tirx
 from tile_core.compat.types import Stmt, Var
 from tile_core.ir import calls, nodes
@@ -16,6 +16,7 @@ from tile_core.ir.grammar import SYMBOL_HEADROOM
 from tile_core.ir.visit import StmtRewriter, role
 from tile_core.lowering.dispatch import Selection, guarded
 from tile_core.lowering.variant import Withdrawn
+from tile_core.ops.effects import PER_THREAD_OPS
 from tile_core.simt.placement.tile_uses import PARALLEL
 from tile_core.simt.placement.variant_selection import call_of, number_of
 from tile_core.simt.role_threads import block_in, is_shared, role_of
