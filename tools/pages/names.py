@@ -19,27 +19,20 @@ from pages.examples import FRAMES, HEAD, Example, example_of
 from pages.support import columns, rows
 from tile_core.dtypes import DTYPES
 from tile_core.plugins.manager import installed
-from tile_core.vocabulary import NAMES, word
+from tile_core.vocabulary import NAMES, PAGE_OF, word
 
-#: Page -> title, and the modules of ``tile_core`` whose names it has.
-GROUPS = {
-    "programs": ("Programs and parameters", "trace.decorators values.types language.pointers language.declarations"),
-    "launch": ("The launch and memory", "language.launch language.schedulers language.alloc language.annotate"),
-    "loops": ("Loops, choices and checks", "trace.loops trace.choices trace.assertions"),
-    "moves": ("Moving data", "ops.copy ops.fill ops.transpose ops.view ops.gather ops.im2col"),
-    "products": ("Matrix products", "ops.gemm ops.gemm_sp ops.gemm_scaled ops.fp8 ops.dp4a"),
-    "reductions": (
-        "Reductions, scans and atomics",
-        "language.reducers ops.reduce ops.fold ops.sort ops.topk ops.logsumexp ops.scan ops.atomic",
-    ),
-    "scalars": (
-        "Scalars",
-        "values.conversions values.math values.powers values.extremes language.binary language.rounding "
-        "language.integers language.random",
-    ),
-    "threads": ("Threads and warps", "language.threads language.votes language.roles"),
-    "layouts": ("Layouts", "layout"),
-    "types": ("Element types", "dtypes"),
+#: Page -> title. ``vocabulary.py`` lists the names of each page.
+TITLES = {
+    "programs": "Programs and parameters",
+    "launch": "The launch and memory",
+    "loops": "Loops, choices and checks",
+    "moves": "Moving data",
+    "products": "Matrix products",
+    "reductions": "Reductions, scans and atomics",
+    "scalars": "Scalars",
+    "threads": "Threads and warps",
+    "layouts": "Layouts",
+    "types": "Element types",
 }
 
 #: Names that not every target has; a test compiles the examples of all others for all targets.
@@ -120,12 +113,8 @@ class Name:
 @cache
 def names() -> tuple[Name, ...]:
     """Return all names, in the order of their pages."""
-    pages = {module: page for page, (_, modules) in GROUPS.items() for module in modules.split()}
-    homeless = sorted({module for module, _ in NAMES.values()} - pages.keys())
-    if homeless:
-        raise LookupError(f"give {', '.join(homeless)} a page in GROUPS of tools/pages/names.py")
-    found = [Name(f"T.{name}", pages[module], word(name)) for name, (module, _) in NAMES.items()]
-    order = list(GROUPS)
+    found = [Name(f"T.{name}", PAGE_OF[module], word(name)) for name, (module, _) in NAMES.items()]
+    order = list(TITLES)
     found.sort(key=lambda name: order.index(name.page))
     for text, backend in sorted(installed().language_names().items(), key=lambda item: (item[1], item[0])):
         found.append(Name(f"T.{text}", "backends", installed().language_name(text), backend))
@@ -135,7 +124,7 @@ def names() -> tuple[Name, ...]:
 
 def problems() -> list[str]:
     """Names without an example, or without a sentence on what they mean."""
-    bare = [f"{n.text}: no example in tools/pages/examples.py" for n in names() if n.example is None]
+    bare = [f"{n.text}: no example in its docstring or tools/pages/examples.py" for n in names() if n.example is None]
     inherited = {docstring_of(kind).summary for kind in (object, str, int, dict, tuple, list, type)}
     return bare + [f"{n.text}: its docstring has no summary" for n in names() if n.meaning in ("", *inherited)]
 
@@ -143,7 +132,7 @@ def problems() -> list[str]:
 def pages() -> dict[str, str]:
     """Return the pages as Markdown, by their paths below ``docs``."""
     found = {"reference/names.md": _table()}
-    for page, (title, _) in GROUPS.items():
+    for page, title in TITLES.items():
         found[f"reference/{page}.md"] = _details(page, title)
     found["reference/backends.md"] = _details("backends", "Names that backends add")
     found["reference/tile.md"] = _details("tile", "The package `tile`") + _kernel() + _modules()
@@ -188,8 +177,7 @@ def _where(name: Name) -> str:
 def _table() -> str:
     parts = [_NAMES_HEAD]
     parts += [f'??? note "What is around {what}"\n\n{_fenced(HEAD + FRAMES[kind], " " * 4)}' for kind, what in _KINDS]
-    listed = [*GROUPS.items(), ("backends", ("Names that backends add", "")), ("tile", ("The package `tile`", ""))]
-    for page, (title, _) in listed:
+    for page, title in {**TITLES, "backends": "Names that backends add", "tile": "The package `tile`"}.items():
         rows = [_row(name) for name in names() if name.page == page]
         head = f"\n## [{title}]({page}.md)\n\n| name | what it is | targets | example |\n| --- | --- | --- | --- |\n"
         parts.append(head + "\n".join(rows) + "\n" if rows else "")
@@ -219,7 +207,10 @@ def _details(page: str, title: str) -> str:
         elif callable(name.value) and not isinstance(name.value, str):
             parts.append(_fenced(wrapped_signature_of(name.value, name.text)))
         documented = inspect.isclass(name.value) or inspect.isroutine(name.value) or inspect.ismodule(name.value)
-        parts.append(docstring_of(name.value).markdown() if documented and name.meaning else name.meaning + "\n")
+        text = docstring_of(name.value)
+        if name.example is not None and name.example.kind == "block":  # shown below, as on other pages
+            text = text.without("Examples")
+        parts.append(text.markdown() if documented and name.meaning else name.meaning + "\n")
         if not documented and callable(name.value) and not isinstance(name.value, str):
             parts.append(dataclasses.replace(docstring_of(type(name.value).__call__), summary="").markdown())
         if name.targets != "all":

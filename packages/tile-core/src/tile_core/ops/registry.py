@@ -1,58 +1,23 @@
-"""The list of tile ops that the core defines."""
+"""The tile ops that the core defines."""
 
 from __future__ import annotations
 
-from tile_core.ops import (
-    atomic,
-    copy,
-    copy_to_block,
-    dp4a,
-    fill,
-    fold,
-    gather,
-    gemm,
-    gemm_scaled,
-    gemm_sp,
-    im2col,
-    pin_accumulator,
-    reduce,
-    request_registers,
-    scan,
-    sort,
-    topk,
-    transpose,
-    wait_uses,
-)
-from tile_core.ops.base import TileOp
+import importlib
+from collections.abc import Iterator
 
-OPS: dict[str, TileOp] = {
-    op.name: op
-    for op in (
-        copy.OP,
-        copy_to_block.OP,
-        fill.OP,
-        transpose.OP,
-        gemm.OP,
-        gemm_sp.OP,
-        gemm_scaled.OP,
-        gather.GATHER,
-        gather.SCATTER,
-        reduce.OP,
-        reduce.FINALIZE,
-        scan.OP,
-        fold.OP,
-        fold.SCAN,
-        topk.OP,
-        sort.OP,
-        atomic.OP,
-        atomic.TILE,
-        atomic.FILL,
-        atomic.LOAD,
-        atomic.STORE,
-        im2col.OP,
-        dp4a.OP,
-        wait_uses.OP,
-        pin_accumulator.OP,
-        request_registers.OP,
-    )
-}
+from tile_core.ops.base import TileOp
+from tile_core.vocabulary import PAGE_OF
+
+#: Modules of ops without a name of ``T``.
+_UNNAMED = ("copy_to_block", "wait_uses", "pin_accumulator", "request_registers")
+
+
+def _defined() -> Iterator[TileOp]:
+    named = (module[4:] for module in PAGE_OF if module.startswith("ops."))
+    for module in (*named, *_UNNAMED):
+        found = vars(importlib.import_module(f"tile_core.ops.{module}")).values()
+        yield from (x for x in found if isinstance(x, TileOp))
+
+
+#: Name -> op.
+OPS: dict[str, TileOp] = {op.name: op for op in _defined()}
