@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import re
 import textwrap
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 #: Sections that are shown, in this order; others follow as they stand.
@@ -29,6 +29,10 @@ class Docstring:
     summary: str
     body: str = ""
     sections: dict[str, str] = field(default_factory=dict)
+
+    def without(self, section: str) -> Docstring:
+        """Return the docstring without one of its sections."""
+        return replace(self, sections={title: text for title, text in self.sections.items() if title != section})
 
     def markdown(self) -> str:
         """Return all of it; parameters, results and errors as lists."""

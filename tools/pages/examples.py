@@ -1,17 +1,20 @@
 """One example per name of the language, and programs that compile and run them.
 
-An example is code outside of a kernel, a statement of a block, or an expression of a parallel loop or of a thread. Each
-kind has a frame that declares what its lines use. The page of names shows the frames; every example is compiled for
-every target, and run on the CPU.
+Examples of tile ops are in their docstrings, all others here. An example is code outside of a kernel, a statement of a
+block, or an expression of a parallel loop or of a thread. Each kind has a frame that declares what its lines use. The
+page of names shows the frames; every example is compiled for every target, and run on the CPU.
 """
 
 from __future__ import annotations
 
+import re
 import textwrap
 from dataclasses import dataclass
 from functools import cache
 
+from pages.docstrings import docstring_of
 from pages.example_values import STEPS, THREAD, VALUE
+from tile_core.vocabulary import NAMES, word
 
 #: What a frame begins with.
 HEAD = "import numpy as np\n\nimport tile_core as tile\nimport tile_core.language as T\n\n"
@@ -81,13 +84,27 @@ class Example:
 
 
 def example_of(name: str) -> Example | None:
-    """Return the example of ``T.<name>``, or of ``tile.<name>`` for a name that begins with ``tile.``."""
-    return _examples().get(name) or _of_type(name)
+    """Return the example of ``T.<name>``, or of ``tile.<name>`` for a name that begins with ``tile.``.
+
+    That of an op is in its docstring, or in the docstring to which it refers by "see ``name``".
+    """
+    return _examples().get(name) or _of_docstring(name) or _of_type(name)
+
+
+def _of_docstring(name: str) -> Example | None:
+    module, function = NAMES.get(name, ("", ""))
+    if not module.startswith("ops."):
+        return None
+    found = docstring_of(word(name))
+    if "Examples" in found.sections:
+        line = "\n".join(line[4:] for line in found.sections["Examples"].splitlines())
+        return Example(name, "block", line.replace(f"T.{function}(", f"T.{name}("))
+    other = re.search(r"[Ss]ee ``(\w+)``", f"{found.summary} {found.body}")
+    example = example_of(other[1]) if other else None
+    return example and Example(name, "block", example.line.replace(f"T.{example.name}(", f"T.{name}("))
 
 
 def _of_type(name: str) -> Example | None:
-    from tile_core.vocabulary import NAMES
-
     if NAMES.get(name, ("", ""))[0] != "dtypes":
         return None
     return Example(name, "block", f"T.clear(T.alloc_shared((64, 64), T.{name}))")
@@ -335,38 +352,6 @@ cooperative_tensor_gemm:
 """
 
 _BLOCK = """
-copy: T.copy(A[0, 0], S)
-fill: T.fill(F, 1.0)
-clear: T.clear(F)
-transpose: T.transpose(S, F)
-reshape: R = T.reshape(S, (32, 128))
-view: bits = T.view(S, dtype="uint32")
-gemm: T.gemm(H, H, F, transpose_B=True)
-gemm_v2: T.gemm_v2(H, H, F)  # the same as T.gemm
-GemmWarpPolicy: T.gemm(H, H, F, policy=T.GemmWarpPolicy.FullRow)
-gemm_sp: T.gemm_sp(values, meta, H, F)
-gemm_sp_v2: T.gemm_sp_v2(values, meta, H, F)  # the same as T.gemm_sp
-gemm_scaled:
-    x, s = T.alloc_shared((64, 64), "float8_e4m3fn"), T.alloc_shared((64, 2), "float8_e8m0fnu")
-    T.copy(A, x)
-    T.fill(s, 0.5)
-    T.gemm_scaled(x, s, x, s, F, transpose_B=True)  # a scale for 32 elements
-gather: T.gather(A, n, F)
-scatter: T.scatter(F, B, n)
-fp8_scaled_matmul:
-    T.fp8_scaled_matmul(codes, scale, codes, scale, B, A_format="float8_e4m3fn", B_format="float8_e5m2")
-reduce_sum: T.reduce_sum(F, v, dim=1)
-reduce_max: T.reduce_max(F, v, dim=1)
-reduce_min: T.reduce_min(F, v, dim=1)
-reduce_abssum: T.reduce_abssum(F, v, dim=1)
-reduce_absmax: T.reduce_absmax(F, v, dim=1)
-reduce_bitand: T.reduce_bitand(n, n[0:1])
-reduce_bitor: T.reduce_bitor(n, n[0:1])
-reduce_bitxor: T.reduce_bitxor(n, n[0:1])
-reduce_prod: T.reduce_prod(F, v, dim=1)
-reduce_any: T.reduce_any(F, n, dim=1)
-reduce_all: T.reduce_all(F, n, dim=1)
-reduce: T.reduce(F, v, "max", dim=1)
 alloc_reducer:
     r = T.alloc_reducer((64,), "float32", op="sum")
     T.clear(r)
@@ -385,19 +370,6 @@ finalize_reducer:
     for i, j in T.Parallel(64, 64):
         r[i] += F[i, j]
     T.finalize_reducer(r)
-cumsum: T.cumsum(S, dim=1)
-argmax: T.argmax(F, n, dim=1)
-argmin: T.argmin(F, n, dim=1)
-logsumexp: T.logsumexp(F, v, dim=1)
-sort: T.sort(S, dim=1)
-topk: T.topk(v, scale[0:8], n[0:8])
-reduce_with: T.reduce_with(lambda a, b: T.max(T.abs(a), T.abs(b)), F, v, dim=1, identity=0)
-scan_with: T.scan_with(lambda a, b: T.if_then_else(b != 0, b, a), S, dim=1, identity=0)
-cumprod: T.cumprod(S, dim=1)
-cummax: T.cummax(S, dim=1)
-atomic_add: T.atomic_add(n[0], 1)
-atomic_max: T.atomic_max(n[0], 5)
-atomic_min: T.atomic_min(n[0], 5)
 rng_init:
     for i in T.Parallel(64):
         T.rng_init(7, i)
@@ -410,16 +382,6 @@ rng_rand_float:
     for i in T.Parallel(64):
         T.rng_init(7, i)
         scale[i] = T.rng_rand_float(dist="normal")
-atomic_and: T.atomic_and(n[0], 5)
-atomic_or: T.atomic_or(n[0], 5)
-atomic_xor: T.atomic_xor(n[0], 5)
-atomic_addx2: T.atomic_addx2(scale[0:2], v[0:2])
-atomic_addx4: T.atomic_addx4(scale[0:4], v[0:4])
-atomic_load: first = T.atomic_load(n[0], memory_order="relaxed")
-atomic_store: T.atomic_store(n[0], 1, memory_order="relaxed")
-im2col: T.im2col(image, S, 0, 0, kernel=2, stride=1, dilation=1, pad=0)
-c2d_im2col: T.c2d_im2col(image, S, 0, 0, kernel=2, stride=1, dilation=1, pad=0)
-dp4a: T.dp4a(bytes[0, 0:4], bytes[1, 0:4], n[0:1])
 alloc_shared: tile_of_A = T.alloc_shared((64, 64), "float16")
 alloc_fragment: total = T.alloc_fragment((64, 64), "float32")
 alloc_local: mine = T.alloc_local((4,), "float32")

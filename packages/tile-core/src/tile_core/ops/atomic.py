@@ -47,6 +47,10 @@ def atomic_add(
     ------
     NotAnElement, BadElementType, BadAttribute, ShapesDiffer
         If the operands do not fit.
+
+    Examples
+    --------
+    >>> T.atomic_add(n[0], 1)
     """
     checks.hints("atomic_add", hints, ("use_tma", "annotations"))
     return _update("add", dst, value, memory_order, return_prev)
@@ -94,12 +98,22 @@ def atomic_xor(
 
 
 def atomic_addx2(dst: Tile, value: Tile, return_prev: bool = False) -> None:
-    """Add two adjacent elements, each atomically: ``dst[..., i + l] += value[..., j + l]``."""
+    """Add two adjacent elements, each atomically: ``dst[..., i + l] += value[..., j + l]``.
+
+    Examples
+    --------
+    >>> T.atomic_addx2(scale[0:2], v[0:2])
+    """
     _update_vector(2, dst, value, return_prev)
 
 
 def atomic_addx4(dst: Tile, value: Tile, return_prev: bool = False) -> None:
-    """Add four adjacent elements (see ``atomic_addx2``)."""
+    """Add four adjacent elements (see ``atomic_addx2``).
+
+    Examples
+    --------
+    >>> T.atomic_addx4(scale[0:4], v[0:4])
+    """
     _update_vector(4, dst, value, return_prev)
 
 
@@ -118,6 +132,10 @@ def atomic_load(src: Tile, memory_order: str | None = None) -> Value:
     ------
     NotAnElement, BadElementType, BadAttribute
         If the operands do not fit.
+
+    Examples
+    --------
+    >>> first = T.atomic_load(n[0], memory_order="relaxed")
     """
     order = _check_order("atomic_load", memory_order, _LOAD_ORDERS)
     region = _element("atomic_load", src)
@@ -141,6 +159,10 @@ def atomic_store(dst: Tile, value: Scalar, memory_order: str | None = None) -> N
     ------
     NotAnElement, BadElementType, BadAttribute
         If the operands do not fit.
+
+    Examples
+    --------
+    >>> T.atomic_store(n[0], 1, memory_order="relaxed")
     """
     order = _check_order("atomic_store", memory_order, _STORE_ORDERS)
     region = _element("atomic_store", dst)

@@ -38,6 +38,10 @@ def copy(
     -----
     Elements of ``src`` outside its buffer read as zero (or the buffer's safe value); writes outside are dropped. Where
     both sides overlap, all of ``src`` is read before ``dst`` is written.
+
+    Examples
+    --------
+    >>> T.copy(A[0, 0], S)
     """
     known = ("disable_tma", "eviction_policy", "loop_layout", "annotations")
     attrs: dict[str, object] = {"hints": checks.hints("copy", hints, known)}

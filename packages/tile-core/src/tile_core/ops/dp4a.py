@@ -24,6 +24,10 @@ def dp4a(A: Tile, B: Tile, C: Tile) -> None:
     ------
     BadElementType
         For other element types.
+
+    Examples
+    --------
+    >>> T.dp4a(bytes[0, 0:4], bytes[1, 0:4], n[0:1])
     """
     regions = [operands.as_region("dp4a", r, x) for r, x in (("A", A), ("B", B), ("C", C))]
     for role, region, legal in zip("ABC", regions, (("int8", "uint8"),) * 2 + (("int32", "uint32"),), strict=True):

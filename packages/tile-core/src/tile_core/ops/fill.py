@@ -28,12 +28,21 @@ def fill(dst: Tile, value: Scalar) -> None:
     ------
     NotATile, RuntimeExtent, ConstantDoesNotFit
         If ``dst`` is not a tile of static extents, or its type cannot hold the constant.
+
+    Examples
+    --------
+    >>> T.fill(F, 1.0)
     """
     _fill("fill", dst, value)
 
 
 def clear(dst: Tile) -> None:
-    """Set every element of a tile to zero (see ``fill``)."""
+    """Set every element of a tile to zero (see ``fill``).
+
+    Examples
+    --------
+    >>> T.clear(F)
+    """
     _fill("clear", dst, 0)
 
 

@@ -59,6 +59,10 @@ def reduce_with(
     ------
     BadFunction, BadDim, BadDestination, BadElementType, BadAttribute, ShapesDiffer, NotATile, RuntimeExtent
         If function and operands do not fit together.
+
+    Examples
+    --------
+    >>> T.reduce_with(lambda a, b: T.max(T.abs(a), T.abs(b)), F, v, dim=1, identity=0)
     """
     _emit("reduce_with", function, src, dst, dim, identity, None)
 
@@ -78,6 +82,10 @@ def scan_with(
 
     The function must be associative; it need not be commutative, its first argument is what comes first. See
     ``reduce_with`` for it and for ``identity``, and ``cumsum`` for the other parameters.
+
+    Examples
+    --------
+    >>> T.scan_with(lambda a, b: T.if_then_else(b != 0, b, a), S, dim=1, identity=0)
     """
     flag = operands.flag("scan_with", "reverse", reverse)
     _emit("scan_with", function, src, src if dst is None else dst, dim, identity, flag)
@@ -103,12 +111,21 @@ def argmax(src: Tile, dst: Tile, dim: int = -1) -> None:
     Notes
     -----
     As in NumPy, the first NaN wins over all numbers, and -0 and +0 are equal.
+
+    Examples
+    --------
+    >>> T.argmax(F, n, dim=1)
     """
     _arg_fold("argmax", src, dst, dim)
 
 
 def argmin(src: Tile, dst: Tile, dim: int = -1) -> None:
-    """Index of the smallest element along a dimension, ties resolved as in ``argmax``."""
+    """Index of the smallest element along a dimension, ties resolved as in ``argmax``.
+
+    Examples
+    --------
+    >>> T.argmin(F, n, dim=1)
+    """
     _arg_fold("argmin", src, dst, dim)
 
 

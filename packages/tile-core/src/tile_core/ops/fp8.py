@@ -76,6 +76,10 @@ def fp8_scaled_matmul(
     -----
     Accumulators are ``float32``. A scale of 0, Inf or NaN acts as in ``float32``: 0 times a finite value is 0, 0 times
     Inf is NaN. The product of two scales of ``float8_e8m0fnu`` is exact. The result is rounded once to the type of C.
+
+    Examples
+    --------
+    >>> T.fp8_scaled_matmul(codes, scale, codes, scale, B, A_format="float8_e4m3fn", B_format="float8_e5m2")
     """
     transpose_B = operands.flag("fp8_scaled_matmul", "transpose_B", transpose_B)
     a = _operand("A", A, A_format)

@@ -39,6 +39,10 @@ def gather(src: Tile, rows: Tile | Sequence[int], dst: Tile) -> None:
     Notes
     -----
     A row outside ``src`` (negative ones too) reads as zero.
+
+    Examples
+    --------
+    >>> T.gather(A, n, F)
     """
     to = operands.as_region("gather", "dst", dst)
     source = corner_table("gather", "src", src, to)
@@ -55,6 +59,10 @@ def scatter(src: Tile, dst: Tile, rows: Tile | Sequence[int]) -> None:
     -----
     A row outside ``dst`` is dropped. Rows are written in the order of ``rows``: the last of equal ones in one call
     wins; a constant list with equal ones is refused.
+
+    Examples
+    --------
+    >>> T.scatter(F, B, n)
     """
     source = operands.as_region("scatter", "src", src)
     to = corner_table("scatter", "dst", dst, source)

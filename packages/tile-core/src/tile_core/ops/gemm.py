@@ -18,7 +18,12 @@ from tile_core.values.value import Region, Tile
 
 
 class GemmWarpPolicy(enum.IntEnum):
-    """The partition of a product over warps: square, along rows, or along columns."""
+    """The partition of a product over warps: square, along rows, or along columns.
+
+    Examples
+    --------
+    >>> T.gemm(H, H, F, policy=T.GemmWarpPolicy.FullRow)
+    """
 
     Square = 0
     FullRow = 1
@@ -66,6 +71,10 @@ def gemm(
     Products and accumulators are computed in the element type of ``C`` or wider, in any order. Types: floats of any
     width (mixed too) into ``float16``, ``bfloat16``, ``float32`` or ``float64``; integers (signs mixed too) into
     integers of 32 or 64 bits, which wrap. ``float64`` inputs need a ``float64`` accumulator.
+
+    Examples
+    --------
+    >>> T.gemm(H, H, F, transpose_B=True)
     """
     attrs = attributes(
         "gemm", {"A": transpose_A, "B": transpose_B}, policy=policy, k_pack=k_pack, wg_wait=wg_wait, variant=variant,

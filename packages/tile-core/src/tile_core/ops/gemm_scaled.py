@@ -74,6 +74,13 @@ def gemm_scaled(
     -----
     A scale is a magnitude: its sign does not count. A NaN scale makes the results of its row or column NaN.
     Accumulators are ``float32`` or wider, added in any order. The product of two scales is exact, beyond ``float32``.
+
+    Examples
+    --------
+    >>> x, s = T.alloc_shared((64, 64), "float8_e4m3fn"), T.alloc_shared((64, 2), "float8_e8m0fnu")
+    >>> T.copy(A, x)
+    >>> T.fill(s, 0.5)
+    >>> T.gemm_scaled(x, s, x, s, F, transpose_B=True)  # a scale for 32 elements
     """
     turned, fixed = {"A": transpose_A, "B": transpose_B}, {"k_pack": 1, "wg_wait": 0}
     attrs = attributes("gemm_scaled", turned, policy=policy, variant=variant, hints=hints, **fixed)

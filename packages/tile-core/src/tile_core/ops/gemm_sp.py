@@ -63,6 +63,10 @@ def gemm_sp(
     ------
     SparseShape, BadElementType, GemmTypes, NotATile, RuntimeExtent
         If shapes or element types do not fit together.
+
+    Examples
+    --------
+    >>> T.gemm_sp(values, meta, H, F)
     """
     attrs = attributes(
         "gemm_sp", {"A": transpose_A, "E": transpose_E, "B": transpose_B}, policy=policy, k_pack=k_pack,

@@ -45,6 +45,10 @@ def c2d_im2col(
     ------
     BadAttribute
         If the parameters do not describe a convolution.
+
+    Examples
+    --------
+    >>> T.c2d_im2col(image, S, 0, 0, kernel=2, stride=1, dilation=1, pad=0)
     """
     checks.hints("c2d_im2col", hints, ("eviction_policy", "annotations"))
     source = operands.as_region("c2d_im2col", "img", img)

@@ -41,6 +41,10 @@ def logsumexp(src: Tile, dst: Tile, dim: int = -1) -> None:
     -----
     The largest element is taken out of the sum first, so that nothing overflows. A line of -infinity gives -infinity,
     one with +infinity +infinity, one with NaN NaN. It is computed in ``float32``, in ``float64`` where an operand is.
+
+    Examples
+    --------
+    >>> T.logsumexp(F, v, dim=1)
     """
     source, out = operands.as_region("logsumexp", "src", src), operands.as_region("logsumexp", "dst", dst)
     for role, region in (("src", source), ("dst", out)):

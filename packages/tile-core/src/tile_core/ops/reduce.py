@@ -45,6 +45,10 @@ def reduce_sum(buffer: Tile, out: Tile, dim: int = -1, clear: bool = True, **hin
     Notes
     -----
     The order of additions is not specified; ``float16`` and ``bfloat16`` accumulate in ``float32``, integers wrap.
+
+    Examples
+    --------
+    >>> T.reduce_sum(F, v, dim=1)
     """
     _emit("sum", buffer, out, dim, clear, False, hints)
 
@@ -76,22 +80,42 @@ def reduce_absmax(
 
 
 def reduce_bitand(buffer: Tile, out: Tile, dim: int = -1, clear: bool = True, **hints: object) -> None:
-    """Bitwise and along a dimension of integers or bools (see ``reduce_sum``)."""
+    """Bitwise and along a dimension of integers or bools (see ``reduce_sum``).
+
+    Examples
+    --------
+    >>> T.reduce_bitand(n, n[0:1])
+    """
     _emit("bitand", buffer, out, dim, clear, False, hints)
 
 
 def reduce_bitor(buffer: Tile, out: Tile, dim: int = -1, clear: bool = True, **hints: object) -> None:
-    """Bitwise or along a dimension of integers or bools (see ``reduce_sum``)."""
+    """Bitwise or along a dimension of integers or bools (see ``reduce_sum``).
+
+    Examples
+    --------
+    >>> T.reduce_bitor(n, n[0:1])
+    """
     _emit("bitor", buffer, out, dim, clear, False, hints)
 
 
 def reduce_bitxor(buffer: Tile, out: Tile, dim: int = -1, clear: bool = True, **hints: object) -> None:
-    """Bitwise exclusive or along a dimension of integers or bools (see ``reduce_sum``)."""
+    """Bitwise exclusive or along a dimension of integers or bools (see ``reduce_sum``).
+
+    Examples
+    --------
+    >>> T.reduce_bitxor(n, n[0:1])
+    """
     _emit("bitxor", buffer, out, dim, clear, False, hints)
 
 
 def reduce_prod(buffer: Tile, out: Tile, dim: int = -1, clear: bool = True, **hints: object) -> None:
-    """Product along a dimension, of no particular order; accumulates as ``reduce_sum`` does, which see."""
+    """Product along a dimension, of no particular order; accumulates as ``reduce_sum`` does, which see.
+
+    Examples
+    --------
+    >>> T.reduce_prod(F, v, dim=1)
+    """
     _emit("prod", buffer, out, dim, clear, False, hints)
 
 
@@ -99,6 +123,10 @@ def reduce_any(buffer: Tile, out: Tile, dim: int = -1, clear: bool = True, **hin
     """Whether any element along a dimension is non-zero: bool, or 1 and 0 of integers.
 
     A NaN is not zero, and -0 is zero. With ``clear=False`` the destination takes part, as one more element.
+
+    Examples
+    --------
+    >>> T.reduce_any(F, n, dim=1)
     """
     _emit("any", buffer, out, dim, clear, False, hints)
 
@@ -112,7 +140,12 @@ def reduce_all(buffer: Tile, out: Tile, dim: int = -1, clear: bool = True, **hin
 
 
 def reduce(buffer: Tile, out: Tile, kind: str, dim: int = -1, clear: bool = True, nan_propagate: bool = False) -> None:
-    """Reduce with the kind given by name (``"sum"``, ``"max"``, …; see ``reduce_sum``)."""
+    """Reduce with the kind given by name (``"sum"``, ``"max"``, …; see ``reduce_sum``).
+
+    Examples
+    --------
+    >>> T.reduce(F, v, "max", dim=1)
+    """
     if not isinstance(kind, str) or kind not in KINDS:
         raise BadAttribute(op="reduce", name="kind", found=operands.named(kind), legal=", ".join(KINDS))
     _emit(kind, buffer, out, dim, clear, nan_propagate, {})

@@ -34,6 +34,10 @@ def cumsum(src: Tile, dst: Tile | None = None, dim: int = 0, reverse: bool = Fal
     ------
     BadDim, BadElementType, ShapesDiffer, NotATile, RuntimeExtent
         If operands and dimension do not fit together.
+
+    Examples
+    --------
+    >>> T.cumsum(S, dim=1)
     """
     _emit("cumsum", "sum", src, dst, dim, reverse, False)
 

@@ -42,6 +42,10 @@ def sort(src: Tile, dst: Tile | None = None, dim: int = -1, descending: bool = F
     -----
     NaN is larger than all numbers, as in NumPy, and -0 is smaller than +0. Of a NaN, sign and payload are lost. The
     tile is also held in shared memory, its extent along ``dim`` rounded up to a power of two.
+
+    Examples
+    --------
+    >>> T.sort(S, dim=1)
     """
     descending = operands.flag("sort", "descending", descending)
     source = operands.as_region("sort", "src", src)

@@ -45,6 +45,10 @@ def topk(src: Tile, values: Tile, indices: Tile, dim: int = -1, largest: bool = 
     -----
     Of equal elements those with the lowest indices come first; -0 and +0 are equal. NaN is larger than all numbers, as
     in sorted arrays of NumPy. The source is looked through ``k`` times.
+
+    Examples
+    --------
+    >>> T.topk(v, scale[0:8], n[0:8])
     """
     largest = operands.flag("topk", "largest", largest)
     source, found, found_at = (

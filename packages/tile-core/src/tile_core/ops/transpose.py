@@ -27,6 +27,10 @@ def transpose(src: Tile, dst: Tile) -> None:
     ------
     ShapesDiffer
         If the shapes do not fit. Extents of 1 count here.
+
+    Examples
+    --------
+    >>> T.transpose(S, F)
     """
     source = operands.as_region("transpose", "src", src)
     to = operands.as_region("transpose", "dst", dst)

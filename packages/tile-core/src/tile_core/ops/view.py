@@ -19,7 +19,12 @@ from tile_core.values.value import Buffer, Index, Region, Tile, Value, simplify,
 
 
 def reshape(buffer: Tile, shape: Sequence[int] | int) -> Buffer:
-    """Return the buffer with another shape and the same row-major order of elements (see ``view``)."""
+    """Return the buffer with another shape and the same row-major order of elements (see ``view``).
+
+    Examples
+    --------
+    >>> R = T.reshape(S, (32, 128))
+    """
     if shape is None:
         raise ViewOfPart(
             op="reshape", found="a buffer without a new shape", fix="give the extents: T.reshape(buffer, (8, 16))"
@@ -50,6 +55,10 @@ def view(buffer: Tile, shape: Sequence[int] | int | None = None, dtype: DTypeLik
         If the storage sizes differ.
     ViewOfPart
         If ``buffer`` is a slice, a variable, a strided tensor, or has elements smaller than a byte.
+
+    Examples
+    --------
+    >>> bits = T.view(S, dtype="uint32")
     """
     return _view("view", buffer, shape, dtype)
 
