@@ -9,8 +9,9 @@ from itertools import product
 import pytest
 from pages import support, support_page
 from pages.columns import targets
-from pages.support import Row
 from repository import ROOT
+
+from tile_core.testing.support import Row
 
 Key = tuple[tuple[str, ...], tuple[str, ...]]
 SECTIONS = list(dict.fromkeys(row.name for row in support.rows()))

@@ -24,6 +24,7 @@ from tile_core.passes.spine import SPINE, Plan
 from tile_core.plugins.contexts import make_context
 from tile_core.plugins.manager import installed
 from tile_core.target import Target
+from tile_core.testing.support import Row
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
 
@@ -40,7 +41,7 @@ SPELLED = {
 }  # fmt: skip
 
 
-def dispatched(program: Program, row: support.Row, target: Target) -> list[Selection]:
+def dispatched(program: Program, row: Row, target: Target) -> list[Selection]:
     """Return the dispatcher's choices for a row's op; empty if it is rejected."""
     ctx = make_context(target, None, plugins=installed())
     plan = Plan.of(program, installed().lowerings(target))
@@ -61,7 +62,7 @@ def multiplied(selection: Selection) -> tuple[str, str]:
     return a, (others or [a])[0]
 
 
-def found(row: support.Row, target: Target) -> set[str]:
+def found(row: Row, target: Target) -> set[str]:
     """Compile a row's program; return its op's variants, empty if rejected."""
     program = row.program()
     try:
@@ -91,7 +92,7 @@ def test_every_cell_is_what_the_dispatcher_does(name: str) -> None:
     assert wrong == []
 
 
-def converted(selection: Selection, row: support.Row, target: Target) -> str:
+def converted(selection: Selection, row: Row, target: Target) -> str:
     """Return the difference between an instruction's types and the page's."""
     says = support.computes(row, target)
     if not any(atom.computes for atom in selection.variant.legality.atoms):

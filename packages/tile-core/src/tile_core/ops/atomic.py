@@ -175,9 +175,7 @@ def _update(kind: str, dst: Tile, value: Scalar | Tile, order: str | None, retur
     order = _check_order(op, order, ORDERS)
     return_prev = operands.flag(op, "return_prev", return_prev)
     region = operands.as_region(op, "dst", dst)
-    _check_type(op, region.dtype)
-    if kind in BITS and region.dtype.is_float:
-        raise BadElementType(op=op, role="dst", found=region.dtype, legal="integers of 8 to 64 bits")
+    check_types(op, kind, region.dtype)
     attrs = {"kind": kind, "order": order}
     tile = _tile_operand(value)
     if tile is not None:
@@ -246,7 +244,7 @@ def _update_vector(width: int, dst: Tile, value: Tile, return_prev: bool) -> Non
         if isinstance(last, int) and last % width and role == "dst":
             raise AlignmentRule(op=op, found=last, width=width)
         regions.append(Region(region.buffer, region.mins, [*([1] * (len(region.mins) - 1)), width]))
-    _check_type(op, regions[0].dtype)
+    check_types(op, "add", regions[0].dtype)
     operands.emit("atomic_tile", regions, [regions[0]], {"kind": "add", "order": "relaxed", "vector": width})
 
 
@@ -266,13 +264,22 @@ def _element(op: str, x: object) -> Region:
     region = operands.as_region(op, "operand", x)
     if operands.static_shape(op, "operand", region) != (1,):
         raise NotAnElement(op=op, found=repr(region))
-    _check_type(op, region.dtype)
+    check_types(op, "", region.dtype)
     return region
 
 
-def _check_type(op: str, dtype: DType) -> None:
+def check_types(op: str, kind: str, dtype: DType) -> None:
+    """Refuse an element type that a kind of update, or another access, cannot take atomically.
+
+    Raises
+    ------
+    BadElementType
+        With the legal ones.
+    """
     if not dtype.is_computed or dtype.bits < 8 or dtype == "bool":
         raise BadElementType(op=op, role="dst", found=dtype, legal="integers of 8 to 64 bits, floats of 16 to 64 bits")
+    if kind in BITS and dtype.is_float:
+        raise BadElementType(op=op, role="dst", found=dtype, legal="integers of 8 to 64 bits")
 
 
 def _check_order(op: str, order: str | None, legal: tuple[str, ...]) -> str:

@@ -9,6 +9,9 @@ from tile_core.ops import operands
 from tile_core.ops.base import OpCall, TileOp
 from tile_core.values.value import Region, Tile
 
+#: Legal element types of A and B, and of C.
+FACTORS, TOTALS = ("int8", "uint8"), ("int32", "uint32")
+
 
 def dp4a(A: Tile, B: Tile, C: Tile) -> None:
     """Accumulate ``C[0] += A[0] * B[0] + … + A[3] * B[3]``.
@@ -30,7 +33,7 @@ def dp4a(A: Tile, B: Tile, C: Tile) -> None:
     >>> T.dp4a(bytes[0, 0:4], bytes[1, 0:4], n[0:1])
     """
     regions = [operands.as_region("dp4a", r, x) for r, x in (("A", A), ("B", B), ("C", C))]
-    for role, region, legal in zip("ABC", regions, (("int8", "uint8"),) * 2 + (("int32", "uint32"),), strict=True):
+    for role, region, legal in zip("ABC", regions, (FACTORS, FACTORS, TOTALS), strict=True):
         if region.dtype not in legal:
             raise BadElementType(op="dp4a", role=role, found=region.dtype, legal=", ".join(legal))
     a, b, c = (_run(r, n) for r, n in zip(regions, (4, 4, 1), strict=True))

@@ -1,4 +1,4 @@
-"""The reads and writes of tile calls, and the calls that each thread executes for itself."""
+"""Reads and writes of tile calls, and per-thread calls."""
 
 from __future__ import annotations
 

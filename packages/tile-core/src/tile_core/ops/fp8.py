@@ -90,13 +90,20 @@ def fp8_scaled_matmul(
     m, n, k = matrix_shape("fp8_scaled_matmul", [a, b, c], False, transpose_B)
     a_scale = _Scale("A_scale", A_scale, m, k, rows_first=True)
     b_scale = _Scale("B_scale", B_scale, n, k, rows_first=bool(transpose_B))
+    _multiply((a, b, c), (a_scale, b_scale), (m, n, k), transpose_B)
+
+
+def _multiply(
+    tiles: tuple[Region, Region, Region], scales: tuple[_Scale, _Scale], sizes: tuple[int, int, int], transpose_B: bool
+) -> None:
+    (a, b, c), (a_scale, b_scale), (m, n, k) = tiles, scales, sizes
     total = allocate("alloc_fragment", (m, n), "float32", "local.fragment", "fragment")
     block = _block(a_scale, b_scale, k)
     if block is None:
         _product(a, b, total, k, transpose_B, clear=True)
         _finish(total, a_scale, b_scale, c, m, n)
         return
-    _blocked_product(a, b, total, (a_scale, b_scale), (m, n, k, block), transpose_B)
+    _blocked_product(a, b, total, scales, (*sizes, block), transpose_B)
     copy(total, c)
 
 

@@ -84,10 +84,17 @@ def gemm_scaled(
     """
     turned, fixed = {"A": transpose_A, "B": transpose_B}, {"k_pack": 1, "wg_wait": 0}
     attrs = attributes("gemm_scaled", turned, policy=policy, variant=variant, hints=hints, **fixed)
-    roles = ("A", "A_scale", "B", "B_scale", "C")
-    regions = [operands.as_region("gemm_scaled", r, x) for r, x in zip(roles, (A, A_scale, B, B_scale, C), strict=True)]
-    formats = [_format(r, regions[n], f) for r, n, f in (("A", 0, A_format), ("B", 2, B_format))]
-    attrs["block"] = _checked(regions, formats, not transpose_A, bool(transpose_B))
+    tiles = {"A": A, "A_scale": A_scale, "B": B, "B_scale": B_scale, "C": C}
+    _emit(tiles, (A_format, B_format), (bool(transpose_A), bool(transpose_B)), clear_accum, attrs)
+
+
+def _emit(
+    tiles: dict[str, Tile], given: tuple[str | None, str | None], turned: tuple[bool, bool], clear_accum: bool,
+    attrs: dict[str, object],
+) -> None:  # fmt: skip
+    regions = [operands.as_region("gemm_scaled", role, x) for role, x in tiles.items()]
+    formats = [_format(role, regions[n], name) for role, n, name in zip("AB", (0, 2), given, strict=True)]
+    attrs["block"] = _checked(regions, formats, not turned[0], turned[1])
     attrs["types"] = [str(d) for d in (formats[0], regions[1].dtype, formats[1], regions[3].dtype, regions[4].dtype)]
     for n in range(4):
         regions[n] = operands.apart("gemm_scaled", regions[n], regions[4], aligned=False)

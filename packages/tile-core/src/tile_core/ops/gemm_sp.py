@@ -21,6 +21,8 @@ from tile_core.values.value import Region, Tile
 
 #: Nibbles of a word of metadata that keep elements 0 and 1, for groups whose kept values are zero.
 EMPTY = 0x44444444
+#: Element types of A that groups divide; the check of products refuses some of them.
+ELEMENTS = tuple(n for n, d in DTYPES.items() if not d.is_packed and n != "float64" and d.bits in (8, 16, 32))
 #: Element types that hold metadata.
 METADATA = ("int8", "int16", "int32", "uint8", "uint16", "uint32")
 
@@ -76,7 +78,7 @@ def gemm_sp(
     regions = [operands.as_region("gemm_sp", r, x) for r, x in zip(roles, (A_sparse, E, B, C), strict=True)]
     a, e, b, c = regions
     check_types("gemm_sp", a.dtype, b.dtype, c.dtype)
-    if a.dtype.is_packed or a.dtype == "float64" or a.dtype.bits not in (8, 16, 32):
+    if a.dtype not in ELEMENTS:
         legal = "types of 8, 16 and 32 bits other than float64"
         raise BadElementType(op="gemm_sp", role="A_sparse", found=a.dtype, legal=legal)
     if e.dtype not in METADATA:

@@ -170,7 +170,7 @@ def _emit(kind: str, src: Tile, dst: Tile, dim: int, clear: bool, nan: bool, hin
     flags = {"clear": operands.flag(op, "clear", clear), "nan_propagate": operands.flag(op, "nan_propagate", nan)}
     known = checks.hints(op, hints, ("batch", "annotations"))
     source, out = operands.as_region(op, "src", src), operands.as_region(op, "dst", dst)
-    _check_type(op, kind, source.dtype, out.dtype)
+    check_types(op, kind, source.dtype, out.dtype)
     operands.static_shape(op, "src", source)
     found = operands.static_shape(op, "dst", out)
     at = axis(op, source, dim)
@@ -184,7 +184,14 @@ def _emit(kind: str, src: Tile, dst: Tile, dim: int, clear: bool, nan: bool, hin
     operands.emit("reduce", [source, out], [out], attrs)
 
 
-def _check_type(op: str, kind: str, src: DType, dst: DType) -> None:
+def check_types(op: str, kind: str, src: DType, dst: DType) -> None:
+    """Refuse element types that a kind does not reduce.
+
+    Raises
+    ------
+    BadElementType
+        With the legal ones.
+    """
     if kind.startswith("bit"):
         for role, d in (("src", src), ("dst", dst)):
             if d.is_float:

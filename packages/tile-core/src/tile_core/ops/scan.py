@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tile_core.compat.types import Expr, Stmt
+from tile_core.dtypes import DType
 from tile_core.errors.ops import BadElementType
 from tile_core.ir import nodes
 from tile_core.ops import operands
@@ -60,15 +61,26 @@ def _emit(op: str, kind: str, src: Tile, dst: Tile | None, dim: int, reverse: bo
     out = source if dst is None else operands.as_region(op, "dst", dst)
     operands.same_shape(op, ("src", "dst"), source, out)
     at = axis(op, source, dim)
-    if source.dtype.is_float != out.dtype.is_float or out.dtype.is_narrow or out.dtype == "bool":
-        legal = "floats of 16 bits or more" if source.dtype.is_float else "integers"
-        raise BadElementType(op=op, role="dst", found=out.dtype, legal=legal)
-    if out.dtype.is_reduced and not (kind == "max" and operands.holds(out.dtype, source.dtype)):
-        legal = f"{out.dtype.container}, which T.copy rounds to {out.dtype}"
-        raise BadElementType(op=op, role="dst", found=out.dtype, legal=legal)
+    check_types(op, kind, source.dtype, out.dtype)
     source = operands.apart(op, source, out)
     attrs = {"kind": kind, "dim": source.kept[at], **flags}
     operands.emit("scan", [source, out], [out], attrs)
+
+
+def check_types(op: str, kind: str, src: DType, dst: DType) -> None:
+    """Refuse element types that a kind does not scan.
+
+    Raises
+    ------
+    BadElementType
+        With the legal ones.
+    """
+    if src.is_float != dst.is_float or dst.is_narrow or dst == "bool":
+        legal = "floats of 16 bits or more" if src.is_float else "integers"
+        raise BadElementType(op=op, role="dst", found=dst, legal=legal)
+    if dst.is_reduced and not (kind == "max" and operands.holds(dst, src)):
+        legal = f"{dst.container}, which T.copy rounds to {dst}"
+        raise BadElementType(op=op, role="dst", found=dst, legal=legal)
 
 
 def meaning(call: OpCall) -> Stmt:
