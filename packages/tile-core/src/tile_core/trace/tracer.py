@@ -231,7 +231,7 @@ def _translated(error: Exception) -> TileError:
 
 
 #: Modules whose functions call the user's functions, or the language's on the user's behalf.
-_WRAPPERS = ("tile_core.trace", "tile_core.errors.locations", "tile_core.values.elementwise")
+_WRAPPERS = ("tile_core.trace", "tile_core.errors.locations", "tile_core.errors.naming", "tile_core.values.elementwise")
 
 
 def _module_of(error: BaseException) -> str:
