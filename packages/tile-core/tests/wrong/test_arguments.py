@@ -2,12 +2,19 @@
 # ruff: noqa: E501
 """Arguments of every kind of object, in every place of every function of the language.
 
-Each program has one call, with one argument replaced. It is refused by the catalogue at that line.
+Each program has one call, with one argument replaced. It is refused by the catalogue at that line. Calls of tile ops
+are the examples of their docstrings; the annotations say what each argument is.
 """
 
+import ast
+import inspect
 import re
+from functools import cache
 
 import pytest
+from pages.examples import FRAMES, example_of
+
+from tile_core.vocabulary import NAMES, word
 
 #: What may stand in a call, by name.
 PLACEMENT = {
@@ -24,45 +31,31 @@ SCRATCH = {
     "G": 'T.alloc_fragment((32,), "int32")',
 }  # fmt: skip
 
-#: Calls as (function, arguments); an argument is (its text, what it is).
+#: Calls of functions that are not ops, as (function, arguments); an argument is (its text, what it is).
 CALLS = """
-copy(X[0, 0]:tile, S:tile)                 fill(S:tile, 1.0:scalar)              clear(S:tile)
-transpose(S:tile, F:tile)                  reshape(S:buffer, (1024,):extents)    view(S:buffer, (32, 64):extents, "float16":dtype)
-gemm(S:tile, S:tile, F:tile, False:flag, False:flag, 0:int, False:scalar, 1:int, 0:int)
-gemm_sp(A:tile, E:tile, B:tile, F:tile, False:flag, False:flag, False:flag, 0:int, False:scalar, 1:int, 0:int)
-gather(X:tile, I:tile, S:tile)             scatter(S:tile, X:tile, I:tile)
-fp8_scaled_matmul(Q:tile, V[0:1]:tile, Q:tile, V[0:1]:tile, F:tile, False:flag)
-gemm_scaled(Q:tile, O:tile, Q:tile, O:tile, F:tile, False:flag, True:flag, 0:int, False:scalar)
-reduce_sum(F:tile, V:tile, 1:int, True:flag)                reduce_max(F:tile, V:tile, 1:int, True:flag, False:flag)
-reduce_prod(F:tile, V:tile, 1:int, True:flag)               reduce_any(F:tile, G:tile, 1:int, True:flag)
-cumprod(F:tile, F:tile, 0:int, False:flag)
-reduce(F:tile, V:tile, "sum":word, 1:int, True:flag)        finalize_reducer(R:tile)
-cumsum(F:tile, F:tile, 0:int, False:flag)                   cummax(F:tile, F:tile, 0:int, False:flag, False:flag)
-atomic_add(X[0, 0]:tile, 1.0:scalar, "relaxed":word, False:flag)   atomic_max(X[0, 0]:tile, 1.0:scalar)
-atomic_addx2(X[0, 0]:tile, S[0, 0]:tile)   atomic_load(X[0, 0]:tile, "acquire":word)    atomic_store(X[0, 0]:tile, 1.0:scalar, "release":word)
-c2d_im2col(M:tile, S:tile, 0:scalar, 0:scalar, 3:int, 1:int, 1:int, 1:int)              dp4a(J:tile, J:tile, K[0]:tile)
-alloc_shared((4, 4):shape, "float32":dtype, "shared":word)   alloc_fragment((4, 4):shape, "float32":dtype)
-alloc_local((4,):shape, "float32":dtype)   alloc_var("float32":dtype, 0.0:scalar)        alloc_reducer((4,):shape, "float32":dtype, "max":word, "all":word)
-annotate_layout({S: lambda i, j: i * 32 + j}:map)   annotate_safe_value({X: 1.0}:map)   annotate_l2_hit_ratio({X: 0.5}:map)
-use_swizzle(4:int, "row":word, True:flag)  cast(x:scalar, "float16":dtype)               reinterpret(x:scalar, "int32":dtype)
-exp(x:scalar) floor(x:scalar) isnan(x:scalar) abs(x:scalar) max(x:scalar, 1.0:scalar) min(x:scalar, m:scalar)
-clamp(x:scalar, 0.0:scalar, 1.0:scalar)    pow(x:scalar, 2:scalar)                       if_then_else(c:condition, x:scalar, 1.0:scalar)
-Select(c:condition, x:scalar, 1.0:scalar)  ceildiv(m:scalar, 2:scalar)                   floordiv(m:scalar, 2:scalar)
-truncmod(m:scalar, 2:scalar)               shift_left(m:scalar, 2:scalar)                bitwise_and(m:scalar, 2:scalar)
-bitwise_not(m:scalar)                      popcount(m:scalar)                            infinity("float32":dtype) max_value("float32":dtype)
-any_of(V[0:4]:condition)                   get_thread_binding(0:int)                     get_block_binding(0:int)
-shfl_sync(x:scalar, 0:scalar, 32:int)      shfl_down(x:scalar, 1:scalar)                 ballot(c:condition) all_sync(c:condition)
-warp_reduce_sum(x:scalar)                  device_assert(c:condition, "text":text)       assume(c:condition)
-make_tensor(P:pointer, (4, 4):extents, "float32":dtype, (4, 1):extents)                  dynamic("q":name, "int32":dtype)
-Tensor((4, 4):any, "float32":dtype)        serial(0:bound, 4:bound, 1:int)               Parallel(4:bound, 4:bound)
-Pipelined(0:bound, 4:bound, 2:int)         unroll(0:bound, 4:bound, 1:int)               vectorized(0:bound, 4:bound) grid(2:bound, 3:bound)
-Persistent((4, 4):domain, 2:bound, 0:bound) Layout((4, 4):shape, lambda i, j: i * 4 + j:index_map) const("N":name) empty((4,):any)
+finalize_reducer(R:tile)  alloc_shared((4, 4):shape, "float32":dtype, "shared":word)
+alloc_fragment((4, 4):shape, "float32":dtype)  alloc_local((4,):shape, "float32":dtype)  alloc_var("float32":dtype, 0.0:scalar)
+alloc_reducer((4,):shape, "float32":dtype, "max":word, "all":word)  annotate_layout({S: lambda i, j: i * 32 + j}:map)
+annotate_safe_value({X: 1.0}:map)  annotate_l2_hit_ratio({X: 0.5}:map)  use_swizzle(4:int, "row":word, True:flag)
+cast(x:scalar, "float16":dtype)  reinterpret(x:scalar, "int32":dtype)  exp(x:scalar)  floor(x:scalar)  isnan(x:scalar)
+abs(x:scalar)  max(x:scalar, 1.0:scalar)  min(x:scalar, m:scalar)  clamp(x:scalar, 0.0:scalar, 1.0:scalar)
+pow(x:scalar, 2:scalar)  if_then_else(c:condition, x:scalar, 1.0:scalar)  Select(c:condition, x:scalar, 1.0:scalar)
+ceildiv(m:scalar, 2:scalar)  floordiv(m:scalar, 2:scalar)  truncmod(m:scalar, 2:scalar)  shift_left(m:scalar, 2:scalar)
+bitwise_and(m:scalar, 2:scalar)  bitwise_not(m:scalar)  popcount(m:scalar)  infinity("float32":dtype)  max_value("float32":dtype)
+any_of(V[0:4]:condition)  get_thread_binding(0:int)  get_block_binding(0:int)  shfl_sync(x:scalar, 0:scalar, 32:int)
+shfl_down(x:scalar, 1:scalar)  ballot(c:condition)  all_sync(c:condition)  warp_reduce_sum(x:scalar)
+device_assert(c:condition, "text":text)  assume(c:condition)
+make_tensor(P:pointer, (4, 4):extents, "float32":dtype, (4, 1):extents)  dynamic("q":name, "int32":dtype)
+Tensor((4, 4):any, "float32":dtype)  serial(0:bound, 4:bound, 1:int)  Parallel(4:bound, 4:bound)
+Pipelined(0:bound, 4:bound, 2:int)  unroll(0:bound, 4:bound, 1:int)  vectorized(0:bound, 4:bound)  grid(2:bound, 3:bound)
+Persistent((4, 4):domain, 2:bound, 0:bound)  Layout((4, 4):shape, lambda i, j: i * 4 + j:index_map)  const("N":name)
+empty((4,):any)
 """
 
 #: What cannot stand for each kind of argument.
 WRONG = {
     "tile": ["None", "3", "'S'", "[S]", "object()", "np.zeros((2, 2))", "print", "m + 1", "S[::2]", "T.float32", "{}"],
-    "buffer": ["None", "3", "'S'", "S[0:4]", "S[0, 0]", "object()", "np.zeros((2, 2))", "v"],
+    "buffer": ["None", "3", "'S'", "S[0:4]", "S[0, 0]", "object()", "np.zeros((2, 2))", "[S]", "m + 1", "{}", "T.float32"],
     "pointer": ["None", "3", "S", "x"],
     "scalar": ["None", "'x'", "S", "S[0:4]", "[1]", "print", "object()", "1j", "b'1'", "{}", "np.zeros(3)", "T.float32"],
     "condition": ["None", "'x'", "S[0:m, 0]", "print", "object()", "1j", "{}", "T.float32", "...", "range(3)"],
@@ -79,16 +72,15 @@ WRONG = {
     "map": ["None", "5", "'S'", "[S]", "{1: 2}", "{S: 'x'}", "{S: None}", "{S: S}", "object()"],
     "index_map": ["None", "5", "'(4,4)'", "S", "lambda i: i", "lambda i, j: i / j", "lambda i, j: 'x'", "lambda i, j: 0"],
     "any": ["'4'", "(4, 'x')"],
+    "function": ["None", "3", "'S'", "S", "object()", "[]", "m"],
 }  # fmt: skip
 
 #: Not wrong: the function takes them in this place.
 LEGAL = {
-    ("atomic_load", 1, "None"), ("make_tensor", 3, "None"), ("view", 2, "None"), ("make_tensor", 2, "None"),
-    ("cumsum", 1, "None"), ("cummax", 1, "None"), ("cumprod", 1, "None"), ("atomic_add", 2, "None"), ("alloc_reducer", 3, "None"),
+    ("make_tensor", 3, "None"), ("make_tensor", 2, "None"), ("alloc_reducer", 3, "None"),
     ("Pipelined", 1, "None"), ("serial", 1, "None"), ("unroll", 1, "None"), ("vectorized", 1, "None"),
-    ("shfl_sync", 2, "None"), ("alloc_var", 1, "None"), ("any_of", 0, "S[0:m, 0]"), ("gemm", 7, "1"),
-    ("Parallel", 0, "[1]"), ("grid", 0, "[1]"), ("atomic_add", 1, "S"), ("atomic_add", 1, "S[0:4]"),
-    ("clamp", 1, "None"), ("clamp", 2, "None"), ("atomic_max", 1, "S"), ("atomic_max", 1, "S[0:4]"),
+    ("shfl_sync", 2, "None"), ("alloc_var", 1, "None"), ("any_of", 0, "S[0:m, 0]"),
+    ("Parallel", 0, "[1]"), ("grid", 0, "[1]"), ("clamp", 1, "None"), ("clamp", 2, "None"),
 }  # fmt: skip
 
 #: Functions of scalars that take tiles, element by element.
@@ -98,8 +90,8 @@ ELEMENTWISE = frozenset(
 )
 
 
-def calls():
-    """Yield (function, [(argument, kind)])."""
+def table():
+    """Yield (function, [(argument, kind)]) of the table."""
     depth, start = 0, 0
     for at, letter in enumerate(CALLS):
         depth += (letter in "([{") - (letter in ")]}")
@@ -131,56 +123,109 @@ def program(line):
     return f"@T.prim_func\ndef k({params}):\n    with T.Kernel(2, threads=32) as bx:\n{made}        {line}\n"
 
 
+#: Annotation of a parameter of a tile op, up to its first alternative -> kind.
+KINDS = {
+    "Tile": "tile", "Buffer": "buffer", "Scalar": "scalar", "Index": "scalar", "bool": "flag", "int": "int", "str": "word",
+    "GemmWarpPolicy": "int", "Sequence[int]": "extents", "DTypeLike": "dtype", "Callable[..., object]": "function",
+}  # fmt: skip
+
+OPS = [n for n, (module, _) in NAMES.items() if module.startswith("ops.") and not inspect.isclass(word(n))]
+
+
+@cache
+def op_call(name):
+    """The example of an op: its lines before the call, and its arguments by the names of parameters."""
+    body = ast.parse(example_of(name).line).body
+    call = next(x for x in ast.walk(body[-1]) if isinstance(x, ast.Call) and ast.unparse(x.func) == f"T.{name}")
+    given = {k.arg: ast.unparse(k.value) for k in call.keywords}
+    bound = inspect.signature(word(name)).bind(*map(ast.unparse, call.args), **given)
+    return [ast.unparse(x) for x in body[:-1]], bound.arguments
+
+
+def op_statement(name, arguments):
+    return f"made = T.{name}({', '.join(f'{k}={v}' for k, v in arguments.items())})"
+
+
+def op_program(name, line):
+    lines = ["m, x = n[0], scale[0]", "c = x > 0", *op_call(name)[0], line]
+    return FRAMES["block"].format(line="\n".join("        " + x for x in "\n".join(lines).split("\n")))
+
+
+def legal(parameter, bad):
+    """Whether an annotation or a default value says that an argument is legal."""
+    first, _, others = parameter.annotation.partition(" | ")
+    if bad == "None" or parameter.name == "variant":  # variants are looked up when a target is known
+        return parameter.default is None and (bad == "None" or bad.startswith("'"))
+    return (bad in ("S", "S[0:4]") and "Tile" in others) or (bad[0] == "[" and f"Sequence[{first}]" in others)
+
+
+def op_arguments(name):
+    """Yield (parameter, what cannot stand for it)."""
+    for parameter in inspect.signature(word(name)).parameters.values():
+        if parameter.kind is not inspect.Parameter.VAR_KEYWORD:
+            for bad in WRONG[KINDS[parameter.annotation.partition(" | ")[0]]]:
+                if not legal(parameter, bad) and (name, parameter.name, bad) not in LEGAL:
+                    yield parameter.name, bad
+
+
 def wrong_arguments():
-    for function, arguments in calls():
+    """Yield (function, place, wrong argument, program, line) of each program."""
+    for function, arguments in table():
         for at, (_, kind) in enumerate(arguments):
             for bad in WRONG[kind]:
                 if function in ELEMENTWISE and kind == "scalar" and bad in ("S", "S[0:4]"):
                     continue
                 if (function, at, bad) not in LEGAL:
-                    yield (
-                        function,
-                        at,
-                        bad,
-                        [*[a for a, _ in arguments[:at]], bad, *[a for a, _ in arguments[at + 1 :]]],
-                    )
+                    line = statement(function, [bad if n == at else a for n, (a, _) in enumerate(arguments)])
+                    yield function, at, bad, program(line), line
+    for name in OPS:
+        for at, bad in op_arguments(name):
+            line = op_statement(name, {**op_call(name)[1], at: bad})
+            yield name, at, bad, op_program(name, line), line
 
 
-FUNCTIONS = sorted({function for function, _ in calls()} - {"const", "empty", "Tensor"})
+def right_calls():
+    """Yield (function, program of its correct call), and of its calls with missing and unknown arguments."""
+    for function, arguments in table():
+        given = [a for a, _ in arguments]
+        lines = [statement(function, x) for x in (given, [*given, "nonsense=1"], [])]
+        yield function, [(program(line), line) for line in lines]
+    for name in OPS:
+        given = op_call(name)[1]
+        lines = [op_statement(name, x) for x in (given, {**given, "nonsense": "1"}, {})]
+        yield name, [(op_program(name, line), line) for line in lines]
 
 
-@pytest.mark.parametrize("function", FUNCTIONS)
+RIGHT = dict(right_calls())
+NO_ARGUMENTS = ("any_of", "get_thread_binding", "get_block_binding")
+
+
+def test_every_op_has_an_example():
+    assert [name for name in OPS if example_of(name) is None] == []
+
+
+@pytest.mark.parametrize("function", sorted(RIGHT.keys() - {"const", "empty", "Tensor"}))
 def test_the_calls_are_correct(function, refusals):
-    for name, arguments in calls():
-        if name == function:
-            text = program(statement(function, [a for a, _ in arguments]))
-            error, _ = refusals.run(text)
-            assert error is None, f"{error}\n{text}"
+    text, _ = RIGHT[function][0]
+    error, _ = refusals.run(text)
+    assert error is None, f"{error}\n{text}"
 
 
 @pytest.mark.sweep(2)
-@pytest.mark.parametrize("function", sorted({function for function, _ in calls()}))
+@pytest.mark.parametrize("function", sorted(RIGHT))
 def test_wrong_arguments_are_refused(function, refusals):
     accepted = []
-    for name, at, bad, arguments in wrong_arguments():
-        if name == function:
-            line = statement(function, arguments)
-            if refusals.wrong(program(line), line.split("\n")[0], optional=True) is None:
-                accepted.append(f"argument {at} = {bad}")
+    for name, at, bad, text, line in wrong_arguments():
+        if name == function and refusals.wrong(text, line.split("\n")[0], optional=True) is None:
+            accepted.append(f"argument {at} = {bad}")
     assert not accepted
 
 
-@pytest.mark.parametrize("function", sorted({function for function, _ in calls()}))
+@pytest.mark.parametrize("function", sorted(RIGHT))
 def test_missing_and_unknown_arguments_are_refused(function, refusals):
-    for name, arguments in calls():
-        if name == function and arguments:
-            given = [a for a, _ in arguments]
-            lines = [statement(name, [*given, "nonsense=1"])]
-            if name not in ("any_of", "get_thread_binding", "get_block_binding"):
-                lines.append(statement(name, []))
-            for line in lines:
-                refusals.wrong(program(line), line.split("\n")[0])
+    for text, line in RIGHT[function][1 : 2 if function in NO_ARGUMENTS else 3]:
+        refusals.wrong(text, line.split("\n")[0])
 
 
 def test_there_are_enough():
-    assert len(list(wrong_arguments())) >= 1000
+    assert len(list(wrong_arguments())) >= 3000

@@ -14,7 +14,7 @@ from tile_core.ops import operands
 from tile_core.ops.base import OpCall, TileOp, View
 from tile_core.ops.copy import convert
 from tile_core.values import checks
-from tile_core.values.value import Region, Tile
+from tile_core.values.value import Region, Scalar, Tile
 
 
 class GemmWarpPolicy(enum.IntEnum):
@@ -37,7 +37,7 @@ def gemm(
     transpose_A: bool = False,
     transpose_B: bool = False,
     policy: GemmWarpPolicy = GemmWarpPolicy.Square,
-    clear_accum: bool = False,
+    clear_accum: Scalar = False,
     k_pack: int = 1,
     wg_wait: int = 0,
     *,

@@ -17,7 +17,7 @@ from tile_core.ops import operands
 from tile_core.ops.base import OpCall, TileOp, View
 from tile_core.ops.copy import convert
 from tile_core.ops.gemm import GemmWarpPolicy, attributes, fitting, matrix, matrix_extents
-from tile_core.values.value import Region, Tile
+from tile_core.values.value import Region, Scalar, Tile
 
 #: Types of A and B.
 ELEMENTS = tuple(name for name, d in DTYPES.items() if d.is_narrow and d.has_zero)
@@ -35,7 +35,7 @@ def gemm_scaled(
     transpose_A: bool = False,
     transpose_B: bool = False,
     policy: GemmWarpPolicy = GemmWarpPolicy.Square,
-    clear_accum: bool = False,
+    clear_accum: Scalar = False,
     *,
     A_format: str | None = None,
     B_format: str | None = None,
@@ -89,7 +89,7 @@ def gemm_scaled(
 
 
 def _emit(
-    tiles: dict[str, Tile], given: tuple[str | None, str | None], turned: tuple[bool, bool], clear_accum: bool,
+    tiles: dict[str, Tile], given: tuple[str | None, str | None], turned: tuple[bool, bool], clear_accum: Scalar,
     attrs: dict[str, object],
 ) -> None:  # fmt: skip
     regions = [operands.as_region("gemm_scaled", role, x) for role, x in tiles.items()]

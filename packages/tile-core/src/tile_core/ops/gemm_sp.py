@@ -17,7 +17,7 @@ from tile_core.ops import operands
 from tile_core.ops.base import OpCall, TileOp, View
 from tile_core.ops.copy import convert
 from tile_core.ops.gemm import GemmWarpPolicy, attributes, check_types, matrix, matrix_extents
-from tile_core.values.value import Region, Tile
+from tile_core.values.value import Region, Scalar, Tile
 
 #: Nibbles of a word of metadata that keep elements 0 and 1, for groups whose kept values are zero.
 EMPTY = 0x44444444
@@ -36,7 +36,7 @@ def gemm_sp(
     transpose_E: bool = False,
     transpose_B: bool = False,
     policy: GemmWarpPolicy = GemmWarpPolicy.Square,
-    clear_accum: bool = False,
+    clear_accum: Scalar = False,
     k_pack: int = 1,
     wg_wait: int = 0,
     *,

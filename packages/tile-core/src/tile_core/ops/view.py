@@ -18,7 +18,7 @@ from tile_core.values.builder import current
 from tile_core.values.value import Buffer, Index, Region, Tile, Value, simplify, to_index
 
 
-def reshape(buffer: Tile, shape: Sequence[int] | int) -> Buffer:
+def reshape(buffer: Buffer, shape: Sequence[int] | int) -> Buffer:
     """Return the buffer with another shape and the same row-major order of elements (see ``view``).
 
     Examples
@@ -32,7 +32,7 @@ def reshape(buffer: Tile, shape: Sequence[int] | int) -> Buffer:
     return _view("reshape", buffer, shape, None)
 
 
-def view(buffer: Tile, shape: Sequence[int] | int | None = None, dtype: DTypeLike = None) -> Buffer:
+def view(buffer: Buffer, shape: Sequence[int] | int | None = None, dtype: DTypeLike = None) -> Buffer:
     """Return a buffer that shares storage with another.
 
     Parameters
