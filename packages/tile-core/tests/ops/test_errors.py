@@ -74,7 +74,6 @@ REFUSALS = [
         "reads A at an index that it computes",
         "compute without tables",
     ),
-    (lambda A, n, s, f, b, v: T.dp4a(s, b, s), ops.BadElementType, "T.dp4a: A", "int8, uint8"),
     (lambda A, n, s, f, b, v: T.reduce(s, f, "mean"), ops.BadAttribute, "kind='mean'", "abssum"),
     (lambda A, n, s, f, b, v: T.gemm(s, s, s, k_pack=0), ops.BadAttribute, "k_pack=0", "at least 1"),
     (lambda A, n, s, f, b, v: T.finalize_reducer(s), ops.BadAttribute, "T.finalize_reducer", "T.alloc_reducer"),
