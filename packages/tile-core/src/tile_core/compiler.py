@@ -29,6 +29,7 @@ from tile_core.runtime.files import write_named
 from tile_core.runtime.kernel import Kernel, Origin
 from tile_core.runtime.launches import CompiledLaunch, hidden_of, in_order
 from tile_core.runtime.settings import path_of, program_of
+from tile_core.runtime.wide import WideVersion
 
 if TYPE_CHECKING:
     from tile_core.abi.adapter import RuntimeAdapter
@@ -188,15 +189,7 @@ def _kernel(
     """Return a loaded kernel; the plans of its launches are made now unless cached."""
     signature = _reaching(program, signature, ctx.capabilities.offset_bits)
     find = functools.cache(functools.partial(find_runtime, plugins, ctx.target))
-    several = len(program.stages) > 1
-    stages: list[CompiledLaunch] = []
-    for number, one in enumerate(program.stages, 1):
-        folder = dump / f"launch{number}" if dump and several else dump
-        plan = functools.cache(functools.partial(_planned, one, ctx, plugins, folder))
-        own = _reaching(one, signature_of(one), ctx.capabilities.offset_bits) if several else signature
-        slot = None if dump else slot_of(one, own, ctx, plugins, lambda: find(runtime))
-        lowered, hidden = _guarded("code generation", one, functools.partial(_lowered, plan, slot, ctx))
-        stages.append(CompiledLaunch(one, own, lowered, tuple(hidden), plan))
+    stages = _stages(program, signature, ctx, plugins, lambda: find(runtime), dump)
     hidden = hidden_of(stages)
     load = functools.partial(_load, program, stages, hidden, find)
     launch, adapter = load(runtime)
@@ -209,6 +202,7 @@ def _kernel(
         launch,
         adapter=adapter,
         hidden=hidden,
+        wide=_wide_version(program, signature, ctx, plugins, find, runtime),
         origin=Origin(
             target=ctx.target.text,
             source=lambda: "\n\n".join(source_of(s.lowered, s.plan) for s in stages),
@@ -219,6 +213,46 @@ def _kernel(
             runtimes=load,
         ),
     )
+
+
+def _stages(
+    program: Program, signature: Signature, ctx: Context, plugins: Plugins, find: Callable[[], RuntimeAdapter],
+    dump: Path | None,
+) -> list[CompiledLaunch]:  # fmt: skip
+    """Return the launches of a program, compiled."""
+    several = len(program.stages) > 1
+    stages: list[CompiledLaunch] = []
+    for number, one in enumerate(program.stages, 1):
+        folder = dump / f"launch{number}" if dump and several else dump
+        plan = functools.cache(functools.partial(_planned, one, ctx, plugins, folder))
+        own = _reaching(one, signature_of(one), ctx.capabilities.offset_bits) if several else signature
+        slot = None if dump else slot_of(one, own, ctx, plugins, find)
+        lowered, hidden = _guarded("code generation", one, functools.partial(_lowered, plan, slot, ctx))
+        stages.append(CompiledLaunch(one, own, lowered, tuple(hidden), plan))
+    return stages
+
+
+def _wide_version(
+    program: Program, signature: Signature, ctx: Context, plugins: Plugins,
+    find: Callable[[str | None], RuntimeAdapter], own: str | None,
+) -> WideVersion | None:  # fmt: skip
+    """Return the version for arrays that 32-bit offsets do not reach, if arrays of the kernel may be so large."""
+    symbolic = any(p.kind == "tensor" and not p.is_constant for p in signature.params)
+    if signature.index_bits == 64 or ctx.capabilities.offset_bits == 32 or not symbolic:
+        return None
+    from tile_core.passes.check_reach import check_reach
+
+    wide = dataclasses.replace(program, offset_bits=64)
+
+    @functools.cache
+    def compiled() -> list[CompiledLaunch]:
+        return _stages(wide, signature, ctx, plugins, lambda: find(own), None)
+
+    def load(runtime: str | None) -> Callable[..., object]:
+        launch, _ = _load(wide, compiled(), hidden_of(compiled()), find, runtime or own)
+        return launch
+
+    return WideVersion(functools.partial(check_reach, program, 64), load)
 
 
 def _planned(program: Program, ctx: Context, plugins: Plugins, dump: Path | None) -> Plan:

@@ -131,6 +131,7 @@ def make_target(arch: str) -> Target:
         arch=record.arch,
         capabilities=Capabilities(
             execution_width=WARP,
+            offset_bits=64,
             max_threads=1024,
             grid_limits=GRID_LIMITS,
             roundings=frozenset({"rn", "rz", "ru", "rd"}),

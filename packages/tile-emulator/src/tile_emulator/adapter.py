@@ -17,6 +17,7 @@ from tile_emulator.api import CHECKS, Completion, Order, run
 from tile_emulator.errors import NotEmulated
 from tile_emulator.image import behind
 from tile_emulator.limits import RunLimits
+from tile_emulator.sparse import assign
 
 if TYPE_CHECKING:
     from tile_core.target import Target
@@ -100,7 +101,7 @@ class EmulatorAdapter(RuntimeAdapter):
             for param, value in zip(params, values, strict=True):
                 if param.name in result.outputs:
                     target = np.asarray(value)
-                    target[...] = result.outputs[param.name].view(target.dtype)
+                    assign(target, result.outputs[param.name].view(target.dtype))
                 for n, array in enumerate(getattr(value, "arrays", ())):
                     other = np.asarray(array)
                     other[...] = result.outputs[behind(param.name, n)]

@@ -173,7 +173,7 @@ def run(
     other = make_image(launch, values, dialect) if twice else contextlib.nullcontext()
     with arguments as image, other as second:
         job = {"grid": grid, "block": launch.block, "clusters": launch.cluster, "launch": settings}
-        return _execute(text, launch, dialect, image, second, job, limits or RunLimits())
+        return _execute(text, launch, dialect, image, second, job, limits or RunLimits().holding(image.size))
 
 
 def _execute(

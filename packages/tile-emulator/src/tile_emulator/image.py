@@ -24,6 +24,7 @@ from tile_core.numerics.codecs import encode
 from tile_core.numerics.formats import FORMATS
 from tile_core.records import dataclass
 from tile_core.runtime.guarded import Footprint
+from tile_emulator import sparse
 from tile_emulator.errors import BadArguments
 from tile_emulator.process import above_standard
 
@@ -94,8 +95,10 @@ class Image:
 
     def fill(self) -> None:
         """Put the caller's values into the file."""
+        self.file.truncate(0)
+        self.file.truncate(max(self.size, PAGE))
         for placed in self.placed:
-            self.view(placed)[...] = placed.source
+            sparse.assign(self.view(placed), placed.source, empty=True)
 
     def view(self, placed: Placed) -> Array:
         """Return the array's current contents in the file, with the caller's shape and strides."""
@@ -105,7 +108,20 @@ class Image:
     def outputs(self) -> dict[str, Array]:
         """Return copies of the arrays that the kernel may have written, by name."""
         written = [p for p in self.placed if p.param is not None and p.param.access != "read"]
-        return {p.param.name: self.view(p).copy().view(p.shown) for p in written if p.param is not None}
+        return {p.param.name: self._copy(p).view(p.shown) for p in written if p.param is not None}
+
+    def _copy(self, placed: Placed) -> Array:
+        """Return a copy of an array in the file; of a large one, of its pages that hold data."""
+        if placed.footprint.bytes < sparse.LARGE:
+            return self.view(placed).copy()
+        memory = sparse.zeros(placed.mapped)
+        for start, end in self.data(placed):
+            os.preadv(self.file.fileno(), [memoryview(memory)[start:end]], placed.file_offset + start)
+        return placed.footprint.elements(memory, placed.start)
+
+    def data(self, placed: Placed) -> list[tuple[int, int]]:
+        """Return the parts of an array's pages that hold data, as first byte and end."""
+        return sparse.extents(self.file.fileno(), placed.file_offset, placed.mapped)
 
     @property
     def buffers(self) -> list[tuple[int, int, int, int, int]]:

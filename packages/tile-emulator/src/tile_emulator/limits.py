@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from tile_core.records import dataclass
 
 
@@ -28,3 +30,7 @@ class RunLimits:
     output_bytes: int = 1 << 20
     reports: int = 16
     stack_bytes: int = 256 << 10
+
+    def holding(self, size: int) -> RunLimits:
+        """Return limits that leave at least 4 GiB of address space beside arrays of a size in bytes."""
+        return replace(self, memory_bytes=max(self.memory_bytes, size + (4 << 30)))

@@ -60,8 +60,11 @@ def differing(image: Image, other: Image) -> list[tuple[int, int]]:
         if mine.param is None or mine.param.access == "read" or not mine.footprint.bytes:
             continue
         a, b = (
-            np.frombuffer(i.memory, np.uint8, p.footprint.bytes, p.file_offset + p.start)  # type: ignore[arg-type]
+            np.frombuffer(i.memory, np.uint8, p.mapped, p.file_offset)  # type: ignore[arg-type]
             for i, p in ((image, mine), (other, theirs))
         )
-        found += [(n, int(at)) for at in np.flatnonzero(a != b)[:WATCHES]]
+        parts = sorted({*image.data(mine), *other.data(theirs)})
+        differ = sorted({low + int(at) for low, end in parts for at in np.flatnonzero(a[low:end] != b[low:end])})
+        inside = [at - mine.start for at in differ if mine.start <= at < mine.start + mine.footprint.bytes]
+        found += [(n, at) for at in inside[:WATCHES]]
     return found

@@ -137,6 +137,7 @@ def make_target(family: str) -> Target:
         arch=family,
         capabilities=Capabilities(
             execution_width=SIMD,
+            offset_bits=64,
             max_threads=MOST_THREADS,
             shared_bytes=SHARED_BYTES,
             code_operations=40_000,

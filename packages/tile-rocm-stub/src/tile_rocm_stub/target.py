@@ -90,6 +90,7 @@ def make_target(arch: str) -> Target:
         arch=arch,
         capabilities=Capabilities(
             execution_width=WAVE,
+            offset_bits=64,
             max_threads=1024,
             shared_bytes=record.shared_bytes,
             vector_bytes=(1, 2, 4, 8, 16),

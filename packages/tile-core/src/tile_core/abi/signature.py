@@ -90,6 +90,11 @@ class Param:
         return bool(self.dtype) and dtype(self.dtype).is_packed
 
     @property
+    def is_constant(self) -> bool:
+        """Whether all extents and strides are constants."""
+        return all(isinstance(d, int) for d in (*self.shape, *(self.strides or ())))
+
+    @property
     def storage(self) -> str:
         """Name of the type that memory and launches use."""
         return dtype(self.dtype).storage if self.dtype else ""
@@ -121,6 +126,9 @@ class Signature:
         Location of the kernel's definition, for messages.
     workspaces
         The number of the last positions in ``out_idx`` that a call does not return.
+    symbolic_bits
+        The same for tensors of symbolic shape; at least ``index_bits``. It is not exported: an artefact has the version
+        of ``index_bits`` only.
     """
 
     name: str
@@ -130,6 +138,7 @@ class Signature:
     where: Where | None = None
     offset_bits: int = 32
     workspaces: int = 0
+    symbolic_bits: int = 32
 
     @property
     def results(self) -> tuple[int, ...]:
@@ -192,7 +201,7 @@ class Signature:
         where = None if data["where"] is None else Where(*data["where"])
         bits = data["index_bits"]
         younger = (data.get("offset_bits", bits), data.get("workspaces", 0))
-        return Signature(data["name"], params, tuple(data["out_idx"]), bits, where, *younger)
+        return Signature(data["name"], params, tuple(data["out_idx"]), bits, where, *younger, bits)
 
 
 @dataclass(frozen=True)

@@ -13,9 +13,9 @@ from typing import Any, ClassVar
 import numpy as np
 
 from tile_core.analysis.analyzer import Analyzer
-from tile_core.compat import structural
 from tile_core.compat.tvm import tirx
 from tile_core.compat.types import BufferVar, Call, Expr, Var
+from tile_core.emit import offsets
 from tile_core.emit.text import ATOM, CHOICE, LOGIC, UNARY, Text, infix, wrapped
 from tile_core.emit.writer import Writer
 from tile_core.errors.lowering import NotExpressible
@@ -329,27 +329,29 @@ class ExpressionPrinter:
 
     def element(self, buffer: BufferVar, indices: Any) -> str:
         """Print an element of a buffer."""
-        return f"{self.writer.name(buffer)}[{self.bare(self.offset(buffer, indices))}]"
+        base, offset = self.based(buffer, indices)
+        return f"{base}[{self.bare(offset)}]"
 
-    def offset(self, buffer: BufferVar, indices: Any) -> Expr:
-        """Return the offset of an element in its buffer, in elements."""
-        kind = buffer.ty
-        strides, shape = structural.items(kind.strides), structural.items(kind.shape)
-        wide = _may_exceed_32_bits(shape)
-        zero: Any = nodes.int_const(0, "int64" if wide else "int32")
-        total, rows = zero, zero
-        at = list(indices) if isinstance(indices, (list, tuple)) else structural.items(indices)
-        several = len(at) > 1
-        for d, index in enumerate(at):
-            stride: Any = strides[d] if strides else 1 if d == len(shape) - 1 else _product(shape[d + 1 :])
-            factor = nodes.cast(nodes.int_const(0) + stride, "int64") if wide else stride
-            total = total + (nodes.cast(index, "int64") if wide else index) * factor
-            if several:
-                inner = self.simplified(index)
-                rows = rows + (nodes.cast(inner, "int64") if wide else inner) * factor
-        whole = self.simplified(total)
-        # A sum of rows and columns reads best; factoring their common terms may be worth more.
-        return rows if several and _operations(rows) <= _operations(whole) else whole
+    def based(self, buffer: BufferVar, indices: Any) -> tuple[str, Expr]:
+        """Return a pointer, and the offset of an element from it in elements; see ``emit/offsets.py``."""
+        name, leading = self.writer.name(buffer), offsets.leading_dimensions(buffer, self.wide_symbols(buffer))
+        if not leading:
+            return name, self.offset(buffer, indices)
+        start = self.offset(buffer, indices, range(leading))
+        return f"({infix('+', name, self.bare(start))})", self.offset(
+            buffer, indices, range(leading, len(buffer.shape))
+        )
+
+    def wide_symbols(self, buffer: BufferVar) -> bool:
+        """Whether products of 32-bit symbols in the shape of a buffer may exceed 32 bits."""
+        return False
+
+    def offset(self, buffer: BufferVar, indices: Any, dims: range | None = None) -> Expr:
+        """Return the offset of an element in its buffer, or the part of some dimensions, in elements."""
+        if dims is None:
+            wide = offsets.is_wide(buffer, self.wide_symbols(buffer))
+            return offsets.offset(buffer, indices, range(len(buffer.shape)), wide, self.simplified)
+        return offsets.offset(buffer, indices, dims, dims.start == 0, self.simplified)
 
     def simplified(self, index: Expr) -> Expr:
         """Return an index in its simplest form; unchanged if floats occur in it.
@@ -443,21 +445,3 @@ def _power_of_two(division: Expr) -> int | None:
     if kind not in ("int32", "uint32", "int64", "uint64") or not isinstance(divisor, int):
         return None
     return divisor.bit_length() - 1 if divisor > 0 and divisor & (divisor - 1) == 0 else None
-
-
-def _product(extents: list[Expr]) -> Expr:
-    total: Any = 1
-    for e in extents:
-        total = total * e
-    return total
-
-
-def _operations(e: Expr) -> int:
-    return len(collect(e, (tirx.Add, tirx.Sub, tirx.Mul, tirx.FloorDiv, tirx.FloorMod)))
-
-
-def _may_exceed_32_bits(shape: list[Expr]) -> bool:
-    sizes = [nodes.as_int(s) for s in shape]
-    if any(nodes.dtype_of(s) == "int64" for s in shape if not isinstance(s, int)):
-        return True
-    return all(isinstance(s, int) for s in sizes) and math.prod(sizes) >= 2**31

@@ -54,6 +54,8 @@ class Launch:
         Parameters with descriptors, by `simt.launch.constants.key_of`; they follow those of the signature.
     name
         Name of the kernel.
+    offset_bits
+        Width of the offsets in tensors of symbolic shape: see ``Program.offset_bits``.
     """
 
     grid: tuple[Dim, Dim, Dim]
@@ -70,6 +72,7 @@ class Launch:
     cluster: tuple[int, int, int] = (1, 1, 1)
     constants: Mapping[str, ParamFact] = field(default_factory=dict)
     name: str = ""
+    offset_bits: int = 32
 
     @property
     def threads(self) -> int:
@@ -149,6 +152,7 @@ def launch_of(plan: Plan, attributes: Mapping[str, Attribute] | None = None) -> 
         cluster=cluster_of(program.attrs),
         constants=constants_of(plan.body),
         name=program.name,
+        offset_bits=program.offset_bits,
     )
 
 

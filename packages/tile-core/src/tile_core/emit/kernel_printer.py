@@ -250,9 +250,13 @@ class KernelPrinter(CFamilyEmitter):
         self._order.bind(s)
         super().write_Bind(s)
 
-    def offset(self, buffer: BufferVar, indices: Any) -> Expr:
-        """Return the offset of an element in its buffer, in elements."""
-        found = super().offset(buffer, indices)
+    def wide_symbols(self, buffer: BufferVar) -> bool:
+        """Whether products of 32-bit symbols in the shape of a buffer may exceed 32 bits."""
+        return self.launch.offset_bits == 64 and self._spaces.get(buffer) == "global"
+
+    def offset(self, buffer: BufferVar, indices: Any, dims: range | None = None) -> Expr:
+        """Return the offset of an element in its buffer, or the part of some dimensions, in elements."""
+        found = super().offset(buffer, indices, dims)
         return self._order.sorted(found) if self.orders_indices and self._spaces.get(buffer) == "global" else found
 
     def write_AllocBuffer(self, s: Stmt) -> None:

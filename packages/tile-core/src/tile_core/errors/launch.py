@@ -190,7 +190,8 @@ class TooManyElements(LaunchError):
     """An array is larger than the kernel's index type can address."""
 
     code = "K422"
-    template = "{kernel}: argument {name!r} spans {found} elements, at most {expected} fit {bits}-bit indices"
+    template = "{kernel}: argument {name!r} spans {found} elements, at most {expected} fit {bits}-bit indices{reason}"
+    usual = MappingProxyType({"reason": ""})
     remedy = 'split the array, or declare one of the kernel\'s sizes as T.dynamic("n", "int64")'
 
 

@@ -82,6 +82,9 @@ class Program:
         compiled as a program of its own, see ``stages``.
     workspaces
         Names of tensor parameters, the last ones, that the runtime allocates for a call.
+    offset_bits
+        Width of the integers that count the elements of tensors with 32-bit symbols in their shapes; 64 for the version
+        of a kernel that serves launches with larger arrays.
     """
 
     func: PrimFunc
@@ -95,6 +98,7 @@ class Program:
     attrs: Mapping[str, Any] = field(default_factory=dict)
     launches: tuple[Mapping[str, Any], ...] = ()
     workspaces: tuple[str, ...] = ()
+    offset_bits: int = 32
 
     @property
     def stages(self) -> tuple[Program, ...]:

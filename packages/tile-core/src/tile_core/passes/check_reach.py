@@ -1,8 +1,9 @@
-"""Refuse tensors of constant shape that are too large for 32-bit indices.
+"""Refuse tensors that are too large for 32-bit indices.
 
 A target addresses the elements of a tensor with integers of ``Capabilities.offset_bits``. If those have 64 bits, a
-tensor may have more than 2**31 elements as long as each of its extents, and each index that the program computes, fits
-into 32.
+tensor may have more than 2**31 elements as long as each of its extents, and each index that the program computes of
+sizes, block indices and induction variables, fits into 32. That is checked by ``check_reach``: for constant shapes at
+compile time, for symbolic ones at launches with such arrays.
 
 Where sizes are 64-bit symbols, an index may still come from 32-bit arithmetic: launches refuse extents beyond it.
 """
@@ -12,9 +13,10 @@ from __future__ import annotations
 import functools
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from tile_core.abi.signature import evaluate
 from tile_core.analysis.ranges import RangedRewriter, sizes_of, whole
 from tile_core.compat import structural
 from tile_core.compat.tvm import ir, tirx
@@ -23,7 +25,7 @@ from tile_core.errors.launch import TooManyElements
 from tile_core.ir import nodes
 from tile_core.ir.grammar import MOST_THREADS, SYMBOL_HEADROOM
 from tile_core.ir.program import dim_of
-from tile_core.ir.visit import collect, walk
+from tile_core.ir.visit import collect, role, walk
 from tile_core.numerics.build import type_name
 
 if TYPE_CHECKING:
@@ -35,8 +37,8 @@ _LIMIT = 2**31 - 1
 _ARITHMETIC = (tirx.Add, tirx.Sub, tirx.Mul)
 
 
-def check_reach(program: Program, offset_bits: int) -> None:
-    """Refuse tensors of constant shape that are too large for the indices of a program.
+def check_reach(program: Program, offset_bits: int, sizes: Mapping[str, int] | None = None) -> None:
+    """Refuse tensors that are too large for the indices of a program.
 
     Parameters
     ----------
@@ -44,6 +46,8 @@ def check_reach(program: Program, offset_bits: int) -> None:
         A program whose sizes are 32-bit integers.
     offset_bits
         Width of the integers with which the target addresses elements.
+    sizes
+        The values of symbols at a launch. By default tensors of symbolic shape are not checked.
 
     Raises
     ------
@@ -52,18 +56,27 @@ def check_reach(program: Program, offset_bits: int) -> None:
     """
     large = {}
     for param in program.params:
-        given = (*param.shape, *(param.strides or ()))
-        dims = [d for d in given if isinstance(d, int)]
-        if param.kind != "tensor" or len(dims) < len(given):
+        if param.kind != "tensor":
             continue
-        span = _span(param.shape, param.strides)
+        shape, strides = (_known(dims, sizes) for dims in (param.shape, param.strides))
+        if shape is None or (strides is None and param.strides is not None):
+            continue
+        span = _span(shape, strides)
         if span <= _LIMIT:
             continue
         large[param.name] = span
-        if offset_bits == 32 or max(dims) > _LIMIT or param.name in program.layouts:
+        widest = max((*shape, *(strides or ())))
+        if offset_bits == 32:
             raise _too_many(program, param.name, span)
-    if large and _overflows(program.func.body):
-        raise _too_many(program, *max(large.items(), key=lambda item: item[1]))
+        if widest > _LIMIT:
+            what = "dimension" if widest in shape else "stride"
+            raise _too_many(program, param.name, span, f": a {what} of {widest} needs 64-bit sizes")
+        if param.name in program.layouts:
+            raise _too_many(program, param.name, span, ": its layout is annotated")
+    found = _overflow(program, sizes) if large else None
+    if found is not None:
+        name, span = max(large.items(), key=lambda item: item[1])
+        raise _too_many(program, name, span, f": {found}")
 
 
 def narrow_extents(program: Program) -> dict[str, tuple[tuple[Dim, str], ...]]:
@@ -79,7 +92,13 @@ def narrow_extents(program: Program) -> dict[str, tuple[tuple[Dim, str], ...]]:
     return {name: tuple(found.items()) for name, found in search.extents.items()}
 
 
-def _span(shape: tuple[Any, ...], strides: tuple[Any, ...] | None) -> int:
+def _known(dims: Sequence[Dim] | None, sizes: Mapping[str, int] | None) -> tuple[int, ...] | None:
+    """Return extents or strides as integers, if all are known."""
+    found = [d if isinstance(d, int) else evaluate(d, sizes or {}) for d in dims or ()]
+    return None if dims is None or any(n is None for n in found) else tuple(n for n in found if n is not None)
+
+
+def _span(shape: tuple[int, ...], strides: tuple[int, ...] | None) -> int:
     if 0 in shape:
         return 0
     if strides is None:
@@ -87,32 +106,71 @@ def _span(shape: tuple[Any, ...], strides: tuple[Any, ...] | None) -> int:
     return 1 + sum((n - 1) * abs(s) for n, s in zip(shape, strides, strict=True))
 
 
-def _too_many(program: Program, name: str, span: int) -> TooManyElements:
-    error = TooManyElements(kernel=program.name, name=name, found=span, expected=_LIMIT, bits=32)
+def _too_many(program: Program, name: str, span: int, reason: str = "") -> TooManyElements:
+    error = TooManyElements(kernel=program.name, name=name, found=span, expected=_LIMIT, bits=32, reason=reason)
     error.at(program.where)
     return error
 
 
-def _overflows(body: Stmt) -> bool:
-    """Whether 32-bit arithmetic on block indices and induction variables overflows."""
+def _overflow(program: Program, sizes: Mapping[str, int] | None) -> str | None:
+    """Return how 32-bit arithmetic on sizes, block indices and induction variables overflows, if it does."""
     search = _ReachSearch()
-    search.stmt(body)
+    for name, var in program.symbols.items():
+        if sizes is not None and name in sizes:
+            search.ranges.set(var, (sizes[name], sizes[name]))
+    search.stmt(program.func.body)
     return search.found
 
 
 class _ReachSearch(RangedRewriter):
     def __init__(self) -> None:
         super().__init__()
-        self.found = False
+        for name in ("thread_index", "lane_index", "warp_index"):
+            self.ranges.calls[f"tile.{name}"] = (0, MOST_THREADS - 1)
+        self.found: str | None = None
+        #: Variables whose values come from memory.
+        self.data: set[Var] = set()
+        self.blocks = 1
+
+    def visit_For(self, s: Stmt) -> Stmt:
+        outer = self.blocks
+        if role(s) == "grid" and self.is_known(s.extent):
+            most = max(1, self.ranges.of(s.extent)[1])
+            self.blocks *= most
+            _, other = self.ranges.calls.get("tile.block_index", (0, 0))
+            self.ranges.calls["tile.block_index"] = (0, max(other, most - 1))
+            if self.blocks > _LIMIT:
+                self.found = f"its grid has {self.blocks} blocks"
+        new = super().visit_For(s)
+        self.blocks = outer
+        return new
+
+    def visit_Bind(self, s: Stmt) -> Stmt:
+        if not self.is_known(s.value):
+            self.data.add(s.var)
+        return super().visit_Bind(s)
+
+    def visit_DeclBuffer(self, s: Stmt) -> Stmt:
+        extents = [n for n in structural.items(s.buffer.shape) if self.is_known(n)]
+        if nodes.scope_of(s.buffer) == "global" and any(self.ranges.of(n)[1] > _LIMIT for n in extents):
+            self.found = f"the view {s.buffer.name} has a dimension of more than {_LIMIT} elements"
+        for n in extents:
+            self.expr(n)
+        return s
 
     def expr(self, e: Expr) -> Expr:
         walk(e, _ARITHMETIC, self.look)
         return e
 
     def look(self, e: Expr) -> None:
-        known = all(v in self.ranges.variables for v in collect(e, tirx.Var))
-        if known and type_name(e) == "int32" and self.ranges.of(e) == whole("int32"):
-            self.found = True
+        if type_name(e) == "int32" and self.is_known(e) and self.ranges.of(e) == whole("int32"):
+            self.found = f"{e} is computed in 32 bits"
+
+    def is_known(self, e: Expr) -> bool:
+        """Whether an integer depends on sizes, block indices and induction variables only."""
+        return not collect(e, ir.TensorLoad) and all(
+            v in self.ranges.variables and v not in self.data for v in collect(e, tirx.Var)
+        )
 
 
 class _NarrowSearch(RangedRewriter):

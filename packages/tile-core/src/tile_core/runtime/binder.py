@@ -8,6 +8,7 @@ check of its form's function, so that every refusal has its full text.
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 from collections.abc import Callable, Mapping, Sequence
 
@@ -21,6 +22,7 @@ from tile_core.runtime import checks
 from tile_core.runtime.arguments import arrange, check_signature, defect, only_catalogue
 from tile_core.runtime.form import Bound, Form, FormKeys, form_of
 from tile_core.runtime.specialise import Call, Link, by_key, telling
+from tile_core.runtime.wide import WideVersion
 
 _MOST_FORMS = 4096
 _MOST_ORDERED = 4
@@ -41,6 +43,8 @@ class Binder:
     hidden
         Symbols whose values the launch takes after the parameters. By default none if it is ``"packed"``, which reads
         them off the shapes, and all symbols of the signature if it takes ``"pointers"``.
+    wide
+        The version for arrays that 32-bit offsets do not reach; without one they are refused.
 
     Raises
     ------
@@ -54,15 +58,17 @@ class Binder:
         launch: Callable[..., object],
         adapter: AdapterFacts | None = None,
         hidden: Sequence[str] | None = None,
+        wide: WideVersion | None = None,
     ) -> None:
-        self.signature = signature
+        self.signature = signature if wide is None else dataclasses.replace(signature, symbolic_bits=64)
         self.launch = launch
+        self._wide = wide
         self.adapter: AdapterFacts = adapter or HostMemory()
         self._packed = self.adapter.convention == "packed"
         self.hidden = tuple(hidden if hidden is not None else () if self._packed else signature.symbols)
         self.forms: dict[tuple[object, ...], Call] = {}
         """The function of each form that was seen, by its key."""
-        self._keys = FormKeys(signature)
+        self._keys = FormKeys(self.signature)
         self._ordered: tuple[tuple[Form, Link], ...] = ()
         self.call: Call = self.call_by_key
         """Makes a call, given its arguments by position as one tuple: tries the forms seen last, then all others."""
@@ -101,15 +107,20 @@ class Binder:
 
     def launch_bound(self, bound: Bound) -> None:
         """Launch with checked arguments, by the adapter's convention."""
+        launch = self._launch_of(bound)
         try:
             if self._packed:
-                self.launch(*bound.values)
+                launch(*bound.values)
             else:
-                self.launch(bound.values, bound.location)
+                launch(bound.values, bound.location)
         except TileError:
             raise
         except Exception as error:
             raise self._wrong(error) from error
+
+    def _launch_of(self, call: Form | Bound) -> Callable[..., object]:
+        """Return the launch whose offsets reach all elements of a call's arrays."""
+        return self._wide.load(None) if call.wide and self._wide is not None else self.launch
 
     def _arranged(self, args: tuple[Argument, ...], kwargs: Mapping[str, Argument]) -> tuple[Argument, ...]:
         with only_catalogue("the checks of a call", self.signature.where):
@@ -130,6 +141,8 @@ class Binder:
         symbols = checks.solve_symbols(signature, arrays, scalars)
         checks.check_overlap(signature, arrays)
         form = form_of(signature, self.adapter, self.hidden, args, arrays, symbols)
+        if form.wide and self._wide is not None:
+            self._wide.check(symbols)
         key = self._keys.learn(args) if form.repeatable else None
         if key is not None and key not in self.forms:
             if len(self.forms) >= _MOST_FORMS:
@@ -146,7 +159,7 @@ class Binder:
             bound = form.bind(args)
         self.launch_bound(bound)
         if form.repeatable:
-            call = by_key(form, self.launch, self._wrong, packed=self._packed)(self.call_checked)
+            call = by_key(form, self._launch_of(form), self._wrong, packed=self._packed)(self.call_checked)
             self.forms[key] = call if self._packed else self._counted(form, call)
             self._try_first(form, args, bound.values)
         return bound.result
@@ -177,7 +190,7 @@ class Binder:
         # Torch's modes are not part of a key but distinguish forms, so that one form may need two functions.
         if sum(known is form for known, _ in ordered) > 1:
             return
-        link = telling(form, args, values, self.launch, self._wrong, packed=self._packed)
+        link = telling(form, args, values, self._launch_of(form), self._wrong, packed=self._packed)
         if link is not None:
             self._ordered = ordered = (*ordered[1 - _MOST_ORDERED :], (form, link))
             call: Call = self.call_by_key

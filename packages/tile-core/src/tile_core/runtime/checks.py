@@ -6,7 +6,7 @@ import contextlib
 import ctypes
 import math
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import NoReturn
 
 from tile_core.abi.adapter import AdapterFacts
@@ -147,26 +147,29 @@ def check_layout(signature: Signature, param: Param, facts: ArrayFacts, values: 
             _refuse_strides(signature, param, facts, f"{declared}{expected}")
     if facts.size:
         _check_aligned(signature, param, facts.pointer, facts.itemsize)
-    check_size(signature, param, facts.span * (2 if param.packed else 1))
+    check_size(signature, param, facts.span * (2 if param.packed else 1), facts.shape)
     check_narrow(signature, param, values)
     if param.writes and not facts.contiguous and not facts.distinct:
         raise errors.SelfOverlap(kernel=signature.name, name=param.name, shape=facts.shape, found=facts.strides)
 
 
-def check_size(signature: Signature, param: Param, elements: int) -> None:
+def check_size(signature: Signature, param: Param, elements: int, shape: Sequence[int]) -> None:
     """Refuse more elements than the kernel's index type can count.
 
     Kernels round symbolic sizes up to whole tiles.
     """
-    constant = all(isinstance(d, int) for d in (*param.shape, *(param.strides or ())))
-    bits = max(signature.index_bits, signature.offset_bits) if constant else signature.index_bits
-    limit = (1 << (bits - 1)) - 1
-    if any(not isinstance(d, int) for d in param.shape):
-        limit -= SYMBOL_HEADROOM
+    bits = max(signature.index_bits, signature.offset_bits if param.is_constant else signature.symbolic_bits)
+    room = SYMBOL_HEADROOM if any(not isinstance(d, int) for d in param.shape) else 0
+    narrow, limit = ((1 << (n - 1)) - 1 - room for n in (signature.index_bits, bits))
+    extent, reason = max(shape, default=0), ""
+    if extent > narrow and not param.is_constant and elements <= limit:
+        # Offsets have 64 bits, sizes and coordinates do not.
+        limit, reason = narrow, f": a dimension of {extent} elements needs 64-bit sizes"
     if elements > limit:
         raise errors.TooManyElements(
-            kernel=signature.name, name=param.name, found=elements, expected=limit, bits=signature.index_bits
-        )
+            kernel=signature.name, name=param.name, found=elements, expected=limit, bits=signature.index_bits,
+            reason=reason,
+        )  # fmt: skip
 
 
 def check_narrow(signature: Signature, param: Param, values: Mapping[str, int]) -> None:
@@ -203,7 +206,7 @@ def output_shape(signature: Signature, param: Param, values: Mapping[str, int]) 
                 kernel=signature.name, what=f"{param.name}.shape[{axis}]", found=extent, source=dim_text(dim)
             )
         shape.append(extent)
-    check_size(signature, param, math.prod(shape))
+    check_size(signature, param, math.prod(shape), shape)
     check_narrow(signature, param, values)
     return tuple(shape)
 

@@ -20,6 +20,7 @@ from tile_core.runtime import checks
 from tile_core.runtime.allocate import Make, allocator
 from tile_core.runtime.arrays import ArrayFacts
 from tile_core.runtime.convert import Convert, converts, output_convert
+from tile_core.runtime.wide import has_many_elements
 
 _NUMPY_OWNS = 4  # NPY_ARRAY_OWNDATA
 _HANDLE_ALIGN = 16
@@ -39,12 +40,15 @@ class Bound:
         The return value: ``None``, the output, or a tuple of the outputs of ``out_idx``.
     location
         The location of the arrays.
+    wide
+        Whether offsets in the arrays need 64 bits, see ``runtime/wide.py``.
     """
 
     values: tuple[Argument, ...]
     arrays: tuple[Argument, ...]
     result: Argument
     location: Location
+    wide: bool = False
 
 
 @dataclass(frozen=True)
@@ -128,6 +132,8 @@ class Form:
         Whether the checks of this record suffice for a call of the form.
     returned
         The number of outputs that a call returns, the first by number; the others are workspaces.
+    wide
+        Whether offsets in the arrays need 64 bits, see ``runtime/wide.py``.
     """
 
     types: tuple[type, ...]
@@ -146,6 +152,7 @@ class Form:
     strided: bool
     repeatable: bool
     returned: int
+    wide: bool = False
 
     def bind(self, args: tuple[Argument, ...]) -> Bound:
         """Convert the checked arguments of a call of this form, and allocate its outputs."""
@@ -162,7 +169,7 @@ class Form:
             arrays.insert(output.position, result)
         del results[self.returned :]
         found = None if not results else results[0] if len(results) == 1 else tuple(results)
-        return Bound(tuple(values), tuple(arrays), found, self.location)
+        return Bound(tuple(values), tuple(arrays), found, self.location, self.wide)
 
 
 def form_of(
@@ -217,6 +224,7 @@ def form_of(
         strided=is_strided(signature),
         repeatable=not (overlaps.mixed or handles or graded),
         returned=len(signature.results),
+        wide=has_many_elements(signature, arrays, symbols),
     )
 
 

@@ -19,6 +19,7 @@ from tile_core.runtime.binder import Binder
 from tile_core.runtime.judge import Request, Verification, allowed, wait
 from tile_core.runtime.settings import count_of, path_of, text_of, tolerance_of
 from tile_core.runtime.verify import VerifyReport, random_arguments
+from tile_core.runtime.wide import WideVersion
 
 if TYPE_CHECKING:
     from tile_core.ir.program import Program
@@ -77,6 +78,8 @@ class Kernel:
         The adapter; host memory by default.
     hidden
         Symbols that the launch takes after the parameters, see `Binder`.
+    wide
+        The version for arrays that 32-bit offsets do not reach, see `Binder`.
     origin
         Its origin.
 
@@ -100,12 +103,13 @@ class Kernel:
         *,
         adapter: AdapterFacts | None = None,
         hidden: Sequence[str] | None = None,
+        wide: WideVersion | None = None,
         origin: Origin | None = None,
     ) -> None:
         self.signature = signature
         self.adapter: AdapterFacts = adapter or HostMemory()
-        self._binder = Binder(signature, launch, self.adapter, hidden)
-        self._hidden = hidden
+        self._binder = Binder(signature, launch, self.adapter, hidden, wide and wide.by(None))
+        self._hidden, self._wide = hidden, wide
         self._origin = origin or Origin()
 
     def __call__(self, *args: Argument, **kwargs: Argument) -> Argument:
@@ -305,7 +309,7 @@ class Kernel:
             return self._binder
         loader = self._need(self._origin.runtimes, f"verify(runtime={runtime!r})", "it has its own runtime only")
         launch, adapter = loader(runtime)
-        return Binder(self.signature, launch, adapter, self._hidden)
+        return Binder(self.signature, launch, adapter, self._hidden, self._wide and self._wide.by(runtime))
 
 
 # Python compilers must not trace into it; torch looks for this mark, which does not need torch.

@@ -251,11 +251,17 @@ class CudaPrinter(MaskedShifts, WarpCalls, MathCalls, DebugStatements, PhaseBarr
             factors = [nodes.as_int(p) for p in parts[:-1]]
             if not parts or not all(isinstance(f, int) for f in factors):
                 continue
+            if not self._is_near([(v, f * stride) for v, f in zip(used, factors, strict=True)]):
+                continue
             indices[d] = parts[-1]
             for v, f in zip(used, factors, strict=True):
                 term = v * (f * stride)
                 added = term if added is None else added + term
         return None if added is None else (indices, self.analyzer.simplify(added))
+
+    def _is_near(self, terms: list[tuple[Var, int]]) -> bool:
+        """Whether a sum of multiples of variables that are not negative fits into 32 bits."""
+        return sum(abs(by) * self.analyzer.const_int_bound(v).max_value for v, by in terms) < 2**31
 
     def call_tile_instruction(self, e: Call) -> str:
         """Print a call of a function of the instruction table."""

@@ -6,6 +6,7 @@
 #include "sync.cpp"
 #include "async.cpp"
 #include "registers.cpp"
+#include "regions.cpp"
 #include "memory.cpp"
 #include "report.cpp"
 #include "hooks.cpp"

@@ -9,7 +9,7 @@ from tile_core.abi.kernel_text import Attribute
 from tile_core.compat.tvm import tirx
 from tile_core.compat.types import BufferVar, Call, Expr, Stmt, Var
 from tile_core.emit.kernel import Launch
-from tile_core.emit.kernel_printer import KernelPrinter
+from tile_core.emit.kernel_printer import KernelPrinter, bits_of
 from tile_core.emit.text import UNARY, Text, wrapped
 from tile_core.ir import nodes
 from tile_core.ir.visit import annotation
@@ -139,10 +139,18 @@ class MslPrinter(MslExpressions, KernelPrinter):
         args = [self.bare(a) for a in e.args]
         if is_small(name):
             load = e.args[0].args[0]
-            args[0] = f"{self.writer.name(load.source)}, {self.bare(self.offset(load.source, load.indices))}"
+            args[0] = self.array_and_index(load)
         if is_tensor_product(name):
             args.insert(0, self.known_lanes(name))
         return f"{name if name in LIBRARY else self.helper(name)}({', '.join(args)})"
+
+    def array_and_index(self, load: Expr) -> str:
+        """Print an element of less than a word as an array, which begins at a word, and a 32-bit index."""
+        name, index = self.writer.name(load.source), self.offset(load.source, load.indices)
+        if nodes.dtype_of(index) == "int32":
+            return f"{name}, {self.bare(index)}"
+        each, whole = 32 // bits_of(nodes.element_type(load.source)), self.named(index)
+        return f"{name} + {whole} / {each} * {each}, (int)({whole} % {each})"
 
     def known_lanes(self, name: str) -> str:
         """Return the variable with the result of a tensor product's lane check."""
