@@ -88,6 +88,8 @@ class KernelPrinter(CFamilyEmitter):
         self.constants: dict[str, str] = {}
         self._order = IndexOrder(self.analyzer)
         self._spaces: dict[Any, str] = {}
+        #: Tensors at addresses from tables, and views of them.
+        self._addressed: set[Any] = set()
         self._commented: Where | None = None
 
     # The kernel
@@ -252,7 +254,9 @@ class KernelPrinter(CFamilyEmitter):
 
     def wide_symbols(self, buffer: BufferVar) -> bool:
         """Whether products of 32-bit symbols in the shape of a buffer may exceed 32 bits."""
-        return self.launch.offset_bits == 64 and self._spaces.get(buffer) == "global"
+        # No launch checks the extents of a tensor at an address.
+        wide = self.launch.offset_bits == 64 or buffer in self._addressed
+        return wide and self._spaces.get(buffer) == "global"
 
     def offset(self, buffer: BufferVar, indices: Any, dims: range | None = None) -> Expr:
         """Return the offset of an element in its buffer, or the part of some dimensions, in elements."""
@@ -292,6 +296,8 @@ class KernelPrinter(CFamilyEmitter):
     def write_DeclBuffer(self, s: Stmt) -> None:
         """Declare a view: another name and element type of an array's memory."""
         base = s.data.args[0] if isinstance(s.data, ir.Call) else s.data
+        if base in self._addressed or not tirx.is_buffer_var(base):
+            self._addressed.add(s.buffer)
         self._spaces[s.buffer] = self.space(base)
         if base in self.readonly:
             self.readonly.add(s.buffer)

@@ -8,6 +8,7 @@ by 64-bit arithmetic. The others, which span less than 2**31 elements, remain 32
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -72,8 +73,8 @@ def offset(
     at = list(indices) if isinstance(indices, (list, tuple)) else structural.items(indices)
     several = len(at) > 1
     for d in dims:
-        stride: Any = strides[d] if strides else 1 if d == len(shape) - 1 else _product(shape[d + 1 :], wide)
-        factor = nodes.cast(nodes.int_const(0) + stride, "int64") if wide else stride
+        stride = nodes.as_int(strides[d]) if strides else _product(shape[d + 1 :], wide)
+        factor = _wide(stride) if wide else stride
         total = total + (nodes.cast(at[d], "int64") if wide else at[d]) * factor
         if several:
             inner = simplified(at[d])
@@ -111,11 +112,20 @@ def _exceeds(sizes: list[_Size]) -> bool:
     return len(sizes) > 1 or sizes[0][1] != 1
 
 
-def _product(extents: list[Expr], wide: bool) -> Expr:
-    total: Any = 1
-    for e in extents:
-        total = total * (nodes.cast(e, "int64") if wide and not isinstance(nodes.as_int(e), int) else e)
+def _product(extents: list[Expr], wide: bool) -> Any:
+    known = math.prod(n for n in map(nodes.as_int, extents) if isinstance(n, int))
+    symbols = [e for e in extents if not isinstance(nodes.as_int(e), int)]
+    if not symbols:
+        return known
+    total: Any = known if known != 1 else None
+    for e in symbols:
+        factor = _wide(e) if wide else e
+        total = factor if total is None else total * factor
     return total
+
+
+def _wide(e: Any) -> Expr:
+    return nodes.int_const(e, "int64") if isinstance(e, int) else nodes.cast(e, "int64")
 
 
 def _operations(e: Expr) -> int:

@@ -97,6 +97,8 @@ def strides_of(buffer: BufferVar) -> list[Expr]:
     step: Expr = 1
     for extent in reversed(nodes.shape_of(buffer)):
         found.insert(0, step)
+        if not isinstance(extent, int) and isinstance(step, int) and step >= 2**31:
+            step, extent = nodes.int_const(step, "int64"), nodes.cast(extent, "int64")
         step = step * extent
     return found
 
