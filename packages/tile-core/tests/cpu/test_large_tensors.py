@@ -1,4 +1,4 @@
-"""Tensors of more than 2**31 elements: constant shapes work, symbolic ones are refused."""
+"""Tensors of more than 2**31 elements: they work where 32-bit indices reach all extents, and are refused elsewhere."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ import tile_core as tile
 import tile_core.language as T
 from tile_core.abi.signature import Signature
 from tile_core.errors.launch import NarrowIndex, TooManyElements
+from tile_core.runtime.kernel import Kernel
 
 ROWS, COLUMNS = 2**16, 2**15 + 8
 
@@ -40,7 +41,7 @@ def test_the_end_of_a_large_tensor_is_read_and_written(dtype: str) -> None:
     np.testing.assert_array_equal(a[-63, moved], a[-64, moved])
 
 
-@pytest.mark.parametrize("case", ["an extent", "a flat index", "strides"])
+@pytest.mark.parametrize("case", ["an extent", "a flat index", "a view", "strides"])
 def test_what_32_bit_numbers_do_not_reach_is_refused_at_compile_time(case: str) -> None:
     if case == "an extent":
         size = 2**31 + 128
@@ -58,6 +59,14 @@ def test_what_32_bit_numbers_do_not_reach_is_refused_at_compile_time(case: str) 
                 for i in T.Parallel(128):
                     A[(bx * 128 + i) // COLUMNS, (bx * 128 + i) % COLUMNS] = 1
 
+    elif case == "a view":
+
+        @T.prim_func
+        def main(A: T.Tensor((ROWS, COLUMNS), "uint8")):
+            with T.Kernel(1, threads=32):
+                flat = T.reshape(A, (ROWS * COLUMNS,))
+                flat[ROWS * COLUMNS - 1] = 1
+
     else:
 
         @T.prim_func
@@ -68,6 +77,54 @@ def test_what_32_bit_numbers_do_not_reach_is_refused_at_compile_time(case: str) 
     with raises_error(TooManyElements, expected=2147483647, bits=32) as error:
         tile.compile(main, target="cpu")
     assert "def main" in str(error.value)
+
+
+@pytest.mark.parametrize("case", ["an extent", "a flat index", "a grid"])
+def test_what_32_bit_numbers_do_not_reach_is_refused_at_a_launch(case: str) -> None:
+    m, n = T.dynamic("m"), T.dynamic("n")
+    reasons = {
+        "an extent": ": a dimension of 2147483776 elements needs 64-bit sizes",
+        "a flat index": ": m * n is computed in 32 bits",
+        "a grid": ": its grid has 2148139008 blocks",
+    }
+
+    @T.prim_func
+    def main(A: T.Tensor((m, n), "uint8"), B: T.Tensor((1,), "uint8")):
+        with T.Kernel(*((n, m) if case == "a grid" else (1,)), threads=32):
+            B[0] = 1
+            if case == "a flat index":
+                for i in T.serial(m * n // 4096):
+                    B[0] = A[i % m, 0]
+            if case == "an extent":
+                B[0] = A[0, 0]
+
+    kernel = tile.compile(main, target="cpu")
+    b = np.zeros(1, "uint8")
+    kernel(np.ones((3, 5), "uint8"), b)
+    large = np.zeros((2, 2**31 + 128) if case == "an extent" else (ROWS, COLUMNS + 2), "uint8")
+    with pytest.raises(TooManyElements) as error:
+        kernel(large, b)
+    assert f"argument 'A' spans {large.size} elements, at most" in str(error.value)
+    assert reasons[case] in str(error.value)
+    assert "T.dynamic(" in str(error.value)
+    kernel(np.ones((3, 5), "uint8"), b)
+
+
+def test_an_artefact_has_no_version_for_large_arrays() -> None:
+    m = T.dynamic("m")
+
+    @T.prim_func
+    def main(A: T.Tensor((m, 65536), "uint8")):
+        with T.Kernel(1, threads=32):
+            A[m - 1, 65535] = 1
+
+    kernel = tile.compile(main, target="cpu")
+    a = np.zeros((ROWS, 65536), "uint8")
+    kernel(a)
+    assert a[-1, -1] == 1
+    read = Signature.from_json(kernel.signature.to_json())
+    with pytest.raises(TooManyElements, match="at most 2147418111 fit 32-bit indices"):
+        Kernel(read, lambda *_: None)(a)
 
 
 def test_targets_that_count_elements_with_32_bits_refuse_at_compile_time() -> None:

@@ -104,7 +104,7 @@ class EmulatorAdapter(RuntimeAdapter):
                     assign(target, result.outputs[param.name].view(target.dtype))
                 for n, array in enumerate(getattr(value, "arrays", ())):
                     other = np.asarray(array)
-                    other[...] = result.outputs[behind(param.name, n)]
+                    assign(other, result.outputs[behind(param.name, n)])
             result.check(kernel.facts.kernel)
 
         def launch(*values: Any) -> None:

@@ -1,6 +1,6 @@
 """Offsets of elements in their buffers: of 32 bits where these are proven enough, else of 64.
 
-The offset in a large tensor has two parts. The leading dimensions, which mostly are uniform in a block, move the pointer
+The offset in a large tensor has two parts. The leading dimensions, mostly uniform in a block, move the pointer
 by 64-bit arithmetic. The others, which span less than 2**31 elements, remain 32-bit arithmetic::
 
     W[e, r, c] of (256, 4096, 7168)     (W + (long long)e * 29360128LL)[r * 7168 + c]
@@ -108,7 +108,7 @@ def _is_constant(size: _Size) -> bool:
 def _exceeds(sizes: list[_Size]) -> bool:
     """Whether offsets along dimensions may be 2**31 - 1 or more; a single extent of type ``int32`` is less."""
     if all(map(_is_constant, sizes)):
-        return sum(max(n - 1, 0) * abs(step) for n, step in sizes) >= 2**31 - 1
+        return all(n for n, _ in sizes) and sum((n - 1) * abs(step) for n, step in sizes) >= 2**31 - 1
     return len(sizes) > 1 or sizes[0][1] != 1
 
 
