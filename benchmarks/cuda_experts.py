@@ -101,7 +101,7 @@ def measure(arguments: argparse.Namespace) -> list[Row]:
 
 
 def _expected(torch: Any, x: Any, w: Any, ends: list[int]) -> tuple[Any, Any]:
-    """Return the product in float64, and the error that rounding sums and results may cause."""
+    """Return the product in float64, and the bound of its rounding error."""
     made, bounds = [], []
     for expert, (begin, end) in enumerate(zip([0, *ends], ends, strict=False)):
         a, b = x[begin:end].double(), w[expert].double().T

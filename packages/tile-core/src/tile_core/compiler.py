@@ -236,7 +236,7 @@ def _wide_version(
     program: Program, signature: Signature, ctx: Context, plugins: Plugins,
     find: Callable[[str | None], RuntimeAdapter], own: str | None,
 ) -> WideVersion | None:  # fmt: skip
-    """Return the version for arrays that 32-bit offsets do not reach, if arrays of the kernel may be so large."""
+    """Return the version with 64-bit offsets, if the kernel has symbolic shapes."""
     symbolic = any(p.kind == "tensor" and not p.is_constant for p in signature.params)
     if signature.index_bits == 64 or ctx.capabilities.offset_bits == 32 or not symbolic:
         return None

@@ -111,7 +111,7 @@ class Image:
         return {p.param.name: self._copy(p).view(p.shown) for p in written if p.param is not None}
 
     def _copy(self, placed: Placed) -> Array:
-        """Return a copy of an array in the file; of a large one, of its pages that hold data."""
+        """Return a copy of an array in the file; a large one remains sparse."""
         if placed.footprint.bytes < sparse.LARGE:
             return self.view(placed).copy()
         memory = sparse.zeros(placed.mapped)

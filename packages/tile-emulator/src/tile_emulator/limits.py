@@ -32,5 +32,5 @@ class RunLimits:
     stack_bytes: int = 256 << 10
 
     def holding(self, size: int) -> RunLimits:
-        """Return limits that leave at least 4 GiB of address space beside arrays of a size in bytes."""
+        """Return limits with 4 GiB of address space beside ``size`` bytes of arrays."""
         return replace(self, memory_bytes=max(self.memory_bytes, size + (4 << 30)))

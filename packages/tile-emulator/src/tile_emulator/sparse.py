@@ -1,4 +1,4 @@
-"""Large arrays that are mostly untouched: their copies take no memory where the arrays take none.
+"""Copy large arrays that are mostly untouched, without the untouched pages.
 
 A tensor of more elements than 32-bit offsets count has gigabytes. A program that is emulated touches some of its pages.
 """
@@ -26,12 +26,12 @@ _NORESERVE = 0x4000 if sys.platform == "linux" else 0
 
 
 def assign(target: Array, source: Array, *, empty: bool = False) -> None:
-    """Copy an array to one of its shape; of a large one only parts that are not zero in both.
+    """Copy an array to another one; skip parts of large arrays that are zero.
 
     Parameters
     ----------
     target
-        Where to.
+        The array to change.
     source
         The values.
     empty
@@ -47,7 +47,7 @@ def assign(target: Array, source: Array, *, empty: bool = False) -> None:
 
 
 def extents(file: int, first: int, size: int) -> list[tuple[int, int]]:
-    """Return the parts of a section of a file that hold data, as offsets from its first byte."""
+    """Return the parts of a file section that hold data, as relative offsets."""
     found, at, end = [], first, first + size
     while at < end:
         try:
@@ -67,7 +67,7 @@ def zeros(size: int) -> mmap.mmap:
 
 
 def _touched(array: Array) -> Iterator[tuple[int, int]]:
-    """Yield chunks of a contiguous array that may not be zero, as first byte and end."""
+    """Yield chunks of an array that may be nonzero, as byte ranges."""
     address, size = int(array.__array_interface__["data"][0]), array.nbytes
     present = _present(address, size)
     chunks = range(0, size, _CHUNK)
@@ -82,7 +82,7 @@ def _touched(array: Array) -> Iterator[tuple[int, int]]:
 
 
 def _present(address: int, size: int) -> list[int] | None:
-    """Return the pages of anonymous memory that were touched, by number; ``None`` where the system does not say."""
+    """Return the numbers of touched pages of anonymous memory; ``None`` if unknown."""
     first, last = address // _PAGE, (address + size - 1) // _PAGE
     try:
         if not _is_anonymous(first * _PAGE, (last + 1) * _PAGE):

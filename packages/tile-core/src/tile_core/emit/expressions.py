@@ -347,7 +347,7 @@ class ExpressionPrinter:
         return False
 
     def offset(self, buffer: BufferVar, indices: Any, dims: range | None = None) -> Expr:
-        """Return the offset of an element in its buffer, or the part of some dimensions, in elements."""
+        """Return the offset of an element in its buffer, or along some dimensions."""
         if dims is None:
             wide = offsets.is_wide(buffer, self.wide_symbols(buffer))
             return offsets.offset(buffer, indices, range(len(buffer.shape)), wide, self.simplified)

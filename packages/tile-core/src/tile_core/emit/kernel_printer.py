@@ -259,7 +259,7 @@ class KernelPrinter(CFamilyEmitter):
         return wide and self._spaces.get(buffer) == "global"
 
     def offset(self, buffer: BufferVar, indices: Any, dims: range | None = None) -> Expr:
-        """Return the offset of an element in its buffer, or the part of some dimensions, in elements."""
+        """Return the offset of an element in its buffer, or along some dimensions."""
         found = super().offset(buffer, indices, dims)
         return self._order.sorted(found) if self.orders_indices and self._spaces.get(buffer) == "global" else found
 

@@ -1,4 +1,4 @@
-"""Offsets of elements in their buffers: of 32 bits where these are proven enough, else of 64.
+"""Compute offsets of elements: in 32 bits where these suffice, else in 64.
 
 The offset in a large tensor has two parts. The leading dimensions, mostly uniform in a block, move the pointer
 by 64-bit arithmetic. The others, which span less than 2**31 elements, remain 32-bit arithmetic::
@@ -25,9 +25,10 @@ _Size = tuple[Any, Any]
 
 
 def leading_dimensions(buffer: BufferVar, wide_symbols: bool) -> int:
-    """Return the number of leading dimensions whose offset needs 64 bits while that of the others needs 32.
+    """Return the number of leading dimensions whose offset needs 64 bits.
 
-    It is 0 where no such parts exist: the whole offset then has the width of `is_wide`.
+    The offset along the others fits into 32. It is 0 where no such parts exist: the whole offset then has the width of
+    `is_wide`.
 
     Parameters
     ----------
@@ -44,7 +45,7 @@ def leading_dimensions(buffer: BufferVar, wide_symbols: bool) -> int:
 
 
 def is_wide(buffer: BufferVar, wide_symbols: bool) -> bool:
-    """Whether the offset of an element in a buffer is computed in 64 bits; see `leading_dimensions`."""
+    """Whether offsets in a buffer need 64 bits; see `leading_dimensions`."""
     if _has_wide_extents(buffer):
         return True
     sizes = _sizes(buffer)
@@ -54,7 +55,7 @@ def is_wide(buffer: BufferVar, wide_symbols: bool) -> bool:
 def offset(
     buffer: BufferVar, indices: Any, dims: range, wide: bool, simplified: Callable[[Expr], Expr]
 ) -> Expr:  # fmt: skip
-    """Return the offset of an element in its buffer along some dimensions, in elements.
+    """Return the offset of an element along some dimensions, in elements.
 
     Parameters
     ----------
@@ -106,7 +107,10 @@ def _is_constant(size: _Size) -> bool:
 
 
 def _exceeds(sizes: list[_Size]) -> bool:
-    """Whether offsets along dimensions may be 2**31 - 1 or more; a single extent of type ``int32`` is less."""
+    """Whether offsets along dimensions may be 2**31 - 1 or more.
+
+    A single extent of type ``int32`` is less.
+    """
     if all(map(_is_constant, sizes)):
         return all(n for n, _ in sizes) and sum((n - 1) * abs(step) for n, step in sizes) >= 2**31 - 1
     return len(sizes) > 1 or sizes[0][1] != 1

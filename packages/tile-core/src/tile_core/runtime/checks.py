@@ -159,8 +159,8 @@ def check_size(signature: Signature, param: Param, elements: int, shape: Sequenc
     Kernels round symbolic sizes up to whole tiles.
     """
     bits = max(signature.index_bits, signature.offset_bits if param.is_constant else signature.symbolic_bits)
-    room = SYMBOL_HEADROOM if any(not isinstance(d, int) for d in param.shape) else 0
-    narrow, limit = ((1 << (n - 1)) - 1 - room for n in (signature.index_bits, bits))
+    headroom = SYMBOL_HEADROOM if any(not isinstance(d, int) for d in param.shape) else 0
+    narrow, limit = ((1 << (n - 1)) - 1 - headroom for n in (signature.index_bits, bits))
     extent, reason = max(shape, default=0), ""
     if extent > narrow and not param.is_constant and elements <= limit:
         # Offsets have 64 bits, sizes and coordinates do not.

@@ -1,4 +1,4 @@
-"""The version of a kernel for arrays of symbolic shape with more elements than 32-bit offsets count.
+"""Version of a kernel for arrays of symbolic shape that need 64-bit offsets.
 
 It is compiled at the first call with such arrays. All other calls use the version with 32-bit offsets.
 """

@@ -145,7 +145,7 @@ class MslPrinter(MslExpressions, KernelPrinter):
         return f"{name if name in LIBRARY else self.helper(name)}({', '.join(args)})"
 
     def array_and_index(self, load: Expr) -> str:
-        """Print an element of less than a word as an array, which begins at a word, and a 32-bit index."""
+        """Print a small element as an array at a word, and a 32-bit index."""
         name, index = self.writer.name(load.source), self.offset(load.source, load.indices)
         if nodes.dtype_of(index) == "int32":
             return f"{name}, {self.bare(index)}"
