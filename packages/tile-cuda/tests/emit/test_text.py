@@ -120,7 +120,7 @@ def test_numbers_of_threads_and_blocks_take_the_users_names_and_simplify_indices
 def test_offsets_beyond_32_bits_are_computed_in_64() -> None:
     A = buffer((1 << 20, 1 << 12), "float32", "A")
     line = body_lines(kernel([A, a, b], nodes.store(A, nodes.const(0, "float32"), [a, b])))[-1]
-    assert line == "A[(long long)a * 4096LL + (long long)b] = 0.0f;"
+    assert line == "(A + (long long)a * 4096LL)[b] = 0.0f;"
 
 
 def test_shared_arrays_variables_and_views() -> None:

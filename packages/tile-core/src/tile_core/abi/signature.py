@@ -127,8 +127,8 @@ class Signature:
     workspaces
         The number of the last positions in ``out_idx`` that a call does not return.
     symbolic_bits
-        The same for tensors of symbolic shape; at least ``index_bits``. It is not exported: an artefact has the version
-        of ``index_bits`` only.
+        The same for tensors of symbolic shape if more than ``index_bits``. It is not exported: an artefact has the
+        version of ``index_bits`` only.
     """
 
     name: str
@@ -201,7 +201,7 @@ class Signature:
         where = None if data["where"] is None else Where(*data["where"])
         bits = data["index_bits"]
         younger = (data.get("offset_bits", bits), data.get("workspaces", 0))
-        return Signature(data["name"], params, tuple(data["out_idx"]), bits, where, *younger, bits)
+        return Signature(data["name"], params, tuple(data["out_idx"]), bits, where, *younger)
 
 
 @dataclass(frozen=True)

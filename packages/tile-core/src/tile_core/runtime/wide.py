@@ -55,7 +55,7 @@ def has_many_elements(signature: Signature, arrays: Mapping[int, ArrayFacts], va
     values
         The values of all symbols.
     """
-    if signature.symbolic_bits == signature.index_bits:
+    if signature.symbolic_bits <= signature.index_bits:
         return False
 
     def elements(position: int, param: Param) -> int:
