@@ -12,7 +12,7 @@ from .targets import compiled
 
 pytestmark = pytest.mark.sweep(2)
 
-COPIES = {"cuda:sm_80": "cp_async_cg_16", "cuda:sm_90a": "tensor_3d"}
+COPIES = {"cuda:sm_80": "cp_async_cg_shared_global_16", "cuda:sm_90a": "tensor_3d"}
 """What copies the tiles of a product, by target."""
 TARGETS = ("cpu", "cuda:sm_80", "cuda:sm_90a", "metal", "rocm:gfx942")
 
