@@ -70,7 +70,7 @@ def drawn_attention(rng: random.Random) -> Candidate:
     scores = rng.choice(("float32", "float32", "float16"))
     c = AttentionConfig(*sizes, rng.choice((1, 2, 3, 4)), staged=rng.random() < 0.5, scores=scores)
     h = rng.choice(_HEADS)
-    return Candidate(f"attention_{h}_{c}", functools.partial(attention, h, c), {"fast_math": True})
+    return Candidate(f"attention_{h}_{c}", functools.partial(attention, h, c), {"numerics": "fast"})
 
 
 def legal(kind: Kind, arguments: argparse.Namespace, name: str) -> Iterator[Candidate]:

@@ -155,10 +155,10 @@ OPTIONS_GEMM: tuple[tuple[int, str, dict[str, Any]], ...] = (
     (3, "workers_stored_later_stmatrix", {"persistent": "always", "stmatrix": "always", **_STAGED_EPILOGUE}),
 )  # fmt: skip
 OPTIONS_FP8: dict[str, dict[str, Any]] = {
-    "fast": {"fast_accum": True}, "promote": {"promote": 128},
-    "promote_workers": {"promote": 128, "persistent": "always"},
-    "exact": {}, "blocks": {"fast_accum": True, "persistent": "never"},
-    **{name: {"fast_accum": True, **options} for name, options in CLUSTERS.items()},
+    "fast": {"numerics": "fast"}, "promote": {"numerics": "standard"},
+    "promote_workers": {"numerics": "standard", "persistent": "always"},
+    "exact": {}, "blocks": {"numerics": "fast", "persistent": "never"},
+    **{name: {"numerics": "fast", **options} for name, options in CLUSTERS.items()},
 }  # fmt: skip
 OPTIONS_ATTENTION: dict[str, dict[str, Any]] = {
     "default": {}, "producer": {"persistent": "always"},
@@ -286,7 +286,7 @@ def typed_gemms(size: int, dtype: str) -> list[Candidate]:
     """Return sparse products of an element type, and the dense one last."""
     accum, out, k, transposed = SPARSE_TYPES[dtype]
     more: dict[str, Any] = {"dtype": dtype, "accum": accum, "out": out, "transposed": transposed, "panel": 0}
-    fast = {"fast_accum": True} if dtype.startswith("float8") else {}
+    fast = {"numerics": "fast"} if dtype.startswith("float8") else {}
     found = []
     for stages, turned, options in ((4, False, {}), (4, True, {}), (5, False, {}), (5, True, {}),
                                     (5, True, {"persistent": "always"}),
@@ -304,8 +304,8 @@ def scaled_gemms(size: int) -> list[Candidate]:
     def named(c: Config) -> tuple[str, Any]:
         return f"{c.m}x{c.n}x{c.k}_s{c.stages}{'_st' * c.staged}", functools.partial(scaled_product, size, c)
 
-    ordinary = [_ordinary(f"fp8_{size}_{name}", made, fast_accum=True) for name, made in map(named, PLAIN_FP8)]
-    return [*ordinary, *_both(f"fp8_{size}", map(named, FP8), fast_accum=True)]
+    ordinary = [_ordinary(f"fp8_{size}_{name}", made, numerics="fast") for name, made in map(named, PLAIN_FP8)]
+    return [*ordinary, *_both(f"fp8_{size}", map(named, FP8), numerics="fast")]
 
 
 def attentions(h: Heads) -> list[Candidate]:
@@ -313,7 +313,7 @@ def attentions(h: Heads) -> list[Candidate]:
     found: list[Candidate] = []
     for c in ATTENTION[h.dim]:
         program = functools.partial(attention, h, c)
-        found += _both(f"attention_{h}", [(str(c), program)], fast_math=True, max_registers=c.registers or None,
+        found += _both(f"attention_{h}", [(str(c), program)], numerics="fast", max_registers=c.registers or None,
                        overlap=c.overlap)  # fmt: skip
     return found
 
@@ -338,7 +338,7 @@ def options_of_attentions(h: Heads) -> list[Candidate]:
     found = []
     for c in (AttentionConfig(128, 128, 256, 2), AttentionConfig(128, 128, 256, 2, staged=False)):
         for name, more in OPTIONS_ATTENTION.items():
-            options = {"wgmma": "always", "tma": "always", "fast_math": True, **more}
+            options = {"wgmma": "always", "tma": "always", "numerics": "fast", **more}
             found.append(Candidate(f"options_attention_{h}_{c}_{name}", functools.partial(attention, h, c), options))
     return found
 
@@ -349,7 +349,7 @@ def gradients(h: Heads) -> list[Candidate]:
     for c in BACKWARD:
         sizes = (h.batch, h.heads, h.length, h.length, h.dim, h.causal, "float16", c.m, c.n, c.threads, c.stages)
         program = functools.partial(_example().backward, *sizes)
-        options = {"wgmma": "always", "tma": "always", "fast_math": True, "overlap": c.overlap}
+        options = {"wgmma": "always", "tma": "always", "numerics": "fast", "overlap": c.overlap}
         found.append(Candidate(f"backward_{h}_{c.m}x{c.n}_t{c.threads}_s{c.stages}", program, options))
     return found
 
@@ -357,7 +357,7 @@ def gradients(h: Heads) -> list[Candidate]:
 def row_products(h: Heads) -> Candidate:
     """Return the row reductions that the gradients need."""
     sizes = (h.batch, h.heads, h.length, h.dim)
-    return Candidate(f"backward_{h}_rows", functools.partial(_example().row_products, *sizes), {"fast_math": True})
+    return Candidate(f"backward_{h}_rows", functools.partial(_example().row_products, *sizes), {"numerics": "fast"})
 
 
 def _example() -> Any:

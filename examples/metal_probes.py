@@ -493,7 +493,7 @@ CLAIMS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("registers, then shuffles within simdgroups, then threadgroup memory between them", ("lane functions",)),
     ("MSL's 32-bit atomics, otherwise a compare-and-exchange loop on the word", ("atomics",)),
     ("conversions of 8-bit floats use integer arithmetic that is correct for all codes", ("8-bit floats",)),
-    ("fused only\nif `MetalOptions(fast_math=True)` allows it", ("precise arithmetic",)),
+    ('may be fused\nunless `numerics="strict"`', ("precise arithmetic",)),
     ("the source marks these functions `math_mode(safe)`", ("pragmas", "functions with fast math")),
     ("tile implements `erf`, `tanh`, `sigmoid` and `log1p` itself", ("functions",)),
 )  # fmt: skip

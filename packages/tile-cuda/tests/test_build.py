@@ -75,14 +75,14 @@ class TestFlags:
     def test_results_match_the_program(self):
         found = build.flags("sm_90a", CudaOptions())
         assert found[:2] == ("--gpu-architecture=sm_90a", "--std=c++17")
-        assert "--fmad=false" in found
+        assert "--fmad=true" in found
         assert "--use_fast_math" not in found
 
     @pytest.mark.parametrize(
         ("options", "flag"),
         [
-            ({"fast_math": True}, "--use_fast_math"),
-            ({"fmad": True}, "--fmad=true"),
+            ({"numerics": "fast"}, "--use_fast_math"),
+            ({"numerics": "strict"}, "--fmad=false"),
             ({"max_registers": 40}, "--maxrregcount=40"),
             ({"line_info": True}, "--generate-line-info"),
             ({"opt": 0}, "--ptxas-options=-O0"),
@@ -93,9 +93,10 @@ class TestFlags:
         assert flag not in build.flags("sm_80", CudaOptions())
         assert build.build(with_options(scale(), **options), "sm_80").data[:4] == ELF
 
-    def test_multiply_adds_round_twice_by_default(self):
+    def test_multiply_adds_round_twice_if_strict(self):
         text = SCALE.replace("x[i] * by;", "x[i] * by + y[i];")
-        plain, fused = (build.build(with_options(kernel(text), fmad=f), "sm_80").data for f in (False, True))
+        levels = ("strict", "standard")
+        plain, fused = (build.build(with_options(kernel(text), numerics=n), "sm_80").data for n in levels)
         assert plain != fused
 
     def test_headers_are_found_for_a_text_that_includes_them(self):

@@ -25,7 +25,7 @@ RECORDS = (Path(__file__).parent / "records" / "attention_h100.csv").read_text()
 
 
 def chain(*how, **more):
-    options = {"fast_math": True}
+    options = {"numerics": "fast"}
     return chains.chain_of(lower(attention(*how, **more), make_context(TARGET, options), installed()))
 
 
@@ -96,7 +96,7 @@ def test_it_is_a_warning_and_a_line_of_the_report():
     program = attention(64, True, 64, 32, 256, 2)
     with tile.disable_cache(), warnings.catch_warnings(record=True) as seen:
         warnings.simplefilter("always")
-        kernel = tile.compile(program, TARGET, options={"fast_math": True})
+        kernel = tile.compile(program, TARGET, options={"numerics": "fast"})
     texts = [str(w.message) for w in seen if w.category is SlowTiles]
     assert any("tiles of 64 x 32 scores with 256 threads and 2 stages are estimated" in w for w in texts)
     assert "the nearest better ones are" in " ".join(kernel.explain().split())

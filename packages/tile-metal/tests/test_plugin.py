@@ -127,12 +127,13 @@ class TestTargets:
 class TestOptions:
     def test_default(self):
         assert MetalOptions().attributes() == {}
-        assert MetalOptions.from_attributes({"metal.fast_math": True, "other": 3}) == MetalOptions(fast_math=True)
+        assert MetalOptions.from_attributes({"metal.fast_math": True, "other": 3}) == MetalOptions(numerics="fast")
 
-    @pytest.mark.parametrize("name", ["fast_math", "line_info"])
-    def test_types(self, name):
-        with pytest.raises(TypeError, match=name):
-            MetalOptions(**{name: 1})
+    def test_types(self):
+        with pytest.raises(TypeError, match="line_info"):
+            MetalOptions(line_info=1)
+        with pytest.raises(ValueError, match="numerics"):
+            MetalOptions(numerics=1)
 
     def test_fast_math_is_asked_for(self):
         @T.prim_func
@@ -142,8 +143,10 @@ class TestOptions:
                     X[i] = T.exp(X[i])
 
         precise = tile.compile(roots, target="metal").source
-        fast = tile.compile(roots, target="metal", options={"fast_math": True}).source
+        fast = tile.compile(roots, target="metal", options={"numerics": "fast"}).source
+        strict = tile.compile(roots, target="metal", options={"numerics": "strict"}).source
         assert "precise::exp" in precise
+        assert ["contract(fast)" in text for text in (strict, precise, fast)] == [False, True, False]
         assert "#pragma METAL fp contract(off)" in precise
         assert "fast::exp" in fast
         assert "contract(off)" not in fast

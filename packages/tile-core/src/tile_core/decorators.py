@@ -11,6 +11,7 @@ from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, overload
 
 from tile_core.errors.language import BadArgument, BadReturn, PythonError
+from tile_core.numerics.levels import FAST
 from tile_core.trace.by_name import ByName
 
 if TYPE_CHECKING:
@@ -49,7 +50,7 @@ def jit(
         The backend's options.
     **hints
         ``pass_configs`` and the like of other dialects. They are checked; ``TL_ENABLE_FAST_MATH`` sets the option
-        ``fast_math`` of targets that have it, the others have no effect on results.
+        ``numerics="fast"`` of targets that have levels, the others have no effect on results.
 
     Raises
     ------
@@ -153,8 +154,8 @@ class JitFunction(ByName):
         if not self._fast_math or not (given is None or isinstance(given, dict)):
             return given
         known = installed().manifest(target.backend).options
-        has = known is not None and any(f.name == "fast_math" for f in dataclasses.fields(known))
-        return {"fast_math": True, **(given or {})} if has else given
+        has = known is not None and any(f.name == "numerics" for f in dataclasses.fields(known))
+        return {"numerics": FAST, **(given or {})} if has else given
 
     @functools.cached_property
     def eager(self) -> bool:

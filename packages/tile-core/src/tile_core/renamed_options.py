@@ -1,4 +1,4 @@
-"""Renamed options of backends: old names work for one minor version, with a warning."""
+"""Renamed and merged options: old names work for one minor version, with a warning."""
 
 from __future__ import annotations
 
@@ -6,21 +6,42 @@ import dataclasses
 import functools
 import sys
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 T = TypeVar("T")
 _FIELD = "RENAMED_OPTIONS"
-_NONE: Mapping[str, str] = MappingProxyType({})
 _warned: set[tuple[type[Any], str]] = set()
+
+
+class Merged(NamedTuple):
+    """The field that replaces several options.
+
+    Attributes
+    ----------
+    field
+        Its name.
+    value
+        From the old option's value to the field's; ``None`` leaves the field at its default.
+    order
+        Values of the field: the last one applies if several old options are given.
+    """
+
+    field: str
+    value: Callable[[Any], Any]
+    order: Sequence[Any]
+
+
+Replacement: TypeAlias = "str | Merged"
+_NONE: Mapping[str, Replacement] = MappingProxyType({})
 
 
 class RenamedOption(DeprecationWarning):
     """An option is given by its old name."""
 
 
-def renamed_options(**new: str) -> Callable[[type[T]], type[T]]:
+def renamed_options(**new: Replacement) -> Callable[[type[T]], type[T]]:
     """Make a frozen dataclass of options accept old names of its fields.
 
     Parameters
@@ -31,7 +52,7 @@ def renamed_options(**new: str) -> Callable[[type[T]], type[T]]:
 
     def decorate(kind: type[T]) -> type[T]:
         names = {f.name for f in dataclasses.fields(kind)}  # type: ignore[arg-type]
-        if not names.issuperset(new.values()) or not names.isdisjoint(new):
+        if not names.issuperset(map(_field, new.values())) or not names.isdisjoint(new):
             raise TypeError(f"old names of {kind.__name__} stand for its fields: {new}")
         made: Callable[..., None] = kind.__init__
 
@@ -46,13 +67,13 @@ def renamed_options(**new: str) -> Callable[[type[T]], type[T]]:
     return decorate
 
 
-def renamed_of(kind: type[Any] | None) -> Mapping[str, str]:
-    """Return the current name of each renamed option, by old name."""
-    found: Mapping[str, str] = getattr(kind, _FIELD, _NONE)
+def renamed_of(kind: type[Any] | None) -> Mapping[str, Replacement]:
+    """Return the replacement of each old option, by old name."""
+    found: Mapping[str, Replacement] = getattr(kind, _FIELD, _NONE)
     return found
 
 
-def current_names(kind: type[Any] | None, given: Mapping[str, Any]) -> dict[str, Any]:
+def current_names(kind: type[Any] | None, given: Mapping[str, Any], *, warn: bool = True) -> dict[str, Any]:
     """Return options by their current names; warn of each old name once per process.
 
     Parameters
@@ -61,6 +82,8 @@ def current_names(kind: type[Any] | None, given: Mapping[str, Any]) -> dict[str,
         The backend's options type.
     given
         Values by old or current name; other names stay.
+    warn
+        Whether to warn.
 
     Raises
     ------
@@ -69,13 +92,26 @@ def current_names(kind: type[Any] | None, given: Mapping[str, Any]) -> dict[str,
     """
     new = renamed_of(kind)
     old = [name for name in given if name in new] if new else []
+    found = {name: value for name, value in given.items() if name not in old}
     for name in old:
-        if new[name] in given or sum(new[n] == new[name] for n in old) > 1:
-            raise ValueError(f"{new[name]} only: option {name} is now {new[name]}")
-        if kind is not None and (kind, name) not in _warned:
+        instead, field = new[name], _field(new[name])
+        others = [n for n in old if n != name and _field(new[n]) == field and not isinstance(instead, Merged)]
+        if field in given or others:
+            raise ValueError(f"{field} only: option {name} is now {field}")
+        value = instead.value(given[name]) if isinstance(instead, Merged) else given[name]
+        if warn and kind is not None and (kind, name) not in _warned:
             _warned.add((kind, name))
-            warnings.warn(f"option {name} is now {new[name]}", RenamedOption, stacklevel=_depth())
-    return {new.get(name, name): value for name, value in given.items()}
+            stated = f"{field}={value!r}" if isinstance(instead, Merged) and value is not None else field
+            warnings.warn(f"option {name} is now {stated}", RenamedOption, stacklevel=_depth())
+        if not isinstance(instead, Merged):
+            found[field] = value
+        elif value is not None:
+            found[field] = max(value, found.get(field, value), key=instead.order.index)
+    return found
+
+
+def _field(new: Replacement) -> str:
+    return new.field if isinstance(new, Merged) else new
 
 
 def _depth() -> int:

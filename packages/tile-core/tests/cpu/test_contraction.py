@@ -102,12 +102,12 @@ def in_the_output(dtype: str) -> Any:
 def test_a_product_is_rounded_before_it_is_added_to(make: Any, dtype: str, seed: int) -> None:
     a, w, b = arrays(dtype, seed)
     c = np.full(N, np.nan, dtype)
-    tile.compile(make(dtype), target="cpu")(a, w, b, c)
+    tile.compile(make(dtype), target="cpu", options={"numerics": "strict"})(a, w, b, c)
     np.testing.assert_array_equal(c, a * w + b)
 
 
 @pytest.mark.parametrize("seed", [5])
-def test_fmad_and_ieee_fma_round_once(seed: int) -> None:
+def test_fused_products_and_ieee_fma_round_once(seed: int) -> None:
     a, w, b = arrays("float32", seed)
     once = (a.astype("float64") * w + b).astype("float32")
 
@@ -120,7 +120,7 @@ def test_fmad_and_ieee_fma_round_once(seed: int) -> None:
     c = np.full(N, np.nan, "float32")
     tile.compile(k, target="cpu")(a, w, b, c)
     assert np.count_nonzero(c != once) <= 1  # float64 rounds the sum, too
-    tile.compile(at_once("float32"), target="cpu", options={"fmad": True})(a, w, b, c)
+    tile.compile(at_once("float32"), target="cpu", options={"numerics": "standard"})(a, w, b, c)
     np.testing.assert_allclose(c, once, rtol=1e-4, atol=1e-6)
 
 

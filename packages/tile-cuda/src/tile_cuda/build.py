@@ -126,7 +126,7 @@ def flags(arch: str, options: CudaOptions) -> tuple[str, ...]:
         # NVRTC's own cache lacks the assembler's register counts; `tile_core.runtime.cache` keeps the rest.
         "--no-cache",
         "--ptxas-options=--verbose",
-        "--use_fast_math" if options.fast_math else f"--fmad={'true' if options.fmad else 'false'}",
+        "--use_fast_math" if options.is_fast else f"--fmad={'false' if options.is_strict else 'true'}",
     ]
     if options.max_registers is not None:
         found.append(f"--maxrregcount={options.max_registers}")

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import fields
 
+from tile_core.numerics.levels import NumericsOptions, merged_levels
 from tile_core.records import dataclass
-from tile_core.renamed_options import renamed_of, renamed_options
+from tile_core.renamed_options import current_names, renamed_of, renamed_options
 
 PREFIX = "cuda."
 
@@ -18,9 +19,6 @@ FEWEST_REGISTERS = 16
 
 CLUSTER_BLOCKS = (2, 4)
 """Blocks of a cluster that the option ``clusters`` can require."""
-
-PROMOTED = 64
-"""K of the largest instruction for 8-bit floats (sparse); ``promote`` is a multiple of it."""
 
 _USUAL = ("never", "auto", "always")
 _VALUES: Mapping[str, tuple[str, ...]] = {
@@ -44,9 +42,10 @@ _VALUES: Mapping[str, tuple[str, ...]] = {
     workers="persistent",
     staged_results="epilogue",
     divided_sums="subtiling",
+    **merged_levels("fast_math", "fmad", "fast_accum", "promote"),
 )
 @dataclass(frozen=True)
-class CudaOptions:
+class CudaOptions(NumericsOptions):
     """Options of the CUDA backend.
 
     Where an option is ``"never"``, ``"auto"`` or ``"always"``: ``"auto"`` applies the feature where it is estimated or
@@ -54,16 +53,17 @@ class CudaOptions:
 
     Parameters
     ----------
-    fast_math
-        Approximate functions and division of float32, flush subnormal numbers to zero, fuse multiply-add.
+    numerics
+        Level of numerics, see ``NumericsOptions``. ``"standard"`` fuses multiply-add, and products of 8-bit floats on
+        `wgmma` accumulate at most 128 of K with 14 significant bits, then add to float32 accumulators. ``"strict"``
+        uses tensor cores for integers only. ``"fast"``: approximate functions and division of float32, subnormal
+        numbers flushed to zero, and 14 bits over all of K (recorded on an H200).
     max_registers
         Register limit of a thread, 16 to 255. A lower limit raises occupancy, and may spill. ``None``: no limit.
     line_info
         Emit line information for profilers and debuggers.
     opt
         Optimization level of the assembler, 0 to 3.
-    fmad
-        Fuse multiply-add, which then rounds once. ``fast_math`` includes it.
     tma
         TMA (bulk tensor copies) between global and shared memory, and TMA reductions from shared to global memory.
         ``"auto"``: in kernels with warpgroup products (`tile_cuda.copies.bulk`). ``"never"``: only calls that request
@@ -106,20 +106,11 @@ class CudaOptions:
         Epilogue subtiling: accumulators in tensor memory are read and written in slices of 64 columns
         (`tile_cuda.accumulators.subtiling`). ``"auto"``: those of more than 208 columns for each 128 rows, which
         registers cannot hold. ``"never"``: wider tiles are errors.
-    fast_accum
-        Accumulate products of 8-bit floats with 14 significant bits, the precision of `wgmma` (recorded on an H200).
-        Without it and ``promote``, these products run on `wgmma` only if the call requests it.
-    promote
-        Accumulate this number of elements along K with 14 significant bits on `wgmma`, then add to float32
-        accumulators. A multiple of 64, such as 128; 0: never. Takes precedence over ``fast_accum``. ``explain`` shows
-        the cost.
     """
 
-    fast_math: bool = False
     max_registers: int | None = None
     line_info: bool = False
     opt: int = 3
-    fmad: bool = False
     tma: str = "auto"
     rasterization: str = "auto"
     wgmma: str = "auto"
@@ -130,13 +121,11 @@ class CudaOptions:
     overlap: str = "auto"
     tcgen05: str = "never"
     subtiling: str = "auto"
-    fast_accum: bool = False
-    promote: int = 0
 
     def __post_init__(self) -> None:
-        for name in ("fast_math", "line_info", "fmad", "fast_accum"):
-            if not isinstance(getattr(self, name), bool):
-                raise TypeError(f"{name} is True or False")
+        super().__post_init__()
+        if not isinstance(self.line_info, bool):
+            raise TypeError("line_info is True or False")
         numbers = {
             "persistent": ("a number of blocks", _is_int(self.persistent) and int(self.persistent) > 0),
             "clusters": ("2 or 4 blocks", _is_int(self.clusters) and self.clusters in CLUSTER_BLOCKS),
@@ -145,8 +134,6 @@ class CudaOptions:
             other, legal = numbers.get(name, ("", False))
             if getattr(self, name) not in values and not legal:
                 raise ValueError(f"{name} is {_one_of(values)}{other and f', or {other}'}")
-        if not _is_int(self.promote) or self.promote < 0 or self.promote % PROMOTED:
-            raise ValueError(f"promote is 0 or a multiple of {PROMOTED}")
         if not _is_int(self.opt) or not 0 <= self.opt <= 3:
             raise ValueError("opt is 0, 1, 2 or 3")
         registers = self.max_registers
@@ -165,9 +152,9 @@ class CudaOptions:
 
         Artefacts of earlier versions have old names of options.
         """
-        names = {f.name: f.name for f in fields(CudaOptions)} | dict(renamed_of(CudaOptions))
-        own = {new: attributes[PREFIX + name] for name, new in names.items() if PREFIX + name in attributes}
-        return CudaOptions(**own)  # type: ignore[arg-type]
+        names = [*(f.name for f in fields(CudaOptions)), *renamed_of(CudaOptions)]
+        own = {name: attributes[PREFIX + name] for name in names if PREFIX + name in attributes}
+        return CudaOptions(**current_names(CudaOptions, own, warn=False))
 
 
 def _one_of(values: tuple[str, ...]) -> str:

@@ -39,7 +39,7 @@ def emit_plan(plan: Plan, ctx: Context) -> KernelText:
         # and loads may move before the wait for the launches that write.
         launch = dataclasses.replace(launch, aliased=frozenset(p.name for p in plan.program.params))
     printer = CudaPrinter(
-        launch, ctx.target.arch, fast_math=options.fast_math, line_info=options.line_info,
+        launch, ctx.target.arch, numerics=options.numerics, line_info=options.line_info,
         limited=options.max_registers is not None,
     )  # fmt: skip
     return printer.kernel(plan.program.name, parameters_of(plan), plan.body)

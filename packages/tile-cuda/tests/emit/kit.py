@@ -43,7 +43,7 @@ def passed(body: Any) -> Any:
 
 def kernel(params: Sequence[Any], body: Any, *, threads: int = 64, arch: str = "sm_80", **more: Any) -> KernelText:
     """The text of one block's kernel."""
-    how = {name: more.pop(name) for name in ("fast_math", "line_info") if name in more}
+    how = {name: more.pop(name) for name in ("numerics", "line_info") if name in more}
     shape = {"grid": (1, 1, 1), "block": (threads, 1, 1), "access": accesses_of(params, body), **more}
     return CudaPrinter(Launch(**shape), arch, **how).kernel("kernel", params, body)
 

@@ -76,7 +76,7 @@ def test_narrow_arithmetic_is_converted_back_unless_the_store_does_it() -> None:
 def test_fast_functions_are_by_option() -> None:
     out = buffer((64,), "float32", "out")
     value = tirx.Div(tirx.exp(x), tirx.sigmoid(y))
-    text = kernel([x, y, out], nodes.store(out, value, [0]), fast_math=True)
+    text = kernel([x, y, out], nodes.store(out, value, [0]), numerics="fast")
     assert body_lines(text)[-1] == "out[0] = __fdividef(__expf(x), __fdividef(1.0f, 1.0f + __expf(-y)));"
     assert assemble(text.text, "sm_80") == ""
 

@@ -23,7 +23,7 @@ from . import test_mma_warp as mma_warp
 from . import test_persistent as persistent
 
 HOPPER, BLACKWELL = "cuda:sm_90a", "cuda:sm_100a"
-STAYS = {"wgmma": "always", "persistent": 4, "clusters": 2, "fast_accum": True}
+STAYS = {"wgmma": "always", "persistent": 4, "clusters": 2, "numerics": "fast"}
 ISSUES = {"tcgen05": "always", "persistent": 4, "clusters": 2}
 
 
@@ -52,7 +52,7 @@ CASES = {
     },
     "8-bit floats, promoted": {
         "types": ("float8_e4m3fn", "bfloat16"), "block": (128, 64, 128), "sizes": (200, 128, 256), "threads": 256,
-        "options": {**STAYS, "fast_accum": False, "promote": 128},
+        "options": {**STAYS, "numerics": "standard"},
     },
     "results by way of its own tile": {"where": "staged"},
     "a tile of its own": {"where": "shared"},

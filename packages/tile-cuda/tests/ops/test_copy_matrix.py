@@ -32,7 +32,7 @@ from .test_persistent import TARGET, check, gemm
 
 pytestmark = pytest.mark.sweep(6)
 
-MATRICES = {"wgmma": "always", "fast_accum": True, "stmatrix": "always", "epilogue": "always", "persistent": "never"}
+MATRICES = {"wgmma": "always", "numerics": "fast", "stmatrix": "always", "epilogue": "always", "persistent": "never"}
 _STORED = re.compile(r"\n +stmatrix_sync_aligned_m8n8_x(\d)_shared_b16\(&")
 
 CASES: dict[str, tuple[dict[str, Any], str]] = {

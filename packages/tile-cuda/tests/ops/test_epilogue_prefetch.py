@@ -25,7 +25,7 @@ from tile_cuda import pipeline
 pytestmark = pytest.mark.sweep(3)
 
 TARGET = "cuda:sm_90a"
-ALWAYS = {"wgmma": "always", "fast_accum": True}
+ALWAYS = {"wgmma": "always", "numerics": "fast"}
 NUMPY = {name: getattr(ml_dtypes, name) for name in ("bfloat16", "float8_e4m3fn")}
 
 

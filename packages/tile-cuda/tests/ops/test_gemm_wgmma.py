@@ -22,7 +22,7 @@ from ..emit.test_table import call
 
 pytestmark = pytest.mark.sweep(3)
 
-TARGET, ALWAYS = "cuda:sm_90a", {"wgmma": "always", "fast_accum": True}
+TARGET, ALWAYS = "cuda:sm_90a", {"wgmma": "always", "numerics": "fast"}
 ISSUED = re.compile(r"\n +(wgmma_m64\w+?)(?:_new)?\(")
 NUMPY = {"bfloat16": ml_dtypes.bfloat16, "tfloat32": np.float32, "float8_e4m3fn": ml_dtypes.float8_e4m3fn,
          "float8_e5m2": ml_dtypes.float8_e5m2}  # fmt: skip
@@ -297,13 +297,12 @@ def test_explain_names_instruction_descriptors_and_swizzle():
 
 
 @pytest.mark.sweep(1)
-def test_8_bit_float_products_are_wgmma_only_where_allowed():
+def test_8_bit_float_products_are_wgmma_unless_they_are_strict():
     made = CASES["fp8"]
-    kernel = check(*made[0], **made[1], options={"wgmma": "always"})
+    assert issued(check(*made[0], **made[1], options={"wgmma": "always"})) == [made[2]]
+    kernel = check(*made[0], **made[1], options={"wgmma": "always", "numerics": "strict"})
     assert not issued(kernel)
-    said = " ".join(kernel.explain().split())
-    assert "its float8_e4m3fn accumulator keeps 14 bits only; the option fast_accum or promote" in said
-    assert issued(check(*made[0], **made[1], options=None, variant="cuda.wgmma")) == [made[2]]
+    assert "it does not add floats in ascending order" in " ".join(kernel.explain().split())
 
 
 LARGE = {

@@ -26,7 +26,7 @@ pytestmark = pytest.mark.sweep(2)
 
 TARGET = "cuda:sm_90a"
 NUMPY = {"bfloat16": ml_dtypes.bfloat16, "float8_e4m3fn": ml_dtypes.float8_e4m3fn}
-SHARED = {"wgmma": "always", "persistent": 3, "fast_accum": True}
+SHARED = {"wgmma": "always", "persistent": 3, "numerics": "fast"}
 
 
 def where_units_leave_it(i, j):
@@ -176,7 +176,7 @@ NOT = {
                             {"how": "an array", "options": {**SHARED, "persistent": 1, "epilogue": "lanes"}}),
     "waits for a launch": ((391, 264, 160), (128, 64, 32), {"how": "waits for a launch"}),
     "promoted": ((260, 136, 160), (128, 64, 64),
-                 {"types": ("float8_e4m3fn", "bfloat16"), "options": {**SHARED, "promote": 128}}),
+                 {"types": ("float8_e4m3fn", "bfloat16"), "options": {**SHARED, "numerics": "standard"}}),
 }  # fmt: skip
 
 

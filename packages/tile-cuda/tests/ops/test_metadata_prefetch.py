@@ -104,7 +104,7 @@ CASES = [
 @pytest.mark.parametrize(("bk", "types", "meta", "options"), CASES)
 def test_types_and_widths(bk, types, meta, options):
     k = 1024 + (256 if bk < 256 else 0)
-    given = {**options, **({"fast_accum": True} if types[0].startswith("float8") else {})}
+    given = {**options, **({"numerics": "fast"} if types[0].startswith("float8") else {})}
     kernel = compiled(64, 72, k, bk, types, meta, options=given)
     assert is_prefetched(kernel)
     check(kernel, 64, 72, k, types, meta)

@@ -15,7 +15,7 @@ from tile_core.testing.run import load
 from tile_core.testing.strategies.tall_products import sparse_products
 from tile_core.testing.tables import sparse
 
-OPTIONS = {"wgmma": "always", "tma": "always", "fast_accum": True}
+OPTIONS = {"wgmma": "always", "tma": "always", "numerics": "fast"}
 
 
 def text(unit) -> str:

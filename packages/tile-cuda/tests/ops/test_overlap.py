@@ -30,7 +30,7 @@ from tile_cuda.options import CudaOptions
 from ..emit.nvrtc import assemble
 
 TARGET = "cuda:sm_90a"
-ALWAYS = {"wgmma": "always", "fast_math": True, "overlap": "always"}
+ALWAYS = {"wgmma": "always", "numerics": "fast", "overlap": "always"}
 
 
 def attention(

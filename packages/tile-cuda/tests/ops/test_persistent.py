@@ -14,7 +14,7 @@ from tile_core.reports import report_json
 pytestmark = pytest.mark.sweep(2)
 
 TARGET = "cuda:sm_90a"
-ALWAYS = {"wgmma": "always", "persistent": 3, "fast_accum": True}
+ALWAYS = {"wgmma": "always", "persistent": 3, "numerics": "fast"}
 NUMPY = {"bfloat16": ml_dtypes.bfloat16, "float8_e4m3fn": ml_dtypes.float8_e4m3fn}
 
 
@@ -146,7 +146,7 @@ RULES = {
     "five stages": ({"block": (128, 192, 64), "threads": 256, "stages": 5, "sizes": (4096, 4096, 512)},
                     {"persistent": "auto"}, "it was not faster with 5 stages",
                     {"block": (128, 192, 128), "threads": 256, "stages": 5, "sizes": (4096, 4096, 512),
-                     "types": ("float8_e4m3fn", "bfloat16")}, {"persistent": "auto", "fast_accum": True}),
+                     "types": ("float8_e4m3fn", "bfloat16")}, {"persistent": "auto", "numerics": "fast"}),
     "threads": ({"block": (192, 64, 32), "threads": 384}, {}, "its block has 384 threads",
                 {"block": (128, 64, 32), "threads": 256}, {}),
     "no stages": ({"stages": 1}, {}, "num_stages is 1", {"stages": 2}, {}),

@@ -34,7 +34,7 @@ from .test_overlap import TARGET, attention, check, is_right
 
 pytestmark = pytest.mark.sweep(6)
 
-ALWAYS = {"wgmma": "always", "overlap": "always", "tma": "always", "persistent": "always", "fast_math": True}
+ALWAYS = {"wgmma": "always", "overlap": "always", "tma": "always", "persistent": "always", "numerics": "fast"}
 _COPIER = re.compile(r"const int slot_ahead = ")
 
 
@@ -71,13 +71,13 @@ def test_any_trip_count(stages: int, way: str) -> None:
 def test_the_example(causal: bool) -> None:
     """Four dimensions, several heads, trip counts by block, keys beyond the last."""
     case = from_example("flash_attention", 1, 2, 77, 133, 40, causal)()
-    kernel = tile.compile(case.program, TARGET, runtime="emulator", options={**ALWAYS, "fast_math": False})
+    kernel = tile.compile(case.program, TARGET, runtime="emulator", options={**ALWAYS, "numerics": "standard"})
     args = [a.copy() for a in case.args]
     kernel(*args)
     assert all(w.holds(args[w.index]) for w in case.wanted)
     # Rows of 80 bytes have no swizzle for a product: copies are unswizzled then, or in chunks.
     case = from_example("flash_attention", 1, 2, 100, 200, 64, causal)()
-    kernel = tile.compile(case.program, TARGET, runtime="emulator", options={**ALWAYS, "fast_math": False})
+    kernel = tile.compile(case.program, TARGET, runtime="emulator", options={**ALWAYS, "numerics": "standard"})
     args = [a.copy() for a in case.args]
     kernel(*args)
     assert copies(kernel.source)

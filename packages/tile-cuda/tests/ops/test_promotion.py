@@ -16,8 +16,6 @@ import tile_core as tile
 import tile_core.language as T
 from tile_core import sparse
 from tile_core.errors import TileError
-from tile_core.errors.plugins import InvalidOptions
-from tile_core.plugins.contexts import make_context
 from tile_core.reports import report_json
 from tile_core.testing.run import load
 from tile_core.testing.strategies import STRATEGIES
@@ -32,7 +30,7 @@ from .test_persistent import gemm, shares
 pytestmark = pytest.mark.sweep(6)
 
 TARGET = "cuda:sm_90a"
-PROMOTED = {"wgmma": "always", "promote": 128}
+PROMOTED = {"wgmma": "always", "numerics": "standard"}
 E4, E5 = "float8_e4m3fn", "float8_e5m2"
 NT = (False, True)
 ADDED = re.compile(r"\w+\[[^\]]*\] = \(?\w+\[[^\]]*\] \+ partial\[")
@@ -50,9 +48,8 @@ DENSE = {
     "more than a piece, no multiple": (((64, 200, 128), (64, 200, 128), (E4, E4, "float32")), {}),
     "two rows of tiles": (((128, 72, 128), (128, 72, 128), (E4, E4, "float32")), {}),
     "a fragment": (((64, 32, 256), (64, 32, 256), (E4, E4, "float32")), {"scope": "fragment", "stages": 1}),
-    "each 64": (((64, 64, 128), (64, 64, 128), (E4, E4, "float32")), {"options": {**PROMOTED, "promote": 64}}),
     "this call": (((64, 64, 128), (64, 64, 128), (E4, E4, "float32")),
-                  {"options": {"promote": 128}, "variant": "cuda.wgmma"}),
+                  {"options": {"numerics": "standard"}, "variant": "cuda.wgmma"}),
 }  # fmt: skip
 
 
@@ -118,7 +115,7 @@ def test_the_bound_of_the_error(is_sparse, least):
         made = of_dense.program((64, 8, k), (64, 8, 512), types, turned=NT)
     a, b = a.astype("float64"), b.astype("float64")
     worst = {}
-    for name, option in (("promoted", {"promote": 128}), ("fast", {"fast_accum": True})):
+    for name, option in (("promoted", {"numerics": "standard"}), ("fast", {"numerics": "fast"})):
         kernel = tile.compile(made, TARGET, runtime="emulator", options={"wgmma": "always", **option})
         out = np.full((64, 8), np.nan, "float32")
         kernel(*given, out)
@@ -146,37 +143,30 @@ def test_persistent_kernels_promote_as_well():
 @pytest.mark.sweep(1)
 def test_the_report_names_the_cost():
     made = gemm((8192, 8192, 8192), (128, 256, 128), (E4, "bfloat16"), threads=256, stages=4)
-    (said,) = [x for x in report_json(made, TARGET, options={"promote": 128})["ops"] if x["op"] == "gemm"]
+    (said,) = [x for x in report_json(made, TARGET, options={"numerics": "standard"})["ops"] if x["op"] == "gemm"]
     assert said["variant"] == "cuda.wgmma"
     assert "each 128 of K, a thread promotes 128 partial accumulators to float32 in 32 registers" in said["note"]
     assert re.search(r"estimated \d+ cycles, \d+ of them for promotion, on mma.sync \d+", said["note"])
-    (plain,) = [x for x in report_json(made, TARGET)["ops"] if x["op"] == "gemm"]
-    assert plain["variant"] == "cuda.mma.sync"
-    assert "the option fast_accum or promote allows it" in str(plain)
+    (strict,) = [x for x in report_json(made, TARGET, options={"numerics": "strict"})["ops"] if x["op"] == "gemm"]
+    assert strict["variant"] == "cuda.simt.gemm"
 
 
 def test_other_types_and_targets_are_left_alone():
-    for options in ({}, {"promote": 128}):
+    for options in ({}, {"numerics": "standard"}):
         made = of_dense.program((64, 64, 64), (64, 64, 32))
         assert "partial" not in tile.compile(made, TARGET, options={"wgmma": "always", **options}).source
     eight = of_dense.program((64, 64, 128), (64, 64, 64), (E4, E4, "float32"), turned=NT)
-    texts = {tile.compile(eight, "cuda:sm_89", options=o).source for o in ({}, {"promote": 128})}
+    texts = {tile.compile(eight, "cuda:sm_89", options=o).source for o in ({}, {"numerics": "standard"})}
     assert len(texts) == 1
-
-
-@pytest.mark.parametrize("value", [-64, 32, 100, True, 64.0, "128"])
-def test_nonsense_is_refused(value):
-    with pytest.raises(InvalidOptions, match="promote is 0 or a multiple of 64"):
-        make_context(TARGET, {"promote": value})
 
 
 @pytest.mark.parametrize("options", [{}, {"persistent": "always"}], ids=["blocks", "persistent"])
 def test_large_tiles_keep_their_accumulators_in_registers(options):
     made = gemm((8192, 8192, 8192), (128, 256, 128), (E4, "bfloat16"), threads=256, stages=4)
-    report = report_json(made, TARGET, options={"promote": 128, **options})
+    report = report_json(made, TARGET, options={"numerics": "standard", **options})
     assert not report["warnings"]
     assert ("it was not measured with accumulator promotion" in str(report["block"]["loops"])) == (not options)
-    source = tile.compile(made, TARGET, options={"promote": 128, **options}).source
+    source = tile.compile(made, TARGET, options={"numerics": "standard", **options}).source
     assert "(C7" not in assemble(source, "sm_90a")
     assert ("setmaxnreg_inc_sync_aligned_u32_232();" in source) == bool(options)
 

@@ -104,7 +104,7 @@ class Product:
 def context(variant: str, options: tuple[tuple[str, Any], ...]) -> Any:
     target, given = "cuda:sm_120a", {}
     if variant.startswith("wgmma"):
-        target, given = "cuda:sm_90a", {"wgmma": "always", "fast_accum": True}
+        target, given = "cuda:sm_90a", {"wgmma": "always", "numerics": "fast"}
     elif variant.startswith("tcgen05"):
         target, given = "cuda:sm_100a", {"tcgen05": "always"}
     return make_context(target, given | dict(options))
@@ -184,8 +184,6 @@ REFUSED: dict[str, tuple[tuple[Product, str], ...]] = {
         (Product("wgmma", 64, 96, 64, 128, attrs=of((0, 128, 0))),
          "other products read B in rows of 128 bytes, and this one in rows of 64 or 32; nearest legal: N=64 or N=128"),
         (Product("wgmma", 64, 64, 64, options=(("wgmma", "never"),)), 'the option wgmma is "never"'),
-        (Product("wgmma", 64, 64, 64, types=FP8, turned=NT, options=(("fast_accum", False),)),
-         "its float8_e4m3fn accumulator keeps 14 bits only; the option fast_accum or promote allows it"),
     ),
     "wgmma.sp": (
         (Product("wgmma.sp", 64, 64, 64, alone=True), ALONE + "warpgroup"),

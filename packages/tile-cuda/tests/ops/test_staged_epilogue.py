@@ -332,7 +332,7 @@ def test_the_fuzzer_reaches_them():
     found = list(_texts(units, {"wgmma": "always", "epilogue": "always", "rasterization": "always"}))
     assert sum("_staged" in t for t in found) >= 10
     assert sum("const int panel" in t for t in found) >= 5
-    shared = [t for t in _texts(units, {"wgmma": "always", "fast_accum": True, "persistent": 2}) if "int worker =" in t]
+    shared = [t for t in _texts(units, {"wgmma": "always", "numerics": "fast", "persistent": 2}) if "int worker =" in t]
     assert len(shared) >= 3
 
 

@@ -69,5 +69,5 @@ BOXES_IN_FLIGHT = Zoo(
     golden=Path(__file__).parent / "golden_boxes_in_flight",
     suffix=".cu",
     kept=(GEMM,),
-    options={"wgmma": "always", "tma": "always", "fast_accum": True},
+    options={"wgmma": "always", "tma": "always", "numerics": "fast"},
 )

@@ -71,5 +71,5 @@ CLUSTERS = Zoo(
     golden=Path(__file__).parent / "golden_multicast",
     suffix=".cu",
     kept=(GEMM,),
-    options={"wgmma": "always", "fast_accum": True, "clusters": "always", "persistent": "never"},
+    options={"wgmma": "always", "numerics": "fast", "clusters": "always", "persistent": "never"},
 )

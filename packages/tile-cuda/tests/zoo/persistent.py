@@ -68,5 +68,5 @@ PERSISTENT = Zoo(
     golden=Path(__file__).parent / "golden_persistent",
     suffix=".cu",
     kept=(GEMM,),
-    options={"wgmma": "always", "fast_accum": True, "persistent": 3, "clusters": "never"},
+    options={"wgmma": "always", "numerics": "fast", "persistent": 3, "clusters": "never"},
 )

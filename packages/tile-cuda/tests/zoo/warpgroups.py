@@ -135,5 +135,5 @@ WARPGROUPS = Zoo(
     golden=Path(__file__).parent / "golden_warpgroups",
     suffix=".cu",
     kept=("gemm_f16_two_groups", "attention", "sp_f16"),
-    options={"wgmma": "always", "fast_accum": True, "tma": "never", "epilogue": "never"},
+    options={"wgmma": "always", "numerics": "fast", "tma": "never", "epilogue": "never"},
 )

@@ -45,7 +45,7 @@ class FastMathForced(SetupError):
 
     code = "S803"
     template = "{kernel}: {variable} is set to {found!r}, so that torch compiles kernels with fast math"
-    remedy = "unset it before torch is used, or from macOS 15 on compile with options=MetalOptions(fast_math=True)"
+    remedy = "unset it before torch is used, or from macOS 15 on compile with options=MetalOptions(numerics='fast')"
 
 
 class TooManyThreadsPerGroup(UnsupportedError):

@@ -36,7 +36,7 @@ def emit_plan(plan: Plan, ctx: Context) -> KernelText:
     launch = dataclasses.replace(launch, shared_bytes=shared, align=_addresses(plan, launch.align))
     barriers = _orders_device(plan, launch)
     printer = MslPrinter(
-        launch, fast_math=ctx.options.fast_math, line_info=ctx.options.line_info, device_barriers=barriers
+        launch, numerics=ctx.options.numerics, line_info=ctx.options.line_info, device_barriers=barriers
     )
     return printer.kernel(plan.program.name, parameters_of(plan), plan.body)
 

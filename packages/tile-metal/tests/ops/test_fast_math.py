@@ -91,7 +91,7 @@ def arguments(low, high, seed=0):
 
 def run(made, a, b, kind="float32", contract="off"):
     """Return a program's outputs, compiled with fast math by us and by the host."""
-    context = make_context("metal", options={"fast_math": True})
+    context = make_context("metal", options={"numerics": "fast"})
     text = launch.lowered(made, context)
     own = dialect(context.target)
     flags = [f for f in own.flags if "__METAL_VERSION__" not in f]

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 def tile_backend() -> BackendManifest:
     """Return the manifest."""
+    from tile_rocm_stub.options import RocmOptions
     from tile_rocm_stub.target import RECORDS
 
     return BackendManifest(
@@ -22,6 +23,7 @@ def tile_backend() -> BackendManifest:
         target_kinds=("rocm",),
         fingerprint=fingerprint_of("tile_rocm_stub", "tile-rocm-stub"),
         architectures=tuple(f"rocm:{name}" for name in RECORDS),
+        options=RocmOptions,
         summary="AMD Instinct GPUs (gfx942, gfx950): text and emulation, no launches",
     )
 

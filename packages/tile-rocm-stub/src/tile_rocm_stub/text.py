@@ -42,7 +42,9 @@ def split_byte(buffer: Any, indices: list[Any], code: Any, half: str) -> Any:
 
 
 def _emit(plan: Plan, ctx: Context) -> KernelText:
-    return HipPrinter(launch_of(plan)).kernel(plan.program.name, parameters_of(plan), plan.body)
+    return HipPrinter(launch_of(plan), numerics=ctx.options.numerics).kernel(
+        plan.program.name, parameters_of(plan), plan.body
+    )
 
 
 def _conversions(fp8: str) -> Conversions:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from tile_core.numerics.levels import NumericsOptions, merged_levels
 from tile_core.records import dataclass
+from tile_core.renamed_options import renamed_options
 
 
+@renamed_options(**merged_levels("fmad"))
 @dataclass(frozen=True)
-class CpuOptions:
+class CpuOptions(NumericsOptions):
     """How the CPU backend compiles.
 
     Parameters
@@ -21,18 +24,18 @@ class CpuOptions:
     races
         Report blocks that race where data decide (K445). Implies ``generic``, and calls Python for each access of a
         tensor that the kernel writes: slow, for tests.
-    fmad
-        Allow contraction of a float product and sum into one operation that rounds once.
+    numerics
+        Level of numerics, see ``NumericsOptions``; ``"fast"`` is ``"standard"`` here.
     """
 
     parallel: bool = True
     generic: bool = False
     poison: bool = False
-    fmad: bool = False
     races: bool = False
 
     def __post_init__(self) -> None:
-        for name in ("parallel", "generic", "poison", "fmad", "races"):
+        super().__post_init__()
+        for name in ("parallel", "generic", "poison", "races"):
             if not isinstance(getattr(self, name), bool):
                 raise TypeError(f"{name} is True or False")
         if self.races:

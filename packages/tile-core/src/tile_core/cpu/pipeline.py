@@ -48,8 +48,9 @@ def pipeline(target: Target, spine: Spine) -> Spine:
     roles = Pass("roles", _roles, "before all that looks at neighbouring statements: one thread does the work of all")
     through = Pass("read_through", _read_through, "before lowering: whole tiles show the use of a copy")
     poisoned = Pass("poison", _poison, "first: scratch that the program does not fill keeps its poison")
-    products = Pass("products", _products, "before lowering: ops may contract what they compute, the program may not")
-    return spine.before("lower_ops", roles, products, poisoned, through).then(
+    products = Pass("products", _products, "after lowering, whose loops are not fused either; before math, which is")
+    return spine.before("lower_ops", roles, poisoned, through).then(
+        products,
         Pass("watch", _watch, "while the accesses of a tensor are those of the program's blocks and atomics"),
         Pass("threads", _threads, "before guards: thread numbers become loop variables with known ranges"),
         Pass("debug", _debug, "before guards: what is printed is read like anything else"),
@@ -83,7 +84,7 @@ def _roles(plan: Plan, ctx: Context) -> Plan:
 
 
 def _products(plan: Plan, ctx: Context) -> Plan:
-    if ctx.options.fmad or not isa_of(ctx.target).fma:
+    if not ctx.options.is_strict or not isa_of(ctx.target).fma:
         return plan
     return plan.replace(body=fence_products(plan.body))
 

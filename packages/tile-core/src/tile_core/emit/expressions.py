@@ -21,6 +21,7 @@ from tile_core.emit.writer import Writer
 from tile_core.errors.lowering import NotExpressible
 from tile_core.ir import nodes
 from tile_core.ir.visit import collect, substitute
+from tile_core.numerics.levels import FAST, STANDARD
 from tile_core.passes import float_rules, wrapping
 from tile_core.passes.scalars import PARTIAL, require_defined
 
@@ -58,6 +59,8 @@ class ExpressionPrinter:
         What follows an integer constant and gives it its type.
     calls
         Operator name (without ``tirx.``) to a function of the dialect; ``round`` of the IR rounds ties to even.
+    numerics
+        Level of numerics, see ``tile_core.numerics.levels``.
     """
 
     dialect: ClassVar[str] = "C"
@@ -73,6 +76,7 @@ class ExpressionPrinter:
         "round": "rint", "nearbyint": "rint", "fabs": "fabs", "fma": "fma", "popcount": "__builtin_popcountll",
         "log10": "log10", "log1p": "log1p", "exp10": "exp10", "rsqrt": "rsqrt", "isnan": "isnan", "isinf": "isinf",
     }  # fmt: skip
+    numerics: str = STANDARD
 
     def __init__(self, writer: Writer) -> None:
         self.writer = writer
@@ -378,6 +382,11 @@ class ExpressionPrinter:
         if name not in self.calls:
             raise NotExpressible(what=f"the operator {name}", dialect=self.dialect)
         return f"{self.calls[name]}({', '.join(self.bare(a) for a in e.args)})"
+
+    @property
+    def is_fast(self) -> bool:
+        """Whether functions may be approximate."""
+        return self.numerics == FAST
 
     def rounded(self, name: str, e: Expr) -> str:
         """Print an operation with a named rounding: C's own round to nearest, unless contracted."""

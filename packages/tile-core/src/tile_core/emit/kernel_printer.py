@@ -25,6 +25,7 @@ from tile_core.errors.lowering import NotExpressible
 from tile_core.ir import nodes
 from tile_core.ir.calls import WORDS
 from tile_core.ir.visit import annotation, collect
+from tile_core.numerics.levels import STANDARD
 from tile_core.simt.launch.constants import key_of
 
 _SHARED = ("shared", "shared.dyn")
@@ -38,8 +39,8 @@ class KernelPrinter(CFamilyEmitter):
     ----------
     launch
         How the kernel is launched.
-    fast_math
-        Whether functions of float32 may be approximate.
+    numerics
+        Level of numerics, see ``tile_core.numerics.levels``.
     line_info
         Whether a comment names the user's line wherever it changes.
 
@@ -73,9 +74,9 @@ class KernelPrinter(CFamilyEmitter):
     adopts: ClassVar[bool] = True
     orders_indices: ClassVar[bool] = True
 
-    def __init__(self, launch: Launch, *, fast_math: bool = False, line_info: bool = False) -> None:
+    def __init__(self, launch: Launch, *, numerics: str = STANDARD, line_info: bool = False) -> None:
         super().__init__()
-        self.launch, self.fast_math, self.line_info = launch, fast_math, line_info
+        self.launch, self.numerics, self.line_info = launch, numerics, line_info
         #: Arrays that the text never writes, and arrays of one element, which are variables.
         self.readonly: set[Any] = set()
         self.single: set[Any] = set()

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 
 _NONE: Mapping[str, str] = {}
+_ORDER = 'it does not add floats in ascending order, as numerics="strict" requires'
 
 
 class Rejection(NamedTuple):
@@ -68,7 +69,7 @@ class Selection:
 
 def select(
     call: DecodedCall, variants: Sequence[Variant], ctx: Context, forced: str | None = None,
-    withdrawn: Mapping[str, str] = _NONE,
+    withdrawn: Mapping[str, str] = _NONE, *, in_order: bool = False,
 ) -> Selection:  # fmt: skip
     """Choose the variant that lowers a call.
 
@@ -84,6 +85,8 @@ def select(
         Name of the only variant to consider, if the program requires one.
     withdrawn
         Reasons of variants that accepted the call before, by name.
+    in_order
+        Whether only variants that combine floats in the order of the reference semantics may lower it.
 
     Raises
     ------
@@ -97,6 +100,8 @@ def select(
         If a variant raises, or answers with another type.
     """
     mine = sorted((v for v in variants if v.op == call.name), key=lambda v: -v.priority)
+    if in_order:
+        withdrawn = {v.name: _ORDER for v in mine if not v.in_order} | dict(withdrawn)
     if forced is not None:
         return _take(call, mine, ctx, forced, withdrawn)
     if not mine:

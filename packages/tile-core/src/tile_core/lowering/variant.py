@@ -126,6 +126,8 @@ class Variant(ABC):
         Whether this is the slow fallback that always exists; choosing it because better ones refuse is reported.
     option
         Name of the backend's option without which it accepts no call; empty if it needs none.
+    in_order
+        Whether it combines floats in the order of the op's reference semantics, each step rounded as written there.
     """
 
     name: str
@@ -134,6 +136,7 @@ class Variant(ABC):
     legality: Legality = Legality()
     fallback: bool = False
     option: str = ""
+    in_order: bool = False
 
     def asked(self, call: TargetCall, ctx: Context) -> Asked:
         """State the facts of ``call`` for the legality table.

@@ -15,6 +15,7 @@ from dataclasses import field
 from tile_core.compat import structural
 from tile_core.compat.tvm import tirx
 from tile_core.compat.types import Attrs, BufferVar, Expr, Operand, Span, Stmt
+from tile_core.dtypes import DTYPES
 from tile_core.errors import Where
 from tile_core.ir import nodes
 from tile_core.records import dataclass
@@ -154,6 +155,13 @@ class OpCall:
 Meaning = Callable[[OpCall], Stmt]
 
 
+def accumulates_floats(call: OpCall) -> bool:
+    """Whether a call accumulates floats, so that its result depends on the order."""
+    kind = str(call.attrs.get("kind", "sum"))
+    exact = kind in ("max", "min", "absmax", "bitand", "bitor", "bitxor", "any", "all")
+    return not exact and any(isinstance(a, View) and DTYPES[a.dtype].is_float for a in call.args)
+
+
 def completion(call: OpCall) -> View | None:
     """Return the barrier that a product signals on completion, if there is one."""
     found = call.args[COMPLETED[call.name]] if COMPLETES in call.attrs else None
@@ -178,6 +186,8 @@ class TileOp:
         the end, by extents other than 1, or by an attribute holding a dimension's number, which is adjusted.
     per_thread
         Whether each thread executes the op for itself, even if the call does not name a thread.
+    accumulates
+        Whether the op combines many elements into one, see ``accumulates_floats``.
     """
 
     name: str
@@ -186,6 +196,7 @@ class TileOp:
     meaning: Meaning
     slots: tuple[int, ...] = ()
     per_thread: bool = False
+    accumulates: bool = False
 
     def views(self, call: OpCall, positions: Sequence[int]) -> list[View]:
         """Return the region operands at ``positions``."""

@@ -430,5 +430,5 @@ def _meaning(call: OpCall, scan: bool) -> Stmt:
 
 
 _READS, _WRITES = tuple(range(0, 2 * MOST_TILES, 2)), tuple(range(1, 2 * MOST_TILES, 2))
-OP = TileOp("fold", reads=_READS, writes=_WRITES, meaning=meaning)
-SCAN = TileOp("fold_scan", reads=_READS, writes=_WRITES, meaning=scan_meaning)
+OP = TileOp("fold", reads=_READS, writes=_WRITES, meaning=meaning, accumulates=True)
+SCAN = TileOp("fold_scan", reads=_READS, writes=_WRITES, meaning=scan_meaning, accumulates=True)

@@ -229,4 +229,4 @@ def meaning(call: OpCall) -> Stmt:
     return nodes.nest([c.extents[rows], c.extents[cols]], body, "parallel", span=call.span)
 
 
-OP = TileOp("gemm", reads=(0, 1, 2), writes=(2,), meaning=meaning, slots=(0, 1))
+OP = TileOp("gemm", reads=(0, 1, 2), writes=(2,), meaning=meaning, slots=(0, 1), accumulates=True)

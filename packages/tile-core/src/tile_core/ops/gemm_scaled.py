@@ -243,4 +243,4 @@ def meaning(call: OpCall) -> Stmt:
     return nodes.nest([c.extents[rows], c.extents[cols]], body, "parallel", span=call.span)
 
 
-OP = TileOp("gemm_scaled", reads=(0, 1, 2, 3, 4), writes=(4,), meaning=meaning, slots=(0, 1, 2, 3))
+OP = TileOp("gemm_scaled", reads=(0, 1, 2, 3, 4), writes=(4,), meaning=meaning, slots=(0, 1, 2, 3), accumulates=True)

@@ -201,4 +201,4 @@ def meaning(call: OpCall) -> Stmt:
     return nodes.nest([c.extents[rows], c.extents[cols]], body, "parallel", span=call.span)
 
 
-OP = TileOp("gemm_sp", reads=(0, 1, 2, 3), writes=(3,), meaning=meaning, slots=(0, 1, 2))
+OP = TileOp("gemm_sp", reads=(0, 1, 2, 3), writes=(3,), meaning=meaning, slots=(0, 1, 2), accumulates=True)

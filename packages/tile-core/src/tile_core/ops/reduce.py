@@ -328,5 +328,5 @@ def _nothing(call: OpCall) -> Stmt:
     return nodes.seq([])
 
 
-OP = TileOp("reduce", reads=(0, 1), writes=(1,), meaning=meaning, slots=(0,))
+OP = TileOp("reduce", reads=(0, 1), writes=(1,), meaning=meaning, slots=(0,), accumulates=True)
 FINALIZE = TileOp("finalize_reducer", reads=(0,), writes=(0,), meaning=_nothing)

@@ -115,4 +115,4 @@ def meaning(call: OpCall) -> Stmt:
     return nodes.nest([src.extents[d] for d in outer] or [1], body, "parallel", span=call.span)
 
 
-OP = TileOp("scan", reads=(0,), writes=(1,), meaning=meaning, slots=(0,))
+OP = TileOp("scan", reads=(0,), writes=(1,), meaning=meaning, slots=(0,), accumulates=True)

@@ -11,7 +11,8 @@ from tile_core.ir import nodes
 from tile_core.ir.visit import StmtRewriter
 from tile_core.lowering.dispatch import Selection, select
 from tile_core.lowering.variant import Variant
-from tile_core.ops.base import OpCall, is_op
+from tile_core.numerics.levels import STRICT, level_of
+from tile_core.ops.base import OpCall, accumulates_floats, is_op
 from tile_core.ops.registry import OPS
 from tile_core.records import dataclass
 
@@ -23,6 +24,7 @@ class MeaningVariant(Variant):
     """The op's reference semantics as a variant: slow, but correct."""
 
     fallback = True
+    in_order = True
     priority = -1000
 
     def __init__(self, owner: str, op: str) -> None:
@@ -32,6 +34,12 @@ class MeaningVariant(Variant):
     def lower(self, call: Any, ctx: Context) -> Stmt:
         """Return the op's plain loops."""
         return OPS[self.op].meaning(call)
+
+
+def requires_order(call: OpCall, ctx: Context) -> bool:
+    """Whether the level of numerics requires a call to accumulate floats in ascending order."""
+    op = OPS.get(call.name)
+    return op is not None and op.accumulates and level_of(ctx.options) == STRICT and accumulates_floats(call)
 
 
 @dataclass(frozen=True)
@@ -50,7 +58,8 @@ class _LowerOps(StmtRewriter):
 
     def lower(self, call: OpCall) -> Stmt:
         forced = call.attrs.get("variant")
-        selection = select(call, self.variants.get(call.name, ()), self.ctx, None if forced is None else str(forced))
+        mine, named = self.variants.get(call.name, ()), None if forced is None else str(forced)
+        selection = select(call, mine, self.ctx, named, in_order=requires_order(call, self.ctx))
         self.choices.append(OpChoice(call, selection))
         lowered = selection.lower(call, self.ctx)
         # The mark records for later passes that all threads of the block execute this together.

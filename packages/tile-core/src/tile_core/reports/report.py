@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
+from tile_core.numerics.levels import LEVELS
 from tile_core.reports.block import BlockFacts, SharedFacts
 from tile_core.reports.built import building
 from tile_core.reports.facts import Facts, OpFacts, gather
@@ -68,6 +69,9 @@ def show(facts: Facts, console: Console) -> None:
     options = ", ".join(f"{name}={value}" for name, value in facts.options.items())
     if options:
         console.print(Text(f"options: {options}"))
+    if "numerics" in facts.options:
+        level = str(facts.options["numerics"])
+        console.print(Text(f"numerics {level}: {LEVELS[level]}"))
     for warning in facts.warnings:
         console.print(Text(f"warning: {warning.text}", style="yellow"))
     for note in facts.notes:

@@ -115,7 +115,7 @@ def _run(parser: argparse.ArgumentParser, given: argparse.Namespace) -> int:
     summary = watched(
         count, given.seed, given.target, given.runtime, mutated=given.mutated, only=given.only,
         expressions=given.indices, jobs=given.jobs, limit=given.limit, seconds=given.seconds,
-        options=pairs("--option", given.option, "fmad=true") or None,
+        options=pairs("--option", given.option, "numerics=strict") or None,
     )  # fmt: skip
     table = summary.table()
     if given.json:

@@ -79,7 +79,7 @@ def tile_kit(request: pytest.FixtureRequest) -> Session:
     from tile_core.testing.run import Session
 
     config = request.config
-    options = pairs("--tile-option", config.getoption("tile_option"), "fmad=true") or None
+    options = pairs("--tile-option", config.getoption("tile_option"), "numerics=strict") or None
     facts = [config.getoption(f"tile_{name}") for name in ("backend", "runtime", "seed")]
     target, runtime, seed = facts
     kit = Session(target, runtime, seed, options=options)

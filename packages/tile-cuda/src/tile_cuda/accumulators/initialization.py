@@ -121,7 +121,7 @@ class _Start(StmtRewriter):
         parts = list(s.seq)
         new = []
         for at, part in enumerate(parts):
-            accumulator = _filled(part)
+            accumulator = filled_with_zeros(part)
             first = first_product(parts[at + 1 :], accumulator) if accumulator is not None else None
             if accumulator is None or first is None or not _starts(first.stmt, accumulator):
                 new.append(self.stmt(part))
@@ -154,7 +154,7 @@ class _Begun(StmtRewriter):
         return s
 
 
-def _filled(s: Stmt) -> BufferVar | None:
+def filled_with_zeros(s: Stmt) -> BufferVar | None:
     """Return the fragment that a statement fills with zeros as a whole, or ``None``."""
     if not is_op(s) or not nodes.is_tile_call(s.value, "fill"):
         return None

@@ -17,15 +17,7 @@ _INSTRUCTIONS = {"int32": "int", "uint32": "uint", "int64": "ll", "uint64": "ull
 
 
 class MathCalls(ExpressionPrinter):
-    """Prints functions of floats.
-
-    Attributes
-    ----------
-    fast_math
-        Whether functions may be approximate.
-    """
-
-    fast_math: bool
+    """Prints functions of floats."""
 
     if TYPE_CHECKING:
 
@@ -42,9 +34,9 @@ class MathCalls(ExpressionPrinter):
         if dtype not in ("float32", "float64"):
             raise NotExpressible(what=f"{name} of {dtype}", dialect=self.dialect)
         args = [self.bare(a) for a in e.args]
-        if function.wide and dtype == "float32" and not (self.fast_math and function.fast):
+        if function.wide and dtype == "float32" and not (self.is_fast and function.fast):
             return Text(f"(float){function.double}({', '.join(f'(double){wrapped(a, UNARY)}' for a in args)})", UNARY)
-        return f"{function.name(dtype, self.fast_math)}({', '.join(args)})"
+        return f"{function.name(dtype, self.is_fast)}({', '.join(args)})"
 
     def rounded(self, name: str, e: Any) -> str:
         """Print an operation that names its rounding: each has an intrinsic."""
@@ -52,7 +44,7 @@ class MathCalls(ExpressionPrinter):
 
     def operation(self, sign: str, a: Expr, b: Expr) -> str:
         """Print an operation of two operands of one type."""
-        if sign == "/" and self.fast_math and nodes.dtype_of(a) == "float32":
+        if sign == "/" and self.is_fast and nodes.dtype_of(a) == "float32":
             return f"__fdividef({self.bare(a)}, {self.bare(b)})"
         return super().operation(sign, a, b)
 
@@ -106,7 +98,7 @@ class MathCalls(ExpressionPrinter):
     def call_sigmoid(self, e: Any) -> str:
         """Print the logistic function."""
         dtype, x = nodes.dtype_of(e), e.args[0]
-        if dtype == "float32" and self.fast_math:
+        if dtype == "float32" and self.is_fast:
             return f"__fdividef(1.0f, 1.0f + __expf(-{self.expr(x)}))"
         return f"{self.helper(f'sigmoid_f{dtype[5:]}')}({self.bare(x)})"
 

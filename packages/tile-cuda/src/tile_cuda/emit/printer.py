@@ -20,6 +20,7 @@ from tile_core.errors.base import InternalError
 from tile_core.ir import calls, nodes
 from tile_core.ir.visit import annotation, collect
 from tile_core.numerics.codecs import encode
+from tile_core.numerics.levels import STANDARD
 from tile_core.simt.memory.alignment import strides_of
 from tile_cuda.emit import shared_addresses
 from tile_cuda.emit.debug import DebugStatements
@@ -51,7 +52,7 @@ class CudaPrinter(MaskedShifts, WarpCalls, MathCalls, DebugStatements, PhaseBarr
 
     Parameters
     ----------
-    launch, fast_math, line_info
+    launch, numerics, line_info
         See ``KernelPrinter``.
     arch
         The architecture: ``"sm_80"``, ``"sm_90a"``.
@@ -81,10 +82,10 @@ class CudaPrinter(MaskedShifts, WarpCalls, MathCalls, DebugStatements, PhaseBarr
     dialect: ClassVar[str] = "CUDA C++"
 
     def __init__(
-        self, launch: Launch, arch: str = "sm_80", *, fast_math: bool = False, line_info: bool = False,
+        self, launch: Launch, arch: str = "sm_80", *, numerics: str = STANDARD, line_info: bool = False,
         limited: bool = False,
     ) -> None:  # fmt: skip
-        super().__init__(launch, fast_math=fast_math, line_info=line_info)
+        super().__init__(launch, numerics=numerics, line_info=line_info)
         self.arch, self.limited = arch, limited
         self.functions: set[str] = set()
         self.storage: set[str] = set()

@@ -52,10 +52,6 @@ class WarpgroupVariant(MatrixVariant):
             return answer
         if ctx.options.wgmma == "never":
             return Reject('the option wgmma is "never"')
-        dtype = call.args[0].dtype
-        allowed = ctx.options.fast_accum or ctx.options.promote
-        if DTYPES[dtype].is_float and DTYPES[dtype].bits == 8 and not allowed:
-            return Reject(f"its {dtype} accumulator keeps 14 bits only; the option fast_accum or promote allows it")
         plan = self.plan(call)
         if ctx.options.wgmma == "always" or isinstance(plan, Reject):
             return answer

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import numpy as np
@@ -13,7 +14,11 @@ from tile_core.emit.expressions import ExpressionPrinter
 from tile_core.emit.text import UNARY, Text, infix, wrapped
 from tile_core.errors.lowering import NotExpressible
 from tile_core.ir import nodes
+from tile_core.numerics.levels import STANDARD
 from tile_metal.emit.names import FUNCTIONS, HALVES, TYPES
+
+ALONE: Mapping[str, str] = {"add": "+", "sub": "-", "mul": "*"}
+"""Operations with a named rounding that a compiler may fuse with another one."""
 
 
 class MslExpressions(ExpressionPrinter):
@@ -23,8 +28,6 @@ class MslExpressions(ExpressionPrinter):
     ----------
     helpers
         Names of the helper functions that the text calls, see ``emit/helpers.py``.
-    fast_math
-        Whether functions may be approximate.
     """
 
     dialect: ClassVar[str] = "MSL"
@@ -33,7 +36,6 @@ class MslExpressions(ExpressionPrinter):
     }  # fmt: skip
     types: ClassVar[dict[str, str]] = {**TYPES, "handle": "device void*"}
     helpers: set[str]
-    fast_math: bool = False
 
     def type(self, dtype: str) -> str:
         """Return the name of an element type."""
@@ -87,13 +89,15 @@ class MslExpressions(ExpressionPrinter):
         if nodes.dtype_of(e) != "float32":
             wide = _WIDE if nodes.dtype_of(e) == "float64" else ""
             raise NotExpressible(what=f"{name} of {nodes.dtype_of(e)}{wide}", dialect=self.dialect)
-        return f"{function.text(self.fast_math)}({', '.join(self.bare(a) for a in e.args)})"
+        return f"{function.text(self.is_fast)}({', '.join(self.bare(a) for a in e.args)})"
 
     def rounded(self, name: str, e: Any) -> str:
         """Print an operation rounded to nearest: precise, and never contracted with another one."""
-        if self.fast_math:
-            op = name.split("_")[1]
+        op, mode = name.split("_")[1:3]
+        if self.is_fast:
             raise NotExpressible(what=f"T.ieee_{op} with fast math, which rounds as it likes", dialect=self.dialect)
+        if self.numerics == STANDARD and mode == "rn" and op in ALONE:
+            return self.own(f"ieee_{op}", e)
         return super().rounded(name, e)
 
     def own(self, name: str, e: Call) -> str:
@@ -109,7 +113,7 @@ class MslExpressions(ExpressionPrinter):
 
     def call_tanh(self, e: Any) -> str:
         """Print the hyperbolic tangent."""
-        return f"fast::tanh({self.bare(e.args[0])})" if self.fast_math else self.own("tanh", e)
+        return f"fast::tanh({self.bare(e.args[0])})" if self.is_fast else self.own("tanh", e)
 
     def call_log1p(self, e: Any) -> str:
         """Print the logarithm of one more."""
@@ -167,7 +171,7 @@ class MslExpressions(ExpressionPrinter):
 
     def float_extreme(self, kind: str, e: Call) -> str:
         """Print an extreme; with fast math the library's own, which takes all floats for numbers."""
-        if nodes.dtype_of(e) == "float32" and self.fast_math:
+        if nodes.dtype_of(e) == "float32" and self.is_fast:
             return f"f{kind}({', '.join(self.bare(a) for a in e.args)})"
         return self.own(kind, e)
 

@@ -14,6 +14,13 @@ MSL 3.1 has no math modes, and rejects unknown pragmas. Sources: Metal Shading L
 """
 
 
+FUSED = "#pragma METAL fp contract(fast)"
+"""Line at the start of a kernel's body that allows a multiplication and an addition to be fused.
+
+Source: Metal Shading Language Specification, "Floating-Point Pragmas".
+"""
+
+
 @dataclass(frozen=True)
 class Helper:
     """A helper function.

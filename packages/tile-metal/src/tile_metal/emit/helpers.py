@@ -19,10 +19,11 @@ from tile_core.errors.base import InternalError
 from tile_core.ir import nodes
 from tile_core.numerics import math
 from tile_core.numerics.exprs import decode_expr, encode_expr
+from tile_core.numerics.levels import STRICT
 from tile_core.numerics.truncation import truncate_expr
 from tile_core.records import dataclass
 from tile_metal.emit import atomics, matrices
-from tile_metal.emit.expressions import MslExpressions
+from tile_metal.emit.expressions import ALONE, MslExpressions
 from tile_metal.emit.helper import Helper
 from tile_metal.emit.names import RESERVED
 
@@ -90,6 +91,7 @@ def _printed(name: str) -> Helper:
 class _FunctionPrinter(MslExpressions):
     def __init__(self, branches: bool) -> None:
         super().__init__(Writer(RESERVED))
+        self.numerics = STRICT
         self.helpers, self.branches = set(), branches
 
     def print_Select(self, e: Expr) -> str:
@@ -236,7 +238,14 @@ def _lane(mode: str) -> Helper:
     return Helper(name, f"static inline int {name}(int lane, int amount, int width) {{\n  return {_LANES[mode]};\n}}")
 
 
+def _alone(op: str, sign: str) -> Helper:
+    """An operation that is not fused with another one, see ``AS_WRITTEN``."""
+    name = f"ieee_{op}_f32"
+    return Helper(name, f"static inline float {name}(float a, float b) {{\n  return a {sign} b;\n}}", exact=True)
+
+
 _OWN = (
+    *(_alone(op, sign) for op, sign in ALONE.items()),
     *(make(kind) for make in (_extreme, _extreme_nan) for kind in ("max", "min")),
     *(_bfloat_of(d, n) for d, n in (("int32", "int"), ("uint32", "uint"), ("int64", "long"), ("uint64", "ulong"))),
     *(_lane(mode) for mode in _LANES),

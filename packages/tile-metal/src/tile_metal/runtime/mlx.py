@@ -88,7 +88,7 @@ class MlxLauncher:
         self._copies: dict[str, Callable[..., list[Argument]]] = {}
         self._arguments: dict[bytes, object] = {}
         self._ran: set[tuple[object, ...]] = set()
-        self._fast_math = modes and MetalOptions.from_attributes(kernel.facts.attributes).fast_math
+        self._fast_math = modes and MetalOptions.from_attributes(kernel.facts.attributes).is_fast
         if not hasattr(getattr(mx, "fast", None), "metal_kernel"):
             version = getattr(mx, "__version__", "")
             raise LibraryTooOld(

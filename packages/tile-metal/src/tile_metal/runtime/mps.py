@@ -60,7 +60,7 @@ class TorchLauncher:
             shown = {"library": "torch", "version": torch.__version__, "function": "mps.compile_shader"}
             raise LibraryTooOld(kernel=facts.kernel, target=target, where=facts.where, **shown)
         fast = os.environ.get(FAST_MATH, "")
-        allowed = modes and MetalOptions.from_attributes(facts.attributes).fast_math
+        allowed = modes and MetalOptions.from_attributes(facts.attributes).is_fast
         if fast not in ("", "0") and not allowed:
             raise FastMathForced(kernel=facts.kernel, variable=FAST_MATH, found=fast, where=facts.where)
         try:

@@ -46,6 +46,7 @@ static inline void simdgroup_multiply_accumulate_f32_f16(thread float* c, thread
     device half* __restrict Output [[buffer(3)]],
     uint3 thread_position_in_threadgroup [[thread_position_in_threadgroup]]
 ) {
+  #pragma METAL fp contract(fast)
   alignas(16) threadgroup uchar smem[10240];
   const int tid = (int)thread_position_in_threadgroup.x;
   const int bx = 0;

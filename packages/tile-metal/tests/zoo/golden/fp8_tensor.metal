@@ -38,6 +38,7 @@ static inline void simdgroup_multiply_accumulate_f32_f16(thread float* c, thread
     uint3 thread_position_in_threadgroup [[thread_position_in_threadgroup]],
     uint3 threadgroup_position_in_grid [[threadgroup_position_in_grid]]
 ) {
+  #pragma METAL fp contract(fast)
   alignas(16) threadgroup uchar smem[4116];
   const int tid = (int)thread_position_in_threadgroup.x;
   const int bx = (int)threadgroup_position_in_grid.x;

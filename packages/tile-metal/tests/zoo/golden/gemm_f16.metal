@@ -33,6 +33,7 @@ static inline void simdgroup_multiply_accumulate_f32_f16(thread float* c, thread
     device half* __restrict C [[buffer(2)]],
     uint3 thread_position_in_threadgroup [[thread_position_in_threadgroup]]
 ) {
+  #pragma METAL fp contract(fast)
   alignas(16) threadgroup uchar smem[9728];
   const int tid = (int)thread_position_in_threadgroup.x;
   const int bx = 0;

@@ -12,6 +12,7 @@ using namespace metal;
     uint3 thread_position_in_threadgroup [[thread_position_in_threadgroup]],
     uint3 threadgroup_position_in_grid [[threadgroup_position_in_grid]]
 ) {
+  #pragma METAL fp contract(fast)
   alignas(16) threadgroup uchar smem[2688];
   const int tid = (int)thread_position_in_threadgroup.x;
   const int bx = (int)threadgroup_position_in_grid.x;

@@ -19,6 +19,12 @@ HEAD = """\
 #endif"""
 """Head of every text: no contraction of products and additions, and keywords that no header defines."""
 
+FUSED = "#pragma clang fp contract(fast)"
+"""First line of a kernel's body, which allows fusing of products and additions (Clang, "Language Extensions")."""
+
+ALONE = {"add": "+", "sub": "-", "mul": "*"}
+"""Operations with a named rounding that clang may fuse with another one."""
+
 VECTORS = {
     "v2": "typedef unsigned short v2 __attribute__((may_alias));",
     "v4": "typedef unsigned v4 __attribute__((may_alias));",
@@ -102,6 +108,11 @@ static __device__ inline double fmod_f64(double x, double y) {
   for (; m < one; --b) m <<= 1;
   return __builtin_bit_cast(double, sign | (b > 0 ? (m - one) | (unsigned long)b << 52 : m >> (1 - b)));
 }""",
+    **{
+        f"ieee_{op}_f{bits}": f"static __device__ inline {kind} ieee_{op}_f{bits}({kind} a, {kind} b) "
+        f"{{ return a {sign} b; }}"
+        for op, sign in ALONE.items() for bits, kind in ((32, "float"), (64, "double"))
+    },
     # Negative zero is below zero.
     "before": """\
 template <class T>

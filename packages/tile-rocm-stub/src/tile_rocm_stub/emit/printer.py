@@ -12,8 +12,9 @@ from tile_core.emit.kernel import Launch
 from tile_core.emit.kernel_printer import KernelPrinter
 from tile_core.emit.text import UNARY, Text, infix, wrapped
 from tile_core.ir import nodes
+from tile_core.numerics.levels import STANDARD, STRICT
 from tile_rocm_stub.emit import atomics
-from tile_rocm_stub.emit.functions import BYTES, RESERVED, declaration, of_library, prelude
+from tile_rocm_stub.emit.functions import ALONE, BYTES, FUSED, RESERVED, declaration, of_library, prelude
 from tile_rocm_stub.instructions import INSTRUCTIONS, Instruction
 
 _INDICES = {"thread_index": "workitem", "block_index": "workgroup"}
@@ -25,7 +26,7 @@ class HipPrinter(KernelPrinter):
 
     Parameters
     ----------
-    launch
+    launch, numerics
         See ``KernelPrinter``.
 
     Attributes
@@ -47,8 +48,8 @@ class HipPrinter(KernelPrinter):
         "isfinite": "__builtin_isfinite",
     }  # fmt: skip
 
-    def __init__(self, launch: Launch) -> None:
-        super().__init__(launch)
+    def __init__(self, launch: Launch, *, numerics: str = STANDARD) -> None:
+        super().__init__(launch, numerics=numerics)
         self.used_types: set[str] = set()
         self.used_functions: set[str] = set()
 
@@ -106,7 +107,18 @@ class HipPrinter(KernelPrinter):
         self.vector(self.vectors[int(nodes.as_int(s.value.attrs["bytes"]))])
         super().write_move(s)
 
+    def first(self, params: Sequence[Var]) -> list[str]:
+        """Print the body's first lines: fusing is allowed in the kernel, not in its functions."""
+        return [*([] if self.numerics == STRICT else [FUSED]), *super().first(params)]
+
     # Expressions
+
+    def rounded(self, name: str, e: Any) -> str:
+        """Print an operation rounded to nearest, never fused with another one."""
+        op, mode, dtype = name.split("_")[1:]
+        if self.numerics == STRICT or mode != "rn" or op not in ALONE:
+            return super().rounded(name, e)
+        return f"{self.helper(f'ieee_{op}_f{dtype[5:]}')}({', '.join(self.bare(a) for a in e.args)})"
 
     def print_Call(self, e: Call) -> str:
         """Print a call of an operator; of float64, functions are those of AMD's library."""

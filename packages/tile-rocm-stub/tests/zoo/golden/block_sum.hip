@@ -15,6 +15,7 @@ static __device__ inline int lane_idx(int by, int width) {
 }
 
 extern "C" __global__ void __launch_bounds__(96) block_sum_kernel(const float* __restrict__ X, float* __restrict__ Y) {
+  #pragma clang fp contract(fast)
   extern __shared__ __attribute__((aligned(1024))) unsigned char smem[];
   const int bx = (int)__builtin_amdgcn_workgroup_id_x();
   const int tid = (int)__builtin_amdgcn_workitem_id_x();

@@ -19,6 +19,7 @@ extern "C" __global__ void __launch_bounds__(128) gemm_kernel(
     const unsigned short* __restrict__ B,
     unsigned short* __restrict__ C
 ) {
+  #pragma clang fp contract(fast)
   extern __shared__ __attribute__((aligned(1024))) unsigned char smem[];
   const int bx = (int)__builtin_amdgcn_workgroup_id_x();
   const int by = (int)__builtin_amdgcn_workgroup_id_y();

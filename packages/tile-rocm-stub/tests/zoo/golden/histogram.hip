@@ -25,6 +25,7 @@ extern "C" __global__ void __launch_bounds__(128) histogram_kernel(
     int* __restrict__ H,
     float* __restrict__ Top
 ) {
+  #pragma clang fp contract(fast)
   const int bx = (int)__builtin_amdgcn_workgroup_id_x();
   const int tid = (int)__builtin_amdgcn_workitem_id_x();
   const int i = tid;

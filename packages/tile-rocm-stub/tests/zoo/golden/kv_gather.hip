@@ -15,6 +15,7 @@ extern "C" __global__ void __launch_bounds__(128) main_kernel(
     const int* __restrict__ table,
     unsigned short* __restrict__ out
 ) {
+  #pragma clang fp contract(fast)
   extern __shared__ __attribute__((aligned(1024))) unsigned char smem[];
   const int bx = (int)__builtin_amdgcn_workgroup_id_x();
   const int tid = (int)__builtin_amdgcn_workitem_id_x();

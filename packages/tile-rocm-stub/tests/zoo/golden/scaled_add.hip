@@ -14,6 +14,7 @@ extern "C" __global__ void __launch_bounds__(128) main_kernel(
     float* __restrict__ Z,
     int n
 ) {
+  #pragma clang fp contract(fast)
   const int bx = (int)__builtin_amdgcn_workgroup_id_x();
   const int tid = (int)__builtin_amdgcn_workitem_id_x();
   if (bx * 1024 + 1023 < n) {

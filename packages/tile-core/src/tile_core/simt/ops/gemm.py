@@ -81,6 +81,7 @@ class GemmByThreads(SimtVariant):
     op = "gemm"
     priority = -500
     fallback = True
+    in_order = True
     legality = Legality(scopes=dict.fromkeys("ABC", ("shared", "fragment")))
 
     def __init__(self, owner: str) -> None:

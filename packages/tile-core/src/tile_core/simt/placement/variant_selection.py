@@ -14,7 +14,7 @@ from tile_core.lowering.dispatch import Selection, select
 from tile_core.ops.base import OpCall, View, is_op
 from tile_core.ops.effects import PER_THREAD_OPS
 from tile_core.ops.registry import OPS
-from tile_core.passes.lower_ops import MeaningVariant, OpChoice
+from tile_core.passes.lower_ops import MeaningVariant, OpChoice, requires_order
 from tile_core.records import dataclass
 from tile_core.simt.pipelining.multicast import HALVES
 from tile_core.simt.role_threads import block_in, is_shared
@@ -170,7 +170,8 @@ class _Select(StmtRewriter):
         if filled and call.name in _ZERO_OUTSIDE:
             mine = [v for v in mine if isinstance(v, MeaningVariant)]
         gone = self.withdrawn.get(len(self.choices), {})
-        selection = select(call, mine, self.ctx, None if forced is None else str(forced), gone)
+        named, in_order = None if forced is None else str(forced), requires_order(call, self.ctx)
+        selection = select(call, mine, self.ctx, named, gone, in_order=in_order)
         self.choices.append(OpChoice(call, selection))
         return call, selection
 
