@@ -84,8 +84,6 @@ def choose_persistent(shape: Shape, ctx: Context) -> PersistentGrid | Reject:
     blocks = option if isinstance(option, int) else MULTIPROCESSORS * at_a_time
     if option == "auto" and at_a_time > 1:
         return Reject(f"{at_a_time} blocks per multiprocessor already overlap copies and products")
-    if option == "auto" and PROMOTE in shape.product.attrs:
-        return Reject("it was not measured with accumulator promotion")
     small = DTYPES[shape.product.args[0].dtype].bits == 8
     if option == "auto" and shape.stages not in (_STAGES_OF_BYTES if small else _STAGES):
         return Reject(f"it was not faster with {shape.stages} stages")
