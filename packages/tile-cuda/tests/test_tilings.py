@@ -127,7 +127,7 @@ FLOATS = (dense, {**DENSE, "dtype": "float8_e4m3fn"})
 CASES = [(target, {}, case) for target in ("cuda:sm_80", HOPPER, "cuda:sm_100a") for case in TABLE]
 CASES += [
     (HOPPER, {}, FLOATS),
-    (HOPPER, {"fast_accum": True}, FLOATS),
+    (HOPPER, {"numerics": "fast"}, FLOATS),
     ("cuda:sm_100a", {"tcgen05": "always"}, TABLE[1]),
 ]
 
@@ -177,18 +177,18 @@ def test_bytes_have_twice_the_depth() -> None:
     found = first(dense, M=4096, N=4096, K=4096, dtype="int8", accum="int32")
     assert tiles(found) in ((128, 256, 256), (256, 128, 256))
     assert found["block_K"] == 128
-    fast = first(dense, M=4096, N=4096, K=4096, dtype="float8_e4m3fn", options={"fast_accum": True})
+    fast = first(dense, M=4096, N=4096, K=4096, dtype="float8_e4m3fn", options={"numerics": "fast"})
     assert tiles(fast) in ((128, 256, 256), (256, 128, 256))
     assert fast["block_K"] == 128
 
 
 def test_products_without_warpgroups_take_longer() -> None:
-    """Without fast_accum, products of 8-bit floats run on mma.sync: a fourth of the rate."""
+    """With the option wgmma="never", products of 8-bit floats run on mma.sync: a fourth of the rate."""
     slow, fast = (
         tile.tilings(
             dense, {"M": 4096, "N": 4096, "K": 4096, "dtype": "float8_e4m3fn"}, target=HOPPER, options=o, most=1
         )[0]
-        for o in ({}, {"fast_accum": True})
+        for o in ({"wgmma": "never"}, {"numerics": "fast"})
     )
     assert slow.microseconds > 3 * fast.microseconds
 

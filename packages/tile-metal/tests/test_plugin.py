@@ -146,10 +146,9 @@ class TestOptions:
         fast = tile.compile(roots, target="metal", options={"numerics": "fast"}).source
         strict = tile.compile(roots, target="metal", options={"numerics": "strict"}).source
         assert "precise::exp" in precise
-        assert ["contract(fast)" in text for text in (strict, precise, fast)] == [False, True, False]
-        assert "#pragma METAL fp contract(off)" in precise
+        assert ["contract(off)" in text for text in (strict, precise, fast)] == [True, False, False]
+        assert ["math_mode(safe)" in text for text in (strict, precise, fast)] == [True, True, False]
         assert "fast::exp" in fast
-        assert "contract(off)" not in fast
 
     def test_lines_of_the_user(self):
         @T.prim_func

@@ -112,9 +112,8 @@ def _may_be_wide(p: Product, ctx: Context) -> bool:
         return False
     if family_of(p.types, p.op == "gemm_sp") is None or p.scopes[1] != "shared":
         return False
-    a, bits = p.types[0], _bits(p)
-    promoted = ctx.options.fast_accum or ctx.options.promote or p.attrs.get("promote")
-    if a.startswith("float8") and not (promoted or "wgmma" in str(p.attrs.get("variant", ""))):
+    bits = _bits(p)
+    if ctx.options.is_strict and DTYPES[p.types[0]].is_float:
         return False
     # Narrower and wider elements are adjacent along K only.
     return bits == 16 or (p.transposed[1] and (not p.transposed[0] or p.scopes[0] != "shared"))

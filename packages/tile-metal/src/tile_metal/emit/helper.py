@@ -14,11 +14,8 @@ MSL 3.1 has no math modes, and rejects unknown pragmas. Sources: Metal Shading L
 """
 
 
-FUSED = "#pragma METAL fp contract(fast)"
-"""Line at the start of a kernel's body that allows a multiplication and an addition to be fused.
-
-Source: Metal Shading Language Specification, "Floating-Point Pragmas".
-"""
+PRECISE = AS_WRITTEN[:3]
+"""Lines at the start of a text whose float operations may only be fused, as Metal does without a pragma."""
 
 
 @dataclass(frozen=True)
@@ -45,10 +42,10 @@ class Helper:
     headers: tuple[str, ...] = ()
     exact: bool = False
 
-    def lines(self, fast_math: bool) -> list[str]:
+    def lines(self, is_strict: bool) -> list[str]:
         """Return the lines of its text.
 
-        With fast math an exact function includes the lines that state its dependence.
+        An exact function includes the lines that disable rewriting, unless the whole text is strict.
         """
         head, *rest = self.text.splitlines()
-        return [head, *(AS_WRITTEN if fast_math and self.exact else ()), *rest]
+        return [head, *(AS_WRITTEN if self.exact and not is_strict else ()), *rest]

@@ -13,10 +13,10 @@ from tile_core.emit.kernel_printer import KernelPrinter, bits_of
 from tile_core.emit.text import UNARY, Text, wrapped
 from tile_core.ir import nodes
 from tile_core.ir.visit import annotation
-from tile_core.numerics.levels import STANDARD
+from tile_core.numerics.levels import STANDARD, STRICT
 from tile_metal.emit.atomics import is_small
 from tile_metal.emit.expressions import MslExpressions
-from tile_metal.emit.helper import AS_WRITTEN, FUSED
+from tile_metal.emit.helper import AS_WRITTEN, PRECISE
 from tile_metal.emit.helpers import HELPER_NAMES, needed
 from tile_metal.emit.matrices import is_tensor_product, lanes_name
 from tile_metal.emit.names import LIBRARY, RESERVED, VECTORS
@@ -83,11 +83,10 @@ class MslPrinter(MslExpressions, KernelPrinter):
         functions = needed(self.helpers)
         headers = dict.fromkeys(["metal_stdlib", *(h for f in functions for h in f.headers)])
         lines = [*(f"#include <{h}>" for h in headers), "using namespace metal;"]
-        if not self.is_fast:
-            # Both hosts compile so by default; the text states it for all others. MSL specification, "Math Modes".
-            lines += AS_WRITTEN
+        # Hosts may compile in another mode. MSL specification, "Math Modes".
+        lines += AS_WRITTEN if self.numerics == STRICT else () if self.is_fast else PRECISE
         for f in functions:
-            lines += ["", *f.lines(self.is_fast)]
+            lines += ["", *f.lines(self.numerics == STRICT)]
         members = [f"  {self.type(nodes.dtype_of(p))} {self.writer.name(p)};" for p in _scalars(params)]
         # One structure, so that no scalar is too small to be bound.
         return [*lines, "", *([f"struct {self._struct} {{", *members, "};", ""] if members else [])]
@@ -106,13 +105,7 @@ class MslPrinter(MslExpressions, KernelPrinter):
         """Print the body's first lines: named scalars, threadgroup memory, lane checks."""
         names = [(self.type(nodes.dtype_of(p)), self.writer.name(p)) for p in _scalars(params)]
         asked = [f"const bool {name} = {lanes_name(f)}((int){_THREAD}.x & 31);" for f, name in self._known.items()]
-        fuses = [FUSED] if self.numerics == STANDARD else []
-        return [
-            *fuses,
-            *(f"const {kind} {name} = args.{name};" for kind, name in names),
-            *super().first(params),
-            *asked,
-        ]
+        return [*(f"const {kind} {name} = args.{name};" for kind, name in names), *super().first(params), *asked]
 
     def lines_at(self, before: int, head: int) -> dict[str, Attribute]:
         """Return where the kernel's head and body begin."""

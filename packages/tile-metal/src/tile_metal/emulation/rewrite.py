@@ -31,7 +31,6 @@ BUILTINS = frozenset({
 PRAGMAS = {
     "METALfpmath_mode(safe)": "#pragma float_control(precise, on)",
     "METALfpcontract(off)": "#pragma clang fp contract(off)",
-    "METALfpcontract(fast)": "",
 }
 """Pragmas of Metal without blanks, and what clang has instead; they matter where a text is compiled with fast math."""
 

@@ -4,9 +4,12 @@ using namespace metal;
 #if __METAL_VERSION__ >= 320
 #pragma METAL fp math_mode(safe)
 #endif
-#pragma METAL fp contract(off)
 
 static inline float max_f32(float a, float b) {
+#if __METAL_VERSION__ >= 320
+#pragma METAL fp math_mode(safe)
+#endif
+#pragma METAL fp contract(off)
   const int x = as_type<int>(a), y = as_type<int>(b);
   return b != b || (a == a && (x > y) != ((x & y) < 0)) ? a : b;
 }
@@ -46,7 +49,6 @@ static inline void simdgroup_multiply_accumulate_f32_f16(thread float* c, thread
     device half* __restrict Output [[buffer(3)]],
     uint3 thread_position_in_threadgroup [[thread_position_in_threadgroup]]
 ) {
-  #pragma METAL fp contract(fast)
   alignas(16) threadgroup uchar smem[10240];
   const int tid = (int)thread_position_in_threadgroup.x;
   const int bx = 0;

@@ -4,7 +4,6 @@ using namespace metal;
 #if __METAL_VERSION__ >= 320
 #pragma METAL fp math_mode(safe)
 #endif
-#pragma METAL fp contract(off)
 
 static inline void simdgroup_load_f16_threadgroup(thread half* to, threadgroup const half* from, int pitch) {
   simdgroup_matrix<half, 8, 8> m;
@@ -42,7 +41,6 @@ static inline void simdgroup_multiply_accumulate_f32_f16(thread float* c, thread
     uint3 thread_position_in_threadgroup [[thread_position_in_threadgroup]],
     uint3 threadgroup_position_in_grid [[threadgroup_position_in_grid]]
 ) {
-  #pragma METAL fp contract(fast)
   alignas(16) threadgroup uchar smem[9216];
   const int tid = (int)thread_position_in_threadgroup.x;
   const int bx = (int)threadgroup_position_in_grid.x;

@@ -4,9 +4,12 @@ using namespace metal;
 #if __METAL_VERSION__ >= 320
 #pragma METAL fp math_mode(safe)
 #endif
-#pragma METAL fp contract(off)
 
 static inline float decode_float8_e4m3fn(uchar x) {
+#if __METAL_VERSION__ >= 320
+#pragma METAL fp math_mode(safe)
+#endif
+#pragma METAL fp contract(off)
   const uint code = x;
   const uint size = code & 127u;
   const uint t = as_type<uint>((float)(int)size * 0.001953125f);
@@ -38,7 +41,6 @@ static inline void simdgroup_multiply_accumulate_f32_f16(thread float* c, thread
     uint3 thread_position_in_threadgroup [[thread_position_in_threadgroup]],
     uint3 threadgroup_position_in_grid [[threadgroup_position_in_grid]]
 ) {
-  #pragma METAL fp contract(fast)
   alignas(16) threadgroup uchar smem[4116];
   const int tid = (int)thread_position_in_threadgroup.x;
   const int bx = (int)threadgroup_position_in_grid.x;

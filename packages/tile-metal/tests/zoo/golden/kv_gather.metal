@@ -3,7 +3,6 @@ using namespace metal;
 #if __METAL_VERSION__ >= 320
 #pragma METAL fp math_mode(safe)
 #endif
-#pragma METAL fp contract(off)
 
 [[kernel, max_total_threads_per_threadgroup(128)]] void main_1(
     device const half* __restrict cache [[buffer(0)]],
@@ -12,7 +11,6 @@ using namespace metal;
     uint3 thread_position_in_threadgroup [[thread_position_in_threadgroup]],
     uint3 threadgroup_position_in_grid [[threadgroup_position_in_grid]]
 ) {
-  #pragma METAL fp contract(fast)
   alignas(16) threadgroup uchar smem[2688];
   const int tid = (int)thread_position_in_threadgroup.x;
   const int bx = (int)threadgroup_position_in_grid.x;

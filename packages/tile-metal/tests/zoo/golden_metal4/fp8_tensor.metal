@@ -74,7 +74,6 @@ static inline void matmul2d_16x32x16_f32_f16(bool known, thread float* c, thread
     uint3 thread_position_in_threadgroup [[thread_position_in_threadgroup]],
     uint3 threadgroup_position_in_grid [[threadgroup_position_in_grid]]
 ) {
-  #pragma METAL fp contract(fast)
   alignas(16) threadgroup uchar smem[4116];
   const bool known_lanes = matmul2d_16x32x16_f32_f16_lanes((int)thread_position_in_threadgroup.x & 31);
   const int tid = (int)thread_position_in_threadgroup.x;
