@@ -13,7 +13,7 @@ import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from types import ModuleType, SimpleNamespace
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -95,12 +95,27 @@ class _Recorder:
         return True
 
 
+class _Recording:
+    """The package ``tile`` with another ``compile``, and the default tiles of a factory for every target."""
+
+    def __init__(self, tile: Any, compile: Callable[..., Any]) -> None:
+        self._tile, self.compile = tile, compile
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._tile, name)
+
+    def tilings(self, factory: Any, sizes: Any, **options: Any) -> list[dict[str, Any]]:
+        """Return one tiling, the factory's own."""
+        return [{}]
+
+
 def recorded(name: str, run: Callable[[ModuleType], Any]) -> list[Case]:
     """Return an example's compilations, calls and checks while one of its functions runs."""
     module, recorder = example(name), _Recorder()
     before = {key: getattr(module, key) for key in ("tile", "check", "for_numpy") if hasattr(module, key)}
     tile = before.get("tile")
-    module.tile = SimpleNamespace(**{**vars(tile), "compile": recorder.compile}) if tile else None  # type: ignore[attr-defined]
+    if tile is not None:
+        module.tile = _Recording(tile, recorder.compile)  # type: ignore[attr-defined]
     module.for_numpy = lambda kernel: kernel  # type: ignore[attr-defined]
     module.check = recorder.check  # type: ignore[attr-defined]
     try:

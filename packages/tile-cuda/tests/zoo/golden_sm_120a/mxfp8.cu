@@ -116,12 +116,17 @@ extern "C" __global__ void __launch_bounds__(128) scaled(
     else {
       const int i0_1 = tid >> 1;
       const int i1_1 = (tid & 1) * 2;
-      __align__(16) unsigned char rows_v[2];
-      #pragma unroll
-      for (int r_2 = 0; r_2 < 2; ++r_2) {
-        rows_v[r_2] = by * 64 + i0_1 < 65 && k * 4 + (i1_1 + r_2) < 10 ? A_scale[(by * 64 + i0_1) * 10 + (k * 4 + i1_1 + r_2)] : (unsigned char)0;
+      if (by * 64 + i0_1 < 65 && k * 4 + i1_1 < 10) {
+        *(unsigned short*)&rows[i0_1 * 4 + i1_1] = *(const unsigned short*)&A_scale[(by * 64 + i0_1) * 10 + (k * 4 + i1_1)];
       }
-      *(unsigned short*)&rows[i0_1 * 4 + i1_1] = *(const unsigned short*)&rows_v[0];
+      else {
+        __align__(16) unsigned char rows_v[2];
+        #pragma unroll
+        for (int r_2 = 0; r_2 < 2; ++r_2) {
+          rows_v[r_2] = 0;
+        }
+        *(unsigned short*)&rows[i0_1 * 4 + i1_1] = *(const unsigned short*)&rows_v[0];
+      }
     }
     if (bx < 1 && k < 2) {
       const int i0_2 = tid >> 2;
@@ -213,11 +218,13 @@ extern "C" __global__ void __launch_bounds__(128) scaled(
     for (int r_5 = 0; r_5 < 4; ++r_5) {
       #pragma unroll
       for (int r_6 = 0; r_6 < 2; ++r_6) {
-        #pragma unroll
-        for (int v_2 = 0; v_2 < 2; ++v_2) {
-          if (by * 64 + (r_6 * 8 + i0_5) < 65 && bx * 32 + (r_5 * 8 + i1_5 + v_2) < 40) {
-            C[(by * 64 + r_6 * 8 + i0_5) * 40 + (bx * 32 + r_5 * 8 + i1_5 + v_2)] = C_local[r_5 * 4 + r_6 * 2 + v_2];
+        if (by * 64 + (r_6 * 8 + i0_5) < 65 && bx * 32 + (r_5 * 8 + i1_5) < 40) {
+          __align__(16) float C_v_1[2];
+          #pragma unroll
+          for (int v_2 = 0; v_2 < 2; ++v_2) {
+            C_v_1[v_2] = C_local[r_5 * 4 + r_6 * 2 + v_2];
           }
+          *(uint2*)(&C[(by * 64 + i0_5) * 40 + (bx * 32 + i1_5)] + (r_6 * 320 + r_5 * 8)) = *(const uint2*)&C_v_1[0];
         }
       }
     }

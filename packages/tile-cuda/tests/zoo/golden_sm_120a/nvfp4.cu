@@ -181,11 +181,13 @@ extern "C" __global__ void __launch_bounds__(128) scaled(
     for (int r_4 = 0; r_4 < 4; ++r_4) {
       #pragma unroll
       for (int r_5 = 0; r_5 < 2; ++r_5) {
-        #pragma unroll
-        for (int v_2 = 0; v_2 < 2; ++v_2) {
-          if (bx * 32 + (r_4 * 8 + i1_1 + v_2) < 40) {
-            C[(r_5 * 8 + i0_1) * 40 + (bx * 32 + r_4 * 8 + i1_1 + v_2)] = C_local[r_4 * 4 + r_5 * 2 + v_2];
+        if (bx * 32 + (r_4 * 8 + i1_1) < 40) {
+          __align__(16) float C_v_1[2];
+          #pragma unroll
+          for (int v_2 = 0; v_2 < 2; ++v_2) {
+            C_v_1[v_2] = C_local[r_4 * 4 + r_5 * 2 + v_2];
           }
+          *(uint2*)(&C[i0_1 * 40 + (bx * 32 + i1_1)] + (r_5 * 320 + r_4 * 8)) = *(const uint2*)&C_v_1[0];
         }
       }
     }

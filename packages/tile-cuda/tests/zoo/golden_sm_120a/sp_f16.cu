@@ -277,11 +277,13 @@ extern "C" __global__ void __launch_bounds__(128) main_1(
       for (int r_7 = 0; r_7 < 4; ++r_7) {
         #pragma unroll
         for (int r_8 = 0; r_8 < 2; ++r_8) {
-          #pragma unroll
-          for (int v_2 = 0; v_2 < 2; ++v_2) {
-            if (by * 64 + (r_6 * 16 + r_8 * 8 + i0_1) < 65 && bx * 64 + (r_7 * 8 + i1_1 + v_2) < 72) {
-              C[(by * 64 + r_6 * 16 + r_8 * 8 + i0_1) * 72 + (bx * 64 + r_7 * 8 + i1_1 + v_2)] = C_local[r_6 * 16 + r_7 * 4 + r_8 * 2 + v_2];
+          if (by * 64 + (r_6 * 16 + r_8 * 8 + i0_1) < 65 && bx * 64 + (r_7 * 8 + i1_1) < 72) {
+            __align__(16) float C_v_1[2];
+            #pragma unroll
+            for (int v_2 = 0; v_2 < 2; ++v_2) {
+              C_v_1[v_2] = C_local[r_6 * 16 + r_7 * 4 + r_8 * 2 + v_2];
             }
+            *(uint2*)(&C[(by * 64 + i0_1) * 72 + (bx * 64 + i1_1)] + (r_6 * 1152 + r_8 * 576 + r_7 * 8)) = *(const uint2*)&C_v_1[0];
           }
         }
       }

@@ -272,10 +272,29 @@ extern "C" __global__ void __launch_bounds__(128) __cluster_dims__(2, 1, 1) gemm
   }
   else {
     const int i0_1 = tid;
-    #pragma unroll
-    for (int r_2 = 0; r_2 < 64; ++r_2) {
-      if (by * 128 + i0_1 < 131 && bx * 64 + r_2 < 72) {
-        C[(by * 128 + i0_1) * 72 + (bx * 64 + r_2)] = cvt_rn_f16_f32(C_local[r_2]);
+    if (by * 128 + i0_1 < 131) {
+      if (bx * 64 + 63 < 72) {
+        __align__(16) f16 C_v_1[64];
+        #pragma unroll
+        for (int r_2 = 0; r_2 < 64; ++r_2) {
+          C_v_1[r_2] = cvt_rn_f16_f32(C_local[r_2]);
+        }
+        *(uint4*)&C[(by * 128 + i0_1) * 72 + bx * 64] = *(const uint4*)&C_v_1[0];
+        *(uint4*)&C[(by * 128 + i0_1) * 72 + (bx * 64 + 8)] = *(const uint4*)&C_v_1[8];
+        *(uint4*)&C[(by * 128 + i0_1) * 72 + (bx * 64 + 16)] = *(const uint4*)&C_v_1[16];
+        *(uint4*)&C[(by * 128 + i0_1) * 72 + (bx * 64 + 24)] = *(const uint4*)&C_v_1[24];
+        *(uint4*)&C[(by * 128 + i0_1) * 72 + (bx * 64 + 32)] = *(const uint4*)&C_v_1[32];
+        *(uint4*)&C[(by * 128 + i0_1) * 72 + (bx * 64 + 40)] = *(const uint4*)&C_v_1[40];
+        *(uint4*)&C[(by * 128 + i0_1) * 72 + (bx * 64 + 48)] = *(const uint4*)&C_v_1[48];
+        *(uint4*)&C[(by * 128 + i0_1) * 72 + (bx * 64 + 56)] = *(const uint4*)&C_v_1[56];
+      }
+      else {
+        #pragma unroll
+        for (int r_3 = 0; r_3 < 64; ++r_3) {
+          if (bx * 64 + r_3 < 72) {
+            C[(by * 128 + i0_1) * 72 + (bx * 64 + r_3)] = cvt_rn_f16_f32(C_local[r_3]);
+          }
+        }
       }
     }
   }

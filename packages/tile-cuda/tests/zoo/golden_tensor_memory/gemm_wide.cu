@@ -279,10 +279,53 @@ extern "C" __global__ void __launch_bounds__(128) __cluster_dims__(1, 2, 1) gemm
     }
     else {
       const int i0_1 = tid;
-      #pragma unroll
-      for (int r_1 = 0; r_1 < 64; ++r_1) {
-        if (by * 128 + i0_1 < 131 && bx * 240 + piece * 64 + r_1 < 250) {
-          C[(by * 128 + i0_1) * 250 + (bx * 240 + piece * 64 + r_1)] = cvt_rn_f16_f32(C_local_piece[r_1]);
+      if (by * 128 + i0_1 < 131) {
+        if (bx * 240 + piece * 64 + 63 < 250) {
+          __align__(16) f16 C_v_1[64];
+          #pragma unroll
+          for (int r_1 = 0; r_1 < 64; ++r_1) {
+            C_v_1[r_1] = cvt_rn_f16_f32(C_local_piece[r_1]);
+          }
+          *(unsigned*)&C[(by * 128 + i0_1) * 250 + (bx * 240 + piece * 64)] = *(const unsigned*)&C_v_1[0];
+          *(unsigned*)&C[(by * 128 + i0_1) * 250 + (bx * 240 + piece * 64 + 2)] = *(const unsigned*)&C_v_1[2];
+          *(unsigned*)&C[(by * 128 + i0_1) * 250 + (bx * 240 + piece * 64 + 4)] = *(const unsigned*)&C_v_1[4];
+          *(unsigned*)&C[(by * 128 + i0_1) * 250 + (bx * 240 + piece * 64 + 6)] = *(const unsigned*)&C_v_1[6];
+          *(unsigned*)&C[(by * 128 + i0_1) * 250 + (bx * 240 + piece * 64 + 8)] = *(const unsigned*)&C_v_1[8];
+          *(unsigned*)&C[(by * 128 + i0_1) * 250 + (bx * 240 + piece * 64 + 10)] = *(const unsigned*)&C_v_1[10];
+          *(unsigned*)&C[(by * 128 + i0_1) * 250 + (bx * 240 + piece * 64 + 12)] = *(const unsigned*)&C_v_1[12];
+          *(unsigned*)&C[(by * 128 + i0_1) * 250 + (bx * 240 + piece * 64 + 14)] = *(const unsigned*)&C_v_1[14];
+          *(unsigned*)&C[(by * 128 + i0_1) * 250 + (bx * 240 + piece * 64 + 16)] = *(const unsigned*)&C_v_1[16];
+          *(unsigned*)&C[(by * 128 + i0_1) * 250 + (bx * 240 + piece * 64 + 18)] = *(const unsigned*)&C_v_1[18];
+          *(unsigned*)&C[(by * 128 + i0_1) * 250 + (bx * 240 + piece * 64 + 20)] = *(const unsigned*)&C_v_1[20];
+          *(unsigned*)&C[(by * 128 + i0_1) * 250 + (bx * 240 + piece * 64 + 22)] = *(const unsigned*)&C_v_1[22];
+          *(unsigned*)&C[(by * 128 + i0_1) * 250 + (bx * 240 + piece * 64 + 24)] = *(const unsigned*)&C_v_1[24];
+          *(unsigned*)&C[(by * 128 + i0_1) * 250 + (bx * 240 + piece * 64 + 26)] = *(const unsigned*)&C_v_1[26];
+          *(unsigned*)&C[(by * 128 + i0_1) * 250 + (bx * 240 + piece * 64 + 28)] = *(const unsigned*)&C_v_1[28];
+          *(unsigned*)&C[(by * 128 + i0_1) * 250 + (bx * 240 + piece * 64 + 30)] = *(const unsigned*)&C_v_1[30];
+          *(unsigned*)&C[(by * 128 + i0_1) * 250 + (bx * 240 + piece * 64 + 32)] = *(const unsigned*)&C_v_1[32];
+          *(unsigned*)&C[(by * 128 + i0_1) * 250 + (bx * 240 + piece * 64 + 34)] = *(const unsigned*)&C_v_1[34];
+          *(unsigned*)&C[(by * 128 + i0_1) * 250 + (bx * 240 + piece * 64 + 36)] = *(const unsigned*)&C_v_1[36];
+          *(unsigned*)&C[(by * 128 + i0_1) * 250 + (bx * 240 + piece * 64 + 38)] = *(const unsigned*)&C_v_1[38];
+          *(unsigned*)&C[(by * 128 + i0_1) * 250 + (bx * 240 + piece * 64 + 40)] = *(const unsigned*)&C_v_1[40];
+          *(unsigned*)&C[(by * 128 + i0_1) * 250 + (bx * 240 + piece * 64 + 42)] = *(const unsigned*)&C_v_1[42];
+          *(unsigned*)&C[(by * 128 + i0_1) * 250 + (bx * 240 + piece * 64 + 44)] = *(const unsigned*)&C_v_1[44];
+          *(unsigned*)&C[(by * 128 + i0_1) * 250 + (bx * 240 + piece * 64 + 46)] = *(const unsigned*)&C_v_1[46];
+          *(unsigned*)&C[(by * 128 + i0_1) * 250 + (bx * 240 + piece * 64 + 48)] = *(const unsigned*)&C_v_1[48];
+          *(unsigned*)&C[(by * 128 + i0_1) * 250 + (bx * 240 + piece * 64 + 50)] = *(const unsigned*)&C_v_1[50];
+          *(unsigned*)&C[(by * 128 + i0_1) * 250 + (bx * 240 + piece * 64 + 52)] = *(const unsigned*)&C_v_1[52];
+          *(unsigned*)&C[(by * 128 + i0_1) * 250 + (bx * 240 + piece * 64 + 54)] = *(const unsigned*)&C_v_1[54];
+          *(unsigned*)&C[(by * 128 + i0_1) * 250 + (bx * 240 + piece * 64 + 56)] = *(const unsigned*)&C_v_1[56];
+          *(unsigned*)&C[(by * 128 + i0_1) * 250 + (bx * 240 + piece * 64 + 58)] = *(const unsigned*)&C_v_1[58];
+          *(unsigned*)&C[(by * 128 + i0_1) * 250 + (bx * 240 + piece * 64 + 60)] = *(const unsigned*)&C_v_1[60];
+          *(unsigned*)&C[(by * 128 + i0_1) * 250 + (bx * 240 + piece * 64 + 62)] = *(const unsigned*)&C_v_1[62];
+        }
+        else {
+          #pragma unroll
+          for (int r_2 = 0; r_2 < 64; ++r_2) {
+            if (bx * 240 + piece * 64 + r_2 < 250) {
+              C[(by * 128 + i0_1) * 250 + (bx * 240 + piece * 64 + r_2)] = cvt_rn_f16_f32(C_local_piece[r_2]);
+            }
+          }
         }
       }
     }
@@ -294,42 +337,77 @@ extern "C" __global__ void __launch_bounds__(128) __cluster_dims__(1, 2, 1) gemm
   keep_f32_48(&C_local_piece_1[0]);
   if (by < 1 && bx < 1) {
     const int i0_2 = tid;
-    __align__(16) f16 C_v_1[48];
+    __align__(16) f16 C_v_2[48];
     #pragma unroll
-    for (int r_2 = 0; r_2 < 48; ++r_2) {
-      C_v_1[r_2] = cvt_rn_f16_f32(C_local_piece_1[r_2]);
+    for (int r_3 = 0; r_3 < 48; ++r_3) {
+      C_v_2[r_3] = cvt_rn_f16_f32(C_local_piece_1[r_3]);
     }
-    *(unsigned*)&C[(by * 128 + i0_2) * 250 + (bx * 240 + 192)] = *(const unsigned*)&C_v_1[0];
-    *(unsigned*)&C[(by * 128 + i0_2) * 250 + (bx * 240 + 194)] = *(const unsigned*)&C_v_1[2];
-    *(unsigned*)&C[(by * 128 + i0_2) * 250 + (bx * 240 + 196)] = *(const unsigned*)&C_v_1[4];
-    *(unsigned*)&C[(by * 128 + i0_2) * 250 + (bx * 240 + 198)] = *(const unsigned*)&C_v_1[6];
-    *(unsigned*)&C[(by * 128 + i0_2) * 250 + (bx * 240 + 200)] = *(const unsigned*)&C_v_1[8];
-    *(unsigned*)&C[(by * 128 + i0_2) * 250 + (bx * 240 + 202)] = *(const unsigned*)&C_v_1[10];
-    *(unsigned*)&C[(by * 128 + i0_2) * 250 + (bx * 240 + 204)] = *(const unsigned*)&C_v_1[12];
-    *(unsigned*)&C[(by * 128 + i0_2) * 250 + (bx * 240 + 206)] = *(const unsigned*)&C_v_1[14];
-    *(unsigned*)&C[(by * 128 + i0_2) * 250 + (bx * 240 + 208)] = *(const unsigned*)&C_v_1[16];
-    *(unsigned*)&C[(by * 128 + i0_2) * 250 + (bx * 240 + 210)] = *(const unsigned*)&C_v_1[18];
-    *(unsigned*)&C[(by * 128 + i0_2) * 250 + (bx * 240 + 212)] = *(const unsigned*)&C_v_1[20];
-    *(unsigned*)&C[(by * 128 + i0_2) * 250 + (bx * 240 + 214)] = *(const unsigned*)&C_v_1[22];
-    *(unsigned*)&C[(by * 128 + i0_2) * 250 + (bx * 240 + 216)] = *(const unsigned*)&C_v_1[24];
-    *(unsigned*)&C[(by * 128 + i0_2) * 250 + (bx * 240 + 218)] = *(const unsigned*)&C_v_1[26];
-    *(unsigned*)&C[(by * 128 + i0_2) * 250 + (bx * 240 + 220)] = *(const unsigned*)&C_v_1[28];
-    *(unsigned*)&C[(by * 128 + i0_2) * 250 + (bx * 240 + 222)] = *(const unsigned*)&C_v_1[30];
-    *(unsigned*)&C[(by * 128 + i0_2) * 250 + (bx * 240 + 224)] = *(const unsigned*)&C_v_1[32];
-    *(unsigned*)&C[(by * 128 + i0_2) * 250 + (bx * 240 + 226)] = *(const unsigned*)&C_v_1[34];
-    *(unsigned*)&C[(by * 128 + i0_2) * 250 + (bx * 240 + 228)] = *(const unsigned*)&C_v_1[36];
-    *(unsigned*)&C[(by * 128 + i0_2) * 250 + (bx * 240 + 230)] = *(const unsigned*)&C_v_1[38];
-    *(unsigned*)&C[(by * 128 + i0_2) * 250 + (bx * 240 + 232)] = *(const unsigned*)&C_v_1[40];
-    *(unsigned*)&C[(by * 128 + i0_2) * 250 + (bx * 240 + 234)] = *(const unsigned*)&C_v_1[42];
-    *(unsigned*)&C[(by * 128 + i0_2) * 250 + (bx * 240 + 236)] = *(const unsigned*)&C_v_1[44];
-    *(unsigned*)&C[(by * 128 + i0_2) * 250 + (bx * 240 + 238)] = *(const unsigned*)&C_v_1[46];
+    *(unsigned*)&C[(by * 128 + i0_2) * 250 + (bx * 240 + 192)] = *(const unsigned*)&C_v_2[0];
+    *(unsigned*)&C[(by * 128 + i0_2) * 250 + (bx * 240 + 194)] = *(const unsigned*)&C_v_2[2];
+    *(unsigned*)&C[(by * 128 + i0_2) * 250 + (bx * 240 + 196)] = *(const unsigned*)&C_v_2[4];
+    *(unsigned*)&C[(by * 128 + i0_2) * 250 + (bx * 240 + 198)] = *(const unsigned*)&C_v_2[6];
+    *(unsigned*)&C[(by * 128 + i0_2) * 250 + (bx * 240 + 200)] = *(const unsigned*)&C_v_2[8];
+    *(unsigned*)&C[(by * 128 + i0_2) * 250 + (bx * 240 + 202)] = *(const unsigned*)&C_v_2[10];
+    *(unsigned*)&C[(by * 128 + i0_2) * 250 + (bx * 240 + 204)] = *(const unsigned*)&C_v_2[12];
+    *(unsigned*)&C[(by * 128 + i0_2) * 250 + (bx * 240 + 206)] = *(const unsigned*)&C_v_2[14];
+    *(unsigned*)&C[(by * 128 + i0_2) * 250 + (bx * 240 + 208)] = *(const unsigned*)&C_v_2[16];
+    *(unsigned*)&C[(by * 128 + i0_2) * 250 + (bx * 240 + 210)] = *(const unsigned*)&C_v_2[18];
+    *(unsigned*)&C[(by * 128 + i0_2) * 250 + (bx * 240 + 212)] = *(const unsigned*)&C_v_2[20];
+    *(unsigned*)&C[(by * 128 + i0_2) * 250 + (bx * 240 + 214)] = *(const unsigned*)&C_v_2[22];
+    *(unsigned*)&C[(by * 128 + i0_2) * 250 + (bx * 240 + 216)] = *(const unsigned*)&C_v_2[24];
+    *(unsigned*)&C[(by * 128 + i0_2) * 250 + (bx * 240 + 218)] = *(const unsigned*)&C_v_2[26];
+    *(unsigned*)&C[(by * 128 + i0_2) * 250 + (bx * 240 + 220)] = *(const unsigned*)&C_v_2[28];
+    *(unsigned*)&C[(by * 128 + i0_2) * 250 + (bx * 240 + 222)] = *(const unsigned*)&C_v_2[30];
+    *(unsigned*)&C[(by * 128 + i0_2) * 250 + (bx * 240 + 224)] = *(const unsigned*)&C_v_2[32];
+    *(unsigned*)&C[(by * 128 + i0_2) * 250 + (bx * 240 + 226)] = *(const unsigned*)&C_v_2[34];
+    *(unsigned*)&C[(by * 128 + i0_2) * 250 + (bx * 240 + 228)] = *(const unsigned*)&C_v_2[36];
+    *(unsigned*)&C[(by * 128 + i0_2) * 250 + (bx * 240 + 230)] = *(const unsigned*)&C_v_2[38];
+    *(unsigned*)&C[(by * 128 + i0_2) * 250 + (bx * 240 + 232)] = *(const unsigned*)&C_v_2[40];
+    *(unsigned*)&C[(by * 128 + i0_2) * 250 + (bx * 240 + 234)] = *(const unsigned*)&C_v_2[42];
+    *(unsigned*)&C[(by * 128 + i0_2) * 250 + (bx * 240 + 236)] = *(const unsigned*)&C_v_2[44];
+    *(unsigned*)&C[(by * 128 + i0_2) * 250 + (bx * 240 + 238)] = *(const unsigned*)&C_v_2[46];
   }
   else {
     const int i0_3 = tid;
-    #pragma unroll
-    for (int r_3 = 0; r_3 < 48; ++r_3) {
-      if (by * 128 + i0_3 < 131 && bx * 240 + 192 + r_3 < 250) {
-        C[(by * 128 + i0_3) * 250 + (bx * 240 + r_3 + 192)] = cvt_rn_f16_f32(C_local_piece_1[r_3]);
+    if (by * 128 + i0_3 < 131) {
+      if (bx * 240 + 192 + 47 < 250) {
+        __align__(16) f16 C_v_3[48];
+        #pragma unroll
+        for (int r_4 = 0; r_4 < 48; ++r_4) {
+          C_v_3[r_4] = cvt_rn_f16_f32(C_local_piece_1[r_4]);
+        }
+        *(unsigned*)&C[(by * 128 + i0_3) * 250 + (bx * 240 + 192)] = *(const unsigned*)&C_v_3[0];
+        *(unsigned*)&C[(by * 128 + i0_3) * 250 + (bx * 240 + 194)] = *(const unsigned*)&C_v_3[2];
+        *(unsigned*)&C[(by * 128 + i0_3) * 250 + (bx * 240 + 196)] = *(const unsigned*)&C_v_3[4];
+        *(unsigned*)&C[(by * 128 + i0_3) * 250 + (bx * 240 + 198)] = *(const unsigned*)&C_v_3[6];
+        *(unsigned*)&C[(by * 128 + i0_3) * 250 + (bx * 240 + 200)] = *(const unsigned*)&C_v_3[8];
+        *(unsigned*)&C[(by * 128 + i0_3) * 250 + (bx * 240 + 202)] = *(const unsigned*)&C_v_3[10];
+        *(unsigned*)&C[(by * 128 + i0_3) * 250 + (bx * 240 + 204)] = *(const unsigned*)&C_v_3[12];
+        *(unsigned*)&C[(by * 128 + i0_3) * 250 + (bx * 240 + 206)] = *(const unsigned*)&C_v_3[14];
+        *(unsigned*)&C[(by * 128 + i0_3) * 250 + (bx * 240 + 208)] = *(const unsigned*)&C_v_3[16];
+        *(unsigned*)&C[(by * 128 + i0_3) * 250 + (bx * 240 + 210)] = *(const unsigned*)&C_v_3[18];
+        *(unsigned*)&C[(by * 128 + i0_3) * 250 + (bx * 240 + 212)] = *(const unsigned*)&C_v_3[20];
+        *(unsigned*)&C[(by * 128 + i0_3) * 250 + (bx * 240 + 214)] = *(const unsigned*)&C_v_3[22];
+        *(unsigned*)&C[(by * 128 + i0_3) * 250 + (bx * 240 + 216)] = *(const unsigned*)&C_v_3[24];
+        *(unsigned*)&C[(by * 128 + i0_3) * 250 + (bx * 240 + 218)] = *(const unsigned*)&C_v_3[26];
+        *(unsigned*)&C[(by * 128 + i0_3) * 250 + (bx * 240 + 220)] = *(const unsigned*)&C_v_3[28];
+        *(unsigned*)&C[(by * 128 + i0_3) * 250 + (bx * 240 + 222)] = *(const unsigned*)&C_v_3[30];
+        *(unsigned*)&C[(by * 128 + i0_3) * 250 + (bx * 240 + 224)] = *(const unsigned*)&C_v_3[32];
+        *(unsigned*)&C[(by * 128 + i0_3) * 250 + (bx * 240 + 226)] = *(const unsigned*)&C_v_3[34];
+        *(unsigned*)&C[(by * 128 + i0_3) * 250 + (bx * 240 + 228)] = *(const unsigned*)&C_v_3[36];
+        *(unsigned*)&C[(by * 128 + i0_3) * 250 + (bx * 240 + 230)] = *(const unsigned*)&C_v_3[38];
+        *(unsigned*)&C[(by * 128 + i0_3) * 250 + (bx * 240 + 232)] = *(const unsigned*)&C_v_3[40];
+        *(unsigned*)&C[(by * 128 + i0_3) * 250 + (bx * 240 + 234)] = *(const unsigned*)&C_v_3[42];
+        *(unsigned*)&C[(by * 128 + i0_3) * 250 + (bx * 240 + 236)] = *(const unsigned*)&C_v_3[44];
+        *(unsigned*)&C[(by * 128 + i0_3) * 250 + (bx * 240 + 238)] = *(const unsigned*)&C_v_3[46];
+      }
+      else {
+        #pragma unroll
+        for (int r_5 = 0; r_5 < 48; ++r_5) {
+          if (bx * 240 + 192 + r_5 < 250) {
+            C[(by * 128 + i0_3) * 250 + (bx * 240 + r_5 + 192)] = cvt_rn_f16_f32(C_local_piece_1[r_5]);
+          }
+        }
       }
     }
   }

@@ -332,10 +332,37 @@ extern "C" __global__ void __launch_bounds__(128) __cluster_dims__(2, 1, 1) main
   }
   else {
     const int i0_1 = tid;
-    #pragma unroll
-    for (int r_2 = 0; r_2 < 64; ++r_2) {
-      if (by * 128 + i0_1 < 130 && bx * 64 + r_2 < 72) {
-        C[(by * 128 + i0_1) * 72 + (bx * 64 + r_2)] = C_local[r_2];
+    if (by * 128 + i0_1 < 130) {
+      if (bx * 64 + 63 < 72) {
+        __align__(16) float C_v_1[64];
+        #pragma unroll
+        for (int r_2 = 0; r_2 < 64; ++r_2) {
+          C_v_1[r_2] = C_local[r_2];
+        }
+        *(uint4*)&C[(by * 128 + i0_1) * 72 + bx * 64] = *(const uint4*)&C_v_1[0];
+        *(uint4*)&C[(by * 128 + i0_1) * 72 + (bx * 64 + 4)] = *(const uint4*)&C_v_1[4];
+        *(uint4*)&C[(by * 128 + i0_1) * 72 + (bx * 64 + 8)] = *(const uint4*)&C_v_1[8];
+        *(uint4*)&C[(by * 128 + i0_1) * 72 + (bx * 64 + 12)] = *(const uint4*)&C_v_1[12];
+        *(uint4*)&C[(by * 128 + i0_1) * 72 + (bx * 64 + 16)] = *(const uint4*)&C_v_1[16];
+        *(uint4*)&C[(by * 128 + i0_1) * 72 + (bx * 64 + 20)] = *(const uint4*)&C_v_1[20];
+        *(uint4*)&C[(by * 128 + i0_1) * 72 + (bx * 64 + 24)] = *(const uint4*)&C_v_1[24];
+        *(uint4*)&C[(by * 128 + i0_1) * 72 + (bx * 64 + 28)] = *(const uint4*)&C_v_1[28];
+        *(uint4*)&C[(by * 128 + i0_1) * 72 + (bx * 64 + 32)] = *(const uint4*)&C_v_1[32];
+        *(uint4*)&C[(by * 128 + i0_1) * 72 + (bx * 64 + 36)] = *(const uint4*)&C_v_1[36];
+        *(uint4*)&C[(by * 128 + i0_1) * 72 + (bx * 64 + 40)] = *(const uint4*)&C_v_1[40];
+        *(uint4*)&C[(by * 128 + i0_1) * 72 + (bx * 64 + 44)] = *(const uint4*)&C_v_1[44];
+        *(uint4*)&C[(by * 128 + i0_1) * 72 + (bx * 64 + 48)] = *(const uint4*)&C_v_1[48];
+        *(uint4*)&C[(by * 128 + i0_1) * 72 + (bx * 64 + 52)] = *(const uint4*)&C_v_1[52];
+        *(uint4*)&C[(by * 128 + i0_1) * 72 + (bx * 64 + 56)] = *(const uint4*)&C_v_1[56];
+        *(uint4*)&C[(by * 128 + i0_1) * 72 + (bx * 64 + 60)] = *(const uint4*)&C_v_1[60];
+      }
+      else {
+        #pragma unroll
+        for (int r_3 = 0; r_3 < 64; ++r_3) {
+          if (bx * 64 + r_3 < 72) {
+            C[(by * 128 + i0_1) * 72 + (bx * 64 + r_3)] = C_local[r_3];
+          }
+        }
       }
     }
   }
