@@ -11,7 +11,7 @@ import pytest
 
 import tile_core as tile
 import tile_core.language as T
-from tile_cuda.cost.tiling import Tiling, ranked
+from tile_cuda.cost.tiling import ProductTiling, ranked
 from tile_cuda.cost.tiling import tilings as deprecated
 from tile_cuda.errors import UnknownArchitecture
 
@@ -32,11 +32,11 @@ def recorded(name: str) -> dict[tuple[int, ...], dict[tuple[int, ...], float]]:
 
 def tilings(
     M: int, N: int, K: int, bits: int = 16, target: str = "cuda:sm_90a", *, transposed: bool = False, split: bool = True
-) -> list[Tiling]:
+) -> list[ProductTiling]:
     return ranked(M, N, K, bits, target, transposed, split)
 
 
-def key(tiling: Tiling) -> tuple[int, ...]:
+def key(tiling: ProductTiling) -> tuple[int, ...]:
     return tuple(getattr(tiling, name) for name in FIELDS)
 
 

@@ -196,7 +196,7 @@ def _kernel(
     for stage in stages:
         built = getattr(stage.lowered, "built", None)
         if built is not None and built.runtime == adapter.name:
-            warn_of_build(stage.program.name, ctx.target.text, built.facts, stacklevel=4)
+            warn_of_build(stage.program.name, ctx.target.text, built.facts)
     return Kernel(
         signature,
         launch,

@@ -102,7 +102,7 @@ def current_names(kind: type[Any] | None, given: Mapping[str, Any], *, warn: boo
         if warn and kind is not None and (kind, name) not in _warned:
             _warned.add((kind, name))
             stated = f"{field}={value!r}" if isinstance(instead, Merged) and value is not None else field
-            warnings.warn(f"option {name} is now {stated}", RenamedOption, stacklevel=_depth())
+            warnings.warn(f"option {name} is now {stated}", RenamedOption, stacklevel=depth_of_caller())
         if not isinstance(instead, Merged):
             found[field] = value
         elif value is not None:
@@ -114,7 +114,7 @@ def _field(new: Replacement) -> str:
     return new.field if isinstance(new, Merged) else new
 
 
-def _depth() -> int:
+def depth_of_caller() -> int:
     """Return the ``stacklevel`` of the innermost caller outside tile's packages."""
     frame, depth = sys._getframe(1), 1
     while frame.f_back is not None and str(frame.f_globals.get("__name__", "")).startswith("tile_"):

@@ -22,4 +22,5 @@ def test_the_reference_is_right(entry):
 @pytest.mark.parametrize("entry", KERNELS, ids=lambda e: e.name)
 def test_verify_agrees_with_the_cpu(entry):
     case = entry.make()
-    tile.compile(case.program, "cpu").verify(*case.args)
+    # Kernels that append to a cache or to rows leave the other elements as they are.
+    tile.compile(case.program, "cpu").verify(*case.args, allow=["unwritten"])

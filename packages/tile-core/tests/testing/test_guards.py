@@ -22,7 +22,7 @@ def _units(count):
 
 
 def test_guarded_loops_of_every_form_are_drawn():
-    texts = [unit.text() for unit in _units(200)]
+    texts = [unit.text() for unit in _units(1000)]
     for form in (
         r"if c < n:\n +B\[r, c\] =", r"if r < m and c < n:", r"if c < v:", r"if c < L\[r\]:", r"if M\[r, c\] > 0:",
         r"if c < n and M\[r, c\] != 0:", r"else:\n", r"T\.if_then_else\(c < ", r"T\.Select\(", r"if c < \d+:",

@@ -14,7 +14,7 @@ import tile_core as tile
 import tile_core.language as T
 from tile_core.errors.language import BadArgument, BadReturn
 from tile_core.errors.launch import BadSetting, NoProducts, NoTileParameters, NoWorkingConfig, UnboundParameter
-from tile_core.lowering.tilings import Estimate, TileShape, Workload
+from tile_core.lowering.tilings import TileShape, TilingEstimate, Workload
 from tile_core.lowering.variant import Reject
 from tile_core.plugins.manager import Plugins
 from tile_core.tiling.api import Tiling
@@ -37,12 +37,12 @@ class Model:
             for splits in (1, 2)
         ]  # fmt: skip
 
-    def estimate(self, workload: Workload, ctx: Any) -> Estimate | Reject:
+    def estimate(self, workload: Workload, ctx: Any) -> TilingEstimate | Reject:
         self.seen.append(workload)
         p = workload.first
         if p.m == 48:
             return Reject("48 rows")
-        return Estimate(1e6 / (p.m * p.n * p.k + p.stages + workload.threads), "limited by a model")
+        return TilingEstimate(1e6 / (p.m * p.n * p.k + p.stages + workload.threads), "limited by a model")
 
 
 @pytest.fixture

@@ -58,7 +58,7 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     # Results
     Mutant(GEMM, "writes beyond the last row", r"\) < 29 && bx", ") <= 29 && bx"),
-    Mutant(GEMM, "writes beyond the last column", r"(\+ v_1\)) < 24\)", r"\1 <= 24)"),
+    Mutant(GEMM, "writes beyond the last column", r"(\+ i1\)) < 24\)", r"\1 <= 24)"),
     Mutant(GEMM, "no guard of the tail", r"if \(by \* 32 \+ \(.*\) < 24\)", "if (true)"),
     Mutant(
         "gemm_f16_nt",
@@ -71,7 +71,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "gemm_int8", "the wrong half of a vector", r"(C_v\[v_1\]) = (C_local\[[^]]*) \+ v_1\]", r"\1 = \2 + (1 - v_1)]"
     ),
     Mutant("gemm_int8", "signed times unsigned", r"s32\.s8\.s8\.s32", "s32.s8.u8.s32"),
-    Mutant("epilogue_gelu", "the bias of the neighbour", r"\? Bias\[([^]]*)\]", r"? Bias[max(\1 - 1, 0)]"),
+    Mutant("epilogue_gelu", "the bias of the neighbour", r"&Bias\[(i0)\]", r"&Bias[max(\1 - 2, 0)]"),
     # Sparse products
     Mutant(
         SPARSE,

@@ -38,8 +38,8 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(GEMM, "a step of K too few", r"k_step < 4", "k_step < 3"),
     # Copies
     Mutant(GEMM, "reads beyond the last row", r"i0_4 < 29", "i0_4 <= 29"),
-    Mutant(GEMM, "no guard along K", r" && k \* 32 \+ 32 \+ \(i1_4 \+ r_\d+\) < 72", ""),
-    Mutant(GEMM, "no zeros behind the end", r": \(half\)0\.0f;", ": (half)1.0f;"),
+    Mutant(GEMM, "no guard along K", r" && k \* 32 \+ 32 \+ i1_4 < 72", ""),
+    Mutant(GEMM, "no zeros behind the end", r"(_shared_ahead\[r_\d+\]) = \(half\)0\.0f;", r"\1 = (half)1.0f;"),
     Mutant(GEMM, "the wrong pitch of an array", r"i0_4 \* 72", "i0_4 * 64"),
     Mutant(GEMM, "the wrong pitch where it is stored", r"i0_2 \* 40", "i0_2 * 32"),
     Mutant(GEMM, "a misaligned vector", r"&A_shared\[i0_2 \* 40 \+ i1_2\]", "&A_shared[i0_2 * 40 + i1_2 + 1]"),
@@ -93,7 +93,7 @@ MUTANTS: tuple[Mutant, ...] = (
     # Results
     Mutant(GEMM, "the lane map of another type", r"\+ \(\(tid & 7\) >> 1\);", "+ (tid % 4);", -1),
     Mutant(GEMM, "writes beyond the last row", r"i0_6\) < 29", "i0_6) <= 29"),
-    Mutant(GEMM, "writes beyond the last column", r"(\+ v_1\)) < 24", r"\1 <= 24"),
+    Mutant(GEMM, "writes beyond the last column", r"(\+ i1_6\)) < 24", r"\1 <= 24"),
     Mutant(GEMM, "no guard of the tail", r"if \(by \* 32 \+ .* < 24\)", "if (true)"),
     Mutant(
         TURNED,

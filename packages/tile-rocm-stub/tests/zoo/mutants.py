@@ -17,8 +17,8 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(GEMM, "a barrier of half of the threads", r"(\n *)(block_barrier\(\);)", r"\1if (tid < 64) \2"),
     # Copies
     Mutant(GEMM, "reads beyond the last row", r"i0_4 < 29", "i0_4 <= 29"),
-    Mutant(GEMM, "no guard along K", r" && k \* 32 \+ 64 \+ \(i1_4 \+ r_5\) < 72", ""),
-    Mutant(GEMM, "no zeros behind the end", r": \(unsigned short\)0;", ": (unsigned short)0x3c00;"),
+    Mutant(GEMM, "no guard along K", r" && k \* 32 \+ 64 \+ i1_4 < 72", ""),
+    Mutant(GEMM, "no zeros behind the end", r"(_shared_stages_v_\d+\[r_\d+\]) = 0;", r"\1 = 0x3c00;"),
     Mutant(GEMM, "swizzled only where it is written", r"\(\(\(wave_row \+ lane_line\) & 7\) >> 1\)", "0"),
     Mutant(LARGE, "a misaligned vector", r"&A\[i0 \* 96 \+ i1 \+ r_2", "&A[i0 * 96 + i1 + 1 + r_2"),
     # Operands of matrix instructions

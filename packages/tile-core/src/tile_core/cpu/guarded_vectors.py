@@ -15,7 +15,7 @@ from tile_core.compat.tvm import ir, tirx
 from tile_core.compat.types import Expr, Stmt, Var
 from tile_core.ir import nodes
 from tile_core.ir.visit import collect, renamed, replace_for
-from tile_core.simt.memory.lane_conditions import Lanes, negated
+from tile_core.simt.memory.lane_conditions import LaneConditions, negated
 from tile_core.simt.memory.vector_bodies import leading_conditions, with_outcome
 
 #: Conditions that are decided one inside the other.
@@ -43,7 +43,7 @@ def decided(
     if has_form(loop):
         return loop
     own = {x.var for x in collect(loop.body, (tirx.Bind, tirx.Let))}
-    known = Lanes(loop.loop_var, lanes, divisors)
+    known = LaneConditions(loop.loop_var, lanes, divisors)
     for c in leading_conditions(loop.body) if most else []:
         if own.intersection(collect(c, tirx.Var)) or collect(c, (ir.TensorLoad, ir.Call)):
             continue

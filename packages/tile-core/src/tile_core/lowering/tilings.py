@@ -20,7 +20,7 @@ ROLES = ("m", "n", "k", "threads", "stages", "splits")
 
 
 @dataclass(frozen=True)
-class Product:
+class TiledProduct:
     """One matrix product of a block, as traced.
 
     Attributes
@@ -80,7 +80,7 @@ class Workload:
         Launches of the program.
     """
 
-    products: tuple[Product, ...]
+    products: tuple[TiledProduct, ...]
     blocks: int
     threads: int
     tensor_bytes: int
@@ -89,7 +89,7 @@ class Workload:
     launches: int
 
     @property
-    def first(self) -> Product:
+    def first(self) -> TiledProduct:
         """The product whose extents are the roles ``m``, ``n`` and ``k``."""
         return self.products[0]
 
@@ -107,7 +107,7 @@ class TileShape:
 
 
 @dataclass(frozen=True)
-class Estimate:
+class TilingEstimate:
     """The estimated time of a workload.
 
     Attributes
@@ -138,5 +138,5 @@ class TilingModel(Protocol):
             Target and options.
         """
 
-    def estimate(self, workload: Workload, ctx: Context) -> Estimate | Reject:
+    def estimate(self, workload: Workload, ctx: Context) -> TilingEstimate | Reject:
         """Return the estimated time of a traced program, or the rejection reason."""

@@ -8,6 +8,7 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING
 
 from tile_core.passes.performance import Kind, PerformanceNote
+from tile_core.renamed_options import depth_of_caller
 
 if TYPE_CHECKING:
     from tile_core.context import Context
@@ -84,21 +85,21 @@ def notes_of_plan(plan: Plan) -> tuple[PerformanceNote, ...]:
     return tuple(dict.fromkeys([*(_fallback(choice) for choice in plan.choices if _is_slow(choice)), *plan.slow]))
 
 
-def warn_of_build(kernel: str, target: str, built: Mapping[str, object], stacklevel: int = 2) -> None:
+def warn_of_build(kernel: str, target: str, built: Mapping[str, object]) -> None:
     """Warn of a slow binary, once per process and kernel."""
-    _warn(kernel, target, notes_of_build(built), stacklevel + 1)
+    _warn(kernel, target, notes_of_build(built))
 
 
 def warn_of_plan(plan: Plan, ctx: Context) -> None:
     """Warn of a slow kernel, once per process and kernel."""
-    _warn(plan.program.name, ctx.target.text, notes_of_plan(plan), 7)
+    _warn(plan.program.name, ctx.target.text, notes_of_plan(plan))
 
 
-def _warn(kernel: str, target: str, notes: Iterable[PerformanceNote], stacklevel: int) -> None:
+def _warn(kernel: str, target: str, notes: Iterable[PerformanceNote]) -> None:
     for note in notes:
         if (kernel, target, note) not in _given:
             _given.add((kernel, target, note))
-            warnings.warn(f"{kernel} for {target}: {note.text}", _CLASSES[note.kind], stacklevel=stacklevel)
+            warnings.warn(f"{kernel} for {target}: {note.text}", _CLASSES[note.kind], stacklevel=depth_of_caller())
 
 
 def _is_slow(choice: OpChoice) -> bool:

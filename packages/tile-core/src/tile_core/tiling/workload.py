@@ -13,7 +13,7 @@ from tile_core.dtypes import DTYPES
 from tile_core.ir import nodes
 from tile_core.ir.program import Program
 from tile_core.ir.visit import annotation, bodies_of, collect, role, statements
-from tile_core.lowering.tilings import Product, Workload
+from tile_core.lowering.tilings import TiledProduct, Workload
 from tile_core.ops.base import OpCall, View, is_op
 from tile_core.records import dataclass
 from tile_core.simt.ops.gemm_problem import Problem
@@ -74,20 +74,20 @@ def _launch(program: Program, sizes: Mapping[str, int]) -> Workload:
     for s in grids:
         ranges.loop(s)
     rows = _pitches(body, lambda e: ranges.of(e)[1])
-    found = tuple(_product(call, around, rows) for call, around in _walk(body, _Around(), ranges))
+    found = tuple(_product(call, around, rows) for call, around in _walk(body, _Surroundings(), ranges))
     size = sum(_bytes(v, lambda e: ranges.of(e)[1]) for v in tensors)
     return Workload(found, max(1, blocks), threads, size, shared, 0, 1)
 
 
 @dataclass(frozen=True)
-class _Around:
+class _Surroundings:
     """The loops around a statement of a block."""
 
     trips: float = 1.0
     stages: int = 1
 
 
-def _walk(s: Stmt, around: _Around, ranges: Ranges) -> Iterator[tuple[OpCall, _Around]]:
+def _walk(s: Stmt, around: _Surroundings, ranges: Ranges) -> Iterator[tuple[OpCall, _Surroundings]]:
     """Yield each product with the loops around it."""
     for one in statements(s):
         if is_op(one) and products_of(one):
@@ -95,12 +95,12 @@ def _walk(s: Stmt, around: _Around, ranges: Ranges) -> Iterator[tuple[OpCall, _A
             continue
         inner = around
         if type(one) is tirx.While:
-            inner = _Around(around.trips * _UNKNOWN_TRIPS, around.stages)
+            inner = _Surroundings(around.trips * _UNKNOWN_TRIPS, around.stages)
         elif type(one) is tirx.For and role(one) != "grid":
             stages = around.stages
             if role(one) == "pipelined":
                 stages = max(1, int(annotation(one, nodes.STAGES, 1)))
-            inner = _Around(around.trips * _count(one.extent, ranges), stages)
+            inner = _Surroundings(around.trips * _count(one.extent, ranges), stages)
             ranges.loop(one)
         for body in bodies_of(one):
             yield from _walk(body, inner, ranges)
@@ -112,12 +112,12 @@ def _count(extent: Expr, ranges: Ranges) -> int:
     return _UNKNOWN_TRIPS if high > _DATA else max(1, (max(low, 0) + high + 1) // 2)
 
 
-def _product(call: OpCall, around: _Around, pitches: Mapping[BufferVar, int]) -> Product:
+def _product(call: OpCall, around: _Surroundings, pitches: Mapping[BufferVar, int]) -> TiledProduct:
     p = Problem.of(call)
     rows = pitches.get(p.a.buffer, 0), pitches.get(p.b.buffer, 0)
     attrs = {name: call.attrs[name] for name in _ATTRS if name in call.attrs}
     k = p.k if isinstance(p.k, int) else int(nodes.as_int(p.k))
-    return Product(
+    return TiledProduct(
         call.name, int(p.m), int(p.n), int(k), p.types, (p.turned_a, p.turned_b),
         (p.a.scope, p.b.scope, p.c.scope), rows, max(1, round(around.trips)), around.stages, attrs,
     )  # fmt: skip

@@ -16,7 +16,7 @@ from tile_cuda.target import Architecture, record_of
 
 
 @dataclass(frozen=True)
-class Tiling:
+class ProductTiling:
     """How the blocks of a kernel divide a product.
 
     Attributes
@@ -55,7 +55,7 @@ class Tiling:
 
 def tilings(
     M: int, N: int, K: int, bits: int = 16, target: str = "cuda:sm_90a", *, transposed: bool = False, split: bool = True
-) -> list[Tiling]:
+) -> list[ProductTiling]:
     """Return tilings of a product of A (M, K) and B (K, N), fastest first.
 
     Deprecated: ``tile.tilings`` ranks the parameters of your own factory.
@@ -85,7 +85,7 @@ def tilings(
     return ranked(M, N, K, bits, target, transposed, split)
 
 
-def ranked(M: int, N: int, K: int, bits: int, target: str, transposed: bool, split: bool) -> list[Tiling]:
+def ranked(M: int, N: int, K: int, bits: int, target: str, transposed: bool, split: bool) -> list[ProductTiling]:
     """Return the tilings of a product, see `tilings`."""
     if min(M, N, K) < 1 or bits not in (8, 16):
         raise ValueError(f"tilings of {M} x {N} x {K} with elements of {bits} bits: extents are positive, bits 8 or 16")
@@ -112,7 +112,7 @@ class _Problem:
     def machine(self) -> Machine:
         return HOPPER if self.wide else BLACKWELL if "tcgen05" in self.record.features else AMPERE
 
-    def candidates(self, s: TileShape) -> list[Tiling]:
+    def candidates(self, s: TileShape) -> list[ProductTiling]:
         """Return a tile shape with its time, also with split-K where multiprocessors would be idle."""
         tiles = -(-self.M // s.m) * -(-self.N // s.n)
         if s.m >= 2 * max(16, self.M):
@@ -123,7 +123,7 @@ class _Problem:
             kernel = self.kernel(dataclasses.replace(s, splits=splits), tiles * splits)
             if kernel.illegal():
                 break
-            found.append(Tiling(s.m, s.n, s.k, s.threads, s.stages, splits, kernel.time(self.machine)[0]))
+            found.append(ProductTiling(s.m, s.n, s.k, s.threads, s.stages, splits, kernel.time(self.machine)[0]))
             splits *= 2
         return found
 

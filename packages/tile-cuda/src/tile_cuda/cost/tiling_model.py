@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from tile_core.dtypes import DTYPES
-from tile_core.lowering.tilings import Estimate, Product, TileShape, Workload
+from tile_core.lowering.tilings import TiledProduct, TileShape, TilingEstimate, Workload
 from tile_core.lowering.variant import Reject
 from tile_cuda.cost.chains import Chain, Spread
 from tile_cuda.cost.tile_shapes import shapes_of
@@ -35,7 +35,7 @@ class CudaTilings:
         """Return tile shapes for the instructions of a target."""
         return list(self._shapes(workload, fixed, ctx))
 
-    def estimate(self, workload: Workload, ctx: Context) -> Estimate | Reject:
+    def estimate(self, workload: Workload, ctx: Context) -> TilingEstimate | Reject:
         """Return the estimated time of a workload."""
         unknown = [p.types for p in workload.products if _bits(p) not in (4, 8, 16, 32)]
         if unknown:
@@ -46,7 +46,7 @@ class CudaTilings:
         illegal = kernel.illegal() or _misfit(workload, kernel, ctx)
         if illegal:
             return Reject(illegal)
-        return Estimate(*kernel.time(machine_of(ctx)))
+        return TilingEstimate(*kernel.time(machine_of(ctx)))
 
     def _shapes(self, workload: Workload, fixed: Mapping[str, int], ctx: Context) -> Iterator[TileShape]:
         p, threads = workload.first, fixed.get("threads")
@@ -94,7 +94,7 @@ def kernel_of(workload: Workload, ctx: Context) -> TileKernel:
     )  # fmt: skip
 
 
-def _tile_product(p: Product, threads: int, ctx: Context) -> TileProduct:
+def _tile_product(p: TiledProduct, threads: int, ctx: Context) -> TileProduct:
     bits, sparse = _bits(p), p.op == "gemm_sp"
     wide = ""
     if ctx.options.tcgen05 == "always" and threads == WARPGROUP and p.m % ROWS == 0:
@@ -106,7 +106,7 @@ def _tile_product(p: Product, threads: int, ctx: Context) -> TileProduct:
     return TileProduct(p.m, p.n, p.k, bits, kind, sparse, wide, p.transposed, held, p.pitches, p.trips)
 
 
-def _may_be_wide(p: Product, ctx: Context) -> bool:
+def _may_be_wide(p: TiledProduct, ctx: Context) -> bool:
     """Whether whole tiles of a product run on `wgmma`, see `tile_cuda.ops.gemm_wgmma`."""
     if not ctx.capabilities.fact(WGMMA) or ctx.options.wgmma == "never" or p.op == "gemm_scaled":
         return False
@@ -133,7 +133,7 @@ def _misfit(workload: Workload, kernel: TileKernel, ctx: Context) -> str:
     return ""
 
 
-def _chain_time(workload: Workload, ctx: Context) -> Estimate | Reject:
+def _chain_time(workload: Workload, ctx: Context) -> TilingEstimate | Reject:
     """Return the estimated time of two chained products."""
     first, second = workload.products
     groups, machine = workload.threads // WARPGROUP, machine_of(ctx)
@@ -158,8 +158,8 @@ def _chain_time(workload: Workload, ctx: Context) -> Estimate | Reject:
     time = max(cycles / machine.clock, workload.tensor_bytes / machine.memory)
     where = f"{workload.blocks} tiles, at most {most} on each of {machine.processors} multiprocessors"
     limit = "exponentials and products" if chain.busy >= chain.alone / chain.blocks else "the waits of its warpgroups"
-    return Estimate(time, f"{where}; limited by {limit}")
+    return TilingEstimate(time, f"{where}; limited by {limit}")
 
 
-def _bits(p: Product) -> int:
+def _bits(p: TiledProduct) -> int:
     return max(DTYPES[t].bits for t in p.types[:2])

@@ -179,11 +179,13 @@ extern "C" __global__ void __launch_bounds__(128) gemm(
     for (int r_4 = 0; r_4 < 2; ++r_4) {
       #pragma unroll
       for (int r_5 = 0; r_5 < 2; ++r_5) {
-        #pragma unroll
-        for (int v_2 = 0; v_2 < 2; ++v_2) {
-          if (by * 32 + (r_5 * 8 + i0_1) < 40 && bx * 32 + (r_4 * 8 + i1_1 + v_2) < 72) {
-            C[(by * 32 + r_5 * 8 + i0_1) * 72 + (bx * 32 + r_4 * 8 + i1_1 + v_2)] = cvt_rn_f16_f32(C_local[r_4 * 4 + r_5 * 2 + v_2]);
+        if (by * 32 + (r_5 * 8 + i0_1) < 40 && bx * 32 + (r_4 * 8 + i1_1) < 72) {
+          __align__(16) f16 C_v_1[2];
+          #pragma unroll
+          for (int v_2 = 0; v_2 < 2; ++v_2) {
+            C_v_1[v_2] = cvt_rn_f16_f32(C_local[r_4 * 4 + r_5 * 2 + v_2]);
           }
+          *(unsigned*)(&C[(by * 32 + i0_1) * 72 + (bx * 32 + i1_1)] + (r_5 * 576 + r_4 * 8)) = *(const unsigned*)&C_v_1[0];
         }
       }
     }

@@ -207,10 +207,29 @@ extern "C" __global__ void __launch_bounds__(192) gemm(
       }
       else {
         const int i0_1 = number;
-        #pragma unroll
-        for (int r_1 = 0; r_1 < 64; ++r_1) {
-          if (by_1 * 128 + i0_1 < 260 && bx_1 * 64 + r_1 < 136) {
-            C[(by_1 * 128 + i0_1) * 136 + (bx_1 * 64 + r_1)] = cvt_rn_f16_f32(C_local_piece[r_1]);
+        if (by_1 * 128 + i0_1 < 260) {
+          if (bx_1 * 64 + 63 < 136) {
+            __align__(16) f16 C_v_1[64];
+            #pragma unroll
+            for (int r_1 = 0; r_1 < 64; ++r_1) {
+              C_v_1[r_1] = cvt_rn_f16_f32(C_local_piece[r_1]);
+            }
+            *(uint4*)&C[(by_1 * 128 + i0_1) * 136 + bx_1 * 64] = *(const uint4*)&C_v_1[0];
+            *(uint4*)&C[(by_1 * 128 + i0_1) * 136 + (bx_1 * 64 + 8)] = *(const uint4*)&C_v_1[8];
+            *(uint4*)&C[(by_1 * 128 + i0_1) * 136 + (bx_1 * 64 + 16)] = *(const uint4*)&C_v_1[16];
+            *(uint4*)&C[(by_1 * 128 + i0_1) * 136 + (bx_1 * 64 + 24)] = *(const uint4*)&C_v_1[24];
+            *(uint4*)&C[(by_1 * 128 + i0_1) * 136 + (bx_1 * 64 + 32)] = *(const uint4*)&C_v_1[32];
+            *(uint4*)&C[(by_1 * 128 + i0_1) * 136 + (bx_1 * 64 + 40)] = *(const uint4*)&C_v_1[40];
+            *(uint4*)&C[(by_1 * 128 + i0_1) * 136 + (bx_1 * 64 + 48)] = *(const uint4*)&C_v_1[48];
+            *(uint4*)&C[(by_1 * 128 + i0_1) * 136 + (bx_1 * 64 + 56)] = *(const uint4*)&C_v_1[56];
+          }
+          else {
+            #pragma unroll
+            for (int r_2 = 0; r_2 < 64; ++r_2) {
+              if (bx_1 * 64 + r_2 < 136) {
+                C[(by_1 * 128 + i0_1) * 136 + (bx_1 * 64 + r_2)] = cvt_rn_f16_f32(C_local_piece[r_2]);
+              }
+            }
           }
         }
       }

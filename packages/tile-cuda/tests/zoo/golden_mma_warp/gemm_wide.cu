@@ -234,10 +234,27 @@ extern "C" __global__ void __launch_bounds__(192) __cluster_dims__(2, 1, 1) gemm
         else {
           bar_sync(1, 128);
           const int i0_1 = number;
-          #pragma unroll
-          for (int r_1 = 0; r_1 < 64; ++r_1) {
-            if (bx_1 * 240 + piece * 64 + r_1 < 264) {
-              C[(by_1 * 128 + i0_1) * 264 + (bx_1 * 240 + piece * 64 + r_1)] = cvt_rn_f16_f32(C_local_piece[r_1]);
+          if (bx_1 * 240 + piece * 64 + 63 < 264) {
+            __align__(16) f16 C_v_1[64];
+            #pragma unroll
+            for (int r_1 = 0; r_1 < 64; ++r_1) {
+              C_v_1[r_1] = cvt_rn_f16_f32(C_local_piece[r_1]);
+            }
+            *(uint4*)&C[(by_1 * 128 + i0_1) * 264 + (bx_1 * 240 + piece * 64)] = *(const uint4*)&C_v_1[0];
+            *(uint4*)&C[(by_1 * 128 + i0_1) * 264 + (bx_1 * 240 + piece * 64 + 8)] = *(const uint4*)&C_v_1[8];
+            *(uint4*)&C[(by_1 * 128 + i0_1) * 264 + (bx_1 * 240 + piece * 64 + 16)] = *(const uint4*)&C_v_1[16];
+            *(uint4*)&C[(by_1 * 128 + i0_1) * 264 + (bx_1 * 240 + piece * 64 + 24)] = *(const uint4*)&C_v_1[24];
+            *(uint4*)&C[(by_1 * 128 + i0_1) * 264 + (bx_1 * 240 + piece * 64 + 32)] = *(const uint4*)&C_v_1[32];
+            *(uint4*)&C[(by_1 * 128 + i0_1) * 264 + (bx_1 * 240 + piece * 64 + 40)] = *(const uint4*)&C_v_1[40];
+            *(uint4*)&C[(by_1 * 128 + i0_1) * 264 + (bx_1 * 240 + piece * 64 + 48)] = *(const uint4*)&C_v_1[48];
+            *(uint4*)&C[(by_1 * 128 + i0_1) * 264 + (bx_1 * 240 + piece * 64 + 56)] = *(const uint4*)&C_v_1[56];
+          }
+          else {
+            #pragma unroll
+            for (int r_2 = 0; r_2 < 64; ++r_2) {
+              if (bx_1 * 240 + piece * 64 + r_2 < 264) {
+                C[(by_1 * 128 + i0_1) * 264 + (bx_1 * 240 + piece * 64 + r_2)] = cvt_rn_f16_f32(C_local_piece[r_2]);
+              }
             }
           }
         }
@@ -251,25 +268,40 @@ extern "C" __global__ void __launch_bounds__(192) __cluster_dims__(2, 1, 1) gemm
       if (turn_2 < 1) {
         bar_sync(1, 128);
         const int i0_2 = number;
-        __align__(16) f16 C_v_1[48];
+        __align__(16) f16 C_v_2[48];
         #pragma unroll
-        for (int r_2 = 0; r_2 < 48; ++r_2) {
-          C_v_1[r_2] = cvt_rn_f16_f32(C_local_piece_1[r_2]);
+        for (int r_3 = 0; r_3 < 48; ++r_3) {
+          C_v_2[r_3] = cvt_rn_f16_f32(C_local_piece_1[r_3]);
         }
-        *(uint4*)&C[(by_1 * 128 + i0_2) * 264 + (bx_1 * 240 + 192)] = *(const uint4*)&C_v_1[0];
-        *(uint4*)&C[(by_1 * 128 + i0_2) * 264 + (bx_1 * 240 + 200)] = *(const uint4*)&C_v_1[8];
-        *(uint4*)&C[(by_1 * 128 + i0_2) * 264 + (bx_1 * 240 + 208)] = *(const uint4*)&C_v_1[16];
-        *(uint4*)&C[(by_1 * 128 + i0_2) * 264 + (bx_1 * 240 + 216)] = *(const uint4*)&C_v_1[24];
-        *(uint4*)&C[(by_1 * 128 + i0_2) * 264 + (bx_1 * 240 + 224)] = *(const uint4*)&C_v_1[32];
-        *(uint4*)&C[(by_1 * 128 + i0_2) * 264 + (bx_1 * 240 + 232)] = *(const uint4*)&C_v_1[40];
+        *(uint4*)&C[(by_1 * 128 + i0_2) * 264 + (bx_1 * 240 + 192)] = *(const uint4*)&C_v_2[0];
+        *(uint4*)&C[(by_1 * 128 + i0_2) * 264 + (bx_1 * 240 + 200)] = *(const uint4*)&C_v_2[8];
+        *(uint4*)&C[(by_1 * 128 + i0_2) * 264 + (bx_1 * 240 + 208)] = *(const uint4*)&C_v_2[16];
+        *(uint4*)&C[(by_1 * 128 + i0_2) * 264 + (bx_1 * 240 + 216)] = *(const uint4*)&C_v_2[24];
+        *(uint4*)&C[(by_1 * 128 + i0_2) * 264 + (bx_1 * 240 + 224)] = *(const uint4*)&C_v_2[32];
+        *(uint4*)&C[(by_1 * 128 + i0_2) * 264 + (bx_1 * 240 + 232)] = *(const uint4*)&C_v_2[40];
       }
       else {
         bar_sync(1, 128);
         const int i0_3 = number;
-        #pragma unroll
-        for (int r_3 = 0; r_3 < 48; ++r_3) {
-          if (bx_1 * 240 + 192 + r_3 < 264) {
-            C[(by_1 * 128 + i0_3) * 264 + (bx_1 * 240 + r_3 + 192)] = cvt_rn_f16_f32(C_local_piece_1[r_3]);
+        if (bx_1 * 240 + 192 + 47 < 264) {
+          __align__(16) f16 C_v_3[48];
+          #pragma unroll
+          for (int r_4 = 0; r_4 < 48; ++r_4) {
+            C_v_3[r_4] = cvt_rn_f16_f32(C_local_piece_1[r_4]);
+          }
+          *(uint4*)&C[(by_1 * 128 + i0_3) * 264 + (bx_1 * 240 + 192)] = *(const uint4*)&C_v_3[0];
+          *(uint4*)&C[(by_1 * 128 + i0_3) * 264 + (bx_1 * 240 + 200)] = *(const uint4*)&C_v_3[8];
+          *(uint4*)&C[(by_1 * 128 + i0_3) * 264 + (bx_1 * 240 + 208)] = *(const uint4*)&C_v_3[16];
+          *(uint4*)&C[(by_1 * 128 + i0_3) * 264 + (bx_1 * 240 + 216)] = *(const uint4*)&C_v_3[24];
+          *(uint4*)&C[(by_1 * 128 + i0_3) * 264 + (bx_1 * 240 + 224)] = *(const uint4*)&C_v_3[32];
+          *(uint4*)&C[(by_1 * 128 + i0_3) * 264 + (bx_1 * 240 + 232)] = *(const uint4*)&C_v_3[40];
+        }
+        else {
+          #pragma unroll
+          for (int r_5 = 0; r_5 < 48; ++r_5) {
+            if (bx_1 * 240 + 192 + r_5 < 264) {
+              C[(by_1 * 128 + i0_3) * 264 + (bx_1 * 240 + r_5 + 192)] = cvt_rn_f16_f32(C_local_piece_1[r_5]);
+            }
           }
         }
       }

@@ -209,11 +209,13 @@ extern "C" __global__ void __launch_bounds__(128) __cluster_dims__(2, 1, 1) gemm
     for (int r_2 = 0; r_2 < 8; ++r_2) {
       #pragma unroll
       for (int r_3 = 0; r_3 < 2; ++r_3) {
-        #pragma unroll
-        for (int v_1 = 0; v_1 < 2; ++v_1) {
-          if (by * 64 + (r_3 * 8 + i0_1) < 200 && bx * 64 + (r_2 * 8 + i1_1 + v_1) < 250) {
-            C[(by * 64 + r_3 * 8 + i0_1) * 250 + (bx * 64 + r_2 * 8 + i1_1 + v_1)] = cvt_rn_f16_f32(C_local[r_2 * 4 + r_3 * 2 + v_1]);
+        if (by * 64 + (r_3 * 8 + i0_1) < 200 && bx * 64 + (r_2 * 8 + i1_1) < 250) {
+          __align__(16) f16 C_v_1[2];
+          #pragma unroll
+          for (int v_1 = 0; v_1 < 2; ++v_1) {
+            C_v_1[v_1] = cvt_rn_f16_f32(C_local[r_2 * 4 + r_3 * 2 + v_1]);
           }
+          *(unsigned*)(&C[(by * 64 + i0_1) * 250 + (bx * 64 + i1_1)] + (r_3 * 2000 + r_2 * 8)) = *(const unsigned*)&C_v_1[0];
         }
       }
     }

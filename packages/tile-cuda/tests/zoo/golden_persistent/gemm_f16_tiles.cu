@@ -197,11 +197,13 @@ extern "C" __global__ void __launch_bounds__(160) gemm(
         for (int r_3 = 0; r_3 < 2; ++r_3) {
           #pragma unroll
           for (int r_4 = 0; r_4 < 2; ++r_4) {
-            #pragma unroll
-            for (int v_1 = 0; v_1 < 8; ++v_1) {
-              if (by_1 * 64 + (r_4 * 8 + i0_1) < 200 && bx_1 * 64 + (r_3 * 32 + i1_1 + v_1) < 136) {
-                C[(by_1 * 64 + r_4 * 8 + i0_1) * 136 + (bx_1 * 64 + r_3 * 32 + i1_1 + v_1)] = C_local_staged[r_3 * 16 + r_4 * 8 + v_1];
+            if (by_1 * 64 + (r_4 * 8 + i0_1) < 200 && bx_1 * 64 + (r_3 * 32 + i1_1) < 136) {
+              __align__(16) f16 C_v_1[8];
+              #pragma unroll
+              for (int v_1 = 0; v_1 < 8; ++v_1) {
+                C_v_1[v_1] = C_local_staged[r_3 * 16 + r_4 * 8 + v_1];
               }
+              *(uint4*)(&C[(by_1 * 64 + i0_1) * 136 + (bx_1 * 64 + i1_1)] + (r_4 * 1088 + r_3 * 32)) = *(const uint4*)&C_v_1[0];
             }
           }
         }

@@ -300,7 +300,7 @@ extern "C" __global__ void __launch_bounds__(128) main_1(
     for (int r_29 = 0; r_29 < 2; ++r_29) {
       #pragma unroll
       for (int v_5 = 0; v_5 < 2; ++v_5) {
-        output[r_28 * 4 + r_29 * 2 + v_5] = output[r_28 * 4 + r_29 * 2 + v_5] / total[r_29];
+        output[r_28 * 4 + r_29 * 2 + v_5] = __fdividef(output[r_28 * 4 + r_29 * 2 + v_5], total[r_29]);
       }
     }
   }

@@ -171,11 +171,13 @@ extern "C" __global__ void __launch_bounds__(256) gemm(
     for (int r_2 = 0; r_2 < 16; ++r_2) {
       #pragma unroll
       for (int r_3 = 0; r_3 < 2; ++r_3) {
-        #pragma unroll
-        for (int v_1 = 0; v_1 < 2; ++v_1) {
-          if (by * 128 + (r_3 * 8 + i0_1) < 130 && bx * 128 + (r_2 * 8 + i1_1 + v_1) < 136) {
-            C[(by * 128 + r_3 * 8 + i0_1) * 136 + (bx * 128 + r_2 * 8 + i1_1 + v_1)] = cvt_rn_f16_f32(C_local[r_2 * 4 + r_3 * 2 + v_1]);
+        if (by * 128 + (r_3 * 8 + i0_1) < 130 && bx * 128 + (r_2 * 8 + i1_1) < 136) {
+          __align__(16) f16 C_v_1[2];
+          #pragma unroll
+          for (int v_1 = 0; v_1 < 2; ++v_1) {
+            C_v_1[v_1] = cvt_rn_f16_f32(C_local[r_2 * 4 + r_3 * 2 + v_1]);
           }
+          *(unsigned*)(&C[(by * 128 + i0_1) * 136 + (bx * 128 + i1_1)] + (r_3 * 1088 + r_2 * 8)) = *(const unsigned*)&C_v_1[0];
         }
       }
     }

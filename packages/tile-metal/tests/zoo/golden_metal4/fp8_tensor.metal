@@ -5,9 +5,12 @@ using namespace metal;
 #if __METAL_VERSION__ >= 320
 #pragma METAL fp math_mode(safe)
 #endif
-#pragma METAL fp contract(off)
 
 static inline float decode_float8_e4m3fn(uchar x) {
+#if __METAL_VERSION__ >= 320
+#pragma METAL fp math_mode(safe)
+#endif
+#pragma METAL fp contract(off)
   const uint code = x;
   const uint size = code & 127u;
   const uint t = as_type<uint>((float)(int)size * 0.001953125f);
@@ -17,6 +20,10 @@ static inline float decode_float8_e4m3fn(uchar x) {
 }
 
 static inline bool matmul2d_16x32x16_f32_f16_lanes(int lane) {
+#if __METAL_VERSION__ >= 320
+#pragma METAL fp math_mode(safe)
+#endif
+#pragma METAL fp contract(off)
   constexpr auto shape = mpp::tensor_ops::matmul2d_descriptor(
       16, 32, 16, false, false, false, mpp::tensor_ops::matmul2d_descriptor::mode::multiply_accumulate);
   mpp::tensor_ops::matmul2d<shape, execution_simdgroup> product;
@@ -42,6 +49,10 @@ static inline bool matmul2d_16x32x16_f32_f16_lanes(int lane) {
 }
 
 static inline void matmul2d_16x32x16_f32_f16(bool known, thread float* c, thread const half* a, thread const half* b) {
+#if __METAL_VERSION__ >= 320
+#pragma METAL fp math_mode(safe)
+#endif
+#pragma METAL fp contract(off)
   constexpr auto shape = mpp::tensor_ops::matmul2d_descriptor(
       16, 32, 16, false, false, false, mpp::tensor_ops::matmul2d_descriptor::mode::multiply_accumulate);
   mpp::tensor_ops::matmul2d<shape, execution_simdgroup> product;

@@ -14,7 +14,7 @@ from tile_core.ir.visit import collect, map_expr, substitute, uses_var
 from tile_core.numerics.build import type_name
 from tile_core.simt.memory.alignment import factor
 
-__all__ = ["Lanes", "negated"]
+__all__ = ["LaneConditions", "negated"]
 
 _LESS = (tirx.LT, tirx.LE)
 _GREATER = (tirx.GT, tirx.GE)
@@ -24,7 +24,7 @@ _OPPOSITE: dict[type, Any] = {
 }  # fmt: skip
 
 
-class Lanes:
+class LaneConditions:
     """The lanes of a vector: the values 0, 1, … of a variable.
 
     Parameters

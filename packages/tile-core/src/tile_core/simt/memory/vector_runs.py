@@ -14,8 +14,8 @@ from tile_core.simt.memory.vector_bodies import key
 
 
 @dataclass(frozen=True)
-class Run:
-    """Accesses to adjacent elements by the iterations of a loop.
+class VectorRun:
+    """VectorAccesses to adjacent elements by the iterations of a loop.
 
     Attributes
     ----------
@@ -43,7 +43,7 @@ class Run:
         return key(self.buffer, self.start)
 
 
-class Accesses(Protocol):
+class VectorAccesses(Protocol):
     """Facts about the accesses of a loop."""
 
     def key_at(self, buffer: BufferVar, indices: Sequence[Expr], iteration: Var) -> Key:
@@ -67,7 +67,8 @@ class UseRegisters(StmtRewriter):
     """
 
     def __init__(
-        self, owner: Accesses, at: Var, trips: int, loads: Mapping[Key, Run], stores: Mapping[Key, Run]
+        self, owner: VectorAccesses, at: Var, trips: int, loads: Mapping[Key, VectorRun],
+        stores: Mapping[Key, VectorRun],
     ) -> None:  # fmt: skip
         self.owner, self.iteration, self.trips, self.loads, self.stores = owner, at, trips, loads, stores
 

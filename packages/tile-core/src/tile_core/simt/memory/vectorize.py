@@ -32,7 +32,7 @@ from tile_core.dtypes import DTYPES
 from tile_core.ir import calls, nodes
 from tile_core.ir.visit import StmtRewriter, annotation, collect, renamed, replace_for, substitute, uses_var
 from tile_core.simt.memory.alignment import WIDEST, Aligned, contiguous_width, factor, strides_of, with_views
-from tile_core.simt.memory.lane_conditions import Lanes, negated
+from tile_core.simt.memory.lane_conditions import LaneConditions, negated
 from tile_core.simt.memory.launch_assumptions import relied
 from tile_core.simt.memory.predicated_stores import Flags, always_stores, assignments, is_branching
 from tile_core.simt.memory.speculation import Known, Speculation
@@ -47,7 +47,7 @@ from tile_core.simt.memory.vector_bodies import (
     reads_only,
     with_outcome,
 )
-from tile_core.simt.memory.vector_runs import Run, UseRegisters, accesses_of
+from tile_core.simt.memory.vector_runs import UseRegisters, VectorRun, accesses_of
 
 if TYPE_CHECKING:
     from tile_core.layout.base import LayoutMap
@@ -168,7 +168,7 @@ class _VectorizeAccesses(StmtRewriter):
         vectors whose iterations all meet it, and the second keeps the condition.
         """
         facts = {**self.aligned.divisors, **self.known}
-        lanes = Lanes(s.loop_var, trips, facts)
+        lanes = LaneConditions(s.loop_var, trips, facts)
         conditions = [c for c in leading_conditions(s.body) if self.is_fixed(c, s)]
         for c in conditions:
             same = lanes.uniform(c)
@@ -202,7 +202,7 @@ class _VectorizeAccesses(StmtRewriter):
         found = self.widened(s, {same: sides[0], tirx.Not(same): sides[1]}, accesses_of(self.loop(s, trips)))
         return None if found is None else tirx.IfThenElse(same, *found, s.span)
 
-    def by_vector(self, s: Stmt, trips: int, condition: Expr, every: Expr, lanes: Lanes) -> Stmt | None:
+    def by_vector(self, s: Stmt, trips: int, condition: Expr, every: Expr, lanes: LaneConditions) -> Stmt | None:
         """Return a loop for vectors that meet a condition, and one for other vectors."""
         rest = self.loop(s, trips)
         fast = self.widened(s, {every: with_outcome(s.body, condition, True)}, accesses_of(rest))
@@ -261,7 +261,7 @@ class _VectorizeAccesses(StmtRewriter):
         arrays = dict.fromkeys([*(r.array for r in (*loads.values(), *stores.values())), *flags.arrays.values()])
         return nodes.seq([*(tirx.AllocBuffer(a) for a in arrays), *before, inner, *after])
 
-    def flags(self, s: Stmt, trips: int, stores: Mapping[Key, Run]) -> Flags:
+    def flags(self, s: Stmt, trips: int, stores: Mapping[Key, VectorRun]) -> Flags:
         """Return flags for the stores that only some iterations make."""
 
         def key_of(store: Stmt) -> Key:
@@ -269,7 +269,7 @@ class _VectorizeAccesses(StmtRewriter):
 
         return Flags(s.loop_var, trips, {k for k in stores if not always_stores(s.body, k, key_of)}, key_of)
 
-    def stored(self, s: Stmt, run: Run, trips: int, flags: Flags, k: Key) -> list[Stmt]:
+    def stored(self, s: Stmt, run: VectorRun, trips: int, flags: Flags, k: Key) -> list[Stmt]:
         """Return the stores of a run: vector accesses if every iteration makes its own."""
         moves = self.moves(run, trips, load=False)
         if k not in flags.keys:
@@ -280,9 +280,9 @@ class _VectorizeAccesses(StmtRewriter):
         every = tirx.all(*(flags.is_set(k, nodes.int_const(at)) for at in range(trips)))
         return [tirx.IfThenElse(every, nodes.seq(moves), each, s.span)]
 
-    def stores(self, body: Sequence[Stmt], iteration: Var, trips: int, own: set[Var]) -> dict[Key, Run]:
+    def stores(self, body: Sequence[Stmt], iteration: Var, trips: int, own: set[Var]) -> dict[Key, VectorRun]:
         """Return runs of stores by key, for buffers whose stores all form runs."""
-        found: dict[Key, Run] = {}
+        found: dict[Key, VectorRun] = {}
         refused: set[BufferVar] = set()
         written = {self.root(x.buffer) for x in body if isinstance(x, tirx.BufferStore)}
         for x in body:
@@ -304,11 +304,11 @@ class _VectorizeAccesses(StmtRewriter):
         iteration: Var,
         trips: int,
         own: set[Var],
-        stores: Mapping[Key, Run],
+        stores: Mapping[Key, VectorRun],
         speculate: bool,
-    ) -> dict[Key, Run]:
+    ) -> dict[Key, VectorRun]:
         """Return the runs that loads form, by key."""
-        found: dict[Key, Run] = {}
+        found: dict[Key, VectorRun] = {}
         body = [x for x, _ in executed]
         written = {self.root(x.buffer) for x in body if isinstance(x, tirx.BufferStore)}
         always = [e for x, made in executed if made for e in evaluated(x) if isinstance(e, ir.TensorLoad)]
@@ -328,7 +328,7 @@ class _VectorizeAccesses(StmtRewriter):
                 continue
             # A read and a later write of the same elements go through the same registers.
             same = stores.get(run.key)
-            found[run.key] = run if same is None else Run(run.buffer, run.start, run.width, same.array)
+            found[run.key] = run if same is None else VectorRun(run.buffer, run.start, run.width, same.array)
         return found
 
     def reads_first(self, root: BufferVar, body: Sequence[Stmt]) -> bool:
@@ -352,7 +352,7 @@ class _VectorizeAccesses(StmtRewriter):
         own: set[Var],
         written: set[BufferVar],
         shared: bool = False,
-    ) -> Run | None:
+    ) -> VectorRun | None:
         """Return the run of an access over all iterations; ``None`` without one.
 
         Indices may read memory, such as the number of a row, that no iteration writes.
@@ -378,7 +378,7 @@ class _VectorizeAccesses(StmtRewriter):
             layout=None,
             data_alignment=WIDEST,
         )
-        return Run(buffer, start, width, array, per)
+        return VectorRun(buffer, start, width, array, per)
 
     def per(self, last: Expr, start: Expr, iteration: Var, trips: int, shared: bool) -> int:
         """Return how many successive iterations access the same element; 0 without a period."""
@@ -428,7 +428,12 @@ class _VectorizeAccesses(StmtRewriter):
     # The wide accesses
 
     def plain_copy(
-        self, body: Sequence[Stmt], loads: Mapping[Key, Run], stores: Mapping[Key, Run], iteration: Var, trips: int
+        self,
+        body: Sequence[Stmt],
+        loads: Mapping[Key, VectorRun],
+        stores: Mapping[Key, VectorRun],
+        iteration: Var,
+        trips: int,
     ) -> Stmt | None:
         """Return the moves of a loop that only copies; ``None`` for other loops."""
         if not is_plain(body[0]) or len(body) != 1:
@@ -457,7 +462,7 @@ class _VectorizeAccesses(StmtRewriter):
             )
         return nodes.seq(found)
 
-    def moves(self, run: Run, trips: int, load: bool) -> list[Stmt]:
+    def moves(self, run: VectorRun, trips: int, load: bool) -> list[Stmt]:
         """Return the vector accesses of a run."""
         size = run.width * DTYPES[nodes.element_type(run.buffer)].bits // 8
         if run.per == trips:
@@ -469,7 +474,7 @@ class _VectorizeAccesses(StmtRewriter):
             found.append(calls.move(*to, size))
         return found
 
-    def shifted(self, run: Run, by: int) -> list[Expr]:
+    def shifted(self, run: VectorRun, by: int) -> list[Expr]:
         """Return the indices of an iteration."""
         return [*run.start[:-1], self.analyzer.simplify(run.start[-1] + by) if by else run.start[-1]]
 
