@@ -68,7 +68,7 @@ def _read(A, B, S):
 
 
 def _write(A, B, S):
-    T.copy(S, B[0:64])
+    T.copy(S, B[T.get_block_binding(0) * 64])
 
 
 def _element(A, B, S):

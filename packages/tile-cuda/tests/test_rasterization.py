@@ -56,7 +56,9 @@ def order(program, **options):
         ({"size": (8192, 8192), "asked": 5}, "along panels of 5 rows of the grid"),
         ({"size": (0, 0), "dynamic": True}, "along panels of 16 rows of the grid"),
         ({"size": (1024, 2048)}, ""),  # all blocks run at a time
-        ({"size": (2048, 8192)}, ""),  # a panel would be all of it
+        ({"size": (2048, 8192)}, "along panels of 16 rows of the grid"),  # a panel is all of it
+        ({"size": (256, 28672)}, "along panels of 2 rows of the grid"),
+        ({"size": (2048, 8192), "turned": True}, ""),  # the order of the grid is that of a panel
     ],
 )
 def test_swizzled_rasterization(how, expected):

@@ -109,9 +109,30 @@ def test_an_index_that_wraps_is_not_widened_before(form: str) -> None:
     assert "(long long)(int)((unsigned)" not in text
 
 
-def _text(lines: list[str]) -> str:
+@pytest.mark.parametrize("form", ["-i", "-2 - (v + i)", "v - i"])
+def test_an_index_that_wraps_is_extended_by_the_address(form: str) -> None:
+    """The same for arrays with an index of 32 bits, on the PTX that NVRTC makes."""
+    lines = [
+        "for i in range(-2147483648, 2147483647, 536870912):",
+        "    p = T.cast((T.cast(i, 'int64') + 2147483648) // 536870912, 'int32')",
+        "    B[p] = A[z[0] * 0 + 3]",
+        f"    B[8 + p] = A[{form} + z[0]]",
+    ]
+    text = _text(lines, "n = 29")
+    assert "A[mov_b32_opaque(" in text
+    a, b, z = np.arange(1, 30, dtype="int32"), np.zeros(16, "int32"), np.zeros(2, "int32")
+    memory = Memory()
+    addresses = [memory.put(x.tobytes()) for x in (a, b, z)]
+    execute(ptx_of(text, "compute_90a").replace("%tid.x", "0"), [*addresses, 5], memory)
+    found = np.frombuffer(bytes(memory.arrays[addresses[1]]), "int32")
+    steps = range(-(2**31), 2**31 - 1, 2**29)
+    wrapped = [(eval(form, {"i": i, "v": 5}) + 2**31) % 2**32 - 2**31 for i in steps]
+    assert found.tolist() == [4] * 8 + [int(a[x]) if 0 <= x < 29 else 0 for x in wrapped]
+
+
+def _text(lines: list[str], size: str = 'n = T.dynamic("n", "int64")') -> str:
     source = "\n".join([
-        'n = T.dynamic("n", "int64")',
+        size,
         "@T.prim_func",
         'def k(A: T.Tensor((n,), "int32"), B: T.Tensor((16,), "int32"), z: T.Tensor((2,), "int32"), v: T.int32):',
         "    with T.Kernel(1, threads=32):",

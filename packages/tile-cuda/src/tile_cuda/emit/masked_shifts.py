@@ -19,7 +19,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from tile_core.compat.tvm import ir, tirx
-from tile_core.compat.types import Expr, Stmt
+from tile_core.compat.types import BufferVar, Expr, Stmt
 from tile_core.emit.c_family import CFamilyEmitter
 from tile_core.emit.expressions import WRAPPING
 from tile_core.emit.text import UNARY, Text, infix, wrapped
@@ -91,6 +91,15 @@ class MaskedShifts(CFamilyEmitter):
         ):
             return self.convert(self._opaque(e.value), source, target)
         return super().print_Cast(e)
+
+    def element(self, buffer: BufferVar, indices: Any) -> str:
+        """Print an element of a buffer; the address extends an index of 32 bits, as a conversion does."""
+        if str(nodes.scope_of(buffer)).startswith("local"):
+            return super().element(buffer, indices)
+        base, offset = self.based(buffer, indices)
+        if _BITS.get(nodes.dtype_of(offset)) == 32 and self._varies(offset) and self._wraps_itself(offset):
+            return f"{base}[{self._opaque(offset)}]"
+        return super().element(buffer, indices)
 
     def _named(self, var: Expr, value: Expr) -> None:
         """Remember a name for a value that varies with a loop."""

@@ -54,8 +54,9 @@ def choose_order(plan: Plan, ctx: Context, accumulators: Collection[BufferVar]) 
     given = [nodes.as_int(axes[axis].extent) for axis in (rows, columns)]
     if ctx.options.rasterization == "auto" and all(isinstance(n, int) for n in given):
         first = 1 if columns == 0 else 0  # blocks along x are numbered first
-        if prod(given) <= _AT_A_TIME or panel >= given[0]:
+        if prod(given) <= _AT_A_TIME:
             return plan
+        panel = min(panel, given[0])  # few rows: all blocks of a column read it at a time
         if _read(panel, *extent) > _GAIN * _read_in_order(given, extent, first):
             return plan
     return plan.note(ORDER, {"panel": panel, "order": "row" if rows == 1 else "column"})
