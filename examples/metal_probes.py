@@ -81,7 +81,7 @@ def launch(adapter: Any, text: KernelText, *values: Any) -> list[np.ndarray]:
     return [adapter.to_host(v) for v, p in kinds if p.kind == "pointer" and p.access != "read"]
 
 
-def emitted(program: Any, target: str = "metal", **options: bool) -> KernelText:
+def emitted(program: Any, target: str = "metal", **options: bool | str) -> KernelText:
     """Return the text that tile makes of a kernel."""
     text = lower(program, make_context(target, options=options or None), installed()).lowered
     assert isinstance(text, KernelText)
@@ -320,7 +320,10 @@ def functions(fast: bool) -> Callable[[Any], str]:
     def check(adapter: Any) -> str:
         x = np.concatenate([np.linspace(-9, 9, 1024), 10.0 ** np.linspace(-9, 0, 1024)]).astype(np.float32)
         (out,) = launch(
-            adapter, emitted(own_functions(list(exact)), fast_math=fast), x, np.zeros((5, 2048), np.float32)
+            adapter,
+            emitted(own_functions(list(exact)), numerics="fast" if fast else "standard"),
+            x,
+            np.zeros((5, 2048), np.float32),
         )
         worst = 0.0
         for name, values in zip(exact, out, strict=True):

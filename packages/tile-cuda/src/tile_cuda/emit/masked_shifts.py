@@ -93,7 +93,10 @@ class MaskedShifts(CFamilyEmitter):
         return super().print_Cast(e)
 
     def element(self, buffer: BufferVar, indices: Any) -> str:
-        """Print an element of a buffer; the address extends an index of 32 bits, as a conversion does."""
+        """Print an element of a buffer.
+
+        An index of 32 bits that wraps is hidden: the address extends it, as a conversion does.
+        """
         if str(nodes.scope_of(buffer)).startswith("local"):
             return super().element(buffer, indices)
         base, offset = self.based(buffer, indices)
