@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 import tile_core as tile
@@ -55,3 +56,54 @@ def test_guarded_loops_have_vector_accesses(target):
     assert "< 14344" not in text(14344, "assumed")
     assert text(14344, "choice").count(wide) >= 2
     assert text(14336, "mask").count(wide) >= 6
+
+
+@T.prim_func
+def stores_by_a_view(X: T.Tensor((1024,)), M: T.Tensor((1024,), "int32"), Z: T.Tensor((1024,))):
+    with T.Kernel(1, threads=128):
+        V = T.view(Z, (1024,), "float32")
+        for i in T.Parallel(1024):
+            Z[i] = X[i]
+            if M[i] > 0:
+                V[i] = 7
+                Z[i] = 5
+
+
+@T.prim_func
+def stores_to_rows_that_data_name(X: T.Tensor((8, 128)), M: T.Tensor((8,), "int32"), Z: T.Tensor((8, 128))):
+    with T.Kernel(8, threads=128) as r:
+        for i in T.Parallel(128):
+            if X[r, i] > 0:
+                Z[r, i] = X[r, i]
+            Z[M[r], i] = 2
+            if X[r, i] > 0:
+                Z[r, i] = 3
+
+
+@T.prim_func
+def loads_by_a_view(X: T.Tensor((1024,)), M: T.Tensor((1024,), "int32"), Z: T.Tensor((1024,))):
+    with T.Kernel(2, threads=128) as bx:
+        V = T.view(X, (1024,), "float32")
+        if bx == 0:
+            for i in T.Parallel(1024):
+                if M[i] > 0:
+                    Z[i] = V[i]
+        else:
+            for i in T.Parallel(1024):
+                if M[i] <= 0:
+                    X[i] = 1
+
+
+@pytest.mark.parametrize("target", ["cuda:sm_80", "cuda:sm_90a", "metal", "rocm:gfx942"])
+def test_accesses_of_one_element_by_two_names_keep_their_order(target):
+    rng = np.random.default_rng()
+    x, m = rng.standard_normal(1024).astype("float32"), rng.integers(0, 2, 1024).astype("int32")
+    z = np.zeros(1024, "float32")
+    tile.compile(stores_by_a_view, target, runtime="emulator")(x, m, z)
+    np.testing.assert_array_equal(z, np.where(m > 0, 5, x))
+    rows, z = x.reshape(8, 128), np.zeros((8, 128), "float32")
+    tile.compile(stores_to_rows_that_data_name, target, runtime="emulator")(rows, np.arange(8, dtype="int32"), z)
+    np.testing.assert_array_equal(z, np.where(rows > 0, 3, 2))
+    z = np.zeros(1024, "float32")
+    tile.compile(loads_by_a_view, target, runtime="emulator")(x.copy(), m, z)
+    np.testing.assert_array_equal(z, np.where(m > 0, x, 0))

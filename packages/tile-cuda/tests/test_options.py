@@ -94,7 +94,8 @@ def test_old_names_are_options_of_the_new_names(old, new, monkeypatch):
         ({"fast_accum": True}, "fast", "numerics='fast'"),
         ({"fmad": True}, "standard", "numerics"),
         ({"fmad": False}, "strict", "numerics='strict'"),
-        ({"promote": 128}, "standard", "numerics"),
+        ({"promote": 128}, "standard", "numerics='standard'"),
+        ({"promote": 0}, "standard", "numerics"),
         ({"promote": 256}, "fast", "numerics='fast'"),
     ],
 )
@@ -108,9 +109,13 @@ def test_old_options_of_numerics_are_levels(given, level, stated, monkeypatch):
     assert CudaOptions.from_attributes({f"cuda.{name}": value for name, value in given.items()}).numerics == level
 
 
-def test_of_several_old_options_the_fastest_level_applies(monkeypatch):
+def test_of_several_old_options_one_level_applies(monkeypatch):
     monkeypatch.setattr(renaming, "_warned", {(CudaOptions, name) for name in renamed_of(CudaOptions)})
-    assert CudaOptions(fmad=False, fast_math=True, promote=128).numerics == "fast"
+    assert CudaOptions(fmad=False, fast_math=True).numerics == "fast"
+    assert CudaOptions(fast_accum=True, promote=128).numerics == "standard"
     assert CudaOptions(fmad=False, fast_math=False).numerics == "strict"
     with pytest.raises(TypeError, match="fast_math is True or False"):
         CudaOptions(fast_math=1)
+    for given in ({"fast_math": 1}, {"promote": 100}, {"promote": "x"}, {"numerics": [1]}):
+        with pytest.raises(InvalidOptions):
+            make_options(MANIFEST, given)

@@ -12,7 +12,7 @@ from tile_cuda.ops.warpgroup_plan import WARPGROUP
 
 
 class TeamRewriter(StmtRewriter):
-    """Keeps track of it.
+    """Tracks which threads of a block or role reach a statement together.
 
     Attributes
     ----------
@@ -45,7 +45,7 @@ class TeamRewriter(StmtRewriter):
         return self.inside(s, super().visit_AttrStmt)
 
     def inside(self, s: Stmt, rewrite: Callable[[Stmt], Stmt]) -> Stmt:
-        """Rewrite what stands in a compound statement."""
+        """Rewrite a compound statement with the convergence of its threads."""
         outer = self.apart, self.role
         self.apart, self.role = self.apart or self._parts(s), s if is_shared(s) else self.role
         new = rewrite(s)

@@ -155,7 +155,7 @@ RULES = {
                           {"sizes": (200, 136, 160)}, {}),
     "no bulk copies": ({}, {"tma": "never"}, "its copies do not complete on transaction barriers", {}, {}),
     "room": ({"block": (128, 256, 64), "threads": 256, "stages": 4, "where": "staged",
-              "sizes": (200, 136, 512)}, {}, "do not fit beside",
+              "sizes": (200, 136, 512)}, {}, "shared-memory budget exceeded",
              {"block": (128, 256, 64), "threads": 256, "stages": 3, "where": "shared"}, {}),
 }  # fmt: skip
 

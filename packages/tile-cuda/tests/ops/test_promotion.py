@@ -152,6 +152,31 @@ def test_the_report_names_the_cost():
     assert strict["variant"] == "cuda.simt.gemm"
 
 
+@T.prim_func
+def started_through_a_view(
+    A: T.Tensor((64, 128), E4), B: T.Tensor((64, 128), E4), C: T.Tensor((64, 64)),
+):  # fmt: skip
+    with T.Kernel(1, threads=128):
+        a, b = T.alloc_shared((64, 128), E4), T.alloc_shared((64, 128), E4)
+        c = T.alloc_fragment((64, 64), "float32")
+        v = T.view(c, (64, 64), "float32")
+        T.copy(A, a)
+        T.copy(B, b)
+        T.clear(c)
+        T.copy(C, v)
+        T.gemm(a, b, c, transpose_B=True)
+        T.copy(c, C)
+
+
+def test_an_accumulator_that_a_view_writes_does_not_begin_with_zeros():
+    a, b = (np.full((64, 128), 0.125).astype(of_dense.NUMPY[E4]) for _ in range(2))
+    c = np.full((64, 64), 10000, "float32")
+    kernel = tile.compile(started_through_a_view, TARGET, runtime="emulator", options={"wgmma": "always"})
+    kernel(a, b, c)
+    assert ADDED.search(kernel.source)
+    np.testing.assert_array_equal(c, np.full((64, 64), 10002, "float32"))
+
+
 def test_other_types_and_targets_are_left_alone():
     for options in ({}, {"numerics": "standard"}):
         made = of_dense.program((64, 64, 64), (64, 64, 32))

@@ -324,7 +324,7 @@ class NoProducts(LaunchError):
 
 
 class NoTileParameters(LaunchError):
-    """A factory no parameter of which changes its tiles, threads or stages."""
+    """A factory whose parameters change no tile, thread count or stage count."""
 
     code = "K447"
     template = "{function}: no parameter changes the tiles, threads or stages of its products; ints to vary: {found}"

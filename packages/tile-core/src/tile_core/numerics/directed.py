@@ -67,7 +67,7 @@ def clamp_expr(value: Expr, dtype: str) -> Expr:
 
 @dataclass(frozen=True)
 class _Magnitude:
-    """A magnitude's bits ``a``, the formats, and a direction's condition or a random word."""
+    """State of a directed or stochastic rounding of the magnitude with bits ``a``."""
 
     a: Var
     form: Format

@@ -19,7 +19,7 @@ PARTIAL_SUM = 128
 """Elements of K that level ``"standard"`` may accumulate with fewer bits than float32, in products of 8-bit floats."""
 
 LEVELS: Mapping[str, str] = {
-    STRICT: "each float operation is rounded once, as written; products and reductions add in ascending order",
+    STRICT: "each float operation is rounded once, as written; products, reductions and scans add in ascending order",
     STANDARD: "a multiplication and an addition may be fused; products and reductions add in any order",
     FAST: "approximate functions; subnormal numbers may be flushed to zero; products and reductions add in any order",
 }
@@ -36,14 +36,15 @@ class NumericsOptions:
         Level of numerics. ``"standard"``: each operation and function of floats is within 2 ulp unless the table of
         bounds states more, a multiplication and an addition may be fused, products and reductions add in any order,
         and products of 8-bit floats accumulate at most 128 of K with fewer bits than float32. ``"strict"``: no fusing,
-        and products and reductions of floats add in ascending order, one by one. ``"fast"``: functions may be
+        and products, reductions and scans of floats add in ascending order, one by one (atomics and the parts of
+        ``T.alloc_reducer``, which belong to threads, have no order). ``"fast"``: functions may be
         approximate, subnormal numbers may be flushed to zero, and tensor cores accumulate all of K as they do.
     """
 
     numerics: str = STANDARD
 
     def __post_init__(self) -> None:
-        if self.numerics not in LEVELS:
+        if not isinstance(self.numerics, str) or self.numerics not in LEVELS:
             raise ValueError(f"numerics is {', '.join(map(repr, LEVELS))}")
 
     @property
@@ -62,6 +63,10 @@ def level_of(options: object) -> str:
     return str(getattr(options, "numerics", STANDARD))
 
 
+#: Of several old options: fast functions include fusing, and promotion takes precedence over fast accumulation.
+_PRECEDENCE = (STRICT, FAST, STANDARD)
+
+
 def merged_levels(*names: str) -> dict[str, Merged]:
     """Return the replacements of a backend's old options by ``numerics``, by old name.
 
@@ -70,12 +75,14 @@ def merged_levels(*names: str) -> dict[str, Merged]:
     names
         Of ``fast_math``, ``fast_accum``, ``fmad`` and ``promote``.
     """
-    return {name: Merged("numerics", functools.partial(_level_of_old, name), tuple(LEVELS)) for name in names}
+    return {name: Merged("numerics", functools.partial(_level_of_old, name), _PRECEDENCE) for name in names}
 
 
 def _level_of_old(name: str, value: Any) -> str | None:
     if name == "promote":
-        return FAST if isinstance(value, int) and value > PARTIAL_SUM else None
+        if not isinstance(value, int) or isinstance(value, bool) or value < 0 or value % 64:
+            raise ValueError("promote is 0 or a multiple of 64")
+        return None if value == 0 else STANDARD if value <= PARTIAL_SUM else FAST
     if not isinstance(value, bool):
         raise TypeError(f"{name} is True or False")
     if name == "fmad":

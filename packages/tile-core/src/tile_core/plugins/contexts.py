@@ -95,7 +95,7 @@ def with_current_names(manifest: BackendManifest, options: Mapping[str, Any]) ->
     """
     try:
         return current_names(manifest.options, options)
-    except ValueError as error:
+    except (TypeError, ValueError) as error:
         fix = "use the new name only"
         found = ", ".join(f"{key}={value!r}" for key, value in options.items())
         raise InvalidOptions(backend=manifest.name, found=found, expected=str(error), fix=fix) from error

@@ -1,4 +1,4 @@
-"""Cases that a target is excused from, by its declarations and never by results.
+"""Cases to skip: features that a target declares absent.
 
 A target declares what it does not have in its capabilities: ``max_threads``, ``shared_bytes`` and ``atomics`` are
 read directly, anything else is named in the fact ``ABSENT``::

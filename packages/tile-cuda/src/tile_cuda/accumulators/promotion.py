@@ -34,13 +34,17 @@ def promote_accumulators(plan: Plan, ctx: Context) -> Plan:
     """Mark the products of 8-bit floats whose partial accumulators are added in float32."""
     if ctx.options.numerics == FAST or not ctx.capabilities.fact(WGMMA):
         return plan
-    return plan.replace(body=_MarkPromoted().stmt(plan.body))
+    views = collect(plan.body, tirx.DeclBuffer)
+    viewed = {x for d in views for x in (d.buffer, *collect(d.data, tirx.Var))}
+    return plan.replace(body=_MarkPromoted(viewed).stmt(plan.body))
 
 
 class _MarkPromoted(StmtRewriter):
     """Marks products, with the statements before each one, from the outermost sequence to the innermost."""
 
-    def __init__(self) -> None:
+    def __init__(self, viewed: set[BufferVar]) -> None:
+        #: Views and their buffers: each may write the elements of the other.
+        self.viewed = viewed
         self.before: list[Sequence[Stmt]] = []
 
     def visit_SeqStmt(self, s: Stmt) -> Stmt:
@@ -79,6 +83,8 @@ class _MarkPromoted(StmtRewriter):
         if nodes.as_int(call.args[at + 1]) in (1, True):
             return True
         buffer = call.args[at].buffer
+        if buffer in self.viewed:
+            return False
         for frame in reversed(self.before):
             is_loop = len(frame) == 1 and isinstance(frame[0], (tirx.For, tirx.While))
             found = _last(_parts(frame[0].body) if is_loop else frame, buffer)

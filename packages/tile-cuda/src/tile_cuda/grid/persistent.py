@@ -37,12 +37,12 @@ OF_WORKERS = 168
 COPIER_REGISTERS, USER_REGISTERS = 40, 232
 """Of each thread of a warpgroup that copies, and of two that compute."""
 _MOST_THREADS = 256
-"""Of a program whose blocks stay: of 9 warps three share a quarter of the registers, which leaves each thread 168."""
+"""Threads of a persistent block: of 9 warps three share a quarter of the registers, which leaves each thread 168."""
 _SCRATCH = 4096
 """Bytes of shared memory for barriers, and for what ops need that are lowered later."""
 _LEAST_TRIPS = 2
 _SUBTILES_PER_ITERATION = 2
-"""TextParts of results that leave in an iteration of the next tile, at most: with one 4096³ was 1.028 times as fast as
+"""Most subtiles stored in an iteration of the next tile: with one 4096³ was 1.028 times as fast as
 without any, with two 1.023, with four 1.010, whose registers spilled."""
 _STAGES = (4, 8)
 """Ring sizes for which a producer warp was measured to be faster, on an H100 or H200, float16, 8192 and 4096.
@@ -68,7 +68,7 @@ def choose_persistent(shape: Shape, ctx: Context) -> PersistentGrid | Reject:
         return Reject(f"all {shape.tiles} blocks run at a time")
     size = shape.ring_bytes + shape.other_bytes + _SCRATCH
     if size > ctx.capabilities.shared_bytes:
-        return Reject("its other tiles do not fit beside the slots, which are never free")
+        return Reject(_over_budget(size, shape, ctx))
     if ctx.capabilities.fact(TCGEN05):
         return _with_mma_warp(shape, shape.tiles, size, ctx)
     direct = shape.product.name == "gemm_sp" and shape.product.args[1].scope == "global"
@@ -97,6 +97,13 @@ def choose_persistent(shape: Shape, ctx: Context) -> PersistentGrid | Reject:
     )
 
 
+def _over_budget(size: int, shape: Shape, ctx: Context) -> str:
+    return (
+        f"shared-memory budget exceeded: {size:,} of {ctx.capabilities.shared_bytes:,} bytes "
+        f"({shape.ring_bytes:,} of slots, {shape.other_bytes:,} of other tiles)"
+    )
+
+
 def _at_a_time(threads: int, size: int, ctx: Context) -> int:
     """Return how many blocks of this size a multiprocessor runs at a time."""
     held = _REGISTERS // (threads * OF_WORKERS)
@@ -112,8 +119,9 @@ def _beside(shape: Shape, ctx: Context) -> PersistentGrid | Reject:
     reason = _reason(shape.threads, shape.trips or _LEAST_TRIPS, ctx)
     if reason:
         return Reject(reason)
-    if shape.ring_bytes + shape.other_bytes + _SCRATCH > ctx.capabilities.shared_bytes:
-        return Reject("its other tiles do not fit beside the slots")
+    size = shape.ring_bytes + shape.other_bytes + _SCRATCH
+    if size > ctx.capabilities.shared_bytes:
+        return Reject(_over_budget(size, shape, ctx))
     groups = shape.threads // WARPGROUP
     if groups == 1 or ctx.options.max_registers is not None:
         return PersistentGrid(0, WARP, "warp", WARP)

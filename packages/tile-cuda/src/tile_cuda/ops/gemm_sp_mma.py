@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class MmaGemmSp(MmaVariant):
-    """Tiles of every size; metadata in shared memory, with any element width and layout."""
+    """Sparse `mma.sp` products of any tile size, with metadata in shared memory."""
 
     name = "cuda.mma.sp"
     op = "gemm_sp"

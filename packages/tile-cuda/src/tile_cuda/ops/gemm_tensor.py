@@ -376,7 +376,7 @@ class TensorProduct(RegisterProduct[TensorPlan]):
         return self.described_at(role, line, step * stored, until)
 
     def described_at(self, role: int, line: int, along: int, until: str) -> list[Expr]:
-        """Return the same for elements from ``along`` on."""
+        """Return an instruction's operands for A or B from element ``along`` of K on."""
         k, matrix = nodes.int_const(along), self.matrices[role]
         *described, _ = matrix.arguments(nodes.int_const(line), k, until)
         return [*described, nodes.int_const(_SWIZZLES[matrix.swizzle])]

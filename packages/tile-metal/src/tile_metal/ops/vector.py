@@ -64,8 +64,10 @@ class VectorByLanes(SimtVariant):
         p = Problem.of(call)
         if call.divergent:
             return Reject("one thread executes it for itself")
-        if p.m != 1 or not p.turned_b:
-            return Reject(f"it is for one row of A and a B stored as (N, K), not for {p.m} rows")
+        if p.m != 1:
+            return Reject(f"A has {p.m} rows instead of one")
+        if not p.turned_b:
+            return Reject("B is stored as (K, N) instead of (N, K)")
         if p.types[0] not in OPERANDS or p.types[1] not in OPERANDS or p.types[2] not in ACCUMULATORS:
             return Reject(f"it adds up floats, not {' and '.join(p.types)}")
         if call.block.count % SIMD:

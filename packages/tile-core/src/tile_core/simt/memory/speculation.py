@@ -48,13 +48,18 @@ class Speculation:
         self.facts: list[Stmt] = []
         self.conditions: list[Expr] = []
         self.proofs: Proofs | None = None
+        #: The buffer that a view belongs to.
+        self.roots: dict[BufferVar, BufferVar] = {}
         views = collect(body, tirx.DeclBuffer)
         written = {s.buffer for s in collect(body, tirx.BufferStore)}
         for call in collect(body, ir.Call):
             if nodes.is_tile_call(call):
                 written.update(v for v in collect(call, tirx.Var) if tirx.is_buffer_var(v))
-        # A view writes its buffer; of an address from a table no buffer is known.
-        self.written = written | {v for d in views if d.buffer in written for v in collect(d.data, tirx.Var)}
+        for d in views:  # in the order of the code: a view of a view comes behind it
+            for base in collect(d.data, tirx.Var):
+                self.roots[d.buffer] = self.roots.get(base, base)
+        self.written = {self.roots.get(b, b) for b in written}
+        # Of an address from a table no buffer is known.
         self.allowed = not any(not tirx.is_buffer_var(v) for d in views for v in collect(d.data, tirx.Var))
 
     def record(self, s: Stmt) -> None:
@@ -71,7 +76,9 @@ class Speculation:
 
     def allows(self, buffer: BufferVar, start: Sequence[Expr], count: int) -> bool:
         """Whether ``count`` adjacent elements may be loaded although a condition may not hold."""
-        if not self.allowed or nodes.scope_of(buffer) != "global" or buffer in self.written:
+        if not self.allowed or nodes.scope_of(buffer) != "global":
+            return False
+        if self.roots.get(buffer, buffer) in self.written:
             return False
         proofs = self._proofs()
         with ExitStack() as scope:

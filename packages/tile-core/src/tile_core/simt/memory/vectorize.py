@@ -294,9 +294,22 @@ class _VectorizeAccesses(StmtRewriter):
             else:
                 found.setdefault(run.key, run)
         for root in {self.root(run.buffer) for run in found.values()} - refused:
-            if not self.reads_first(root, body):
+            mine = [run for run in found.values() if self.root(run.buffer).same_as(root)]
+            if not self.reads_first(root, body) or not self.are_disjoint(mine, trips):
                 refused.add(root)
         return {k: run for k, run in found.items() if self.root(run.buffer) not in refused}
+
+    def are_disjoint(self, runs: Sequence[VectorRun], trips: int) -> bool:
+        """Whether no element belongs to two runs of stores, whose order is lost."""
+
+        def apart(a: VectorRun, b: VectorRun) -> bool:
+            if not a.buffer.same_as(b.buffer):
+                return False
+            by = [nodes.as_int(self.analyzer.simplify(x - y)) for x, y in zip(a.start, b.start, strict=True)]
+            other_row = any(isinstance(n, int) and n != 0 for n in by[:-1])
+            return other_row or (all(n == 0 for n in by[:-1]) and isinstance(by[-1], int) and abs(by[-1]) >= trips)
+
+        return all(apart(a, b) for at, a in enumerate(runs) for b in runs[:at])
 
     def loads(
         self,

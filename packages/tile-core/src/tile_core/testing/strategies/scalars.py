@@ -84,7 +84,7 @@ def casts(draw: Draw) -> Unit:
 
 
 def _conversion(draw: Draw, types: Sequence[str]) -> tuple[str, str]:
-    """Return two types, often ones between which a number could be rounded twice."""
+    """Draw a source and a target type, often prone to double rounding."""
     if draw(st.booleans()):
         return draw(st.sampled_from(types)), draw(st.sampled_from(types))
     wide = ("float64", "int32", "uint32", "int64", "uint64")
