@@ -36,7 +36,7 @@ def numbers(count: int) -> Any:
 def drawn(count: int, seed: int, target: str) -> list[Any]:
     kinds = {"W": ((count, 4), "uint32"), "U": ((count,), "float32"), "N": ((2, count), "float32")}
     out = [np.full(shape, 0xFF, dtype) for shape, dtype in kinds.values()]
-    compiled(numbers(count), target)(seed, *out)
+    compiled(numbers(count), target, options={"numerics": "strict"})(seed, *out)
     return out
 
 

@@ -16,6 +16,7 @@ import tile_core as tile
 import tile_core.language as T
 from tile_core import sparse
 from tile_core.errors import TileError
+from tile_core.plugins.contexts import make_context
 from tile_core.reports import report_json
 from tile_core.testing.run import load
 from tile_core.testing.strategies import STRATEGIES
