@@ -20,6 +20,9 @@ from tile_core.simt.memory.vector_bodies import leading_conditions, with_outcome
 
 #: Conditions that are decided one inside the other.
 _MOST_CHOICES = 3
+#: Conditions, and statements, of a loop whose conditions are decided: each one doubles the copies of the body.
+_MOST_CONDITIONS = 4
+_MOST_STATEMENTS = 40
 
 
 def decided(
@@ -44,7 +47,7 @@ def decided(
         return loop
     own = {x.var for x in collect(loop.body, (tirx.Bind, tirx.Let))}
     known = LaneConditions(loop.loop_var, lanes, divisors)
-    for c in leading_conditions(loop.body) if most else []:
+    for c in _conditions(loop.body) if most else []:
         if own.intersection(collect(c, tirx.Var)) or collect(c, (ir.TensorLoad, ir.Call)):
             continue
         every, opposite = known.every(c), negated(c)
@@ -57,6 +60,13 @@ def decided(
         if vectors[0] is not None:
             return _branches(loop, every, never, agreed, sides, vectors)
     return None
+
+
+def _conditions(body: Stmt) -> list[Expr]:
+    if len(collect(body, (tirx.BufferStore, tirx.Bind, tirx.IfThenElse))) > _MOST_STATEMENTS:
+        return []
+    found = list(leading_conditions(body))
+    return found if len(found) <= _MOST_CONDITIONS else []
 
 
 def _branches(
