@@ -20,7 +20,7 @@ _spec.loader.exec_module(defects)
 FINDS = {
     "indices of the CPU": ("indices_by_tvm", "cpu", Chunk("programs", 0, 10, "nibbles")),
     "index expressions of the CPU": ("indices_by_tvm", "cpu", Chunk("indices", 3, 60)),
-    "overflow in index expressions": ("indices_never_overflow", "cpu", Chunk("indices", 1, 40)),
+    "overflow in index expressions": ("indices_never_overflow", "cpu", Chunk("indices", 1, 200)),
     "trip counts that wrap": ("trip_counts_wrap", "cpu", Chunk("indices", 6, 20)),
     "a wrong reference": ("reference_truncates", "cpu", Chunk("programs", 0, 10, "divisions")),
     "padding in reducers": ("padding_takes_part", "cuda:sm_80", Chunk("programs", 0, 10, "reducers")),
