@@ -243,3 +243,10 @@ def names_leave_changing_loops(patch: Any) -> None:
         return made(name, substitute(expr, counters), hoisted)
 
     patch.setattr(assign, "_bound", bound)
+
+
+def stores_by_two_names_lose_their_order(patch: Any) -> None:
+    """Targets with threads: stores of one element under two names are written back by name."""
+    from tile_core.simt.memory import vectorize
+
+    patch.setattr(vectorize._VectorizeAccesses, "are_disjoint", lambda self, runs, trips: True)

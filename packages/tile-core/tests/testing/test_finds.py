@@ -62,6 +62,11 @@ FINDS = {
         Chunk("programs", 0, 10, "names"),
     ),
     "loads at remainders in vectors": ("counters_are_seen", "cpu", Chunk("programs", 0, 20, "lanes")),
+    "stores of one element by two names": (
+        "stores_by_two_names_lose_their_order",
+        "cuda:sm_80",
+        Chunk("programs", 1000073, 10, "guards"),
+    ),
     "arrays of threads": ("arrays_of_the_block", "cpu", Chunk("programs", 0, 10, "threads")),
 }
 

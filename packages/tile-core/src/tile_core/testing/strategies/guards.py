@@ -59,6 +59,19 @@ _FORMS = (
     if {h}:
         C[r, c] = T.cast(r, C.dtype)
     """,
+    # One element by two names that are equal at the launch only: the order of the stores decides.
+    """
+    B[r, c] = {y}
+    if {g}:
+        B[r + zero, c] = {x}
+        B[r, c] = T.cast(1, B.dtype)
+    """,
+    """
+    B[r + zero, c] = T.cast(2, B.dtype)
+    B[r, c] = {y}
+    if {g}:
+        B[r + zero, c] = T.cast(1, B.dtype)
+    """,
     """
     B[r, c] = {y}
     C[r, c] = T.if_then_else({g}, T.cast({x}, C.dtype), T.if_then_else({h}, T.cast({y}, C.dtype), T.cast(1, C.dtype)))
@@ -80,14 +93,14 @@ def guards(draw: Draw) -> Unit:
     shape: tuple[int | str, int | str] = ("m", "n") if symbolic else (m, n)
     params = [
         tensor("A", source, m, 2 * n), tensor("M", mask, *shape), tensor("S", target, m, -(-n // group)),
-        tensor("L", "int32", m), scalar("v"), output("B", target, *shape), output("C", other, *shape),
+        tensor("L", "int32", m), scalar("v"), scalar("zero"), output("B", target, *shape), output("C", other, *shape),
     ]  # fmt: skip
     rng = np.random.default_rng(draw(st.integers(0, 10**6)))
     most = draw(st.sampled_from((0.5, 0.9, 1.1)))  # the share of elements whose mask is set
     data = {
         "A": randoms(draw, (m, 2 * n), source, 0, 4), "S": randoms(draw, (m, -(-n // group)), target, 0, 3),
         "M": (rng.random((m, n)) < most).astype(mask), "L": rng.integers(-2, n + 3, m).astype(np.int32),
-        "v": draw(st.integers(-2, n + 3)), "B": randoms(draw, (m, n), target, 0, 4),
+        "v": draw(st.integers(-2, n + 3)), "zero": 0, "B": randoms(draw, (m, n), target, 0, 4),
         "C": randoms(draw, (m, n), other, 0, 4), **({"m": m, "n": n} if symbolic else {}),
     }  # fmt: skip
     grid = f"{-(-n // cols)}, {-(-m // rows)}"
