@@ -153,4 +153,4 @@ def test_the_limits_are_those_of_the_target():
 def test_a_buffer_behind_the_last():
     text = "kernel void k(device float* out [[buffer(1)]]) { out[0] = 1.0f; }\n"
     result = run(text, [np.zeros(1, "float32")])
-    assert "there is no buffer 1" in report_text(result)
+    assert "buffer 1 does not exist" in report_text(result)

@@ -28,7 +28,7 @@ class Tiling(dict[str, Any]):
     microseconds
         Estimated time; ``None`` if the target has no estimate for this program.
     reason
-        The estimate's limit, or why there is no estimate.
+        The limit of the estimate, or the reason against an estimate.
     """
 
     def __init__(self, config: Mapping[str, Any], microseconds: float | None, reason: str) -> None:

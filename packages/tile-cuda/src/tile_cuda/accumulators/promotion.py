@@ -40,19 +40,20 @@ def promote_accumulators(plan: Plan, ctx: Context) -> Plan:
 
 
 class _MarkPromoted(StmtRewriter):
-    """Marks products, with the statements before each one, from the outermost sequence to the innermost."""
+    """Marks products, with the sequences and loops around each one, from the outermost to the innermost."""
 
     def __init__(self, viewed: set[BufferVar]) -> None:
         #: Views and their buffers: each may write the elements of the other.
         self.viewed = viewed
-        self.before: list[Sequence[Stmt]] = []
+        #: Whether the statements are a loop's body, and they; otherwise they stand before the product in a sequence.
+        self.around: list[tuple[bool, Sequence[Stmt]]] = []
 
     def visit_SeqStmt(self, s: Stmt) -> Stmt:
         parts, new = list(s.seq), []
         for at, part in enumerate(parts):
-            self.before.append(parts[:at])
+            self.around.append((False, parts[:at]))
             new.append(self.stmt(part))
-            self.before.pop()
+            self.around.pop()
         return nodes.seq(new)
 
     def visit_For(self, s: Stmt) -> Stmt:
@@ -63,9 +64,9 @@ class _MarkPromoted(StmtRewriter):
 
     def loop(self, s: Stmt, visit: Callable[[Stmt], Stmt]) -> Stmt:
         # Before an iteration stand the statements of the iteration before, or those before the loop: both must agree.
-        self.before.append([s])
+        self.around.append((True, _parts(s.body)))
         new = visit(s)
-        self.before.pop()
+        self.around.pop()
         return new
 
     def visit_Evaluate(self, s: Stmt) -> Stmt:
@@ -85,9 +86,8 @@ class _MarkPromoted(StmtRewriter):
         buffer = call.args[at].buffer
         if buffer in self.viewed:
             return False
-        for frame in reversed(self.before):
-            is_loop = len(frame) == 1 and isinstance(frame[0], (tirx.For, tirx.While))
-            found = _last(_parts(frame[0].body) if is_loop else frame, buffer)
+        for is_loop, parts in reversed(self.around):
+            found = _last(parts, buffer)
             if found is False or (found and not is_loop):
                 return bool(found)
         return False

@@ -125,7 +125,7 @@ SIMT_MODEL inline void launch(void (*entry)(A...), const int* sources, int threa
   }
   if (together) buffers.at[next] = values;
   for (unsigned i = 0; i < sizeof...(A); i++)
-    if (sources[i] >= buffers_n) simt::fail("launch", "there is no buffer %d", sources[i]);
+    if (sources[i] >= buffers_n) simt::fail("launch", "buffer %d does not exist", sources[i]);
   asm("" : "+r"(entry));  // a function of its own: not inlined here, where nothing is instrumented
   call(entry, sources, buffers, typename simt::detail::Count<sizeof...(A)>::type());
 }
