@@ -40,7 +40,7 @@ def promote_accumulators(plan: Plan, ctx: Context) -> Plan:
 
 
 class _MarkPromoted(StmtRewriter):
-    """Marks products, with the sequences and loops around each one, from the outermost to the innermost."""
+    """Marks products, with the sequences and loops around each one."""
 
     def __init__(self, viewed: set[BufferVar]) -> None:
         #: Views and their buffers: each may write the elements of the other.
