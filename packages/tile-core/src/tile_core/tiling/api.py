@@ -58,7 +58,7 @@ def tilings(
     """Rank configurations of a factory's tile parameters by estimated time, without a device.
 
     The factory is traced: element types, transposed operands, 2:4 sparsity and batches follow from its program, and its
-    tile parameters are those that change the tiles, threads, stages or splits of its products and not its tensors.
+    a tile parameter changes the tiles, threads, stages or splits of its products, and none of its tensors.
     Each returned configuration passes all compiler passes of the target.
 
     Parameters

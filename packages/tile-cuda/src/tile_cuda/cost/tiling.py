@@ -80,7 +80,7 @@ def tilings(
     ValueError
         If an extent or the number of bits is not supported.
     """
-    text = "tile_cuda.cost.tiling.tilings is deprecated: use tile.tilings(factory, shapes), which also knows its types"
+    text = "tile_cuda.cost.tiling.tilings is deprecated: use tile.tilings(factory, shapes)"
     warnings.warn(text, DeprecationWarning, stacklevel=2)
     return ranked(M, N, K, bits, target, transposed, split)
 
