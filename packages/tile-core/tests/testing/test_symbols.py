@@ -88,3 +88,13 @@ def test_twins_compute_the_same(extents: str, corner: str) -> None:
     assert made.text() != unit.text()
     assert CORNERS[corner][1] in made.text()
     assert Session().run(made.cases()[0]).kind == "right"
+
+
+def test_tensors_of_whole_operands_keep_their_names() -> None:
+    body = "T.copy(A[0:3, 0:4], B)\nT.copy(C, D)"
+    params = [tensor(n, "int32", 3, 4) for n in "AC"] + [output(n, "int32", 3, 4) for n in "BD"]
+    unit = one("copy", "x", params, body, lambda d: {}, {"": lambda rng: {}}, whole=("A", "B"))
+    made = twin(unit, "int32", "scalar")
+    assert made is not None
+    assert "T.copy(A[0:3, 0:4], B)" in made.text()
+    assert "T.copy(C[zero_:zero_ + 3, zero_:zero_ + 4], D[zero_:zero_ + 3, zero_:zero_ + 4])" in made.text()

@@ -21,6 +21,7 @@ from tile_core.testing.coverage import emitted
 from tile_core.testing.run import Session, load
 from tile_core.testing.search import Chunk, WrongProgram, search
 from tile_core.testing.strategies import STRATEGIES, strategies_of
+from tile_core.testing.symbolic import twin
 from tile_cuda.copies import bulk
 from tile_cuda.ops import four_rows, gemm_scaled_tensor, gemm_tensor
 
@@ -50,6 +51,28 @@ def test_a_target_has_the_strategies_of_its_instructions():
     assert added(TARGET) == set(DRAWN)
     assert added("cuda:sm_90a") == added("cuda:sm_120a") == {"multicast"}
     assert added("cuda:sm_80") == added("cpu") == set()
+
+
+@pytest.mark.parametrize("name", DRAWN)
+def test_twins_with_symbols_keep_their_operands(name):
+    kinds: Counter[str] = Counter()
+
+    @hypothesis.seed(1)
+    @settings(max_examples=12, deadline=None, database=None, phases=(Phase.generate,))
+    @hypothesis.given(strategies_of(installed().resolve_target(TARGET))[name][0])
+    def draw(unit):
+        made = twin(unit, "constant", "scalar")
+        if made is not None:
+            try:
+                load(made.text())
+            except TileError as refusal:
+                kinds[refusal.code] += 1
+            else:
+                kinds["traced"] += 1
+
+    draw()
+    assert kinds["traced"] > 0
+    assert kinds.keys() <= {"traced", "K202", "K144", "K215", "K216"}  # those that any twin may raise
 
 
 @pytest.mark.sweep(6)

@@ -167,6 +167,8 @@ class Unit:
         blocks race, so it has no defined results.
     own_launches
         Whether the statements are those of the function, with the launches among them.
+    whole
+        Names of tensors that an op takes as a whole, and no slice of them.
     """
 
     op: str
@@ -187,6 +189,7 @@ class Unit:
     reported: tuple[str, ...] = ()
     own_launches: bool = False
     cluster: str = ""
+    whole: tuple[str, ...] = ()
 
     def cases(self) -> list[Case]:
         """Return every pair of a part and a launch."""

@@ -56,7 +56,7 @@ def twin(unit: Unit, extents: str, corner: str) -> Unit | None:
     kinds = itertools.cycle(("int32", "int64") if extents == "mixed" else (extents,))
     symbols = {} if extents == "constant" else {name: next(kinds) for name in unit.symbols}
     params = {name: _symbolic(p, kinds, symbols) for name, p in known.items()}
-    moved = _Moved(known, at)
+    moved = _Moved({name: p for name, p in known.items() if name not in unit.whole}, at)
 
     def own(given: tuple[Param, ...]) -> tuple[Param, ...]:
         return tuple(params.get(p.name, p) for p in given)

@@ -15,6 +15,8 @@ from tile_core.dtypes import DTYPES
 from tile_core.numerics import oracles
 from tile_core.testing.case import VALUE, Data, Param, Unit, one, output, refused, tensor
 from tile_core.testing.data import Array, numbers, stored, values
+from tile_cuda.ptx.table import TABLE, has
+from tile_cuda.ptx.tensor import product_name
 from tile_cuda.target import TCGEN05
 
 if TYPE_CHECKING:
@@ -40,9 +42,15 @@ def units(target: Target) -> list[Unit]:
     """Return the units for a target."""
     has = bool(target.capabilities.fact(TCGEN05))
     how: dict[str, Any] = {"optional": "" if has else _WITHOUT}
-    found = [_slots(*given, **how) for given in _SLOTS]
+    arch = target.arch
+    found = [_slots(*given, **(how if _multiplies(given[0], arch) else {"optional": _WITHOUT})) for given in _SLOTS]
     found += [_each_trip(**how), _held(**how), _roles(**how), _sparse(1, **how), _sparse(3, **how), _scaled(**how)]
     return [*found, _gathered(**how), *(_refusals() if has else [])]
+
+
+def _multiplies(dtype: str, arch: str) -> bool:
+    """Whether tensor memory takes products of a type: sm_103a has none of 8-bit integers."""
+    return dtype not in ("int8", "uint8") or has(TABLE[product_name("i8")], arch)
 
 
 def _slots(a: str, b: str, c: str, k: int, n: int, trips: int, allocator: str, **how: Any) -> Unit:

@@ -228,9 +228,9 @@ def four_rows(draw: Draw) -> Unit:
     params.append(scalar("n"))
     data = {"A": patterns(draw, (height, columns), dtype), "R": np.array(rows, "int32").reshape(-1)}
     data |= {"B": patterns(draw, shape, dtype), "n": draw(st.integers(-1, 3))}
-    return _themed(
-        "four-rows", draw, params, "\n".join(lines), {"": data}, threads=threads, needs=_named("tma_gather4")
-    )
+    text, needs = "\n".join(lines), _named("tma_gather4")
+    # The boxes of a tensor map are of a whole matrix.
+    return _themed("four-rows", draw, params, text, {"": data}, threads=threads, needs=needs, whole=("A", "B"))
 
 
 @st.composite
