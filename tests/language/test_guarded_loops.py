@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -21,6 +24,9 @@ def gated(n, form):
                 if form == "bound":
                     if c < n:
                         Y[r, c] = T.cast(G[r, c], "float32") * T.cast(G[r, n + c], "float32")
+                elif form == "odd":
+                    if c < n - 3:
+                        Y[r, c] = G[r, c]
                 elif form == "else":
                     if c < n - 8:
                         t = T.cast(G[r, c], "float32")
@@ -50,12 +56,47 @@ def test_guarded_loops_have_vector_accesses(target):
     assert always.count(wide) == 6
     assert "< 14336" not in always
     assert text(14344, "bound").count(wide) == 6  # the bound is a multiple of the width: one test for each vector
-    split = text(14340, "bound")
-    assert "+ 7) < 14340" in split.replace("r_1 + 7", "7")
+    split = text(14344, "odd")
+    assert "+ 7) < 14341" in split.replace("r_1 + 7", "7")
     assert text(14344, "else").count(wide) >= 5
     assert "< 14344" not in text(14344, "assumed")
     assert text(14344, "choice").count(wide) >= 2
     assert text(14336, "mask").count(wide) >= 6
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_threads_of_a_warp_access_adjacent_elements_of_unaligned_rows(target):
+    def elements_of_a_thread(n):
+        text = tile.compile(gated(n, "bound"), target=target).source
+        return int(re.search(r"int j = tid(?: \* (\d+))?;", text)[1] or 1)
+
+    assert [elements_of_a_thread(n) for n in (4093, 4094, 4092, 4096)] == [1, 2, 4, 8]
+
+
+def shifted(n):
+    """A load of unaligned rows beside accesses of aligned ones."""
+
+    @T.prim_func
+    def kernel(A: T.Tensor((4, n), "bfloat16"), B: T.Tensor((4, n + 8), "bfloat16"), Y: T.Tensor((4, n), "bfloat16")):
+        with T.Kernel(4, threads=128) as r:
+            for j in T.Parallel(1024):
+                if j < n:
+                    Y[r, j] = A[r, j] + B[r, j + 1]
+
+    return kernel
+
+
+@pytest.mark.parametrize("n", [T.dynamic("n"), 1000, 1001])
+@pytest.mark.parametrize("target", TARGETS)
+def test_versions_have_the_width_of_their_rows(target, n):
+    rng = np.random.default_rng(1)
+    kernel = tile.compile(shifted(n), target=target, runtime="emulator")
+    for size in (1000, 1001, 1002, 7) if not isinstance(n, int) else (n,):
+        a, b = (rng.integers(-9, 9, (4, size + x)).astype(ml_dtypes.bfloat16) for x in (0, 8))
+        y = np.full((4, size), 99, ml_dtypes.bfloat16)
+        kernel(a, b, y)
+        np.testing.assert_array_equal(y, a + b[:, 1 : size + 1])
+    assert re.search(r"int j = tid( \* \d+)?;", kernel.source)[1] == (None if isinstance(n, int) and n % 2 else " * 2")
 
 
 @T.prim_func

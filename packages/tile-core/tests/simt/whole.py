@@ -14,7 +14,7 @@ from tile_core.manifest import BackendManifest
 from tile_core.ops.registry import OPS
 from tile_core.passes.lower_ops import MeaningVariant
 from tile_core.passes.spine import SPINE, Plan, Spine
-from tile_core.simt.memory.alignment import Aligned
+from tile_core.simt.memory.launch_assumptions import assume
 from tile_core.simt.notes import ALIGNED, BLOCK
 from tile_core.simt.ops.gather_scatter import GatherElements, ScatterColumns
 from tile_core.simt.ops.gemm import GemmByThreads
@@ -47,7 +47,7 @@ def planned(program: Any, width: int | None = 32, last: str = LAST, **capabiliti
     names = [p.name for p in spine.passes]
     chosen = Spine(spine.passes[: names.index(last) + 1])
     plan = Plan.of(program, variants())
-    return chosen.run(plan.note(ALIGNED, Aligned()), context(width, **capabilities))
+    return chosen.run(plan.note(ALIGNED, assume(plan.params)), context(width, **capabilities))
 
 
 def run(program: Any, *arrays: Any, width: int = 32, then: Any = None) -> Plan:

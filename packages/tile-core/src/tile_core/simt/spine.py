@@ -279,7 +279,7 @@ def _round(body: Stmt, plan: Plan, ctx: Context, withdrawn: Withdrawals) -> tupl
     reducers = {str(name): str(made["op"]) for name, made in plan.program.reducers.items()}
     layouts = requested_layouts(guarded, plan.program.layouts, plan[PIPELINE].versions, plan[PIPELINE].slots)
     fragments = requested_fragments(guarded, plan.program.layouts, block, ctx)
-    inferred = infer(guarded, selected.selections, block, ctx, layouts, reducers, fragments)
+    inferred = infer(guarded, selected.selections, block, ctx, plan[ALIGNED], layouts, reducers, fragments)
     for buffer, reason in inferred.demoted.items():
         if buffer in fragments:
             raise not_kept(buffer, reason, ctx)

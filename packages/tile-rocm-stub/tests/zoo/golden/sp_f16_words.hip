@@ -98,29 +98,27 @@ extern "C" __global__ void __launch_bounds__(128) main_kernel(
     }
   }
   if (bx < 1) {
-    const int i0_4 = tid >> 2;
-    const int i1_4 = (tid & 3) * 8;
-    #pragma unroll
-    for (int r_5 = 0; r_5 < 6; ++r_5) {
-      alignas(16) unsigned short B_shared_stages_v[8];
+    const int i0_4 = tid >> 4;
+    const int i1_4 = (tid & 15) * 2;
+    for (int r_5 = 0; r_5 < 24; ++r_5) {
+      alignas(16) unsigned short B_shared_stages_v[2];
       #pragma unroll
-      for (int v_3 = 0; v_3 < 8; ++v_3) {
-        B_shared_stages_v[v_3] = B[i0_4 * 33 + bx * 32 + i1_4 + r_5 * 1056 + v_3];
+      for (int v_3 = 0; v_3 < 2; ++v_3) {
+        B_shared_stages_v[v_3] = B[i0_4 * 33 + bx * 32 + i1_4 + r_5 * 264 + v_3];
       }
-      *(v16*)&B_shared_stages[r_5 * 1024 + i0_4 * 32 + ((i1_4 >> 3) ^ ((i0_4 & 7) >> 1)) * 8] = *(const v16*)&B_shared_stages_v[0];
+      *(v4*)&B_shared_stages[r_5 * 256 + i0_4 * 32 + ((i1_4 >> 3) ^ (i0_4 >> 1)) * 8 + (i1_4 & 7)] = *(const v4*)&B_shared_stages_v[0];
     }
   }
   else {
-    const int i0_5 = tid >> 2;
-    const int i1_5 = (tid & 3) * 8;
-    #pragma unroll
-    for (int r_6 = 0; r_6 < 6; ++r_6) {
-      alignas(16) unsigned short B_shared_stages_v_1[8];
+    const int i0_5 = tid >> 4;
+    const int i1_5 = (tid & 15) * 2;
+    for (int r_6 = 0; r_6 < 24; ++r_6) {
+      alignas(16) unsigned short B_shared_stages_v_1[2];
       #pragma unroll
-      for (int v_4 = 0; v_4 < 8; ++v_4) {
-        B_shared_stages_v_1[v_4] = bx * 32 + (i1_5 + v_4) < 33 ? B[i0_5 * 33 + bx * 32 + i1_5 + r_6 * 1056 + v_4] : (unsigned short)0;
+      for (int v_4 = 0; v_4 < 2; ++v_4) {
+        B_shared_stages_v_1[v_4] = bx * 32 + (i1_5 + v_4) < 33 ? B[i0_5 * 33 + bx * 32 + i1_5 + r_6 * 264 + v_4] : (unsigned short)0;
       }
-      *(v16*)&B_shared_stages[r_6 * 1024 + i0_5 * 32 + ((i1_5 >> 3) ^ ((i0_5 & 7) >> 1)) * 8] = *(const v16*)&B_shared_stages_v_1[0];
+      *(v4*)&B_shared_stages[r_6 * 256 + i0_5 * 32 + ((i1_5 >> 3) ^ (i0_5 >> 1)) * 8 + (i1_5 & 7)] = *(const v4*)&B_shared_stages_v_1[0];
     }
   }
   for (int k = 0; k < 2; ++k) {
@@ -189,29 +187,27 @@ extern "C" __global__ void __launch_bounds__(128) main_kernel(
         }
       }
       if (bx < 1) {
-        const int i0_10 = tid >> 2;
-        const int i1_10 = (tid & 3) * 8;
-        #pragma unroll
-        for (int r_11 = 0; r_11 < 6; ++r_11) {
-          alignas(16) unsigned short B_shared_stages_v_2[8];
+        const int i0_10 = tid >> 4;
+        const int i1_10 = (tid & 15) * 2;
+        for (int r_11 = 0; r_11 < 24; ++r_11) {
+          alignas(16) unsigned short B_shared_stages_v_2[2];
           #pragma unroll
-          for (int v_7 = 0; v_7 < 8; ++v_7) {
-            B_shared_stages_v_2[v_7] = B[i0_10 * 33 + bx * 32 + i1_10 + k * 6336 + r_11 * 1056 + v_7 + 6336];
+          for (int v_7 = 0; v_7 < 2; ++v_7) {
+            B_shared_stages_v_2[v_7] = B[i0_10 * 33 + bx * 32 + i1_10 + k * 6336 + r_11 * 264 + v_7 + 6336];
           }
-          *(v16*)&B_shared_stages[slot_ahead * 6144 + r_11 * 1024 + i0_10 * 32 + ((i1_10 >> 3) ^ ((i0_10 & 7) >> 1)) * 8] = *(const v16*)&B_shared_stages_v_2[0];
+          *(v4*)&B_shared_stages[slot_ahead * 6144 + r_11 * 256 + i0_10 * 32 + ((i1_10 >> 3) ^ (i0_10 >> 1)) * 8 + (i1_10 & 7)] = *(const v4*)&B_shared_stages_v_2[0];
         }
       }
       else {
-        const int i0_11 = tid >> 2;
-        const int i1_11 = (tid & 3) * 8;
-        #pragma unroll
-        for (int r_12 = 0; r_12 < 6; ++r_12) {
-          alignas(16) unsigned short B_shared_stages_v_3[8];
+        const int i0_11 = tid >> 4;
+        const int i1_11 = (tid & 15) * 2;
+        for (int r_12 = 0; r_12 < 24; ++r_12) {
+          alignas(16) unsigned short B_shared_stages_v_3[2];
           #pragma unroll
-          for (int v_8 = 0; v_8 < 8; ++v_8) {
-            B_shared_stages_v_3[v_8] = bx * 32 + (i1_11 + v_8) < 33 ? B[i0_11 * 33 + bx * 32 + i1_11 + k * 6336 + r_12 * 1056 + v_8 + 6336] : (unsigned short)0;
+          for (int v_8 = 0; v_8 < 2; ++v_8) {
+            B_shared_stages_v_3[v_8] = bx * 32 + (i1_11 + v_8) < 33 ? B[i0_11 * 33 + bx * 32 + i1_11 + k * 6336 + r_12 * 264 + v_8 + 6336] : (unsigned short)0;
           }
-          *(v16*)&B_shared_stages[slot_ahead * 6144 + r_12 * 1024 + i0_11 * 32 + ((i1_11 >> 3) ^ ((i0_11 & 7) >> 1)) * 8] = *(const v16*)&B_shared_stages_v_3[0];
+          *(v4*)&B_shared_stages[slot_ahead * 6144 + r_12 * 256 + i0_11 * 32 + ((i1_11 >> 3) ^ (i0_11 >> 1)) * 8 + (i1_11 & 7)] = *(const v4*)&B_shared_stages_v_3[0];
         }
       }
     }

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tile_core.compat.tvm import tirx
-from tile_core.compat.types import BufferVar, Expr, Var
+from tile_core.compat.types import BufferVar, Expr, Stmt, Var
 from tile_core.dtypes import DTYPES
 from tile_core.ir import nodes
 from tile_core.ir.visit import collect
@@ -71,11 +71,17 @@ class Aligned:
         return gcd(gcd(offset * size, own), WIDEST)
 
 
-def with_views(aligned: Aligned, roots: Mapping[BufferVar, BufferVar]) -> Aligned:
-    """Return an assumption that also covers views.
+def view_roots(body: Stmt) -> dict[BufferVar, BufferVar]:
+    """Return the buffer at whose address each view of a program begins."""
+    roots: dict[BufferVar, BufferVar] = {}
+    for view in collect(body, tirx.DeclBuffer):
+        for var in collect(view.data, tirx.Var):
+            roots[view.buffer] = roots.get(var, var)
+    return roots
 
-    A view begins at the same address as its buffer, given by ``roots``.
-    """
+
+def with_views(aligned: Aligned, roots: Mapping[BufferVar, BufferVar]) -> Aligned:
+    """Return an assumption that also covers views, see ``view_roots``."""
     views = {view: aligned.addresses[root] for view, root in roots.items() if root in aligned.addresses}
     return replace(aligned, addresses={**aligned.addresses, **views}) if views else aligned
 

@@ -31,7 +31,15 @@ from tile_core.compat.types import BufferVar, Expr, Key, Stmt, Var
 from tile_core.dtypes import DTYPES
 from tile_core.ir import calls, nodes
 from tile_core.ir.visit import StmtRewriter, annotation, collect, renamed, replace_for, substitute, uses_var
-from tile_core.simt.memory.alignment import WIDEST, Aligned, contiguous_width, factor, strides_of, with_views
+from tile_core.simt.memory.alignment import (
+    WIDEST,
+    Aligned,
+    contiguous_width,
+    factor,
+    strides_of,
+    view_roots,
+    with_views,
+)
 from tile_core.simt.memory.lane_conditions import LaneConditions, negated
 from tile_core.simt.memory.launch_assumptions import relied
 from tile_core.simt.memory.predicated_stores import Flags, always_stores, assignments, is_branching
@@ -104,10 +112,7 @@ class _VectorizeAccesses(StmtRewriter):
         self.relied: set[Var] = set()
         self.symbols: dict[Var, set[Var]] = {}
         self.passing = passing(body)
-        self.roots: dict[BufferVar, BufferVar] = {}
-        for view in collect(body, tirx.DeclBuffer):
-            for var in collect(view.data, tirx.Var):
-                self.roots[view.buffer] = self.roots.get(var, var)
+        self.roots = view_roots(body)
         self.aligned = with_views(aligned, self.roots)
         self.speculation = Speculation(body, known)
 

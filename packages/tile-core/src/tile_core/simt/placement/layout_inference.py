@@ -13,29 +13,26 @@ from dataclasses import field
 from math import prod
 from typing import TYPE_CHECKING
 
-from tile_core.analysis.proofs import linear_parts
 from tile_core.compat.tvm import tirx
 from tile_core.compat.types import BufferVar, Expr, Stmt, Var
-from tile_core.dtypes import DTYPES
 from tile_core.ir import nodes
 from tile_core.ir.visit import collect
 from tile_core.layout import LayoutMap
 from tile_core.layout.fragment import FragmentLayout, spread
 from tile_core.lowering.dispatch import Selection, guarded
 from tile_core.records import dataclass
+from tile_core.simt.memory.alignment import Aligned, view_roots, with_views
 from tile_core.simt.ops.reducer import is_update, partial
 from tile_core.simt.placement.locality_proof import agrees
 from tile_core.simt.placement.reducer_rows import rows_of_groups
 from tile_core.simt.placement.tile_uses import Nest, OpSite, Sites, TileAccess, find_sites
 from tile_core.simt.placement.variant_selection import call_of, number_of
+from tile_core.simt.placement.vector_width import coalesced, in_memory, is_contiguous, size_of, widest
 from tile_core.simt.role_threads import block_in, role_of
 from tile_core.simt.variant import Block, Placement, SimtVariant
 
 if TYPE_CHECKING:
     from tile_core.context import Context
-
-#: The size of one vector access that a plain layout aims for, in bytes.
-_VECTOR_BYTES = 16
 
 
 @dataclass
@@ -62,6 +59,7 @@ def infer(
     selections: Mapping[int, Selection],
     block: Block,
     ctx: Context,
+    aligned: Aligned,
     layouts: Mapping[BufferVar, LayoutMap] | None = None,
     reducers: Mapping[str, str] | None = None,
     fragments: Mapping[BufferVar, FragmentLayout] | None = None,
@@ -78,6 +76,8 @@ def infer(
         The threads.
     ctx
         The compilation's context.
+    aligned
+        The assumption about launch arguments.
     layouts
         Layouts of shared buffers that the user requested.
     reducers
@@ -86,9 +86,10 @@ def infer(
         Layouts of fragments that the user requested. A fragment that cannot keep its layout is demoted like others; the
         caller decides whether that is an error.
     """
+    known = with_views(aligned, view_roots(body))
 
     def attempt(by_rows: bool) -> _Inference:
-        found = _Inference(find_sites(body), selections, block, ctx, dict(layouts or {}), dict(reducers or {}))
+        found = _Inference(find_sites(body), selections, block, ctx, known, dict(layouts or {}), dict(reducers or {}))
         found.placement.fragments.update(fragments or {})
         found.annotated = frozenset(fragments or {})
         found.by_rows = by_rows
@@ -107,11 +108,12 @@ class _Inference:
         selections: Mapping[int, Selection],
         block: Block,
         ctx: Context,
+        aligned: Aligned,
         layouts: dict[BufferVar, LayoutMap],
         reducers: dict[str, str],
     ) -> None:
         self.sites, self.selections, self.block, self.ctx = sites, selections, block, ctx
-        self.placement = Placement(layouts=layouts)
+        self.aligned, self.placement = aligned, Placement(layouts=layouts)
         self.asked = frozenset(layouts)
         #: Reducers whose rows belong to groups of threads, whether to try that, and whether a loop needs other rows.
         self.rows: set[BufferVar] = set()
@@ -341,24 +343,26 @@ class _Inference:
         return True
 
     def vector_of_tile(self, buffer: BufferVar) -> int:
-        size = _size(buffer)
-        for nest in self.sites.nests:
-            if any(a.buffer is buffer or a.buffer.same_as(buffer) for a in nest.accesses):
-                size = min([size, *(_size(a.buffer) for a in nest.accesses if _in_memory(a.buffer))])
+        users = [n for n in self.sites.nests if any(a.buffer.same_as(buffer) for a in n.accesses)]
+        size = min([size_of(buffer), *(size_of(a.buffer) for n in users for a in n.accesses if in_memory(a.buffer))])
         threads = next(iter(self.users(buffer).values())).count
-        return _vector(tuple(nodes.shape_of(buffer)), size, threads)
+        vector = widest(tuple(nodes.shape_of(buffer)), size, threads)
+        return min([vector, *(coalesced(vector, nest, self.aligned) for nest in users)])
 
     def vector_of_row(self, nest: Nest) -> int:
         """Return the widest vector width of a nest's memory accesses and open fragments."""
-        tiles = [a.buffer for a in nest.accesses if self.is_open(a.buffer) and _contiguous(a, nest)]
+        tiles = [a.buffer for a in nest.accesses if self.is_open(a.buffer) and is_contiguous(a, nest)]
         return max([self.vector_of(nest), *(self.vector_of_tile(b) for b in tiles)])
 
     def plain(self, nest: Nest) -> FragmentLayout:
         return spread(nest.extents or (1,), block_in(nest.role, self.block).count, self.vector_of(nest))
 
     def vector_of(self, nest: Nest) -> int:
-        sizes = [_size(a.buffer) for a in nest.accesses if _in_memory(a.buffer) and _contiguous(a, nest)]
-        return _vector(nest.extents or (1,), min(sizes), block_in(nest.role, self.block).count) if sizes else 1
+        sizes = [size_of(a.buffer) for a in nest.accesses if in_memory(a.buffer) and is_contiguous(a, nest)]
+        if not sizes:
+            return 1
+        vector = widest(nest.extents or (1,), min(sizes), block_in(nest.role, self.block).count)
+        return coalesced(vector, nest, self.aligned)
 
     def spread_nests(self) -> None:
         for nest in self.sites.nests:
@@ -385,7 +389,7 @@ class _Inference:
                 self.give_way(nest, a.buffer, reason)
             elif a.is_store and own.replicas > 1:
                 copies_kept.append(a.buffer)
-        written = {a.buffer for a in nest.accesses if a.is_store and _in_memory(a.buffer)}
+        written = {a.buffer for a in nest.accesses if a.is_store and in_memory(a.buffer)}
         atomics = any(number_of(s) is not None for s in collect(nest.body, tirx.Bind))
         if copies_kept and (atomics or any(not a.is_store and a.buffer in written for a in nest.accesses)):
             for buffer in copies_kept:
@@ -437,28 +441,3 @@ def _carried(a: TileAccess, nest: Nest, own: FragmentLayout) -> FragmentLayout |
     if any(prod(g.extent for g in digits) < n for digits, n in zip(dims, shape, strict=True)):
         return None
     return FragmentLayout(shape, dims, own.threads, kept.replica)
-
-
-def _contiguous(a: TileAccess, nest: Nest) -> bool:
-    """Whether the last loop runs over adjacent elements of the buffer."""
-    if not a.indices:
-        return False
-    last = nest.variables[-1]
-    parts = linear_parts(a.indices[-1], [last])
-    return bool(parts) and nodes.as_int(parts[0]) == 1
-
-
-def _in_memory(buffer: BufferVar) -> bool:
-    return nodes.scope_of(buffer) in ("global", "shared")
-
-
-def _size(buffer: BufferVar) -> int:
-    return max(8, DTYPES[nodes.element_type(buffer)].bits) // 8
-
-
-def _vector(shape: tuple[int, ...], size: int, threads: int) -> int:
-    """Return the vector width, up to 16 bytes, that divides rows for all threads."""
-    vector = max(1, _VECTOR_BYTES // size)
-    while vector > 1 and (not shape or shape[-1] % vector or prod(shape) // vector < threads):
-        vector //= 2
-    return vector
