@@ -101,7 +101,7 @@ def _share(item: pytest.Item) -> int:
     """Return of how many cases one runs: what the test itself says, else its class or module."""
     for node, mark in item.iter_markers_with_node("sweep"):
         if node is item or "[" in item.name:
-            return int(mark.args[0]) * ROUNDS
+            return int(mark.args[0] * ROUNDS)
     return 1
 
 

@@ -117,13 +117,14 @@ def test_operations_with_a_named_rounding_are_never_fused(target, level):
 
 @pytest.mark.parametrize("target", TARGETS)
 def test_every_target_has_the_levels(target):
+    program = rows(5, 67, "sum")  # operations with a named rounding are refused by some targets at level "fast"
     for level, promise in LEVELS.items():
-        kernel = compiled(arithmetic, target, numerics=level)
+        kernel = compiled(program, target, numerics=level)
         assert f"numerics {level}: {promise}" in " ".join(kernel.explain().split())
-        assert report_json(arithmetic, target, options={"numerics": level})["options"]["numerics"] == level
-    assert report_json(arithmetic, target)["options"]["numerics"] == "standard"
+        assert report_json(program, target, options={"numerics": level})["options"]["numerics"] == level
+    assert report_json(program, target)["options"]["numerics"] == "standard"
     with pytest.raises(InvalidOptions, match="'strict', 'standard', 'fast'"):
-        compiled(arithmetic, target, numerics="exact")
+        compiled(program, target, numerics="exact")
 
 
 def test_a_tensor_core_product_that_is_requested_is_refused_if_strict():

@@ -92,6 +92,7 @@ def test_weights_that_go_through_shared_memory():
     assert "short compared with" in said_of(chains.Chain(64, 32, 64, 64, 128, 3, 16, "", 32_808, *kept))[0]
 
 
+@pytest.mark.sweep(0.25)
 def test_it_is_a_warning_and_a_line_of_the_report():
     program = attention(64, True, 64, 32, 256, 2)
     with tile.disable_cache(), warnings.catch_warnings(record=True) as seen:
@@ -103,12 +104,14 @@ def test_it_is_a_warning_and_a_line_of_the_report():
     assert [w["kind"] for w in report_json(program, TARGET)["warnings"]] == ["tiles"]
 
 
+@pytest.mark.sweep(0.25)
 def test_no_warning_for_fast_and_for_small_ones():
     assert not said_of(chain(128, False, 128, 128, 256, 2))
     assert not said_of(chain(64, True, 64, 64, 128, 2))
     assert chain(64, True, 64, 32, 256, 2, length=512, heads=8) is None
 
 
+@pytest.mark.sweep(0.25)
 def test_two_products_that_are_not_chained_are_no_chain():
     @T.prim_func
     def main(

@@ -174,6 +174,7 @@ def test_kernels_with_the_default_options(row):
     assert times < 10 or "local memory" in said[0]
 
 
+@pytest.mark.sweep(0.25)
 def test_the_sentence_names_the_reason_and_the_nearest_better_one():
     program = dense(128, 256, 64, 256, 2)
     with tile.disable_cache(), warnings.catch_warnings(record=True) as seen:
@@ -205,6 +206,7 @@ def test_reasons(how, reason):
     assert reason in said
 
 
+@pytest.mark.sweep(0.25)
 def test_16_bit_accumulators_are_converted_in_every_iteration():
     (said,) = said_of(kernel_cost.config_of(planned(dense(256, 128, 32, 256, 4, accumulated="float16"))))
     assert "its accumulator has type float16, which each iteration converts" in said
@@ -216,6 +218,7 @@ def test_stages_are_counted():
     assert "with 256 threads and 1 stage are" in said
 
 
+@pytest.mark.sweep(0.25)
 def test_no_warning_for_fast_and_for_small_ones():
     assert not report_json(dense(128, 256, 64, 256, 4), TARGET)["warnings"]
     assert not report_json(dense(64, 64, 32, 128, 2, size=512), TARGET)["warnings"]

@@ -65,6 +65,7 @@ def test_swizzled_rasterization(how, expected):
     assert order(product(**how)) == expected
 
 
+@pytest.mark.sweep(0.25)
 def test_the_option():
     wide = product((8192, 8192))
     assert order(wide, rasterization="never") == ""

@@ -123,6 +123,7 @@ def without_copies():
     return main
 
 
+@pytest.mark.sweep(0.25)
 @pytest.mark.parametrize(
     "program",
     [layers(), layers(rows=16384, m=64, threads=512, stages=3), beside_a_loop(), without_copies(),
@@ -155,6 +156,7 @@ def with_weights_of_4_bits(rows, columns, m, n, depth=32768, k=64):
     return main
 
 
+@pytest.mark.sweep(0.25)
 @pytest.mark.parametrize(
     ("rows", "columns", "tile", "nearest"),
     [
@@ -168,23 +170,27 @@ def test_larger_tiles_are_advice_for_larger_results_only(rows, columns, tile, ne
     assert all(f"the nearest better ones are {nearest}" in s for s in said)
 
 
+@pytest.mark.sweep(0.25)
 def test_attention_of_other_types_was_not_measured():
     program = attention(128, False, 128, 64, 256, 2, dtype="float8_e4m3fn")
     assert not any("scores with" in s for s in warnings_of(program))
 
 
+@pytest.mark.sweep(0.25)
 def test_attention_of_few_queries_has_no_use_for_more_rows():
     few, many = (attention(128, False, 16, 64, 128, 2, length=n, heads=2**18 // n, keys=4096) for n in (16, 4096))
     assert not any("scores with" in s for s in warnings_of(few))
     assert any("scores with" in s for s in warnings_of(many))
 
 
+@pytest.mark.sweep(0.25)
 @pytest.mark.parametrize("sizes", [(16, 16384, 32768), (64, 65536, 8192)])
 def test_where_device_memory_is_the_limit_other_tiles_are_not_better(sizes):
     assert not warnings_of(product(sizes, (sizes[0], 128, 64)))
     assert warnings_of(product((8192, *sizes[1:]), (sizes[0], 128, 64)))
 
 
+@pytest.mark.sweep(0.25)
 def test_types_that_warpgroups_do_not_multiply_are_not_compared_with_them():
     program = product(tile=(32, 32, 16), dtype="float64")
     assert not warnings_of(program)
@@ -193,6 +199,7 @@ def test_types_that_warpgroups_do_not_multiply_are_not_compared_with_them():
     assert "along K only" not in str(op)
 
 
+@pytest.mark.sweep(0.25)
 @pytest.mark.parametrize(
     ("how", "why"),
     [
@@ -205,6 +212,7 @@ def test_unpipelined_loops_report_the_reason(how, why):
     assert text.startswith(f"loop not pipelined: A_s is not prefetched: {why}")
 
 
+@pytest.mark.sweep(0.25)
 def test_the_same_tiles_may_be_the_best():
     said, *_ = warnings_of(product(tile=(128, 128, 128), dtype="float8_e4m3fn"))
     assert "its product runs on mma.sync (elements of 8 bits are adjacent along K only" in said

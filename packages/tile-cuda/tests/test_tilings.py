@@ -155,6 +155,7 @@ def tiles(found: dict[str, int]) -> tuple[int, int, int]:
     return found["block_M"], found["block_N"], found["threads"]
 
 
+@pytest.mark.sweep(0.25)
 @pytest.mark.parametrize(("trans_a", "trans_b"), [(False, False), (False, True), (True, False), (True, True)])
 def test_large_products_take_two_consumer_warpgroups(trans_a: bool, trans_b: bool) -> None:
     found = first(dense, M=4096, N=4096, K=4096, trans_a=trans_a, trans_b=trans_b)
@@ -162,17 +163,20 @@ def test_large_products_take_two_consumer_warpgroups(trans_a: bool, trans_b: boo
     assert (found["block_K"], found["num_stages"]) == (64, 4)
 
 
+@pytest.mark.sweep(0.25)
 def test_few_tiles_are_small() -> None:
     found = first(dense, M=256, N=4096, K=4096)
     assert found["block_M"] * found["block_N"] <= 128 * 128
     assert first(dense, M=8, N=8192, K=8192)["block_M"] == 16
 
 
+@pytest.mark.sweep(0.25)
 def test_a_batch_counts_as_tiles() -> None:
     few, many = (first(dense, M=512, N=512, K=4096, batch=n) for n in (1, 33))
     assert few["block_M"] * few["block_N"] < many["block_M"] * many["block_N"] == 32768
 
 
+@pytest.mark.sweep(0.25)
 def test_bytes_have_twice_the_depth() -> None:
     found = first(dense, M=4096, N=4096, K=4096, dtype="int8", accum="int32")
     assert tiles(found) in ((128, 256, 256), (256, 128, 256))
@@ -182,6 +186,7 @@ def test_bytes_have_twice_the_depth() -> None:
     assert fast["block_K"] == 128
 
 
+@pytest.mark.sweep(0.25)
 def test_products_without_warpgroups_take_longer() -> None:
     """With the option wgmma="never", products of 8-bit floats run on mma.sync: a fourth of the rate."""
     slow, fast = (
@@ -193,6 +198,7 @@ def test_products_without_warpgroups_take_longer() -> None:
     assert slow.microseconds > 3 * fast.microseconds
 
 
+@pytest.mark.sweep(0.25)
 def test_sparse_products_are_estimated_by_their_kept_values() -> None:
     found = tile.tilings(sparse, {"M": 8192, "N": 8192, "K": 8192}, target=HOPPER, most=1)[0]
     assert tiles(found) == (128, 256, 256)
@@ -200,6 +206,7 @@ def test_sparse_products_are_estimated_by_their_kept_values() -> None:
     assert 1.3 < half.microseconds / found.microseconds < 1.9  # 1.52 on an H200
 
 
+@pytest.mark.sweep(0.25)
 @pytest.mark.parametrize(("dim", "expected"), [(128, (128, 128, 256)), (64, (128, 128, 256))])
 def test_attention_takes_a_row_block_for_each_warpgroup(dim: int, expected: tuple[int, int, int]) -> None:
     found = first(attention, heads=32, S=4096, D=dim)
@@ -207,6 +214,7 @@ def test_attention_takes_a_row_block_for_each_warpgroup(dim: int, expected: tupl
     assert tiles(found) == expected
 
 
+@pytest.mark.sweep(0.25)
 def test_unaligned_rows_cost_lines() -> None:
     aligned, odd = (
         tile.tilings(dense, {"M": 4096, "N": n, "K": 4096, "trans_b": False}, target=HOPPER, most=1)[0]
@@ -215,6 +223,7 @@ def test_unaligned_rows_cost_lines() -> None:
     assert odd.microseconds > aligned.microseconds
 
 
+@pytest.mark.sweep(0.25)
 def test_the_reason_names_waves_and_limit() -> None:
     found = tile.tilings(dense, {"M": 4096, "N": 4096, "K": 4096}, target=HOPPER, most=1)[0]
     assert found.reason == "512 tiles, at most 4 on each of 132 multiprocessors; limited by the matrix units"
