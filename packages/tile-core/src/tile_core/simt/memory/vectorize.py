@@ -32,7 +32,7 @@ from tile_core.dtypes import DTYPES
 from tile_core.ir import calls, nodes
 from tile_core.ir.visit import StmtRewriter, annotation, collect, renamed, replace_for, substitute, uses_var
 from tile_core.simt.memory.alignment import (
-    WIDEST, Aligned, contiguous_width, factor, strides_of, view_roots, with_views
+    WIDEST, Aligned, contiguous_width, factor, strides_of, view_roots, with_views,
 )  # fmt: skip
 from tile_core.simt.memory.lane_conditions import LaneConditions, negated
 from tile_core.simt.memory.launch_assumptions import relied
