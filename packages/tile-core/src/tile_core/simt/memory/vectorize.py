@@ -32,7 +32,13 @@ from tile_core.dtypes import DTYPES
 from tile_core.ir import calls, nodes
 from tile_core.ir.visit import StmtRewriter, annotation, collect, renamed, replace_for, substitute, uses_var
 from tile_core.simt.memory.alignment import (
-    WIDEST, Aligned, contiguous_width, factor, strides_of, view_roots, with_views,
+    WIDEST,
+    Aligned,
+    contiguous_width,
+    factor,
+    strides_of,
+    view_roots,
+    with_views,
 )  # fmt: skip
 from tile_core.simt.memory.lane_conditions import LaneConditions, negated
 from tile_core.simt.memory.launch_assumptions import relied
@@ -96,12 +102,10 @@ class _VectorizeAccesses(StmtRewriter):
         layouts: Mapping[BufferVar, LayoutMap],
         known: Known,
     ) -> None:
-        self.widths = [w for w in widths if w <= WIDEST]
-        self.layouts = layouts
-        self.analyzer = Analyzer()
+        self.widths, self.layouts = [w for w in widths if w <= WIDEST], layouts
+        self.analyzer, self.choices = Analyzer(), 0
         self.known: dict[Var, int] = {}
         self.contiguous: dict[BufferVar, int] = {}
-        self.choices = 0
         #: The symbols whose assumed divisors the code needs, and the ones that a variable is computed from.
         self.relied: set[Var] = set()
         self.symbols: dict[Var, set[Var]] = {}
