@@ -1,6 +1,6 @@
 """Products of 8-bit floats: scales per tensor, row and column, or block (MX).
 
-From uint8 storage too.
+Operands are 8-bit floats, or codes in uint8 storage.
 """
 
 from __future__ import annotations
@@ -48,6 +48,51 @@ def scaled_matmul(
     return main
 
 
+def row_scaled_matmul(
+    M: int, N: int, K: int, fmt: str,
+    block_M: int = 64, block_N: int = 64, block_K: int = 64, threads: int = 128, num_stages: int = 3,
+) -> Any:  # fmt: skip
+    """Pipelined over K; the scales of rows and columns multiply the accumulators."""
+
+    @T.prim_func
+    def main(
+        A: T.Tensor((M, K), fmt),
+        A_scale: T.Tensor((M,), "float32"),
+        B: T.Tensor((N, K), fmt),
+        B_scale: T.Tensor((N,), "float32"),
+        C: T.Tensor((M, N), "bfloat16"),
+    ):
+        with T.Kernel(T.ceildiv(N, block_N), T.ceildiv(M, block_M), threads=threads) as (bx, by):
+            A_shared = T.alloc_shared((block_M, block_K), fmt)
+            B_shared = T.alloc_shared((block_N, block_K), fmt)
+            C_local = T.alloc_fragment((block_M, block_N), "float32")
+            T.clear(C_local)
+            for k in T.Pipelined(T.ceildiv(K, block_K), num_stages=num_stages):
+                T.copy(A[by * block_M, k * block_K], A_shared)
+                T.copy(B[bx * block_N, k * block_K], B_shared)
+                T.gemm(A_shared, B_shared, C_local, transpose_B=True)
+            for i, j in T.Parallel(block_M, block_N):
+                C_local[i, j] *= A_scale[by * block_M + i] * B_scale[bx * block_N + j]
+            T.copy(C_local, C[by * block_M, bx * block_N])
+
+    return main
+
+
+def rows(M: int, N: int, K: int, fmt: str, target: str) -> bool:
+    sizes = {"M": M, "N": N, "K": K, "fmt": fmt}
+    tiles = tile.tilings(row_scaled_matmul, sizes, target=target, most=1)[0]
+    kernel = for_numpy(tile.compile(row_scaled_matmul(**sizes, **tiles), target=target, out_idx=-1))
+    rng = np.random.default_rng(K)
+    a, b = (rng.standard_normal(s).astype(T.dtype(fmt).numpy()) for s in ((M, K), (N, K)))
+    sa, sb = (2.0 ** rng.integers(-3, 4, n) for n in (M, N))
+    c = kernel(a, sa.astype("float32"), b, sb.astype("float32"))
+    wide_a, wide_b = a.astype("float64") * sa[:, None], b.astype("float64") * sb[:, None]
+    # Tensor cores keep 14 bits of an accumulator over 128 of K, four instructions.
+    expected, magnitude = wide_a @ wide_b.T, np.abs(wide_a) @ np.abs(wide_b).T
+    name = f"fp8 {M}x{N}x{K} {fmt}, scale per row, in a loop"
+    return check(name, c, expected, 2.0**-8 + 4 * 2.0**-13 + K * 2.0**-24, magnitude)
+
+
 def one(M: int, N: int, K: int, fmt: str, kind: str, target: str) -> bool:
     rng = np.random.default_rng(M + N)
     a = codecs.encode(rng.standard_normal((M, K)).astype("float32"), fmt)
@@ -73,6 +118,8 @@ def main(target: str = "auto") -> list[bool]:
         one(33, 70, 96, "float8_e5m2", "row", target),
         one(1, 65, 256, "float8_e4m3fn", "row", target),
         one(40, 48, 128, "float8_e4m3fn", "block", target),
+        rows(64, 128, 512, "float8_e4m3fn", target),
+        rows(37, 70, 300, "float8_e5m2", target),
     ]
 
 

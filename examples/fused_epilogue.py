@@ -23,21 +23,24 @@ def activate(kind, x):
     return x * T.sigmoid(x)
 
 
-def linear(M: int, N: int, K: int, activation: str, block_M: int = 64, block_N: int = 64, block_K: int = 32) -> Any:
+def linear(
+    M: int, N: int, K: int, activation: str,
+    block_M: int = 64, block_N: int = 64, block_K: int = 32, threads: int = 128, num_stages: int = 3,
+) -> Any:  # fmt: skip
     dtype = "float16"
 
     @T.prim_func
     def main(
         X: T.Tensor((M, K), dtype), W: T.Tensor((N, K), dtype), Bias: T.Tensor((N,), dtype), Y: T.Tensor((M, N), dtype)
     ):
-        with T.Kernel(T.ceildiv(N, block_N), T.ceildiv(M, block_M), threads=128) as (bx, by):
+        with T.Kernel(T.ceildiv(N, block_N), T.ceildiv(M, block_M), threads=threads) as (bx, by):
             X_shared = T.alloc_shared((block_M, block_K), dtype)
             W_shared = T.alloc_shared((block_N, block_K), dtype)
             bias = T.alloc_fragment((block_N,), "float32")
             y = T.alloc_fragment((block_M, block_N), "float32")
             T.clear(y)
             T.copy(Bias[bx * block_N], bias)
-            for k in T.Pipelined(T.ceildiv(K, block_K), num_stages=3):
+            for k in T.Pipelined(T.ceildiv(K, block_K), num_stages=num_stages):
                 T.copy(X[by * block_M, k * block_K], X_shared)
                 T.copy(W[bx * block_N, k * block_K], W_shared)
                 T.gemm(X_shared, W_shared, y, transpose_B=True)
@@ -58,7 +61,9 @@ def reference(activation: str, x: Any) -> Any:
 
 
 def one(M: int, N: int, K: int, activation: str, target: str) -> bool:
-    kernel = for_numpy(tile.compile(linear(M, N, K, activation), target=target, out_idx=-1))
+    sizes = {"M": M, "N": N, "K": K, "activation": activation}
+    tiles = tile.tilings(linear, sizes, target=target, most=1)[0]
+    kernel = for_numpy(tile.compile(linear(**sizes, **tiles), target=target, out_idx=-1))
     rng = np.random.default_rng(M + N + K)
     x, w, bias = (rng.standard_normal(s, "float32").astype("float16") for s in ((M, K), (N, K), (N,)))
     y = kernel(x, w, bias)

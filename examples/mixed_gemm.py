@@ -23,18 +23,21 @@ TYPES = (
 )
 
 
-def matmul(M: int, N: int, K: int, types: Types, block: tuple[int, int, int] = (64, 64, 32)) -> Any:
+def matmul(
+    M: int, N: int, K: int, types: Types,
+    block: tuple[int, int, int] = (64, 64, 32), threads: int = 128, num_stages: int = 3,
+) -> Any:  # fmt: skip
     a_type, b_type, c_type = types
     block_M, block_N, block_K = block
 
     @T.prim_func
     def main(A: T.Tensor((M, K), a_type), B: T.Tensor((K, N), b_type), C: T.Tensor((M, N), c_type)):
-        with T.Kernel(T.ceildiv(N, block_N), T.ceildiv(M, block_M), threads=128) as (bx, by):
+        with T.Kernel(T.ceildiv(N, block_N), T.ceildiv(M, block_M), threads=threads) as (bx, by):
             A_shared = T.alloc_shared((block_M, block_K), a_type)
             B_shared = T.alloc_shared((block_K, block_N), b_type)
             C_local = T.alloc_fragment((block_M, block_N), c_type)
             T.clear(C_local)
-            for k in T.Pipelined(T.ceildiv(K, block_K), num_stages=3):
+            for k in T.Pipelined(T.ceildiv(K, block_K), num_stages=num_stages):
                 T.copy(A[by * block_M, k * block_K], A_shared)
                 T.copy(B[k * block_K, bx * block_N], B_shared)
                 T.gemm(A_shared, B_shared, C_local)
@@ -53,7 +56,9 @@ def random(rng: Any, shape: tuple[int, int], dtype: str) -> Any:
 
 
 def one(M: int, N: int, K: int, types: Types, target: str) -> bool:
-    kernel = for_numpy(tile.compile(matmul(M, N, K, types), target=target, out_idx=-1))
+    sizes = {"M": M, "N": N, "K": K, "types": types}
+    tiles = tile.tilings(matmul, sizes, target=target, most=1)[0]
+    kernel = for_numpy(tile.compile(matmul(**sizes, **tiles), target=target, out_idx=-1))
     rng = np.random.default_rng(K)
     a, b = random(rng, (M, K), types[0]), random(rng, (K, N), types[1])
     c = kernel(a, b)
