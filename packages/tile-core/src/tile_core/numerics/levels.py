@@ -33,12 +33,12 @@ class NumericsOptions:
     Parameters
     ----------
     numerics
-        Level of numerics. ``"standard"``: each operation and function of floats is within 2 ulp unless the table of
-        bounds states more, a multiplication and an addition may be fused, products and reductions add in any order,
-        and products of 8-bit floats accumulate at most 128 of K with fewer bits than float32. ``"strict"``: no fusing,
-        and products, reductions and scans of floats add in ascending order, one by one (atomics and the parts of
-        ``T.alloc_reducer``, which belong to threads, have no order). ``"fast"``: functions may be
-        approximate, subnormal numbers may be flushed to zero, and tensor cores accumulate all of K as they do.
+        Level of numerics. ``"standard"``: each operation and function of floats is within the table of bounds
+        (``tile_core.numerics.bounds``), a multiplication and an addition may be fused, products and reductions add in
+        any order, and products of 8-bit floats accumulate at most 128 of K with fewer bits than float32. ``"strict"``:
+        no fusing, and products, reductions and scans of floats add in ascending order, one by one (atomics and the
+        parts of ``T.alloc_reducer``, which belong to threads, have no order). ``"fast"``: functions may be approximate,
+        subnormal numbers may be flushed to zero, and tensor cores accumulate all of K as they do.
     """
 
     numerics: str = STANDARD

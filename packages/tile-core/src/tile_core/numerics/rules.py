@@ -55,9 +55,10 @@ clamp
     value that is equal to a limit is unchanged: ``clamp(-0, 0, 3)`` is -0.
 
 Elementary functions on float32
-    Within 2 units in the last place over all inputs, subnormal ones included (sigmoid: 3), with the special values
-    of C99 Annex F. float16 and bfloat16 are computed in float32 and rounded once. Integer results of ``exp2``,
-    ``exp10`` and ``pow`` that are representable are exact.
+    Within the table of ``tile_core.numerics.bounds``; where the core expands them within 2 units in the last place over
+    all inputs, subnormal ones included (sigmoid: 3). Special values are those of C99 Annex F. float16 and bfloat16 are
+    computed in float32 and rounded once. Integer results of ``exp2``, ``exp10`` and ``pow`` that are representable are
+    exact where the core expands them.
 
 4-bit storage
     A tensor in global memory packs two elements per byte along the last dimension, the lower index in the low nibble.
