@@ -20,6 +20,7 @@ from tile_core.context import Context
 from tile_core.errors import InternalError, TileError
 from tile_core.errors.cli import CannotWrite
 from tile_core.errors.interrupts import passed_on, watched
+from tile_core.numerics.levels import level_of
 from tile_core.plugins.contexts import make_context
 from tile_core.plugins.runtimes import ask_adapter, find_runtime
 from tile_core.reports.slow import warn_of_build, warn_of_plan
@@ -208,7 +209,7 @@ def _kernel(
             source=lambda: "\n\n".join(source_of(s.lowered, s.plan) for s in stages),
             program=program,
             explain=lambda: "\n\n".join(_explain(s.plan(), ctx) for s in stages),
-            reference=_reference(program, hidden),
+            reference=_reference(program, hidden, level_of(ctx.options)),
             export=lambda kernel, path: _export(path, signature, stages, hidden, ctx.target, plugins),
             runtimes=load,
         ),
@@ -300,13 +301,13 @@ def _export(path: Path, *kernel: Any) -> None:
     write_artefact(path, *kernel)
 
 
-def _reference(program: Program, hidden: Sequence[str]) -> Callable[..., object]:
+def _reference(program: Program, hidden: Sequence[str], level: str) -> Callable[..., object]:
     """Return the reference semantics of the program as a function: ``tile_core.reference``, without any backend.
 
     It is called as the kernel is: with the parameters, then the values of ``hidden``; with ``shake=seed`` results are
-    changed as a target may round them; with the positions of arrays that hold nothing yet, as ``unwritten``, memory is
-    watched: what the program may not rely on is refused, and the elements of these arrays that it never writes are
-    returned.
+    changed as the level of numerics admits; with the positions of arrays that hold nothing yet, as ``unwritten``,
+    memory is watched: what the program may not rely on is refused, and the elements of these arrays that it never
+    writes are returned.
     """
 
     def call(*values: Array, shake: int | None = None, unwritten: frozenset[int] | None = None) -> object:
@@ -315,7 +316,9 @@ def _reference(program: Program, hidden: Sequence[str]) -> Callable[..., object]
         visible = len(values) - len(hidden)
         symbols = dict(zip(hidden, values[visible:], strict=True))
         watched = unwritten is not None
-        return execute(program, values[:visible], check=watched, symbols=symbols, unwritten=unwritten, shake=shake)
+        return execute(
+            program, values[:visible], check=watched, symbols=symbols, unwritten=unwritten, shake=shake, level=level
+        )
 
     call.shakes = call.watches = True  # type: ignore[attr-defined]
     return call

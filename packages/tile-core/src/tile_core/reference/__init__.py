@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 from tile_core.compat.exits import check_thread
 from tile_core.compat.types import Argument
 from tile_core.dtypes import DTYPES
+from tile_core.numerics.levels import STANDARD
 from tile_core.numerics.literals import round_number
 
 if TYPE_CHECKING:
@@ -43,14 +44,13 @@ def execute(
     bounds: bool = False,
     loops: bool = False,
     shake: int | None = None,
+    level: str = STANDARD,
     printed: list[str] | None = None,
 ) -> tuple[Unwritten, ...]:
-    """Execute a traced program; its outputs are written in place.
+    """Execute a traced program, which ``@T.prim_func`` returned; its outputs are written in place.
 
     Parameters
     ----------
-    program
-        What ``@T.prim_func`` returned.
     arrays_and_scalars
         One per parameter, in their order or by name: NumPy arrays with the elements that a launch takes (``uint8`` or
         the type itself for the floats of 8 bits, packed bytes for 4-bit types), numbers, and addresses (or arrays) for
@@ -67,8 +67,8 @@ def execute(
         Also refuse accesses outside scratch buffers, which are defined but rarely meant.
     loops
         Execute tile ops by the loops of their meaning.
-    shake
-        Seed of changes of floats, as large as a target's other roundings, see ``Shaker``.
+    shake, level
+        Seed of changes of floats, as large as a level of numerics admits, see ``Shaker``.
     printed
         Receives the texts of ``T.print``, one per execution of it by a lane; they are printed nowhere.
 
@@ -87,7 +87,7 @@ def execute(
     check_thread()
     compiled = _made(program, loops)
     arrays_and_scalars, nothing = _given(program, arrays_and_scalars, symbols or {}, unwritten)
-    state = compiled.state(width, bounds if check or bounds else None, shake, printed)
+    state = compiled.state(width, bounds if check or bounds else None, shake, printed, level)
     bind(compiled, state, arrays_and_scalars, symbols or {}, nothing)
     compiled.run(state)
     unbind(compiled, state, arrays_and_scalars)

@@ -17,7 +17,6 @@ from tile_core.ir import nodes
 from tile_core.ir.warp import REDUCTIONS, SHUFFLES, VOTES
 from tile_core.reference import access, arithmetic, elements, extremes, functions, warps
 from tile_core.reference.lanes import both, without
-from tile_core.reference.rounding import INEXACT, is_rounded
 from tile_core.reference.scope import CompileScope, Expression
 from tile_core.reference.state import State
 
@@ -62,8 +61,8 @@ def compile_expression(e: Expr, scope: CompileScope) -> Expression:
         function = arithmetic.binary(kind, nodes.dtype_of(e.a))
         if function is not None:
             a, b, dtype = compile_expression(e.a, scope), compile_expression(e.b, scope), nodes.dtype_of(e.a)
-            if kind in INEXACT and DTYPES[dtype].is_float:
-                return _rounded(kind, function, a, b, dtype)
+            if DTYPES[dtype].is_float:
+                return _operator(kind, function, a, b, dtype)
             return _binary(function, a, b)
     raise NoReferenceMeaning(what=f"the expression {kind}", where=scope.where)
 
@@ -89,17 +88,14 @@ def _binary(function: Callable[[Array, Array], Array], a: Expression, b: Express
     return lambda state: function(a(state), b(state))
 
 
-def _rounded(
+def _operator(
     kind: str, function: Callable[[Array, Array], Array], a: Expression, b: Expression, dtype: str
 ) -> Expression:
     """Return an operator on floats that a target may round otherwise."""
 
     def evaluate(state: State) -> Array:
         x, y = a(state), b(state)
-        result = function(x, y)
-        if state.shaker is None:
-            return result
-        return state.shaker.nudged(result, dtype, 1, is_rounded(kind, x, y, result, dtype))
+        return function(x, y) if state.shaker is None else state.shaker.operator(kind, function, x, y, dtype)
 
     return evaluate
 
@@ -152,7 +148,7 @@ def _invert(e: Expr, scope: CompileScope) -> Expression:
 
 def _cast(e: Expr, scope: CompileScope) -> Expression:
     value, source, target = compile_expression(e.value, scope), nodes.dtype_of(e.value), nodes.dtype_of(e)
-    return lambda state: elements.convert(value(state), source, target)
+    return lambda state: state.converted(value(state), source, target)
 
 
 def _select(e: Expr, scope: CompileScope) -> Expression:
@@ -232,13 +228,7 @@ def _call(e: Call, scope: CompileScope) -> Expression:
 
 
 def _function(name: str, values: list[Expression], types: list[str], dtype: str) -> Expression:
-    exact = name in functions.EXACT or name.startswith("ieee_")
-
-    def evaluate(state: State) -> Array:
-        result = functions.apply(name, [v(state) for v in values], types, dtype)
-        return result if exact or state.shaker is None else state.shaker.nudged(result, dtype, 2)
-
-    return evaluate
+    return lambda state: functions.apply(name, [v(state) for v in values], types, dtype, state.shaker)
 
 
 def _special(name: str, values: list[Expression], types: list[str], dtype: str) -> Expression:
@@ -265,7 +255,9 @@ def _tile_call(e: Call, name: str, scope: CompileScope) -> Expression:
     if f"tile.{name}" in _EXTREMES:
         kind, nan = _EXTREMES[f"tile.{name}"]
         a, b = (compile_expression(x, scope) for x in e.args)
-        return lambda state: extremes.extreme(kind, a(state), b(state), dtype, nan)
+        return lambda state: extremes.extreme(
+            kind, state.flushed(a(state), dtype), state.flushed(b(state), dtype), dtype, nan
+        )
     if name == "thread_index":
         axis = int(nodes.as_int(e.args[0]))
         return lambda state: thread_number(state, axis)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -12,16 +13,27 @@ from tile_core.dtypes import DTYPES
 from tile_core.reference import rounded
 from tile_core.reference.elements import CODED, convert, decode, encode, holder
 
-__all__ = ["BITS", "EXACT", "FUNCTIONS", "PREDICATES", "apply", "reinterpret"]
+if TYPE_CHECKING:
+    from tile_core.reference.rounding import Shaker
+
+__all__ = ["BITS", "FUNCTIONS", "PREDICATES", "apply", "reinterpret"]
 
 
-def apply(name: str, values: list[Array], types: list[str], dtype: str) -> Array:
-    """Return a function of ``FUNCTIONS`` as a value of type ``dtype``."""
+def apply(name: str, values: list[Array], types: list[str], dtype: str, shaker: Shaker | None = None) -> Array:
+    """Return a function of ``FUNCTIONS`` as a value of type ``dtype``.
+
+    With ``shaker`` it is one that a target may compute.
+    """
+    if shaker is not None:
+        values = [shaker.flushed(x, t) for x, t in zip(values, types, strict=True)]
     wide = [np.asarray(decode(x, t)).astype(np.float64) for x, t in zip(values, types, strict=True)]
     result = np.asarray(FUNCTIONS[name](*wide))
-    if dtype in CODED:
-        return encode(result, dtype)
-    return result.astype(holder(dtype))[()] if DTYPES[dtype].is_float else convert(result, "float64", dtype)
+    if not DTYPES[dtype].is_float:
+        return convert(result, "float64", dtype)
+    if shaker is not None:
+        result = shaker.function(name, result, wide, dtype)
+    found = encode(result, dtype) if dtype in CODED else result.astype(holder(dtype))[()]
+    return found if shaker is None else shaker.flushed(found, dtype)
 
 
 def reinterpret(x: Array, source: str, target: str) -> Array:
@@ -84,11 +96,6 @@ FUNCTIONS: dict[str, Callable[..., Array]] = {
     "ldexp": lambda x, n: np.ldexp(x, n.astype(np.int64)), "fma": lambda a, b, c: a * b + c,
 }  # fmt: skip
 FUNCTIONS.update(rounded.FUNCTIONS)
-#: Functions that every target rounds alike.
-EXACT = frozenset({
-    "floor", "ceil", "trunc", "nearbyint", "rint", "round", "roundaway", "fabs", "abs", "copysign", "fmod", "ldexp",
-    "fma",
-})  # fmt: skip
 #: Functions of integers that count bits.
 BITS: dict[str, Callable[[Array], Array]] = {"popcount": _popcount, "clz": _clz}
 #: Functions from floats to bools.

@@ -280,7 +280,7 @@ def combine(state: State, kind: str, memory: LaneMemory, flat: Array, values: Ar
     ordered = flat[order]
     starts = np.flatnonzero(np.r_[True, ordered[1:] != ordered[:-1]])
     flat_indices = ordered[starts]
-    x, old = (elements.decode(v, dtype) for v in (values[order], memory.flat[flat_indices]))
+    x, old = (elements.decode(state.flushed(v, dtype), dtype) for v in (values[order], memory.flat[flat_indices]))
     if kind == "sum":
         wide = x.astype(np.float64) if x.dtype.kind == "f" else x
         total = np.add.reduceat(wide, starts) + old

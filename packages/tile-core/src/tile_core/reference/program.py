@@ -16,6 +16,7 @@ from tile_core.ir.access import accesses
 from tile_core.ir.calls import BARRIER_CALLS
 from tile_core.ir.program import Program, cluster_of
 from tile_core.ir.visit import collect, role
+from tile_core.numerics.levels import STANDARD
 from tile_core.ops.effects import effects
 from tile_core.reference.blocks import BlockWatch
 from tile_core.reference.cluster import block_state, compile_side_by_side, has_sends
@@ -76,7 +77,9 @@ class Compiled:
         cluster = cluster_of(program.attrs)
         self.body = self._launches(program, list(body.seq)) if several else self._launch(body, self.threads, cluster)
 
-    def state(self, width: int, bounds: bool | None, shake: int | None, printed: list[str] | None) -> State:
+    def state(
+        self, width: int, bounds: bool | None, shake: int | None, printed: list[str] | None, level: str = STANDARD
+    ) -> State:
         """Return the state before the launch, without arguments.
 
         Parameters
@@ -89,8 +92,10 @@ class Compiled:
             Seed of a ``Shaker``, or ``None``.
         printed
             Receives the lines of ``T.print``, or ``None``.
+        level
+            Level of numerics, by whose bounds the ``Shaker`` changes results.
         """
-        shaker = None if shake is None else Shaker(shake)
+        shaker = None if shake is None else Shaker(shake, level)
         sanitizer = None if bounds is None else Sanitizer(bounds, BlockWatch(self.scope.ordered))
         state = State(len(self.scope.variables), len(self.scope.buffers), self.threads, width, sanitizer, shaker)
         state.printed = [] if printed is None else printed

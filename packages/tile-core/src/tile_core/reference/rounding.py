@@ -1,19 +1,23 @@
-"""Perturb reductions, products, quotients and functions within a target's rounding bounds.
+"""Perturb reductions, products, quotients and functions within the bounds of a level of numerics.
 
 The order in which a product, a reduction or an atomic update adds is not specified, a multiplication may be fused with
 an addition, and functions are approximations. Executed again with such results changed, a program shows how far its
 outputs depend on them, also by way of narrower storage and integers, where a value beside a tie becomes the neighbour.
+Functions change by the table of bounds, and at level ``"fast"`` subnormal operands and results of arithmetic become
+zero in some executions.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
 from tile_core.compat.types import Array
 from tile_core.dtypes import DTYPES
-from tile_core.reference.elements import decode
+from tile_core.numerics.bounds import FLUSHED, LEAST, bound_of
+from tile_core.numerics.levels import FAST, STANDARD, STRICT
+from tile_core.reference.elements import CODED, decode, encode, holder
 
 __all__ = ["INEXACT", "Shaker", "is_rounded"]
 
@@ -25,6 +29,10 @@ _ORDERS = 4.0
 _LARGEST = {"float16": 0x7BFF, "bfloat16": 0x7F7F, "float32": 0x7F7FFFFF, "float64": 0x7FEFFFFFFFFFFFFF}
 #: Operators whose result targets may round otherwise, with NumPy's.
 INEXACT: dict[str, Callable[..., Array]] = {"Mul": np.multiply, "Div": np.divide}
+#: Operators that are computed from a quotient.
+_QUOTIENTS = ("Div", "FloorDiv", "FloorMod")
+#: A result without a bound, by seed.
+_ANY = (np.inf, -np.inf, np.nan)
 
 
 class Shaker:
@@ -38,12 +46,80 @@ class Shaker:
     ----------
     seed
         0 changes all results upwards and 1 downwards, so that changes of results in a row add up; others change them up
-        or down at random, so that they do not cancel where a result is a quotient or a difference.
+        or down at random, so that they do not cancel where a result is a quotient or a difference. Subnormal numbers
+        are flushed where results are changed downwards.
+    level
+        Level of numerics.
     """
 
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int, level: str = STANDARD) -> None:
         self._random = np.random.default_rng(seed) if seed > 1 else None
         self._sign = -1.0 if seed == 1 else 1.0
+        self._any = _ANY[seed % len(_ANY)]
+        self.level = level
+
+    def flushed(self, x: Array, dtype: str) -> Array:
+        """Return held values, subnormal ones perhaps zero if the level admits it."""
+        if self.level != FAST or dtype not in FLUSHED:
+            return x
+        held = np.asarray(x)
+        if held.dtype.kind == "f":
+            flush, zero = (np.abs(held) < LEAST) & (held != 0), np.copysign(held.dtype.type(0), held)
+        else:
+            flush, zero = (held & 0x7F80) == 0, held & np.uint16(0x8000)
+        if not flush.any():
+            return x
+        return np.where(flush & (self._signs(held.shape) < 0), zero, held)[()]
+
+    def operator(self, node: str, function: Callable[[Array, Array], Array], a: Array, b: Array, dtype: str) -> Array:
+        """Return an operator of two floats as a target may compute it.
+
+        Parameters
+        ----------
+        node
+            Name of the IR's node.
+        function
+            Its function of held values.
+        a, b
+            Held values of one type.
+        """
+        a, b = self.flushed(a, dtype), self.flushed(b, dtype)
+        if node in _QUOTIENTS and self.level == FAST and dtype != "float64":
+            return self.flushed(self._quotient(node, a, b, dtype), dtype)
+        result = function(a, b)
+        if node in INEXACT and self.level != STRICT:
+            result = self.nudged(result, dtype, 1, is_rounded(node, a, b, result, dtype))
+        return self.flushed(result, dtype) if result.dtype != np.bool_ else result
+
+    def _quotient(self, node: str, a: Array, b: Array, dtype: str) -> Array:
+        x, y = (np.asarray(decode(v, dtype)).astype(np.float64) for v in (a, b))
+        found = self.function("div", x / y, (x, y), dtype).astype(np.float32).astype(np.float64)
+        if node != "Div":
+            found = np.floor(found) if node == "FloorDiv" else x - np.floor(found) * y
+        return _rounded(found, dtype)
+
+    def function(self, name: str, exact: Array, arguments: Sequence[Array], dtype: str) -> Array:
+        """Return results of a function, changed within the table of bounds.
+
+        Parameters
+        ----------
+        name
+            As in the table.
+        exact
+            The exact results.
+        arguments
+            Its arguments in float64.
+        dtype
+            The type of the result.
+        """
+        bound = bound_of(name, self.level, dtype)
+        if bound is None:
+            return exact
+        error = bound.allowed(exact, arguments, "float64" if dtype == "float64" else "float32")
+        free, error = np.isinf(error), np.where(np.isfinite(error), error, 0.0)
+        changed = np.isfinite(exact) & ((exact != 0) | (bound.absolute > 0))
+        moved = np.where(changed, exact + self._signs(np.shape(exact)) * error, exact)
+        return np.where(free, self._any, moved)
 
     def shaken(self, total: Array, size: Array, dtype: str, start: Array = 0.0, count: int = 1) -> Array:
         """Return totals of a type, changed.
@@ -98,6 +174,11 @@ class Shaker:
         if self._random is None:
             return np.full(shape, self._sign)
         return self._random.integers(0, 2, shape) * 2.0 - 1
+
+
+def _rounded(x: Array, dtype: str) -> Array:
+    """Return float64 numbers as held values of a type."""
+    return (encode(x, dtype) if dtype in CODED else np.asarray(x).astype(holder(dtype)))[()]
 
 
 def is_rounded(node: str, a: Array, b: Array, result: Array, dtype: str) -> Array:

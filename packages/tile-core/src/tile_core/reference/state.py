@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from tile_core.compat.types import Array
+from tile_core.reference.elements import convert
 from tile_core.reference.lanes import LaneSet, Mask, either
 
 if TYPE_CHECKING:
@@ -85,6 +86,16 @@ class State:
     def count(self) -> int:
         """Lanes side by side."""
         return self.lanes.count
+
+    def flushed(self, x: Array, dtype: str) -> Array:
+        """Return operands or results of arithmetic as a target may take them, see ``Shaker.flushed``."""
+        return x if self.shaker is None else self.shaker.flushed(x, dtype)
+
+    def converted(self, x: Array, source: str, target: str) -> Array:
+        """Return values converted between element types; a conversion is arithmetic, and a copy is not."""
+        if source == target or self.shaker is None:
+            return convert(x, source, target)
+        return self.flushed(convert(self.flushed(x, source), source, target), target)
 
     def slot(self, root: Root) -> Array:
         """Return the number of each lane's slot in a storage."""

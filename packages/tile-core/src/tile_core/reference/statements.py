@@ -243,7 +243,7 @@ def _store(s: Stmt, scope: CompileScope) -> Statement:
     source, target = nodes.dtype_of(s.value), nodes.element_type(s.buffer)
 
     def run(state: State) -> None:
-        x = elements.convert(value(state), source, target)
+        x = state.converted(value(state), source, target)
         access.store(state, number, [i(state) for i in indices], x, where)
 
     return run

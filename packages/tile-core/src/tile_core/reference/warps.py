@@ -46,7 +46,7 @@ def vote(state: State, name: str, condition: Array) -> Array:
 
 def reduce(state: State, kind: str, value: Array, dtype: str) -> Array:
     """Return the sum, extreme or bitwise combination of a warp's existing lanes."""
-    x = decode(np.broadcast_to(value, state.count), dtype)
+    x = decode(state.flushed(np.broadcast_to(value, state.count), dtype), dtype)
     if kind in ("max", "min"):
         # A lane that does not exist repeats the last one that does.
         rows = np.pad(x, (0, -len(x) % state.width), mode="edge").reshape(-1, state.width)

@@ -135,14 +135,17 @@ class RoundingSpread:
         self.low, self.high = np.fmin(self.low, values), np.fmax(self.high, values)
         self._all.append(values)
 
-    def has(self, x: Array) -> Array:
-        """Return which elements lie between the values, or a little outside of those of floats."""
+    def has(self, x: Array, beyond: float = _BEYOND) -> Array:
+        """Return which elements lie between the values, or beside them.
+
+        ``beyond`` is the part of their range by which floats may lie outside.
+        """
         import numpy as np
 
         if x.dtype.kind != "f":
             return (x >= self.low) & (x <= self.high)
         with np.errstate(invalid="ignore", over="ignore"):
-            more = np.nan_to_num((self.high - self.low) * _BEYOND, nan=0.0, posinf=0.0)
+            more = np.nan_to_num((self.high - self.low) * beyond, nan=0.0, posinf=0.0)
             inside = (x >= self.low - more) & (x <= self.high + more)
         for z in self._all:
             inside |= (x == z) | (np.isnan(x) & np.isnan(z))

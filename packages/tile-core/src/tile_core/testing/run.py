@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import linecache
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,8 +16,10 @@ from tile_core.compat.types import Array
 from tile_core.errors import InternalError, KernelError, TileError, UnsupportedError
 from tile_core.errors.launch import NoAddress
 from tile_core.ir.warp import WARP
+from tile_core.numerics.levels import FAST, STANDARD, level_of
 from tile_core.records import dataclass
 from tile_core.runtime.pointers import address_of, pointers
+from tile_core.testing.admitted import Admitted
 from tile_core.testing.case import LANES, Case, Data, Param, Unit, output
 from tile_core.testing.compile_only import BUILD, MODES, compile_only, toolchain_of
 from tile_core.testing.data import different, poisoned, seed_of, unharmed
@@ -106,6 +109,7 @@ class Session:
         self.asked = target
         self.options = options
         self.runtime = runtime
+        self.level = level_of(self.context.options)
         self.launches = runtime not in MODES
         if runtime == BUILD:
             toolchain_of(installed(), self.target)
@@ -233,10 +237,20 @@ class Session:
         general = [f"the input {n} was written" for n, old in before.items() if _bytes(arrays[n]) != old]
         general += [f"memory around {n} was written" for n, x in arrays.items() if _guarded(x) and not unharmed(x)]
         inputs = {**data, LANES: self.context.capabilities.execution_width or WARP}
+        admitted = self._admitted(functools.partial(load, text, unit.op), params, inputs, data)
         for case in cases:
-            problems = general + differences(unit, case, inputs, arrays, data)
+            problems = general + differences(unit, case, inputs, arrays, data, admitted)
             report = "\n".join([*problems, "", text])
             self.outcomes[case.id] = Outcome("wrong", report) if problems else Outcome("right")
+
+    def _admitted(
+        self, program: Callable[[], Any], params: Sequence[Param], inputs: Data, data: Data
+    ) -> Admitted | None:
+        """Return further results that the session's level of numerics admits for a launch, if any."""
+        if self.level != FAST:
+            return None
+        made = functools.cache(program)
+        return Admitted(lambda seed: referenced(made(), params, data, seed, self.level, inputs[LANES]))
 
     def call(self, kernel: Any, params: Sequence[Param], arrays: Mapping[str, Any]) -> None:
         """Launch a kernel on host arrays through its runtime's memory, and wait."""
@@ -258,8 +272,28 @@ class Session:
                 arrays[p.name][...] = adapter.to_host(there[p.name])
 
 
-def referenced(program: Any, params: Sequence[Param], data: Data) -> dict[str, Any]:
-    """Return the arguments of a launch after the reference, which watches memory.
+def referenced(
+    program: Any,
+    params: Sequence[Param],
+    data: Data,
+    shake: int | None = None,
+    level: str = STANDARD,
+    width: int = WARP,
+) -> dict[str, Any]:
+    """Return the arguments of a launch after the reference.
+
+    It watches memory unless it changes results.
+
+    Parameters
+    ----------
+    program
+        A traced program.
+    params, data
+        Its parameters, and the launch's arrays and sizes.
+    shake, level
+        Seed of changes of results, and the level of numerics whose bounds these keep.
+    width
+        Threads of a warp.
 
     Raises
     ------
@@ -273,7 +307,10 @@ def referenced(program: Any, params: Sequence[Param], data: Data) -> dict[str, A
     unwritten = [n for n, p in enumerate(params) if p.out and p.name not in data]
     symbols = {k: v for k, v in data.items() if k in program.symbols}
     with np.errstate(all="ignore"):
-        execute(program, {p.name: given[p.name] for p in params}, symbols=symbols, unwritten=unwritten)
+        execute(
+            program, {p.name: given[p.name] for p in params}, check=shake is None, width=width, symbols=symbols,
+            unwritten=unwritten, shake=shake, level=level,
+        )  # fmt: skip
     return arrays
 
 
@@ -290,8 +327,13 @@ def _reported(unit: Unit, case: Case) -> Outcome:
     return Outcome("wrong", f"the reference should report {expected}, it reports nothing\n\n{text}")
 
 
-def differences(unit: Unit, case: Case, inputs: Data, arrays: Mapping[str, Array], data: Data) -> list[str]:
-    """Return the errors in the outputs of one case."""
+def differences(
+    unit: Unit, case: Case, inputs: Data, arrays: Mapping[str, Array], data: Data, admitted: Admitted | None = None
+) -> list[str]:
+    """Return the errors in the outputs of one case.
+
+    ``admitted`` are further results of its level of numerics.
+    """
     part = unit.parts[case.part]
     with np.errstate(all="ignore"):
         want = part.want(inputs)
@@ -304,7 +346,8 @@ def differences(unit: Unit, case: Case, inputs: Data, arrays: Mapping[str, Array
             continue
         expected = np.broadcast_to(want[p.name], shape_of(p, data))
         found = arrays[p.name]
-        problem = different(found, expected, p.dtype, part.tolerance)
+        admits = None if admitted is None else functools.partial(admitted.among, p, tolerance=part.tolerance)
+        problem = different(found, expected, p.dtype, part.tolerance, admits)
         if problem:
             problems.append(f"{case.id}: output {p.name}: {problem}")
     return problems

@@ -42,7 +42,7 @@ def compile_atomic(call: OpCall, scope: CompileScope) -> Expression:
         stored = compile_expression(call.args[1], scope)
 
         def store(state: State) -> None:
-            value = convert(stored(state), types[1], types[0])
+            value = state.converted(stored(state), types[1], types[0])
             access.store(state, dst.number, dst.corner(state), value, where, "update", order)
 
         return store
@@ -62,7 +62,8 @@ def compile_atomic(call: OpCall, scope: CompileScope) -> Expression:
         else:
             assert value is not None
             x = np.repeat(np.broadcast_to(value(state), state.count)[state.active()], int(np.prod(shape)))
-        return _update(state, dst.number, indices, convert(x, types[1], types[0]), kind, types[0], order, where)
+        x = state.flushed(state.converted(x, types[1], types[0]), types[0])
+        return _update(state, dst.number, indices, x, kind, types[0], order, where)
 
     return update
 

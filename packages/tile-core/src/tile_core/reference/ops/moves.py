@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tile_core.reference.elements import convert, nothing, round_tfloat32
+from tile_core.reference.elements import nothing, round_tfloat32
 
 if TYPE_CHECKING:
     from tile_core.reference.ops.operands import BoundCall
@@ -21,16 +21,16 @@ def copy(call: BoundCall) -> None:
     needed = None if dst.whole else dst.exists().reshape(src.extents)
     values = src.read(needed)
     if call.attrs.get("round") is not None:
-        values = round_tfloat32(values, src.dtype)
+        values = dst.state.flushed(round_tfloat32(dst.state.flushed(values, src.dtype), src.dtype), dst.dtype)
     else:
-        values = convert(values, src.dtype, dst.dtype)
+        values = dst.state.converted(values, src.dtype, dst.dtype)
     dst.write(np.reshape(values, dst.extents))
 
 
 def fill(call: BoundCall) -> None:
     """``dst[...] = value``."""
     dst, value = call.args
-    dst.write(convert(value, call.types[1], dst.dtype))
+    dst.write(dst.state.converted(value, call.types[1], dst.dtype))
 
 
 def transpose(call: BoundCall) -> None:

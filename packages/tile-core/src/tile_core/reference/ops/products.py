@@ -21,17 +21,17 @@ __all__ = ["gemm", "gemm_scaled", "gemm_sp"]
 def gemm(call: BoundCall) -> None:
     """``C = (clear ? 0 : C) + A @ B``."""
     a, b, c, clear = call.args
-    left = _matrix(a, a.read(), bool(call.attrs["transpose_A"]))
-    right = _matrix(b, b.read(), bool(call.attrs["transpose_B"]))
+    left = _matrix(a, a.state.flushed(a.read(), a.dtype), bool(call.attrs["transpose_A"]))
+    right = _matrix(b, b.state.flushed(b.read(), b.dtype), bool(call.attrs["transpose_B"]))
     _accumulate(c, _wide(left, a.dtype), _wide(right, b.dtype), bool(clear))
 
 
 def gemm_sp(call: BoundCall) -> None:
     """``C = (clear ? 0 : C) + decompress(A, E) @ B``."""
     a, e, b, c, clear = call.args
-    left = _matrix(a, a.read(), bool(call.attrs["transpose_A"]))
+    left = _matrix(a, a.state.flushed(a.read(), a.dtype), bool(call.attrs["transpose_A"]))
     codes = _matrix(e, e.read(), bool(call.attrs["transpose_E"]))
-    right = _matrix(b, b.read(), bool(call.attrs["transpose_B"]))
+    right = _matrix(b, b.state.flushed(b.read(), b.dtype), bool(call.attrs["transpose_B"]))
     group, values = int(call.attrs["group"]), _wide(left, a.dtype)
     nibbles = _nibbles(codes, DTYPES[e.dtype].bits // 4)
     refuse_illegal(call, codes, nibbles, values, group)
@@ -102,7 +102,9 @@ def _product(x: Array, y: Array) -> Array:
 
 
 def _accumulate(c: MemoryRegion, a: Array, b: Array, clear: bool) -> None:
-    product, before = _product(a, b), None if clear else _wide(_matrix(c, c.read(), False), c.dtype)
+    product, before = _product(a, b), None
+    if not clear:
+        before = _wide(_matrix(c, c.state.flushed(c.read(), c.dtype), False), c.dtype)
     if before is not None:
         product = product + before
     shaker = c.state.shaker
@@ -113,4 +115,4 @@ def _accumulate(c: MemoryRegion, a: Array, b: Array, clear: bool) -> None:
     if c.dtype in ("float16", "bfloat16"):
         # The sum is of type float32 and rounded from there, as the meaning of the op has it.
         product, source = product.astype(np.float32), "float32"
-    c.write(convert(product, source, c.dtype).reshape(c.extents))
+    c.write(c.state.flushed(convert(product, source, c.dtype), c.dtype).reshape(c.extents))

@@ -23,14 +23,14 @@ def reduce(call: BoundCall) -> None:
     src, dst = call.args
     kind, dim, nan = str(call.attrs["kind"]), int(call.attrs["dim"]), bool(call.attrs["nan_propagate"])
     acc = "float32" if dst.dtype in ("float16", "bfloat16") else dst.dtype
-    x = src.numbers(acc)
+    x = src.state.flushed(src.numbers(acc), acc)
     if kind in ("any", "all"):
         _truths(call, kind, dim)
         return
     if kind.startswith("abs") and holder(acc).kind in "if":
         x = np.abs(x)
     if not call.attrs["clear"]:
-        before = dst.numbers(acc)
+        before = dst.state.flushed(dst.numbers(acc), acc)
         shape = [1 if d == dim else e for d, e in enumerate(src.extents)]
         x = np.concatenate([np.reshape(before, shape), x], axis=dim)
     result = _reduced(kind.removeprefix("abs"), x, dim, nan)
@@ -41,7 +41,8 @@ def reduce(call: BoundCall) -> None:
         result = shaker.shaken(result, np.abs(result) * x.shape[dim], acc)
     if x.dtype.kind == "f" and kind in ("max", "min", "absmax") and not nan:
         result = np.where(np.isnan(result), {"max": -np.inf, "min": np.inf, "absmax": 0}[kind], result)
-    dst.write(convert(result.astype(holder(acc)), acc, dst.dtype).reshape(dst.extents))
+    result = dst.state.flushed(result.astype(holder(acc)), acc)
+    dst.write(dst.state.converted(result, acc, dst.dtype).reshape(dst.extents))
 
 
 def scan(call: BoundCall) -> None:
@@ -49,7 +50,7 @@ def scan(call: BoundCall) -> None:
     src, dst = call.args
     kind, dim, nan = str(call.attrs["kind"]), int(call.attrs["dim"]), bool(call.attrs["nan_propagate"])
     acc = "float32" if dst.dtype in ("float16", "bfloat16") else dst.dtype
-    x = src.numbers(acc)
+    x = src.state.flushed(src.numbers(acc), acc)
     x = np.flip(x, dim) if call.attrs["reverse"] else x
     if kind == "max":
         result = extremes.accumulate("max", x, dim, nan)
@@ -63,7 +64,8 @@ def scan(call: BoundCall) -> None:
         if dst.state.shaker is not None and x.dtype.kind == "f":
             result = dst.state.shaker.shaken(result, np.add.accumulate(np.abs(x), axis=dim, dtype=np.float64), acc)
     result = np.flip(result, dim) if call.attrs["reverse"] else result
-    dst.write(convert(result.astype(holder(acc)), acc, dst.dtype).reshape(dst.extents))
+    result = dst.state.flushed(result.astype(holder(acc)), acc)
+    dst.write(dst.state.converted(result, acc, dst.dtype).reshape(dst.extents))
 
 
 def _truths(call: BoundCall, kind: str, dim: int) -> None:

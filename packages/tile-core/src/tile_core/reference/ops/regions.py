@@ -10,7 +10,6 @@ from tile_core.compat.types import Array
 from tile_core.errors.base import Where
 from tile_core.errors.execution import OutsideScratch, ReadUnwritten
 from tile_core.reference.access import bits, fill
-from tile_core.reference.elements import convert
 
 if TYPE_CHECKING:
     from tile_core.reference.blocks import BlockWatch
@@ -117,7 +116,7 @@ class MemoryRegion:
 
     def numbers(self, dtype: str, needed: Array | None = None) -> Array:
         """Return its elements converted to a type."""
-        return convert(self.read(needed), self.dtype, dtype)
+        return self.state.converted(self.read(needed), self.dtype, dtype)
 
     def write(self, values: Array) -> None:
         """Write elements of its own type and extents; those outside the buffer are dropped."""

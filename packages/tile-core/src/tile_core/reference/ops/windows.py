@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tile_core.reference.elements import convert, nothing
+from tile_core.reference.elements import nothing
 
 if TYPE_CHECKING:
     from tile_core.reference.ops.operands import BoundCall
@@ -29,5 +29,5 @@ def im2col(call: BoundCall) -> None:
     w = np.remainder(m, out_w) * stride + k // channels % kernel * dilation - pad
     n, c = np.broadcast_arrays(np.floor_divide(m, out_h * out_w), k % channels)
     inside = (h >= 0) & (h < height) & (w >= 0) & (w < width) & (k < kernel * kernel * channels)
-    values = convert(img.pick((n, h, w, c), inside), img.dtype, col.dtype)
+    values = col.state.converted(img.pick((n, h, w, c), inside), img.dtype, col.dtype)
     col.write(np.where(inside, values, nothing(col.dtype)))
