@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
+import warnings
 
+import hypothesis
 import ml_dtypes
 import numpy as np
 import pytest
+from hypothesis import Phase
 
 import tile_core as tile
 import tile_core.language as T
+from tile_core.simt.placement import layout_inference, vector_width
+from tile_core.testing.run import load
+from tile_core.testing.strategies import STRATEGIES
 
 #: A target, and a 16-byte access in its language.
 TARGETS = {"cuda:sm_80": "uint4*)", "cuda:sm_90a": "uint4*)", "metal": "uint4*)", "rocm:gfx942": "v16*)"}
@@ -97,6 +104,29 @@ def test_versions_have_the_width_of_their_rows(target, n):
         kernel(a, b, y)
         np.testing.assert_array_equal(y, a + b[:, 1 : size + 1])
     assert re.search(r"int j = tid( \* \d+)?;", kernel.source)[1] == (None if isinstance(n, int) and n % 2 else " * 2")
+
+
+@pytest.mark.sweep(0.25)
+def test_the_fuzzer_draws_unaligned_rows(monkeypatch):
+    widths = []
+
+    def recorded(vector, nest, aligned):
+        found = vector_width.coalesced(vector, nest, aligned)
+        widths.append((vector, found))
+        return found
+
+    monkeypatch.setattr(layout_inference, "coalesced", recorded)
+
+    @hypothesis.settings(max_examples=10, derandomize=True, database=None, deadline=None, phases=[Phase.generate])
+    @hypothesis.given(STRATEGIES["guards"][0])
+    def draw(unit):
+        with contextlib.suppress(tile.TileError), warnings.catch_warnings(action="ignore"):
+            tile.compile(load(unit.text()), target="cuda:sm_80").source  # noqa: B018
+
+    with tile.disable_cache():
+        draw()
+    assert {found < vector for vector, found in widths} == {True, False}
+    assert len(widths) >= 10
 
 
 @T.prim_func
