@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import dataclasses
+from collections import Counter
 
 import numpy as np
 import pytest
 
 import tile_core as tile
 import tile_core.language as T
+from tile_core.compat.tvm import tirx, tvm_ffi
 from tile_core.compiler import _reference
+from tile_core.cpu import pipeline
 from tile_core.errors.launch import VerifyMismatch
+from tile_core.numerics.build import type_name
 from tile_core.runtime.kernel import Origin
+from tile_core.testing import search as searching
 from tile_core.testing.case import Tolerance, one, output, tensor
 from tile_core.testing.data import anything, stored, values
 from tile_core.testing.run import Session, load
+from tile_core.testing.search import Chunk, WrongProgram, search
 
 COUNT = 64
 
@@ -178,6 +184,26 @@ def test_no_bound_beyond_the_range_of_a_function():
         assert [outcome(unit, level, replaced).kind for level in ("fast", "standard")] == ["right", "wrong"]
 
 
+@pytest.mark.sweep(1)
+@pytest.mark.parametrize("sign", ["//", "%"])
+def test_quotients_beside_an_integer_are_either_at_fast(sign):
+    """An approximate quotient of multiples may be below the integer; a whole one below is an error."""
+    near = "T.floor(A[i] / C[i] * (1 - 2.0**-23))"
+
+    def unit():
+        def data(rng):
+            c = rng.integers(1, 50, COUNT).astype(np.float32)
+            return {"C": c, "A": c * rng.integers(1, 90, COUNT).astype(np.float32)}
+
+        made = elementwise(f"A[i] {sign} C[i]", np.floor_divide if sign == "//" else np.fmod)
+        return dataclasses.replace(made, launches={"": dataclasses.replace(made.launches[""], data=data)})
+
+    for quotient, kinds in ((near, ("right", "wrong")), (f"{near} - 1", ("wrong", "wrong"))):
+        kernel = f"({quotient})" if sign == "//" else f"(A[i] - ({quotient}) * C[i])"
+        replaced = (f"= A[i] {sign} C[i]", f"= {kernel}")
+        assert tuple(outcome(unit(), level, replaced).kind for level in ("fast", "standard")) == kinds
+
+
 def scaled():
     @T.prim_func
     def scaled(A: T.Tensor((COUNT,), "float32"), B: T.Tensor((COUNT,), "float32")):
@@ -218,3 +244,54 @@ def test_the_reference_of_a_kernel_has_its_level():
         _reference(scaled(), (), level)(a, b, shake=1)
         low.append(b[0])
     assert low == [2.0**-4, 0.0]
+
+
+def flush_results(patch, least):
+    """Make small results of float32 additions and products on the CPU zero."""
+
+    def flush(e):
+        if type_name(e) != "float32":
+            return e
+        low = tirx.const(least, "float32")
+        small = tirx.And(e < low, e > tirx.const(-1.0, "float32") * low)
+        return tirx.Select(small, e * tirx.const(0.0, "float32"), e)
+
+    real = pipeline._floats
+
+    def floats(plan, ctx):
+        plan = real(plan, ctx)
+        entries = [((tirx.Add, tirx.Sub, tirx.Mul), flush)]
+        return plan.replace(body=tvm_ffi.structural_map(plan.body, entries))
+
+    patch.setattr(pipeline, "_floats", floats)
+
+
+def fuzzed(level):
+    """Return how the fuzzer judges programs of functions and arithmetic, some of subnormal numbers."""
+    counts = Counter()
+
+    def report(kind, number):
+        counts[kind] += number
+
+    with tile.disable_cache():
+        search(Chunk("programs", 5, 10, "mathematics"), Session("cpu", options={"numerics": level}), report)
+    return counts
+
+
+@pytest.mark.sweep(1)
+@pytest.mark.filterwarnings("ignore")
+def test_the_fuzzer_judges_by_the_level(monkeypatch):
+    monkeypatch.setattr(searching, "SHRINKING", 0.0)
+    flush_results(monkeypatch, 2.0**-126)
+    assert fuzzed("fast")["right"] == 10
+    with pytest.raises(WrongProgram):
+        fuzzed("standard")
+
+
+@pytest.mark.sweep(1)
+@pytest.mark.filterwarnings("ignore")
+def test_the_fuzzer_finds_errors_at_fast(monkeypatch):
+    monkeypatch.setattr(searching, "SHRINKING", 0.0)
+    flush_results(monkeypatch, 2.0**-100)
+    with pytest.raises(WrongProgram, match="elements are wrong"):
+        fuzzed("fast")

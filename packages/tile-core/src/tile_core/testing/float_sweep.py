@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import numpy as np
 
-import tile_core as tile
 from tile_core.numerics.bounds import BOUNDS, EXPANDED, LEAST, Bound, bound_of
 from tile_core.numerics.levels import FAST
 from tile_core.records import dataclass
 from tile_core.reference.functions import FUNCTIONS
+from tile_core.testing.case import output, tensor
 from tile_core.testing.data import Array
-from tile_core.testing.run import load
+from tile_core.testing.run import Session, load
 
 __all__ = ["NAMES", "Worst", "mantissas", "part_of_all", "swept", "worst"]
 
@@ -71,9 +71,11 @@ def swept(name: str, x: Array, target: str, runtime: str | None, level: str, exp
     Special values are included.
     """
     x = np.concatenate([x, np.array(_SPECIAL, np.float32)])
-    program = load(_TEXT.format(name=name, count=len(x), block=_BLOCK), name)
-    kernel = tile.compile(program, target=target, runtime=runtime, out_idx=1, options={"numerics": level})
-    return worst(name, x, np.asarray(kernel(x)), level, expanded)
+    session = Session(target, runtime, options={"numerics": level})
+    kernel = session.compile(load(_TEXT.format(name=name, count=len(x), block=_BLOCK), name))
+    arrays = {"X": x, "Y": np.full(len(x), np.nan, np.float32)}
+    session.call(kernel, [tensor("X", "float32", len(x)), output("Y", "float32", len(x))], arrays)
+    return worst(name, x, arrays["Y"], level, expanded)
 
 
 def worst(name: str, x: Array, found: Array, level: str, expanded: bool = False) -> Worst:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from tile_core.dtypes import DTYPES, largest
 from tile_core.testing.case import EXACT, Tolerance, Unit, output, scalar, tensor
-from tile_core.testing.data import COMPUTED, FLOATS, NARROW, beside_ties
+from tile_core.testing.data import COMPUTED, FLOATS, NARROW, Array, beside_ties
 from tile_core.testing.data import TYPES as ALL_TYPES
 from tile_core.testing.strategies.draws import Draw
 from tile_core.testing.strategies.themes import INTEGERS, convertible, patterns, spelled, themed
@@ -177,6 +177,13 @@ _FUNCTIONS: dict[str, tuple[float, float]] = {
 _EXACT = ("floor", "ceil", "trunc", "nearbyint", "rint", "round")
 _EXACT_PAIRS = ("copysign", "fmod", "nextafter")
 _PAIRS = ("atan2", "hypot")
+#: Exponent of the least normal number.
+_LEAST = {"float64": -1022, "float32": -126, "bfloat16": -126, "float16": -14}
+#: Operations of one rounding, on numbers around the least normal one.
+_ARITHMETIC = (
+    "{a} + {d}", "{a} - {d}", "{a} * {d}", "-{a}", "T.abs({a})", "T.max({a}, {d})", "T.min({d}, {a})",
+    "T.if_then_else({a} < {d}, {a}, {d})", "T.Select({a} > 0, {d}, {a})",
+)  # fmt: skip
 
 
 def _known(names: tuple[str, ...]) -> list[str]:
@@ -198,18 +205,32 @@ def mathematics(draw: Draw) -> Unit:
         text, (low, high) = _function(draw, exact, f"A{k}[i]", f"D{k}[i]")
         for name in (f"A{k}", f"D{k}"):
             params.append(tensor(name, dtype, n))
-            data[name] = np.asarray(rng.uniform(low, high, n)).astype(DTYPES[dtype].numpy())
+            drawn = rng.uniform(low, high, n) if low < high else _around_least(rng, n, dtype)
+            data[name] = np.asarray(drawn).astype(DTYPES[dtype].numpy())
         params.append(output(f"B{k}", dtype, n))
         lines.append(f"    B{k}[i] = {text}")
     return themed("mathematics", draw, params, "\n".join(lines), {"": data}, EXACT if exact else near, threads=32)
 
 
+def _around_least(rng: np.random.Generator, n: int, dtype: str) -> Array:
+    """Return numbers around the least normal one of a type, and some near 1."""
+    least = _LEAST[dtype]
+    powers = np.where(rng.integers(0, 4, n) > 0, rng.uniform(least - 6, least + 12, n), rng.uniform(-4, 4, n))
+    found: Array = 2.0**powers * rng.choice([-1.0, 1.0], n)
+    return found
+
+
 def _function(draw: Draw, exact: bool, a: str, d: str) -> tuple[str, tuple[float, float]]:
-    """Return a function of one or two numbers, and the range of the numbers."""
+    """Return a function of one or two numbers, and the range of the numbers.
+
+    An empty range stands for numbers around the least normal one.
+    """
     wide = (-9.0, 9.0)
     if exact:
         forms = [f"T.{name}({a})" for name in _known(_EXACT)]
         forms += [f"T.{name}({a}, {d})" for name in _known(_EXACT_PAIRS)]
+        if draw(st.booleans()):
+            return draw(st.sampled_from(_ARITHMETIC)).format(a=a, d=d), (0.0, 0.0)
         return draw(st.sampled_from([*forms, f"T.min({a}, T.infinity('float32'))"])), wide
     pairs = [f"T.{name}({a}, {d})" for name in _known(_PAIRS)]
     name = draw(st.sampled_from([*_known(tuple(_FUNCTIONS)), *pairs, f"T.fma({a}, {d}, {a})", f"{a} / {d}"]))
