@@ -67,17 +67,19 @@ inline void sincosf(float x, float* s, float* c) { *s = sinf(x), *c = cosf(x); }
 inline float normcdff(float x) { return (float)(0.5 * erfc(-(double)x * 0.70710678118654752440)); }
 inline float fdividef(float x, float y) { return x / y; }
 
-// Fast ones.
-inline float __expf(float x) { return expf(x); }
-inline float __exp10f(float x) { return exp10f(x); }
-inline float __logf(float x) { return logf(x); }
-inline float __log2f(float x) { return log2f(x); }
-inline float __log10f(float x) { return log10f(x); }
-inline float __sinf(float x) { return sinf(x); }
-inline float __cosf(float x) { return cosf(x); }
-inline float __tanf(float x) { return tanf(x); }
-inline float __powf(float x, float y) { return powf(x, y); }
-inline float __fdividef(float x, float y) { return x / y; }
+// Fast ones, which flush subnormal numbers. Quotients by divisors above 2^126 are zero (CUDA C++ Programming Guide,
+// "Intrinsic Functions").
+inline float flushed(float x) { return fabsf(x) < 1.17549435e-38f ? copysignf(0.0f, x) : x; }
+#define FAST_1(name, function) inline float name(float x) { return flushed(function(flushed(x))); }
+FAST_1(__expf, expf) FAST_1(__exp10f, exp10f) FAST_1(__logf, logf) FAST_1(__log2f, log2f) FAST_1(__log10f, log10f)
+FAST_1(__sinf, sinf) FAST_1(__cosf, cosf) FAST_1(__tanf, tanf)
+#undef FAST_1
+inline float __powf(float x, float y) { return flushed(powf(flushed(x), flushed(y))); }
+inline float __fdividef(float x, float y) {
+  x = flushed(x), y = flushed(y);
+  if (fabsf(y) > 0x1p126f && !isinf(y)) return isinf(x) ? NAN : 0.0f;
+  return flushed(x / y);
+}
 inline float __tanhf(float x) { return tanhf(x); }
 inline float __saturatef(float x) { return x > 0 ? (x < 1 ? x : 1.0f) : 0.0f; }
 
