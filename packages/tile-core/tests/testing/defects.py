@@ -250,3 +250,10 @@ def stores_by_two_names_lose_their_order(patch: Any) -> None:
     from tile_core.simt.memory import vectorize
 
     patch.setattr(vectorize._VectorizeAccesses, "are_disjoint", lambda self, runs, trips: True)
+
+
+def dependent_iterations_are_packed(patch: Any) -> None:
+    """Targets with packed arithmetic: iterations that read what others write are computed two at a time."""
+    from tile_core.passes import packed_loop
+
+    patch.setattr(packed_loop.PackedLoop, "_is_own", lambda self, indices: True)

@@ -68,6 +68,11 @@ FINDS = {
         Chunk("programs", 1000073, 10, "guards"),
     ),
     "arrays of threads": ("arrays_of_the_block", "cpu", Chunk("programs", 0, 10, "threads")),
+    "pairs of dependent iterations": (
+        "dependent_iterations_are_packed",
+        "cuda:sm_80",
+        Chunk("programs", 0, 30, "packed"),
+    ),
 }
 
 

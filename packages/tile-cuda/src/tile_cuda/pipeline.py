@@ -50,6 +50,7 @@ from tile_cuda.ops.tensor_plan import TensorPlan
 from tile_cuda.ops.tensor_products import variant_of
 from tile_cuda.ops.warpgroup_cost import not_faster
 from tile_cuda.ops.warpgroup_plan import WARPGROUP, WarpgroupPlan
+from tile_cuda.packed import packed_floats
 from tile_cuda.target import FP8_MMA, TCGEN05, WGMMA
 from tile_cuda.text import emit_plan
 from tile_cuda.uniform import share_numbers
@@ -238,4 +239,5 @@ def pipeline(target: Target, spine: Spine) -> Spine:
     passes = passes.after("unused", Pass("elected", elect_issuers, why))
     why = "after the thread's number is bound"
     passes = passes.after("elected", Pass("uniform", share_numbers, why))
-    return with_text(passes, TextTarget(emit_plan, TRUNCATIONS, conversions=conversions))
+    text = TextTarget(emit_plan, TRUNCATIONS, conversions=conversions, packed=packed_floats(target))
+    return with_text(passes, text)

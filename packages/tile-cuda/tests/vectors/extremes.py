@@ -24,7 +24,7 @@ def _pairs(dtype):
     return drawn
 
 
-def _chosen(kind, a, b):
+def chosen(kind, a, b):
     """Return the number beside a NaN; of two zeros the one by the rule."""
     with np.errstate(invalid="ignore"):
         found = (np.fmax if kind == "max" else np.fmin)(a, b)
@@ -39,9 +39,9 @@ def _single(kind):
 
     def oracle(x, _):
         a, b = (np.ascontiguousarray(x[:, i : i + 1]).view(np.float32) for i in (0, 1))
-        chosen = _chosen(kind, a, b)
-        either = np.where(np.isnan(a) | np.isnan(b), np.float32(np.nan), chosen)
-        return Expected(np.concatenate([either, chosen], axis=1).view(np.uint32))
+        number = chosen(kind, a, b)
+        either = np.where(np.isnan(a) | np.isnan(b), np.float32(np.nan), number)
+        return Expected(np.concatenate([either, number], axis=1).view(np.uint32))
 
     return Vector(f"{kind}_f32", f"{kind}.NaN.f32", "extremes", body, 2, 2, _pairs(np.float32), oracle, "f32")
 
@@ -53,6 +53,6 @@ def _double(kind):
 
     def oracle(x, _):
         a, b = (np.ascontiguousarray(x[:, i : i + 2]).view(np.float64) for i in (0, 2))
-        return Expected(np.ascontiguousarray(_chosen(kind, a, b)).view(np.uint32))
+        return Expected(np.ascontiguousarray(chosen(kind, a, b)).view(np.uint32))
 
     return Vector(f"{kind}_f64", f"{kind}.NaN.f32", "extremes", body, 4, 2, _pairs(np.float64), oracle, "f64")

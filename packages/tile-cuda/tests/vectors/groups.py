@@ -2,14 +2,14 @@
 
 from tile_cuda.emulation.opcodes import Arch, model_of
 
-from . import atomics, conversions, extremes, movement, products
+from . import atomics, conversions, extremes, movement, packed, products
 from .table import Vector
 
 
 def vectors() -> list[Vector]:
     """All vectors."""
     found = [*products.vectors(), *movement.vectors(), *conversions.vectors(), *atomics.vectors(),
-             *extremes.vectors()]  # fmt: skip
+             *extremes.vectors(), *packed.vectors()]  # fmt: skip
     assert len({v.name for v in found}) == len(found)
     return found
 

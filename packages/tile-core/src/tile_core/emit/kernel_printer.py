@@ -155,6 +155,9 @@ class KernelPrinter(CFamilyEmitter):
         for call in collect(body, ir.Call):
             if nodes.is_tile_call(call):
                 self.wide |= {b for b, size in self.accessed_buffers(call) if size * 8 > bits_of(nodes.element_type(b))}
+        for view in collect(body, tirx.DeclBuffer):
+            size = bits_of(nodes.element_type(view.buffer))
+            self.wide |= {b for b in collect(view.data, tirx.Var) if _is_smaller(b, size)}
         return body
 
     def number(self, kind: str, axis: int) -> str:
@@ -384,6 +387,10 @@ class KernelPrinter(CFamilyEmitter):
     def call_likely(self, e: Expr) -> str:
         """Print the condition itself."""
         return self.bare(e.args[0])
+
+
+def _is_smaller(base: Var, bits: int) -> bool:
+    return tirx.is_buffer_var(base) and bits_of(nodes.element_type(base)) < bits
 
 
 def bits_of(dtype: str) -> int:

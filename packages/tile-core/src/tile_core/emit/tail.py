@@ -18,9 +18,11 @@ from tile_core.compat.types import Var
 from tile_core.dtypes import DTYPES
 from tile_core.errors.lowering import VariantRefused
 from tile_core.ir import nodes
+from tile_core.numerics.levels import STRICT
 from tile_core.passes import scalars
 from tile_core.passes.legalize_floats import Conversions, legalize_floats
 from tile_core.passes.legalize_math import legalize_math
+from tile_core.passes.pack_floats import PackedFloats, pack_floats
 from tile_core.passes.share import share
 from tile_core.passes.spine import Pass, Plan, Spine
 from tile_core.passes.widen_floats import widen_floats
@@ -57,6 +59,8 @@ class TextTarget:
     elementary
         Whether the text has elementary functions of floats, and the larger and smaller of two, with the language's
         results; otherwise they are expanded to arithmetic of float32.
+    packed
+        Instructions that compute with two 16-bit floats.
     """
 
     emit: Callable[[Plan, Context], KernelText]
@@ -66,6 +70,7 @@ class TextTarget:
     native: frozenset[str] = _WHOLE_BYTES
     conversions: Conversions | None = None
     elementary: bool = True
+    packed: PackedFloats | None = None
 
 
 def with_text(passes: Spine, target: TextTarget) -> Spine:
@@ -169,6 +174,8 @@ def _math(plan: Plan, ctx: Context) -> Plan:
 def _floats(target: TextTarget) -> Callable[[Plan, Context], Plan]:
     def run(plan: Plan, ctx: Context) -> Plan:
         body = widen_floats(plan.body, target.widened, rounds_integers=target.rounds_integers)
+        if target.packed is not None:
+            body = pack_floats(body, target.packed, fuses=ctx.options.numerics != STRICT)
         func = tirx.PrimFunc(list(plan.params), body)
         func = legalize_floats(func, target.native, target.conversions)
         return plan.replace(body=func.body, params=tuple(func.params))

@@ -111,7 +111,16 @@ HALVES = ("f32.f16.f16.f32", "f16.f16.f16.f16", "f32.bf16.bf16.f32")
 
 @functools.cache
 def _table() -> dict[str, Model]:
-    rows = (*_matrices(), *_products(), *_sparse_products(), *_copies(), *_conversions(), *_threads(), *_integers())
+    rows = (
+        *_matrices(),
+        *_products(),
+        *_sparse_products(),
+        *_copies(),
+        *_conversions(),
+        *_packed(),
+        *_threads(),
+        *_integers(),
+    )
     table = {opcode: Model(_function(opcode), need) for opcode, need in rows}
     table |= {opcode: Model(call, SM120A) for opcode, call in _scaled_products()}
     table |= {opcode: Model(call, SM90) for opcode, call in async_opcodes.rows()}
@@ -189,6 +198,15 @@ def _conversions() -> Iterator[tuple[str, Arch]]:
         yield f"cvt.rn.satfinite.{name}x2.f16x2", SM89
     yield "cvt.rn.tf32.f32", SM90
     yield "cvt.rn.f16.bf16", SM90
+
+
+def _packed() -> Iterator[tuple[str, Arch]]:
+    for kind, need in (("f16x2", SM80), ("bf16x2", SM90)):
+        yield from ((f"{op}.rn.{kind}", need) for op in ("add", "sub", "mul"))
+        yield from ((f"set.{relation}.u32.{kind}", need) for relation in ("lt", "le", "gt", "ge", "eq"))
+        yield f"fma.rn.{kind}", SM80
+        yield from ((f"{op}.{kind}", SM80) for op in ("max", "min", "max.NaN", "min.NaN"))
+    yield from (("neg.f16x2", SM80), ("abs.f16x2", SM80))
 
 
 def _threads() -> Iterator[tuple[str, Arch]]:

@@ -43,13 +43,13 @@ def _functions() -> Iterator[Instruction]:
 
 
 def _float8() -> Iterator[Instruction]:
-    """Yield conversions of one value; the instructions convert two, and always saturate."""
+    """Yield conversions of one value and of two; the instructions convert two, and always saturate."""
     code, half = (
         PtxOperand("y", "h", role="result", ctype="unsigned char"),
         PtxOperand("y", "h", role="result", ctype="f16"),
     )
     # The smallest value that rounds to more than the largest number, or to infinity; and the codes on overflow.
-    forms = {"e4m3": ("<= 464.0f", "0x7f"), "e5m2": ("< 61440.0f", "(x == x ? 0x7c : 0x7e)")}
+    forms = {"e4m3": ("<= 464.0f", "0x7f"), "e5m2": ("< 61440.0f", "({x} == {x} ? 0x7c : 0x7e)")}
     for kind, (fits, rest) in forms.items():
         decode = f"cvt_rn_f16x2_{kind}x2"
         body = (f"return (f16){decode}(x);",)
@@ -58,10 +58,21 @@ def _float8() -> Iterator[Instruction]:
         encode = f"cvt_rn_satfinite_{kind}x2_f32"
         lines = (
             "const unsigned sign = __float_as_uint(x) >> 24 & 0x80;",
-            f"return (unsigned char)(fabsf(x) {fits} ? {encode}(0.0f, x) : {rest} | sign);",
+            f"return (unsigned char)(fabsf(x) {fits} ? {encode}(0.0f, x) : {rest.format(x='x')} | sign);",
         )
         yield Instruction(f"cvt_rn_{kind}_f32", operands=(code, PtxOperand("x", "f")), arch="sm_89", body=lines,
                           needs=(encode,))  # fmt: skip
+        low, high = (
+            f"(fabsf({x}) {fits} ? pair & {byte} : ({rest.format(x=x)} | __float_as_uint({x}) >> 24 & 0x80){shift})"
+            for x, byte, shift in (("low", "0xff", ""), ("high", "0xff00", " << 8"))
+        )
+        pair = (
+            f"const unsigned pair = {encode}(high, low);",
+            f"if (fabsf(high) {fits} && fabsf(low) {fits}) return (unsigned short)pair;",
+            f"return (unsigned short)({low} | {high});",
+        )
+        operands = (PtxOperand("y", "h", role="result"), PtxOperand("high", "f"), PtxOperand("low", "f"))
+        yield Instruction(f"cvt_rn_{kind}x2_f32", operands=operands, arch="sm_89", body=pair, needs=(encode,))
 
 
 def _shuffle(mode: str) -> Instruction:

@@ -23,6 +23,7 @@ def scalar_instructions() -> Iterator[Instruction]:
     yield from _addresses()
     yield from _conversions()
     yield from _extremes()
+    yield from _packed()
     yield from _integers()
     yield from _exchanges()
     yield from _moves()
@@ -91,6 +92,23 @@ def _extremes() -> Iterator[Instruction]:
         operands = (PtxOperand("d", "d", role="result"), PtxOperand("a", "d"), PtxOperand("b", "d"))
         body = (f"return a != a ? a : b != b ? b : {kind}_f64(a, b);",)
         yield Instruction(f"{kind}_nan_f64", operands=operands, body=body, needs=(f"{kind}_f64",))
+
+
+def _packed() -> Iterator[Instruction]:
+    """Yield operations on two 16-bit floats.
+
+    They name their rounding: without it, the assembler may fuse them.
+    """
+    for kind, arch in (("f16x2", "sm_80"), ("bf16x2", "sm_90")):
+        for op in ("add", "sub", "mul"):
+            yield _pure(f"{op}.rn.{kind}", kind, ("a", kind), ("b", kind), arch=arch)
+        yield _pure(f"fma.rn.{kind}", kind, ("a", kind), ("b", kind), ("c", kind))
+        for op in ("max", "min", "max.NaN", "min.NaN"):
+            yield _pure(f"{op}.{kind}", kind, ("a", kind), ("b", kind))
+        for comparison in ("lt", "le", "gt", "ge", "eq"):
+            yield _pure(f"set.{comparison}.u32.{kind}", "u32", ("a", kind), ("b", kind), arch=arch)
+    for op in ("abs", "neg"):  # of bfloat16 they are multiply-adds, no modifiers of operands
+        yield _pure(f"{op}.f16x2", "f16x2", ("x", "f16x2"))
 
 
 def _integers() -> Iterator[Instruction]:

@@ -28,6 +28,7 @@ from tile_core.testing.strategies.lanes import lanes, vector_casts
 from tile_core.testing.strategies.memory import atomics, layouts, views, windows
 from tile_core.testing.strategies.mutants import mutants_of
 from tile_core.testing.strategies.names import names
+from tile_core.testing.strategies.packed import packed
 from tile_core.testing.strategies.pointers import pointers
 from tile_core.testing.strategies.product_loops import product_loops
 from tile_core.testing.strategies.rare import rare_ops
@@ -48,6 +49,7 @@ STRATEGIES: dict[str, tuple[st.SearchStrategy[Unit], int]] = {
     "lanes": (lanes(), 2),
     "guards": (guards(), 3),
     "vector-casts": (vector_casts(), 1),
+    "packed": (packed(), 2),
     "threads": (threads(), 3),
     "grids": (grids(), 2),
     "launches": (launches(), 1),

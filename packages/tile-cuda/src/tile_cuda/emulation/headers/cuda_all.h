@@ -19,6 +19,7 @@
 #include "ptx_bulk.h"
 #include "ptx_tensor.h"
 #include "ptx_convert.h"
+#include "ptx_packed.h"
 #include "ptx_threads.h"
 #include "ptx_integer.h"
 #include "cuda_threads.h"
