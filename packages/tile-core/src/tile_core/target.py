@@ -102,6 +102,8 @@ class Capabilities:
     resident_threads
         Number of threads for which a launch reserves local memory, whatever its grid:
         those that the largest device of the target runs at a time; 0 if launches reserve nothing.
+    thread_registers, block_registers
+        32-bit registers of one thread, and of all threads of a block, at most; 0 if unknown.
     code_operations
         Operations that loops may write out in the code of one thread: compilers of the target's text take more than
         seconds for more, so beyond it loops stay loops (see ``simt/code_size.py``).
@@ -147,6 +149,8 @@ class Capabilities:
     shared_bytes: int = 0
     shared_banks: int = 0
     resident_threads: int = 0
+    thread_registers: int = 0
+    block_registers: int = 0
     code_operations: int = 20_000
     vector_bytes: tuple[int, ...] = ()
     async_copies: frozenset[str] = frozenset()
@@ -176,6 +180,8 @@ class Capabilities:
         banks = self.shared_banks
         _require(_is_count(banks, 0) and banks & (banks - 1) == 0, "shared_banks", banks, "0 or a power of two")
         _require(_is_count(self.resident_threads, 0), "resident_threads", self.resident_threads, "0 or more")
+        for name in ("thread_registers", "block_registers"):
+            _require(_is_count(getattr(self, name), 0), name, getattr(self, name), "0 or more")
         _require(_is_count(self.code_operations, 1), "code_operations", self.code_operations, positive)
         limits = tuple(self.grid_limits)
         object.__setattr__(self, "grid_limits", limits)
@@ -199,6 +205,12 @@ class Capabilities:
     def supports_atomic(self, op: str, dtype: str) -> bool:
         """Whether the operation ``op`` is atomic on elements of ``dtype``."""
         return (op, dtype) in self.atomics
+
+    def registers_of(self, threads: int) -> int | None:
+        """Return the registers of each of ``threads`` threads, or ``None`` if unknown."""
+        if not self.thread_registers or not self.block_registers:
+            return None
+        return min(self.thread_registers, self.block_registers // threads)
 
     def has_async_copy(self, kind: str) -> bool:
         """Whether asynchronous copies of ``kind`` exist."""

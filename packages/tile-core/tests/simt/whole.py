@@ -30,7 +30,8 @@ LAST = "parameters"
 
 def context(width: int | None = 32, **capabilities: Any) -> Context:
     """Return the context of a target whose groups have ``width`` threads."""
-    found = Capabilities(execution_width=width, shared_bytes=1 << 20, vector_bytes=(1, 2, 4, 8, 16), **capabilities)
+    facts = {"shared_bytes": 1 << 20, "vector_bytes": (1, 2, 4, 8, 16), **capabilities}
+    found = Capabilities(execution_width=width, **facts)
     manifest = BackendManifest(name="wide", api=">=1,<2", target_kinds=("wide",), fingerprint="test", summary="test")
     return Context(Target("wide:any", "wide", "wide", found, "any"), manifest)
 
@@ -50,9 +51,9 @@ def planned(program: Any, width: int | None = 32, last: str = LAST, **capabiliti
     return chosen.run(plan.note(ALIGNED, assume(plan.params)), context(width, **capabilities))
 
 
-def run(program: Any, *arrays: Any, width: int = 32, then: Any = None) -> Plan:
+def run(program: Any, *arrays: Any, width: int = 32, then: Any = None, **capabilities: Any) -> Plan:
     """Run a program, after another pass ``then``, on arrays, which it changes in place."""
-    plan = planned(program, width)
+    plan = planned(program, width, **capabilities)
     block = plan[BLOCK]
     tensors = [p for p in plan.params if hasattr(p, "shape")]
     memory = dict(zip(tensors, arrays, strict=True))

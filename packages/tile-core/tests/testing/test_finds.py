@@ -67,6 +67,11 @@ FINDS = {
         "cuda:sm_80",
         Chunk("programs", 1000073, 10, "guards"),
     ),
+    "rows computed from values that change": (
+        "changes_are_not_seen",
+        "cuda:sm_80",
+        Chunk("programs", 0, 10, "long-rows"),
+    ),
     "arrays of threads": ("arrays_of_the_block", "cpu", Chunk("programs", 0, 10, "threads")),
     "pairs of dependent iterations": (
         "dependent_iterations_are_packed",

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from tile_cuda.options import MOST_REGISTERS
-from tile_cuda.target import WARP, Architecture
+from tile_cuda.target import REGISTERS, WARP, Architecture
 
-_REGISTERS = 65536  # of a multiprocessor, all architectures of the table
 _UNIT = 256  # registers that a warp gets at a time
 _PARTS = 4  # of a multiprocessor, each with its share of the registers
 _RESERVED = 1024  # bytes of shared memory that the system takes of each block, and that no block can have
@@ -21,7 +20,7 @@ def most_registers(threads: int) -> int:
         Of a block.
     """
     of_part = -(-threads // (WARP * _PARTS))
-    return min(MOST_REGISTERS, _REGISTERS // _PARTS // of_part // _UNIT * (_UNIT // WARP))
+    return min(MOST_REGISTERS, REGISTERS // _PARTS // of_part // _UNIT * (_UNIT // WARP))
 
 
 def blocks_that_fit(record: Architecture, threads: int, registers: int, shared_bytes: int) -> dict[str, int]:
@@ -40,7 +39,7 @@ def blocks_that_fit(record: Architecture, threads: int, registers: int, shared_b
     """
     warps = -(-threads // 32)
     of_warp = -(-max(registers, 1) * 32 // _UNIT) * _UNIT
-    most_warps = _REGISTERS // _PARTS // of_warp * _PARTS
+    most_warps = REGISTERS // _PARTS // of_warp * _PARTS
     of_block = -(-shared_bytes // _GRANULE) * _GRANULE + _RESERVED
     whole = record.shared_bytes + _RESERVED
     return {"blocks_by_registers": most_warps // warps, "blocks_by_shared_memory": whole // of_block}

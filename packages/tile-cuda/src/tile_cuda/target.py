@@ -13,6 +13,7 @@ from math import prod
 from tile_core.records import dataclass
 from tile_core.target import Capabilities, Fact, Target, every_atomic
 from tile_cuda.errors import UnknownArchitecture
+from tile_cuda.options import MOST_REGISTERS
 
 KIND = "cuda"
 
@@ -137,6 +138,8 @@ def make_target(arch: str) -> Target:
             roundings=frozenset({"rn", "rz", "ru", "rd"}),
             shared_bytes=record.shared_bytes,
             shared_banks=32,
+            thread_registers=MOST_REGISTERS,
+            block_registers=REGISTERS,
             resident_threads=prod(_LARGEST[record.arch.rstrip("a")]),
             vector_bytes=(1, 2, 4, 8, 16),
             partial_barriers=PARTIAL_BARRIERS,
@@ -164,6 +167,9 @@ PARTIAL_BARRIERS = 15
 
 MOST_IN_CLUSTER = 8
 """Blocks of a cluster that every device with clusters runs (CUDA C++ Programming Guide, "Thread Block Clusters")."""
+
+REGISTERS = 65536
+"""Registers of a multiprocessor, the same on all architectures."""
 
 WARP = 32
 """Threads that execute together."""

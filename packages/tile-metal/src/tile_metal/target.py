@@ -48,6 +48,8 @@ SIMD = 32
 """Lanes of a simdgroup."""
 SHARED_BYTES = 32768
 """Threadgroup memory of a threadgroup, on all of these devices."""
+REGISTER_FILE_BYTES, THREAD_REGISTERS = 208 * 1024, 128
+"""Registers of a core, and 32-bit registers that a thread can have (measured on M1, see metal-benchmarks)."""
 MOST_THREADS = 1024
 """Maximum threads of a threadgroup; a pipeline may allow fewer, which the runtime checks before a launch."""
 
@@ -140,6 +142,8 @@ def make_target(family: str) -> Target:
             offset_bits=64,
             max_threads=MOST_THREADS,
             shared_bytes=SHARED_BYTES,
+            thread_registers=THREAD_REGISTERS,
+            block_registers=REGISTER_FILE_BYTES // 4,
             code_operations=40_000,
             vector_bytes=(1, 2, 4, 8, 16),
             # 16-bit floats are stored and converted; their arithmetic is that of float32, rounded once.

@@ -30,6 +30,10 @@ gfx950   160  fn    .
 WAVE = 64
 """Lanes of a wavefront."""
 
+LANE_REGISTERS, SIMD_UNITS = 512, 4
+"""Vector registers of a SIMD unit for each lane, half of them for accumulators, and SIMD units of a compute unit (AMD
+Instinct MI300 Instruction Set Architecture, "VGPRs")."""
+
 _INTEGERS = tuple(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64))
 _FLOATS = ("float16", "bfloat16", "float32", "float64")
 NATIVE = frozenset({"bool", "float32", "float64", *_INTEGERS})
@@ -93,6 +97,8 @@ def make_target(arch: str) -> Target:
             offset_bits=64,
             max_threads=1024,
             shared_bytes=record.shared_bytes,
+            thread_registers=LANE_REGISTERS,
+            block_registers=LANE_REGISTERS * WAVE * SIMD_UNITS,
             vector_bytes=(1, 2, 4, 8, 16),
             native_dtypes=NATIVE,
             atomics=every_atomic(_INTEGERS, _FLOATS),

@@ -13,7 +13,7 @@ from tile_core.ir.visit import collect
 from tile_core.layout import bank_conflicts, row_major
 from tile_core.passes.spine import ORDERED
 from tile_core.records import dataclass
-from tile_core.simt.notes import ARENA, ARRAYS, BARRIERS, CODE_SIZE, DEMOTED, PIPELINE, PLACEMENT, RELIED
+from tile_core.simt.notes import ARENA, ARRAYS, BARRIERS, CODE_SIZE, DEMOTED, PIPELINE, PLACEMENT, RECOMPUTED, RELIED
 
 if TYPE_CHECKING:
     from tile_core.passes.spine import Plan
@@ -38,6 +38,8 @@ class FragmentFacts:
         Adjacent elements of a row in consecutive registers of a thread.
     digits
         The layout: for each dimension its digits ``extent:stride@thread`` or ``@register``, outermost first.
+    recomputed
+        Why it has no registers: its elements are computed where they are read. Empty if it has.
     """
 
     name: str
@@ -48,6 +50,7 @@ class FragmentFacts:
     replicas: int
     vector: int
     digits: str
+    recomputed: str = ""
 
 
 @dataclass(frozen=True)
@@ -213,7 +216,10 @@ def block_facts(plan: Plan) -> BlockFacts | None:
     if PLACEMENT not in plan or ARENA not in plan:
         return None
     return BlockFacts(
-        fragments=tuple(_fragment(b, d) for b, d in plan[PLACEMENT].placement.fragments.items()),
+        fragments=tuple(
+            _fragment(b, d, plan[RECOMPUTED].get(str(b.name), ""))
+            for b, d in plan[PLACEMENT].placement.fragments.items()
+        ),
         shared=_shared(plan),
         shared_bytes=plan[ARENA].bytes,
         loops=tuple(
@@ -248,10 +254,10 @@ def _ordered(plan: Plan) -> tuple[str, ...]:
     return tuple(sorted(found))
 
 
-def _fragment(buffer: BufferVar, d: Var) -> FragmentFacts:
-    digits = str(d).partition(": ")[2]
-    kind = nodes.element_type(buffer)
-    return FragmentFacts(str(buffer.name), kind, d.shape, d.size("thread"), d.registers, d.replicas, d.vector, digits)
+def _fragment(buffer: BufferVar, d: Var, recomputed: str) -> FragmentFacts:
+    digits, name, kind = str(d).partition(": ")[2], str(buffer.name), nodes.element_type(buffer)
+    threads, held = d.size("thread"), d.registers
+    return FragmentFacts(name, kind, d.shape, threads, held, d.replicas, d.vector, digits, recomputed)
 
 
 # Shared memory

@@ -115,6 +115,7 @@ def _block_tables(console: Console, block: BlockFacts) -> None:
             f.digits,
         )
         for f in block.fragments
+        if not f.recomputed
     ]
     columns = (
         "fragment",
@@ -126,6 +127,8 @@ def _block_tables(console: Console, block: BlockFacts) -> None:
         "digits of each dimension",
     )
     _section(console, "fragments in registers", columns, fragments)
+    computed = [(f.name, f"{f.dtype}{list(f.shape)}", f.recomputed) for f in block.fragments if f.recomputed]
+    _section(console, "fragments that are computed where they are read", ("fragment", "elements", "reason"), computed)
     shared = [
         (f"{b.offset:,}", f"{b.bytes:,}", b.name, f"{b.dtype}{list(b.shape)}", _lines(b.first, b.last), b.why)
         for b in block.shared

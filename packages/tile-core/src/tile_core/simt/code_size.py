@@ -9,17 +9,17 @@ the thread's local memory, where indices need not be constant. Loops inside such
 from __future__ import annotations
 
 from dataclasses import field
-from math import prod
 
 from tile_core.compat import structural
 from tile_core.compat.tvm import ir, tirx
-from tile_core.compat.types import BufferVar, Node, Stmt
+from tile_core.compat.types import Node, Stmt
 from tile_core.dtypes import DTYPES
 from tile_core.errors.lowering import TooMuchCode, UnrolledTooFar
 from tile_core.ir import nodes
 from tile_core.ir.grammar import PRIVATE
-from tile_core.ir.visit import StmtRewriter, annotation, bodies_of, collect, replace_for, uses_var, with_bodies
+from tile_core.ir.visit import StmtRewriter, annotation, bodies_of, collect, replace_for, role, uses_var, with_bodies
 from tile_core.records import dataclass
+from tile_core.simt.memory.register_pressure import registers_of
 from tile_core.simt.register_loops import LONGEST_VECTOR, MOST_REGISTERS, UNROLL_FACTOR
 
 #: Cost of a function call, of a conversion of a narrow type, and of an access of shared or global memory.
@@ -106,7 +106,7 @@ class _Bound:
         self.share = share
         self.report = Written()
         private = [a.buffer for a in collect(body, tirx.AllocBuffer) if nodes.scope_of(a.buffer) in PRIVATE]
-        self.large = {b: n for b in private if (n := _registers(b)) > MOST_REGISTERS}
+        self.large = {b: n for b in private if (n := registers_of(b)) > MOST_REGISTERS}
 
     def bound(self, s: Stmt) -> tuple[Stmt, int]:
         """Return a statement and its operations."""
@@ -130,6 +130,10 @@ class _Bound:
         extent, factor = nodes.as_int(s.extent), annotation(s, UNROLL_FACTOR)
         if isinstance(factor, int):
             iterations = min(factor, extent) if isinstance(extent, int) else factor
+            if iterations > 1 and iterations * each > self.share and role(s) == "serial":
+                # The compiler's own factor, see ``simt/memory/rematerialization.py``.
+                notes = {**dict(s.annotations or {}), UNROLL_FACTOR: nodes.int_const(1)}
+                return replace_for(new, body, annotations=notes), each + 1
             if iterations > 1 and iterations * each > self.share:
                 facts = {"factor": factor, "each": each, "total": iterations * each, "most": self.share}
                 raise UnrolledTooFar(**facts, where=nodes.where_of(s))
@@ -182,9 +186,3 @@ def _likely(s: Stmt) -> int:
         return (extent if repeated else 1) * _likely(s.body)
     inside = sum(map(_likely, bodies_of(s)))
     return inside + (type(s) is tirx.IfThenElse) if bodies_of(s) else operations(s)
-
-
-def _registers(array: BufferVar) -> int:
-    """Return the number of 32-bit registers that an array takes."""
-    elements = prod(int(nodes.as_int(n)) for n in array.shape)
-    return -(-elements * max(8, DTYPES[nodes.element_type(array)].bits) // 32)

@@ -35,6 +35,8 @@ UNPLACED: Note[Stmt] = Note("unplaced")
 """The program before tiles were placed: where a variant gives a call back, that begins anew."""
 DEMOTED: Note[dict[str, str]] = Note("demoted")
 """Fragments that became shared buffers, and why."""
+RECOMPUTED: Note[dict[str, str]] = Note("recomputed")
+"""Fragments without registers of their own, whose elements are computed where they are read."""
 RELIED: Note[Aligned] = Note("relied")
 """The part of ``ALIGNED`` that the code needs."""
 ARENA: Note[Arena] = Note("arena")

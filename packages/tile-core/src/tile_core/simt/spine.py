@@ -7,7 +7,7 @@ assumed alignment of addresses. The passes leave the notes of ``simt/notes.py``.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from math import prod
 from typing import TYPE_CHECKING, Any
@@ -43,6 +43,8 @@ from tile_core.simt.memory.alignment import Aligned
 from tile_core.simt.memory.arena import plan_arena
 from tile_core.simt.memory.bank_conflicts import spread_over_banks
 from tile_core.simt.memory.private_arrays import private_arrays
+from tile_core.simt.memory.register_pressure import register_pressure
+from tile_core.simt.memory.rematerialization import constant_tensors, rematerialize
 from tile_core.simt.memory.shared_layouts import apply_shared_layouts
 from tile_core.simt.memory.speculation import Known
 from tile_core.simt.memory.vectorize import vectorize
@@ -58,6 +60,7 @@ from tile_core.simt.notes import (
     ORDER,
     PIPELINE,
     PLACEMENT,
+    RECOMPUTED,
     RELIED,
     SELECTED,
     UNPLACED,
@@ -71,6 +74,7 @@ from tile_core.simt.pipelining.plan import ASKED_LAYOUT, COMPLETION, IMMEDIATE
 from tile_core.simt.pipelining.register_buffering import double_buffer_registers
 from tile_core.simt.pipelining.software_pipeline import plan_pipeline
 from tile_core.simt.placement.layout_inference import Inferred, infer
+from tile_core.simt.placement.register_limit import RegisterLimit
 from tile_core.simt.placement.requested_layouts import not_kept, requested_fragments, requested_layouts
 from tile_core.simt.placement.rescope import rescope
 from tile_core.simt.placement.tile_uses import number_nests
@@ -239,8 +243,13 @@ def _select(plan: Plan, ctx: Context) -> Plan:
     return _placed(plan.note(UNPLACED, plan.body), ctx, {})
 
 
-def _placed(plan: Plan, ctx: Context, withdrawn: Withdrawals) -> Plan:
+def _placed(plan: Plan, ctx: Context, withdrawn: Withdrawals, shared: Mapping[str, str] | None = None) -> Plan:
+    """Place fragments; those of ``shared``, each with the reason, are moved to shared memory."""
     body, moved = _shared_reducers(plan)
+    asked = shared or {}
+    chosen = {a.buffer: asked[str(a.buffer.name)] for a in _fragments(body) if str(a.buffer.name) in asked}
+    moved |= {str(b.name): reason for b, reason in chosen.items()}
+    body, _ = rescope(body, chosen)
     for _ in range(_ROUNDS):
         selected, guarded, inferred = _round(body, plan, ctx, withdrawn)
         if not inferred.demoted:
@@ -305,6 +314,40 @@ def _prefetch(plan: Plan, ctx: Context) -> Plan:
 
 
 def _distribute(plan: Plan, ctx: Context) -> Plan:
+    """Distribute nests over threads; begin anew if a fragment moves to shared memory."""
+    plan, limit, kept = _recomputed(_distributed(plan, ctx), ctx)
+    if limit is None:
+        return plan
+    array = limit.shareable(ctx.capabilities.shared_bytes, plan.body)
+    if array is None:
+        note = limit.performance_note(kept)
+        return plan if note is None else plan.replace(slow=(*plan.slow, note))
+    moved = {**plan[DEMOTED], str(limit.fragments[array].name): limit.reason(array)}
+    again = _placed(plan.replace(body=plan[UNPLACED]), ctx, {}, moved)
+    return _distribute(_prefetch(_lower(again, ctx), ctx), ctx)
+
+
+def _recomputed(plan: Plan, ctx: Context) -> tuple[Plan, RegisterLimit | None, dict[Any, str]]:
+    """Recompute fragments beyond a thread's registers; return reasons why others are kept."""
+    most, arrays = ctx.capabilities.registers_of(plan[BLOCK].count), plan[PLACEMENT].placement.arrays
+    plan, kept = plan.note(RECOMPUTED, {}), dict[Any, str]()
+    if most is None:
+        return plan, None, kept
+
+    def limit(body: Stmt) -> RegisterLimit:
+        fragments = {array: fragment for fragment, array in arrays.items()}
+        return RegisterLimit(most, plan[BLOCK].count, register_pressure(body), fragments, plan[UNPLACED])
+
+    before = limit(plan.body)
+    if before.is_near:
+        chosen = before.large()
+        body, kept = rematerialize(plan.body, chosen, constant_tensors(plan.body, plan.params))
+        reasons = {str(a.name): before.reason(a) for a in chosen if a not in kept}
+        plan = plan.replace(body=body).note(RECOMPUTED, reasons)
+    return plan, limit(plan.body), kept
+
+
+def _distributed(plan: Plan, ctx: Context) -> Plan:
     width = ctx.capabilities.execution_width or WARP
     inferred = plan[PLACEMENT]
     names = uses_threads(plan.program.func.body)

@@ -21,8 +21,9 @@ from tile_core.simt.notes import ARENA
 from tile_core.simt.ops.gemm_problem import Problem
 from tile_cuda.cost.slow_tiles import LEAST, product_loop, stages_of
 from tile_cuda.occupancy import most_registers
-from tile_cuda.ops.warpgroup_cost import MULTIPLICATIONS, REGISTERS
+from tile_cuda.ops.warpgroup_cost import MULTIPLICATIONS
 from tile_cuda.ops.warpgroup_plan import COLUMNS, ROWS, WARPGROUP
+from tile_cuda.target import REGISTERS
 
 if TYPE_CHECKING:
     from tile_core.passes.lower_ops import OpChoice

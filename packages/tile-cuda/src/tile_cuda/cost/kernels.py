@@ -21,10 +21,10 @@ from tile_core.simt.ops.gemm_problem import Problem
 from tile_cuda.cost import chains
 from tile_cuda.cost.slow_tiles import LEAST, ProductLoop, performance_notes, product_loop, stages_of
 from tile_cuda.occupancy import most_registers
-from tile_cuda.ops.warpgroup_cost import MULTIPLICATIONS, REGISTERS, SHARED_BYTES
+from tile_cuda.ops.warpgroup_cost import MULTIPLICATIONS, SHARED_BYTES
 from tile_cuda.ops.warpgroup_plan import CHUNK, MOST_COLUMNS, ROWS, WARPGROUP, family_of
 from tile_cuda.options import MOST_REGISTERS
-from tile_cuda.target import WGMMA
+from tile_cuda.target import REGISTERS, WGMMA
 
 if TYPE_CHECKING:
     from tile_core.context import Context

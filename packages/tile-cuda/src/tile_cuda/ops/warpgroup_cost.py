@@ -18,7 +18,7 @@ from tile_core.simt.pipelining.async_products import accumulator_of
 from tile_core.simt.pipelining.overlap import Candidates
 from tile_cuda.ops.warpgroup_plan import CHUNK, ROWS, WARPGROUP, WarpgroupPlan
 from tile_cuda.options import MOST_REGISTERS
-from tile_cuda.target import WARP
+from tile_cuda.target import REGISTERS, WARP
 
 SHARED_BYTES = 128
 """That a multiprocessor reads from shared memory in a cycle."""
@@ -41,8 +41,6 @@ OTHER_REGISTERS = 32
 """Registers of a thread beside the accumulators and, with overlap, register operands; in attention."""
 LEAST_ACCUMULATORS = 64
 """Of a thread, of a product that others work beside."""
-REGISTERS = 65536
-"""Of a multiprocessor."""
 
 
 @dataclass(frozen=True)

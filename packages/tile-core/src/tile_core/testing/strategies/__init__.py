@@ -25,6 +25,7 @@ from tile_core.testing.strategies.guards import guards
 from tile_core.testing.strategies.illegal import illegal
 from tile_core.testing.strategies.indexing import indices, nibbles
 from tile_core.testing.strategies.lanes import lanes, vector_casts
+from tile_core.testing.strategies.long_rows import long_rows
 from tile_core.testing.strategies.memory import atomics, layouts, views, windows
 from tile_core.testing.strategies.mutants import mutants_of
 from tile_core.testing.strategies.names import names
@@ -64,6 +65,7 @@ STRATEGIES: dict[str, tuple[st.SearchStrategy[Unit], int]] = {
     "names": (names(), 2),
     "reducers": (reducers(), 2),
     "reductions": (reductions(), 1),
+    "long-rows": (long_rows(), 1),
     "functions": (functions(), 1),
     "odd-products": (odd_products(), 1),
     "tall-products": (tall_products(), 1),

@@ -18,7 +18,7 @@ TABLES = (
     "casts", "roundings", "copies", "boxes", "fills", "views", "products", "sparse", "scaled", "block_scaled", "rows",
     "reductions", "reducers", "folds", "sorts", "blocks", "data_races", "atomics", "scalars", "random", "loops",
     "guards", "whole", "launches", "control", "bools", "threads", "roles", "barriers", "clusters", "pointers", "shapes",
-    "symbols",
+    "symbols", "long_rows",
 )  # fmt: skip
 
 #: Tables with rows of the support table, in its order.
