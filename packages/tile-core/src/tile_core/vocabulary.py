@@ -73,6 +73,7 @@ _PAGES = {
         "language.rounding": (
             "ieee_add ieee_sub ieee_mul ieee_fma ieee_fmaf=ieee_fma ieee_fdiv ieee_frcp ieee_fsqrt ieee_frsqrt"
         ),
+        "language.regions": "numerics",
         "values.powers": "pow power=pow",
         "values.extremes": "abs max min clamp",
         "language.integers": (

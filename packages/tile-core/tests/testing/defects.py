@@ -32,6 +32,16 @@ def indices_never_overflow(patch: Any) -> None:
     patch.setattr(pipeline, "wrap_unproven", lambda body, *rest: body)
 
 
+def strict_operations_are_fused(patch: Any) -> None:
+    """CPU: operations with a named rounding are LLVM's own, which it may fuse."""
+    from tile_core.cpu import pipeline
+
+    nodes_of = {"add": tirx.Add, "sub": tirx.Sub, "mul": tirx.Mul, "fdiv": tirx.Div}
+    table = {f"tirx.ieee_{n}_rn_{d}": node for n, node in nodes_of.items() for d in ("float32", "float64")}
+    legalize = pipeline.legalize_math
+    patch.setattr(pipeline, "legalize_math", lambda func: legalize(func, rounded=table))
+
+
 def trip_counts_wrap(patch: Any) -> None:
     """Trip counts are computed in the type of the bounds, where they may wrap."""
     from tile_core.trace import loops

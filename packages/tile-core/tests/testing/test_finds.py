@@ -72,6 +72,7 @@ FINDS = {
         "cuda:sm_80",
         Chunk("programs", 0, 10, "long-rows"),
     ),
+    "strict operations that are fused": ("strict_operations_are_fused", "cpu", Chunk("programs", 0, 10, "regions")),
     "arrays of threads": ("arrays_of_the_block", "cpu", Chunk("programs", 0, 10, "threads")),
     "pairs of dependent iterations": (
         "dependent_iterations_are_packed",

@@ -10,6 +10,7 @@ from tile_core.compat.tvm import tirx
 from tile_core.emit.kernel import launch_of, parameters_of
 from tile_core.ir import nodes
 from tile_core.ir.visit import collect
+from tile_core.numerics.regions import text_level
 from tile_core.passes.check_launch_order import WAIT
 from tile_core.simt.notes import CODE_SIZE
 from tile_cuda.emit.printer import CudaPrinter
@@ -33,13 +34,14 @@ def emit_plan(plan: Plan, ctx: Context) -> KernelText:
     """
     waits = any(nodes.is_tile_call(s.value, WAIT) for s in collect(plan.body, tirx.Evaluate))
     early = {DEPENDENT: True} if waits and overlaps(ctx.target.arch) else {}
-    options, launch = ctx.options, launch_of(plan, {**ctx.options.attributes(), **early})
+    options = dataclasses.replace(ctx.options, numerics=text_level(ctx.options, plan.program.attrs))
+    launch = launch_of(plan, {**options.attributes(), **early})
     if early or plan[CODE_SIZE].operations > _LONG:
         # Without aliasing guarantees: with them, the compiler's time grows by more than the square of the accesses,
         # and loads may move before the wait for the launches that write.
         launch = dataclasses.replace(launch, aliased=frozenset(p.name for p in plan.program.params))
     printer = CudaPrinter(
         launch, ctx.target.arch, numerics=options.numerics, line_info=options.line_info,
-        limited=options.max_registers is not None,
+        limited=options.max_registers is not None, approximate=ctx.options.is_fast,
     )  # fmt: skip
     return printer.kernel(plan.program.name, parameters_of(plan), plan.body)

@@ -11,6 +11,7 @@ from tile_core.compat.tvm import ir
 from tile_core.emit.kernel import Launch, launch_of, parameters_of
 from tile_core.ir import nodes
 from tile_core.ir.visit import collect
+from tile_core.numerics.regions import text_level
 from tile_core.simt.notes import BARRIERS
 from tile_metal.emit.atomics import is_small
 from tile_metal.emit.printer import MslPrinter
@@ -30,13 +31,18 @@ def emit_plan(plan: Plan, ctx: Context) -> KernelText:
     NotExpressible, TooManyBuffers
         If there is no text for something in the plan, or there are too many parameters.
     """
-    launch = launch_of(plan, ctx.options.attributes())
+    options = dataclasses.replace(ctx.options, numerics=text_level(ctx.options, plan.program.attrs))
+    launch = launch_of(plan, options.attributes())
     # Whole words: atomic updates of small elements exchange those.
     shared = -(-launch.shared_bytes // _WORD) * _WORD
     launch = dataclasses.replace(launch, shared_bytes=shared, align=_addresses(plan, launch.align))
     barriers = _orders_device(plan, launch)
     printer = MslPrinter(
-        launch, numerics=ctx.options.numerics, line_info=ctx.options.line_info, device_barriers=barriers
+        launch,
+        numerics=options.numerics,
+        line_info=options.line_info,
+        device_barriers=barriers,
+        approximate=ctx.options.is_fast,
     )
     return printer.kernel(plan.program.name, parameters_of(plan), plan.body)
 

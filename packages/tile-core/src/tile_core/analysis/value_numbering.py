@@ -14,6 +14,7 @@ from tile_core.compat.tvm import ir, tirx
 from tile_core.compat.types import Array, BufferVar, Expr, Var
 from tile_core.ir import nodes
 from tile_core.ir.visit import collect
+from tile_core.numerics.regions import region_of
 
 _MIX = np.uint64(0x9E3779B97F4A7C15)
 _SHIFT = np.uint64(29)
@@ -64,7 +65,7 @@ class Fingerprint:
         name = nodes.operator_name(e) or type(e).__name__
         if not parts:
             return mixed(name, _text(str(e)))
-        return mixed(f"{name} {nodes.dtype_of(e)}", *parts)
+        return mixed(f"{name} {nodes.dtype_of(e)} {region_of(e)}", *parts)
 
     def _name(self, v: Var) -> Array:
         # What a name depends on comes first: a chain of names may be longer than Python's stack is deep.

@@ -22,6 +22,7 @@ from tile_core.errors.lowering import NotExpressible
 from tile_core.ir import nodes
 from tile_core.ir.visit import collect, substitute
 from tile_core.numerics.levels import FAST, STANDARD
+from tile_core.numerics.regions import region_of
 from tile_core.passes import float_rules, wrapping
 from tile_core.passes.scalars import PARTIAL, require_defined
 
@@ -60,7 +61,9 @@ class ExpressionPrinter:
     calls
         Operator name (without ``tirx.``) to a function of the dialect; ``round`` of the IR rounds ties to even.
     numerics
-        Level of numerics, see ``tile_core.numerics.levels``.
+        Level of numerics of the text, see ``tile_core.numerics.levels``.
+    approximate
+        Whether functions outside of regions are approximate.
     """
 
     dialect: ClassVar[str] = "C"
@@ -77,6 +80,7 @@ class ExpressionPrinter:
         "log10": "log10", "log1p": "log1p", "exp10": "exp10", "rsqrt": "rsqrt", "isnan": "isnan", "isinf": "isinf",
     }  # fmt: skip
     numerics: str = STANDARD
+    approximate: bool = False
 
     def __init__(self, writer: Writer) -> None:
         self.writer = writer
@@ -385,8 +389,17 @@ class ExpressionPrinter:
 
     @property
     def is_fast(self) -> bool:
-        """Whether functions may be approximate."""
+        """Whether the compiler may approximate."""
         return self.numerics == FAST
+
+    def approximates(self, e: Expr) -> bool:
+        """Whether a function is approximate, by its region or else by the option."""
+        region = region_of(e)
+        return self.approximate if region is None else region == FAST
+
+    def call_divide(self, e: Expr) -> str:
+        """Print a quotient of a region."""
+        return self.operation("/", *e.args)
 
     def rounded(self, name: str, e: Expr) -> str:
         """Print an operation with a named rounding: C's own round to nearest, unless contracted."""

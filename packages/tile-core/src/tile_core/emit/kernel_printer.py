@@ -25,7 +25,7 @@ from tile_core.errors.lowering import NotExpressible
 from tile_core.ir import nodes
 from tile_core.ir.calls import WORDS
 from tile_core.ir.visit import annotation, collect
-from tile_core.numerics.levels import STANDARD
+from tile_core.numerics.levels import FAST, STANDARD
 from tile_core.simt.launch.constants import key_of
 
 _SHARED = ("shared", "shared.dyn")
@@ -40,7 +40,9 @@ class KernelPrinter(CFamilyEmitter):
     launch
         How the kernel is launched.
     numerics
-        Level of numerics, see ``tile_core.numerics.levels``.
+        Level of numerics of the whole text, see ``tile_core.numerics.regions.text_level``.
+    approximate
+        Whether functions outside of regions are approximate; by default at level ``"fast"``.
     line_info
         Whether a comment names the user's line wherever it changes.
 
@@ -74,8 +76,11 @@ class KernelPrinter(CFamilyEmitter):
     adopts: ClassVar[bool] = True
     orders_indices: ClassVar[bool] = True
 
-    def __init__(self, launch: Launch, *, numerics: str = STANDARD, line_info: bool = False) -> None:
+    def __init__(
+        self, launch: Launch, *, numerics: str = STANDARD, line_info: bool = False, approximate: bool | None = None
+    ) -> None:
         super().__init__()
+        self.approximate = numerics == FAST if approximate is None else approximate
         self.launch, self.numerics, self.line_info = launch, numerics, line_info
         #: Arrays that the text never writes, and arrays of one element, which are variables.
         self.readonly: set[Any] = set()

@@ -18,8 +18,10 @@ Roles: ``grid`` loops surround the block's body, outermost the last axis, with t
 iterations (``tile.num_stages``). A ``serial`` loop may be one over blocks (``tile.blocks``): as those of the grid they
 have no order in global memory. A ``local.var`` buffer has shape (1,) and is a variable;
 a ``matrix`` one is a backend's: memory of the matrix units, which only ops access. Every statement carries the
-span of the user's line. Buffers have no layout (``layout=None``) and parameters guarantee no more alignment than their
-elements.
+span of the user's line. In a region of numerics, functions of floats, ``divide`` and tile ops that accumulate have its
+level in the attribute ``numerics``; sums, differences, products and quotients of a strict one are calls of
+``ieee_<op>_rn_<type>``, which no pass combines with others. Buffers
+have no layout (``layout=None``) and parameters guarantee no more alignment than their elements.
 
 After ``lower_ops`` there are no tile ops, after the target's tail only roles that TVM supports. ``STAGES`` lists
 the nodes of each stage; ``ir/verify.py`` checks them.

@@ -20,6 +20,8 @@ ROLE = "tile.role"
 #: Attribute of a tile op: the required name prefix of one of the target's variants.
 REQUIRES = "requires"
 CALLED = "called"
+#: Attribute of a tile op or of a function of floats: the level of its region of numerics (``numerics/regions.py``).
+NUMERICS = "numerics"
 STAGES = "tile.num_stages"
 THREADS = "tile.threads"
 AXIS = "tile.axis"

@@ -12,6 +12,7 @@ from tile_core.errors.language import BadLaunch, BadLoop, NoGridBarrier, SecondL
 from tile_core.ir import nodes
 from tile_core.ir.grammar import MOST_THREADS
 from tile_core.ir.visit import collect, substitute
+from tile_core.language.regions import note_regions
 from tile_core.values import extremes
 from tile_core.values.builder import Builder, Scope, StatementSlot, current
 from tile_core.values.checks import python_int, shown
@@ -143,6 +144,7 @@ class KernelLaunch:
     def _annotate(self) -> None:
         """Begin the annotations of a launch."""
         self.builder.attrs = dict(self.outer)
+        note_regions(self.builder)
         if self.cluster != (1, 1, 1):
             self.builder.attrs["cluster"] = list(self.cluster)
 

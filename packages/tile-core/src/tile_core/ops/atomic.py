@@ -256,7 +256,9 @@ def _bind(op: str, region: Region, values: list[Value], attrs: Attrs, writes: li
         raise OutsideLaunch(op=op)
     builder.materialise([r.buffer.var for r in writes])
     args = [region.ir(), *(v.expr for v in values)]
-    call = nodes.tile_call(op, args, attrs, ret=nodes.element_type(region.buffer.var))
+    call = nodes.tile_call(
+        op, args, operands.in_region(op, attrs, builder.level), ret=nodes.element_type(region.buffer.var)
+    )
     return Value(builder.bind("prev", call), region.dtype)
 
 

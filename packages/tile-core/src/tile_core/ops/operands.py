@@ -21,6 +21,7 @@ from tile_core.errors.ops import (
     WritesReadOnly,
 )
 from tile_core.ir import nodes
+from tile_core.numerics.levels import STRICT
 from tile_core.values import checks
 from tile_core.values.builder import Builder, current
 from tile_core.values.intervals import interval
@@ -206,10 +207,23 @@ def emit(op: str, args: Sequence[Region | Value], writes: Sequence[Region], attr
     builder.materialise([r.buffer.var for r in writes])
     if builder.requires:
         attrs = {**(attrs or {}), nodes.REQUIRES: builder.requires}
+    attrs = in_region(op, attrs, builder.level)
     if builder.called is not None:
         attrs = {**(attrs or {}), nodes.CALLED: list(builder.called)}
     ir_args = [a.ir() if isinstance(a, Region) else a.expr if isinstance(a, Value) else a for a in args]
     builder.emit(tirx.Evaluate(nodes.tile_call(op, ir_args, attrs), builder.span()))
+
+
+def in_region(op: str, attrs: Attrs | None, level: str) -> Attrs | None:
+    """Return the attributes of an op in a region of numerics.
+
+    Only ops that combine elements have a level; ``""`` is the level outside of regions.
+    """
+    from tile_core.ops.registry import OPS
+
+    if not level or not (OPS[op].accumulates or (level == STRICT and op.startswith("atomic"))):
+        return attrs
+    return {**(attrs or {}), nodes.NUMERICS: level}
 
 
 @contextmanager

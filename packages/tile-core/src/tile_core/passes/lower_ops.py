@@ -11,7 +11,8 @@ from tile_core.ir import nodes
 from tile_core.ir.visit import StmtRewriter
 from tile_core.lowering.dispatch import Selection, select
 from tile_core.lowering.variant import Variant
-from tile_core.numerics.levels import STRICT, level_of
+from tile_core.numerics.levels import STRICT
+from tile_core.numerics.regions import level_of_call
 from tile_core.ops.base import OpCall, accumulates_floats, is_op
 from tile_core.ops.registry import OPS
 from tile_core.records import dataclass
@@ -39,7 +40,12 @@ class MeaningVariant(Variant):
 def requires_order(call: OpCall, ctx: Context) -> bool:
     """Whether the level of numerics requires a call to accumulate floats in ascending order."""
     op = OPS.get(call.name)
-    return op is not None and op.accumulates and level_of(ctx.options) == STRICT and accumulates_floats(call)
+    return (
+        op is not None
+        and op.accumulates
+        and level_of_call(call.attrs, ctx.options) == STRICT
+        and accumulates_floats(call)
+    )
 
 
 @dataclass(frozen=True)

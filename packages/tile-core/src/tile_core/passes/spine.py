@@ -19,6 +19,8 @@ from tile_core.errors.interrupts import passed_on
 from tile_core.errors.plugins import HookFailed, HookReturned
 from tile_core.ir.program import cluster_of
 from tile_core.ir.warp import WARP
+from tile_core.numerics.levels import level_of
+from tile_core.numerics.regions import NUMERICS, resolved
 from tile_core.passes.check_barriers import check_barriers
 from tile_core.passes.check_blocks import check_blocks
 from tile_core.passes.check_clusters import check_clusters
@@ -286,6 +288,10 @@ def _check(plan: Plan, ctx: Context) -> Plan:
     return plan.note(ORDERED, ordered)
 
 
+def _levels(plan: Plan, ctx: Context) -> Plan:
+    return plan.replace(body=resolved(plan.body, level_of(ctx.options))) if NUMERICS in plan.program.attrs else plan
+
+
 def _select_and_lower(plan: Plan, ctx: Context) -> Plan:
     body, choices = lower_ops(plan.body, ctx, plan.variants)
     return plan.replace(body=body, choices=tuple(choices))
@@ -298,6 +304,7 @@ def _private_ops(plan: Plan, ctx: Context) -> Plan:
 SPINE = Spine(
     (
         Pass("check", _check, "first: refusals should speak about the program as it was written"),
+        Pass("levels", _levels, "after checks, before variants: marks of regions that change nothing hide arithmetic"),
         Pass(
             "lower_ops", _select_and_lower, "variants see whole tiles, before loops are distributed or guarded", "loops"
         ),

@@ -94,6 +94,7 @@ FUNCTIONS: dict[str, Callable[..., Array]] = {
     "roundaway": _round_away, "fabs": np.abs, "abs": np.abs, "pow": np.power, "hypot": np.hypot,
     "copysign": np.copysign, "fmod": np.fmod,
     "ldexp": lambda x, n: np.ldexp(x, n.astype(np.int64)), "fma": lambda a, b, c: a * b + c,
+    "divide": np.divide,
 }  # fmt: skip
 FUNCTIONS.update(rounded.FUNCTIONS)
 #: Functions of integers that count bits.

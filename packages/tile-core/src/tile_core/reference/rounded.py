@@ -18,6 +18,10 @@ _PLAIN: dict[str, Callable[..., Array]] = {
     "fdiv": lambda a, b: a / b, "frcp": lambda a: type(a)(1) / a, "fsqrt": np.sqrt,
     "frsqrt": lambda a: type(a)(1) / np.sqrt(a),
 }  # fmt: skip
+#: Operations that NumPy rounds to nearest.
+_NEAREST: dict[str, Callable[..., Array]] = {
+    "add": np.add, "sub": np.subtract, "mul": np.multiply, "fdiv": np.divide, "fsqrt": np.sqrt,
+}  # fmt: skip
 _ARITY = {"fma": 3, "frcp": 1, "fsqrt": 1, "frsqrt": 1}
 
 
@@ -84,6 +88,13 @@ def _nearest(side: Callable[[Fraction], int], kind: type[np.floating], mode: str
 
 
 def _each(op: str, mode: str, kind: type[np.floating]) -> Callable[..., Array]:
+    if mode == "rn" and op in _NEAREST:
+
+        def nearest(*x: Array) -> Array:
+            with np.errstate(all="ignore"):
+                return np.asarray(_NEAREST[op](*(v.astype(kind) for v in x))).astype(np.float64)
+
+        return nearest
     ufunc = np.frompyfunc(functools.partial(_rounded, op, mode, kind), _ARITY.get(op, 2), 1)
 
     def apply(*x: Array) -> Array:

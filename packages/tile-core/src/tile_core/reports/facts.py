@@ -14,6 +14,7 @@ from tile_core.dtypes import dtype
 from tile_core.errors import Where
 from tile_core.ir import nodes
 from tile_core.ir.visit import annotation, collect, role
+from tile_core.numerics.regions import regions_text
 from tile_core.ops.base import View
 from tile_core.passes.performance import PerformanceNote
 from tile_core.plugins.manager import installed
@@ -117,6 +118,8 @@ class Facts:
         Extents of the launch (fastest axis first, as text where symbolic) and the threads of a block.
     rasterization
         The order of blocks, if it is not that of the grid.
+    regions
+        The levels of the regions of numerics, and what the level of the text changes in them.
     ops, buffers, vectors, passes
         See there.
     shared_bytes, shared_limit
@@ -151,6 +154,7 @@ class Facts:
     built: Mapping[str, bool | int | float | str] = field(default_factory=dict)
     building: tuple[PassFacts, ...] = ()
     rasterization: str = ""
+    regions: str = ""
 
     def to_json(self) -> dict[str, Any]:
         """A value of dicts, lists, strings and numbers."""
@@ -193,6 +197,7 @@ def gather(plan: Plan, ctx: Context, build: Building | None = None) -> Facts:
         built=dict(build.facts),
         building=tuple(PassFacts(name, seconds) for name, seconds in build.steps),
         notes=_unused_layouts(program) if block is None else (),
+        regions=regions_text(ctx.options, program.attrs),
         rasterization="" if block is None else _rasterization(plan[ORDER]),
     )
 

@@ -72,6 +72,8 @@ def show(facts: Facts, console: Console) -> None:
     if "numerics" in facts.options:
         level = str(facts.options["numerics"])
         console.print(Text(f"numerics {level}: {LEVELS[level]}"))
+    if facts.regions:
+        console.print(Text(facts.regions))
     for warning in facts.warnings:
         console.print(Text(f"warning: {warning.text}", style="yellow"))
     for note in facts.notes:

@@ -25,7 +25,7 @@ _UNKNOWN_TRIPS = 64
 """Trip count of a loop whose bounds are data."""
 _DATA = 2**24
 """Upper bound from which a trip count is data: the range of its type."""
-_ATTRS = ("policy", "promote", "variant")
+_ATTRS = ("policy", "promote", "variant", nodes.NUMERICS)
 
 
 def workload_of(program: Program, sizes: Mapping[str, int]) -> Workload | None:

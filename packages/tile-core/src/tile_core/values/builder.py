@@ -143,6 +143,8 @@ class Builder:
         self.reducers: dict[str, dict[str, str]] = {}
         #: The required name prefix of variants on the target, for the following tile ops; see ``ops.operands``.
         self.requires = ""
+        #: The levels of the open regions of numerics, innermost last.
+        self.regions: list[str] = []
         self.called: tuple[str, str] | None = None
         self.eager: Any = None
         #: The sequence of random numbers that ``T.rng_init`` began.
@@ -155,6 +157,11 @@ class Builder:
         self._names: dict[str, int] = {}
         # By identity: values compare as the kernel's scalars do.
         self._pending: dict[int, weakref.ref[Watched]] = {}
+
+    @property
+    def level(self) -> str:
+        """The level of the innermost region of numerics; empty outside of regions."""
+        return self.regions[-1] if self.regions else ""
 
     def emit(self, statement: Stmt) -> None:
         """Append a statement to the innermost open scope.

@@ -12,6 +12,7 @@ from tile_core.dtypes import DTYPES, DType
 from tile_core.dtypes import dtype as to_dtype
 from tile_core.errors.language import BadOperand, NotCompileTime
 from tile_core.ir import nodes
+from tile_core.numerics.regions import marked
 from tile_core.values import builder as _builder
 from tile_core.values.numpy_like import adopt
 from tile_core.values.promotion import check_fits, common_type, computed, rounded, weak_type
@@ -202,6 +203,9 @@ def derive(expr: Expr, dtype: DType, *sources: object) -> Value:
     for s in sources:
         if isinstance(s, Value) and s.reads:
             reads = reads + s.reads
+    active = _builder.tracing()
+    if active is not None and active.level:
+        expr = marked(expr, active.level, [s._expr for s in sources if isinstance(s, Value)])
     return Value(expr, dtype, reads)
 
 

@@ -56,15 +56,18 @@ class TileValue:
         IR buffers that it loads from.
     into
         The tile that ``x += ...`` updates.
+    level
+        The level of the region of numerics where it was written.
     """
 
     __slots__ = (
-        "__weakref__", "dtype", "function", "into", "names", "operands", "reads", "scope", "shape", "slot",
+        "__weakref__", "dtype", "function", "into", "level", "names", "operands", "reads", "scope", "shape", "slot",
         "tile",
     )  # fmt: skip
 
     def __init__(self, function: Callable[..., Any], operands: Sequence[Any], names: Sequence[str] = ()) -> None:
         self.function, self.names = function, tuple(names)
+        self.level = current("an expression of tiles").level
         self.operands = tuple(_operand(x) for x in operands)
         tiles = [x for x in self.operands if isinstance(x, (Region, TileValue))]
         self.shape: tuple[Index, ...] = functools.reduce(_broadcast, (x.shape for x in tiles))
@@ -144,7 +147,10 @@ class TileValue:
 
     def _apply(self, values: Sequence[Any]) -> Value:
         count = len(values) - len(self.names)
+        builder = current("an expression of tiles")
+        before, builder.regions = builder.regions, [self.level]
         found = self.function(*values[:count], **dict(zip(self.names, values[count:], strict=True)))
+        builder.regions = before
         if found is NotImplemented:
             other = next(x for x in self.operands if not isinstance(x, (Region, TileValue)))
             raise BadOperand(found=shown(other))

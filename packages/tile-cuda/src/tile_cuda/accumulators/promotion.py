@@ -15,6 +15,7 @@ from tile_core.dtypes import DTYPES
 from tile_core.ir import nodes
 from tile_core.ir.visit import StmtRewriter, collect
 from tile_core.numerics.levels import FAST, PARTIAL_SUM
+from tile_core.numerics.regions import level_of_call
 from tile_core.ops.base import OpCall, is_op, with_attributes
 from tile_core.ops.effects import effects
 from tile_core.simt.pipelining.async_products import accumulator_of
@@ -32,17 +33,18 @@ _PRODUCTS = ("gemm", "gemm_sp")
 
 def promote_accumulators(plan: Plan, ctx: Context) -> Plan:
     """Mark the products of 8-bit floats whose partial accumulators are added in float32."""
-    if ctx.options.numerics == FAST or not ctx.capabilities.fact(WGMMA):
+    if not ctx.capabilities.fact(WGMMA):
         return plan
     views = collect(plan.body, tirx.DeclBuffer)
     viewed = {x for d in views for x in (d.buffer, *collect(d.data, tirx.Var))}
-    return plan.replace(body=_MarkPromoted(viewed).stmt(plan.body))
+    return plan.replace(body=_MarkPromoted(viewed, ctx.options).stmt(plan.body))
 
 
 class _MarkPromoted(StmtRewriter):
     """Marks products, with the sequences and loops around each one."""
 
-    def __init__(self, viewed: set[BufferVar]) -> None:
+    def __init__(self, viewed: set[BufferVar], options: object) -> None:
+        self.options = options
         #: Views and their buffers: each may write the elements of the other.
         self.viewed = viewed
         #: Whether the statements are a loop's body, and they; otherwise they stand before the product in a sequence.
@@ -74,7 +76,11 @@ class _MarkPromoted(StmtRewriter):
             return s
         call = OpCall.decode(s)
         kind = DTYPES[call.args[0].dtype]
-        if not (kind.is_float and kind.bits == 8) or (_along(call) <= PARTIAL_SUM and self.begins_with_zeros(call)):
+        if (
+            level_of_call(call.attrs, self.options) == FAST
+            or not (kind.is_float and kind.bits == 8)
+            or (_along(call) <= PARTIAL_SUM and self.begins_with_zeros(call))
+        ):
             return s
         return with_attributes(s, {PROMOTE: PARTIAL_SUM})
 

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 from tile_core.dtypes import DTYPES
 from tile_core.lowering.tilings import TiledProduct, TileShape, TilingEstimate, Workload
 from tile_core.lowering.variant import Reject
+from tile_core.numerics.levels import STRICT
+from tile_core.numerics.regions import level_of_call
 from tile_cuda.cost.chains import Chain, Spread
 from tile_cuda.cost.tile_shapes import shapes_of
 from tile_cuda.cost.tile_time import AMPERE, BLACKWELL, HOPPER, Machine, TileKernel, TileProduct
@@ -113,7 +115,7 @@ def _may_be_wide(p: TiledProduct, ctx: Context) -> bool:
     if family_of(p.types, p.op == "gemm_sp") is None or p.scopes[1] != "shared":
         return False
     bits = _bits(p)
-    if ctx.options.is_strict and DTYPES[p.types[0]].is_float:
+    if level_of_call(p.attrs, ctx.options) == STRICT and DTYPES[p.types[0]].is_float:
         return False
     # Narrower and wider elements are adjacent along K only.
     return bits == 16 or (p.transposed[1] and (not p.transposed[0] or p.scopes[0] != "shared"))

@@ -34,9 +34,9 @@ class MathCalls(ExpressionPrinter):
         if dtype not in ("float32", "float64"):
             raise NotExpressible(what=f"{name} of {dtype}", dialect=self.dialect)
         args = [self.bare(a) for a in e.args]
-        if function.wide and dtype == "float32" and not (self.is_fast and function.fast):
+        if function.wide and dtype == "float32" and not (self.approximates(e) and function.fast):
             return Text(f"(float){function.double}({', '.join(f'(double){wrapped(a, UNARY)}' for a in args)})", UNARY)
-        return f"{function.name(dtype, self.is_fast)}({', '.join(args)})"
+        return f"{function.name(dtype, self.approximates(e))}({', '.join(args)})"
 
     def rounded(self, name: str, e: Any) -> str:
         """Print an operation that names its rounding: each has an intrinsic."""
@@ -44,9 +44,15 @@ class MathCalls(ExpressionPrinter):
 
     def operation(self, sign: str, a: Expr, b: Expr) -> str:
         """Print an operation of two operands of one type."""
-        if sign == "/" and self.is_fast and nodes.dtype_of(a) == "float32":
+        if sign == "/" and self.approximate and nodes.dtype_of(a) == "float32":
             return f"__fdividef({self.bare(a)}, {self.bare(b)})"
         return super().operation(sign, a, b)
+
+    def call_divide(self, e: Call) -> str:
+        """Print a quotient of a region."""
+        if self.approximates(e) and nodes.dtype_of(e) == "float32":
+            return f"__fdividef({self.bare(e.args[0])}, {self.bare(e.args[1])})"
+        return super().operation("/", *e.args)
 
     def extreme(self, e: Expr, sign: str) -> str:
         """Print the minimum or maximum of two values; a NaN yields the other value."""
@@ -98,7 +104,7 @@ class MathCalls(ExpressionPrinter):
     def call_sigmoid(self, e: Any) -> str:
         """Print the logistic function."""
         dtype, x = nodes.dtype_of(e), e.args[0]
-        if dtype == "float32" and self.is_fast:
+        if dtype == "float32" and self.approximates(e):
             return f"__fdividef(1.0f, 1.0f + __expf(-{self.expr(x)}))"
         return f"{self.helper(f'sigmoid_f{dtype[5:]}')}({self.bare(x)})"
 

@@ -52,7 +52,7 @@ class CudaPrinter(MaskedShifts, WarpCalls, MathCalls, DebugStatements, PhaseBarr
 
     Parameters
     ----------
-    launch, numerics, line_info
+    launch, numerics, line_info, approximate
         See ``KernelPrinter``.
     arch
         The architecture: ``"sm_80"``, ``"sm_90a"``.
@@ -83,9 +83,9 @@ class CudaPrinter(MaskedShifts, WarpCalls, MathCalls, DebugStatements, PhaseBarr
 
     def __init__(
         self, launch: Launch, arch: str = "sm_80", *, numerics: str = STANDARD, line_info: bool = False,
-        limited: bool = False,
+        limited: bool = False, approximate: bool | None = None,
     ) -> None:  # fmt: skip
-        super().__init__(launch, numerics=numerics, line_info=line_info)
+        super().__init__(launch, numerics=numerics, line_info=line_info, approximate=approximate)
         self.arch, self.limited = arch, limited
         self.functions: set[str] = set()
         self.storage: set[str] = set()

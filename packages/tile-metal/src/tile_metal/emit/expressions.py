@@ -89,7 +89,7 @@ class MslExpressions(ExpressionPrinter):
         if nodes.dtype_of(e) != "float32":
             wide = _WIDE if nodes.dtype_of(e) == "float64" else ""
             raise NotExpressible(what=f"{name} of {nodes.dtype_of(e)}{wide}", dialect=self.dialect)
-        return f"{function.text(self.is_fast)}({', '.join(self.bare(a) for a in e.args)})"
+        return f"{function.text(self.approximates(e))}({', '.join(self.bare(a) for a in e.args)})"
 
     def rounded(self, name: str, e: Any) -> str:
         """Print an operation rounded to nearest: precise, and never contracted with another one."""
@@ -113,7 +113,7 @@ class MslExpressions(ExpressionPrinter):
 
     def call_tanh(self, e: Any) -> str:
         """Print the hyperbolic tangent."""
-        return f"fast::tanh({self.bare(e.args[0])})" if self.is_fast else self.own("tanh", e)
+        return f"fast::tanh({self.bare(e.args[0])})" if self.approximates(e) else self.own("tanh", e)
 
     def call_log1p(self, e: Any) -> str:
         """Print the logarithm of one more."""

@@ -38,7 +38,7 @@ class MslPrinter(MslExpressions, KernelPrinter):
 
     Parameters
     ----------
-    launch, numerics, line_info
+    launch, numerics, line_info, approximate
         See ``KernelPrinter``.
     device_barriers
         Whether barriers also order accesses of device memory.
@@ -53,9 +53,10 @@ class MslPrinter(MslExpressions, KernelPrinter):
     adopts: ClassVar[bool] = False
 
     def __init__(
-        self, launch: Launch, *, numerics: str = STANDARD, line_info: bool = False, device_barriers: bool = False
-    ) -> None:
-        super().__init__(launch, numerics=numerics, line_info=line_info)
+        self, launch: Launch, *, numerics: str = STANDARD, line_info: bool = False, device_barriers: bool = False,
+        approximate: bool | None = None,
+    ) -> None:  # fmt: skip
+        super().__init__(launch, numerics=numerics, line_info=line_info, approximate=approximate)
         self.helpers: set[str] = set()
         self.builtins: set[str] = set()
         #: Variables with the result of the lane check of a tensor product, by its function.

@@ -212,12 +212,22 @@ def _adds(value: Expr, old: Expr) -> bool:
     """Whether a value is a sum with the old value as a term."""
     if value.same_as(old) or _equal(value, old):
         return True
+    terms = _terms(value)
+    inner = isinstance(value, tirx.Cast) and _terms(value.value) and nodes.dtype_of(value) == nodes.dtype_of(old)
+    return any(_adds(x, old) for x in ((value.value,) if inner else terms))
+
+
+def _terms(value: Expr) -> tuple[Expr, ...]:
+    """Return the terms of a sum, or the minuend of a difference.
+
+    In a strict region both are calls.
+    """
+    name = nodes.operator_name(value)
     if isinstance(value, tirx.Add):
-        return _adds(value.a, old) or _adds(value.b, old)
+        return value.a, value.b
     if isinstance(value, tirx.Sub):
-        return _adds(value.a, old)
-    inner = isinstance(value, tirx.Cast) and isinstance(value.value, (tirx.Add, tirx.Sub))
-    return inner and _adds(value.value, old) and nodes.dtype_of(value) == nodes.dtype_of(old)
+        return (value.a,)
+    return tuple(value.args[: 2 if "_add_" in name else 1]) if name.startswith(("ieee_add_rn", "ieee_sub_rn")) else ()
 
 
 def _chooses(value: Expr, old: Expr, kind: str) -> bool:

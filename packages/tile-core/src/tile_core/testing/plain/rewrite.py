@@ -61,10 +61,10 @@ class _Body(ast.NodeTransformer):
     def visit_With(self, node: ast.With) -> Any:
         """Make the launch a function of the block, or several, between barriers of the grid.
 
-        Who does the work of ``T.ws`` changes nothing.
+        Who does the work of ``T.ws`` changes nothing, and the level of ``T.numerics`` nothing that is as it is written.
         """
         item = node.items[0]
-        if _called(item.context_expr) == "ws":
+        if _called(item.context_expr) in ("ws", "numerics"):
             return self._block(node.body)
         target = item.optional_vars or ast.Name("_", ast.Store())
         at = "__at" if isinstance(target, ast.Tuple) else "__at[0] if len(__at) == 1 else __at"

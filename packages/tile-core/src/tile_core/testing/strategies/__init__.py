@@ -34,6 +34,7 @@ from tile_core.testing.strategies.pointers import pointers
 from tile_core.testing.strategies.product_loops import product_loops
 from tile_core.testing.strategies.rare import rare_ops
 from tile_core.testing.strategies.reducers import functions, odd_products, reducers, reductions
+from tile_core.testing.strategies.regions import regions, with_regions
 from tile_core.testing.strategies.roles import role_programs
 from tile_core.testing.strategies.scalars import casts, divisions, mathematics, parameters, roundings
 from tile_core.testing.strategies.scaled_products import scaled_products
@@ -82,6 +83,7 @@ STRATEGIES: dict[str, tuple[st.SearchStrategy[Unit], int]] = {
     "boxes": (boxes(), 1),
     "numbered-rows": (numbered_rows(), 1),
     "rare": (rare_ops(), 1),
+    "regions": (regions(), 1),
     "roles": (role_programs(), 1),
     "barriers": (barriers(), 1),
     "clusters": (clusters(), 1),
@@ -104,14 +106,14 @@ def strategies_of(target: Target | None = None) -> dict[str, tuple[st.SearchStra
 def programs(only: str = "", legal: bool = False, target: Target | None = None) -> st.SearchStrategy[Unit]:
     """Return programs of one or all strategies of a target.
 
-    Half of them have symbols instead of constants.
+    Half of them have symbols instead of constants, a fourth of them statements in a region of numerics.
 
     ``legal`` leaves out those that must be refused.
     """
     table = strategies_of(target)
     names = [only] if only else [n for n, (_, often) in table.items() for _ in range(often)]
     names = [n for n in names if not legal or n != "illegal"] or ["tiles"]
-    return st.sampled_from(names).flatmap(lambda name: table[name][0]).flatmap(with_symbols)
+    return st.sampled_from(names).flatmap(lambda name: table[name][0]).flatmap(with_symbols).flatmap(with_regions)
 
 
 def mutants(only: str = "", target: Target | None = None) -> st.SearchStrategy[Unit]:
