@@ -298,7 +298,11 @@ def test_a_text_with_a_stricter_region_is_compiled_without_fast_math(numerics):
 @pytest.mark.sweep(1)
 @pytest.mark.parametrize("target", TARGETS)
 def test_reports_name_the_levels_of_regions(target):
-    for numerics, how in (("standard", ""), ("strict", "nothing is fused in looser ones"), ("fast", "those of level standard")):
+    for numerics, how in (
+        ("standard", ""),
+        ("strict", "nothing is fused in looser ones"),
+        ("fast", "those of level standard"),
+    ):
         text = " ".join(compiled(functions, target, numerics).explain().split())
         assert "regions of numerics: strict, standard, fast" in text
         assert how in text

@@ -422,6 +422,10 @@ get_lane_idx: lane = T.get_lane_idx()
 get_warp_idx: warp = T.get_warp_idx()
 sync_threads: T.sync_threads()
 sync_warp: T.sync_warp()
+numerics:
+    with T.numerics("strict"):
+        for i, j in T.Parallel(64, 64):
+            S[i, j] = A[i, j] * A[i, j] + A[i, j]
 ws:
     with T.ws(0, size=64):
         T.copy(A, S)

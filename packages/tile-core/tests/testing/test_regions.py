@@ -14,7 +14,7 @@ FORMS = {
     "a strict region of a reduction": r'T\.numerics\("strict"\):\n(?:( +).*\n(?:\1.*\n)*?)?\s+T\.reduce_\w+\(',
     "a region around a parallel loop": r'T\.numerics\("\w+"\):\n +for [^\n]+ in T\.Parallel',
     "a region in a parallel loop": r'T\.Parallel\([^\n]*:\n(?: +\w+ =[^\n]*\n)* +with T\.numerics\("\w+"\):',
-    "a region around a pipelined loop": r'T\.numerics\("\w+"\):\n +for [^\n]+ in T\.Pipelined',
+    "a region around or in a pipelined loop": r"T\.numerics.*\n(?s:.)*T\.Pipelined|T\.Pipelined.*\n +with T\.numerics",
     "a level other than strict": r'T\.numerics\("(standard|fast)"\)',
     "nested regions": r'T\.numerics\("\w+"\):\n +with T\.numerics',
 }
@@ -35,7 +35,14 @@ def test_programs_of_all_strategies_have_regions() -> None:
 
         draw()
 
-    for name, chunks in {"": 2, "tiles": 4, "regions": 1, "odd-products": 2, "reductions": 2, "product-loops": 2}.items():
+    for name, chunks in {
+        "": 2,
+        "tiles": 4,
+        "regions": 1,
+        "odd-products": 2,
+        "reductions": 2,
+        "product-loops": 2,
+    }.items():
         for number in range(chunks):
             collect(name, number)
     text = [t for t in found if "T.numerics" in t]

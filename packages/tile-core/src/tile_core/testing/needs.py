@@ -15,7 +15,7 @@ COMMON = frozenset({"bool", "int8", "uint8", "int16", "uint16", "int32", "uint32
 #: Ops that every target has.
 REQUIRED = frozenset(
     {"copy", "fill", "transpose", "cast", "gemm", "reduce", "parallel", "pipelined", "control", "arithmetic", "compare",
-     "math", "shapes", "view"}
+     "math", "regions", "shapes", "view"}
 )  # fmt: skip
 
 

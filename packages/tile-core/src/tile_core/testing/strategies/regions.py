@@ -1,4 +1,4 @@
-"""Regions of numerics: exact arithmetic in strict ones, and programs of any strategy with statements in regions."""
+"""Programs with regions of numerics: exact arithmetic, and statements of any strategy."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ _AROUND = (
 )  # fmt: skip
 #: What a level changes in more than roundings; variants of a given name add in an order of their own.
 _APPROXIMATE = re.compile(r"/|T\.(?!copy|fill|clear|Parallel|serial|alloc_|cast|gemm\b|ceildiv|if_then_else)\w+|\*\*|%")
-_NAMED = re.compile(r"variant|wgmma|tcgen05|mma|simdgroup|gemm_warp")
+_NAMED = re.compile(r"variant=|T\.\w+_gemm")
 
 
 @st.composite
 def regions(draw: Draw) -> Unit:
-    """Draw sums of products whose operations are all in strict regions: fusing any would change the result."""
+    """Draw arithmetic of strict regions, whose result fusing would change."""
     dtype, n = draw(st.sampled_from(_TYPES)), draw(st.sampled_from((1, 7, 32, 70)))
     lines, names = [f"for i in T.Parallel({n}):"], ["A[i]", "B[i]", "C[i]"]
     for number in range(draw(st.integers(1, 4))):
@@ -61,7 +61,7 @@ def regions(draw: Draw) -> Unit:
 
 
 def with_regions(unit: Unit) -> st.SearchStrategy[Unit]:
-    """Return a strategy of a program and, in a fourth of the draws, the same with statements in a region."""
+    """Return a strategy of a program, a fourth of the time with a region."""
     return st.sampled_from((False, False, False, True)).flatmap(
         lambda wanted: _within(unit) if wanted else st.just(unit)
     )
@@ -95,7 +95,7 @@ def _within(draw: Draw, unit: Unit) -> Unit:
 
 
 def _blocks(body: str) -> list[list[ast.stmt]]:
-    """Return the blocks of statements of a kernel's text, each statement on lines of its own."""
+    """Return the blocks of a kernel's text whose statements have lines of their own."""
     found = [getattr(node, field, None) for node in ast.walk(ast.parse(body)) for field in ("body", "orelse")]
     blocks = [b for b in found if isinstance(b, list) and b and isinstance(b[0], ast.stmt)]
     lines = body.splitlines()

@@ -16,10 +16,9 @@ from tile_core.testing.support import Row
 
 TABLES = (
     "casts", "roundings", "copies", "boxes", "fills", "views", "products", "sparse", "scaled", "block_scaled", "rows",
-    "reductions", "reducers", "folds", "sorts", "blocks", "data_races", "atomics", "scalars", "pairs", "random",
-    "loops",
-    "guards", "whole", "launches", "control", "bools", "threads", "roles", "barriers", "clusters", "pointers", "shapes",
-    "symbols", "long_rows",
+    "reductions", "reducers", "folds", "sorts", "blocks", "data_races", "atomics", "scalars", "pairs", "regions",
+    "random", "loops", "guards", "whole", "launches", "control", "bools", "threads", "roles", "barriers", "clusters",
+    "pointers", "shapes", "symbols", "long_rows",
 )  # fmt: skip
 
 #: Tables with rows of the support table, in its order.
