@@ -14,7 +14,7 @@ FORMS = {
     "a strict region of a reduction": r'T\.numerics\("strict"\):\n(?:( +).*\n(?:\1.*\n)*?)?\s+T\.reduce_\w+\(',
     "a region around a parallel loop": r'T\.numerics\("\w+"\):\n +for [^\n]+ in T\.Parallel',
     "a region in a parallel loop": r'T\.Parallel\([^\n]*:\n(?: +\w+ =[^\n]*\n)* +with T\.numerics\("\w+"\):',
-    "a region around or in a pipelined loop": r"T\.numerics.*\n(?s:.)*T\.Pipelined|T\.Pipelined.*\n +with T\.numerics",
+    "a region in a pipelined loop": r"\n( +)for \w+ in T\.Pipelined.*\n(?:\1 +.*\n)*?\1 +with T\.numerics",
     "a level other than strict": r'T\.numerics\("(standard|fast)"\)',
     "nested regions": r'T\.numerics\("\w+"\):\n +with T\.numerics',
 }

@@ -53,7 +53,7 @@ def regions(draw: Draw) -> Unit:
     a, b, c = (randoms(draw, (n,), dtype) for _ in range(3))
     if dtype in ("float32", "float64"):
         rng = np.random.default_rng(draw(st.integers(0, 10**6)))
-        a, b = (rng.standard_normal(n).astype(dtype) for _ in range(2))
+        a, b = (rng.standard_normal((n,)).astype(dtype) for _ in range(2))
         c = -(a * b)
     params = [tensor("A", dtype, n), tensor("B", dtype, n), tensor("C", dtype, n), output("O", dtype, n)]
     threads = draw(st.sampled_from((1, 32, 128)))
