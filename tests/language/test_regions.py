@@ -323,3 +323,14 @@ def test_other_levels_are_refused(level):
 
 def test_kernels_that_differ_in_a_level_differ_in_their_keys():
     assert len({content_hash(program_parts(ops(level))) for level in LEVELS}) == len(LEVELS)
+
+
+def test_the_reference_changes_functions_by_the_bounds_of_their_region():
+    a, b = np.linspace(20, 60, 64, dtype="float32"), np.ones(64, "float32")
+    rows = {}
+    for shake in (None, 0):
+        found = rows[shake] = np.zeros((4, 64), "float32")
+        execute(functions, {"A": a, "B": b, "C": b.astype("float16"), "D": found}, shake=shake)
+    _, fast, strict, standard = np.abs(rows[0] / rows[None] - 1).max(1)
+    assert fast > 4 * max(strict, standard) > 0
+    compiled(functions, "metal").verify(a, b, b.astype("float16"), np.zeros((4, 64), "float32"))

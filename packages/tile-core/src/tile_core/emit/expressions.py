@@ -397,7 +397,7 @@ class ExpressionPrinter:
         region = region_of(e)
         return self.approximate if region is None else region == FAST
 
-    def call_divide(self, e: Expr) -> str:
+    def call_div(self, e: Expr) -> str:
         """Print a quotient of a region."""
         return self.operation("/", *e.args)
 

@@ -18,7 +18,7 @@ Roles: ``grid`` loops surround the block's body, outermost the last axis, with t
 iterations (``tile.num_stages``). A ``serial`` loop may be one over blocks (``tile.blocks``): as those of the grid they
 have no order in global memory. A ``local.var`` buffer has shape (1,) and is a variable;
 a ``matrix`` one is a backend's: memory of the matrix units, which only ops access. Every statement carries the
-span of the user's line. In a region of numerics, functions of floats, ``divide`` and tile ops that accumulate have its
+span of the user's line. In a region of numerics, functions of floats, ``div`` and tile ops that accumulate have its
 level in the attribute ``numerics``; arithmetic of floats in a strict one consists of calls of
 ``ieee_<op>_rn_<type>``, which no pass combines with others. Buffers
 have no layout (``layout=None``) and parameters guarantee no more alignment than their elements.

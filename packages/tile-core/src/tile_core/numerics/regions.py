@@ -25,7 +25,7 @@ __all__ = ["DIVIDE", "NUMERICS", "level_of_call", "marked", "region_of", "region
 #: Attribute of a launch: the levels of the regions in it.
 NUMERICS = "numerics"
 #: The quotient of two floats of a region that is not strict.
-DIVIDE = "divide"
+DIVIDE = "div"
 
 _OPERATIONS: Mapping[str, BinaryNode] = {"add": tirx.Add, "sub": tirx.Sub, "mul": tirx.Mul, "fdiv": tirx.Div}
 _NAMES = {node.__name__: name for name, node in _OPERATIONS.items()}

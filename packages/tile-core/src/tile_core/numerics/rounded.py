@@ -36,7 +36,7 @@ _FUNCTIONS: Mapping[str, Callable[..., Expr]] = {
 }  # fmt: skip
 
 ROUNDED: Mapping[str, Callable[..., Expr]] = {
-    "tirx.divide": tirx.Div,  # of a region, see ``numerics/regions.py``
+    "tirx.div": tirx.Div,  # of a region, see ``numerics/regions.py``
     **{f"tirx.ieee_{name}_rn_{dtype}": build for name, build in _FUNCTIONS.items() for dtype in ("float32", "float64")},
 }
 """Builders by the name of the operator."""

@@ -15,6 +15,7 @@ from tile_core.dtypes import DTYPES
 from tile_core.errors.execution import NoReferenceMeaning
 from tile_core.ir import nodes
 from tile_core.ir.warp import REDUCTIONS, SHUFFLES, VOTES
+from tile_core.numerics.regions import region_of
 from tile_core.reference import access, arithmetic, elements, extremes, functions, warps
 from tile_core.reference.lanes import both, without
 from tile_core.reference.scope import CompileScope, Expression
@@ -223,12 +224,12 @@ def _call(e: Call, scope: CompileScope) -> Expression:
     if name in ("ceildiv", "nextafter", "bitwise_not", "reinterpret", *functions.BITS, *functions.PREDICATES):
         return _special(name, values, types, dtype)
     if name in functions.FUNCTIONS:
-        return _function(name, values, types, dtype)
+        return _function(name, values, types, dtype, region_of(e))
     raise NoReferenceMeaning(what=name, where=scope.where)
 
 
-def _function(name: str, values: list[Expression], types: list[str], dtype: str) -> Expression:
-    return lambda state: functions.apply(name, [v(state) for v in values], types, dtype, state.shaker)
+def _function(name: str, values: list[Expression], types: list[str], dtype: str, region: str | None) -> Expression:
+    return lambda state: functions.apply(name, [v(state) for v in values], types, dtype, state.shaker, region)
 
 
 def _special(name: str, values: list[Expression], types: list[str], dtype: str) -> Expression:

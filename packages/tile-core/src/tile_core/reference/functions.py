@@ -10,6 +10,7 @@ import numpy as np
 
 from tile_core.compat.types import Array
 from tile_core.dtypes import DTYPES
+from tile_core.numerics.levels import FAST
 from tile_core.reference import rounded
 from tile_core.reference.elements import CODED, convert, decode, encode, holder
 
@@ -19,21 +20,29 @@ if TYPE_CHECKING:
 __all__ = ["BITS", "FUNCTIONS", "PREDICATES", "apply", "reinterpret"]
 
 
-def apply(name: str, values: list[Array], types: list[str], dtype: str, shaker: Shaker | None = None) -> Array:
+def apply(
+    name: str,
+    values: list[Array],
+    types: list[str],
+    dtype: str,
+    shaker: Shaker | None = None,
+    region: str | None = None,
+) -> Array:
     """Return a function of ``FUNCTIONS`` as a value of type ``dtype``.
 
-    With ``shaker`` it is one that a target may compute.
+    With ``shaker`` it is one that a target may compute, at the level of its region of numerics if it is in any.
     """
-    if shaker is not None:
+    flushes = shaker is not None and region in (None, FAST)
+    if shaker is not None and flushes:
         values = [shaker.flushed(x, t) for x, t in zip(values, types, strict=True)]
     wide = [np.asarray(decode(x, t)).astype(np.float64) for x, t in zip(values, types, strict=True)]
     result = np.asarray(FUNCTIONS[name](*wide))
     if not DTYPES[dtype].is_float:
         return convert(result, "float64", dtype)
     if shaker is not None:
-        result = shaker.function(name, result, wide, dtype)
+        result = shaker.function(name, result, wide, dtype, region)
     found = encode(result, dtype) if dtype in CODED else result.astype(holder(dtype))[()]
-    return found if shaker is None else shaker.flushed(found, dtype)
+    return shaker.flushed(found, dtype) if shaker is not None and flushes else found
 
 
 def reinterpret(x: Array, source: str, target: str) -> Array:
@@ -94,7 +103,7 @@ FUNCTIONS: dict[str, Callable[..., Array]] = {
     "roundaway": _round_away, "fabs": np.abs, "abs": np.abs, "pow": np.power, "hypot": np.hypot,
     "copysign": np.copysign, "fmod": np.fmod,
     "ldexp": lambda x, n: np.ldexp(x, n.astype(np.int64)), "fma": lambda a, b, c: a * b + c,
-    "divide": np.divide,
+    "div": np.divide,
 }  # fmt: skip
 FUNCTIONS.update(rounded.FUNCTIONS)
 #: Functions of integers that count bits.

@@ -98,7 +98,9 @@ class Shaker:
             found = np.floor(found) if node == "FloorDiv" else x - np.floor(found) * y
         return _rounded(found, dtype)
 
-    def function(self, name: str, exact: Array, arguments: Sequence[Array], dtype: str) -> Array:
+    def function(
+        self, name: str, exact: Array, arguments: Sequence[Array], dtype: str, level: str | None = None
+    ) -> Array:
         """Return results of a function, changed within the table of bounds.
 
         Parameters
@@ -111,8 +113,10 @@ class Shaker:
             Its arguments in float64.
         dtype
             The type of the result.
+        level
+            The level of its region of numerics.
         """
-        bound = bound_of(name, self.level, dtype)
+        bound = bound_of(name, level or self.level, dtype)
         if bound is None:
             return exact
         error = bound.allowed(exact, arguments, "float64" if dtype == "float64" else "float32")

@@ -48,7 +48,7 @@ class MathCalls(ExpressionPrinter):
             return f"__fdividef({self.bare(a)}, {self.bare(b)})"
         return super().operation(sign, a, b)
 
-    def call_divide(self, e: Call) -> str:
+    def call_div(self, e: Call) -> str:
         """Print a quotient of a region."""
         if self.approximates(e) and nodes.dtype_of(e) == "float32":
             return f"__fdividef({self.bare(e.args[0])}, {self.bare(e.args[1])})"
