@@ -11,10 +11,7 @@ from tile_core.errors.guess import hint
 from tile_core.errors.interrupts import passed_on
 from tile_core.errors.lowering import NoVariant, OpUnavailable, VariantCrashed, VariantMissing, VariantRefused
 from tile_core.errors.plugins import AmbiguousPriority, DuplicateVariant
-from tile_core.ir import nodes
 from tile_core.lowering.variant import Accept, DecodedCall, Reject, Variant, Withdrawn
-from tile_core.numerics.levels import level_of
-from tile_core.numerics.regions import marked, resolved
 from tile_core.records import dataclass
 
 if TYPE_CHECKING:
@@ -63,12 +60,12 @@ class Selection:
         """
         statement = guarded(self.variant, "lower", call, ctx)
         from tile_core.lowering.write_check import problem_of
+        from tile_core.numerics.regions import in_region
 
         detail = "lowered the call to nothing" if statement is None else problem_of(call.name, statement)
         if detail:
             raise VariantCrashed(where=call.where, variant=self.variant.name, detail=detail)
-        level = call.attrs.get(nodes.NUMERICS)
-        return statement if level is None else resolved(marked(statement, str(level)), level_of(ctx.options))
+        return in_region(statement, call.attrs, ctx.options)
 
 
 def select(

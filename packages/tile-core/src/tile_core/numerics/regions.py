@@ -20,7 +20,17 @@ from tile_core.ir.visit import collect, map_expr
 from tile_core.numerics.build import cast, type_name
 from tile_core.numerics.levels import FAST, LEVELS, STANDARD, STRICT, level_of
 
-__all__ = ["DIVIDE", "NUMERICS", "level_of_call", "marked", "region_of", "regions_text", "resolved", "text_level"]
+__all__ = [
+    "DIVIDE",
+    "NUMERICS",
+    "in_region",
+    "level_of_call",
+    "marked",
+    "region_of",
+    "regions_text",
+    "resolved",
+    "text_level",
+]
 
 #: Attribute of a launch: the levels of the regions in it.
 NUMERICS = "numerics"
@@ -99,6 +109,12 @@ def resolved(body: Node, level: str) -> Any:
         return tirx.Div(*e.args) if name == DIVIDE else ir.Call(e.op, list(e.args), ret_ty=e.ty, span=e.span)
 
     return map_expr(body, resolve, ir.Call)
+
+
+def in_region(lowered: Node, attrs: Mapping[str, Any], options: object) -> Any:
+    """Return the lowered form of a tile op, with the operations of its region."""
+    level = attrs.get(nodes.NUMERICS)
+    return lowered if level is None else resolved(marked(lowered, str(level)), level_of(options))
 
 
 def level_of_call(attrs: Mapping[str, Any], options: object) -> str:

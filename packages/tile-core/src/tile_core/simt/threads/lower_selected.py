@@ -16,6 +16,7 @@ from tile_core.ir.grammar import SYMBOL_HEADROOM
 from tile_core.ir.visit import StmtRewriter, role
 from tile_core.lowering.dispatch import Selection, guarded
 from tile_core.lowering.variant import Withdrawn
+from tile_core.numerics.regions import in_region
 from tile_core.ops.effects import PER_THREAD_OPS
 from tile_core.simt.placement.tile_uses import PARALLEL
 from tile_core.simt.placement.variant_selection import call_of, number_of
@@ -114,5 +115,6 @@ class _LowerSelected(StmtRewriter):
             if nodes.dtype_of(s.value).startswith("int"):
                 self.ranges.bounded(s.var, s.value)
             return s
-        before, value = guarded(self.selections[number].variant, "lower_value", self.call(s), self.ctx)
-        return nodes.seq([before, tirx.Bind(s.var, value, s.span)])
+        call = self.call(s)
+        before, value = guarded(self.selections[number].variant, "lower_value", call, self.ctx)
+        return nodes.seq([in_region(before, call.attrs, self.ctx.options), tirx.Bind(s.var, value, s.span)])
