@@ -104,3 +104,25 @@ def test_rows_that_change_are_moved_to_shared_memory_or_reported(monkeypatch):
     )
     with pytest.warns(slow.Spills, match=expected):
         tile.compile(in_place(131_072, 256), "cuda:sm_90a")
+
+
+def test_registers_that_a_role_requests_are_counted():
+    @T.prim_func
+    def main(
+        A: T.Tensor((4096, 4096), "bfloat16"), B: T.Tensor((4096, 4096), "bfloat16"),
+        C: T.Tensor((4096, 4096), "bfloat16"),
+    ):  # fmt: skip
+        with T.Kernel(16, 32, threads=256) as (bx, by):
+            a, b = T.alloc_shared((128, 64), "bfloat16"), T.alloc_shared((256, 64), "bfloat16")
+            c = T.alloc_fragment((128, 256), "float32")
+            T.clear(c)
+            for k in T.Pipelined(64, num_stages=4):
+                T.copy(A[by * 128, k * 64], a)
+                T.copy(B[bx * 256, k * 64], b)
+                T.gemm(a, b, c, transpose_B=True)
+            T.copy(c, C[by * 128, bx * 256])
+
+    report = report_json(main, "cuda:sm_90a")
+    assert "setmaxnreg_inc" in tile.compile(main, "cuda:sm_90a").source
+    assert not report["warnings"]
+    assert not any(f["recomputed"] for f in report["block"]["fragments"])

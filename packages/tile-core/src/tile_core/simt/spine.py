@@ -74,7 +74,7 @@ from tile_core.simt.pipelining.plan import ASKED_LAYOUT, COMPLETION, IMMEDIATE
 from tile_core.simt.pipelining.register_buffering import double_buffer_registers
 from tile_core.simt.pipelining.software_pipeline import plan_pipeline
 from tile_core.simt.placement.layout_inference import Inferred, infer
-from tile_core.simt.placement.register_limit import RegisterLimit
+from tile_core.simt.placement.register_limit import RegisterLimit, most_registers
 from tile_core.simt.placement.requested_layouts import not_kept, requested_fragments, requested_layouts
 from tile_core.simt.placement.rescope import rescope
 from tile_core.simt.placement.tile_uses import number_nests
@@ -329,7 +329,7 @@ def _distribute(plan: Plan, ctx: Context) -> Plan:
 
 def _recomputed(plan: Plan, ctx: Context) -> tuple[Plan, RegisterLimit | None, dict[Any, str]]:
     """Recompute fragments beyond a thread's registers; return reasons why others are kept."""
-    most, arrays = ctx.capabilities.registers_of(plan[BLOCK].count), plan[PLACEMENT].placement.arrays
+    most, arrays = most_registers(plan[UNPLACED], plan[BLOCK].count, ctx), plan[PLACEMENT].placement.arrays
     plan, kept = plan.note(RECOMPUTED, {}), dict[Any, str]()
     if most is None:
         return plan, None, kept

@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import prod
 
 from tile_core.compat.tvm import ir, tirx
-from tile_core.compat.types import BufferVar, Stmt
+from tile_core.compat.types import BufferVar, Node, Stmt
 from tile_core.dtypes import DTYPES
 from tile_core.ir import nodes
 from tile_core.ir.grammar import PRIVATE
@@ -38,62 +38,75 @@ def registers_of(array: BufferVar) -> int:
 def register_pressure(body: Stmt) -> RegisterPressure:
     """Return the largest register pressure of a thread's code.
 
-    An array lives from its first to its last access. One that a loop reads before it writes it, or that is also
-    accessed outside of the loop, lives as long as the loop.
+    An array is live from a loop that writes all of it, or from its allocation, to its last access before the next such
+    loop. It is an estimate: a condition around such a loop is taken to hold.
     """
-    lives = _Lives()
-    lives.enter(body)
-    best = RegisterPressure()
-    for at in {first for first, _ in lives.found.values()}:
-        live = [(b, registers_of(b)) for b, (first, last) in lives.found.items() if first <= at <= last]
-        total = sum(n for _, n in live)
-        if total > best.registers:
-            best = RegisterPressure(total, tuple(sorted(live, key=lambda x: -x[1])))
-    return best
+    liveness = _Liveness()
+    liveness.before(body, frozenset(), 1)
+    found = sorted(((b, registers_of(b)) for b in liveness.most), key=lambda x: (-x[1], str(x[0].name)))
+    return RegisterPressure(sum(n for _, n in found), tuple(found))
 
 
-class _Lives:
-    """Finds the first and last access of each private array."""
+class _Liveness:
+    """Finds the private arrays that are live before statements, and the most that are live at a time."""
 
     def __init__(self) -> None:
-        self.found: dict[BufferVar, tuple[int, int]] = {}
-        self.time = 0
+        self.most: frozenset[BufferVar] = frozenset()
+        self.registers = 0
 
-    def enter(self, s: Stmt) -> None:
+    def before(self, s: Stmt, live: frozenset[BufferVar], iterations: int) -> frozenset[BufferVar]:
+        """Return the arrays that are live before a statement.
+
+        Parameters
+        ----------
+        live
+            The arrays that are live behind it.
+        iterations
+            Iterations of the loops around it that are known.
+        """
         if type(s) is tirx.SeqStmt:
-            for x in s.seq:
-                self.enter(x)
-        elif type(s) in (tirx.For, tirx.While):
-            self.loop(s)
-        else:
-            for part in (s.condition,) if type(s) is tirx.IfThenElse else () if bodies_of(s) else (s,):
-                self.access(part)
-            for x in bodies_of(s):
-                self.enter(x)
+            for x in reversed(list(s.seq)):
+                live = self.before(x, live, iterations)
+            return live
+        if type(s) is tirx.AllocBuffer:
+            return live - {s.buffer}
+        if type(s) in (tirx.For, tirx.While):
+            return self.loop(s, live, iterations)
+        if type(s) is tirx.IfThenElse:
+            inside = [self.before(x, live, iterations) for x in bodies_of(s)]
+            return self.at(inside[0].union(*inside[1:]), _read(s.condition))
+        if bodies_of(s):
+            return self.before(bodies_of(s)[0], live, iterations)
+        read, filled = _read(s), _filled(s)
+        private = type(s) is tirx.BufferStore and nodes.scope_of(s.buffer) in PRIVATE
+        stored = frozenset({s.buffer} if private else ())
+        self.at(live, read | filled | stored)
+        covered = {b for b in stored - read if prod(nodes.shape_of(b)) <= iterations}
+        return (live - filled - covered) | (read - filled)
 
-    def access(self, s: Stmt) -> None:
-        """Record the accesses of a statement without a body, or of an expression."""
-        self.time += 1
-        stores = [s.buffer] if type(s) is tirx.BufferStore else []
-        for buffer in (*(x.source for x in collect(s, ir.TensorLoad)), *stores):
-            if nodes.scope_of(buffer) in PRIVATE:
-                self.found[buffer] = self.found.get(buffer, (self.time, 0))[0], self.time
+    def loop(self, s: Stmt, live: frozenset[BufferVar], iterations: int) -> frozenset[BufferVar]:
+        extent = nodes.as_int(s.extent) if type(s) is tirx.For else None
+        known = iterations * extent if isinstance(extent, int) and extent > 0 else 1
+        behind = live | (_read(s.condition) if type(s) is tirx.While else frozenset())
+        begin = self.before(s.body, behind, known)
+        if not begin <= behind:  # what an iteration reads of the one before
+            begin = self.before(s.body, behind | begin, known)
+        return begin if isinstance(extent, int) and extent > 0 else begin | behind
 
-    def loop(self, s: Stmt) -> None:
-        before, begin = dict(self.found), self.time + 1
-        own = {a.buffer for a in collect(s.body, tirx.AllocBuffer)}
-        loads = {x.source for x in collect(s.condition, ir.TensorLoad)} if type(s) is tirx.While else set()
-        self.enter(s.body)
-        self.time += 1
-        for buffer, (first, last) in self.found.items():
-            carried = buffer in before or buffer in loads or not _written_first(s.body, buffer)
-            if last >= begin and buffer not in own and carried:
-                self.found[buffer] = min(first, begin) if buffer not in before else first, self.time
+    def at(self, live: frozenset[BufferVar], accessed: frozenset[BufferVar]) -> frozenset[BufferVar]:
+        """Record and return the arrays that are live at a point."""
+        found = live | accessed
+        registers = sum(map(registers_of, found))
+        if registers > self.registers:
+            self.most, self.registers = found, registers
+        return found
 
 
-def _written_first(s: Stmt, buffer: BufferVar) -> bool:
-    """Whether the first access of a buffer is a store."""
-    for x in collect(s, (ir.TensorLoad, tirx.BufferStore)):
-        if (x.buffer if type(x) is tirx.BufferStore else x.source).same_as(buffer):
-            return type(x) is tirx.BufferStore
-    return False
+def _filled(s: Stmt) -> frozenset[BufferVar]:
+    """Return the arrays that instructions write and do not read."""
+    calls = [c for c in collect(s, ir.Call) if nodes.is_tile_call(c, "address") and c.attrs.get("access") == "w"]
+    return frozenset().union(*map(_read, calls))
+
+
+def _read(s: Node) -> frozenset[BufferVar]:
+    return frozenset(x.source for x in collect(s, ir.TensorLoad) if nodes.scope_of(x.source) in PRIVATE)

@@ -5,16 +5,21 @@ from __future__ import annotations
 from collections.abc import Mapping
 from math import prod
 from pathlib import PurePath
+from typing import TYPE_CHECKING
 
 from tile_core.compat.tvm import tirx
 from tile_core.compat.types import BufferVar, Stmt
 from tile_core.dtypes import DTYPES
 from tile_core.ir import nodes
 from tile_core.ir.visit import collect
+from tile_core.ops import request_registers
 from tile_core.ops.base import OpCall, View, is_op
 from tile_core.passes.performance import PerformanceNote
 from tile_core.records import dataclass
 from tile_core.simt.memory.register_pressure import RegisterPressure
+
+if TYPE_CHECKING:
+    from tile_core.context import Context
 
 #: Registers that a thread needs beside its arrays, for addresses, counters and intermediate values. Kernels of 1,024
 #: threads with arrays of 50 registers did not spill where 64 were the limit, with 54 they did.
@@ -25,6 +30,17 @@ LEAST = 8
 _ELEMENTWISE = frozenset({"copy", "fill", "reduce"})
 #: The share of shared memory that padding against bank conflicts may add.
 _PADDING = 8
+
+
+def most_registers(program: Stmt, threads: int, ctx: Context) -> int | None:
+    """Return the registers that each of ``threads`` threads can have; ``None`` if unknown.
+
+    A role that requests registers has them beside those that other roles give back.
+    """
+    most = ctx.capabilities.registers_of(threads)
+    found = [OpCall.decode(s) for s in collect(program, tirx.Evaluate) if is_op(s)]
+    requested = [int(c.attrs[request_registers.COUNT]) for c in found if c.name == request_registers.OP.name]
+    return None if most is None else max([most, *requested])
 
 
 @dataclass(frozen=True)
