@@ -48,7 +48,7 @@ def register_pressure(body: Stmt) -> RegisterPressure:
 
 
 class _Liveness:
-    """Finds the private arrays that are live before statements, and the most that are live at a time."""
+    """Finds the private arrays that are live before statements, and the largest set."""
 
     def __init__(self) -> None:
         self.most: frozenset[BufferVar] = frozenset()
