@@ -19,7 +19,7 @@ from tile_core.compat.tvm import ir, tirx
 from tile_core.compat.types import BufferVar, Stmt
 from tile_core.dtypes import DTYPES
 from tile_core.ir import nodes
-from tile_core.ir.visit import StmtRewriter, collect
+from tile_core.ir.visit import StmtRewriter, collect, loads_of
 from tile_core.passes.packed_loop import PackedFloats, PackedLoop
 
 __all__ = ["PackedFloats", "pack_floats"]
@@ -59,11 +59,14 @@ class _PackLoops(StmtRewriter):
         self.aliased = {v for s in collect(body, tirx.DeclBuffer) for v in collect(s.data, tirx.Var)}
         allocations = collect(body, tirx.AllocBuffer)
         self.private = {s.buffer for s in allocations if nodes.scope_of(s.buffer).startswith("local")} - self.aliased
+        # Operands of instructions: in their registers until these complete, which words of two elements would hide.
+        operands = {x.source for c in collect(body, ir.Call) if nodes.is_tile_call(c) for x in loads_of(c)}
         pairs = {*packed.join, *packed.decode, *packed.encode}
         self.candidates = {
             s.buffer
             for s in allocations
             if s.buffer in self.private
+            and s.buffer not in operands
             and nodes.element_type(s.buffer) in pairs
             and len(s.buffer.shape) == 1
             and isinstance(nodes.as_int(s.buffer.shape[0]), int)
