@@ -60,7 +60,8 @@ class _PackLoops(StmtRewriter):
         allocations = collect(body, tirx.AllocBuffer)
         self.private = {s.buffer for s in allocations if nodes.scope_of(s.buffer).startswith("local")} - self.aliased
         # Operands of instructions: in their registers until these complete, which words of two elements would hide.
-        operands = {x.source for c in collect(body, ir.Call) if nodes.is_tile_call(c) for x in loads_of(c)}
+        addresses = [c for c in collect(body, ir.Call) if nodes.is_tile_call(c, "address")]
+        operands = {x.source for c in addresses for x in loads_of(c)}
         pairs = {*packed.join, *packed.decode, *packed.encode}
         self.candidates = {
             s.buffer
