@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from tile_core.numerics import bounds
-from tile_core.numerics.bounds import BOUNDS, EXACT, Bound, Row, bound_of, units_of
+from tile_core.numerics.bounds import BOUNDS, EXACT, ErrorBound, LevelBounds, bound_of, units_of
 from tile_core.numerics.levels import FAST, LEVELS, STANDARD, STRICT
 from tile_core.reference.functions import FUNCTIONS
 from tile_core.testing.float_sweep import NAMES, mantissas, part_of_all, swept, worst
@@ -52,7 +52,7 @@ def test_halves_are_rounded_once_more(name, dtype):
     wide = values(x, dtype)
     with np.errstate(all="ignore"):
         exact = np.asarray(FUNCTIONS["roundaway" if name == "round" else name](wide))
-        bound = bound_of(name, STANDARD, dtype) or Bound(0)
+        bound = bound_of(name, STANDARD, dtype) or ErrorBound(0)
         error = bound.allowed(exact, [wide])
         low, high = (np.asarray(exact + e).astype(x.dtype).astype(np.float64) for e in (-error, error))
     good = (y >= low) & (y <= high) | (np.isnan(exact) & np.isnan(y))
@@ -66,8 +66,8 @@ def test_a_bound_that_is_wrong_fails(monkeypatch, name):
     with np.errstate(all="ignore"):
         y = np.asarray(FUNCTIONS[name](x.astype(np.float64))).astype(np.float32)
     assert worst(name, x, y, STANDARD).ratio <= 1
-    tight = Bound(0.25)
-    monkeypatch.setitem(bounds.BOUNDS, name, Row(tight, tight, tight))
+    tight = ErrorBound(0.25)
+    monkeypatch.setitem(bounds.BOUNDS, name, LevelBounds(tight, tight, tight))
     for level in LEVELS:
         assert worst(name, x, y, level).ratio > 1
 
@@ -143,5 +143,5 @@ def test_units():
 
 def test_float64_has_one_bound():
     assert {bound_of("exp", level, "float64") for level in LEVELS} == {bounds.WIDE}
-    assert {bound_of("div", level, "float64") for level in LEVELS} == {Bound(0.5)}
+    assert {bound_of("div", level, "float64") for level in LEVELS} == {ErrorBound(0.5)}
     assert bound_of("floor", FAST, "float32") is None

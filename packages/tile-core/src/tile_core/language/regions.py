@@ -13,7 +13,7 @@ from tile_core.values.checks import shown
 __all__ = ["numerics"]
 
 
-class Region:
+class NumericsRegion:
     """Operations with a level of numerics of their own: ``with T.numerics("strict"):``.
 
     The option ``numerics`` of the target is the level of all others. An operation belongs to the innermost region
@@ -74,5 +74,5 @@ def note_regions(builder: Builder) -> None:
         builder.attrs[NUMERICS] = list(dict.fromkeys((*builder.attrs.get(NUMERICS, ()), *builder.regions)))
 
 
-numerics = Region
-Region.__init__.__qualname__ = "numerics.__init__"  # the public name, which Python's own errors print
+numerics = NumericsRegion
+NumericsRegion.__init__.__qualname__ = "numerics.__init__"  # the public name, which Python's own errors print

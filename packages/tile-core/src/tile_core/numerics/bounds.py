@@ -25,8 +25,8 @@ __all__ = [
     "FLUSHED",
     "LEAST",
     "WIDE",
-    "Bound",
-    "Row",
+    "ErrorBound",
+    "LevelBounds",
     "as_table",
     "bound_of",
     "units_of",
@@ -39,7 +39,7 @@ FLUSHED = frozenset({"float32", "tfloat32", "bfloat16"})
 
 
 @dataclass(frozen=True)
-class Bound:
+class ErrorBound:
     """The largest error of an operation.
 
     Attributes
@@ -108,69 +108,69 @@ class Bound:
 
 
 @dataclass(frozen=True)
-class Row:
+class LevelBounds:
     """The bounds of an operation at the three levels."""
 
-    strict: Bound
-    standard: Bound
-    fast: Bound
+    strict: ErrorBound
+    standard: ErrorBound
+    fast: ErrorBound
 
-    def at(self, level: str) -> Bound:
+    def at(self, level: str) -> ErrorBound:
         """Return the bound of a level."""
-        found: Bound = {STRICT: self.strict, STANDARD: self.standard, FAST: self.fast}[level]
+        found: ErrorBound = {STRICT: self.strict, STANDARD: self.standard, FAST: self.fast}[level]
         return found
 
 
-def _function(ulp: float, fast: Bound) -> Row:
+def _function(ulp: float, fast: ErrorBound) -> LevelBounds:
     """Return the row of a function, whose implementations do not depend on fusing."""
-    return Row(Bound(ulp), Bound(ulp), fast)
+    return LevelBounds(ErrorBound(ulp), ErrorBound(ulp), fast)
 
 
-def _rounded() -> Row:
-    return Row(Bound(0.5), Bound(0.5), Bound(0.5))
+def _rounded() -> LevelBounds:
+    return LevelBounds(ErrorBound(0.5), ErrorBound(0.5), ErrorBound(0.5))
 
 
 #: A logarithm near 1 is approximated with an absolute error.
-_LOGARITHM = Bound(3.5, absolute=2.0**-21)
+_LOGARITHM = ErrorBound(3.5, absolute=2.0**-21)
 
-BOUNDS: Mapping[str, Row] = {
+BOUNDS: Mapping[str, LevelBounds] = {
     "add": _rounded(),
     "sub": _rounded(),
     "mul": _rounded(),
     # A divisor above 2^126 has a reciprocal that is flushed.
-    "div": Row(Bound(0.5), Bound(2), Bound(3, low=-(2.0**126), high=2.0**126, argument=1)),
-    "sqrt": Row(Bound(0.5), Bound(2), Bound(4)),
-    "rsqrt": _function(2.5, Bound(2.5)),
-    "cbrt": _function(4, Bound(6)),
-    "exp": _function(4, Bound(3, per_power=1.4)),
-    "exp2": _function(4, Bound(3, per_power=2)),
-    "exp10": _function(4, Bound(4, per_power=3)),
-    "expm1": _function(4, Bound(6)),
+    "div": LevelBounds(ErrorBound(0.5), ErrorBound(2), ErrorBound(3, low=-(2.0**126), high=2.0**126, argument=1)),
+    "sqrt": LevelBounds(ErrorBound(0.5), ErrorBound(2), ErrorBound(4)),
+    "rsqrt": _function(2.5, ErrorBound(2.5)),
+    "cbrt": _function(4, ErrorBound(6)),
+    "exp": _function(4, ErrorBound(3, per_power=1.4)),
+    "exp2": _function(4, ErrorBound(3, per_power=2)),
+    "exp10": _function(4, ErrorBound(4, per_power=3)),
+    "expm1": _function(4, ErrorBound(6)),
     "log": _function(4, _LOGARITHM),
     "log2": _function(4, _LOGARITHM),
     "log10": _function(4, _LOGARITHM),
-    "log1p": _function(4, Bound(6)),
+    "log1p": _function(4, ErrorBound(6)),
     # exp2(x2 * log2(x)): an error of the logarithm grows with the exponent.
-    "pow": _function(16, Bound(3, per_power=7, per_exponent=6, low=LEAST)),
-    "sin": _function(4, Bound(0, absolute=2.0**-13, low=-math.pi, high=math.pi)),
-    "cos": _function(4, Bound(0, absolute=2.0**-13, low=-math.pi, high=math.pi)),
+    "pow": _function(16, ErrorBound(3, per_power=7, per_exponent=6, low=LEAST)),
+    "sin": _function(4, ErrorBound(0, absolute=2.0**-13, low=-math.pi, high=math.pi)),
+    "cos": _function(4, ErrorBound(0, absolute=2.0**-13, low=-math.pi, high=math.pi)),
     # sin(x) * (1 / cos(x))
-    "tan": _function(6, Bound(0, absolute=2.0**-10, low=-1, high=1)),
-    "asin": _function(4, Bound(6)),
-    "acos": _function(4, Bound(6)),
-    "atan": _function(5, Bound(6)),
-    "atan2": _function(6, Bound(8)),
-    "hypot": _function(4, Bound(6)),
+    "tan": _function(6, ErrorBound(0, absolute=2.0**-10, low=-1, high=1)),
+    "asin": _function(4, ErrorBound(6)),
+    "acos": _function(4, ErrorBound(6)),
+    "atan": _function(5, ErrorBound(6)),
+    "atan2": _function(6, ErrorBound(8)),
+    "hypot": _function(4, ErrorBound(6)),
     # Made of exponentials that cancel near 0.
-    "sinh": _function(4, Bound(8, per_power=2, absolute=2.0**-20)),
-    "cosh": _function(4, Bound(6, per_power=2)),
-    "tanh": _function(5, Bound(8193, absolute=2.0**-20, low=-40, high=40)),
+    "sinh": _function(4, ErrorBound(8, per_power=2, absolute=2.0**-20)),
+    "cosh": _function(4, ErrorBound(6, per_power=2)),
+    "tanh": _function(5, ErrorBound(8193, absolute=2.0**-20, low=-40, high=40)),
     # Logarithms of arguments that cancel for negative x, and near 1.
-    "asinh": _function(4, Bound(6, absolute=2.0**-20, low=-1, high=2.0**60)),
-    "acosh": _function(5, Bound(6, absolute=2.0**-11, low=1, high=2.0**60)),
-    "atanh": _function(5, Bound(6, absolute=2.0**-20, low=-1, high=1)),
-    "sigmoid": _function(4, Bound(8, per_power=2)),
-    "erf": _function(4, Bound(6)),
+    "asinh": _function(4, ErrorBound(6, absolute=2.0**-20, low=-1, high=2.0**60)),
+    "acosh": _function(5, ErrorBound(6, absolute=2.0**-11, low=1, high=2.0**60)),
+    "atanh": _function(5, ErrorBound(6, absolute=2.0**-20, low=-1, high=1)),
+    "sigmoid": _function(4, ErrorBound(8, per_power=2)),
+    "erf": _function(4, ErrorBound(6)),
 }
 """By the name in ``T``; ``add``, ``sub``, ``mul`` and ``div`` are the operators."""
 
@@ -182,7 +182,7 @@ EXACT = frozenset(
 EXPANDED: Mapping[str, float] = {name: 3.0 if name == "sigmoid" else 2.0 for name in BOUNDS}
 """Units in the last place of the functions where the core expands them, at every level."""
 
-WIDE = Bound(4)
+WIDE = ErrorBound(4)
 """Of all functions of float64 at every level; its operators and square root are rounded once."""
 
 
@@ -194,7 +194,7 @@ def as_table() -> str:
     return "\n".join(rows)
 
 
-def bound_of(name: str, level: str, dtype: str) -> Bound | None:
+def bound_of(name: str, level: str, dtype: str) -> ErrorBound | None:
     """Return the bound of an operation; ``None`` for an exact one.
 
     Parameters

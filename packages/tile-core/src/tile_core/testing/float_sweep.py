@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tile_core.numerics.bounds import BOUNDS, EXPANDED, LEAST, Bound, bound_of
+from tile_core.numerics.bounds import BOUNDS, EXPANDED, LEAST, ErrorBound, bound_of
 from tile_core.numerics.levels import FAST
 from tile_core.records import dataclass
 from tile_core.reference.functions import FUNCTIONS
@@ -92,9 +92,9 @@ def worst(name: str, x: Array, found: Array, level: str, expanded: bool = False)
     expanded
         Whether the core expands the function, so that the tighter bound of ``EXPANDED`` holds.
     """
-    bound = bound_of(name, level, "float32") or Bound(0)
+    bound = bound_of(name, level, "float32") or ErrorBound(0)
     if expanded and name in EXPANDED:
-        bound = Bound(min(EXPANDED[name], bound.ulp if level != FAST else EXPANDED[name]))
+        bound = ErrorBound(min(EXPANDED[name], bound.ulp if level != FAST else EXPANDED[name]))
     with np.errstate(all="ignore"):
         exact, ratios = _ratios(name, x, found, bound, level)
         if level == FAST:
@@ -106,7 +106,7 @@ def worst(name: str, x: Array, found: Array, level: str, expanded: bool = False)
     return Worst(float(ratios[at]), float(x[at]), float(found[at]), float(exact[at]))
 
 
-def _ratios(name: str, x: Array, found: Array, bound: Bound, level: str) -> tuple[Array, Array]:
+def _ratios(name: str, x: Array, found: Array, bound: ErrorBound, level: str) -> tuple[Array, Array]:
     """Return exact results, and errors divided by the bound.
 
     They are infinite where a NaN, an infinity or a zero is another one.

@@ -239,7 +239,7 @@ class _Uses(HoistingRewriter):
         self.lost: set[BufferVar] = set()
 
     def expr(self, e: Expr) -> Expr:
-        values = _Values(self.scope, self.at, self.before, self.loops)
+        values = _ElementValues(self.scope, self.at, self.before, self.loops)
 
         def value(load: Expr) -> Expr:
             if load.source in self.lost:
@@ -280,7 +280,7 @@ class _Uses(HoistingRewriter):
         return tirx.Bind(var, value, s.span)
 
 
-class _Values:
+class _ElementValues:
     """Computes elements for a part of a statement.
 
     Attributes
@@ -345,7 +345,7 @@ class _Execution:
         The value of the element afterwards.
     """
 
-    def __init__(self, values: _Values, found: ElementMap, array: BufferVar, index: Expr) -> None:
+    def __init__(self, values: _ElementValues, found: ElementMap, array: BufferVar, index: Expr) -> None:
         self.values, self.map, self.array = values, found, array
         self.mapping = values.variables(found, array, index)
         self.own = {a: index if a.same_as(array) else substitute(i, self.mapping) for a, i in found.indices.items()}
