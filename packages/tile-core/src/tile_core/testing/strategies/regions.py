@@ -23,7 +23,7 @@ _FORMS = (
 _AROUND = (
     'with T.numerics("strict"):\n    {0}', 'with T.numerics("strict"):\n    {0}',
     'with T.numerics("fast"):\n    with T.numerics("strict"):\n        {0}',
-    'with T.numerics("strict"):\n    with T.numerics("standard"):\n        w = {1}\n    {0}',
+    'with T.numerics("strict"):\n    with T.numerics("standard"):\n        w{2} = {1}\n    {0}',
 )  # fmt: skip
 #: What a level changes in more than roundings; variants of a given name add in an order of their own.
 _APPROXIMATE = re.compile(r"/|T\.(?!copy|fill|clear|Parallel|serial|alloc_|cast|gemm\b|ceildiv|if_then_else)\w+|\*\*|%")
@@ -43,11 +43,11 @@ def regions(draw: Draw) -> Unit:
             statement = f"acc{number} = acc{number} * {operands[0]} + {operands[1]}"
             lines.append(f'    acc{number} = T.alloc_var("{dtype}", init=1)\n    for j in T.serial(3):')
             lines += [
-                textwrap.indent(around.format(statement, operands[2]), " " * 8),
+                textwrap.indent(around.format(statement, operands[2], number), " " * 8),
                 f"    v{number} = acc{number} + 0",
             ]
         else:
-            lines.append(textwrap.indent(around.format(statement, operands[2]), " " * 4))
+            lines.append(textwrap.indent(around.format(statement, operands[2], number), " " * 4))
         names.append(f"v{number}")
     lines.append(f"    O[i] = {names[-1]}")
     a, b, c = (randoms(draw, (n,), dtype) for _ in range(3))
