@@ -67,7 +67,7 @@ class ErrorBound:
     argument: int = 0
 
     def allowed(self, exact: Array, arguments: Sequence[Array], dtype: str = "float32") -> Array:
-        """Return the largest error of each element, infinite where there is no bound.
+        """Return the error bound of each element; infinity outside of the range.
 
         Parameters
         ----------

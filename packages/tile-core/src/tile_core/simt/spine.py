@@ -343,8 +343,9 @@ def _recomputed(plan: Plan, ctx: Context) -> tuple[Plan, RegisterLimit | None, d
         chosen = before.large()
         body, kept = rematerialize(plan.body, chosen, constant_tensors(plan.body, plan.params))
         reasons = {str(a.name): before.reason(a) for a in chosen if a not in kept}
-        plan = plan.replace(body=body).note(RECOMPUTED, reasons)
-    return plan, limit(plan.body), kept
+        if reasons:
+            return plan.replace(body=body).note(RECOMPUTED, reasons), limit(body), kept
+    return plan, before, kept
 
 
 def _distributed(plan: Plan, ctx: Context) -> Plan:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from math import prod
 
+from tile_core.compat.structural import identity
 from tile_core.compat.tvm import ir, tirx
 from tile_core.compat.types import BufferVar, Node, Stmt
 from tile_core.dtypes import DTYPES
@@ -53,6 +54,9 @@ class _Liveness:
     def __init__(self) -> None:
         self.most: frozenset[BufferVar] = frozenset()
         self.registers = 0
+        self._sizes: dict[BufferVar, int] = {}
+        #: What statements access, by identity: loops are visited twice.
+        self._known: dict[int, tuple[_Accessed, Stmt]] = {}
 
     def before(self, s: Stmt, live: frozenset[BufferVar], iterations: int) -> frozenset[BufferVar]:
         """Return the arrays that are live before a statement.
@@ -77,12 +81,10 @@ class _Liveness:
             return self.at(inside[0].union(*inside[1:]), _read(s.condition))
         if bodies_of(s):
             return self.before(bodies_of(s)[0], live, iterations)
-        read, filled = _read(s), _filled(s)
-        private = type(s) is tirx.BufferStore and nodes.scope_of(s.buffer) in PRIVATE
-        stored = frozenset({s.buffer} if private else ())
-        self.at(live, read | filled | stored)
-        covered = {b for b in stored - read if prod(nodes.shape_of(b)) <= iterations}
-        return (live - filled - covered) | (read - filled)
+        found = self._accessed(s)
+        self.at(live, found.read | found.filled | found.stored)
+        covered = {b for b in found.stored - found.read if prod(nodes.shape_of(b)) <= iterations}
+        return (live - found.filled - covered) | (found.read - found.filled)
 
     def loop(self, s: Stmt, live: frozenset[BufferVar], iterations: int) -> frozenset[BufferVar]:
         extent = nodes.as_int(s.extent) if type(s) is tirx.For else None
@@ -96,16 +98,35 @@ class _Liveness:
     def at(self, live: frozenset[BufferVar], accessed: frozenset[BufferVar]) -> frozenset[BufferVar]:
         """Record and return the arrays that are live at a point."""
         found = live | accessed
-        registers = sum(map(registers_of, found))
+        for b in found - self._sizes.keys():
+            self._sizes[b] = registers_of(b)
+        registers = sum(self._sizes[b] for b in found)
         if registers > self.registers:
             self.most, self.registers = found, registers
         return found
 
+    def _accessed(self, s: Stmt) -> _Accessed:
+        known = self._known.get(identity(s))
+        if known is None:
+            known = self._known[identity(s)] = _Accessed.of(s), s
+        return known[0]
 
-def _filled(s: Stmt) -> frozenset[BufferVar]:
-    """Return the arrays that instructions write and do not read."""
-    calls = [c for c in collect(s, ir.Call) if nodes.is_tile_call(c, "address") and c.attrs.get("access") == "w"]
-    return frozenset().union(*map(_read, calls))
+
+@dataclass(frozen=True)
+class _Accessed:
+    """Private arrays that a statement reads, fills by instructions, and stores to."""
+
+    read: frozenset[BufferVar]
+    filled: frozenset[BufferVar]
+    stored: frozenset[BufferVar]
+
+    @classmethod
+    def of(cls, s: Stmt) -> _Accessed:
+        """Return the arrays of a statement."""
+        private = type(s) is tirx.BufferStore and nodes.scope_of(s.buffer) in PRIVATE
+        calls = [c for c in collect(s, ir.Call) if nodes.is_tile_call(c, "address") and c.attrs.get("access") == "w"]
+        filled = frozenset[BufferVar]().union(*map(_read, calls))
+        return cls(_read(s), filled, frozenset({s.buffer} if private else ()))
 
 
 def _read(s: Node) -> frozenset[BufferVar]:
