@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from tile_core.numerics import math as tile_math
+from tile_core.numerics import standard_math
 from tile_core.numerics.minmax import clamp_expr, max_expr, min_expr
 from tile_core.passes.legalize_math import MATH
 
@@ -72,6 +73,17 @@ def test_accuracy(elementwise: Any, name: str, seed: int, record_property: Any) 
     assert worst <= LIMIT.get(name, 2.0)
 
 
+@pytest.mark.parametrize("seed", [11])
+@pytest.mark.parametrize("name", standard_math.__all__)
+def test_accuracy_of_level_standard(elementwise: Any, name: str, seed: int) -> None:
+    x = arguments(seed)
+    with np.errstate(all="ignore"):
+        exact = np.asarray(REFERENCE[name](x.astype(np.float64)), np.float64)
+    worst = ulps(elementwise(getattr(standard_math, name), ["float32"], "float32")(x), exact).max()
+    print(f"{name}: {worst:.3f} ulp")
+    assert worst <= LIMIT.get(name, 2.0)
+
+
 @pytest.mark.parametrize("seed", [12])
 def test_pow(elementwise: Any, seed: int) -> None:
     rng = np.random.default_rng(seed)
@@ -99,10 +111,12 @@ def test_pow_known_peer_bugs(elementwise: Any) -> None:
     np.testing.assert_array_equal(kernel(x, y), np.array(expected, np.float32))
 
 
-@pytest.mark.parametrize("name", ["exp2", "exp10"])
+@pytest.mark.parametrize("name", ["exp2", "exp10", "standard exp2"])
 def test_integers_are_exact(elementwise: Any, name: str) -> None:
+    module = standard_math if name.startswith("standard") else tile_math
+    name = name.removeprefix("standard ")
     x = np.arange(-149, 128, dtype=np.float32) if name == "exp2" else np.arange(0, 11, dtype=np.float32)
-    got = elementwise(getattr(tile_math, name), ["float32"], "float32")(x)
+    got = elementwise(getattr(module, name), ["float32"], "float32")(x)
     np.testing.assert_array_equal(got.astype(np.float64), (2.0 if name == "exp2" else 10.0) ** x.astype(np.float64))
 
 

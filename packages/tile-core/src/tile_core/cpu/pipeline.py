@@ -21,6 +21,7 @@ from tile_core.cpu.watch import watch
 from tile_core.dtypes import DTYPES
 from tile_core.ir import nodes
 from tile_core.ir.visit import collect, substitute
+from tile_core.numerics.levels import level_of
 from tile_core.passes import scalars
 from tile_core.passes.apply_layouts import apply_layouts
 from tile_core.passes.flatten_lets import flatten_lets
@@ -138,7 +139,7 @@ def _floats(plan: Plan, ctx: Context) -> Plan:
 
 
 def _math(plan: Plan, ctx: Context) -> Plan:
-    return _with_function(plan, legalize_math(_function_of(plan)))
+    return _with_function(plan, legalize_math(_function_of(plan), level=level_of(ctx.options)))
 
 
 def _hide(plan: Plan, ctx: Context) -> Plan:

@@ -18,7 +18,7 @@ from tile_core.compat.types import Var
 from tile_core.dtypes import DTYPES
 from tile_core.errors.lowering import VariantRefused
 from tile_core.ir import nodes
-from tile_core.numerics.levels import STRICT
+from tile_core.numerics.levels import STRICT, level_of
 from tile_core.passes import scalars
 from tile_core.passes.legalize_floats import Conversions, legalize_floats
 from tile_core.passes.legalize_math import legalize_math
@@ -167,7 +167,8 @@ def _share(plan: Plan, ctx: Context) -> Plan:
 
 
 def _math(plan: Plan, ctx: Context) -> Plan:
-    func = legalize_math(tirx.PrimFunc(list(plan.params), plan.body), rounded={})
+    func = tirx.PrimFunc(list(plan.params), plan.body)
+    func = legalize_math(func, rounded={}, level=level_of(ctx.options))
     return plan.replace(body=func.body)
 
 

@@ -197,6 +197,8 @@ def _encode_signed(u: Var, a: Var, form: Format, wide: Format, saturate: bool, r
     """Code of the value with bits ``u`` and magnitude bits ``a``."""
     k = constants(f"uint{wide.bits}", u)
     shift = wide.mantissa - form.mantissa
+    if form.has_infinity and form.bias == wide.bias and not saturate:
+        return _encode_upper(u, a, form, wide, result)
     offset = (wide.bias - form.bias) << form.mantissa
     overflow = form.largest if saturate else form.overflow
     # Adding just under half, plus one when the last kept bit is odd, carries exactly when nearest even rounds up.
@@ -215,6 +217,19 @@ def _encode_signed(u: Var, a: Var, form: Format, wide: Format, saturate: bool, r
     if not form.has_nan:
         sign = sign | select(a > k(wide.infinity), constant(form.sign, result, u), zero)
     return cast(result, code) | sign
+
+
+def _encode_upper(u: Var, a: Var, form: Format, wide: Format, result: str) -> Expr:
+    """Return the code of a format that is the upper bits of ``wide``.
+
+    A carry past the largest number gives infinity.
+    """
+    k = constants(f"uint{wide.bits}", u)
+    shift = wide.mantissa - form.mantissa
+    # Of a NaN the sum may wrap, and is not used.
+    rounded = (u + ((u >> k(shift)) & k(1)) + k((1 << (shift - 1)) - 1)) >> k(shift)
+    quiet = ((u >> k(shift)) & k(form.sign)) | k(form.nan)
+    return cast(result, select(a > k(wide.infinity), quiet, rounded))
 
 
 def _encode_subnormal(a: Var, form: Format, wide: Format) -> Expr:

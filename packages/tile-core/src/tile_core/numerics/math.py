@@ -41,22 +41,22 @@ from tile_core.numerics.formats import IEEE
 from tile_core.numerics.minmax import clamp_expr, max_expr, min_expr
 
 __all__ = [
-    "COSINE", "SINE", "atanh_wide", "clamp_expr", "cos", "erf", "exp", "exp10", "exp10_wide", "exp2", "exp2_wide",
-    "log", "log10", "log1p", "log2", "log2_wide", "max_expr", "min_expr", "pow", "rsqrt", "sigmoid", "sin",
-    "sqrt", "tan", "tanh", "tanh_wide",
+    "COSINE", "EXP", "EXP2", "LN2_HIGH", "LN2_LOW", "LOG2E", "SINE", "atanh_wide", "clamp_expr", "cos", "erf",
+    "exp", "exp10", "exp10_wide", "exp2", "exp2_wide", "log", "log10", "log1p", "log2", "log2_wide", "max_expr",
+    "min_expr", "pow", "rsqrt", "sigmoid", "sin", "sqrt", "tan", "tanh", "tanh_wide",
 ]  # fmt: skip
 
-_LOG2E = 1.0 / math.log(2.0)
-_LN2_HIGH = 0.693145751953125  # ln 2 to 17 bits: its product with an exponent is exact in float32
-_LN2_LOW = 1.4286068202862268e-06
+LOG2E = 1.0 / math.log(2.0)
+LN2_HIGH = 0.693145751953125  # ln 2 to 17 bits: its product with an exponent is exact in float32
+LN2_LOW = 1.4286068202862268e-06
 
 # Round to nearest: adding 1.5 * 2^mantissa leaves the integer in the low bits.
 _MAGIC = {"float32": 1.5 * 2.0**23, "float64": 1.5 * 2.0**52}
 
 # (e^r - 1 - r) / r^2 on |r| <= ln2/2; relative error of e^r below 2^-28.
-_EXP = [0.49999993411977844, 0.1666652010272786, 0.04166839431587159, 0.008368780883870242, 0.0013814462047494172]
+EXP = [0.49999993411977844, 0.1666652010272786, 0.04166839431587159, 0.008368780883870242, 0.0013814462047494172]
 # (2^r - 1) / r on |r| <= 1/2, for float32 (2^-28) and for float64 (2^-40).
-_EXP2 = {
+EXP2 = {
     "float32": [0.6931472029870023, 0.24022647896595212, 0.05550332159755202, 0.00961843862042718,
                 0.0013399004459446102, 0.00015353255147114008],
     "float64": [0.6931471805481191, 0.24022650698128592, 0.05550410935677825, 0.009618128613109768,
@@ -90,12 +90,17 @@ def exp(x: Expr) -> Expr:
 
     x = n ln2 + r, then a degree 6 polynomial and two scalings by powers of two.
     """
-    return bind(_limit(x, -104.0, 89.0), lambda v: _exp_reduced(v, _scale_twice))
+    return bind(limited(x, -104.0, 89.0), lambda v: _exp_reduced(v, _scale_twice))
+
+
+def _power(x: Var) -> Expr:
+    """Return e^x of an argument that needs no limits, and whose result is normal."""
+    return _exp_reduced(x, _scale_once)
 
 
 def exp2(x: Expr) -> Expr:
     """2^x, exact for integers. The reduction x = n + r is exact."""
-    return bind(_limit(x, -151.0, 130.0), lambda v: _exp2_reduced(v, _scale_twice))
+    return bind(limited(x, -151.0, 130.0), lambda v: _exp2_reduced(v, _scale_twice))
 
 
 def exp10(x: Expr) -> Expr:
@@ -121,7 +126,7 @@ def log(x: Var) -> Expr:
 
     def joined(e: Var, f: Var) -> Expr:
         k = constants("float32", x)
-        return _log1p_tail(f, lambda tail: e * k(_LN2_HIGH) + (f + (tail + e * k(_LN2_LOW))))
+        return _log1p_tail(f, lambda tail: e * k(LN2_HIGH) + (f + (tail + e * k(LN2_LOW))))
 
     return bind(x, lambda v: _log_specials(v, _log_reduced(v, joined)))
 
@@ -134,7 +139,7 @@ def log2(x: Expr) -> Expr:
 
     def joined(e: Expr, f: Var) -> Expr:
         k = constants("float32", x)
-        return _log1p_tail(f, lambda tail: e + (f + (tail * k(_LOG2E) + f * k(_LOG2E - 1.0))))
+        return _log1p_tail(f, lambda tail: e + (f + (tail * k(LOG2E) + f * k(LOG2E - 1.0))))
 
     return bind(x, lambda v: _log_specials(v, _log_reduced(v, joined)))
 
@@ -170,7 +175,7 @@ def log1p(x: Expr) -> Expr:
     return bind(x, joined)
 
 
-def tanh(x: Var) -> Expr:
+def tanh(x: Var, power: UnaryNode = _power) -> Expr:
     """Hyperbolic tangent by a polynomial near 0 and the exponential function elsewhere.
 
     An odd polynomial below 0.625, 1 - 2 / (e^2a + 1) above, where a = min(abs(x), 9.2).
@@ -179,14 +184,13 @@ def tanh(x: Var) -> Expr:
     def joined(v: Var, a: Var) -> Call:
         k = constants("float32", x)
         small = bind(a * a, lambda z: a + a * z * horner(z, _TANH), "z")
-        power = bind(_limit(a, 0.0, 9.2) * k(2.0), lambda b: _exp_reduced(b, _scale_once), "b")
-        large = k(1.0) - k(2.0) / (power + k(1.0))
+        large = k(1.0) - k(2.0) / (bind(limited(a, 0.0, 9.2) * k(2.0), power, "b") + k(1.0))
         return with_sign_of(select(a < k(0.625), small, large), v)
 
     return bind(x, lambda v: bind(magnitude(v), lambda a: joined(v, a), "a"))
 
 
-def sigmoid(x: Var) -> Expr:
+def sigmoid(x: Var, exponential: UnaryNode = exp) -> Expr:
     """1 / (1 + e^-x), from e^-abs(x), which cannot overflow; subnormal results included."""
 
     def joined(v: Var, e: Var) -> Expr:
@@ -195,12 +199,12 @@ def sigmoid(x: Var) -> Expr:
 
     def powered(v: Var) -> Expr:
         minus = float_of(bits_of(v) | constant(0x80000000, "uint32", v))
-        return bind(exp(minus), lambda e: joined(v, e), "e")
+        return bind(exponential(minus), lambda e: joined(v, e), "e")
 
     return bind(x, powered)
 
 
-def erf(x: Var) -> Expr:
+def erf(x: Var, power: UnaryNode = _power) -> Expr:
     """Error function by a polynomial near 0 and the exponential function elsewhere.
 
     An odd polynomial below 0.9, 1 - e^(-a q(a)) above, with q from a fit of log(erfc).
@@ -209,8 +213,8 @@ def erf(x: Var) -> Expr:
     def joined(v: Var, a: Var) -> Call:
         k = constants("float32", x)
         small = bind(a * a, lambda z: a + a * horner(z, _ERF), "z")
-        tail = bind(_limit(a, 0.0, 4.0), lambda b: b * horner(b, _ERFC) * k(-1.0), "b")
-        large = k(1.0) - bind(tail, lambda t: _exp_reduced(t, _scale_once))
+        tail = bind(limited(a, 0.0, 4.0), lambda b: b * horner(b, _ERFC) * k(-1.0), "b")
+        large = k(1.0) - bind(tail, power)
         return with_sign_of(select(a < k(0.9), small, large), v)
 
     return bind(x, lambda v: bind(magnitude(v), lambda a: joined(v, a), "a"))
@@ -299,10 +303,11 @@ def _pow_specials(x: Var, y: Expr, size: Expr) -> Expr:
     return select(tirx.Or(tirx.Or(equal(y, k(0.0)), equal(x, k(1.0))), unit), k(1.0), value)
 
 
-def _limit(x: Expr, low: float, high: float) -> Expr:
+def limited(x: Expr, low: float, high: float) -> Expr:
     """``x`` kept within the range where the reduction works; NaN passes."""
     lo, hi = constant(low, type_name(x), x), constant(high, type_name(x), x)
-    return bind(x, lambda v: select(v < lo, lo, select(v > hi, hi, v)))
+    # One after the other: each is the minimum or maximum of vector units, whose second operand is the result for NaN.
+    return bind(bind(x, lambda v: select(v < lo, lo, v)), lambda v: select(v > hi, hi, v))
 
 
 def _nearest(x: Expr, body: BinaryNode) -> Expr:
@@ -344,26 +349,26 @@ def _exp_reduced(x: Var, scale: BinaryNode) -> Expr:
 
     def joined(h: Var, low: Var, r: Var, i: Expr) -> Expr:
         lost = (h - r) - low  # what the subtraction rounded away
-        return scale(k(1.0) + (r + (r * r * horner(r, _EXP) + lost)), i)
+        return scale(k(1.0) + (r + (r * r * horner(r, EXP) + lost)), i)
 
     def reduced(n: Var, i: Expr) -> Expr:
         def parts(h: Var) -> Expr:
-            return bind(n * k(_LN2_LOW), lambda low: bind(h - low, lambda r: joined(h, low, r, i), "r"), "low")
+            return bind(n * k(LN2_LOW), lambda low: bind(h - low, lambda r: joined(h, low, r, i), "r"), "low")
 
-        return bind(x - n * k(_LN2_HIGH), parts, "h")
+        return bind(x - n * k(LN2_HIGH), parts, "h")
 
-    return _nearest(x * k(_LOG2E), reduced)
+    return _nearest(x * k(LOG2E), reduced)
 
 
 def _exp2_reduced(x: Var, scale: BinaryNode) -> Expr:
     name = type_name(x)
     one = constant(1.0, name, x)
-    return _nearest(x, lambda n, i: bind(x - n, lambda r: scale(one + r * horner(r, _EXP2[name]), i), "r"))
+    return _nearest(x, lambda n, i: bind(x - n, lambda r: scale(one + r * horner(r, EXP2[name]), i), "r"))
 
 
 def exp2_wide(t: Expr) -> Expr:
     """Return 2^t in float64, limited so that rounding to float32 overflows and underflows correctly."""
-    return bind(_limit(t, -200.0, 200.0), lambda v: _exp2_reduced(v, _scale_once))
+    return bind(limited(t, -200.0, 200.0), lambda v: _exp2_reduced(v, _scale_once))
 
 
 def _log_reduced(x: Var, body: BinaryNode) -> Expr:
@@ -414,7 +419,7 @@ def log2_wide(d: Var) -> Expr:
         return bind((i - k(0x3FE6A09E667F3BCD)) >> k(52), lambda e: joined(i, e), "e")
 
     def joined(i: Var, e: Var) -> Expr:
-        scale = constant(2.0 * _LOG2E, "float64", d)
+        scale = constant(2.0 * LOG2E, "float64", d)
         ratio = bind(float_of(i - (e << k(52))), lambda m: (m - one) / (m + one), "m")
         logarithm = bind(ratio, lambda s: atanh_wide(s) * scale, "s")
         return cast("float64", cast("int32", e)) + logarithm

@@ -6,12 +6,14 @@ from collections.abc import Callable, Mapping
 
 from tile_core.compat.tvm import ir, tirx, tvm_ffi
 from tile_core.compat.types import Call, Expr
-from tile_core.numerics import inverse, math
+from tile_core.numerics import inverse, math, standard_math
 from tile_core.numerics.build import cast, type_name
+from tile_core.numerics.levels import STANDARD, STRICT
 from tile_core.numerics.minmax import max_expr, min_expr
+from tile_core.numerics.regions import region_of
 from tile_core.numerics.rounded import ROUNDED
 
-__all__ = ["MATH", "WIDE", "legalize_math"]
+__all__ = ["LOOSE", "MATH", "WIDE", "legalize_math"]
 
 Builder = Callable[..., Expr]
 
@@ -32,6 +34,10 @@ MATH: Mapping[str, Builder] = {
 }  # fmt: skip
 """Expression builders by the name of the operator that they replace; ``tirx.max`` and ``min`` denote the nodes."""
 
+LOOSE: Mapping[str, Builder] = {
+    f"tirx.{name}": getattr(standard_math, name) for name in ("erf", "exp", "exp2", "sigmoid", "tanh")
+}
+"""Builders that levels other than ``"strict"`` prefer."""
 
 WIDE: Mapping[str, Builder] = {
     "tirx.tanh": math.tanh_wide,
@@ -45,7 +51,12 @@ WIDE: Mapping[str, Builder] = {
 """Builders for float64, where TVM's own expressions are no better than float32."""
 
 
-def legalize_math(func: Expr, table: Mapping[str, Builder] = MATH, rounded: Mapping[str, Builder] = ROUNDED) -> Expr:
+def legalize_math(
+    func: Expr,
+    table: Mapping[str, Builder] = MATH,
+    rounded: Mapping[str, Builder] = ROUNDED,
+    level: str = STANDARD,
+) -> Expr:
     """Replace elementary functions, ``Max`` and ``Min`` on float32 and float16 by the expressions of ``table``.
 
     float16 goes through float32 (and is rounded once). float64 stays with the target's library, except for ``WIDE``.
@@ -59,6 +70,8 @@ def legalize_math(func: Expr, table: Mapping[str, Builder] = MATH, rounded: Mapp
         Builders by operator name; a target that has an exact, vectorised function of its own leaves it out.
     rounded
         Builders of operations that name their rounding; empty for a target whose text prints them.
+    level
+        Level of numerics outside of regions.
 
     Returns
     -------
@@ -73,6 +86,8 @@ def legalize_math(func: Expr, table: Mapping[str, Builder] = MATH, rounded: Mapp
         if name in WIDE and type_name(e) == "float64":
             return WIDE[name](*e.args)
         builder = table.get(name)
+        if builder is not None and (region_of(e) or level) != STRICT:
+            builder = LOOSE.get(name, builder)
         if builder is None or type_name(e) not in ("float32", "float16"):
             return e
         return cast(type_name(e), builder(*[cast("float32", a) for a in e.args]))

@@ -296,8 +296,7 @@ extern "C" __global__ void __launch_bounds__(128) main_kernel(
       for (int v_4 = 0; v_4 < 4; ++v_4) {
         const unsigned int bits = __builtin_bit_cast(unsigned int, C_local[r_6 * 4 + v_4]);
         const unsigned int size_12 = bits & 2147483647u;
-        const unsigned int kept = (size_12 + ((size_12 >> 16u) & 1u) + 32767u) >> 16u;
-        C[(by * 32 + i0_9) * 40 + bx * 32 + i1_5 + v_4 * 40 + r_6 * 16] = (unsigned short)(size_12 > 2139095040u ? 32704u : kept > 32639u ? 32640u : kept) | (unsigned short)((bits >> 16u) & 32768u);
+        C[(by * 32 + i0_9) * 40 + bx * 32 + i1_5 + v_4 * 40 + r_6 * 16] = (unsigned short)(size_12 > 2139095040u ? ((bits >> 16u) & 32768u) | 32704u : (bits + ((bits >> 16u) & 1u) + 32767u) >> 16u);
       }
     }
   }
@@ -311,8 +310,7 @@ extern "C" __global__ void __launch_bounds__(128) main_kernel(
         if (by * 32 + (i0_10 + v_5) < 33 && bx * 32 + (r_7 * 16 + i1_6) < 40) {
           const unsigned int bits_1 = __builtin_bit_cast(unsigned int, C_local[r_7 * 4 + v_5]);
           const unsigned int size_13 = bits_1 & 2147483647u;
-          const unsigned int kept_1 = (size_13 + ((size_13 >> 16u) & 1u) + 32767u) >> 16u;
-          C[(by * 32 + i0_10) * 40 + bx * 32 + i1_6 + v_5 * 40 + r_7 * 16] = (unsigned short)(size_13 > 2139095040u ? 32704u : kept_1 > 32639u ? 32640u : kept_1) | (unsigned short)((bits_1 >> 16u) & 32768u);
+          C[(by * 32 + i0_10) * 40 + bx * 32 + i1_6 + v_5 * 40 + r_7 * 16] = (unsigned short)(size_13 > 2139095040u ? ((bits_1 >> 16u) & 32768u) | 32704u : (bits_1 + ((bits_1 >> 16u) & 1u) + 32767u) >> 16u);
         }
       }
     }
