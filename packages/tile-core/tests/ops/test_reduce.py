@@ -130,6 +130,26 @@ def test_nan_infinities_and_zeros(dtype, nan, clear):
         kit.same(kit.values(found, dtype) + 0.0, expected + 0.0)
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16", "float64"])
+@pytest.mark.parametrize("kind", ["max", "min"])
+def test_signs_of_zeros(dtype, kind):
+    """One zero decides: a row of zeros of the other sign has its own in each lane once."""
+    width, other = 70, -0.0 if kind == "max" else 0.0
+    values = np.full((width + 3, width), other)
+    np.fill_diagonal(values, -other)
+    values[width] = -other
+    values[width + 2, ::2] = np.nan
+    values[::3, 1::5] = -1e-30 if kind == "max" else 1e-30  # no zeros, and below them
+    start = kit.stored(np.zeros(width + 3), dtype)
+    kernel = tile.compile(program(dtype, dtype, values.shape, 1, (kind,)), target="cpu")
+    (found,) = kit.launch(kernel, [kit.stored(values, dtype), start], [kit.guarded((1, width + 3), dtype)])
+    found = kit.values(found, dtype).reshape(-1)
+    decides = (values == 0) & (np.signbit(values) != np.signbit(other))
+    negative = np.where(decides.any(1), np.signbit(-other), np.signbit(other))
+    np.testing.assert_array_equal(found, np.zeros(width + 3))
+    np.testing.assert_array_equal(np.signbit(found), negative)
+
+
 def test_reductions_of_floats_are_accurate():
     """16-bit floats accumulate in float32: the sum of 129 values is off by one rounding, not by 129."""
     rng = np.random.default_rng(6)

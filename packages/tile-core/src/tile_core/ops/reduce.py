@@ -262,7 +262,7 @@ def absorber(kind: str, dtype: str) -> BinaryNode | None:
     The accumulator starts at an infinity and so never becomes NaN, and every comparison with a NaN is false: a NaN is
     left out without a test for it.
     """
-    from tile_core.numerics.build import bind, bits_of, equal, float_of, select
+    from tile_core.numerics.build import absolute_bits, bind, bits_of, constant, equal, float_of, select, type_name
     from tile_core.numerics.formats import IEEE
 
     if kind == "absmax" and dtype in IEEE:
@@ -270,13 +270,18 @@ def absorber(kind: str, dtype: str) -> BinaryNode | None:
     if kind not in ("max", "min") or dtype not in IEEE:
         return None
 
-    def absorb(total: Var, x: Var) -> Expr:
-        # Equal values have equal bits, except for the two zeros: their AND is +0 and their OR is -0.
-        a, b = bits_of(total), bits_of(x)
-        same = select(equal(total, x), float_of(a & b if kind == "max" else a | b), total)
-        return select(x > total if kind == "max" else x < total, x, same)
+    def absorb(x: Var, bits: Var, most: Var) -> Expr:
+        # One instruction of vector units, but for zeros: where +0 is among the operands of a maximum, it has no sign.
+        sign = constant(1 << (IEEE[dtype].bits - 1), type_name(bits), x)
+        if kind == "max":
+            return float_of(select(equal(bits, constant(0, type_name(bits), x)), absolute_bits(most), most))
+        return float_of(select(equal(bits, sign), most | sign, most))
 
-    return lambda total, x: bind(total, lambda t: bind(x, lambda y: absorb(t, y)))
+    def extreme(total: Var, x: Var) -> Expr:
+        most = bits_of(select(x > total if kind == "max" else x < total, x, total))
+        return bind(bits_of(x), lambda bits: bind(most, lambda m: absorb(x, bits, m)))
+
+    return lambda total, x: bind(total, lambda t: bind(x, lambda y: extreme(t, y)))
 
 
 def element(kind: str, value: Expr, dtype: str) -> Expr:
