@@ -176,7 +176,8 @@ class CFamilyEmitter(ExpressionPrinter):
         """Write a branch, and those that follow where its condition does not hold."""
         with self.writer.block(f"{head} ({self.bare(s.condition)})"):
             self.stmt(s.then_case)
-        if isinstance(s.else_case, tirx.IfThenElse):
+        # A condition that takes statements of its own stands in the branch: none may stand between it and `else`.
+        if isinstance(s.else_case, tirx.IfThenElse) and not self.apart(s.else_case.condition)[1]:
             self.write_IfThenElse(s.else_case, "else if")
         elif s.else_case is not None:
             with self.writer.block("else"):

@@ -102,6 +102,18 @@ def _branches() -> list[Unit]:
                 B[bx] = 4
         """),
                    lambda x, y: 1 if x < 3 else 2 if x < 6 else 3 if y > 0 else 4),
+        # A remainder with the divisor's sign takes statements of its own.
+        _blockwise("elif-of-statements", lines("""
+            if x < 3:
+                B[bx] = 1
+            elif (x - 6) % (y - 9) == 0:
+                B[bx] = 2
+            elif (x - 7) // (y - 11) == 0:
+                B[bx] = 3
+            else:
+                B[bx] = 4
+        """),
+                   lambda x, y: 1 if x < 3 else 2 if (x - 6) % (y - 9) == 0 else 3 if (x - 7) // (y - 11) == 0 else 4),
         _blockwise("nested-if", lines("""
             if x > 2:
                 if y > 1:
