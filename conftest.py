@@ -39,6 +39,8 @@ _EMULATED = tuple(
         "tile-rocm-stub/tests/emulation", "tile-rocm-stub/tests/zoo",
     )
 )  # fmt: skip
+#: Tests of which only the cases of a rotation are collected, by name, and whether there are any.
+_DEALT = pytest.StashKey[dict[str, bool]]()
 _TEXTS = ("test_asm.py", "test_compiled.py", "test_golden.py", "test_rewrite.py", "test_text.py")
 
 
@@ -62,15 +64,28 @@ def pytest_report_header() -> str:
     return f"sweeps: SWEEP_TURN={os.environ['SWEEP_TURN']}"
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> Iterator[None]:
+    """Make items for the cases of the rotation only: one in six, which halves the time of the collection."""
+    yield
+    test, rotation = metafunc.definition, os.environ["SWEEP_TURN"]
+    share = _share(test, bool(metafunc._calls))
+    if rotation == "all" or share == 1 or not metafunc._calls or _is_named(test, metafunc.config):
+        return
+    chosen = [call for n, call in enumerate(metafunc._calls) if _is_dealt(test.nodeid, n, share, int(rotation))]
+    # Without cases pytest would make an item without arguments: one case is left out below.
+    metafunc.config.stash.setdefault(_DEALT, {})[test.nodeid] = bool(chosen)
+    metafunc._calls = chosen or metafunc._calls[:1]
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out the cases of other rotations, and what needs a C++ compiler where there is none."""
+    """Leave out the tests of other rotations, and what needs a C++ compiler where there is none."""
     _skip_emulated(items)
     rotation = os.environ["SWEEP_TURN"]
     if rotation == "all":
         return
-    named = [argument.split("::", 1) for argument in config.args if "::" in argument]
-    selected = set(map(id, _of_rotation(items, int(rotation))))
-    chosen = [item for item in items if id(item) in selected or _is_named(item, named)]
+    selected = set(map(id, _of_rotation(items, int(rotation), config.stash.get(_DEALT, {}))))
+    chosen = [item for item in items if id(item) in selected or _is_named(item, config)]
     kept = set(map(id, chosen))
     config.hook.pytest_deselected(items=[item for item in items if id(item) not in kept])
     items[:] = chosen
@@ -82,25 +97,37 @@ def pytest_collection_finish() -> None:
     gc.freeze()
 
 
-def _of_rotation(items: list[pytest.Item], rotation: int) -> Iterator[pytest.Item]:
-    """Yield the tests of a rotation; the first case of a test is not in the same rotation as that of every other."""
+def _of_rotation(items: list[pytest.Item], rotation: int, chosen: dict[str, bool]) -> Iterator[pytest.Item]:
+    """Yield the tests of a rotation; of a test whose cases are chosen already, all or none."""
     dealt: Counter[str] = Counter()
     for item in items:
-        test, share = item.nodeid.split("[", 1)[0], _share(item)
-        if (zlib.crc32(test.encode()) + dealt[test]) % share == rotation % share:
+        test = item.nodeid.split("[", 1)[0]
+        if test in chosen:
+            kept = chosen[test]
+        else:
+            kept = _is_dealt(test, dealt[test], _share(item, "[" in item.name), rotation)
+            dealt[test] += 1
+        if kept:
             yield item
-        dealt[test] += 1
 
 
-def _is_named(item: pytest.Item, named: list[list[str]]) -> bool:
-    within = item.nodeid.split("::", 1)[-1]
-    return any(item.path == Path(path).resolve() and within.startswith(name) for path, name in named)
+def _is_dealt(test: str, case: int, share: int, rotation: int) -> bool:
+    """Return whether a rotation runs a case; the first one of a test is not in the same as that of every other test."""
+    return (zlib.crc32(test.encode()) + case) % share == rotation % share
 
 
-def _share(item: pytest.Item) -> int:
+def _is_named(test: pytest.Item, config: pytest.Config) -> bool:
+    """Return whether the command line names a test, or cases of it."""
+    within = test.nodeid.split("::", 1)[-1]
+    named = [argument.split("::", 1) for argument in config.args if "::" in argument]
+    alike = [path for path, name in named if within.startswith(name) or name.startswith(f"{within}[")]
+    return any(test.path == Path(path).resolve() for path in alike)
+
+
+def _share(test: pytest.Item, has_cases: bool) -> int:
     """Return of how many cases one runs: what the test itself says, else its class or module."""
-    for node, mark in item.iter_markers_with_node("sweep"):
-        if node is item or "[" in item.name:
+    for node, mark in test.iter_markers_with_node("sweep"):
+        if node is test or has_cases:
             return int(mark.args[0] * ROUNDS)
     return 1
 
