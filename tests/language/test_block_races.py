@@ -23,6 +23,7 @@ CHECKED = {
 RUNS = [(target, name) for target in CHECKED for name in (*BY_DATA, *LEGAL)]
 
 
+@pytest.mark.sweep(0.25)
 @pytest.mark.parametrize("name", PROVABLE)
 def test_a_race_that_indices_prove_is_refused(name):
     for target in COMPILED:

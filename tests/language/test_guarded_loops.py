@@ -52,6 +52,7 @@ def gated(n, form):
     return kernel
 
 
+@pytest.mark.sweep(0.25)
 @pytest.mark.parametrize("target", TARGETS)
 def test_guarded_loops_have_vector_accesses(target):
     wide = TARGETS[target]
@@ -71,6 +72,7 @@ def test_guarded_loops_have_vector_accesses(target):
     assert text(14336, "mask").count(wide) >= 6
 
 
+@pytest.mark.sweep(0.25)
 @pytest.mark.parametrize("target", TARGETS)
 def test_threads_of_a_warp_access_adjacent_elements_of_unaligned_rows(target):
     def elements_of_a_thread(n):
@@ -93,6 +95,7 @@ def shifted(n):
     return kernel
 
 
+@pytest.mark.sweep(0.25)
 @pytest.mark.parametrize("n", [T.dynamic("n"), 1000, 1001])
 @pytest.mark.parametrize("target", TARGETS)
 def test_versions_have_the_width_of_their_rows(target, n):
@@ -165,6 +168,7 @@ def loads_by_a_view(X: T.Tensor((1024,)), M: T.Tensor((1024,), "int32"), Z: T.Te
                     X[i] = 1
 
 
+@pytest.mark.sweep(0.25)
 @pytest.mark.parametrize("target", ["cuda:sm_80", "cuda:sm_90a", "metal", "rocm:gfx942"])
 def test_accesses_of_one_element_by_two_names_keep_their_order(target):
     rng = np.random.default_rng()

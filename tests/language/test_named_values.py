@@ -110,6 +110,7 @@ def test_texts_grow_by_the_uses_of_a_name(form, uses, target):
     assert growth(value, uses, target) < _SUM * growth("A[p] > 3" if uses is CONDITIONS else "A[p]", uses, target)
 
 
+@pytest.mark.sweep(0.25)
 @pytest.mark.parametrize(
     ("mend", "form"),
     [((assign, "_without_opaque"), INTEGERS[0]), ((tail, "share"), INTEGERS[5])],

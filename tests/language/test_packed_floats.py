@@ -133,6 +133,7 @@ def elementwise(dtype: str) -> Any:
     return main
 
 
+@pytest.mark.sweep(0.25)
 @pytest.mark.parametrize("dtype", list(TYPES))
 @pytest.mark.parametrize(("level", "operations"), [("strict", 4), ("standard", 3)])
 @pytest.mark.parametrize("target", ["cuda:sm_80", "cuda:sm_90a"])

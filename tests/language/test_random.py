@@ -48,6 +48,7 @@ def test_bits_are_those_of_the_processor(target: str) -> None:
         np.testing.assert_array_equal(here.view(np.uint32), there.view(np.uint32))
 
 
+@pytest.mark.sweep(0.25)
 def test_distributions() -> None:
     """Moments, extremes and the correlation of neighbours, within six standard errors."""
     count = 200_000

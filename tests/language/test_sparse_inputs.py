@@ -194,6 +194,7 @@ def test_the_kernel_of_the_readme_from_a_shell(target, readme, capfd):
     assert "594 elements" in out.out
 
 
+@pytest.mark.sweep(0.25)
 def test_tuning_the_kernel_of_the_readme(readme, capfd, tmp_path):
     sizes = [x for s in ("M=33", "N=18", "K=80") for x in ("--arg", s)]
     status = run(["tune", f"{readme}:matmul_sp", *sizes, "--vary", "block_M=16,32", "--target", "cpu", "--repeat", "1",

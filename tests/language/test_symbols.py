@@ -113,6 +113,7 @@ def test_tile_atomics_at_any_corner(rows: str, corner: str, op: str, target: str
     check_scattered(rows, corner, op, target)
 
 
+@pytest.mark.sweep(0.25)
 @pytest.mark.parametrize("target", TARGETS)
 def test_tile_atomics_at_a_corner_that_is_read(target: str) -> None:
     check_scattered("int64", "read and computed", "atomic_add", target)

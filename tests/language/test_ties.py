@@ -111,6 +111,7 @@ def test_conversions_round_once(target: str, source: str, dtype: str) -> None:
             np.testing.assert_array_equal(np.signbit(found[want != 0]), np.signbit(want[want != 0]))
 
 
+@pytest.mark.sweep(0.25)
 def test_there_are_numbers_that_two_roundings_get_wrong() -> None:
     """Through float32, each of these conversions is wrong for some of the tested values."""
     for source in ("float64", "int32", "uint32", "int64", "uint64"):

@@ -55,6 +55,7 @@ def test_numbers_of_a_text_that_spills():
     assert few.shared_bytes == 400
 
 
+@pytest.mark.sweep(0.25)
 def test_registers_are_taken_before_they_spill():
     """Use all 128 registers of 512-thread blocks before spills: 32 spilled 2,788 bytes."""
     program, options = dense(256, 192, 32, 512, 2, size=512), {"wgmma": "never", "persistent": "never"}

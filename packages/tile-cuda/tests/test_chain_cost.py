@@ -57,6 +57,7 @@ def test_twice_the_best_time_is_warned_about(row):
     assert all("the nearest better ones are" in s for s in said)
 
 
+@pytest.mark.sweep(0.25)
 @pytest.mark.parametrize(
     ("how", "reason", "better"),
     [

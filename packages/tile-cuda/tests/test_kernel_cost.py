@@ -187,6 +187,7 @@ def test_the_sentence_names_the_reason_and_the_nearest_better_one():
     assert [w["kind"] for w in report_json(program, TARGET)["warnings"]] == ["tiles"]
 
 
+@pytest.mark.sweep(0.25)
 @pytest.mark.parametrize(
     ("how", "reason"),
     [

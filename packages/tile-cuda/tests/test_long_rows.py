@@ -106,6 +106,7 @@ def test_rows_that_change_are_moved_to_shared_memory_or_reported(monkeypatch):
         tile.compile(in_place(131_072, 256), "cuda:sm_90a")
 
 
+@pytest.mark.sweep(0.25)
 def test_registers_that_a_role_requests_are_counted():
     @T.prim_func
     def main(

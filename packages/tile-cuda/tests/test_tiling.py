@@ -70,6 +70,7 @@ def test_ranks_cost_little_in_the_mean(name: str) -> None:
     assert np.exp(np.mean(lost)) < 1.025
 
 
+@pytest.mark.sweep(0.25)
 @pytest.mark.parametrize("target", ["cuda:sm_80", "cuda:sm_86", "cuda:sm_90a", "cuda:sm_120"])
 @pytest.mark.parametrize("bits", [8, 16])
 def test_every_one_fits(target: str, bits: int) -> None:

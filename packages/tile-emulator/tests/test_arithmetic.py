@@ -28,6 +28,7 @@ def arguments():
     return [np.zeros(32, np.int32), np.array([0, 40, 5], np.int32), np.array([3e9], np.float32)]
 
 
+@pytest.mark.sweep(0.25)
 @pytest.mark.parametrize("check", [True, False])
 @pytest.mark.parametrize("value", FAULTS)
 def test_is_a_fault(value, check):

@@ -107,6 +107,7 @@ def is_verdict(path):
     return not path.read_bytes().startswith((b"\x7fELF", b"gpch"))
 
 
+@pytest.mark.sweep(0.25)
 def test_a_full_disk(home, monkeypatch, tmp_path):
     monkeypatch.setenv("CXX", compiler_that(tmp_path, FULL))
     with pytest.raises(NoScratchFolder, match=f"S611.*{build.FULL}"):
@@ -116,6 +117,7 @@ def test_a_full_disk(home, monkeypatch, tmp_path):
     assert result("full", 1) == (1, False)
 
 
+@pytest.mark.sweep(0.25)
 @pytest.mark.skipif(USUAL.family != "gcc", reason="only GCC keeps headers")
 def test_headers_that_find_no_space_are_read_again(home, monkeypatch, tmp_path):
     monkeypatch.setattr(build, "_read", {})
@@ -127,6 +129,7 @@ def test_headers_that_find_no_space_are_read_again(home, monkeypatch, tmp_path):
     assert len([p for p in home.iterdir() if not is_verdict(p)]) == 5  # and those of another compiler
 
 
+@pytest.mark.sweep(0.25)
 def test_a_compiler_that_does_not_end(home, monkeypatch, tmp_path):
     assert result("in_time", 1) == (1, False)
     lasts = tmp_path / "lasts"

@@ -249,6 +249,7 @@ class TestPhaseBarriers:
             assert result.ok, str(result.reports[0])
             np.testing.assert_array_equal(result.outputs["out"], a[::-1])
 
+    @pytest.mark.sweep(0.25)
     @pytest.mark.parametrize(
         ("body", "detail"),
         [
@@ -409,6 +410,7 @@ __global__ void k(int* flag, float* out) {
         "update": ("atomicAdd(x, 1);", True, True),
     }  # fmt: skip
 
+    @pytest.mark.sweep(0.25)
     @pytest.mark.parametrize("first", ACCESSES)
     @pytest.mark.parametrize("second", ACCESSES)
     @pytest.mark.parametrize("between", ["threads", "a barrier", "blocks", "shared"])

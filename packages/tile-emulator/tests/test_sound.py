@@ -23,6 +23,7 @@ def test_the_compiler_that_is_used_is_right():
         assert sound.wrong_forms(command, found.link_command, (level, *found.repairs)) == []
 
 
+@pytest.mark.sweep(0.25)
 @GCC_12
 def test_quotients_of_negations_are_found_and_repaired():
     wrong = sound.wrong_forms(("g++",), ("g++", "-shared"), ("-O1",))

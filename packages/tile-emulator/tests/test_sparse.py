@@ -20,6 +20,7 @@ def large(kind: str) -> Any:
     return np.zeros(size, np.uint8) if kind == "numpy" else np.frombuffer(sparse.zeros(size), np.uint8)
 
 
+@pytest.mark.sweep(0.25)
 @pytest.mark.parametrize("target", ["numpy", "file", "mapped"])
 @pytest.mark.parametrize("source", ["numpy", "file", "mapped"])
 @pytest.mark.parametrize("seed", range(2))

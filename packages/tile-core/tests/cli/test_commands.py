@@ -112,6 +112,7 @@ class TestRun:
         assert data["verified"][0]["elements"] == 35
         assert data["seconds"]["min"] > 0
 
+    @pytest.mark.sweep(0.25)
     @pytest.mark.parametrize("m", [1, 15, 16, 17])
     def test_sizes_around_a_block(self, tile, scale, m):
         assert tile("run", scale, "-a", "N=5", "-a", "s=1.5", "-a", f"m={m}", "--repeat", "1").status == 0

@@ -157,6 +157,7 @@ class TestArguments:
         result = tile("run", scale, "-a", "N=4")
         shown(result, "S310", "scaled needs a value for s, a float32", "add --arg s=VALUE")
 
+    @pytest.mark.sweep(0.25)
     @pytest.mark.parametrize("value", ["-1", "x", "1.5", "true"])
     def test_bad_size(self, tile, scale, value):
         result = tile("run", scale, "-a", "N=4", "-a", "s=1", "-a", f"m={value}")

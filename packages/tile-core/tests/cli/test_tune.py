@@ -204,6 +204,7 @@ class TestTune:
 
 
 class TestRefusals:
+    @pytest.mark.sweep(0.25)
     @pytest.mark.parametrize(
         ("code", "arguments", "text"),
         [

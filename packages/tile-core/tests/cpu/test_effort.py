@@ -64,6 +64,7 @@ def parts_of(program: Any) -> tuple[Any, int]:
     return kernel, sum(found)
 
 
+@pytest.mark.sweep(0.25)
 def test_functions_of_long_code_see_names_and_memory(short: None) -> None:
     """Definitions that one part makes and others use, with branches and loops inside."""
     m = T.dynamic("m")

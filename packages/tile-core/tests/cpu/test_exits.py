@@ -88,12 +88,14 @@ def end(folder, text, *arguments):
     return done.returncode, done.stdout, done.stderr
 
 
+@pytest.mark.sweep(0.25)
 @pytest.mark.parametrize("work", WORK)
 def test_daemon_threads_do_not_abort_the_exit(work, tmp_path):
     joined = ["joined"] if work in ("launches", "compilations") else []
     assert end(tmp_path, HEAD + TAIL.format(work=WORK[work], delay=0.05), *joined) == (0, "end\n", "")
 
 
+@pytest.mark.sweep(0.25)
 def test_a_kernel_that_never_returns_does_not_hold_the_exit(tmp_path):
     text = HEAD + ENDLESS + TAIL.format(work="started.set(); forever(c)", delay=0.05)
     assert end(tmp_path, text) == (0, "end\n", "")

@@ -178,6 +178,7 @@ def main(A: T.Tensor((m,), "int8"), S: T.Tensor((k,), "int32"), first: T.int32, 
     return scope["main"]
 
 
+@pytest.mark.sweep(0.25)
 @pytest.mark.parametrize("how", INDICES)
 def test_extents_beyond_32_bit_index_arithmetic_are_refused_at_launches(how: str) -> None:
     kernel = tile.compile(indexed(how), target="cpu")

@@ -64,11 +64,13 @@ def test_vector_forms_compile_and_compute(group, triple, names):
     assert _failed(group, triple, int(rotation) if rotation.isdigit() else 0, names) == {}
 
 
+@pytest.mark.sweep(0.25)
 @pytest.mark.parametrize("group", ["conversions", "quotients", "indices"])
 def test_vector_forms_compute_here(group):
     assert _failed(group, "", np.random.default_rng().integers(99), [detect().mcpu]) == {}
 
 
+@pytest.mark.sweep(0.25)
 @pytest.mark.parametrize(("triple", "name"), [(TRIPLES[0], "sapphirerapids"), (TRIPLES[1], "neoverse-v2")])
 @pytest.mark.parametrize("dtype", ["uint64", "float64"])
 def test_conversions_compile_for_wide_vectors(triple, name, dtype):
@@ -159,6 +161,7 @@ def _counted(B: T.Tensor((16, 24), "bfloat16")):
         T.copy(t, B)
 
 
+@pytest.mark.sweep(0.25)
 @pytest.mark.skipif(HOST != "x86_64", reason="the processors are of x86")
 @pytest.mark.parametrize("name", ["sapphirerapids", "graniterapids"])
 def test_conversions_that_code_generation_widens(name):

@@ -123,6 +123,7 @@ def test_edge_sizes(sizes: tuple[int, int, int], trans_b: bool, seed: int) -> No
         compare(*sizes, blocks, seed, trans_b=trans_b)
 
 
+@pytest.mark.sweep(0.25)
 def test_other_vector_units(seed: int) -> None:
     # What LLVM makes for older processors also runs here.
     for flip in (False, True):

@@ -21,6 +21,7 @@ AVX512 = Isa.for_cpu("sapphirerapids", "x86_64-unknown-linux-gnu")
 FOUND = Chunk("indices", 1240095722756, 80)
 
 
+@pytest.mark.sweep(0.25)
 @avx512
 def test_the_program_that_was_wrong_is_right():
     with tile.disable_cache():

@@ -45,6 +45,7 @@ COMPOSITIONS = {
 }
 
 
+@pytest.mark.sweep(0.25)
 @pytest.mark.parametrize("name", COMPOSITIONS)
 @pytest.mark.parametrize("size", [1, 67])
 def test_compositions_compile_and_are_right(name: str, size: int) -> None:
@@ -130,6 +131,7 @@ BOOLS = {
 }
 
 
+@pytest.mark.sweep(0.25)
 @pytest.mark.parametrize("size", [1, 67])
 @pytest.mark.parametrize("name", BOOLS)
 def test_chains_of_bools_compile_in_linear_time(name: str, size: int) -> None:
@@ -156,6 +158,7 @@ def test_chains_of_bools_compile_in_linear_time(name: str, size: int) -> None:
     np.testing.assert_array_equal(c, x + a)
 
 
+@pytest.mark.sweep(0.25)
 @pytest.mark.parametrize(("loop", "size"), [(T.Parallel, 67), (T.unroll, 16)])
 @pytest.mark.parametrize(
     ("divisor", "by"), [(lambda u: u + 1, 2), (lambda u: 7, 7), (lambda u: T.cast(u > 1, "int32") + 2, 2)]

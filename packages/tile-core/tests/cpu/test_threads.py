@@ -104,6 +104,7 @@ def test_warp_operations_with_warps_that_are_not_full(threads: int) -> None:
     assert np.array_equal(out[5], np.arange(threads) // 32 * 100 + np.arange(threads) % 32)
 
 
+@pytest.mark.sweep(0.25)
 @pytest.mark.parametrize("dtype", ["float16", "int16", "float32", "int64"])
 def test_shuffles(dtype: str) -> None:
     """Peer bug #2569: also 16-bit values."""

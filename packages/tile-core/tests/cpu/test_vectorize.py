@@ -13,6 +13,7 @@ UNARY = {"rint": np.rint, "nearbyint": np.rint, "isnan": np.isnan, "isinf": np.i
 BINARY = {"fmod": np.fmod, "copysign": np.copysign, "nextafter": np.nextafter, "hypot": np.hypot}
 
 
+@pytest.mark.sweep(0.25)
 @pytest.mark.parametrize("count", [1, 2])
 @pytest.mark.parametrize("name", UNARY)
 def test_a_function_of_a_bound_value(name: str, count: int) -> None:

@@ -27,6 +27,7 @@ def edges(dtype):
     )
 
 
+@pytest.mark.sweep(0.25)
 @pytest.mark.parametrize("dtype", ["int32", "uint32", "int64", "uint64", "int8", "uint16"])
 def test_comparisons_of_overflowing_arithmetic(dtype):
     count = len(COMPARISONS)
@@ -45,6 +46,7 @@ def test_comparisons_of_overflowing_arithmetic(dtype):
     np.testing.assert_array_equal(b, expected)
 
 
+@pytest.mark.sweep(0.25)
 @pytest.mark.parametrize("dtype", ["int32", "uint32", "int64", "uint64"])
 @pytest.mark.parametrize("width", [1, 40])
 def test_values(dtype, width):

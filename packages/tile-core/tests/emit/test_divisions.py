@@ -30,6 +30,7 @@ def quotients(dtype: str, n: int) -> Any:
     return kernel
 
 
+@pytest.mark.sweep(0.25)
 @needs_compiler
 @pytest.mark.parametrize("seed", range(2))
 @pytest.mark.parametrize("dtype", ["int32", "uint32", "int64"])

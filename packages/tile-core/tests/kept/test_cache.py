@@ -240,6 +240,7 @@ class TestLocations:
 
 
 class TestProcesses:
+    @pytest.mark.sweep(0.25)
     def test_two_at_once(self, process, folder):
         """Both compile or find; files are visible as a whole, one per kernel."""
         code = (

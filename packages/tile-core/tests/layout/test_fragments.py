@@ -35,6 +35,7 @@ def test_accumulator_of_16_by_8() -> None:
     assert all(functions.thread(*c) == fragment.thread(*c) for c in fragment.coordinates())
 
 
+@pytest.mark.sweep(0.25)
 @pytest.mark.parametrize("n", [8, 24, 40, 128, 256])
 def test_accumulator_of_64_by_n(n: int) -> None:
     """wgmma m64nN: warp w has 16 rows from 16 w on.

@@ -25,6 +25,7 @@ def kernel(source, target):
     return tile.compile(convert, target="cpu")
 
 
+@pytest.mark.sweep(0.25)
 @pytest.mark.parametrize("source", ["int32", "uint32", "int64", "uint64", "float64"])
 def test_wide_numbers_round_once(source):
     a = np.array(VALUES, source)

@@ -12,6 +12,7 @@ from tile_core.errors.language import ConstantDoesNotFit
 VALUES = [float("nan"), float("inf"), -float("inf"), 1e30, -1e30, 300.7, -5.5, -0.9, 2.0**31, -(2.0**31), 2.0**63]
 
 
+@pytest.mark.sweep(0.25)
 @pytest.mark.parametrize("dtype", ["int32", "uint8", "int64", "int8", "uint32", "int4", "uint4", "bool"])
 def test_as_at_run_time(dtype: str) -> None:
     n = len(VALUES)

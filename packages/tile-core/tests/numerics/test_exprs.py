@@ -57,6 +57,7 @@ def test_encode_float64(elementwise: Any, edge_values: Any, name: str) -> None:
     np.testing.assert_array_equal(got, encode(values, name))
 
 
+@pytest.mark.sweep(0.25)
 def test_bfloat16_nan_of_a_known_peer_bug(elementwise: Any) -> None:
     values = np.array([0x7FFF8C22, 0xFFFF8C22, 0x7F7FFFFF, 0x3F808000], np.uint32).view(np.float32)
     got = elementwise(lambda v: encode_expr(v, "bfloat16"), ["float32"], "uint16")(values)

@@ -63,6 +63,7 @@ def test_pow(compile_func: Any) -> None:
     np.testing.assert_allclose(out, np.power(x.astype(np.float64), y), rtol=3e-7)
 
 
+@pytest.mark.sweep(0.25)
 @pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "bfloat16"])
 def test_max_ignores_nan_in_either_order(compile_func: Any, dtype: str) -> None:
     storage = "uint16" if dtype == "bfloat16" else dtype

@@ -66,6 +66,7 @@ def test_a_function_uses_values_of_the_kernel_as_they_are_there():
     np.testing.assert_array_equal(out, [a.max(), a.max(), a.min()])
 
 
+@pytest.mark.sweep(0.25)
 @pytest.mark.parametrize("reverse", [False, True])
 @pytest.mark.parametrize("dim", [0, 1])
 def test_scans_into_their_source(dim, reverse):

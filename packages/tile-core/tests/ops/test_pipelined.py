@@ -75,6 +75,7 @@ def test_static_trip_counts(trips):
     kit.same(kit.launch(main, [a], [kit.guarded((16,), "float32")]), a[:trips].sum(0) + trips * a[3])
 
 
+@pytest.mark.sweep(0.25)
 @pytest.mark.parametrize("stages", [(2, 4), (3, 1), (0, 3)])
 def test_sibling_loops_share_buffers(stages):
     """#2309, #2547: two loops with different stages use the same tiles and accumulate into one."""

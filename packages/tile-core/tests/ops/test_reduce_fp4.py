@@ -12,6 +12,7 @@ import tile_core.language as T
 VALUES = np.array([0, 0.5, 1, 1.5, 2, 3, 4, 6, -0.0, -0.5, -1, -1.5, -2, -3, -4, -6], np.float32)
 
 
+@pytest.mark.sweep(0.25)
 @pytest.mark.parametrize("kind", ["max", "min"])
 @pytest.mark.parametrize(("rows", "cols"), [(4, 1), (6, 7), (16, 33)])
 def test_extremes(kind, rows, cols):

@@ -33,6 +33,7 @@ def own(target):
     return [refused("gemm", "own", "T.gemm()", "K126"), refused("own", "other", "T.gemm()", "K126")]
 
 
+@pytest.mark.sweep(0.25)
 def test_they_come_last_and_only_for_their_target(added):
     found = added(own)
     assert [(unit.op, unit.name) for unit in found[-2:]] == [("gemm", "own"), ("own", "other")]
@@ -42,6 +43,7 @@ def test_they_come_last_and_only_for_their_target(added):
     assert len(tables.cases("cpu")) == len(tables.cases("no such target")) == len(tables.cases())
 
 
+@pytest.mark.sweep(0.25)
 @pytest.mark.parametrize(
     ("make", "error", "says"),
     [

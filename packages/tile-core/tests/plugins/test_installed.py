@@ -71,6 +71,7 @@ print(p.manifest("sample").name)
 """
 
 
+@pytest.mark.sweep(0.25)
 @pytest.mark.parametrize(
     ("name", "cause", "function"),
     [
@@ -155,6 +156,7 @@ print(p.runtimes(ctx.target) != (), p.emulation(ctx.target), p.fingerprint(ctx.t
     ]
 
 
+@pytest.mark.sweep(0.25)
 def test_a_strangers_cases_are_part_of_the_kit(site):
     """Those of the target's own backend only, behind the core's."""
     kit = ("-m", "pytest", "-q", "-p", "no:cacheprovider", "--pyargs", "tile_core.testing")

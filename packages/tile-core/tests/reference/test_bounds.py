@@ -132,6 +132,7 @@ FUNCTIONS = {
 }
 
 
+@pytest.mark.sweep(0.25)
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "int32"])
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_roundings_that_targets_may_choose_pass_through_storage(dtype, name):

@@ -95,6 +95,7 @@ def make(kind, path):
         path.symlink_to(path.name)
 
 
+@pytest.mark.sweep(0.25)
 @pytest.mark.parametrize("how", WRITERS)
 @pytest.mark.parametrize("kind", ["folder", "pipe", "socket", "link to a device", "link to a folder", "loop"])
 def test_other_things_than_files_stay(how, kind, tmp_path, kernel):

@@ -39,6 +39,7 @@ def quotient():
     return quotient
 
 
+@pytest.mark.sweep(0.25)
 @pytest.mark.parametrize("dtype", ["float32", "float16", "int32", "uint8", "bool", "int4", "float8_e4m3fn"])
 @pytest.mark.parametrize("how", [{}, {"out_idx": 1}])
 def test_elements_that_are_never_written(dtype, how):

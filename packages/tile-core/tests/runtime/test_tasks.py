@@ -265,6 +265,7 @@ class TestResultsOfConfigurations:
 
 
 class TestDamagedDatabases:
+    @pytest.mark.sweep(0.25)
     @pytest.mark.parametrize("seed", range(6))
     def test_scribbled_pages(self, tmp_path, seed):
         file = tmp_path / "r.sqlite"
@@ -356,6 +357,7 @@ def _raise() -> None:
     raise ValueError("no")
 
 
+@pytest.mark.sweep(0.25)
 @pytest.mark.parametrize(("does", "error"), [
     (lambda: None, "[S206]"), (_raise, "[S206]"), (lambda: _future(None), "[S206]"), (lambda: _future("x"), "[S206]"),
     (lambda: _future(error=ValueError("no")), "[S206]"), (lambda: _future(cancelled=True), "[S206]"),

@@ -214,6 +214,7 @@ def k(A: T.Tensor((T.dynamic("a"),), "float32"), L: T.Tensor((N,), "float32"), C
 """
 
 
+@pytest.mark.sweep(0.25)
 @pytest.mark.parametrize("name", FILLS)
 def test_an_output_that_an_earlier_launch_fills_is_allocated(name, tmp_path):
     blocks, fill, *refused = FILLS[name]

@@ -241,6 +241,7 @@ def test_short_loops_in_loops_that_are_written_out_are_left_alone() -> None:
     assert UNROLL_FACTOR not in dict(short.body.annotations)
 
 
+@pytest.mark.sweep(0.25)
 def test_too_many_statements_are_refused_with_the_numbers() -> None:
     out = tirx.decl_buffer([1 << 14], "float32", "B", layout=None)
     stores = [nodes.store(out, nodes.const(1, "float32"), [nodes.int_const(n)]) for n in range(10_000)]

@@ -19,6 +19,7 @@ WIDTHS = (16, 32, 64)
 THREADS = (16, 40, 64, 100, 192)
 
 
+@pytest.mark.sweep(0.25)
 @pytest.mark.parametrize("threads", THREADS)
 @pytest.mark.parametrize("width", WIDTHS)
 def test_lanes_votes_and_shuffles(width: int, threads: int) -> None:

@@ -42,6 +42,7 @@ def forms(unit: Unit) -> set[str]:
     return found | ({"chain"} if len(bound) > 20 else set())
 
 
+@pytest.mark.sweep(0.25)
 def test_the_kit_has_every_form() -> None:
     assert set().union(*map(forms, UNITS)) == FORMS
 
@@ -70,6 +71,7 @@ def test_the_fuzzer_draws_every_form() -> None:
     assert seen == FORMS
 
 
+@pytest.mark.sweep(0.25)
 def test_bools_that_stay_names_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
     """A name for a vector of bools was an internal error of TVM's analyzer."""
     monkeypatch.setattr(spill, "_holds_bools", lambda value: False)

@@ -107,6 +107,7 @@ def test_a_text_that_a_toolchain_refuses_is_no_refusal(monkeypatch):
         check_mutant(Session("cpu", "text"), doubled())
 
 
+@pytest.mark.sweep(0.25)
 @pytest.mark.parametrize(
     ("arguments", "code", "help"),
     [

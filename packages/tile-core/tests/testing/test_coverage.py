@@ -54,6 +54,7 @@ def test_every_strategy_emits_something_of_its_own(name):
     assert sum(drawn(name).values()) > 20
 
 
+@pytest.mark.sweep(0.25)
 def test_expressions_of_tiles_are_drawn():
     forms = {r"t\d+\[\.\.\.\] = ", r"t\d+\[\d+:\d+, :\] = ", r"t\d+ \+= ", r"w\d+ = ", "None", r"T\.where"}
     seen = set()

@@ -20,6 +20,7 @@ FOLDS = {
 }  # fmt: skip
 
 
+@pytest.mark.sweep(0.25)
 @pytest.mark.parametrize("dtype", LIMITS)
 @pytest.mark.parametrize("move", [moves.reduction, moves.scan])
 @given(data=st.data())

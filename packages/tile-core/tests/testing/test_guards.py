@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+import pytest
 from hypothesis import Phase, given, settings
 
 from tile_core.testing.strategies.guards import guards
@@ -21,6 +22,7 @@ def _units(count):
     return found
 
 
+@pytest.mark.sweep(0.25)
 def test_guarded_loops_of_every_form_are_drawn():
     texts = [unit.text() for unit in _units(1000)]
     for form in (

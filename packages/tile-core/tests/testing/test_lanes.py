@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+import pytest
 from hypothesis import Phase, given, settings
 
 from tile_core.testing.data import COMPUTED
@@ -38,6 +39,7 @@ def test_remainders_are_drawn_beside_guards():
     assert "uint64" in text
 
 
+@pytest.mark.sweep(0.25)
 def test_conversions_between_all_types_are_drawn():
     pairs = set()
     for text in _texts(vector_casts(), 400):

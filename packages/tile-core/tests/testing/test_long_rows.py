@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import Phase, given, settings
 
 from tile_core.compiler import lower
@@ -36,6 +37,7 @@ def _fates(text):
     return found | {"shared" for b in block.shared if b.why.startswith("no fragment: it needs")}
 
 
+@pytest.mark.sweep(0.25)
 def test_rows_of_every_fate_are_drawn():
     assert "long-rows" in STRATEGIES
     texts = [unit.text() for unit in _drawn(25)]

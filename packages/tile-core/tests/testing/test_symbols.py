@@ -45,6 +45,7 @@ def texts(strategy: Any, seeds: int) -> list[str]:
     return found
 
 
+@pytest.mark.sweep(0.25)
 def test_corners_and_bounds_are_drawn() -> None:
     found = texts(strategies.programs("corners"), 60)
     assert [form for form, pattern in FORMS.items() if not any(re.search(pattern, text) for text in found)] == []
@@ -55,11 +56,13 @@ def test_launches_with_workspaces_have_64_bit_sizes() -> None:
     assert any('"int64")' in t and t.count("T.alloc_global(") > 1 and t.count("T.Kernel(") > 2 for t in found)
 
 
+@pytest.mark.sweep(0.25)
 def test_programs_of_all_strategies_have_symbols() -> None:
     found = [t for t in texts(strategies.programs(), 20) if "T.dynamic(" in t and "_0" in t]
     assert len(found) > 30  # half of the programs, of which some have no constant extent
 
 
+@pytest.mark.sweep(0.25)
 @pytest.mark.parametrize("extents", EXTENTS)
 @pytest.mark.parametrize("corner", CORNERS)
 def test_twins_compute_the_same(extents: str, corner: str) -> None:

@@ -159,6 +159,7 @@ FORMS = [
 ]  # fmt: skip
 
 
+@pytest.mark.sweep(0.25)
 @pytest.mark.parametrize(("factory", "shapes", "expected"), FORMS)
 def test_parameters_of_any_form_are_recognized(model, factory, shapes, expected):
     found = tile.tilings(factory, shapes, target="cpu", most=1)
@@ -172,6 +173,7 @@ def test_parameters_of_any_form_are_recognized(model, factory, shapes, expected)
     assert program.name == "gemm"
 
 
+@pytest.mark.sweep(0.25)
 def test_the_list_has_each_tile_once_and_is_sorted(model):
     found = tile.tilings(usual, SIZES, target="cpu", most=50)
     assert len({(t["block_M"], t["block_N"], t["threads"]) for t in found}) == len(found) == 9  # 8, and the defaults
@@ -290,6 +292,7 @@ def test_a_tiling_is_a_dict_that_can_be_sent():
     assert str(Tiling({"m": (1, 2)}, None, "defaults")) == "m=(1, 2): defaults"
 
 
+@pytest.mark.sweep(0.25)
 def test_tilings_are_configurations_of_a_search(model):
     def configs(M: int, N: int, K: int) -> list[Tiling]:
         return tile.tilings(jitted, {"M": M, "N": N, "K": K}, most=2)

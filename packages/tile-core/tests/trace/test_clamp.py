@@ -56,6 +56,7 @@ def same(found, expected):
         np.testing.assert_array_equal(np.signbit(found[kept]), np.signbit(expected[kept]))
 
 
+@pytest.mark.sweep(0.25)
 @pytest.mark.parametrize("dtype", NUMBERS)
 def test_every_order_of_every_number(dtype):
     elements, scalar = programs(dtype)
@@ -87,6 +88,7 @@ def constants(dtype, every):
     return tile.compile(folded, "cpu", out_idx=-1)()
 
 
+@pytest.mark.sweep(0.25)
 @pytest.mark.parametrize("loop", [T.Parallel, T.serial, T.vectorized])
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16", "int32", "uint8"])
 def test_constant_limits_in_the_wrong_order(dtype, loop):

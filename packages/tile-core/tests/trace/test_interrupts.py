@@ -174,6 +174,7 @@ def test_at_any_call(name, kind, part):
         assert caught.value is error, (at, caught.value)
 
 
+@pytest.mark.sweep(0.25)
 @pytest.mark.parametrize("handler", HANDLERS)
 @pytest.mark.parametrize("name", WORK)
 def test_every_kind_of_handler(name, handler):

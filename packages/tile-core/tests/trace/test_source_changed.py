@@ -103,6 +103,7 @@ def test_an_edited_factory_is_refused(load, edit):
     assert info.value.where.file == module.__file__
 
 
+@pytest.mark.sweep(0.25)
 @pytest.mark.parametrize("edit", EDITS)
 def test_a_decorated_factory_keeps_its_text(load, edit):
     text = FACTORY.format(decorator="@tile.jit(target='cpu')")

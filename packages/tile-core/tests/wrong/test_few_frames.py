@@ -58,6 +58,7 @@ def outcome(left, run):
     return None
 
 
+@pytest.mark.sweep(0.25)
 @pytest.mark.parametrize("action", ACTIONS)
 def test_few_frames_are_no_defect(action):
     run = ACTIONS[action]

@@ -16,6 +16,7 @@ def changed(base, old, new):
     return text.replace(old, new), (marked or lines)[0].strip()
 
 
+@pytest.mark.sweep(0.25)
 @pytest.mark.parametrize("base", BASES)
 def test_the_kernels_are_correct(base, refusals):
     error, _ = refusals.run(BASES[base], lambda names: tile.compile(names["k"], target="cpu"))

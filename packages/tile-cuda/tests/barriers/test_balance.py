@@ -116,6 +116,7 @@ BALANCED = {
 }
 
 
+@pytest.mark.sweep(0.25)
 @pytest.mark.parametrize("name", BALANCED)
 def test_these_balance(name):
     source = tile.compile(BALANCED[name], TARGET, runtime="emulator").source
@@ -302,6 +303,7 @@ UNBALANCED = {
 }  # fmt: skip
 
 
+@pytest.mark.sweep(0.25)
 @pytest.mark.parametrize("name", UNBALANCED)
 def test_these_are_refused(name):
     program, barrier, reason = UNBALANCED[name]

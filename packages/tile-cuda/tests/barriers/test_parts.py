@@ -48,6 +48,7 @@ def of_threads(A: T.Tensor((64,), "float32"), B: T.Tensor((64,), "float32"), C: 
             C[t - 64] = s[191 - t]
 
 
+@pytest.mark.sweep(0.25)
 @pytest.mark.parametrize("program", [of_roles, of_threads], ids=lambda p: p.name)
 @pytest.mark.parametrize("target", [TARGET, "cpu"])
 def test_results_are_the_same_without_it(program, target):

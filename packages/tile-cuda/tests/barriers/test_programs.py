@@ -24,6 +24,7 @@ def test_the_product_is_right(stages, trips, options, dynamic):
     np.testing.assert_array_equal(c, want)
 
 
+@pytest.mark.sweep(0.25)
 @pytest.mark.parametrize("dynamic", [False, True])
 def test_the_meaning_is_that_of_the_statements(dynamic):
     shape = Shape(2, 5, dynamic)

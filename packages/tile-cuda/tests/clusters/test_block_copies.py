@@ -251,6 +251,7 @@ def test_2506_sizes_that_are_no_multiple_of_16_bytes(size):
     assert (b == rotated(a, 2, 1)).all()
 
 
+@pytest.mark.sweep(0.25)
 @pytest.mark.parametrize("start", [0, 1, 2, 4])
 def test_2564_parts_that_begin_between_chunks(start):
     """A misaligned address."""

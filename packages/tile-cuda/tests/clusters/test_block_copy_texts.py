@@ -85,6 +85,7 @@ def test_texts_become_machine_code(counted, dtype, arch):
     assert cubin.data[:4] == b"\x7fELF"
 
 
+@pytest.mark.sweep(0.25)
 @pytest.mark.parametrize("to", ["itself", "the other"])
 def test_a_single_thread_fences_its_writes(to):
     @T.prim_func

@@ -157,6 +157,7 @@ def test_defaults():
     assert 'the option clusters is "never"' in report
 
 
+@pytest.mark.sweep(0.25)
 @pytest.mark.parametrize("persistent", ["always", "never"])
 def test_addresses_that_boxes_cannot_copy_from_have_a_text_without_clusters(persistent, tmp_path):
     """Select the version without clusters for unaligned addresses, with the grid as written."""
@@ -176,6 +177,7 @@ def test_addresses_that_boxes_cannot_copy_from_have_a_text_without_clusters(pers
     assert text.general().facts.cluster == (1, 1, 1)
 
 
+@pytest.mark.sweep(0.25)
 @pytest.mark.parametrize(
     ("sizes", "block", "shared"),
     [

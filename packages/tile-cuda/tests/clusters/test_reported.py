@@ -58,6 +58,7 @@ def test_2506_rows_that_are_no_multiple_of_16_bytes(columns):
     assert (b == a).all()
 
 
+@pytest.mark.sweep(0.25)
 @pytest.mark.parametrize("offset", [0, 1, 2, 4])
 def test_2564_parts_of_a_row(offset):
     """Refuse a part at an offset that is not a multiple of 16 bytes."""

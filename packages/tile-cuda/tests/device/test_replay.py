@@ -85,6 +85,7 @@ class TestRuns:
         assert replay.run(recorded, Machine(recorded), ["copy/*"]) == 0
         assert capsys.readouterr().out.splitlines()[-2].split() == ["all", "ops", "1", "-", "-"]
 
+    @pytest.mark.sweep(0.25)
     def test_a_wrong_element(self, recorded, capsys):
         def spoil(after, launch):
             array = launch["arrays"][launch["wanted"][0]["array"]]

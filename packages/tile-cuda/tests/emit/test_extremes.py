@@ -23,6 +23,7 @@ def outputs(dtype: str) -> dict[str, Any]:
     return {f"{kind}{'_nan' if nan else ''}": form(kind, nan) for kind, nan in FORMS}
 
 
+@pytest.mark.sweep(0.25)
 @pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "bfloat16"])
 def test_numbers(dtype: str) -> None:
     values = np.array(SPECIAL).astype(np.dtype(getattr(ml_dtypes, dtype, dtype)))

@@ -57,6 +57,7 @@ def hard(dtype: str) -> np.ndarray:
     return np.concatenate([every, -every])
 
 
+@pytest.mark.sweep(0.25)
 @pytest.mark.parametrize("dtype", list(KINDS))
 @pytest.mark.parametrize("target", ["float32", "float16"])
 def test_every_code(dtype: str, target: str) -> None:
@@ -68,6 +69,7 @@ def test_every_code(dtype: str, target: str) -> None:
     np.testing.assert_array_equal(np.signbit(found[real]), np.signbit(expected[real]))
 
 
+@pytest.mark.sweep(0.25)
 @pytest.mark.parametrize("dtype", list(KINDS))
 @pytest.mark.parametrize("arch", ["sm_80", "sm_89"])
 def test_hard_numbers(dtype: str, arch: str) -> None:

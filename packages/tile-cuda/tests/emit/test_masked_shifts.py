@@ -42,6 +42,7 @@ def test_an_index_is_masked_and_divided(loop: str, seed: int) -> None:
         np.testing.assert_array_equal(found[:n], expected, err_msg=index)
 
 
+@pytest.mark.sweep(0.25)
 @pytest.mark.parametrize("dtype", ["uint4", "int4", "float4_e2m1fn"])
 @pytest.mark.parametrize("shift", [2, 3, 7])
 def test_half_bytes_are_written_in_a_rotated_order(dtype: str, shift: int) -> None:

@@ -120,6 +120,7 @@ def values(program, options, sizes, runtime="emulator", target=TARGET):
     return kernel, a, b, c
 
 
+@pytest.mark.sweep(0.25)
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("persistent", ["never", 3])
 def test_forms(form, persistent):
@@ -131,6 +132,7 @@ def test_forms(form, persistent):
     np.testing.assert_array_equal(found, values(program, {}, sizes, target="cpu")[-1])
 
 
+@pytest.mark.sweep(0.25)
 @pytest.mark.parametrize("depth", [0, 1, 31, 32, 33, 160])
 @pytest.mark.parametrize("options", [{}, {"tma": "never"}, {"persistent": "always"}], ids=str)
 def test_loops_without_iterations_give_zeros(depth, options):
@@ -164,6 +166,7 @@ def counted(sizes):
     return main
 
 
+@pytest.mark.sweep(0.25)
 @pytest.mark.parametrize("options", [{}, {"tma": "never"}, {"persistent": "always"}], ids=str)
 def test_trip_counts_from_a_tensor(options):
     """Initialize accumulators where a trip count that is read behind the fill is known."""
@@ -204,6 +207,7 @@ def test_the_fuzzer_draws_them():
     assert any(" ? 0 : 1);" in text for text in made)
 
 
+@pytest.mark.sweep(0.25)
 @pytest.mark.parametrize("stages", [1, 2, 3])
 @pytest.mark.parametrize("depth", [1, 32, 97])
 def test_registers_hold_nothing_before(stages, depth):
@@ -214,6 +218,7 @@ def test_registers_hold_nothing_before(stages, depth):
     np.testing.assert_array_equal(found, a.astype("float64") @ b.astype("float64").T)
 
 
+@pytest.mark.sweep(0.25)
 def test_a_product_that_adds_to_nothing_is_found(monkeypatch):
     """Report a product that accumulates on uninitialized registers."""
     monkeypatch.setattr(initialization, "with_start", lambda s, when: s)

@@ -143,6 +143,7 @@ def test_blocks_that_compute_a_product_in_pairs_have_no_roles():
     assert "no multicast: blocks with roles compute no product in pairs" in text
 
 
+@pytest.mark.sweep(0.25)
 @pytest.mark.parametrize(
     ("block", "loads"),
     [((256, 256, 64), "loads 49,152 of 65,536"), ((128, 256, 64), "loads 32,768 of 49,152")],

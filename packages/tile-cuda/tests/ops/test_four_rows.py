@@ -215,6 +215,7 @@ CASES = {
 }  # fmt: skip
 
 
+@pytest.mark.sweep(0.25)
 @pytest.mark.parametrize("case", CASES)
 @pytest.mark.parametrize("store", [False, True])
 def test_each_rule_of_shapes_and_types_from_both_sides(case, store):

@@ -75,6 +75,7 @@ def test_tiles_with_a_byte_for_each_element(kind):
     assert "block_scale" in kernel.source
 
 
+@pytest.mark.sweep(0.25)
 @pytest.mark.parametrize(
     ("kind", "reason"),
     [

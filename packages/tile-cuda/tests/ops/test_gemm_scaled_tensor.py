@@ -124,6 +124,7 @@ def test_tiles_of_more_rows_and_bulk_copies(kind):
     check(kind, 128, 32, 128, 128, out="float16")
 
 
+@pytest.mark.sweep(0.25)
 def test_an_explicit_call_is_that_instruction():
     kernel = check(MXFP8, 128, 48, 256, 128, explicit=True, options=None)
     said = " ".join(kernel.explain().split())
@@ -180,6 +181,7 @@ def test_scales_lie_where_cutlass_copies_them():
         assert eval(offset, {}, {"lane_row": 77}) == (32 * rows + 77 % 32) * each + 4 * word
 
 
+@pytest.mark.sweep(0.25)
 def test_tiles_of_whole_blocks_are_copied():
     kernel = check(MXFP8, 256, 128, 512, 256)
     assert kernel.source.count("tcgen05_cp_cta_group_1_32x128b_warpx4(columns") == 6
@@ -197,6 +199,7 @@ def test_columns_of_b_that_are_no_whole_block_are_written_by_threads():
     assert "unsigned scales[2];" in source
 
 
+@pytest.mark.sweep(0.25)
 def test_scales_that_threads_make_are_seen_by_their_copy():
     """Find a missing proxy fence before a product with scales (tilelang #2634)."""
 
@@ -252,6 +255,7 @@ REFUSED = {
 }  # fmt: skip
 
 
+@pytest.mark.sweep(0.25)
 @pytest.mark.parametrize("name", REFUSED)
 def test_illegal_shapes_are_refused(name):
     change, reason = REFUSED[name]

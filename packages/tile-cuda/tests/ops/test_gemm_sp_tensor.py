@@ -89,6 +89,7 @@ def test_numbers_and_machine_code(name, arch):
     assert ("tcgen05_mma_sp_" in text) == (not (integers and arch == "sm_103a"))
 
 
+@pytest.mark.sweep(0.25)
 def test_explain_reports_the_copy_of_metadata():
     said = " ".join(check(128, 64, 128, 64).explain().split())
     for part in ("cuda.tcgen05.sp", "64 columns of tensor memory", "tcgen05.st", "uncalibrated"):

@@ -236,6 +236,7 @@ def test_explained():
     assert "the epilogue of a tile overlaps the main loop of the next one" in said
 
 
+@pytest.mark.sweep(0.25)
 def test_a_missing_epilogue_of_the_last_tile_is_found(monkeypatch):
     monkeypatch.setattr(persistent.PersistentWriter, "last_epilogue", lambda self: [])
     monkeypatch.setenv("TILE_DISABLE_CACHE", "1")
@@ -243,6 +244,7 @@ def test_a_missing_epilogue_of_the_last_tile_is_found(monkeypatch):
         check((391, 264, 160), (128, 64, 32))
 
 
+@pytest.mark.sweep(0.25)
 def test_results_of_the_wrong_tile_are_found(monkeypatch):
     """Find names of the current tile in the late epilogue of the previous one."""
     old = late_epilogue.in_iterations

@@ -149,6 +149,7 @@ def test_a_k_of_which_nothing_is_known(meta):
         check(kernel, m, 64, k, meta=meta)
 
 
+@pytest.mark.sweep(0.25)
 def test_rows_that_are_taken_for_aligned_are_found(monkeypatch):
     kernel = compiled(64, 64, T.dynamic("k"), 64, stages=3, options=_ALWAYS)
     check(kernel, 64, 64, 1152)
@@ -157,12 +158,14 @@ def test_rows_that_are_taken_for_aligned_are_found(monkeypatch):
         check(kernel, 64, 64, 576 + 16)
 
 
+@pytest.mark.sweep(0.25)
 def test_a_loop_that_is_entered_again():
     kernel = compiled(k=640, twice=True, stages=3, options=_ALWAYS)
     assert is_prefetched(kernel)
     check(kernel, 64, 64, 640, times=2)
 
 
+@pytest.mark.sweep(0.25)
 def test_a_loop_with_a_nonzero_start():
     kernel = compiled(k=1152, first=2, stages=3, options=_ALWAYS)
     assert is_prefetched(kernel)
@@ -215,6 +218,7 @@ def test_metadata_that_the_instructions_of_a_warp_read(bk, monkeypatch):
     check(kernel, 64, 64, 1152)
 
 
+@pytest.mark.sweep(0.25)
 def test_registers_that_are_filled_too_early_are_found(monkeypatch):
     """Find registers of the last iteration filled before the wait of the reading iteration."""
     registers = MetadataPrefetch.registers

@@ -34,6 +34,7 @@ def ways(found: str) -> set[str]:
     return every
 
 
+@pytest.mark.sweep(0.25)
 def test_the_kit_reaches_every_way():
     units = [u for u in sparse.units() if not u.illegal and u.name.rsplit("-", 1)[-1].isdigit()]
     texts = {u.name: text(u) for u in units}

@@ -204,6 +204,7 @@ def test_kernels_without_roles_are_right(name):
     np.testing.assert_array_equal(c.astype("float64"), meaning(a, b, s) + ones)
 
 
+@pytest.mark.sweep(0.25)
 @pytest.mark.parametrize(
     ("block", "blocks"), [((128, 64, 32), 4), ((128, 80, 32), 2), ((128, 128, 32), 2), ((128, 208, 32), 1)]
 )

@@ -289,6 +289,7 @@ def test_iterations_overlap_by_default_where_faster(reason: str) -> None:
     assert f"no overlap of its products between iterations: {reason}" in report(**APART[reason])  # type: ignore[arg-type]
 
 
+@pytest.mark.sweep(0.25)
 def test_the_option_insists() -> None:
     assert "do not overlap" not in report(threads=128, max_registers=128, tma="never", overlap="always")
     with pytest.raises(ValueError, match="overlap is one of 'never', 'auto', 'always'"):

@@ -171,6 +171,7 @@ def test_each_rule_has_two_sides(name):
     assert "persistent blocks process" in said[1]
 
 
+@pytest.mark.sweep(0.25)
 def test_the_default():
     (loop,) = report_json(gemm((4096, 4096, 512), (128, 256, 64), threads=256, stages=4), TARGET)["block"]["loops"]
     assert ("t", "132 persistent blocks process 512 tiles") in map(tuple, loop["notes"])

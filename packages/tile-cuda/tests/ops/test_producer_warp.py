@@ -162,6 +162,7 @@ def lowered() -> Any:
     return lower(program, make_context(TARGET, ALWAYS), installed()).lowered
 
 
+@pytest.mark.sweep(0.25)
 def test_whenever_copies_and_products_complete(lowered: Any) -> None:
     assert is_right(lowered.text, lowered, 128)
 

@@ -301,6 +301,7 @@ def drawn(name: str, rng: np.random.Generator) -> Product:
     )  # fmt: skip
 
 
+@pytest.mark.sweep(0.25)
 @pytest.mark.parametrize("name", TYPES)
 def test_values_named_by_reasons_are_accepted(name):
     """Accept each value named by a reason alone, for drawn products."""
@@ -355,6 +356,7 @@ def sparse(m: int, n: int, k: int, threads: int) -> Any:
     return main
 
 
+@pytest.mark.sweep(0.25)
 def test_explain_and_the_warning_report_rejected_warpgroup_products():
     with tile.disable_cache(), warnings.catch_warnings(record=True) as seen:
         warnings.simplefilter("always")

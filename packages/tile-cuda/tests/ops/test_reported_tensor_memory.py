@@ -186,6 +186,7 @@ def pair(held=False, group=2):
     return main
 
 
+@pytest.mark.sweep(0.25)
 def test_2644a_both_blocks_of_a_pair_have_begun_before_they_allocate():
     """Allocation for a pair behind a barrier of one block only: possible deadlock."""
     kernel = ready(pair(), options=PAIRS)

@@ -29,6 +29,7 @@ def whole(shape: tuple[int, int, int], dtype: str) -> bool:
     return shape[2] * DTYPES[dtype].bits % 128 == 0
 
 
+@pytest.mark.sweep(0.25)
 @pytest.mark.parametrize(
     ("dtype", "shape"), [(t, s) for t in ("float16", "tfloat32", "int8") for s in SHAPES if whole(s, t)], ids=str
 )

@@ -158,6 +158,7 @@ def test_the_assembler_lets_products_overlap(k, bulk):
     assert assemble(kernel.source, "sm_90a") == ""
 
 
+@pytest.mark.sweep(0.25)
 def test_serialized_products_are_reported():
     pytest.importorskip("cuda.bindings.nvrtc")
     text = lower(product(512, 512, 8 * BK, 128, 4, (128, 128)), make_context(TARGET, ALWAYS), installed()).lowered

@@ -53,6 +53,7 @@ def test_a_target_has_the_strategies_of_its_instructions():
     assert added("cuda:sm_80") == added("cpu") == set()
 
 
+@pytest.mark.sweep(0.25)
 @pytest.mark.parametrize("name", DRAWN)
 def test_twins_with_symbols_keep_their_operands(name):
     kinds: Counter[str] = Counter()

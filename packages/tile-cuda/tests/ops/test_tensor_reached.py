@@ -64,6 +64,7 @@ def own_units(target):
     return [u for u in every if u.name.startswith(("mbar-", "gathered-"))]
 
 
+@pytest.mark.sweep(0.25)
 def test_the_kit_has_products_that_arrive_at_a_barrier():
     """Each commits to an object of the program."""
     *units, _ = own_units("cuda:sm_100a")

@@ -93,6 +93,7 @@ def test_products_in_flight_may_share_an_accumulator():
     assert waits == ["0"]
 
 
+@pytest.mark.sweep(0.25)
 @pytest.mark.parametrize(("first", "last"), [(None, None), (2, 2), (None, 3)])
 def test_without_a_wait_that_ends_it_a_product_is_waited_for_where_it_stands(first, last):
     order, waits = run(two_products(first=first, last=last), lambda p: p + 1, lambda p: p)

@@ -57,6 +57,7 @@ def test_large_products_are_chosen_and_explain_reports_reasons():
     assert "estimated 1056 cycles, on mma.sync 1707" in " ".join(kernel.explain().split())
 
 
+@pytest.mark.sweep(0.25)
 def test_narrow_products_are_not():
     kernel = check((64, 8, 64), (64, 8, 64), turned=(False, True), stages=1, options={"wgmma": "auto"})
     assert not issued(kernel)
@@ -66,6 +67,7 @@ def test_narrow_products_are_not():
     assert issued(forced) == ["wgmma_m64n8k16_f32_f16_f16_ss"]
 
 
+@pytest.mark.sweep(0.25)
 @pytest.mark.parametrize(
     ("sizes", "threads", "warpgroups"),
     [

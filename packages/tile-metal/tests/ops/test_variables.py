@@ -53,6 +53,7 @@ def test_inside_a_loop_the_value_is_set_in_each_iteration():
     np.testing.assert_array_equal(out["Y"], np.repeat(1.5 + np.arange(4.0)[:, None], 32, 1))
 
 
+@pytest.mark.sweep(0.25)
 @pytest.mark.parametrize(("kind", "value"), [("float16", 0.5), ("bool", True), ("int64", 1 << 40), ("uint8", 255)])
 def test_types(kind, value):
     numpy = T.dtype(kind).numpy()

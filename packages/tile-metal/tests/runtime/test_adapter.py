@@ -154,6 +154,7 @@ class TestHostCopies:
         kernel(made, params, runtime, hidden=("n",))(a, c)
         np.testing.assert_array_equal(c.get(), memory[1::2] + memory[::2] * (np.arange(20) % 2 == 0))
 
+    @pytest.mark.sweep(0.25)
     @pytest.mark.parametrize(("index", "position"), [(-1, "4 bytes before the start"), (20, "0 bytes behind the end")])
     def test_guards(self, runtime, index, position):
         if index < 0 and runtime.preferred("")[0] == "torch":

@@ -160,6 +160,7 @@ class TestOutputsComeBack:
         for _ in range(3):
             np.testing.assert_array_equal(back(library, kernel(there(library, x))), x + (np.arange(64) % 2 == 0))
 
+    @pytest.mark.sweep(0.25)
     @pytest.mark.parametrize("start", [1, 3, 8])
     def test_renewed_by_a_view_at_another_address(self, library, start):
         if not isinstance(library, Mlx):

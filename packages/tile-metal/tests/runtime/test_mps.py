@@ -124,6 +124,7 @@ def test_the_bytes_of_a_scalar(torch, dtype):
     ]
 
 
+@pytest.mark.sweep(0.25)
 @pytest.mark.parametrize("dtype", ["bool", "int8", "float16", "bfloat16"])
 def test_element_types(torch, dtype):
     kind = np.dtype(ml_dtypes.bfloat16) if dtype == "bfloat16" else np.dtype(dtype)

@@ -236,6 +236,7 @@ def test_a_machine_that_holds_elements_elsewhere_is_refused_whatever_it_is_calle
     assert launch(module, "metal3")
 
 
+@pytest.mark.sweep(0.25)
 def test_a_probe_is_launched_once_for_each_type(launch):
     mx = Mlx(**M5)
     assert launch(mx)

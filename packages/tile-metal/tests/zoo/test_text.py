@@ -54,6 +54,7 @@ KINDS = {
 
 @pytest.mark.parametrize("kind", KINDS)
 class TestLoopOverK:
+    @pytest.mark.sweep(0.25)
     def test_copies_are_of_16_bytes(self, kind):
         types, how = KINDS[kind]
         for stages, to in ((1, "threadgroup"), (2, "thread")):
@@ -62,10 +63,12 @@ class TestLoopOverK:
             assert moves
             assert all(re.match(rf"\*\({to} uint4\*\)&.* = \*\(device const uint4\*\)&", line) for line in moves)
 
+    @pytest.mark.sweep(0.25)
     def test_steps_divide_nothing(self, kind):
         types, how = KINDS[kind]
         assert not [line for line in loop(product(types, **how), "k_step") if re.search(r" [/%] ", line)]
 
+    @pytest.mark.sweep(0.25)
     def test_innermost_loops_load_and_multiply(self, kind):
         types, how = KINDS[kind]
         body = loop(product(types, **how), "k_step")

@@ -41,6 +41,7 @@ def wavefronts(addresses, size, banks=32):
     return max(sum(1 for w in words if w % banks == bank) for bank in range(banks))
 
 
+@pytest.mark.sweep(0.25)
 @pytest.mark.parametrize(("rows", "columns", "dtype"), [
     (64, 64, "float16"), (64, 64, "float32"), (32, 32, "float32"), (128, 64, "float16"), (64, 128, "float16"),
     (64, 64, "int8"),

@@ -97,6 +97,7 @@ def test_each_text_assumes_less_than_the_one_before():
     assert ["(const uint4*)&B" in t.text for t in texts] == [True, True, False]
 
 
+@pytest.mark.sweep(0.25)
 @pytest.mark.parametrize("size", [0, 8, 100, 128, 129, 136, 144, 1024, 1040, 1152])
 def test_every_size_is_served(size):
     kernel = tile.compile(whole_rows, "cuda:sm_80", runtime="emulator")

@@ -79,6 +79,7 @@ def test_index_arithmetic_is_what_an_expert_writes():
     assert str(second) == "v + 344"
 
 
+@pytest.mark.sweep(0.25)
 @pytest.mark.parametrize("seed", range(20))
 def test_simplified_indices_keep_their_values(seed):
     rng = np.random.default_rng(seed)

@@ -85,6 +85,7 @@ def test_numbers_are_the_same(trans, twice, only):
         np.testing.assert_array_equal(one, other)
 
 
+@pytest.mark.sweep(0.25)
 @pytest.mark.parametrize(("how", "left"), [
     ({"used": True}, {"B"}),  # something else reads the tile
     ({"part": True}, {"A"}),  # it is a part of a larger one

@@ -70,6 +70,7 @@ def attention_like(keys, outer=1, first="together"):
     return main
 
 
+@pytest.mark.sweep(0.25)
 @pytest.mark.parametrize("first", ["together", "each"])
 @pytest.mark.parametrize("outer", [1, 2])
 def test_tiles_with_disjoint_lifetimes_share_memory(outer, first):

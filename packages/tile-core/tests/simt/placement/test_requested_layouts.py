@@ -100,6 +100,7 @@ ODD = {
 }
 
 
+@pytest.mark.sweep(0.25)
 @pytest.mark.parametrize("width", [16, 32, 64])
 @pytest.mark.parametrize("name", ODD)
 def test_awkward_sizes_copies_and_widths(name: str, width: int) -> None:

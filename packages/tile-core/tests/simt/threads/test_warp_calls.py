@@ -54,6 +54,7 @@ def expected(name: str, threads: int, amount: Any, width: int) -> Any:
     return np.where(inside, t - lane + source, t)
 
 
+@pytest.mark.sweep(0.25)
 @pytest.mark.parametrize("threads", THREADS)
 @pytest.mark.parametrize("name", ["shfl_sync", "shfl_xor", "shfl_up", "shfl_down"])
 def test_shuffles_read_the_lane_that_the_language_says(threads: int, name: str) -> None:
