@@ -103,7 +103,7 @@ def alone(A: T.Tensor((M, N), "float32"), B: T.Tensor((M, N), "float32")):
 
 def meaning(program, a):
     b = {
-        "apart": a[::-1] * 2 + (a + 1)[:, ::-1], "turns": sum((a + k)[::-1] for k in range(3)), "alone": a[::-1],
+        "apart": a[::-1] * 2 + (a + 1)[:, ::-1], "alternating": sum((a + k)[::-1] for k in range(3)), "alone": a[::-1],
     }  # fmt: skip
     return b[program.name]
 

@@ -81,6 +81,7 @@ from tile_core.simt.placement.tile_uses import number_nests
 from tile_core.simt.placement.variant_selection import Selected, Withdrawals, select_ops
 from tile_core.simt.role_threads import enter_roles
 from tile_core.simt.threads.distribute import distribute
+from tile_core.simt.threads.interior import split_interior
 from tile_core.simt.threads.lower_selected import lower_selected
 from tile_core.simt.threads.operand_prefetch import prefetch_operands
 from tile_core.simt.threads.warp_calls import lower_warp_calls
@@ -150,6 +151,7 @@ def simt_spine(spine: Spine, hooks: SimtHooks) -> Spine:
         ),
         Pass("warps", _warps, "before barriers: what lanes exchange is no memory"),
         Pass("parameters", _parameters, "before vectors: neighbours of an annotated tensor may lie apart"),
+        Pass("interior", _interior, "before vectors, which are wide where no element has a condition"),
         Pass("vectorize", _vectorize, "while accesses still have logical indices"),
         Pass("banks", _banks, "after vectors, whose widths decide which threads access memory at once"),
         Pass("layouts", _layouts, "shared buffers become one-dimensional"),
@@ -368,6 +370,10 @@ def _warps(plan: Plan, ctx: Context) -> Plan:
 
 def _parameters(plan: Plan, ctx: Context) -> Plan:
     return plan.replace(body=apply_layouts(plan.body, plan.params, plan.program.layouts))
+
+
+def _interior(plan: Plan, ctx: Context) -> Plan:
+    return plan.replace(body=split_interior(plan.body))
 
 
 def _vectorize(plan: Plan, ctx: Context) -> Plan:

@@ -16,9 +16,16 @@ extern "C" __global__ void __launch_bounds__(96) block_sum(const float* __restri
   float mine;
   mine = 0.0f;
   mine = 0.0f;
-  for (int k = 0; k < 4; ++k) {
-    if (k * 96 + tid_1 < 301) {
+  if (288 + tid_1 < 301) {
+    for (int k = 0; k < 4; ++k) {
       mine = mine + X[bx * 301 + (k * 96 + tid_1)];
+    }
+  }
+  else {
+    for (int k_1 = 0; k_1 < 4; ++k_1) {
+      if (k_1 * 96 + tid_1 < 301) {
+        mine = mine + X[bx * 301 + (k_1 * 96 + tid_1)];
+      }
     }
   }
   #pragma unroll

@@ -54,7 +54,7 @@ extern "C" __global__ void __launch_bounds__(32) main_1(
   *(uint2*)&W_v[0] = *(const uint2*)&W[j_1];
   #pragma unroll
   for (int r_2 = 0; r_2 < 4; ++r_2) {
-    x[r_2] = x[r_2] * rsqrtf(total / 128.0f + 1e-06f) * cvt_f32_f16(W_v[r_2]);
+    x[r_2] = x[r_2] * rsqrtf(total * 0.0078125f + 1e-06f) * cvt_f32_f16(W_v[r_2]);
   }
   const int i0_1 = tid * 4;
   __align__(16) f16 Y_v[4];

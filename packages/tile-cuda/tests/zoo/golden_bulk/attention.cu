@@ -3,6 +3,18 @@ struct __align__(64) CUtensorMap { unsigned long long opaque[16]; };
 __device__ __forceinline__ unsigned shared_address(const void* p) { return (unsigned)__cvta_generic_to_shared(p); }
 __device__ __forceinline__ f16 cvt_rn_f16_f32(float x) { f16 d; asm("cvt.rn.f16.f32 %0, %1;" : "=h"(d) : "f"(x)); return d; }
 __device__ __forceinline__ float max_f32(float a, float b) { float d; asm("max.f32 %0, %1, %2;" : "=f"(d) : "f"(a), "f"(b)); return d; }
+__device__ __forceinline__ float div_full_f32(float a, float b) {
+  float d;
+  asm("div.full.f32 %0, %1, %2;"
+      : "=f"(d)
+      : "f"(a), "f"(b));
+  return d;
+}
+__device__ __forceinline__ float ex2_approx_ftz_f32(float x) { float d; asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(d) : "f"(x)); return d; }
+__device__ __forceinline__ float exp2_of_half_f32(float half) {
+  const float root = ex2_approx_ftz_f32(half);
+  return root * root;
+}
 __device__ __forceinline__ unsigned shfl_sync_idx_b32(unsigned x, int lane, int clamp, unsigned mask) {
   unsigned d;
   asm volatile("shfl.sync.idx.b32 %0, %1, %2, %3, %4;"
@@ -202,111 +214,125 @@ extern "C" __global__ void __launch_bounds__(128) main_1(
     }
     const int i = (tid >> 5) * 16 + ((tid & 31) >> 2);
     const int j = (tid & 3) * 2;
-    #pragma unroll
-    for (int r_4 = 0; r_4 < 8; ++r_4) {
+    if (n * 64 + (56 + j + 1) < 96 && bx * 64 + i + 32 >= n * 64 + (56 + j + 1)) {
       #pragma unroll
-      for (int r_5 = 0; r_5 < 2; ++r_5) {
+      for (int r_4 = 0; r_4 < 8; ++r_4) {
         #pragma unroll
-        for (int v_1 = 0; v_1 < 2; ++v_1) {
-          scores[r_4 * 4 + r_5 * 2 + v_1] = n * 64 + (r_4 * 8 + j + v_1) < 96 && bx * 64 + (r_5 * 8 + i) + 32 >= n * 64 + (r_4 * 8 + j + v_1) ? scores[r_4 * 4 + r_5 * 2 + v_1] * 0.25503486f : __int_as_float(0xff800000);
+        for (int r_5 = 0; r_5 < 2; ++r_5) {
+          #pragma unroll
+          for (int v_1 = 0; v_1 < 2; ++v_1) {
+            scores[r_4 * 4 + r_5 * 2 + v_1] = scores[r_4 * 4 + r_5 * 2 + v_1] * 0.25503486f;
+          }
+        }
+      }
+    }
+    else {
+      #pragma unroll
+      for (int r_6 = 0; r_6 < 8; ++r_6) {
+        #pragma unroll
+        for (int r_7 = 0; r_7 < 2; ++r_7) {
+          #pragma unroll
+          for (int v_2 = 0; v_2 < 2; ++v_2) {
+            scores[r_6 * 4 + r_7 * 2 + v_2] = n * 64 + (r_6 * 8 + j + v_2) < 96 && bx * 64 + (r_7 * 8 + i) + 32 >= n * 64 + (r_6 * 8 + j + v_2) ? scores[r_6 * 4 + r_7 * 2 + v_2] * 0.25503486f : __int_as_float(0xff800000);
+          }
         }
       }
     }
     #pragma unroll
-    for (int r_6 = 0; r_6 < 2; ++r_6) {
-      top_before[r_6] = top[r_6];
+    for (int r_8 = 0; r_8 < 2; ++r_8) {
+      top_before[r_8] = top[r_8];
     }
     float acc[2];
     #pragma unroll
-    for (int r_7 = 0; r_7 < 2; ++r_7) {
-      acc[r_7] = __int_as_float(0xff800000);
+    for (int r_9 = 0; r_9 < 2; ++r_9) {
+      acc[r_9] = __int_as_float(0xff800000);
       #pragma unroll
-      for (int r_8 = 0; r_8 < 8; ++r_8) {
+      for (int r_10 = 0; r_10 < 8; ++r_10) {
         #pragma unroll
-        for (int r_9 = 0; r_9 < 2; ++r_9) {
-          acc[r_7] = max_f32(acc[r_7], scores[r_8 * 4 + r_7 * 2 + r_9]);
+        for (int r_11 = 0; r_11 < 2; ++r_11) {
+          acc[r_9] = max_f32(acc[r_9], scores[r_10 * 4 + r_9 * 2 + r_11]);
         }
       }
     }
     #pragma unroll
-    for (int r_10 = 0; r_10 < 2; ++r_10) {
-      const float mine = acc[r_10];
-      const float other = __uint_as_float(shfl_sync_bfly_u32(__float_as_uint(mine), 1, 31, 0xffffffffu));
-      acc[r_10] = max_f32(acc[r_10], other);
-    }
-    #pragma unroll
-    for (int r_11 = 0; r_11 < 2; ++r_11) {
-      const float mine_1 = acc[r_11];
-      const float other_1 = __uint_as_float(shfl_sync_bfly_u32(__float_as_uint(mine_1), 2, 31, 0xffffffffu));
-      acc[r_11] = max_f32(acc[r_11], other_1);
-    }
-    #pragma unroll
     for (int r_12 = 0; r_12 < 2; ++r_12) {
-      top[r_12] = max_f32(top[r_12], acc[r_12]);
+      const float mine = acc[r_12];
+      const float other = __uint_as_float(shfl_sync_bfly_u32(__float_as_uint(mine), 1, 31, 0xffffffffu));
+      acc[r_12] = max_f32(acc[r_12], other);
     }
     #pragma unroll
     for (int r_13 = 0; r_13 < 2; ++r_13) {
-      correction[r_13] = exp2f(top_before[r_13] - top[r_13]);
+      const float mine_1 = acc[r_13];
+      const float other_1 = __uint_as_float(shfl_sync_bfly_u32(__float_as_uint(mine_1), 2, 31, 0xffffffffu));
+      acc[r_13] = max_f32(acc[r_13], other_1);
     }
     #pragma unroll
-    for (int r_14 = 0; r_14 < 8; ++r_14) {
+    for (int r_14 = 0; r_14 < 2; ++r_14) {
+      top[r_14] = max_f32(top[r_14], acc[r_14]);
+    }
+    #pragma unroll
+    for (int r_15 = 0; r_15 < 2; ++r_15) {
+      correction[r_15] = exp2_of_half_f32(top_before[r_15] * 0.5f - top[r_15] * 0.5f);
+    }
+    #pragma unroll
+    for (int r_16 = 0; r_16 < 8; ++r_16) {
       #pragma unroll
-      for (int r_15 = 0; r_15 < 2; ++r_15) {
+      for (int r_17 = 0; r_17 < 2; ++r_17) {
         #pragma unroll
-        for (int v_2 = 0; v_2 < 2; ++v_2) {
-          scores[r_14 * 4 + r_15 * 2 + v_2] = exp2f(scores[r_14 * 4 + r_15 * 2 + v_2] - top[r_15]);
+        for (int v_3 = 0; v_3 < 2; ++v_3) {
+          scores[r_16 * 4 + r_17 * 2 + v_3] = exp2_of_half_f32(scores[r_16 * 4 + r_17 * 2 + v_3] * 0.5f - top[r_17] * 0.5f);
         }
       }
     }
     float acc_1[2];
     #pragma unroll
-    for (int r_16 = 0; r_16 < 2; ++r_16) {
-      acc_1[r_16] = 0.0f;
+    for (int r_18 = 0; r_18 < 2; ++r_18) {
+      acc_1[r_18] = 0.0f;
       #pragma unroll
-      for (int r_17 = 0; r_17 < 8; ++r_17) {
+      for (int r_19 = 0; r_19 < 8; ++r_19) {
         #pragma unroll
-        for (int r_18 = 0; r_18 < 2; ++r_18) {
-          acc_1[r_16] = acc_1[r_16] + scores[r_17 * 4 + r_16 * 2 + r_18];
+        for (int r_20 = 0; r_20 < 2; ++r_20) {
+          acc_1[r_18] = acc_1[r_18] + scores[r_19 * 4 + r_18 * 2 + r_20];
         }
       }
-    }
-    #pragma unroll
-    for (int r_19 = 0; r_19 < 2; ++r_19) {
-      const float mine_2 = acc_1[r_19];
-      const float other_2 = __uint_as_float(shfl_sync_bfly_u32(__float_as_uint(mine_2), 1, 31, 0xffffffffu));
-      acc_1[r_19] = acc_1[r_19] + other_2;
-    }
-    #pragma unroll
-    for (int r_20 = 0; r_20 < 2; ++r_20) {
-      const float mine_3 = acc_1[r_20];
-      const float other_3 = __uint_as_float(shfl_sync_bfly_u32(__float_as_uint(mine_3), 2, 31, 0xffffffffu));
-      acc_1[r_20] = acc_1[r_20] + other_3;
     }
     #pragma unroll
     for (int r_21 = 0; r_21 < 2; ++r_21) {
-      row_sum[r_21] = acc_1[r_21];
+      const float mine_2 = acc_1[r_21];
+      const float other_2 = __uint_as_float(shfl_sync_bfly_u32(__float_as_uint(mine_2), 1, 31, 0xffffffffu));
+      acc_1[r_21] = acc_1[r_21] + other_2;
     }
     #pragma unroll
     for (int r_22 = 0; r_22 < 2; ++r_22) {
-      total[r_22] = total[r_22] * correction[r_22] + row_sum[r_22];
+      const float mine_3 = acc_1[r_22];
+      const float other_3 = __uint_as_float(shfl_sync_bfly_u32(__float_as_uint(mine_3), 2, 31, 0xffffffffu));
+      acc_1[r_22] = acc_1[r_22] + other_3;
     }
     #pragma unroll
-    for (int r_23 = 0; r_23 < 8; ++r_23) {
-      #pragma unroll
-      for (int r_24 = 0; r_24 < 2; ++r_24) {
-        #pragma unroll
-        for (int v_3 = 0; v_3 < 2; ++v_3) {
-          weights[r_23 * 4 + r_24 * 2 + v_3] = cvt_rn_f16_f32(scores[r_23 * 4 + r_24 * 2 + v_3]);
-        }
-      }
+    for (int r_23 = 0; r_23 < 2; ++r_23) {
+      row_sum[r_23] = acc_1[r_23];
     }
     #pragma unroll
-    for (int r_25 = 0; r_25 < 4; ++r_25) {
+    for (int r_24 = 0; r_24 < 2; ++r_24) {
+      total[r_24] = total[r_24] * correction[r_24] + row_sum[r_24];
+    }
+    #pragma unroll
+    for (int r_25 = 0; r_25 < 8; ++r_25) {
       #pragma unroll
       for (int r_26 = 0; r_26 < 2; ++r_26) {
         #pragma unroll
         for (int v_4 = 0; v_4 < 2; ++v_4) {
-          output[r_25 * 4 + r_26 * 2 + v_4] = output[r_25 * 4 + r_26 * 2 + v_4] * correction[r_26];
+          weights[r_25 * 4 + r_26 * 2 + v_4] = cvt_rn_f16_f32(scores[r_25 * 4 + r_26 * 2 + v_4]);
+        }
+      }
+    }
+    #pragma unroll
+    for (int r_27 = 0; r_27 < 4; ++r_27) {
+      #pragma unroll
+      for (int r_28 = 0; r_28 < 2; ++r_28) {
+        #pragma unroll
+        for (int v_5 = 0; v_5 < 2; ++v_5) {
+          output[r_27 * 4 + r_28 * 2 + v_5] = output[r_27 * 4 + r_28 * 2 + v_5] * correction[r_28];
         }
       }
     }
@@ -371,27 +397,27 @@ extern "C" __global__ void __launch_bounds__(128) main_1(
     mbarrier_inval_shared_cta_b64(&n_arrived[1]);
   }
   #pragma unroll
-  for (int r_27 = 0; r_27 < 4; ++r_27) {
+  for (int r_29 = 0; r_29 < 4; ++r_29) {
     #pragma unroll
-    for (int r_28 = 0; r_28 < 2; ++r_28) {
+    for (int r_30 = 0; r_30 < 2; ++r_30) {
       #pragma unroll
-      for (int v_5 = 0; v_5 < 2; ++v_5) {
-        output[r_27 * 4 + r_28 * 2 + v_5] = output[r_27 * 4 + r_28 * 2 + v_5] / total[r_28];
+      for (int v_6 = 0; v_6 < 2; ++v_6) {
+        output[r_29 * 4 + r_30 * 2 + v_6] = div_full_f32(output[r_29 * 4 + r_30 * 2 + v_6], total[r_30]);
       }
     }
   }
   const int i0 = (tid >> 5) * 16 + ((tid & 31) >> 2);
   const int i1 = (tid & 3) * 2;
   #pragma unroll
-  for (int r_29 = 0; r_29 < 4; ++r_29) {
+  for (int r_31 = 0; r_31 < 4; ++r_31) {
     #pragma unroll
-    for (int r_30 = 0; r_30 < 2; ++r_30) {
+    for (int r_32 = 0; r_32 < 2; ++r_32) {
       __align__(16) f16 Output_v[2];
       #pragma unroll
-      for (int v_6 = 0; v_6 < 2; ++v_6) {
-        Output_v[v_6] = cvt_rn_f16_f32(output[r_29 * 4 + r_30 * 2 + v_6]);
+      for (int v_7 = 0; v_7 < 2; ++v_7) {
+        Output_v[v_7] = cvt_rn_f16_f32(output[r_31 * 4 + r_32 * 2 + v_7]);
       }
-      *(unsigned*)(&Output[i0 * 32 + i1] + (r_30 * 256 + r_29 * 8)) = *(const unsigned*)&Output_v[0];
+      *(unsigned*)(&Output[i0 * 32 + i1] + (r_32 * 256 + r_31 * 8)) = *(const unsigned*)&Output_v[0];
     }
   }
   if (tid == 0) {

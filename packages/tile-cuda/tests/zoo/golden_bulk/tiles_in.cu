@@ -95,10 +95,18 @@ extern "C" __global__ void __launch_bounds__(64) tiles_in(
     S_phase = 1u - (unsigned)S_phase;
     const int i = tid >> 5;
     const int j = tid & 31;
-    #pragma unroll
-    for (int r = 0; r < 4; ++r) {
-      if (t * 8 + 7 - (r * 2 + i) < 45 && bx * 32 + 31 - j < 72) {
+    if (t * 8 + 7 - i < 45 && bx * 32 + 31 - j < 72) {
+      #pragma unroll
+      for (int r = 0; r < 4; ++r) {
         B[t * 576 + bx * 32 + 535 - j - i * 72 - r * 144] = (unsigned)S[((255 - j) >> 5) * 32 + (((31 - j) >> 2) ^ (((255 - j) >> 5) - i - r * 2)) * 4 + ((3 - j) & 3) - i * 32 - r * 64] + (unsigned)R[((255 - j) >> 5) * 32 + (((31 - j) >> 2) ^ (((255 - j) >> 5) - i - r * 2)) * 4 + ((3 - j) & 3) - i * 32 - r * 64];
+      }
+    }
+    else {
+      #pragma unroll
+      for (int r_1 = 0; r_1 < 4; ++r_1) {
+        if (t * 8 + 7 - (r_1 * 2 + i) < 45 && bx * 32 + 31 - j < 72) {
+          B[t * 576 + bx * 32 + 535 - j - i * 72 - r_1 * 144] = (unsigned)S[((255 - j) >> 5) * 32 + (((31 - j) >> 2) ^ (((255 - j) >> 5) - i - r_1 * 2)) * 4 + ((3 - j) & 3) - i * 32 - r_1 * 64] + (unsigned)R[((255 - j) >> 5) * 32 + (((31 - j) >> 2) ^ (((255 - j) >> 5) - i - r_1 * 2)) * 4 + ((3 - j) & 3) - i * 32 - r_1 * 64];
+        }
       }
     }
   }

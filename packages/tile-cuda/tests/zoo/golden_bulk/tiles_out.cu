@@ -134,10 +134,18 @@ extern "C" __global__ void __launch_bounds__(64) tiles_out(
   __syncthreads();
   const int i_1 = tid >> 3;
   const int j_1 = (tid & 7) * 4;
-  #pragma unroll
-  for (int r_2 = 0; r_2 < 6; ++r_2) {
-    if (by * 16 * 3 + 48 - 1 - (r_2 * 8 + i_1) < 85 && bx * 32 + j_1 < 72) {
+  if (by * 16 * 3 + 48 - 1 - i_1 < 85 && bx * 32 + (j_1 + 3) < 72) {
+    #pragma unroll
+    for (int r_2 = 0; r_2 < 6; ++r_2) {
       *(uint4*)(&D[(by * 48 + 47 - i_1) * 72 + (bx * 32 + j_1)] + r_2 * -576) = *(const uint4*)(&B[(by * 48 + 47 - i_1) * 72 + (bx * 32 + j_1)] + r_2 * -576);
+    }
+  }
+  else {
+    #pragma unroll
+    for (int r_3 = 0; r_3 < 6; ++r_3) {
+      if (by * 16 * 3 + 48 - 1 - (r_3 * 8 + i_1) < 85 && bx * 32 + j_1 < 72) {
+        *(uint4*)(&D[(by * 48 + 47 - i_1) * 72 + (bx * 32 + j_1)] + r_3 * -576) = *(const uint4*)(&B[(by * 48 + 47 - i_1) * 72 + (bx * 32 + j_1)] + r_3 * -576);
+      }
     }
   }
   if (tid == 0) {

@@ -2,6 +2,18 @@ typedef unsigned short f16;
 __device__ __forceinline__ unsigned shared_address(const void* p) { return (unsigned)__cvta_generic_to_shared(p); }
 __device__ __forceinline__ f16 cvt_rn_f16_f32(float x) { f16 d; asm("cvt.rn.f16.f32 %0, %1;" : "=h"(d) : "f"(x)); return d; }
 __device__ __forceinline__ float max_f32(float a, float b) { float d; asm("max.f32 %0, %1, %2;" : "=f"(d) : "f"(a), "f"(b)); return d; }
+__device__ __forceinline__ float div_full_f32(float a, float b) {
+  float d;
+  asm("div.full.f32 %0, %1, %2;"
+      : "=f"(d)
+      : "f"(a), "f"(b));
+  return d;
+}
+__device__ __forceinline__ float ex2_approx_ftz_f32(float x) { float d; asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(d) : "f"(x)); return d; }
+__device__ __forceinline__ float exp2_of_half_f32(float half) {
+  const float root = ex2_approx_ftz_f32(half);
+  return root * root;
+}
 __device__ __forceinline__ unsigned shfl_sync_bfly_b32(unsigned x, int lane, int clamp, unsigned mask) {
   unsigned d;
   asm volatile("shfl.sync.bfly.b32 %0, %1, %2, %3, %4;"
@@ -154,111 +166,125 @@ extern "C" __global__ void __launch_bounds__(128) main_1(
     }
     const int i = (tid >> 5) * 16 + ((tid & 31) >> 2);
     const int j = (tid & 3) * 2;
-    #pragma unroll
-    for (int r_5 = 0; r_5 < 8; ++r_5) {
+    if (n * 64 + (56 + j + 1) < 96 && bx * 64 + i + 32 >= n * 64 + (56 + j + 1)) {
       #pragma unroll
-      for (int r_6 = 0; r_6 < 2; ++r_6) {
+      for (int r_5 = 0; r_5 < 8; ++r_5) {
         #pragma unroll
-        for (int v_1 = 0; v_1 < 2; ++v_1) {
-          scores[r_5 * 4 + r_6 * 2 + v_1] = n * 64 + (r_5 * 8 + j + v_1) < 96 && bx * 64 + (r_6 * 8 + i) + 32 >= n * 64 + (r_5 * 8 + j + v_1) ? scores[r_5 * 4 + r_6 * 2 + v_1] * 0.25503486f : __int_as_float(0xff800000);
+        for (int r_6 = 0; r_6 < 2; ++r_6) {
+          #pragma unroll
+          for (int v_1 = 0; v_1 < 2; ++v_1) {
+            scores[r_5 * 4 + r_6 * 2 + v_1] = scores[r_5 * 4 + r_6 * 2 + v_1] * 0.25503486f;
+          }
+        }
+      }
+    }
+    else {
+      #pragma unroll
+      for (int r_7 = 0; r_7 < 8; ++r_7) {
+        #pragma unroll
+        for (int r_8 = 0; r_8 < 2; ++r_8) {
+          #pragma unroll
+          for (int v_2 = 0; v_2 < 2; ++v_2) {
+            scores[r_7 * 4 + r_8 * 2 + v_2] = n * 64 + (r_7 * 8 + j + v_2) < 96 && bx * 64 + (r_8 * 8 + i) + 32 >= n * 64 + (r_7 * 8 + j + v_2) ? scores[r_7 * 4 + r_8 * 2 + v_2] * 0.25503486f : __int_as_float(0xff800000);
+          }
         }
       }
     }
     #pragma unroll
-    for (int r_7 = 0; r_7 < 2; ++r_7) {
-      top_before[r_7] = top[r_7];
+    for (int r_9 = 0; r_9 < 2; ++r_9) {
+      top_before[r_9] = top[r_9];
     }
     float acc[2];
     #pragma unroll
-    for (int r_8 = 0; r_8 < 2; ++r_8) {
-      acc[r_8] = __int_as_float(0xff800000);
+    for (int r_10 = 0; r_10 < 2; ++r_10) {
+      acc[r_10] = __int_as_float(0xff800000);
       #pragma unroll
-      for (int r_9 = 0; r_9 < 8; ++r_9) {
+      for (int r_11 = 0; r_11 < 8; ++r_11) {
         #pragma unroll
-        for (int r_10 = 0; r_10 < 2; ++r_10) {
-          acc[r_8] = max_f32(acc[r_8], scores[r_9 * 4 + r_8 * 2 + r_10]);
+        for (int r_12 = 0; r_12 < 2; ++r_12) {
+          acc[r_10] = max_f32(acc[r_10], scores[r_11 * 4 + r_10 * 2 + r_12]);
         }
       }
     }
     #pragma unroll
-    for (int r_11 = 0; r_11 < 2; ++r_11) {
-      const float mine = acc[r_11];
-      const float other = __uint_as_float(shfl_sync_bfly_u32(__float_as_uint(mine), 1, 31, 0xffffffffu));
-      acc[r_11] = max_f32(acc[r_11], other);
-    }
-    #pragma unroll
-    for (int r_12 = 0; r_12 < 2; ++r_12) {
-      const float mine_1 = acc[r_12];
-      const float other_1 = __uint_as_float(shfl_sync_bfly_u32(__float_as_uint(mine_1), 2, 31, 0xffffffffu));
-      acc[r_12] = max_f32(acc[r_12], other_1);
-    }
-    #pragma unroll
     for (int r_13 = 0; r_13 < 2; ++r_13) {
-      top[r_13] = max_f32(top[r_13], acc[r_13]);
+      const float mine = acc[r_13];
+      const float other = __uint_as_float(shfl_sync_bfly_u32(__float_as_uint(mine), 1, 31, 0xffffffffu));
+      acc[r_13] = max_f32(acc[r_13], other);
     }
     #pragma unroll
     for (int r_14 = 0; r_14 < 2; ++r_14) {
-      correction[r_14] = exp2f(top_before[r_14] - top[r_14]);
+      const float mine_1 = acc[r_14];
+      const float other_1 = __uint_as_float(shfl_sync_bfly_u32(__float_as_uint(mine_1), 2, 31, 0xffffffffu));
+      acc[r_14] = max_f32(acc[r_14], other_1);
     }
     #pragma unroll
-    for (int r_15 = 0; r_15 < 8; ++r_15) {
+    for (int r_15 = 0; r_15 < 2; ++r_15) {
+      top[r_15] = max_f32(top[r_15], acc[r_15]);
+    }
+    #pragma unroll
+    for (int r_16 = 0; r_16 < 2; ++r_16) {
+      correction[r_16] = exp2_of_half_f32(top_before[r_16] * 0.5f - top[r_16] * 0.5f);
+    }
+    #pragma unroll
+    for (int r_17 = 0; r_17 < 8; ++r_17) {
       #pragma unroll
-      for (int r_16 = 0; r_16 < 2; ++r_16) {
+      for (int r_18 = 0; r_18 < 2; ++r_18) {
         #pragma unroll
-        for (int v_2 = 0; v_2 < 2; ++v_2) {
-          scores[r_15 * 4 + r_16 * 2 + v_2] = exp2f(scores[r_15 * 4 + r_16 * 2 + v_2] - top[r_16]);
+        for (int v_3 = 0; v_3 < 2; ++v_3) {
+          scores[r_17 * 4 + r_18 * 2 + v_3] = exp2_of_half_f32(scores[r_17 * 4 + r_18 * 2 + v_3] * 0.5f - top[r_18] * 0.5f);
         }
       }
     }
     float acc_1[2];
     #pragma unroll
-    for (int r_17 = 0; r_17 < 2; ++r_17) {
-      acc_1[r_17] = 0.0f;
+    for (int r_19 = 0; r_19 < 2; ++r_19) {
+      acc_1[r_19] = 0.0f;
       #pragma unroll
-      for (int r_18 = 0; r_18 < 8; ++r_18) {
+      for (int r_20 = 0; r_20 < 8; ++r_20) {
         #pragma unroll
-        for (int r_19 = 0; r_19 < 2; ++r_19) {
-          acc_1[r_17] = acc_1[r_17] + scores[r_18 * 4 + r_17 * 2 + r_19];
+        for (int r_21 = 0; r_21 < 2; ++r_21) {
+          acc_1[r_19] = acc_1[r_19] + scores[r_20 * 4 + r_19 * 2 + r_21];
         }
       }
-    }
-    #pragma unroll
-    for (int r_20 = 0; r_20 < 2; ++r_20) {
-      const float mine_2 = acc_1[r_20];
-      const float other_2 = __uint_as_float(shfl_sync_bfly_u32(__float_as_uint(mine_2), 1, 31, 0xffffffffu));
-      acc_1[r_20] = acc_1[r_20] + other_2;
-    }
-    #pragma unroll
-    for (int r_21 = 0; r_21 < 2; ++r_21) {
-      const float mine_3 = acc_1[r_21];
-      const float other_3 = __uint_as_float(shfl_sync_bfly_u32(__float_as_uint(mine_3), 2, 31, 0xffffffffu));
-      acc_1[r_21] = acc_1[r_21] + other_3;
     }
     #pragma unroll
     for (int r_22 = 0; r_22 < 2; ++r_22) {
-      row_sum[r_22] = acc_1[r_22];
+      const float mine_2 = acc_1[r_22];
+      const float other_2 = __uint_as_float(shfl_sync_bfly_u32(__float_as_uint(mine_2), 1, 31, 0xffffffffu));
+      acc_1[r_22] = acc_1[r_22] + other_2;
     }
     #pragma unroll
     for (int r_23 = 0; r_23 < 2; ++r_23) {
-      total[r_23] = total[r_23] * correction[r_23] + row_sum[r_23];
+      const float mine_3 = acc_1[r_23];
+      const float other_3 = __uint_as_float(shfl_sync_bfly_u32(__float_as_uint(mine_3), 2, 31, 0xffffffffu));
+      acc_1[r_23] = acc_1[r_23] + other_3;
     }
     #pragma unroll
-    for (int r_24 = 0; r_24 < 8; ++r_24) {
-      #pragma unroll
-      for (int r_25 = 0; r_25 < 2; ++r_25) {
-        #pragma unroll
-        for (int v_3 = 0; v_3 < 2; ++v_3) {
-          weights[r_24 * 4 + r_25 * 2 + v_3] = cvt_rn_f16_f32(scores[r_24 * 4 + r_25 * 2 + v_3]);
-        }
-      }
+    for (int r_24 = 0; r_24 < 2; ++r_24) {
+      row_sum[r_24] = acc_1[r_24];
     }
     #pragma unroll
-    for (int r_26 = 0; r_26 < 4; ++r_26) {
+    for (int r_25 = 0; r_25 < 2; ++r_25) {
+      total[r_25] = total[r_25] * correction[r_25] + row_sum[r_25];
+    }
+    #pragma unroll
+    for (int r_26 = 0; r_26 < 8; ++r_26) {
       #pragma unroll
       for (int r_27 = 0; r_27 < 2; ++r_27) {
         #pragma unroll
         for (int v_4 = 0; v_4 < 2; ++v_4) {
-          output[r_26 * 4 + r_27 * 2 + v_4] = output[r_26 * 4 + r_27 * 2 + v_4] * correction[r_27];
+          weights[r_26 * 4 + r_27 * 2 + v_4] = cvt_rn_f16_f32(scores[r_26 * 4 + r_27 * 2 + v_4]);
+        }
+      }
+    }
+    #pragma unroll
+    for (int r_28 = 0; r_28 < 4; ++r_28) {
+      #pragma unroll
+      for (int r_29 = 0; r_29 < 2; ++r_29) {
+        #pragma unroll
+        for (int v_5 = 0; v_5 < 2; ++v_5) {
+          output[r_28 * 4 + r_29 * 2 + v_5] = output[r_28 * 4 + r_29 * 2 + v_5] * correction[r_29];
         }
       }
     }
@@ -319,27 +345,27 @@ extern "C" __global__ void __launch_bounds__(128) main_1(
   }
   cp_async_wait_group_0();
   #pragma unroll
-  for (int r_28 = 0; r_28 < 4; ++r_28) {
+  for (int r_30 = 0; r_30 < 4; ++r_30) {
     #pragma unroll
-    for (int r_29 = 0; r_29 < 2; ++r_29) {
+    for (int r_31 = 0; r_31 < 2; ++r_31) {
       #pragma unroll
-      for (int v_5 = 0; v_5 < 2; ++v_5) {
-        output[r_28 * 4 + r_29 * 2 + v_5] = output[r_28 * 4 + r_29 * 2 + v_5] / total[r_29];
+      for (int v_6 = 0; v_6 < 2; ++v_6) {
+        output[r_30 * 4 + r_31 * 2 + v_6] = div_full_f32(output[r_30 * 4 + r_31 * 2 + v_6], total[r_31]);
       }
     }
   }
   const int i0_1 = (tid >> 5) * 16 + ((tid & 31) >> 2);
   const int i1_1 = (tid & 3) * 2;
   #pragma unroll
-  for (int r_30 = 0; r_30 < 4; ++r_30) {
+  for (int r_32 = 0; r_32 < 4; ++r_32) {
     #pragma unroll
-    for (int r_31 = 0; r_31 < 2; ++r_31) {
+    for (int r_33 = 0; r_33 < 2; ++r_33) {
       __align__(16) f16 Output_v[2];
       #pragma unroll
-      for (int v_6 = 0; v_6 < 2; ++v_6) {
-        Output_v[v_6] = cvt_rn_f16_f32(output[r_30 * 4 + r_31 * 2 + v_6]);
+      for (int v_7 = 0; v_7 < 2; ++v_7) {
+        Output_v[v_7] = cvt_rn_f16_f32(output[r_32 * 4 + r_33 * 2 + v_7]);
       }
-      *(unsigned*)(&Output[i0_1 * 32 + i1_1] + (r_31 * 256 + r_30 * 8)) = *(const unsigned*)&Output_v[0];
+      *(unsigned*)(&Output[i0_1 * 32 + i1_1] + (r_33 * 256 + r_32 * 8)) = *(const unsigned*)&Output_v[0];
     }
   }
 }

@@ -214,121 +214,135 @@ static inline void simdgroup_multiply_accumulate_f32_f16(thread float* c, thread
     }
     const int i = (tid >> 5) * 16 + ((tid & 31) >> 4) * 4 + ((tid & 7) >> 1);
     const int j = ((tid & 15) >> 3) * 4 + (tid & 1) * 2;
-    #pragma clang loop unroll(full)
-    for (int r_11 = 0; r_11 < 2; ++r_11) {
+    if (n * 64 + (56 + j + 1) < 96 && bx * 64 + i + 32 >= n * 64 + (56 + j + 1)) {
       #pragma clang loop unroll(full)
-      for (int r_12 = 0; r_12 < 8; ++r_12) {
+      for (int r_11 = 0; r_11 < 2; ++r_11) {
         #pragma clang loop unroll(full)
-        for (int v_9 = 0; v_9 < 2; ++v_9) {
-          scores[r_11 * 16 + r_12 * 2 + v_9] = n * 64 + (r_12 * 8 + j + v_9) < 96 && bx * 64 + (r_11 * 8 + i) + 32 >= n * 64 + (r_12 * 8 + j + v_9) ? scores[r_11 * 16 + r_12 * 2 + v_9] * 0.25503486f : as_type<float>(0xff800000u);
-        }
-      }
-    }
-    #pragma clang loop unroll(full)
-    for (int r_13 = 0; r_13 < 2; ++r_13) {
-      top_before[r_13] = top[r_13];
-    }
-    float acc[2];
-    #pragma clang loop unroll(full)
-    for (int r_14 = 0; r_14 < 2; ++r_14) {
-      acc[r_14] = as_type<float>(0xff800000u);
-      #pragma clang loop unroll(full)
-      for (int r_15 = 0; r_15 < 8; ++r_15) {
-        #pragma clang loop unroll(full)
-        for (int r_16 = 0; r_16 < 2; ++r_16) {
-          acc[r_14] = fmax(acc[r_14], scores[r_14 * 16 + r_15 * 2 + r_16]);
-        }
-      }
-      if ((as_type<uint>(acc[r_14]) & 2139095040u) == 0u) {
-        acc[r_14] = as_type<float>(0xff800000u);
-        #pragma clang loop unroll(full)
-        for (int r_17 = 0; r_17 < 8; ++r_17) {
+        for (int r_12 = 0; r_12 < 8; ++r_12) {
           #pragma clang loop unroll(full)
-          for (int r_18 = 0; r_18 < 2; ++r_18) {
-            acc[r_14] = max_f32(acc[r_14], scores[r_14 * 16 + r_17 * 2 + r_18]);
+          for (int v_9 = 0; v_9 < 2; ++v_9) {
+            scores[r_11 * 16 + r_12 * 2 + v_9] = scores[r_11 * 16 + r_12 * 2 + v_9] * 0.25503486f;
+          }
+        }
+      }
+    }
+    else {
+      #pragma clang loop unroll(full)
+      for (int r_13 = 0; r_13 < 2; ++r_13) {
+        #pragma clang loop unroll(full)
+        for (int r_14 = 0; r_14 < 8; ++r_14) {
+          #pragma clang loop unroll(full)
+          for (int v_10 = 0; v_10 < 2; ++v_10) {
+            scores[r_13 * 16 + r_14 * 2 + v_10] = n * 64 + (r_14 * 8 + j + v_10) < 96 && bx * 64 + (r_13 * 8 + i) + 32 >= n * 64 + (r_14 * 8 + j + v_10) ? scores[r_13 * 16 + r_14 * 2 + v_10] * 0.25503486f : as_type<float>(0xff800000u);
           }
         }
       }
     }
     #pragma clang loop unroll(full)
-    for (int r_19 = 0; r_19 < 2; ++r_19) {
-      const float mine = acc[r_19];
-      const float other = as_type<float>(simd_shuffle_xor(as_type<uint>(mine), (ushort)1));
-      acc[r_19] = max_f32(acc[r_19], other);
+    for (int r_15 = 0; r_15 < 2; ++r_15) {
+      top_before[r_15] = top[r_15];
     }
+    float acc[2];
     #pragma clang loop unroll(full)
-    for (int r_20 = 0; r_20 < 2; ++r_20) {
-      const float mine_1 = acc[r_20];
-      const float other_1 = as_type<float>(simd_shuffle_xor(as_type<uint>(mine_1), (ushort)8));
-      acc[r_20] = max_f32(acc[r_20], other_1);
+    for (int r_16 = 0; r_16 < 2; ++r_16) {
+      acc[r_16] = as_type<float>(0xff800000u);
+      #pragma clang loop unroll(full)
+      for (int r_17 = 0; r_17 < 8; ++r_17) {
+        #pragma clang loop unroll(full)
+        for (int r_18 = 0; r_18 < 2; ++r_18) {
+          acc[r_16] = fmax(acc[r_16], scores[r_16 * 16 + r_17 * 2 + r_18]);
+        }
+      }
+      if ((as_type<uint>(acc[r_16]) & 2139095040u) == 0u) {
+        acc[r_16] = as_type<float>(0xff800000u);
+        #pragma clang loop unroll(full)
+        for (int r_19 = 0; r_19 < 8; ++r_19) {
+          #pragma clang loop unroll(full)
+          for (int r_20 = 0; r_20 < 2; ++r_20) {
+            acc[r_16] = max_f32(acc[r_16], scores[r_16 * 16 + r_19 * 2 + r_20]);
+          }
+        }
+      }
     }
     #pragma clang loop unroll(full)
     for (int r_21 = 0; r_21 < 2; ++r_21) {
-      top[r_21] = max_f32(top[r_21], acc[r_21]);
+      const float mine = acc[r_21];
+      const float other = as_type<float>(simd_shuffle_xor(as_type<uint>(mine), (ushort)1));
+      acc[r_21] = max_f32(acc[r_21], other);
     }
     #pragma clang loop unroll(full)
     for (int r_22 = 0; r_22 < 2; ++r_22) {
-      correction[r_22] = precise::exp2(top_before[r_22] - top[r_22]);
+      const float mine_1 = acc[r_22];
+      const float other_1 = as_type<float>(simd_shuffle_xor(as_type<uint>(mine_1), (ushort)8));
+      acc[r_22] = max_f32(acc[r_22], other_1);
     }
     #pragma clang loop unroll(full)
     for (int r_23 = 0; r_23 < 2; ++r_23) {
+      top[r_23] = max_f32(top[r_23], acc[r_23]);
+    }
+    #pragma clang loop unroll(full)
+    for (int r_24 = 0; r_24 < 2; ++r_24) {
+      correction[r_24] = precise::exp2(top_before[r_24] - top[r_24]);
+    }
+    #pragma clang loop unroll(full)
+    for (int r_25 = 0; r_25 < 2; ++r_25) {
       #pragma clang loop unroll(full)
-      for (int r_24 = 0; r_24 < 8; ++r_24) {
+      for (int r_26 = 0; r_26 < 8; ++r_26) {
         #pragma clang loop unroll(full)
-        for (int v_10 = 0; v_10 < 2; ++v_10) {
-          scores[r_23 * 16 + r_24 * 2 + v_10] = precise::exp2(scores[r_23 * 16 + r_24 * 2 + v_10] - top[r_23]);
+        for (int v_11 = 0; v_11 < 2; ++v_11) {
+          scores[r_25 * 16 + r_26 * 2 + v_11] = precise::exp2(scores[r_25 * 16 + r_26 * 2 + v_11] - top[r_25]);
         }
       }
     }
     float acc_1[2];
     #pragma clang loop unroll(full)
-    for (int r_25 = 0; r_25 < 2; ++r_25) {
-      acc_1[r_25] = 0.0f;
+    for (int r_27 = 0; r_27 < 2; ++r_27) {
+      acc_1[r_27] = 0.0f;
       #pragma clang loop unroll(full)
-      for (int r_26 = 0; r_26 < 8; ++r_26) {
+      for (int r_28 = 0; r_28 < 8; ++r_28) {
         #pragma clang loop unroll(full)
-        for (int r_27 = 0; r_27 < 2; ++r_27) {
-          acc_1[r_25] = acc_1[r_25] + scores[r_25 * 16 + r_26 * 2 + r_27];
+        for (int r_29 = 0; r_29 < 2; ++r_29) {
+          acc_1[r_27] = acc_1[r_27] + scores[r_27 * 16 + r_28 * 2 + r_29];
         }
       }
-    }
-    #pragma clang loop unroll(full)
-    for (int r_28 = 0; r_28 < 2; ++r_28) {
-      const float mine_2 = acc_1[r_28];
-      const float other_2 = as_type<float>(simd_shuffle_xor(as_type<uint>(mine_2), (ushort)1));
-      acc_1[r_28] = acc_1[r_28] + other_2;
-    }
-    #pragma clang loop unroll(full)
-    for (int r_29 = 0; r_29 < 2; ++r_29) {
-      const float mine_3 = acc_1[r_29];
-      const float other_3 = as_type<float>(simd_shuffle_xor(as_type<uint>(mine_3), (ushort)8));
-      acc_1[r_29] = acc_1[r_29] + other_3;
     }
     #pragma clang loop unroll(full)
     for (int r_30 = 0; r_30 < 2; ++r_30) {
-      row_sum[r_30] = acc_1[r_30];
+      const float mine_2 = acc_1[r_30];
+      const float other_2 = as_type<float>(simd_shuffle_xor(as_type<uint>(mine_2), (ushort)1));
+      acc_1[r_30] = acc_1[r_30] + other_2;
     }
     #pragma clang loop unroll(full)
     for (int r_31 = 0; r_31 < 2; ++r_31) {
-      total[r_31] = total[r_31] * correction[r_31] + row_sum[r_31];
+      const float mine_3 = acc_1[r_31];
+      const float other_3 = as_type<float>(simd_shuffle_xor(as_type<uint>(mine_3), (ushort)8));
+      acc_1[r_31] = acc_1[r_31] + other_3;
     }
     #pragma clang loop unroll(full)
     for (int r_32 = 0; r_32 < 2; ++r_32) {
-      #pragma clang loop unroll(full)
-      for (int r_33 = 0; r_33 < 8; ++r_33) {
-        #pragma clang loop unroll(full)
-        for (int v_11 = 0; v_11 < 2; ++v_11) {
-          weights[r_32 * 16 + r_33 * 2 + v_11] = (half)scores[r_32 * 16 + r_33 * 2 + v_11];
-        }
-      }
+      row_sum[r_32] = acc_1[r_32];
+    }
+    #pragma clang loop unroll(full)
+    for (int r_33 = 0; r_33 < 2; ++r_33) {
+      total[r_33] = total[r_33] * correction[r_33] + row_sum[r_33];
     }
     #pragma clang loop unroll(full)
     for (int r_34 = 0; r_34 < 2; ++r_34) {
       #pragma clang loop unroll(full)
-      for (int r_35 = 0; r_35 < 4; ++r_35) {
+      for (int r_35 = 0; r_35 < 8; ++r_35) {
         #pragma clang loop unroll(full)
         for (int v_12 = 0; v_12 < 2; ++v_12) {
-          output[r_34 * 8 + r_35 * 2 + v_12] = output[r_34 * 8 + r_35 * 2 + v_12] * correction[r_34];
+          weights[r_34 * 16 + r_35 * 2 + v_12] = (half)scores[r_34 * 16 + r_35 * 2 + v_12];
+        }
+      }
+    }
+    #pragma clang loop unroll(full)
+    for (int r_36 = 0; r_36 < 2; ++r_36) {
+      #pragma clang loop unroll(full)
+      for (int r_37 = 0; r_37 < 4; ++r_37) {
+        #pragma clang loop unroll(full)
+        for (int v_13 = 0; v_13 < 2; ++v_13) {
+          output[r_36 * 8 + r_37 * 2 + v_13] = output[r_36 * 8 + r_37 * 2 + v_13] * correction[r_36];
         }
       }
     }
@@ -348,27 +362,27 @@ static inline void simdgroup_multiply_accumulate_f32_f16(thread float* c, thread
     }
   }
   #pragma clang loop unroll(full)
-  for (int r_36 = 0; r_36 < 2; ++r_36) {
+  for (int r_38 = 0; r_38 < 2; ++r_38) {
     #pragma clang loop unroll(full)
-    for (int r_37 = 0; r_37 < 4; ++r_37) {
+    for (int r_39 = 0; r_39 < 4; ++r_39) {
       #pragma clang loop unroll(full)
-      for (int v_13 = 0; v_13 < 2; ++v_13) {
-        output[r_36 * 8 + r_37 * 2 + v_13] = output[r_36 * 8 + r_37 * 2 + v_13] / total[r_36];
+      for (int v_14 = 0; v_14 < 2; ++v_14) {
+        output[r_38 * 8 + r_39 * 2 + v_14] = output[r_38 * 8 + r_39 * 2 + v_14] / total[r_38];
       }
     }
   }
   const int i0_7 = (tid >> 5) * 16 + ((tid & 31) >> 4) * 4 + ((tid & 7) >> 1);
   const int i1_7 = ((tid & 15) >> 3) * 4 + (tid & 1) * 2;
   #pragma clang loop unroll(full)
-  for (int r_38 = 0; r_38 < 2; ++r_38) {
+  for (int r_40 = 0; r_40 < 2; ++r_40) {
     #pragma clang loop unroll(full)
-    for (int r_39 = 0; r_39 < 4; ++r_39) {
+    for (int r_41 = 0; r_41 < 4; ++r_41) {
       alignas(16) half Output_v[2];
       #pragma clang loop unroll(full)
-      for (int v_14 = 0; v_14 < 2; ++v_14) {
-        Output_v[v_14] = (half)output[r_38 * 8 + r_39 * 2 + v_14];
+      for (int v_15 = 0; v_15 < 2; ++v_15) {
+        Output_v[v_15] = (half)output[r_40 * 8 + r_41 * 2 + v_15];
       }
-      *(device uchar4*)&Output[i0_7 * 32 + i1_7 + r_38 * 256 + r_39 * 8 + bz * 2048 + by * 2048 + bx * 2048] = *(thread const uchar4*)&Output_v[0];
+      *(device uchar4*)&Output[i0_7 * 32 + i1_7 + r_40 * 256 + r_41 * 8 + bz * 2048 + by * 2048 + bx * 2048] = *(thread const uchar4*)&Output_v[0];
     }
   }
 }

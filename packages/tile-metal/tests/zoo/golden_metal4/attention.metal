@@ -223,121 +223,135 @@ static inline float max_f32(float a, float b) {
     }
     const int i = (tid >> 5) * 16 + ((tid & 31) >> 4) * 4 + ((tid & 7) >> 1);
     const int j = ((tid & 15) >> 3) * 8 + (tid & 1) * 4;
-    #pragma clang loop unroll(full)
-    for (int r_8 = 0; r_8 < 4; ++r_8) {
+    if (n * 64 + (48 + j + 3) < 96 && bx * 64 + i + 32 >= n * 64 + (48 + j + 3)) {
       #pragma clang loop unroll(full)
-      for (int r_9 = 0; r_9 < 2; ++r_9) {
+      for (int r_8 = 0; r_8 < 4; ++r_8) {
         #pragma clang loop unroll(full)
-        for (int v_5 = 0; v_5 < 4; ++v_5) {
-          scores[r_8 * 8 + r_9 * 4 + v_5] = n * 64 + (r_8 * 16 + j + v_5) < 96 && bx * 64 + (r_9 * 8 + i) + 32 >= n * 64 + (r_8 * 16 + j + v_5) ? scores[r_8 * 8 + r_9 * 4 + v_5] * 0.25503486f : as_type<float>(0xff800000u);
-        }
-      }
-    }
-    #pragma clang loop unroll(full)
-    for (int r_10 = 0; r_10 < 2; ++r_10) {
-      top_before[r_10] = top[r_10];
-    }
-    float acc[2];
-    #pragma clang loop unroll(full)
-    for (int r_11 = 0; r_11 < 2; ++r_11) {
-      acc[r_11] = as_type<float>(0xff800000u);
-      #pragma clang loop unroll(full)
-      for (int r_12 = 0; r_12 < 4; ++r_12) {
-        #pragma clang loop unroll(full)
-        for (int r_13 = 0; r_13 < 4; ++r_13) {
-          acc[r_11] = fmax(acc[r_11], scores[r_12 * 8 + r_11 * 4 + r_13]);
-        }
-      }
-      if ((as_type<uint>(acc[r_11]) & 2139095040u) == 0u) {
-        acc[r_11] = as_type<float>(0xff800000u);
-        #pragma clang loop unroll(full)
-        for (int r_14 = 0; r_14 < 4; ++r_14) {
+        for (int r_9 = 0; r_9 < 2; ++r_9) {
           #pragma clang loop unroll(full)
-          for (int r_15 = 0; r_15 < 4; ++r_15) {
-            acc[r_11] = max_f32(acc[r_11], scores[r_14 * 8 + r_11 * 4 + r_15]);
+          for (int v_5 = 0; v_5 < 4; ++v_5) {
+            scores[r_8 * 8 + r_9 * 4 + v_5] = scores[r_8 * 8 + r_9 * 4 + v_5] * 0.25503486f;
+          }
+        }
+      }
+    }
+    else {
+      #pragma clang loop unroll(full)
+      for (int r_10 = 0; r_10 < 4; ++r_10) {
+        #pragma clang loop unroll(full)
+        for (int r_11 = 0; r_11 < 2; ++r_11) {
+          #pragma clang loop unroll(full)
+          for (int v_6 = 0; v_6 < 4; ++v_6) {
+            scores[r_10 * 8 + r_11 * 4 + v_6] = n * 64 + (r_10 * 16 + j + v_6) < 96 && bx * 64 + (r_11 * 8 + i) + 32 >= n * 64 + (r_10 * 16 + j + v_6) ? scores[r_10 * 8 + r_11 * 4 + v_6] * 0.25503486f : as_type<float>(0xff800000u);
           }
         }
       }
     }
     #pragma clang loop unroll(full)
-    for (int r_16 = 0; r_16 < 2; ++r_16) {
-      const float mine = acc[r_16];
-      const float other = as_type<float>(simd_shuffle_xor(as_type<uint>(mine), (ushort)1));
-      acc[r_16] = max_f32(acc[r_16], other);
+    for (int r_12 = 0; r_12 < 2; ++r_12) {
+      top_before[r_12] = top[r_12];
     }
+    float acc[2];
     #pragma clang loop unroll(full)
-    for (int r_17 = 0; r_17 < 2; ++r_17) {
-      const float mine_1 = acc[r_17];
-      const float other_1 = as_type<float>(simd_shuffle_xor(as_type<uint>(mine_1), (ushort)8));
-      acc[r_17] = max_f32(acc[r_17], other_1);
+    for (int r_13 = 0; r_13 < 2; ++r_13) {
+      acc[r_13] = as_type<float>(0xff800000u);
+      #pragma clang loop unroll(full)
+      for (int r_14 = 0; r_14 < 4; ++r_14) {
+        #pragma clang loop unroll(full)
+        for (int r_15 = 0; r_15 < 4; ++r_15) {
+          acc[r_13] = fmax(acc[r_13], scores[r_14 * 8 + r_13 * 4 + r_15]);
+        }
+      }
+      if ((as_type<uint>(acc[r_13]) & 2139095040u) == 0u) {
+        acc[r_13] = as_type<float>(0xff800000u);
+        #pragma clang loop unroll(full)
+        for (int r_16 = 0; r_16 < 4; ++r_16) {
+          #pragma clang loop unroll(full)
+          for (int r_17 = 0; r_17 < 4; ++r_17) {
+            acc[r_13] = max_f32(acc[r_13], scores[r_16 * 8 + r_13 * 4 + r_17]);
+          }
+        }
+      }
     }
     #pragma clang loop unroll(full)
     for (int r_18 = 0; r_18 < 2; ++r_18) {
-      top[r_18] = max_f32(top[r_18], acc[r_18]);
+      const float mine = acc[r_18];
+      const float other = as_type<float>(simd_shuffle_xor(as_type<uint>(mine), (ushort)1));
+      acc[r_18] = max_f32(acc[r_18], other);
     }
     #pragma clang loop unroll(full)
     for (int r_19 = 0; r_19 < 2; ++r_19) {
-      correction[r_19] = precise::exp2(top_before[r_19] - top[r_19]);
+      const float mine_1 = acc[r_19];
+      const float other_1 = as_type<float>(simd_shuffle_xor(as_type<uint>(mine_1), (ushort)8));
+      acc[r_19] = max_f32(acc[r_19], other_1);
     }
     #pragma clang loop unroll(full)
-    for (int r_20 = 0; r_20 < 4; ++r_20) {
+    for (int r_20 = 0; r_20 < 2; ++r_20) {
+      top[r_20] = max_f32(top[r_20], acc[r_20]);
+    }
+    #pragma clang loop unroll(full)
+    for (int r_21 = 0; r_21 < 2; ++r_21) {
+      correction[r_21] = precise::exp2(top_before[r_21] - top[r_21]);
+    }
+    #pragma clang loop unroll(full)
+    for (int r_22 = 0; r_22 < 4; ++r_22) {
       #pragma clang loop unroll(full)
-      for (int r_21 = 0; r_21 < 2; ++r_21) {
+      for (int r_23 = 0; r_23 < 2; ++r_23) {
         #pragma clang loop unroll(full)
-        for (int v_6 = 0; v_6 < 4; ++v_6) {
-          scores[r_20 * 8 + r_21 * 4 + v_6] = precise::exp2(scores[r_20 * 8 + r_21 * 4 + v_6] - top[r_21]);
+        for (int v_7 = 0; v_7 < 4; ++v_7) {
+          scores[r_22 * 8 + r_23 * 4 + v_7] = precise::exp2(scores[r_22 * 8 + r_23 * 4 + v_7] - top[r_23]);
         }
       }
     }
     float acc_1[2];
     #pragma clang loop unroll(full)
-    for (int r_22 = 0; r_22 < 2; ++r_22) {
-      acc_1[r_22] = 0.0f;
+    for (int r_24 = 0; r_24 < 2; ++r_24) {
+      acc_1[r_24] = 0.0f;
       #pragma clang loop unroll(full)
-      for (int r_23 = 0; r_23 < 4; ++r_23) {
+      for (int r_25 = 0; r_25 < 4; ++r_25) {
         #pragma clang loop unroll(full)
-        for (int r_24 = 0; r_24 < 4; ++r_24) {
-          acc_1[r_22] = acc_1[r_22] + scores[r_23 * 8 + r_22 * 4 + r_24];
+        for (int r_26 = 0; r_26 < 4; ++r_26) {
+          acc_1[r_24] = acc_1[r_24] + scores[r_25 * 8 + r_24 * 4 + r_26];
         }
       }
-    }
-    #pragma clang loop unroll(full)
-    for (int r_25 = 0; r_25 < 2; ++r_25) {
-      const float mine_2 = acc_1[r_25];
-      const float other_2 = as_type<float>(simd_shuffle_xor(as_type<uint>(mine_2), (ushort)1));
-      acc_1[r_25] = acc_1[r_25] + other_2;
-    }
-    #pragma clang loop unroll(full)
-    for (int r_26 = 0; r_26 < 2; ++r_26) {
-      const float mine_3 = acc_1[r_26];
-      const float other_3 = as_type<float>(simd_shuffle_xor(as_type<uint>(mine_3), (ushort)8));
-      acc_1[r_26] = acc_1[r_26] + other_3;
     }
     #pragma clang loop unroll(full)
     for (int r_27 = 0; r_27 < 2; ++r_27) {
-      row_sum[r_27] = acc_1[r_27];
+      const float mine_2 = acc_1[r_27];
+      const float other_2 = as_type<float>(simd_shuffle_xor(as_type<uint>(mine_2), (ushort)1));
+      acc_1[r_27] = acc_1[r_27] + other_2;
     }
     #pragma clang loop unroll(full)
     for (int r_28 = 0; r_28 < 2; ++r_28) {
-      total[r_28] = total[r_28] * correction[r_28] + row_sum[r_28];
+      const float mine_3 = acc_1[r_28];
+      const float other_3 = as_type<float>(simd_shuffle_xor(as_type<uint>(mine_3), (ushort)8));
+      acc_1[r_28] = acc_1[r_28] + other_3;
     }
     #pragma clang loop unroll(full)
-    for (int r_29 = 0; r_29 < 4; ++r_29) {
-      #pragma clang loop unroll(full)
-      for (int r_30 = 0; r_30 < 2; ++r_30) {
-        #pragma clang loop unroll(full)
-        for (int v_7 = 0; v_7 < 4; ++v_7) {
-          weights[r_29 * 8 + r_30 * 4 + v_7] = (half)scores[r_29 * 8 + r_30 * 4 + v_7];
-        }
-      }
+    for (int r_29 = 0; r_29 < 2; ++r_29) {
+      row_sum[r_29] = acc_1[r_29];
     }
     #pragma clang loop unroll(full)
-    for (int r_31 = 0; r_31 < 2; ++r_31) {
+    for (int r_30 = 0; r_30 < 2; ++r_30) {
+      total[r_30] = total[r_30] * correction[r_30] + row_sum[r_30];
+    }
+    #pragma clang loop unroll(full)
+    for (int r_31 = 0; r_31 < 4; ++r_31) {
       #pragma clang loop unroll(full)
       for (int r_32 = 0; r_32 < 2; ++r_32) {
         #pragma clang loop unroll(full)
         for (int v_8 = 0; v_8 < 4; ++v_8) {
-          output[r_31 * 8 + r_32 * 4 + v_8] = output[r_31 * 8 + r_32 * 4 + v_8] * correction[r_32];
+          weights[r_31 * 8 + r_32 * 4 + v_8] = (half)scores[r_31 * 8 + r_32 * 4 + v_8];
+        }
+      }
+    }
+    #pragma clang loop unroll(full)
+    for (int r_33 = 0; r_33 < 2; ++r_33) {
+      #pragma clang loop unroll(full)
+      for (int r_34 = 0; r_34 < 2; ++r_34) {
+        #pragma clang loop unroll(full)
+        for (int v_9 = 0; v_9 < 4; ++v_9) {
+          output[r_33 * 8 + r_34 * 4 + v_9] = output[r_33 * 8 + r_34 * 4 + v_9] * correction[r_34];
         }
       }
     }
@@ -441,27 +455,27 @@ static inline float max_f32(float a, float b) {
     }
   }
   #pragma clang loop unroll(full)
-  for (int r_33 = 0; r_33 < 2; ++r_33) {
+  for (int r_35 = 0; r_35 < 2; ++r_35) {
     #pragma clang loop unroll(full)
-    for (int r_34 = 0; r_34 < 2; ++r_34) {
+    for (int r_36 = 0; r_36 < 2; ++r_36) {
       #pragma clang loop unroll(full)
-      for (int v_9 = 0; v_9 < 4; ++v_9) {
-        output[r_33 * 8 + r_34 * 4 + v_9] = output[r_33 * 8 + r_34 * 4 + v_9] / total[r_34];
+      for (int v_10 = 0; v_10 < 4; ++v_10) {
+        output[r_35 * 8 + r_36 * 4 + v_10] = output[r_35 * 8 + r_36 * 4 + v_10] / total[r_36];
       }
     }
   }
   const int i0_4 = (tid >> 5) * 16 + ((tid & 31) >> 4) * 4 + ((tid & 7) >> 1);
   const int i1_4 = ((tid & 15) >> 3) * 8 + (tid & 1) * 4;
   #pragma clang loop unroll(full)
-  for (int r_35 = 0; r_35 < 2; ++r_35) {
+  for (int r_37 = 0; r_37 < 2; ++r_37) {
     #pragma clang loop unroll(full)
-    for (int r_36 = 0; r_36 < 2; ++r_36) {
+    for (int r_38 = 0; r_38 < 2; ++r_38) {
       alignas(16) half Output_v[4];
       #pragma clang loop unroll(full)
-      for (int v_10 = 0; v_10 < 4; ++v_10) {
-        Output_v[v_10] = (half)output[r_35 * 8 + r_36 * 4 + v_10];
+      for (int v_11 = 0; v_11 < 4; ++v_11) {
+        Output_v[v_11] = (half)output[r_37 * 8 + r_38 * 4 + v_11];
       }
-      *(device uint2*)&Output[i0_4 * 32 + i1_4 + r_36 * 256 + r_35 * 16 + bz * 2048 + by * 2048 + bx * 2048] = *(thread const uint2*)&Output_v[0];
+      *(device uint2*)&Output[i0_4 * 32 + i1_4 + r_38 * 256 + r_37 * 16 + bz * 2048 + by * 2048 + bx * 2048] = *(thread const uint2*)&Output_v[0];
     }
   }
 }

@@ -45,7 +45,8 @@ class LaneConditions:
     def at(self, e: Expr, lane: int) -> Expr:
         """Return the form of an expression in one lane."""
         found = substitute(e, {self.var: nodes.int_const(lane, nodes.dtype_of(self.var))})
-        return map_expr(found, lambda x: x.a + x.b, tirx.Add)  # which folds constants
+        # The operators fold constants.
+        return map_expr(found, lambda x: x.a + x.b if type(x) is tirx.Add else x.a * x.b, (tirx.Add, tirx.Mul))
 
     def uniform(self, condition: Expr) -> Expr | None:
         """Return a condition without the lane, if provably all lanes agree on it."""

@@ -42,6 +42,9 @@ FORMS = {
     "choice": """
         Y[r, c] = T.if_then_else({g}, T.cast(X[r, c], "float32") * 2 + 1, -1)
     """,
+    "rest": """
+        Y[r, c] = T.if_then_else({g}, -1, T.cast(X[r, c], "float32") * 2 + 1)
+    """,
     "in-place": """
         if {g}:
             Y[r, c] = Y[r, c] * 0 + T.cast(X[r, c], "float32") * 2 + 1
@@ -77,6 +80,8 @@ def _unit(bound: str, form: str, source: str, target: str, threads: int) -> Unit
     def want(d: Data) -> Array:
         x, y = values(d["X"], source), values(d["Y"], target)
         met = admits(d, *np.indices(x.shape))
+        if form == "rest":
+            met = ~met
         return np.where(met, x * 2 + 1, y if form in ("if", "in-place") else -1)
 
     params = [
