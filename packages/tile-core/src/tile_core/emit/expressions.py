@@ -21,7 +21,7 @@ from tile_core.emit.writer import Writer
 from tile_core.errors.lowering import NotExpressible
 from tile_core.ir import nodes
 from tile_core.ir.visit import collect, substitute
-from tile_core.numerics.levels import FAST, STANDARD
+from tile_core.numerics.levels import FAST, STANDARD, STRICT
 from tile_core.numerics.regions import region_of
 from tile_core.passes import float_rules, wrapping
 from tile_core.passes.scalars import PARTIAL, require_defined
@@ -396,6 +396,11 @@ class ExpressionPrinter:
         """Whether a function is approximate, by its region or else by the option."""
         region = region_of(e)
         return self.approximate if region is None else region == FAST
+
+    def is_strict(self, e: Expr) -> bool:
+        """Whether a function is strict, by its region or else by the option."""
+        region = region_of(e)
+        return (self.numerics if region is None else region) == STRICT
 
     def call_div(self, e: Expr) -> str:
         """Print a quotient of a region."""

@@ -104,7 +104,7 @@ def resolved(body: Node, level: str) -> Any:
         operation = next((node for n, node in _OPERATIONS.items() if name.startswith(f"ieee_{n}_rn")), None)
         if operation is not None and level == STRICT:
             return operation(*e.args)
-        if operation is None and (region == FAST) != (level == FAST):
+        if operation is None and region != level:
             return e
         return tirx.Div(*e.args) if name == DIVIDE else ir.Call(e.op, list(e.args), ret_ty=e.ty, span=e.span)
 

@@ -84,7 +84,7 @@ class Shaker:
             Held values of one type.
         """
         a, b = self.flushed(a, dtype), self.flushed(b, dtype)
-        if node in _QUOTIENTS and self.level == FAST and dtype != "float64":
+        if node in _QUOTIENTS and self.level != STRICT and dtype != "float64":
             return self.flushed(self._quotient(node, a, b, dtype), dtype)
         result = function(a, b)
         if node in INEXACT and self.level != STRICT:

@@ -16,7 +16,7 @@ from tile_core.compat.types import Array
 from tile_core.errors import InternalError, KernelError, TileError, UnsupportedError
 from tile_core.errors.launch import NoAddress
 from tile_core.ir.warp import WARP
-from tile_core.numerics.levels import FAST, STANDARD, level_of
+from tile_core.numerics.levels import STANDARD, STRICT, level_of
 from tile_core.records import dataclass
 from tile_core.runtime.pointers import address_of, pointers
 from tile_core.testing.admitted import Admitted
@@ -247,7 +247,7 @@ class Session:
         self, program: Callable[[], Any], params: Sequence[Param], inputs: Data, data: Data
     ) -> Admitted | None:
         """Return further results that the session's level of numerics admits for a launch, if any."""
-        if self.level != FAST:
+        if self.level == STRICT:
             return None
         made = functools.cache(program)
         return Admitted(lambda seed: referenced(made(), params, data, seed, self.level, inputs[LANES]))

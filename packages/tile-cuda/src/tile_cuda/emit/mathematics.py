@@ -5,14 +5,20 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
+from tile_core.compat.tvm import tirx
 from tile_core.compat.types import Call, Expr
 from tile_core.emit.expressions import ExpressionPrinter
 from tile_core.emit.text import UNARY, Text, infix, wrapped
 from tile_core.errors.lowering import NotExpressible
 from tile_core.ir import nodes
+from tile_core.numerics.regions import DIVIDE
+from tile_cuda.emit.exact_factors import half_of, inverse_of
 from tile_cuda.emit.functions import EXTREMES, FUNCTIONS, rounded
 from tile_cuda.ptx import TABLE
 
+#: Functions of float32 at level ``"standard"``: fewer instructions than the device's own, within the table of bounds.
+_CHEAP = {"exp2": "exp2_of_half_f32", "sqrt": "sqrt_approx_f32"}
+_INTEGRAL = frozenset(("floor", "ceil", "trunc", "round", "nearbyint"))
 _INSTRUCTIONS = {"int32": "int", "uint32": "uint", "int64": "ll", "uint64": "ull"}
 
 
@@ -34,6 +40,11 @@ class MathCalls(ExpressionPrinter):
         if dtype not in ("float32", "float64"):
             raise NotExpressible(what=f"{name} of {dtype}", dialect=self.dialect)
         args = [self.bare(a) for a in e.args]
+        if dtype == "float32" and self.is_standard(e):
+            if name in _INTEGRAL:
+                return f"{function.name(dtype, False)}({self.exactly(e.args[0])})"
+            if name in _CHEAP:
+                return f"{self.helper(_CHEAP[name])}({self.bare(half_of(e.args[0]) if name == 'exp2' else e.args[0])})"
         if function.wide and dtype == "float32" and not (self.approximates(e) and function.fast):
             return Text(f"(float){function.double}({', '.join(f'(double){wrapped(a, UNARY)}' for a in args)})", UNARY)
         return f"{function.name(dtype, self.approximates(e))}({', '.join(args)})"
@@ -42,17 +53,41 @@ class MathCalls(ExpressionPrinter):
         """Print an operation that names its rounding: each has an intrinsic."""
         return f"{rounded(name)}({', '.join(self.bare(a) for a in e.args)})"
 
-    def operation(self, sign: str, a: Expr, b: Expr) -> str:
-        """Print an operation of two operands of one type."""
-        if sign == "/" and self.approximate and nodes.dtype_of(a) == "float32":
-            return f"__fdividef({self.bare(a)}, {self.bare(b)})"
-        return super().operation(sign, a, b)
+    def is_standard(self, e: Expr) -> bool:
+        """Whether a function belongs to level ``"standard"``."""
+        return not (self.is_strict(e) or self.approximates(e))
+
+    def print_Div(self, e: Expr) -> str:
+        """Print a quotient."""
+        return super().print_Div(e) if nodes.dtype_of(e) != "float32" else self.quotient(e, e.a, e.b)
 
     def call_div(self, e: Call) -> str:
         """Print a quotient of a region."""
-        if self.approximates(e) and nodes.dtype_of(e) == "float32":
-            return f"__fdividef({self.bare(e.args[0])}, {self.bare(e.args[1])})"
-        return super().operation("/", *e.args)
+        exact = nodes.dtype_of(e) != "float32"
+        return self.operation("/", *e.args) if exact else self.quotient(e, *e.args)
+
+    def quotient(self, e: Expr, a: Expr, b: Expr) -> str:
+        """Print a quotient of float32."""
+        if self.approximates(e):
+            return f"__fdividef({self.bare(a)}, {self.bare(b)})"
+        if self.is_strict(e):
+            return self.operation("/", a, b)
+        inverse = inverse_of(b)
+        if inverse is not None:
+            return self.operation("*", a, inverse)
+        return f"{self.helper('div_full_f32')}({self.bare(a)}, {self.bare(b)})"
+
+    def exactly(self, x: Expr) -> str:
+        """Print a number that becomes an integer.
+
+        A quotient is exact: 49 / 49 must not become 0.
+        """
+        if nodes.dtype_of(x) == "float32" and self.is_standard(x):
+            if type(x) is tirx.Div:
+                return self.operation("/", x.a, x.b)
+            if nodes.operator_name(x) == DIVIDE:
+                return self.operation("/", *x.args)
+        return self.bare(x)
 
     def extreme(self, e: Expr, sign: str) -> str:
         """Print the minimum or maximum of two values; a NaN yields the other value."""
@@ -97,7 +132,7 @@ class MathCalls(ExpressionPrinter):
         source, target = nodes.dtype_of(e.args[0]), nodes.dtype_of(e)
         name = f"__{'float' if source == 'float32' else 'double'}2{_INSTRUCTIONS[target]}_rz"
         if "64" not in source + target:
-            return f"{name}({self.bare(e.args[0])})"
+            return f"{name}({self.exactly(e.args[0])})"
         x = self.named(e.args[0])
         return self.choice(infix("==", x, x), f"{name}({x})", "0")
 

@@ -234,6 +234,7 @@ def _integers() -> Iterator[tuple[str, Arch]]:
     for relation, kind in product(("lt", "le", "gt", "ge"), ("u32", "s32", "u64", "s64")):
         yield f"setp.{relation}.{kind}", SM80
     yield from ((f"{kind}.{of}", SM80) for kind in ("max", "min") for of in ("NaN.f32", "f32", "f64", "u32"))
+    yield from ((opcode, SM80) for opcode in ("div.full.f32", "sqrt.approx.f32", "ex2.approx.ftz.f32"))
     yield "pmevent", SM80
     yield "trap", SM80
 

@@ -23,6 +23,7 @@ def scalar_instructions() -> Iterator[Instruction]:
     yield from _addresses()
     yield from _conversions()
     yield from _extremes()
+    yield from _approximations()
     yield from _packed()
     yield from _integers()
     yield from _exchanges()
@@ -92,6 +93,21 @@ def _extremes() -> Iterator[Instruction]:
         operands = (PtxOperand("d", "d", role="result"), PtxOperand("a", "d"), PtxOperand("b", "d"))
         body = (f"return a != a ? a : b != b ? b : {kind}_f64(a, b);",)
         yield Instruction(f"{kind}_nan_f64", operands=operands, body=body, needs=(f"{kind}_f64",))
+
+
+def _approximations() -> Iterator[Instruction]:
+    """Yield approximate functions of level ``"standard"``, subnormal numbers included.
+
+    ``div.full`` and ``sqrt.approx`` are within 2 units in the last place (PTX ISA, "div", "sqrt"). ``ex2`` keeps
+    subnormal results at the price of a comparison and two products; ``exp2_of_half_f32`` instead squares the power of
+    half its exponent, which is never subnormal. Its relative error is twice that of ``ex2``.
+    """
+    yield _pure("div.full.f32", "f32", ("a", "f32"), ("b", "f32"))
+    yield _pure("sqrt.approx.f32", "f32", ("x", "f32"))
+    yield _pure("ex2.approx.ftz.f32", "f32", ("x", "f32"))
+    operands = (PtxOperand("y", "f", role="result"), PtxOperand("half", "f"))
+    body = ("const float root = ex2_approx_ftz_f32(half);", "return root * root;")
+    yield Instruction("exp2_of_half_f32", operands=operands, body=body, needs=("ex2_approx_ftz_f32",))
 
 
 def _packed() -> Iterator[Instruction]:

@@ -1,4 +1,4 @@
-// Integer instructions, max and min of floats, moves, and predicates.
+// Integer instructions, max and min of floats, approximations, moves, and predicates.
 #pragma once
 #include "cuda_math.h"
 #include "ptx_numbers.h"
@@ -36,6 +36,15 @@ inline void max_f64(int, reg_d& d, reg_d a, reg_d b) { d = fmax(a, b); }
 inline void min_f64(int, reg_d& d, reg_d a, reg_d b) { d = fmin(a, b); }
 inline void max_NaN_f32(int, reg_f& d, reg_f a, reg_f b) { d = a == a && b == b ? fmaxf(a, b) : bits_f(0x7fffffffu); }
 inline void min_NaN_f32(int, reg_f& d, reg_f a, reg_f b) { d = a == a && b == b ? fminf(a, b) : bits_f(0x7fffffffu); }
+
+// A quotient by the divisor's reciprocal, both scaled where that would be subnormal or infinite: up to 2 units in the last
+// place from the exact one, as the instruction. Its errors are not modelled bit by bit.
+inline void div_full_f32(int, reg_f& d, reg_f a, reg_f b) {
+  const float scale = fabsf(b) > 0x1p126f ? 0.25f : fabsf(b) < 0x1p-126f ? 0x1p24f : 1.0f;
+  d = isinf(b) || isinf(a) || b == 0.0f || isnan(b) ? a / b : a * scale * (1.0f / (b * scale));
+}
+inline void sqrt_approx_f32(int, reg_f& d, reg_f a) { d = sqrtf(a); }
+inline void ex2_approx_ftz_f32(int, reg_f& d, reg_f a) { d = flushed(exp2f(flushed(a))); }
 
 inline void lop3_b32(int, reg_r& d, reg_r a, reg_r b, reg_r c, long long table) {
   reg_r result = 0;

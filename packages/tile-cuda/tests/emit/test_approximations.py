@@ -1,0 +1,58 @@
+"""Approximate functions of level ``"standard"``: subnormal numbers, special values, quotients that become integers."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tile_core.compat.tvm import tirx
+from tile_core.numerics.bounds import bound_of
+
+from .kit import computed
+
+SPECIAL = [0.0, -0.0, np.inf, -np.inf, np.nan, 1.0, -1.0, 3.0, 49.0, 1e-45, -1e-45, 1e-39, 1.1754944e-38, 3.4e38,
+           1.7e38, 8.6e37, -126.0, -126.5, -149.4, -150.5, 127.9, 128.0]  # fmt: skip
+C = 49.0
+OUTPUTS = {
+    "exp2": ("float32", lambda x, y: tirx.exp2(x)),
+    "exp2_of_difference": ("float32", lambda x, y: tirx.exp2(x * tirx.FloatImm("float32", 0.5) - y)),
+    "sqrt": ("float32", lambda x, y: tirx.sqrt(x)),
+    "div": ("float32", lambda x, y: x / y),
+    "by_constant": ("float32", lambda x, y: x / tirx.FloatImm("float32", C)),
+    "floor": ("float32", lambda x, y: tirx.floor(x / y)),
+    "floor_by_constant": ("float32", lambda x, y: tirx.floor(x / tirx.FloatImm("float32", C))),
+}
+
+
+def operands() -> tuple[np.ndarray, np.ndarray]:
+    a, b = (g.ravel() for g in np.meshgrid(*[np.array(SPECIAL, np.float32)] * 2))
+    rng = np.random.default_rng()
+    bits = rng.integers(0, 2**32, (2, 2048 - 484), dtype=np.uint32).view(np.float32)
+    near = rng.uniform(-160, 160, (2, 2048)).astype(np.float32)
+    return np.concatenate([a, bits[0], near[0]]), np.concatenate([b, bits[1], near[1]])
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_results_are_within_the_table_of_bounds() -> None:
+    a, b = operands()
+    parts = [
+        computed(OUTPUTS, [p, q], ["float32", "float32"])
+        for p, q in zip(*(np.split(z, 4) for z in (a, b)), strict=True)
+    ]
+    found = {name: np.concatenate([part[name] for part in parts]) for name in OUTPUTS}
+    x, y = a.astype(np.float64), b.astype(np.float64)
+    difference = (x * 0.5 - y).astype(np.float32).astype(np.float64)
+    exact = {
+        "exp2": np.exp2(x), "exp2_of_difference": np.exp2(difference), "sqrt": np.sqrt(x), "div": x / y,
+        "by_constant": x / C, "floor": np.floor(a / b), "floor_by_constant": np.floor(a / np.float32(C)),
+    }  # fmt: skip
+    for name, right in exact.items():
+        bound = bound_of({"by_constant": "div"}.get(name, name.split("_")[0]), "standard", "float32")
+        limit = np.zeros_like(right) if bound is None else bound.allowed(right, [x, y])
+        rounded, got = right.astype(np.float32), found[name]
+        with np.errstate(invalid="ignore"):
+            close = np.abs(got.astype(np.float64) - right) <= limit
+        largest = np.isinf(got) & (np.abs(right) >= np.finfo(np.float32).max) & (np.sign(got) == np.sign(right))
+        same = (got == rounded) | (np.isnan(got) & np.isnan(rounded))
+        wrong = ~(close | largest | same)
+        assert not wrong.any(), (name, a[wrong][:3], b[wrong][:3], got[wrong][:3], rounded[wrong][:3])
