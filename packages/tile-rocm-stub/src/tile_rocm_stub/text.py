@@ -51,16 +51,23 @@ def _conversions(fp8: str) -> Conversions:
     """Return the conversions that are instructions; all others are integer arithmetic.
 
     ``v_cvt_f32_fp8`` and ``v_cvt_f32_bf8`` decode the 8-bit floats of the architecture, every code exactly (CDNA3 ISA,
-    "VOP1 Opcodes"). Those to 8-bit floats saturate, which the language does not.
+    "VOP1 Opcodes"). Those to 8-bit floats saturate, which the language does not. C's conversions to 16-bit floats round
+    once and keep subnormal numbers: kernels run with ``float_denorm_mode_16_64`` and ``_32`` 3, the default of LLVM's
+    "User Guide for AMDGPU Backend". gfx950 has an instruction for two conversions to bfloat16. clang computes two
+    neighbours in float16 by ``v_pk_add_f16``, ``v_pk_mul_f16`` and ``v_pk_fma_f16``, as the text rounds like these.
     """
     decode = {
         "float16": _decoder("f32_of_f16"),
         f"float8_e4m3{fp8}": _decoder("f32_of_fp8"),
         "float8_e5m2" + ("fnuz" if fp8 == "fnuz" else ""): _decoder("f32_of_bf8"),
     }
-    encode = {"float16": lambda value: calls.instruction("f16_of_f32", [value], "uint16")}
+    encode = {name: _encoder(f"{short}_of_f32") for name, short in (("float16", "f16"), ("bfloat16", "bf16"))}
     return Conversions(decode=decode, encode=encode, split=split_byte)
 
 
 def _decoder(name: str) -> Callable[[Any, str], Any]:
     return lambda code, to: cast(to, calls.instruction(name, [code], "float32"))
+
+
+def _encoder(name: str) -> Callable[[Any], Any]:
+    return lambda value: calls.instruction(name, [value], "uint16")

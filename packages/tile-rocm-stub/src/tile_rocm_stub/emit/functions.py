@@ -80,11 +80,8 @@ _TEXTS = {
     "{ return __builtin_bit_cast(unsigned short, (_Float16)x); }",
     "f32_of_bf16": "static __device__ inline float f32_of_bf16(unsigned short x) "
     "{ return __builtin_bit_cast(float, (unsigned)x << 16); }",
-    "bf16_of_f32": """\
-static __device__ inline unsigned short bf16_of_f32(float x) {
-  const unsigned bits = __builtin_bit_cast(unsigned, x);
-  return (unsigned short)(x != x ? bits >> 16 | 64u : (bits + 32767u + (bits >> 16 & 1u)) >> 16);
-}""",
+    "bf16_of_f32": "static __device__ inline unsigned short bf16_of_f32(float x) "
+    "{ return __builtin_bit_cast(unsigned short, (__bf16)x); }",
     "f32_of_fp8": "static __device__ inline float f32_of_fp8(unsigned char x) "
     "{ return __builtin_amdgcn_cvt_f32_fp8((int)x, 0); }",
     "f32_of_bf8": "static __device__ inline float f32_of_bf8(unsigned char x) "

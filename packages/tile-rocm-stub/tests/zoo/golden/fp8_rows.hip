@@ -9,6 +9,7 @@ typedef unsigned v4 __attribute__((may_alias));
 typedef unsigned v16 __attribute__((vector_size(16), may_alias));
 typedef _Float16 f16x4 __attribute__((vector_size(8), may_alias));
 typedef float f32x4 __attribute__((vector_size(16), may_alias));
+static __device__ inline unsigned short bf16_of_f32(float x) { return __builtin_bit_cast(unsigned short, (__bf16)x); }
 #define block_barrier() \
   (__builtin_amdgcn_fence(__ATOMIC_RELEASE, "workgroup"), __builtin_amdgcn_s_barrier(), \
    __builtin_amdgcn_fence(__ATOMIC_ACQUIRE, "workgroup"))
@@ -294,9 +295,7 @@ extern "C" __global__ void __launch_bounds__(128) main_kernel(
     for (int r_6 = 0; r_6 < 2; ++r_6) {
       #pragma unroll
       for (int v_4 = 0; v_4 < 4; ++v_4) {
-        const unsigned int bits = __builtin_bit_cast(unsigned int, C_local[r_6 * 4 + v_4]);
-        const unsigned int size_12 = bits & 2147483647u;
-        C[(by * 32 + i0_9) * 40 + bx * 32 + i1_5 + v_4 * 40 + r_6 * 16] = (unsigned short)(size_12 > 2139095040u ? ((bits >> 16u) & 32768u) | 32704u : (bits + ((bits >> 16u) & 1u) + 32767u) >> 16u);
+        C[(by * 32 + i0_9) * 40 + bx * 32 + i1_5 + v_4 * 40 + r_6 * 16] = bf16_of_f32(C_local[r_6 * 4 + v_4]);
       }
     }
   }
@@ -308,9 +307,7 @@ extern "C" __global__ void __launch_bounds__(128) main_kernel(
       #pragma unroll
       for (int v_5 = 0; v_5 < 4; ++v_5) {
         if (by * 32 + (i0_10 + v_5) < 33 && bx * 32 + (r_7 * 16 + i1_6) < 40) {
-          const unsigned int bits_1 = __builtin_bit_cast(unsigned int, C_local[r_7 * 4 + v_5]);
-          const unsigned int size_13 = bits_1 & 2147483647u;
-          C[(by * 32 + i0_10) * 40 + bx * 32 + i1_6 + v_5 * 40 + r_7 * 16] = (unsigned short)(size_13 > 2139095040u ? ((bits_1 >> 16u) & 32768u) | 32704u : (bits_1 + ((bits_1 >> 16u) & 1u) + 32767u) >> 16u);
+          C[(by * 32 + i0_10) * 40 + bx * 32 + i1_6 + v_5 * 40 + r_7 * 16] = bf16_of_f32(C_local[r_7 * 4 + v_5]);
         }
       }
     }

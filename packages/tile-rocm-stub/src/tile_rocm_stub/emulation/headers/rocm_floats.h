@@ -56,9 +56,15 @@ inline unsigned short f16_code(float x) {
   return (unsigned short)(sign | ((rounded - 0x38000000) >> 13));
 }
 
+// The nearest code of Bf16, ties to even: the upper half of a float32.
+inline unsigned short bf16_code(float x) {
+  uint32_t bits = bits_as<uint32_t>(x);
+  return (unsigned short)(x != x ? bits >> 16 | 64 : (bits + 32767 + (bits >> 16 & 1)) >> 16);
+}
+
 }  // namespace rocm
 
-// The 16-bit float as a class: not every host compiler has it.
+// The 16-bit floats as classes: not every host compiler has them.
 struct RocmHalf {
   unsigned short code;
   RocmHalf() = default;
@@ -66,6 +72,12 @@ struct RocmHalf {
   explicit operator float() const { return (float)rocm::F16::decode(code); }
 };
 #define _Float16 RocmHalf
+struct RocmBfloat {
+  unsigned short code;
+  RocmBfloat() = default;
+  explicit RocmBfloat(float x) : code(rocm::bf16_code(x)) {}
+};
+#define __bf16 RocmBfloat
 
 inline float __builtin_amdgcn_cvt_f32_fp8(int codes, int byte) { return (float)rocm::Fp8::decode((unsigned)codes >> 8 * byte & 255); }
 inline float __builtin_amdgcn_cvt_f32_bf8(int codes, int byte) { return (float)rocm::Bf8::decode((unsigned)codes >> 8 * byte & 255); }
