@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from tile_core.emit.expressions import ExpressionPrinter
+
 HEAD = """\
 #pragma clang fp contract(off)
 #ifndef __global__
@@ -24,6 +26,9 @@ FUSED = "#pragma clang fp contract(fast)"
 
 ALONE = {"add": "+", "sub": "-", "mul": "*"}
 """Operations with a named rounding that clang may fuse with another one."""
+
+VIEW = "{}_view"
+"""Name of the type of a view's elements, which may have the memory of another type."""
 
 VECTORS = {
     "v2": "typedef unsigned short v2 __attribute__((may_alias));",
@@ -42,8 +47,11 @@ VECTORS = {
     "f32x16": "typedef float f32x16 __attribute__((vector_size(64), aligned(16), may_alias));",
     "i32x16": "typedef int i32x16 __attribute__((vector_size(64), aligned(16), may_alias));",
     "f64x4": "typedef double f64x4 __attribute__((vector_size(32), aligned(16), may_alias));",
-}
-"""Types that move several elements, and those of operands of matrix instructions."""
+} | {
+    (name := VIEW.format(kind.replace(" ", "_"))): f"typedef {kind} {name} __attribute__((may_alias));"
+    for kind in dict.fromkeys(ExpressionPrinter.types.values()) if "*" not in kind
+}  # fmt: skip
+"""Types that move several elements, those of operands of matrix instructions, and those of views."""
 
 BYTES = {"v2": 2, "v4": 4, "i64": 8, "float": 4, "double": 8} | {
     name: int(text.partition("vector_size(")[2].partition(")")[0])

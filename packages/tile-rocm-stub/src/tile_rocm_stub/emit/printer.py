@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
-from tile_core.compat.types import Call, Var
+from tile_core.compat.types import BufferVar, Call, Var
 from tile_core.emit.c_family import CPP_WORDS
 from tile_core.emit.kernel import Launch
 from tile_core.emit.kernel_printer import KernelPrinter
@@ -14,7 +14,7 @@ from tile_core.emit.text import UNARY, Text, infix, wrapped
 from tile_core.ir import nodes
 from tile_core.numerics.levels import STANDARD, STRICT
 from tile_rocm_stub.emit import atomics
-from tile_rocm_stub.emit.functions import ALONE, BYTES, FUSED, RESERVED, declaration, of_library, prelude
+from tile_rocm_stub.emit.functions import ALONE, BYTES, FUSED, RESERVED, VIEW, declaration, of_library, prelude
 from tile_rocm_stub.instructions import INSTRUCTIONS, Instruction
 
 _INDICES = {"thread_index": "workitem", "block_index": "workgroup"}
@@ -33,6 +33,8 @@ class HipPrinter(KernelPrinter):
     ----------
     used_types, used_functions
         Names of vector types and of functions that the text has.
+    views
+        Arrays that are another name of an array's memory, whose type aliases others.
     """
 
     dialect: ClassVar[str] = "HIP"
@@ -52,6 +54,7 @@ class HipPrinter(KernelPrinter):
         super().__init__(launch, numerics=numerics)
         self.used_types: set[str] = set()
         self.used_functions: set[str] = set()
+        self.views: set[BufferVar] = set()
 
     @property
     def barrier(self) -> str:  # type: ignore[override]
@@ -101,6 +104,18 @@ class HipPrinter(KernelPrinter):
             types = (instruction.d, instruction.a, instruction.b)
             found += [(a.args[0].source, min(16, BYTES[t])) for t, a in zip(types, call.args, strict=False)]
         return found
+
+    def write_DeclBuffer(self, s: Any) -> None:
+        """Declare a view, by a type that C allows to alias others."""
+        self.views.add(s.buffer)
+        super().write_DeclBuffer(s)
+
+    def pointer(self, buffer: BufferVar) -> str:
+        """Return the type of a pointer to the elements of a buffer."""
+        if buffer not in self.views:
+            return super().pointer(buffer)
+        const = "const " if buffer in self.readonly else ""
+        return f"{const}{self.vector(VIEW.format(self.type(nodes.element_type(buffer)).replace(' ', '_')))}*"
 
     def write_move(self, s: Any) -> None:
         """Write one access that moves several elements."""

@@ -9,6 +9,7 @@ typedef unsigned v4 __attribute__((may_alias));
 typedef unsigned v16 __attribute__((vector_size(16), may_alias));
 typedef _Float16 f16x4 __attribute__((vector_size(8), may_alias));
 typedef float f32x4 __attribute__((vector_size(16), may_alias));
+typedef unsigned char unsigned_char_view __attribute__((may_alias));
 static __device__ inline unsigned short bf16_of_f32(float x) { return __builtin_bit_cast(unsigned short, (__bf16)x); }
 #define block_barrier() \
   (__builtin_amdgcn_fence(__ATOMIC_RELEASE, "workgroup"), __builtin_amdgcn_s_barrier(), \
@@ -116,8 +117,8 @@ extern "C" __global__ void __launch_bounds__(128) main_kernel(
     }
   }
   float C_local[8];
-  unsigned char* const A_shared_view = (unsigned char*)A_shared;
-  unsigned char* const B_shared_view = (unsigned char*)B_shared;
+  unsigned_char_view* const A_shared_view = (unsigned_char_view*)A_shared;
+  unsigned_char_view* const B_shared_view = (unsigned_char_view*)B_shared;
   alignas(16) float fragment[8];
   block_barrier();
   const int lane = tid & 63;
