@@ -334,3 +334,29 @@ def test_the_reference_changes_functions_by_the_bounds_of_their_region():
     _, fast, strict, standard = np.abs(rows[0] / rows[None] - 1).max(1)
     assert fast > 4 * max(strict, standard) > 0
     compiled(functions, "metal").verify(a, b, b.astype("float16"), np.zeros((4, 64), "float32"))
+
+
+@T.prim_func
+def exponentials(A: T.Tensor((4096,)), B: T.Tensor((3, 4096))):
+    with T.Kernel(1, threads=128):
+        for i in T.Parallel(4096):
+            B[0, i] = T.exp(A[i])
+            with T.numerics("strict"):
+                B[1, i] = T.exp(A[i])
+            with T.numerics("standard"):
+                B[2, i] = T.exp(A[i])
+
+
+@pytest.mark.sweep(1)
+@pytest.mark.parametrize("target", ["cpu", "rocm:gfx942"])
+def test_a_function_of_a_strict_region_has_the_bits_of_the_level_strict(target):
+    """Where the core expands functions, strict regions keep the expansion whose bits are the language's."""
+    a = np.random.default_rng(0).uniform(-110, 90, 4096).astype("float32")
+    b, strict = np.full((2, 3, 4096), np.nan, "float32")
+    compiled(exponentials, target)(a, b)
+    compiled(exponentials, target, "strict")(a, strict)
+    np.testing.assert_array_equal(b[1], strict[0])
+    np.testing.assert_array_equal(b[1], strict[1])
+    np.testing.assert_array_equal(b[0], b[2])
+    np.testing.assert_array_equal(b[0], strict[2])
+    assert (b[0] != b[1]).any()
