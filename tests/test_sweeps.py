@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import importlib.util
+import re
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -129,3 +131,16 @@ def test_named_cases_are_made_in_every_rotation(collected: Any) -> None:
         case = "test_products_of_cases[2-3]"
         assert collected(part, f"::{case}") == [case]
         assert collected(part, "::TestClass") == [name for name in collected("all") if "TestClass" in name]
+
+
+def test_parts_of_the_suite_in_ci_are_the_suite() -> None:
+    """Evaluate the parts that ``.ci/run`` chooses, in consecutive rotations."""
+    script = (ROOT / ".ci" / "run").read_text(encoding="utf-8")
+    found = re.findall(r'^ *(part=".*")$', script, re.MULTILINE)
+    assert len(found) == script.count("--tile-part") >= 4
+    (parts,) = re.findall(r"^parts=\d+$", script, re.MULTILINE)
+    for line in found:
+        command = f"{parts}; target=x=5; for SWEEP_TURN in {{100..147}}; do {line}; echo $part; done"
+        done = subprocess.run(["bash", "-euc", command], capture_output=True, text=True, check=True)
+        count = int(done.stdout.split()[0].partition("/")[2])
+        assert set(done.stdout.split()) == {f"{k}/{count}" for k in range(1, count + 1)}, line
