@@ -39,7 +39,7 @@ def strict_operations_are_fused(patch: Any) -> None:
     nodes_of = {"add": tirx.Add, "sub": tirx.Sub, "mul": tirx.Mul, "fdiv": tirx.Div}
     table = {f"tirx.ieee_{n}_rn_{d}": node for n, node in nodes_of.items() for d in ("float32", "float64")}
     legalize = pipeline.legalize_math
-    patch.setattr(pipeline, "legalize_math", lambda func: legalize(func, rounded=table))
+    patch.setattr(pipeline, "legalize_math", lambda func, level: legalize(func, rounded=table, level=level))
 
 
 def trip_counts_wrap(patch: Any) -> None:
@@ -274,3 +274,26 @@ def changes_are_not_seen(patch: Any) -> None:
     from tile_core.simt.memory import rematerialization
 
     patch.setattr(rematerialization._Scope, "source", lambda self, buffer, *_: buffer)
+
+
+def choices_ignore_their_condition(patch: Any) -> None:
+    """CPU: a choice whose values both may be computed takes the first one where its condition differs."""
+    from tile_core.cpu import lane_selects
+
+    choose = lane_selects._Block.choose
+
+    def first(self: Any, e: Any) -> Any:
+        new = choose(self, e)
+        return new.true_value if isinstance(new, tirx.Select) else new
+
+    patch.setattr(lane_selects._Block, "choose", first)
+
+
+def lengths_of_rows_are_rounded(patch: Any) -> None:
+    """CPU: a vector whose first lane is inside of a row is taken to be all inside."""
+    from tile_core.cpu import guarded_vectors
+
+    def every(self: Any, condition: Any) -> Any:
+        return self.at(condition, 0)
+
+    patch.setattr(guarded_vectors.LaneConditions, "every", every)

@@ -62,6 +62,8 @@ FINDS = {
         Chunk("programs", 0, 10, "names"),
     ),
     "loads at remainders in vectors": ("counters_are_seen", "cpu", Chunk("programs", 0, 20, "lanes")),
+    "choices in vectors": ("choices_ignore_their_condition", "cpu", Chunk("programs", 0, 20, "lanes")),
+    "conditions of vectors": ("lengths_of_rows_are_rounded", "cpu", Chunk("programs", 0, 20, "lanes")),
     "stores of one element by two names": (
         "stores_by_two_names_lose_their_order",
         "cuda:sm_80",

@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 from tile_core.compat.tvm import ir, tirx
 from tile_core.compat.types import Expr, Stmt, Var
 from tile_core.ir import nodes
-from tile_core.ir.visit import collect, renamed, replace_for
+from tile_core.ir.visit import collect, renamed, replace_for, uses_var
 from tile_core.simt.memory.lane_conditions import LaneConditions, negated
 from tile_core.simt.memory.vector_bodies import leading_conditions, with_outcome
 
@@ -46,9 +46,13 @@ def decided(
     if has_form(loop):
         return loop
     own = {x.var for x in collect(loop.body, (tirx.Bind, tirx.Let))}
+    written = {s.buffer for s in collect(loop.body, tirx.BufferStore)}
     known = LaneConditions(loop.loop_var, lanes, divisors)
     for c in _conditions(loop.body) if most else []:
-        if own.intersection(collect(c, tirx.Var)) or collect(c, (ir.TensorLoad, ir.Call)):
+        loads = collect(c, ir.TensorLoad)
+        if own.intersection(collect(c, tirx.Var)) or collect(c, ir.Call):
+            continue
+        if any(x.source in written or uses_var(x, loop.loop_var) for x in loads):
             continue
         every, opposite = known.every(c), negated(c)
         if every is None or nodes.as_int(known.analyzer.simplify(every)) == 0:

@@ -9,6 +9,7 @@ from tile_core.compat.tvm import ir, tirx
 from tile_core.compat.types import BufferVar, Expr, Stmt, Var
 from tile_core.cpu.debug import calls_back, lower_debug
 from tile_core.cpu.grid import fuse_grid
+from tile_core.cpu.lane_selects import select_lanes
 from tile_core.cpu.poison import poison
 from tile_core.cpu.products import fence_products
 from tile_core.cpu.read_through import read_through
@@ -66,6 +67,9 @@ def pipeline(target: Target, spine: Spine) -> Spine:
         scalars.extremes(),
         Pass("floats", _floats, "before math and vectors, which support neither bfloat16 nor the 8-bit floats"),
         Pass("math", _math, "scalar calls become arithmetic, which has vectors"),
+        Pass(
+            "selects", _selects, "after math, whose expressions may be computed in any case; before branches of these"
+        ),
         Pass("hide", _hide, "after all passes that look at float arithmetic, before TVM's simplifier sees it"),
         Pass("vectorize", _vectorize, "after all rewriting of loop bodies"),
         Pass("share", _share, "after vectors: whether a loop has any depends on its bindings"),
@@ -140,6 +144,10 @@ def _floats(plan: Plan, ctx: Context) -> Plan:
 
 def _math(plan: Plan, ctx: Context) -> Plan:
     return _with_function(plan, legalize_math(_function_of(plan), level=level_of(ctx.options)))
+
+
+def _selects(plan: Plan, ctx: Context) -> Plan:
+    return plan if ctx.options.generic else plan.replace(body=select_lanes(plan.body))
 
 
 def _hide(plan: Plan, ctx: Context) -> Plan:

@@ -13,7 +13,7 @@ from tile_core.testing.strategies.themes import convertible, randoms, themed
 _EXTENTS = (8, 13, 16, 31, 32, 37, 48, 61, 64)
 _GUARDS = (
     "j < {c}", "j >= {c}", "j == {c}", "j % 2 == 0", "i < {c}", "j < i + {c}", "j < v + {c}",
-    "j > 1 and j < {c} + 2", "j < 1 or (j + {c}) % 4 == 1",
+    "j > 1 and j < {c} + 2", "j < 1 or (j + {c}) % 4 == 1", "j < L[i]", "L[i] <= j + {c}", "j < L[i] or j >= {c} * 9",
 )  # fmt: skip
 _ROWS = 6
 
@@ -23,20 +23,26 @@ def lanes(draw: Draw) -> Unit:
     """Draw loops that load at remainders, masks and narrow values of their variables."""
     dtype = draw(st.sampled_from(("int32", "uint64", "float32", "int8", "float64", "uint16")))
     params, lines, data = [scalar("v")], [], {"v": draw(st.integers(0, 3)), "A": randoms(draw, (_ROWS, 3), dtype)}
-    params.append(tensor("A", dtype, _ROWS, 3))
+    data["L"] = randoms(draw, (_ROWS,), "int32", 0, 70)
+    params += [tensor("A", dtype, _ROWS, 3), tensor("L", "int32", _ROWS)]
     for n in range(draw(st.integers(3, 6))):
         p, q = draw(st.sampled_from((3, 5, 7, 3, 6, 8))), draw(st.sampled_from((4, 4, 4, 2, 8, 16, 5)))
         extent = draw(st.sampled_from(_EXTENTS))
         row, column = _wrapped(draw, "i", p), _wrapped(draw, "j", q)
         guarded = _guarded(draw)
         data[f"C{n}"] = randoms(draw, (p, q), dtype)
-        params += [tensor(f"C{n}", dtype, p, q), output(f"B{n}", dtype, _ROWS, extent)]
+        data[f"D{n}"] = randoms(draw, (_ROWS, extent), dtype)
+        params += [tensor(f"C{n}", dtype, p, q), tensor(f"D{n}", dtype, _ROWS, extent)]
+        params.append(output(f"B{n}", dtype, _ROWS, extent))
         over = draw(st.sampled_from((0, 0, 3)))  # iterations whose stores are dropped
         at = "j" if not over else "j + T.min(v, 0)"
-        lines += [
-            f"for i, j in T.Parallel({_ROWS}, {extent + over}):",
-            f"    B{n}[i, {at}] = C{n}[{row}, {column}] + {guarded.replace('zero', f'T.cast(0, {dtype!r})')}",
-        ]
+        target, value = f"B{n}[i, {at}] =", f"C{n}[{row}, {column}] + {guarded}"
+        rows = ("if j < L[i]:", f"    {target} {value}", "else:", f"    {target} A[i, 1]")
+        # Elements decide, at the index that is stored to.
+        masked = (f"{target} T.if_then_else(D{n}[i, {at}] > zero, D{n}[i, {at}], {guarded})",)
+        form = draw(st.sampled_from(((f"{target} {value}",), (f"{target} {value}",), rows, masked)))
+        lines += [f"for i, j in T.Parallel({_ROWS}, {extent + over}):"]
+        lines += [f"    {line}".replace("zero", f"T.cast(0, {dtype!r})") for line in form]
     return themed("lanes", draw, params, "\n".join(lines), {"": data}, threads=draw(st.sampled_from((32, 64))))
 
 
