@@ -107,6 +107,7 @@ class TestCombinations:
                 files = {n: archive.read(n) for n in archive.namelist() if ".dist-info/" not in n}
             assert {n: (site / n).read_bytes() for n in files} == files
 
+    @pytest.mark.sweep(0.25)
     def test_the_demo_runs(self, environment, combination: str) -> None:
         done = environment(combination).tile("demo")
         assert done.returncode == 0, done.stdout + done.stderr
@@ -224,6 +225,7 @@ class TestOutOfStep:
         assert "No solution found" in output
         assert f"tile-metal=={NEXT_VERSION} depends on tile-core>=0.2.0,<0.3" in output
 
+    @pytest.mark.sweep(0.25)
     @pytest.mark.parametrize("newer", ["tile-metal", "tile-core"])
     def test_we_refuse_naming_both_versions_and_the_remedy(
         self, built, wheels: Path, next_wheels: Path, tmp_path: Path, newer: str

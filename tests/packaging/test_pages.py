@@ -19,6 +19,7 @@ _COMMAND = re.compile(r"<!-- page: (?:install|run) -->\n```bash\n(.*?)\n```", re
 _DRIVERS = Path("/etc/OpenCL/vendors")
 
 
+@pytest.mark.sweep(0.25)
 @pytest.mark.parametrize("name", [pytest.param(n, marks=pytest.mark.xdist_group(n)) for n in PAGES])
 def test_a_reader_who_does_what_it_says(name: str, built, wheels: Path, tmp_path: Path) -> None:
     if "opencl" in name and not any(_DRIVERS.glob("*.icd")):

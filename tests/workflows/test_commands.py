@@ -52,6 +52,7 @@ def machine(tmp_path: Path) -> dict[str, str]:
     return {**env.variables(), "UV_CONSTRAINT": str(constraints)}
 
 
+@pytest.mark.sweep(0.25)
 @pytest.mark.parametrize("caller", [pytest.param(c, marks=pytest.mark.xdist_group(c)) for c in HOSTED])
 def test_the_jobs_of(caller: str, checkout: Path, machine: dict[str, str]) -> None:
     if caller in NEEDS and not any(Path(NEEDS[caller]).glob("*.icd")):
