@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tile_core.analysis.index_evaluation import Unknown
+from tile_core.analysis.index_evaluation import Unknown, evaluate
 from tile_core.analysis.value_numbering import Fingerprint, apart
 from tile_core.compat.tvm import tirx
 from tile_core.ir import nodes
@@ -66,3 +66,11 @@ def test_a_variable_has_one_number_whichever_object_stands_for_it():
     assert first[0] == first[1] == first[2]
     assert second[0] == second[1] == second[2]
     assert first[0] != second[0]
+
+
+def test_constants_that_exceed_int64_are_unknown():
+    least = tirx.IntImm("int64", -(2**63))
+    found = Fingerprint({}, {}, lambda load, env: apart(env[0])).of(tirx.Sub(tirx.IntImm("int64", 0), least))
+    assert found.dtype == np.uint64
+    with pytest.raises(Unknown):
+        evaluate(tirx.Mul(least, tirx.IntImm("int64", 2)), {})

@@ -66,7 +66,7 @@ def evaluate(e: Expr, env: Mapping[Var, Array]) -> Array:
         a, b = evaluate(e.a, env), evaluate(e.b, env)
         if kind in ("FloorDiv", "FloorMod") and not np.all(b):
             raise Unknown
-        return _BINARY[kind](a, b)
+        return _held(_BINARY[kind](a, b))
     if type(e) is tirx.Var:
         found = env.get(e)
         if found is None:
@@ -79,8 +79,15 @@ def evaluate(e: Expr, env: Mapping[Var, Array]) -> Array:
     if type(e) is tirx.Select:
         return np.where(evaluate(e.condition, env), evaluate(e.true_value, env), evaluate(e.false_value, env))
     if type(e) is ir.Call and nodes.operator_name(e) in _CALLS:
-        return _CALLS[nodes.operator_name(e)](*(evaluate(a, env) for a in e.args))
+        return _held(_CALLS[nodes.operator_name(e)](*(evaluate(a, env) for a in e.args)))
     raise Unknown
+
+
+def _held(value: Array) -> Array:
+    """Return a value that int64 holds: a number of Python may exceed it where the kernel's wraps."""
+    if isinstance(value, int) and not -(2**63) <= value < 2**63:
+        raise Unknown
+    return value
 
 
 def _wrapped(value: Array, bits: int) -> Array:
