@@ -10,6 +10,7 @@ from tile_core.ir import nodes
 from tile_core.ir.visit import collect
 from tile_core.layout import column_major, make_swizzled_layout
 from tile_core.simt.memory.alignment import Aligned, contiguous_width, factor, row_symbols, strides_of
+from tile_core.simt.memory.vector_bodies import leading_conditions
 from tile_core.simt.memory.vectorize import vectorize
 from tile_core.target import Capabilities
 from tile_core.testing.machine import Machine, element_of
@@ -414,3 +415,13 @@ def test_bindings_that_iterations_share_are_made_before_them():
     assert set(moves(new)) == {("B", "A", 16)}
     new = check(nodes.for_loop(t, 12, vector_loop(8, body)), everywhere(a, b), [a, b, rows])
     assert ("B", "A", 16) not in moves(new)
+
+
+def test_a_condition_of_many_statements_is_tried_once():
+    a, b = memory([64], "float32", "a"), memory([64], "float32", "b")
+    n, v = nodes.fresh("n"), nodes.fresh("v")
+    loads = [
+        tirx.if_then_else(v + k % 2 < n, nodes.load(a, [v + k % 2]), nodes.const(0.0, "float32")) for k in range(30)
+    ]
+    body = nodes.seq([nodes.store(b, x, [v + k]) for k, x in enumerate(loads)])
+    assert len(leading_conditions(body)) == 2

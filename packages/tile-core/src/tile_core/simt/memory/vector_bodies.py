@@ -83,7 +83,7 @@ def evaluated_in(root: Expr) -> list[Expr]:
 
 
 def leading_conditions(body: Stmt) -> list[Expr]:
-    """Return conditions that every iteration evaluates, each before its own first sides."""
+    """Return different conditions that every iteration evaluates, each before its own first sides."""
     found: list[Expr] = []
     for x in parts_of(body):
         expressions: list[Expr] = []
@@ -95,7 +95,7 @@ def leading_conditions(body: Stmt) -> list[Expr]:
         for e in expressions:
             if not isinstance(e, ir.TensorLoad):
                 found += _beginnings(e.condition if isinstance(e, tirx.Select) else e.args[0])
-    return found
+    return list({tvm_ffi.StructuralKey(c): c for c in found}.values())
 
 
 def _beginnings(condition: Expr) -> list[Expr]:

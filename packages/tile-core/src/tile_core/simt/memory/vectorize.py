@@ -61,8 +61,8 @@ if TYPE_CHECKING:
     from tile_core.layout.base import LayoutMap
     from tile_core.target import Capabilities
 
-#: Conditions that a loop is written twice for, one inside the other.
-_MOST_CHOICES = 2
+#: Conditions that a loop is written twice for, one inside the other, and different ones that are tried for each.
+_MOST_CHOICES, _MOST_CONDITIONS = 2, 6
 
 
 def vectorize(
@@ -172,7 +172,7 @@ class _VectorizeAccesses(StmtRewriter):
         """
         facts = {**self.aligned.divisors, **self.known}
         lanes = LaneConditions(s.loop_var, trips, facts)
-        conditions = [c for c in leading_conditions(s.body) if self.is_fixed(c, s)]
+        conditions = [c for c in leading_conditions(s.body) if self.is_fixed(c, s)][:_MOST_CONDITIONS]
         for c in conditions:
             same = lanes.uniform(c)
             found = None if same is None else self.by_outcome(s, trips, c, same)
