@@ -99,4 +99,9 @@ def _blocks(body: str) -> list[list[ast.stmt]]:
     found = [getattr(node, field, None) for node in ast.walk(ast.parse(body)) for field in ("body", "orelse")]
     blocks = [b for b in found if isinstance(b, list) and b and isinstance(b[0], ast.stmt)]
     lines = body.splitlines()
-    return [b for b in blocks if all(lines[s.lineno - 1][: s.col_offset].strip() == "" for s in b)]
+
+    def is_apart(s: ast.stmt) -> bool:
+        line = lines[s.lineno - 1]
+        return not line[: s.col_offset].strip() and not line[s.col_offset :].startswith("elif")
+
+    return [b for b in blocks if all(map(is_apart, b))]
