@@ -196,6 +196,7 @@ def sides_of(torch: Any, name: str, width: int) -> dict[tuple[str, int, int], Si
             print(f"WRONG: {name} {width} with {size}: {wrong}", flush=True)
             continue
         found[name, width, size] = functools.partial(kernel, *given)
+    torch._dynamo.reset()  # after a few shapes of one function it would not compile any more
     rounded = torch.compile(lambda *args: formula(args[0].float(), *args[1:]).to(torch.bfloat16), dynamic=False)
     found[name, width, 0] = functools.partial(rounded, x, *more)
     return found
