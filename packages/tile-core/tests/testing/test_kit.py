@@ -226,7 +226,7 @@ def test_the_plugin_is_inert_without_the_kit(tmp_path):
     assert "tile" not in done.stdout.replace(str(tmp_path), "").replace("tile-core", "")
 
 
-@pytest.mark.parametrize("count", [1, 3, 4, 16])
+@pytest.mark.parametrize("count", [1, 3, 4, 24])
 def test_parts_of_the_kit_are_the_kit(count: int) -> None:
     from tile_core.testing.plugin import _in_part
     from tile_core.testing.tables import cases
