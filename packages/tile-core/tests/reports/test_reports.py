@@ -77,6 +77,21 @@ class TestFacts:
         assert all(lanes > 1 for v in facts.vectors for lanes in v.lanes)
         assert explain_facts(kernel(), "cpu", {"generic": True}).vectors == ()
 
+    def test_loops_without_vectors(self):
+        @T.prim_func
+        def some(X: T.Tensor((64,), "float32"), K: T.Tensor((64,), "int32"), Y: T.Tensor((64,), "float32")):
+            with T.Kernel(1, threads=32):
+                for i in T.Parallel(64):
+                    if K[i] > 0:
+                        Y[i] = X[i]
+                for i in T.Parallel(64):
+                    Y[i] = Y[i] + X[i]
+
+        conditional, plain = explain_facts(some, "cpu").vectors
+        assert conditional.lanes == ()
+        assert plain.lanes
+        assert "no common form" in tile.compile(some, "cpu").explain()
+
     def test_passes_are_timed_in_order(self, facts):
         names = [p.name for p in facts.passes]
         assert names[0] == "check"

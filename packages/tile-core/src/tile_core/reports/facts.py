@@ -90,7 +90,16 @@ class BufferFacts:
 
 @dataclass(frozen=True)
 class VectorFacts:
-    """The vector loops of the lowered program from one line: their lanes, in program order."""
+    """The parallel loops of the lowered program from one line.
+
+    Attributes
+    ----------
+    location
+        The line.
+    lanes
+        The lanes of its vectors, in program order; empty where iterations have no common form, and run one by one unless
+        the target's compiler makes vectors of them.
+    """
 
     location: str
     lanes: tuple[int, ...]
@@ -190,7 +199,7 @@ def gather(plan: Plan, ctx: Context, build: Building | None = None) -> Facts:
         buffers=tuple(sorted(buffers, key=lambda b: _rank(b.scope))),
         shared_bytes=declared if block is None else block.shared_bytes,
         shared_limit=ctx.capabilities.shared_bytes,
-        vectors=_vectors(getattr(lowered, "body", None)),
+        vectors=() if getattr(ctx.options, "generic", False) else _vectors(getattr(lowered, "body", None)),
         passes=tuple(PassFacts(name, seconds) for name, seconds in plan.seconds),
         block=block,
         warnings=(*notes_of_plan(plan), *notes_of_build(build.facts)),
@@ -259,9 +268,11 @@ def _vectors(body: Stmt) -> tuple[VectorFacts, ...]:
     """Collect the lanes of vector loops by line, each number once."""
     found: dict[str, dict[int, None]] = {}
     for loop in collect(body, tirx.For) if body is not None else ():
-        lanes = nodes.as_int(loop.extent)
+        lanes, line = nodes.as_int(loop.extent), _line_of(nodes.where_of(loop))
         if loop.kind == tirx.ForKind.VECTORIZED and isinstance(lanes, int):
-            found.setdefault(_line_of(nodes.where_of(loop)), {})[lanes] = None
+            found.setdefault(line, {})[lanes] = None
+        elif role(loop) == "parallel" and lanes != 1 and not collect(loop.body, tirx.For):
+            found.setdefault(line, {})
     return tuple(VectorFacts(line, tuple(lanes)) for line, lanes in found.items())
 
 

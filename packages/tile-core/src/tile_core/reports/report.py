@@ -97,7 +97,7 @@ def show(facts: Facts, console: Console) -> None:
         _course(console, facts.block)
     built = [(n.replace("_", " "), f"{v:,}") for n, v in facts.built.items() if isinstance(v, int)]
     _section(console, "binary", ("of a thread or block", "number"), built)
-    vectors = [(_line(v.location), ", ".join(map(str, v.lanes))) for v in facts.vectors]
+    vectors = [(_line(v.location), ", ".join(map(str, v.lanes)) or "no common form") for v in facts.vectors]
     _section(console, "vector loops", ("line", "lanes"), vectors)
     passes = [(p.name, time_text(p.seconds)) for p in facts.passes]
     _section(console, "passes", ("pass", "time"), passes)
