@@ -97,8 +97,8 @@ class VectorFacts:
     location
         The line.
     lanes
-        The lanes of its vectors, in program order; empty where iterations have no common form, and run one by one unless
-        the target's compiler makes vectors of them.
+        The lanes of its vectors, in program order; empty where iterations have no common form, and run one by one
+        unless the target's compiler makes vectors of them.
     """
 
     location: str
