@@ -25,6 +25,7 @@ from tile_cuda.accumulators.promotion import promote_accumulators
 from tile_cuda.accumulators.resident import keep_accumulators
 from tile_cuda.accumulators.subtiling import subtile_accumulators
 from tile_cuda.accumulators.tensor_memory import reserve_columns, use_tensor_memory
+from tile_cuda.async_instructions import INSTRUCTIONS
 from tile_cuda.conversions import FP8, PLAIN, TRUNCATIONS
 from tile_cuda.copies.bulk import choose_tma, is_wanted, may_be_bytes, prefer_tma
 from tile_cuda.copies.elected import elect_issuers
@@ -239,5 +240,6 @@ def pipeline(target: Target, spine: Spine) -> Spine:
     passes = passes.after("unused", Pass("elected", elect_issuers, why))
     why = "after the thread's number is bound"
     passes = passes.after("elected", Pass("uniform", share_numbers, why))
-    text = TextTarget(emit_plan, TRUNCATIONS, conversions=conversions, packed=packed_floats(target))
+    packed = packed_floats(target)
+    text = TextTarget(emit_plan, TRUNCATIONS, conversions=conversions, packed=packed, instructions=INSTRUCTIONS)
     return with_text(passes, text)

@@ -143,7 +143,9 @@ class Phases:
         #: Where clocks count the times when a block has stored to other ones: at each barrier of the cluster after it.
         self.stored = len(teams) + len(barriers)
         self.stores = [0] * blocks
-        size = self.stored + blocks
+        #: Where clocks count, for each team, the groups of products that are complete.
+        self.products = self.stored + blocks
+        size = self.products + len(teams)
         self.clocks = [[0] * size for _ in teams]
         self.barriers = [
             PhaseObject(name, count, len(teams) + n, [0] * size, [0] * size, [0] * size, count)
@@ -153,21 +155,23 @@ class Phases:
         #: By buffer, part, kind and team: the time of the latest such access.
         self.accesses: dict[str, dict[tuple[Location, bool, int], int]] = {}
         self.copies: list[tuple[PhaseObject, int]] = []
+        #: By team: the latest group of products, and an object at which it arrives when it is complete.
+        self.completions: dict[int, tuple[PhaseObject, int]] = {}
         #: By accumulator: the latest product that arrives.
         self.accumulators: dict[str, Adding] = {}
         #: Buffers that copies between blocks read and write: no barrier of a block orders these.
         self.sent: set[str] = set()
 
-    def arrive(self, teams: Iterable[int], barrier: PhaseObject) -> None:
-        """Let all threads of some teams arrive."""
+    def arrive(self, teams: Iterable[int], barrier: PhaseObject, total: int | None = None) -> None:
+        """Let all threads of some teams arrive, or a number of them."""
         teams = list(teams)
-        total = sum(self.teams[t] for t in teams)
+        total = sum(self.teams[t] for t in teams) if total is None else total
         if total > barrier.pending:
             got = barrier.arrivals - barrier.pending + total
             raise PhaseError(barrier.name, f"phase {barrier.phase} gets {got} arrivals of {barrier.arrivals}")
         for t in teams:
             self._certain(t, barrier, "an arrival")
-            self._event(t)
+            self.event(t)
             _join(barrier.clock, self.clocks[t])
         barrier.pending -= total
         self._end(barrier)
@@ -175,7 +179,7 @@ class Phases:
     def announce(self, team: int, barrier: PhaseObject, size: int) -> None:
         """Add expected transaction bytes to the current phase, by one thread of a team."""
         self._certain(team, barrier, "an arrival with expected bytes")
-        barrier.announcements.append((team, self._event(team)))
+        barrier.announcements.append((team, self.event(team)))
         barrier.announced += size
         if barrier.announced > MOST_BYTES:
             reason = f"phase {barrier.phase} expects {barrier.announced} bytes; the maximum is {MOST_BYTES}"
@@ -191,7 +195,7 @@ class Phases:
             Whether all accesses to the destination precede the copy.
         """
         self._certain(team, barrier, "a copy")
-        self._event(team)
+        self.event(team)
         barrier.delivered += size
         self.copies.append((barrier, barrier.phase))
         free = not self._conflicts(team, buffer, location, True)
@@ -216,7 +220,7 @@ class Phases:
         if not barrier.pending:
             raise PhaseError(barrier.name, f"phase {barrier.phase} gets more than {barrier.arrivals} arrivals")
         self._certain(teams[0], barrier, "the arrival of a product")
-        self._event(teams[0])
+        self.event(teams[0])
         for buffer, location in read:
             self._conflicts(teams[0], buffer, location, False)
             self.accesses.setdefault(buffer, {})[location, False, barrier.number] = barrier.phase + 1
@@ -229,6 +233,27 @@ class Phases:
         barrier.pending -= 1
         barrier.has_products = True
         self._end(barrier)
+
+    def arrive_complete(
+        self, team: int, barriers: Sequence[PhaseObject], number: int, read: Iterable[tuple[str, Location]]
+    ) -> None:  # fmt: skip
+        """Let a thread arrive when its products up to a group's are complete."""
+        column = self.products + team
+        for buffer, location in read:
+            self.accesses.setdefault(buffer, {})[location, False, column] = number
+        for barrier in barriers:
+            if not barrier.pending:
+                raise PhaseError(barrier.name, f"phase {barrier.phase} gets more than {barrier.arrivals} arrivals")
+            self._certain(team, barrier, "the arrival of a product")
+            self.event(team)
+            if len(barriers) > 1:  # a block that waits for its own phase may end before the arrival of another one
+                self.copies.append((barrier, barrier.phase))
+            self.completions[team] = barriers[0], number
+            _join(barrier.clock, self.clocks[team])
+            barrier.clock[column] = max(barrier.clock[column], number)
+            barrier.pending -= 1
+            barrier.has_products = True
+            self._end(barrier)
 
     def adding(self, teams: Iterable[int], buffer: str) -> PhaseObject | None:
         """Return the object of a product that may still be adding to some accumulators."""
@@ -289,20 +314,20 @@ class Phases:
                 raise PhaseError(barrier.name, f"a wait for phase {last} may begin before phase {last - 1} has ended")
             if last >= 0:
                 _join(self.clocks[t], barrier.ended)
-            barrier.waits.append((t, self._event(t)))
+            barrier.waits.append((t, self.event(t)))
 
     def meet(self, teams: Iterable[int]) -> None:
         """Let some teams wait for each other at a barrier of threads."""
         teams = list(teams)
         for t in teams:
-            self._event(t)
+            self.event(t)
         known = [max(times) for times in zip(*(self.clocks[t] for t in teams), strict=True)]
         for t in teams:
             self.clocks[t] = list(known)
 
     def knowledge(self, team: int, rank: int = 0) -> list[int]:
         """Return a team's clock and pending accesses when it arrives at the cluster barrier."""
-        self._event(team)
+        self.event(team)
         clock = list(self.clocks[team])
         clock[self.stored + rank] = self.stores[rank]
         return clock
@@ -311,7 +336,7 @@ class Phases:
         """Merge other clocks into a team's."""
         for clock in known:
             _join(self.clocks[team], clock)
-        self._event(team)
+        self.event(team)
 
     def access(self, teams: Iterable[int], buffer: str, location: Location, write: bool) -> None:
         """Note an access by all threads of some teams, each to a disjoint part."""
@@ -319,7 +344,7 @@ class Phases:
         for t in teams:
             self._conflicts(t, buffer, location, write)
         for t in teams:
-            self.accesses.setdefault(buffer, {})[location, write, t] = self._event(t)
+            self.accesses.setdefault(buffer, {})[location, write, t] = self.event(t)
 
     def finish(self) -> None:
         """Check what is left at the end."""
@@ -329,6 +354,9 @@ class Phases:
         for barrier, phase in self.copies:
             if all(clock[barrier.number] <= phase for clock in self.clocks):
                 raise PhaseError(barrier.name, f"nothing waits for the copies or products of phase {phase}")
+        for team, (barrier, number) in self.completions.items():
+            if all(clock[self.products + team] < number for clock in self.clocks):
+                raise PhaseError(barrier.name, "nothing waits for the last products")
 
     def state(self) -> Hashable:
         """Return the state that determines the rest of an execution, as a key.
@@ -364,9 +392,14 @@ class Phases:
         self.copies = [(b, p) for b, p in self.copies if all(clock[b.number] <= p for clock in self.clocks)]
         return self.copies
 
-    def _event(self, team: int) -> int:
+    def event(self, team: int) -> int:
+        """Begin a new event of a team; return its time."""
         self.clocks[team][team] += 1
         return self.clocks[team][team]
+
+    def conflicts(self, team: int, buffer: str, location: Location) -> bool:
+        """Return whether a write is unordered with accesses of other threads."""
+        return self._conflicts(team, buffer, location, True)
 
     def _certain(self, team: int, barrier: PhaseObject, what: str) -> None:
         """Require that the phase before the current one has ended for a team."""

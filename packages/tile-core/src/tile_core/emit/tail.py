@@ -27,9 +27,11 @@ from tile_core.passes.share import share
 from tile_core.passes.spine import Pass, Plan, Spine
 from tile_core.passes.widen_floats import widen_floats
 from tile_core.records import dataclass
+from tile_core.simt.barrier_proof.check import check_emitted
+from tile_core.simt.barrier_proof.instructions import AsyncInstructions
 from tile_core.simt.memory.alignment import Aligned
 from tile_core.simt.memory.launch_assumptions import assume, demanded, levels, promised
-from tile_core.simt.notes import ALIGNED
+from tile_core.simt.notes import ALIGNED, UNCOVERED
 
 if TYPE_CHECKING:
     from tile_core.context import Context
@@ -61,6 +63,8 @@ class TextTarget:
         results; otherwise they are expanded to arithmetic of float32.
     packed
         Instructions that compute with two 16-bit floats.
+    instructions
+        Asynchronous instructions, for the proof of the barriers in emitted kernels; without them there is none.
     """
 
     emit: Callable[[Plan, Context], KernelText]
@@ -71,6 +75,7 @@ class TextTarget:
     conversions: Conversions | None = None
     elementary: bool = True
     packed: PackedFloats | None = None
+    instructions: AsyncInstructions | None = None
 
 
 def with_text(passes: Spine, target: TextTarget) -> Spine:
@@ -125,6 +130,7 @@ def with_text(passes: Spine, target: TextTarget) -> Spine:
         Pass("floats", _floats(target), "the text converts narrow types, and does not compute with them"),
         *(() if target.elementary else (Pass("math", _math, "after floats: expressions are of float32"),)),
         Pass("share", _share, "after all passes that write arithmetic: what they repeat is shared too"),
+        Pass("proof", _proof(target), "on the kernel that is printed"),
         Pass("text", text, "the end: what a runtime compiles and the emulator runs"),
     )
     return whole
@@ -170,6 +176,14 @@ def _math(plan: Plan, ctx: Context) -> Plan:
     func = tirx.PrimFunc(list(plan.params), plan.body)
     func = legalize_math(func, rounded={}, level=level_of(ctx.options))
     return plan.replace(body=func.body)
+
+
+def _proof(target: TextTarget) -> Callable[[Plan, Context], Plan]:
+    def run(plan: Plan, ctx: Context) -> Plan:
+        known = target.instructions
+        return plan if known is None else plan.note(UNCOVERED, check_emitted(plan, known))
+
+    return run
 
 
 def _floats(target: TextTarget) -> Callable[[Plan, Context], Plan]:

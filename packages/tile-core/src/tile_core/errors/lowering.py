@@ -176,3 +176,11 @@ class CodeGenerationEnded(UnsupportedError):
     code = "U120"
     template = "LLVM cannot generate code of this kernel for {target}: {reason}"
     remedy = "compile for a similar processor: `cpu:x86-64-v3`, `cpu:x86-64-v4` or `cpu:generic`"
+
+
+class UnprovenBarriers(InternalError):
+    """An emitted kernel whose barriers, copies and waits are not ordered as its results require."""
+
+    code = "I102"
+    template = "the barriers of the emitted kernel {kernel} are wrong: {role}: {step}: {barrier}: {reason}"
+    remedy = "this is a defect of tile, please report it to its authors with the kernel"

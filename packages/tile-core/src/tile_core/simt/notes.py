@@ -51,3 +51,5 @@ ARRAYS: Note[PrivateArrays] = Note("arrays")
 """The contents of a thread's private arrays."""
 CODE_SIZE: Note[Written] = Note("written")
 """The number of operations in one thread's code, and the loops that are therefore not unrolled."""
+UNCOVERED: Note[str] = Note("uncovered")
+"""Why the proof of an emitted kernel's barriers does not cover it; empty if it does."""

@@ -1,0 +1,1 @@
+"""Proof of the barriers, copies and waits of emitted kernels."""

@@ -1,0 +1,150 @@
+"""Accesses of asynchronous instructions in emitted kernels."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import field
+from math import gcd, prod
+from typing import NamedTuple
+
+from tile_core.compat import structural
+from tile_core.compat.tvm import ir
+from tile_core.compat.types import BufferVar, Call, Expr, Stmt
+from tile_core.dtypes import DTYPES
+from tile_core.ir import calls, nodes
+from tile_core.records import dataclass
+from tile_core.simt.barrier_proof.instructions import AsyncInstructions
+
+PRODUCTS = "products"
+"""What reads of products last until, if no other end is given."""
+
+
+class Address(NamedTuple):
+    """An address among the arguments of an instruction.
+
+    Attributes
+    ----------
+    buffer, index
+        The element.
+    access, until
+        As in ``ir.calls.address``.
+    is_async
+        Whether the asynchronous proxy accesses it.
+    """
+
+    buffer: BufferVar
+    index: Expr
+    access: str
+    until: str
+    is_async: bool
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether it is in shared memory."""
+        return nodes.scope_of(self.buffer).startswith("shared")
+
+
+def address_of(call: Call) -> Address:
+    """Return the data of an address."""
+    load, attrs = structural.items(call.args)[0], call.attrs._dict()
+    until, proxy = str(structural.entry(attrs, "until", "")), structural.entry(attrs, "proxy")
+    index = next(iter(structural.items(load.indices)), nodes.int_const(0))
+    return Address(load.source, index, str(structural.entry(attrs, "access")), until, proxy is not None)
+
+
+def addresses_of(call: Call) -> list[Address]:
+    """Return the addresses among the arguments of a call, those in tensors of descriptors too."""
+    found = []
+    for x in structural.items(call.args):
+        name = structural.op_name(x) if type(x) is ir.Call else ""
+        if name == "tile.address":
+            found.append(address_of(x))
+        elif name == "tile.descriptor":
+            found += addresses_of(x)
+    return found
+
+
+def is_product(given: Sequence[Address]) -> bool:
+    """Whether an instruction with these operands is an asynchronous product."""
+    reads = [a for a in given if a.access == "r" and a.is_async and a.is_shared]
+    return (
+        bool(reads)
+        and all(a.until in ("", PRODUCTS) for a in reads)
+        and all(a.access != "w" or nodes.scope_of(a.buffer).startswith("local") for a in given)
+    )
+
+
+@dataclass(frozen=True)
+class AsyncAccesses:
+    """Buffers that asynchronous instructions access.
+
+    Attributes
+    ----------
+    barriers
+        Buffers of barrier objects, with their number.
+    copied
+        Destinations of copies that barriers count, with the elements of each kind of copy.
+    filled
+        Destinations of copies in groups.
+    read
+        Shared buffers that the asynchronous proxy reads.
+    accumulators, operands
+        Register arrays that products write and read.
+    groups
+        Whether the kernel commits groups.
+    """
+
+    barriers: dict[BufferVar, int] = field(default_factory=dict)
+    copied: dict[BufferVar, list[int]] = field(default_factory=dict)
+    filled: set[BufferVar] = field(default_factory=set)
+    read: set[BufferVar] = field(default_factory=set)
+    accumulators: set[BufferVar] = field(default_factory=set)
+    operands: set[BufferVar] = field(default_factory=set)
+    groups: list[str] = field(default_factory=list)
+
+    @property
+    def shared(self) -> bool:
+        """Whether there are shared buffers among them."""
+        return bool(self.copied or self.filled or self.read)
+
+    def has(self, buffer: BufferVar) -> bool:
+        """Whether a shared buffer is among them."""
+        return buffer in self.copied or buffer in self.filled or buffer in self.read
+
+    def granule(self, buffer: BufferVar, shape: list[int]) -> int:
+        """Return the elements of a slot of a buffer."""
+        copies = self.copied.get(buffer, [])
+        size = prod(shape[1:]) if len(shape) > 1 else prod(shape)
+        return size if all(n <= size for n in copies) else gcd(*copies)
+
+    def add(self, call: Call, instructions: AsyncInstructions) -> None:
+        """Note the accesses of an instruction."""
+        name, given = str(call.attrs["name"]), addresses_of(call)
+        if name in instructions.commits:
+            self.groups.append(name)
+        multiplies = is_product(given)
+        for a in given:
+            if a.until == calls.UNTIL_PHASE and a.access == "w":
+                bits = DTYPES[nodes.element_type(a.buffer)].bits
+                self.copied.setdefault(a.buffer, []).append(instructions.size(call) * 8 // bits)
+            elif name in instructions.fills and a.access == "w":
+                self.filled.add(a.buffer)
+            elif a.access == "r" and a.is_async and a.is_shared:
+                self.read.add(a.buffer)
+            elif multiplies:
+                (self.accumulators if "w" in a.access else self.operands).add(a.buffer)
+
+
+def async_accesses(body: Stmt, instructions: AsyncInstructions) -> AsyncAccesses:
+    """Return the buffers that asynchronous instructions of a kernel access."""
+    found = AsyncAccesses()
+    for call in structural.collect(body, ir.Call):
+        name = structural.op_name(call)
+        if name == "tile.barrier_init":
+            at = address_of(structural.items(call.args)[0])
+            found.barriers[at.buffer] = max(found.barriers.get(at.buffer, 0), int(nodes.as_int(at.index)) + 1)
+        elif name == "tile.async_commit":
+            found.groups.append(name)
+        elif name == "tile.instruction":
+            found.add(call, instructions)
+    return found

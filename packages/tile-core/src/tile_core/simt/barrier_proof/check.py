@@ -1,0 +1,96 @@
+"""Check the barriers, copies and waits of emitted kernels for several trip counts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import lru_cache
+from itertools import product
+from typing import TYPE_CHECKING, Any
+
+from tile_core.errors.lowering import UnprovenBarriers
+from tile_core.ir import nodes
+from tile_core.ir.program import cluster_of
+from tile_core.simt.barrier_proof.agent import TooLong
+from tile_core.simt.barrier_proof.execution import Execution, Unordered, shortened
+from tile_core.simt.barrier_proof.expressions import Untranslated
+from tile_core.simt.barrier_proof.instructions import AsyncInstructions
+from tile_core.simt.barrier_proof.translation import Translated, translate
+from tile_core.simt.barrier_proof.warp_classes import WarpClasses
+from tile_core.simt.notes import BLOCK, GRID
+
+if TYPE_CHECKING:
+    from tile_core.passes.spine import Plan
+
+#: Trip counts, the largest value of a symbol that is tried for them, and executions at most.
+_COUNTS = (0, 1, 2, 3, 4, 5, 8)
+_LARGEST = 1200
+_MOST = 8
+#: What a construct can raise that the translation does not foresee: the proof then does not cover the kernel.
+_UNFORESEEN = (ArithmeticError, AttributeError, LookupError, NameError, RecursionError, TypeError, ValueError)
+
+
+def check_emitted(plan: Plan, instructions: AsyncInstructions) -> str:
+    """Check a kernel as it is printed; return a reason if it is not covered.
+
+    Raises
+    ------
+    UnprovenBarriers
+        If it is wrong.
+    """
+    try:
+        kernel = translate(plan.body, instructions, plan[BLOCK].count)
+        if kernel is None:
+            return ""
+        cluster = cluster_of(plan.program.attrs)
+        grid = tuple(n if isinstance(n, int) else 0 for n in map(nodes.as_int, plan[GRID].extents))
+        found = _found(kernel, plan[BLOCK].count, tuple(cluster), grid)
+    except Untranslated as e:
+        return str(e)
+    except _UNFORESEEN as e:
+        return f"{type(e).__name__}: {e}"
+    if isinstance(found, Unordered):
+        facts = {"kernel": plan.program.name, "role": found.role, "barrier": found.what, "step": found.step}
+        raise UnprovenBarriers(**facts, reason=found.reason, where=plan.program.where)
+    return found
+
+
+@lru_cache(maxsize=256)
+def _found(kernel: Translated, threads: int, cluster: tuple[int, ...], grid: tuple[int, ...]) -> Unordered | str:
+    """Execute a kernel; return the mistake, or a reason why it is not covered."""
+    namespace: dict[str, Any] = {"trips": shortened}
+    exec(compile(kernel.text, "<barrier proof>", "exec"), namespace)
+    classes = WarpClasses(kernel, threads)
+    try:
+        for blocks, number in _values(kernel, cluster, grid):
+            Execution(kernel, namespace["program"], classes, blocks, lambda name, *at, n=number: n).go()
+    except Unordered as e:
+        return e
+    except TooLong:
+        return "an execution takes too long"
+    return ""
+
+
+def _values(
+    kernel: Translated, cluster: tuple[int, ...], grid: tuple[int, ...]
+) -> Iterator[tuple[list[dict[str, int]], int]]:  # fmt: skip
+    """Yield values of symbols in each block, and of elements of global memory."""
+    axes = [n for n in range(3) if f"block{n}" in kernel.symbols]
+    sizes = [(cluster[n], (grid[n] if n < len(grid) else 1) or 2 * cluster[n]) for n in range(3)]
+    ends = [sorted({0, (sizes[n][1] // sizes[n][0] - 1) * sizes[n][0]}) if n in axes else [0] for n in range(3)]
+    bases = [tuple(e[0] for e in ends), tuple(e[-1] for e in ends)]
+    ranks = [at[::-1] for at in product(*(range(n) for n in cluster[::-1]))]
+    for number in _numbers(kernel):
+        for base in dict.fromkeys(bases if any("block" in x for x in kernel.extents) else bases[:1]):
+            given = dict.fromkeys(kernel.symbols, number)
+            yield [given | {f"block{n}": base[n] + rank[n] for n in range(3)} for rank in ranks], number
+
+
+def _numbers(kernel: Translated) -> list[int]:
+    """Return values of symbols for which loops have few iterations, each number of them once."""
+    chosen: dict[int, None] = {}
+    for extent in kernel.extents:
+        names_of = ", ".join(f"{s}=n" for s in kernel.symbols)
+        text = f"[(lambda {names_of}: {extent})() for n in range({_LARGEST})]"
+        counts = eval(text, {"data": lambda name, *at: 64})
+        chosen |= dict.fromkeys(counts.index(c) for c in _COUNTS if c in counts)
+    return list(chosen)[:_MOST] if chosen else [64]

@@ -1,0 +1,190 @@
+"""Translate expressions of emitted kernels to Python texts."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from functools import lru_cache
+from math import lcm
+from typing import Any, NamedTuple
+
+from tile_core.compat import structural
+from tile_core.compat.tvm import ir, tirx
+from tile_core.compat.types import Expr, Node
+from tile_core.ir import nodes
+from tile_core.simt.barrier_proof.instructions import AsyncInstructions
+
+_NONE: frozenset[str] = frozenset()
+_BINARY = {
+    "Add": "({} + {})", "Sub": "({} - {})", "Mul": "({} * {})", "FloorDiv": "({} // {})", "FloorMod": "({} % {})",
+    "Min": "min({}, {})", "Max": "max({}, {})", "LT": "({} < {})", "LE": "({} <= {})", "GT": "({} > {})",
+    "GE": "({} >= {})", "EQ": "({} == {})", "NE": "({} != {})", "And": "({} and {})", "Or": "({} or {})",
+    "BitwiseAnd": "({} & {})", "BitwiseOr": "({} | {})", "BitwiseXor": "({} ^ {})", "LShift": "({} << {})",
+    "RShift": "({} >> {})",
+}  # fmt: skip
+_CALLS = {
+    "bitwise_and": "({} & {})", "bitwise_or": "({} | {})", "bitwise_xor": "({} ^ {})", "shift_left": "({} << {})",
+    "shift_right": "({} >> {})", "if_then_else": "({1} if {0} else {2})", "tile.wrapping_add": "({} + {})",
+    "tile.wrapping_sub": "({} - {})", "tile.wrapping_mul": "({} * {})",
+}  # fmt: skip
+
+
+class Untranslated(Exception):
+    """A part of a kernel that the proof cannot follow, with the reason."""
+
+
+class Value(NamedTuple):
+    """An expression.
+
+    Attributes
+    ----------
+    text
+        Of the expression.
+    uses
+        Variables that it needs.
+    of_thread
+        Whether it depends on the thread's number and nothing else.
+    atoms
+        Its largest parts that depend on the thread's number and nothing else.
+    divisor, period
+        Least common multiples of constants that it divides by, and of the periods of its remainders.
+    """
+
+    text: str
+    uses: frozenset[str] = _NONE
+    of_thread: bool = False
+    atoms: frozenset[str] = _NONE
+    divisor: int = 1
+    period: int = 1
+
+
+THREAD = Value("tid", of_thread=True, atoms=frozenset({"tid"}))
+
+
+@lru_cache(maxsize=1024)
+def in_threads(text: str, threads: int) -> tuple[Any, ...]:
+    """Return the value of an expression in each thread."""
+    return tuple(eval(f"[{text} for tid in range({threads})]"))
+
+
+class Expressions:
+    """Translates expressions.
+
+    Parameters
+    ----------
+    instructions
+        Of the target.
+    symbol
+        Gives a variable without a binding a name.
+    """
+
+    def __init__(self, instructions: AsyncInstructions, symbol: Callable[[Node], str]) -> None:
+        self.instructions, self.symbol = instructions, symbol
+        #: Values of variables; a string is the reason why a value is not known.
+        self.values: dict[Node, Value | str] = {}
+
+    def value(self, e: Expr) -> Value:
+        """Translate an expression.
+
+        Raises
+        ------
+        Untranslated
+            If its value is not known.
+        """
+        kind = type(e)
+        if kind is tirx.IntImm:
+            return Value(str(int(e.value)))
+        if kind is tirx.Var:
+            return self.variable(e)
+        name = kind.__name__
+        if name in _BINARY:
+            return self.binary(name, self.value(e.a), self.value(e.b))
+        if kind is tirx.Cast:
+            inner, to = self.value(e.value), nodes.dtype_of(e)
+            if to.startswith("float"):
+                raise Untranslated("a float")
+            return inner if not to.startswith("uint") else _made(f"({{}} & {2 ** int(to[4:]) - 1})", [inner])
+        if kind is tirx.Not:
+            return _made("(not {})", [self.value(e.a)])
+        if kind is tirx.Select:
+            parts = [self.value(x) for x in (e.condition, e.true_value, e.false_value)]
+            return _made("({1} if {0} else {2})", parts)
+        if kind is ir.Call:
+            return self.call(e)
+        if kind is tirx.Let:
+            self.values[e.var] = self.value(e.value)
+            return self.value(e.body)
+        if kind is ir.TensorLoad:
+            return self.load(e)
+        raise Untranslated(f"an expression {name}")
+
+    def variable(self, e: Expr) -> Value:
+        """Translate a variable."""
+        found = self.values.get(e)
+        if isinstance(found, str):
+            raise Untranslated(found)
+        if found is None:
+            name = self.symbol(e)
+            found = self.values[e] = Value(name, frozenset({name}))
+        return found
+
+    def binary(self, name: str, a: Value, b: Value) -> Value:
+        """Combine two operands."""
+        made = _made(_BINARY[name], [a, b])
+        if made.of_thread or name not in ("FloorDiv", "FloorMod") or not b.text.isdigit():
+            return made
+        by = int(b.text)
+        if name == "FloorDiv":
+            return made._replace(divisor=made.divisor * by)
+        return made._replace(period=lcm(made.period, by * a.divisor))
+
+    def call(self, e: Expr) -> Value:
+        """Translate a call."""
+        name, args = nodes.operator_name(e), structural.items(e.args)
+        if name in _CALLS:
+            return _made(_CALLS[name], [self.value(x) for x in args])
+        if name == "tile.thread_index":
+            return THREAD if nodes.as_int(args[0]) == 0 else Value("0")
+        if name == "tile.block_index":
+            axis = f"block{nodes.as_int(args[0])}"
+            return Value(axis, frozenset({axis}))
+        if name == "tile.instruction":
+            function = str(e.attrs["name"])
+            if function in self.instructions.elects:
+                text = "(tid % 32 == 0)"
+                return Value(text, of_thread=True, atoms=frozenset({text}))
+            if function in self.instructions.uniform:
+                inner = self.value(args[0])
+                if inner.of_thread:
+                    text = re.sub(r"\btid\b", "(tid & -32)", inner.text)
+                    return Value(text, of_thread=True, atoms=frozenset({text}))
+                return inner
+            raise Untranslated(f"the value of {function}")
+        raise Untranslated(f"the value of {name}")
+
+    def load(self, e: Expr) -> Value:
+        """Translate a read of a thread's variable, or of global memory."""
+        buffer = e.source
+        found = self.values.get(buffer)
+        if isinstance(found, str):
+            raise Untranslated(found)
+        if found is not None:
+            return found
+        scope = nodes.scope_of(buffer)
+        if scope != "global":
+            raise Untranslated(f"a value in {scope} memory: {buffer.name}")
+        indices = [self.value(x) for x in structural.items(e.indices)]
+        return _made(f"data({str(buffer.name)!r}, {', '.join(['{}'] * len(indices))})", indices)
+
+
+def _made(template: str, parts: list[Value]) -> Value:
+    text = template.format(*[p.text for p in parts])
+    if not any(p.uses or p.atoms for p in parts):
+        return Value(text)
+    uses = _NONE.union(*(p.uses for p in parts))
+    atoms = _NONE.union(*(p.atoms for p in parts))
+    divisor, period = lcm(*(p.divisor for p in parts)), lcm(*(p.period for p in parts))
+    of_thread = bool(atoms) and not uses and "data(" not in text
+    if of_thread:
+        return Value(text, uses, True, frozenset({text}))
+    return Value(text, uses, of_thread, atoms, divisor, period)

@@ -1,0 +1,51 @@
+"""Instructions of a target that the proof of barriers follows, as data of the backend."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from tile_core.compat.types import Call
+from tile_core.records import dataclass
+
+
+@dataclass(frozen=True)
+class AsyncInstructions:
+    """Names of a target's instruction functions, by their effect on threads and barriers.
+
+    Attributes
+    ----------
+    elects
+        True for one thread of a warp.
+    uniform
+        The value of the first argument in the first thread of a warp, for all of its threads.
+    fills
+        Copy to shared memory by the thread; a group of the thread ends them.
+    commits
+        End a group of asynchronous reads; their value is the ``until`` of these reads.
+    waits
+        Wait until at most a number of such groups is in flight: ``until`` and number.
+    register_fences
+        Order a thread's accesses to registers before products that use these.
+    completes
+        Arrive at a barrier once the thread's earlier products are complete; a second argument is a mask of blocks.
+    arrives
+        Arrive at a barrier in the block of a rank, the second argument.
+    phase_waits
+        Wait for a phase by its parity, the second argument.
+    multicasts
+        Copy to the blocks of a mask, the last argument, and arrive there.
+    size
+        Bytes that a copy to shared memory delivers to its barrier.
+    """
+
+    elects: frozenset[str]
+    uniform: frozenset[str]
+    fills: frozenset[str]
+    commits: Mapping[str, str]
+    waits: Mapping[str, tuple[str, int]]
+    register_fences: frozenset[str]
+    completes: frozenset[str]
+    arrives: frozenset[str]
+    phase_waits: frozenset[str]
+    multicasts: frozenset[str]
+    size: Callable[[Call], int]

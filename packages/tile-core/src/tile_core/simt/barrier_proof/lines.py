@@ -1,0 +1,106 @@
+"""Lines of the function that executes a kernel's barriers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from enum import IntEnum
+
+
+class Level(IntEnum):
+    """Effects of lines, in rising order.
+
+    ``PLAIN`` computes a value, ``SOFT`` accesses memory or prepares a barrier, ``ORDER`` arrives or copies, and
+    ``WAITS`` may block, or issues products.
+    """
+
+    PLAIN = 0
+    SOFT = 1
+    ORDER = 2
+    WAITS = 3
+
+
+@dataclass
+class Line:
+    """A line, or a block with its header.
+
+    Attributes
+    ----------
+    text
+        Without indentation.
+    uses
+        Variables that it reads.
+    defines
+        A variable that it assigns.
+    level
+        What the line itself does.
+    body, other
+        Lines inside, and those of the ``else`` branch.
+    period
+        Of the remainders in it.
+    """
+
+    text: str
+    uses: frozenset[str] = frozenset()
+    defines: str = ""
+    level: Level = Level.PLAIN
+    body: list[Line] = field(default_factory=list)
+    other: list[Line] = field(default_factory=list)
+    period: int = 1
+
+
+def level_of(lines: Iterable[Line]) -> Level:
+    """Return the highest level in some lines."""
+    return max((x.level if not x.body and not x.other else _inside(x) for x in lines), default=Level.PLAIN)
+
+
+def _inside(line: Line) -> Level:
+    return max(line.level, level_of(line.body), level_of(line.other))
+
+
+def needed(lines: list[Line]) -> frozenset[str]:
+    """Return the variables that the effects of some lines depend on."""
+    used: frozenset[str] = frozenset()
+    while True:
+        more = used.union(*(x.uses for x in _kept(lines, used)))
+        if more == used:
+            return used
+        used = more
+
+
+def _kept(lines: Iterable[Line], used: frozenset[str]) -> Iterator[Line]:
+    for line in lines:
+        if _is_kept(line, used):
+            yield line
+            yield from _kept(line.body, used)
+            yield from _kept(line.other, used)
+
+
+def _is_kept(line: Line, used: frozenset[str]) -> bool:
+    if line.level > Level.PLAIN or line.defines in used:
+        return True
+    return any(_is_kept(x, used) for x in (*line.body, *line.other))
+
+
+def kept_lines(lines: list[Line], used: frozenset[str]) -> list[Line]:
+    """Return all lines that stay, blocks before the lines inside."""
+    return list(_kept(lines, used))
+
+
+def rendered(lines: Iterable[Line], used: frozenset[str], depth: int = 1) -> Iterator[str]:
+    """Yield the texts of the lines that stay."""
+    for line in lines:
+        if not _is_kept(line, used):
+            continue
+        yield "  " * depth + line.text
+        yield from _branch(line.body, used, depth) if line.text.endswith(":") and line.body else ()
+        other = list(rendered(line.other, used, depth + 1))
+        if other:
+            if not any(_is_kept(x, used) for x in line.body):
+                yield "  " * (depth + 1) + "pass"
+            yield "  " * depth + "else:"
+            yield from other
+
+
+def _branch(body: list[Line], used: frozenset[str], depth: int) -> Iterator[str]:
+    yield from rendered(body, used, depth + 1)

@@ -1,0 +1,492 @@
+"""Translate an emitted kernel to a Python function that executes its barriers.
+
+The function is a generator that one agent executes, warps that behave equally: it yields where the agent has to wait.
+Registers and arithmetic are left out unless a barrier depends on them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import lcm
+from typing import Any
+
+from tile_core.compat import structural
+from tile_core.compat.tvm import ir, tirx
+from tile_core.compat.types import BufferVar, Call, Expr, Node, Stmt
+from tile_core.dtypes import DTYPES
+from tile_core.ir import calls, nodes
+from tile_core.ir.visit import loads_of
+from tile_core.records import dataclass
+from tile_core.simt.barrier_proof.accesses import (
+    Address,
+    AsyncAccesses,
+    address_of,
+    addresses_of,
+    async_accesses,
+    is_product,
+)
+from tile_core.simt.barrier_proof.expressions import Expressions, Untranslated, Value, in_threads
+from tile_core.simt.barrier_proof.instructions import AsyncInstructions
+from tile_core.simt.barrier_proof.lines import Level, Line, kept_lines, level_of, needed, rendered
+
+#: Longer loops may leave out whole periods between their first and last iterations.
+_LONG = 8
+_ACCESSES = ("x.use(", "x.touch(", "x.write(", "x.fill(", "x.register(", "x.operand(")
+
+
+@dataclass(frozen=True)
+class Translated:
+    """A kernel as a function.
+
+    Attributes
+    ----------
+    text
+        Of the generator function ``program(x, tid, ...)``.
+    barriers
+        Name and number of objects of each barrier.
+    symbols
+        Parameters of the function after ``x`` and ``tid``: those of the kernel, and ``block0`` to ``block2``.
+    splits
+        For each loop over lanes of a warp, the condition on threads that enter it and the values that differ.
+    classes, roles
+        Values that decide which warps behave differently, and which of these have a program of their own.
+    extents
+        Trip counts that depend on symbols, as texts.
+    copied
+        Destinations of copies that barriers count.
+    """
+
+    text: str
+    barriers: tuple[tuple[str, int], ...]
+    symbols: tuple[str, ...]
+    splits: tuple[tuple[str, tuple[str, ...]], ...]
+    classes: tuple[str, ...]
+    roles: tuple[str, ...]
+    extents: tuple[str, ...] = ()
+    copied: tuple[str, ...] = ()
+
+
+class Translation:
+    """Translates one kernel.
+
+    Parameters
+    ----------
+    uses
+        Its asynchronous accesses.
+    threads
+        Of a block.
+    """
+
+    def __init__(self, uses: AsyncAccesses, instructions: AsyncInstructions, threads: int) -> None:
+        self.uses, self.instructions, self.threads = uses, instructions, threads
+        self.expressions = Expressions(instructions, self.symbol)
+        self.barriers = {b: n for n, b in enumerate(uses.barriers)}
+        self.shapes: dict[BufferVar, list[int]] = {}
+        self.names: dict[str, int] = {}
+        self.symbols: list[str] = []
+        self.unknown: set[str] = set()
+        self.cells: set[str] = set()
+        self.splits: list[tuple[str, tuple[str, ...]]] = []
+        self.classes: set[str] = set()
+        self.roles: set[str] = set()
+        self.extents: list[Value] = []
+        #: Values that differ in the lanes of a warp, in effects of the innermost loop over lanes.
+        self.lanes: set[str] | None = None
+        self.varies: dict[str, bool] = {}
+
+    def translated(self, body: Stmt) -> Translated:
+        """Translate a body.
+
+        Raises
+        ------
+        Untranslated
+            If it has barriers that cannot be followed.
+        """
+        lines = self.stmt(body)
+        used = needed(lines)
+        if used & self.unknown:
+            raise Untranslated(f"the value of {min(used & self.unknown)} is not known")
+        period = lcm(*(x.period for x in kept_lines(lines, used)))
+        symbols = tuple(x for x in self.symbols if x in used)
+        head = f"def program(x, tid, {', '.join((*symbols, 'data'))}):"
+        text = "\n".join([head, "  yield", f"  period = {period}", *rendered(lines, used)])
+        barriers = tuple((str(b.name), n) for b, n in self.uses.barriers.items())
+        extents = dict.fromkeys(v.text for v in self.extents if v.uses and v.uses <= set(symbols))
+        copied = tuple(str(b.name) for b in self.uses.copied)
+        classes, roles = tuple(sorted(self.classes)), tuple(sorted(self.roles))
+        return Translated(text, barriers, symbols, tuple(self.splits), classes, roles, tuple(extents), copied)
+
+    # Names
+
+    def fresh(self, name: str) -> str:
+        """Return a new variable of the function."""
+        plain = "".join(c if c.isalnum() else "_" for c in name)
+        self.names[f"{plain}_{len(self.names)}"] = 0
+        return next(reversed(self.names))
+
+    def symbol(self, var: Node) -> str:
+        """Name a variable that no statement binds: a parameter, or the index of a block."""
+        name = "".join(c if c.isalnum() else "_" for c in f"s_{var.name}")
+        if name not in self.symbols:
+            self.symbols.append(name)
+        return name
+
+    def value(self, e: Expr) -> Value:
+        """Translate an expression."""
+        found = self.expressions.value(e)
+        for name in found.uses:
+            if name.startswith("block") and name not in self.symbols:
+                self.symbols.append(name)
+        return found
+
+    # Statements
+
+    def stmt(self, s: Stmt) -> list[Line]:
+        """Translate a statement."""
+        kind = type(s)
+        if kind is tirx.SeqStmt:
+            return _distinct([line for x in structural.items(s.seq) for line in self.stmt(x)])
+        if kind is tirx.AttrStmt:
+            return self.stmt(s.body)
+        if kind is tirx.Bind:
+            return self.bind(s)
+        if kind is tirx.Evaluate:
+            return self.call(s, s.value) if type(s.value) is ir.Call else []
+        if kind is tirx.For:
+            return self.loop(s)
+        if kind is tirx.IfThenElse:
+            return self.branch(s)
+        if kind is tirx.AllocBuffer:
+            self.alloc(s)
+            return []
+        if kind is tirx.BufferStore:
+            return [*self.accesses(s), *self.assign(s)]
+        if kind is tirx.While:
+            body = self.stmt(s.body)
+            if level_of(body) > Level.PLAIN:
+                raise Untranslated("a loop that ends on a condition")
+            self.forget(body)
+            return []
+        return []
+
+    def bind(self, s: Stmt) -> list[Line]:
+        """Translate the binding of a variable, or write its value out at its uses."""
+        lines, values = self.accesses(s), self.expressions.values
+        try:
+            value = self.value(s.value)
+        except Untranslated as e:
+            values[s.var] = str(e)
+            return lines
+        written_out = value.uses <= set(self.symbols) or (value.atoms and not value.uses & self.cells)
+        if value.of_thread or written_out:
+            values[s.var] = value
+            return lines
+        name = self.fresh(str(s.var.name))
+        values[s.var] = value._replace(text=name, uses=frozenset({name}), period=1)
+        return [*lines, Line(f"{name} = {value.text}", value.uses, name, period=value.period)]
+
+    def alloc(self, s: Stmt) -> None:
+        """Note the shape of a buffer, or the name of a variable."""
+        buffer = s.buffer
+        if self.uses.has(buffer):
+            shape = structural.entry(s.annotations, "tile.shape")
+            given = buffer.shape if shape is None else shape
+            self.shapes[buffer] = [int(nodes.as_int(n)) for n in given]
+        elif nodes.shape_of(buffer) == [1] and nodes.scope_of(buffer).startswith("local"):
+            name = self.fresh(str(buffer.name))
+            self.cells.add(name)
+            self.expressions.values[buffer] = Value(name, frozenset({name}))
+
+    def assign(self, s: Stmt) -> list[Line]:
+        """Translate an assignment to a variable of the thread."""
+        cell = self.expressions.values.get(s.buffer)
+        if not isinstance(cell, Value):
+            return []
+        try:
+            value = self.value(s.value)
+        except Untranslated:
+            self.unknown.add(cell.text)
+            return []
+        # A parity that flips, or a counter that wraps at one of its constants.
+        wraps = [int(x.value) for x in structural.collect(s.value, tirx.IntImm) if int(x.value) > 0]
+        period = lcm(2, *wraps) if cell.text in value.uses and value.period == 1 else value.period
+        return [Line(f"{cell.text} = {value.text}", value.uses, cell.text, period=period)]
+
+    def forget(self, lines: Sequence[Line]) -> None:
+        """Note that variables which some lines assign have unknown values."""
+        for line in lines:
+            self.unknown.update({line.defines} & self.cells)
+            self.forget([*line.body, *line.other])
+
+    def loop(self, s: Stmt) -> list[Line]:
+        """Translate a loop: of accesses alone, its first iteration."""
+        name = self.fresh(str(s.loop_var.name))
+        self.expressions.values[s.loop_var] = Value(name, frozenset({name}))
+        body = self.stmt(s.body)
+        if not body:
+            return []
+        level = level_of(body)
+        if all(x.text.startswith(("x.register(", "x.operand(")) for x in body):
+            return list({x.text: x for x in body}.values())
+        try:
+            first, count = self.value(s.min), self.value(s.extent)
+        except Untranslated:
+            if level > Level.SOFT or _prepares(body):
+                raise
+            self.forget(body)
+            return []
+        if s.step is not None and nodes.as_int(s.step) != 1:
+            raise Untranslated("a loop with a step")
+        if level == Level.SOFT and not _prepares(body):
+            header = f"for {name} in range({first.text}, {first.text} + min(1, {count.text})):"
+        elif count.text.isdigit() and int(count.text) <= _LONG:
+            header = f"for {name} in range({first.text}, {first.text} + {count.text}):"
+        else:
+            around = "2" if _has_loop(body) else "period // 2 + 2"
+            header = f"for {name} in trips({first.text}, {count.text}, period, {around}):"
+        if level > Level.SOFT:
+            self.classes |= count.atoms | first.atoms
+            self.extents.append(count)
+        return [Line(header, first.uses | count.uses, body=body, period=lcm(first.period, count.period))]
+
+    def branch(self, s: Stmt) -> list[Line]:
+        """Translate a condition, within a loop over lanes if these differ."""
+        outer, lanes = self.lanes, set[str]()
+        try:
+            condition: Value | None = self.value(s.condition)
+        except Untranslated as e:
+            condition, reason = None, e
+        divides = condition is not None and outer is None and any(map(self.divides, condition.atoms))
+        if divides:
+            self.lanes = lanes
+        body = self.stmt(s.then_case)
+        other = self.stmt(s.else_case) if s.else_case is not None else []
+        self.lanes = outer
+        level = level_of([*body, *other])
+        if condition is None:
+            if level > Level.SOFT:
+                raise reason
+            self.forget([*body, *other])
+            return []
+        if not body and not other:
+            return []
+        text = condition.text if body else f"not ({condition.text})"
+        parts = (body, other) if body else (other, [])
+        line = Line(f"if {text}:", condition.uses, body=parts[0], other=parts[1], period=condition.period)
+        if level < Level.ORDER:
+            return [line]
+        self.classes |= condition.atoms
+        self.roles |= condition.atoms if level == Level.WAITS else set()
+        if outer is not None:
+            outer |= condition.atoms
+        if not divides:
+            return [line]
+        entered = condition.text if condition.of_thread and not other else "True"
+        return [self.split(entered, condition.atoms | lanes, [line])]
+
+    def split(self, entered: str, atoms: frozenset[str] | set[str], body: list[Line]) -> Line:
+        """Return a loop over lanes with different values."""
+        self.splits.append((entered, tuple(sorted(atoms))))
+        return Line(f"for tid in x.lanes({len(self.splits) - 1}):", body=body)
+
+    def divides(self, atom: str) -> bool:
+        """Whether a value differs in the lanes of a warp."""
+        if atom not in self.varies:
+            values = in_threads(atom, self.threads)
+            self.varies[atom] = any(len(set(values[i : i + 32])) > 1 for i in range(0, len(values), 32))
+        return self.varies[atom]
+
+    # Calls
+
+    def call(self, s: Stmt, call: Call) -> list[Line]:
+        """Translate a call that is a statement."""
+        name = structural.op_name(call)
+        args = structural.items(call.args)
+        if name == "tile.barrier_init":
+            return [self.effect(Level.SOFT, "init", *self.target(address_of(args[0])), self.value(args[1]))]
+        if name == "tile.barrier_drop":
+            return [self.effect(Level.SOFT, "drop", *self.target(address_of(args[0])))]
+        if name == "tile.in_flight":
+            return []
+        if name == "tile.fence_init":
+            return [Line("x.init_fence()", level=Level.SOFT)]
+        if name == "tile.barrier_wait":
+            return [self.wait(*self.target(address_of(args[0])), self.value(args[1]))]
+        if name in ("tile.barrier_arrive", "tile.barrier_expect", "tile.barrier_announce", "tile.barrier_complete"):
+            method = name.removeprefix("tile.barrier_")
+            return [self.effect(Level.ORDER, method, *self.target(address_of(args[0])), *map(self.value, args[1:]))]
+        if name == "tile.sync_threads":
+            return [self.sync(0, self.threads)]
+        if name == "tile.sync_part":
+            return [self.sync(*(int(nodes.as_int(x)) for x in args))]
+        if name == "tile.async_commit":
+            return [Line(f"x.commit({calls.UNTIL_GROUP!r})", level=Level.WAITS)]
+        if name == "tile.async_wait":
+            return [Line(f"x.settle({calls.UNTIL_GROUP!r}, {int(nodes.as_int(args[0]))})", level=Level.WAITS)]
+        if name == "tile.cluster_arrive":
+            relaxed = calls.RELAXED in call.attrs
+            return [Line(f"x.cluster_arrive({relaxed})", level=Level.WAITS)]
+        if name == "tile.cluster_wait":
+            return [Line("while not x.cluster_wait(): yield", level=Level.WAITS)]
+        if name == "tile.fence_proxy":
+            return [Line("x.fence()", level=Level.SOFT)]
+        if name == "tile.store_commit":
+            return [Line(f"x.commit({calls.UNTIL_READ!r})", level=Level.SOFT)]
+        if name == "tile.store_wait":
+            return [Line(f"x.settle({calls.UNTIL_READ!r}, 0)", level=Level.SOFT)]
+        if name == "tile.move":
+            to, source = args
+            return [*self.plain("write", to.source, to.indices), *self.plain("touch", source.source, source.indices)]
+        if name == "tile.instruction":
+            return self.instruction(s, call, args)
+        return self.accesses(s)
+
+    def instruction(self, s: Stmt, call: Call, args: list[Any]) -> list[Line]:
+        """Translate an instruction."""
+        known, name = self.instructions, str(call.attrs["name"])
+        if name in known.commits:
+            return [Line(f"x.commit({known.commits[name]!r})", level=Level.WAITS)]
+        if name in known.waits:
+            until, pending = known.waits[name]
+            return [Line(f"x.settle({until!r}, {pending})", level=Level.WAITS)]
+        if name in known.register_fences:
+            return [Line("x.register_fence()", level=Level.SOFT)]
+        given = addresses_of(call)
+        barrier = next((a for a in given if a.buffer in self.barriers), None)
+        if barrier is None:
+            return self.access(s, name, given)
+        target = self.target(barrier)
+        if name in known.completes:
+            return [self.effect(Level.ORDER, "complete", *target, *map(self.value, args[1:]))]
+        if name in known.arrives:
+            return [self.effect(Level.ORDER, "arrive", *target, *map(self.value, args[1:]))]
+        if name in known.phase_waits:
+            return [self.wait(*target, self.value(args[1]))]
+        to = [a for a in given if a.until == calls.UNTIL_PHASE and a.access == "w"]
+        if len(to) != 1:
+            raise Untranslated(f"the instruction {name}")
+        count = known.size(call) * 8 // DTYPES[nodes.element_type(to[0].buffer)].bits
+        mask = [self.value(args[-1])] if name in known.multicasts else []
+        buffer = Value(repr(str(to[0].buffer.name)))
+        facts = [Value(str(known.size(call))), buffer, self.value(to[0].index), Value(str(count))]
+        return [self.effect(Level.ORDER, "copy", *target, *facts, *mask)]
+
+    def target(self, at: Address) -> tuple[Value, Value]:
+        """Return the number of a barrier and the index of its object."""
+        if at.buffer not in self.barriers:
+            raise Untranslated(f"{at.buffer.name} is not initialized as a barrier")
+        return Value(str(self.barriers[at.buffer])), self.value(at.index)
+
+    def effect(self, level: Level, method: str, *args: Value) -> Line:
+        """Return a call of an agent's method, for each lane if arguments differ."""
+        texts = ", ".join(v.text for v in args)
+        uses = frozenset[str]().union(*(v.uses for v in args))
+        line = Line(f"x.{method}({texts})", uses, level=level, period=lcm(*(v.period for v in args)))
+        if level < Level.ORDER:
+            return line
+        # The first element of a copy decides nothing.
+        atoms = frozenset[str]().union(*(v.atoms for v in (args[:3] if method == "copy" else args)))
+        self.classes |= atoms
+        apart = {a for a in atoms if self.divides(a)}
+        if self.lanes is not None:
+            self.lanes |= apart
+        return self.split("True", apart, [line]) if apart and self.lanes is None else line
+
+    def wait(self, barrier: Value, index: Value, parity: Value) -> Line:
+        """Return a wait for a phase."""
+        self.classes |= index.atoms | parity.atoms
+        text = f"while not x.wait({barrier.text}, {index.text}, {parity.text}): yield"
+        return Line(text, index.uses | parity.uses, level=Level.WAITS, period=lcm(index.period, parity.period))
+
+    def sync(self, number: int, threads: int) -> Line:
+        """Return a barrier of threads."""
+        return Line(f"while not x.sync({number}, {threads}): yield", level=Level.WAITS)
+
+    # Accesses
+
+    def access(self, s: Stmt, name: str, given: Sequence[Address]) -> list[Line]:
+        """Translate an instruction without a barrier."""
+        reads = [a for a in given if a.access == "r" and a.is_async and a.is_shared]
+        if reads and not is_product(given):
+            return [line for a in reads for line in self.slot("store", a.buffer, a.index, Level.SOFT)]
+        if is_product(given):
+            into = sorted(str(a.buffer.name) for a in given if "w" in a.access)
+            of = sorted(str(a.buffer.name) for a in given if a.access == "r" and not a.is_async)
+            return [x for a in reads for x in self.slot("use", a.buffer, a.index, Level.WAITS, f", {into!r}, {of!r}")]
+        if name in self.instructions.fills:
+            return [x for a in given if a.access == "w" for x in self.slot("fill", a.buffer, a.index, Level.SOFT)]
+        written = [a for a in given if "w" in a.access and not a.is_async]
+        lines = [x for a in written for x in self.plain("write", a.buffer, [a.index])]
+        return [*lines, *self.accesses(s)]
+
+    def accesses(self, s: Stmt) -> list[Line]:
+        """Translate the threads' own accesses in a plain statement."""
+        if not self.uses.shared and not self.uses.accumulators:
+            return []
+        lines = [x for load in loads_of(s) for x in self.plain("touch", load.source, load.indices)]
+        if type(s) is tirx.BufferStore:
+            lines += self.plain("write", s.buffer, s.indices)
+        return list({x.text: x for x in lines}.values())
+
+    def plain(self, method: str, buffer: BufferVar, indices: Any) -> list[Line]:
+        """Translate a thread's own access to one element."""
+        if buffer in self.uses.accumulators:
+            return [Line(f"x.register({str(buffer.name)!r})", level=Level.SOFT)]
+        if buffer in self.uses.operands and method == "write":
+            return [Line(f"x.operand({str(buffer.name)!r})", level=Level.SOFT)]
+        if not self.uses.has(buffer):
+            return []
+        return self.slot(method, buffer, next(iter(indices)), Level.SOFT)
+
+    def slot(self, method: str, buffer: BufferVar, index: Expr, level: Level, more: str = "") -> list[Line]:
+        """Return the access to the slot of an element, if its index is known."""
+        if method == "use" and type(index) is tirx.Add and type(index.b) is tirx.IntImm:
+            index = index.a  # a part of a tile begins in the tile's slot
+        try:
+            at = self.value(index)
+        except Untranslated:
+            if method in ("touch", "write"):
+                return []
+            raise
+        size = self.uses.granule(buffer, self.shapes.get(buffer) or [1])
+        text = f"x.{method}({str(buffer.name)!r}, {at.text} // {size}, {size}{more})"
+        return [Line(text, at.uses, level=level, period=at.period)]
+
+
+def _distinct(lines: list[Line]) -> list[Line]:
+    """Return lines without repeated accesses between two others."""
+    kept: list[Line] = []
+    seen: set[str] = set()
+    for line in lines:
+        if not line.text.startswith(_ACCESSES):
+            seen.clear()
+        elif line.text in seen:
+            continue
+        seen.add(line.text)
+        kept.append(line)
+    return kept
+
+
+def _prepares(lines: Sequence[Line]) -> bool:
+    """Whether some lines initialize or invalidate barriers."""
+    return any(x.text.startswith(("x.init", "x.drop")) or _prepares([*x.body, *x.other]) for x in lines)
+
+
+def _has_loop(lines: Sequence[Line]) -> bool:
+    """Whether there are loops with waits among some lines."""
+    loops = (x.text.startswith("for ") and "x.lanes" not in x.text and level_of([x]) > Level.SOFT for x in lines)
+    return any(loops) or any(_has_loop([*x.body, *x.other]) for x in lines)
+
+
+def translate(body: Stmt, instructions: AsyncInstructions, threads: int) -> Translated | None:
+    """Translate a kernel; ``None`` if it has neither barriers with phases nor groups.
+
+    Raises
+    ------
+    Untranslated
+        If it has barriers that cannot be followed.
+    """
+    uses = async_accesses(body, instructions)
+    if not uses.barriers and not uses.groups:
+        return None
+    return Translation(uses, instructions, threads).translated(body)

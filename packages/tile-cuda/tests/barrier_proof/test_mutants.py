@@ -1,0 +1,82 @@
+"""Mistakes in emitted barriers: refused, or harmless under the emulator."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import pytest
+
+from tile_core.errors.lowering import UnprovenBarriers
+from tile_core.simt.barrier_proof.check import check_emitted
+from tile_cuda.async_instructions import INSTRUCTIONS
+
+from ..zoo.boxes_in_flight import BOXES_IN_FLIGHT
+from ..zoo.bulk import BULK
+from ..zoo.lanes import LANES
+from ..zoo.multicast import CLUSTERS
+from ..zoo.persistent import PERSISTENT
+from ..zoo.tensor_memory import ISSUED, TENSOR
+from ..zoo.warpgroups import WARPGROUPS
+from .emitted import Emitted
+from .ir_mutants import mutants_of
+
+#: One kernel of each schedule.
+TABLE = {
+    "cp.async": (LANES, "gemm_halves"),
+    "cp.async, chained products": (WARPGROUPS, "attention"),
+    "TMA, one role": (BOXES_IN_FLIGHT, "gemm_f16_boxes"),
+    "TMA, mma.sync": (BULK, "gemm_f16_nt"),
+    "TMA, chained products": (BULK, "attention"),
+    "TMA, staged epilogue": (BOXES_IN_FLIGHT, "gemm_bf16_staged"),
+    "multicast": (CLUSTERS, "gemm_f16_pairs"),
+    "multicast, cp.async": (CLUSTERS, "gemm_f16_two_groups"),
+    "persistent": (PERSISTENT, "gemm_f16_tiles"),
+    "persistent, late epilogue": (PERSISTENT, "gemm_f16_two_groups"),
+    "tcgen05, one role": (TENSOR, "gemm_f16_turned"),
+    "tcgen05, MMA warp": (ISSUED, "gemm_f16"),
+}
+PARTS = 16
+
+
+@functools.cache
+def emitted(schedule: str) -> Emitted:
+    return Emitted(*TABLE[schedule])
+
+
+def refusal(kernel: Emitted, body: Any) -> str:
+    try:
+        assert not check_emitted(kernel.plan.replace(body=body), INSTRUCTIONS)
+    except UnprovenBarriers as error:
+        return str(error)
+    return ""
+
+
+@pytest.mark.parametrize("part", range(PARTS))
+@pytest.mark.parametrize("schedule", TABLE)
+@pytest.mark.sweep(48)
+def test_mistakes_are_refused_or_harmless(schedule: str, part: int) -> None:
+    kernel = emitted(schedule)
+    for number, (name, make) in enumerate(mutants_of(kernel.plan.body)):
+        if number % PARTS == part:
+            body = make()
+            assert refusal(kernel, body) or not kernel.misbehaves(body), name
+
+
+@pytest.mark.parametrize("schedule", TABLE)
+@pytest.mark.sweep(4)
+def test_wrong_parities_and_dropped_releases_are_refused(schedule: str) -> None:
+    kernel = emitted(schedule)
+    for name, make in mutants_of(kernel.plan.body):
+        if name.startswith("all "):
+            found = refusal(kernel, make())
+            assert found or (name == "all releases dropped" and not kernel.misbehaves(make()))
+
+
+def test_the_refusal_names_kernel_role_barrier_and_step() -> None:
+    kernel = emitted("persistent")
+    make = dict(mutants_of(kernel.plan.body))
+    said = refusal(kernel, make["all releases dropped"]())
+    assert "[I102] the barriers of the emitted kernel gemm are wrong: thread" in said
+    assert "wait for parity 0 of k_free[0]" in said
+    assert "A_shared_stages: it is read before a copy to it" in refusal(kernel, make["all parities wrong"]())
