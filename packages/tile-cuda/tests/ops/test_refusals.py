@@ -172,8 +172,8 @@ REFUSED: dict[str, tuple[tuple[Product, str], ...]] = {
          "each of 384 threads would need 184 registers for its part of 64 x 96 and has at most 168; nearest legal: "
          "K=448"),
         (Product("wgmma", 192, 256, 64, 384, FP8, NT, attrs=((PROMOTE, 32),)),
-         "each of 384 threads would need 200 registers for its part of 192 x 256 and has at most 168; nearest legal: "
-         "M=64 or N=128"),
+         "each of 384 threads would need 184 registers for its part of 192 x 256 and has at most 168; nearest legal: "
+         "M=64 or N=224"),
         (Product("wgmma", 64, 24, 64),
          "rows of B have 24 elements, and descriptors describe multiples of 16; nearest legal: N=16 or N=32"),
         (Product("wgmma", 64, 80, 64, 256),

@@ -41,9 +41,9 @@ SWIZZLES = (128, 64, 32)
 
 _OTHERS = 40
 """Registers of a thread beside its accumulators: addresses, and what surrounds a product."""
-_PARTS = (128, 64, 32, 8)
-"""Columns of partial accumulators that a thread holds at a time."""
-_BUDGET_OF_PARTS = 224
+_LEAST_PART = 32
+"""Columns of partial accumulators that a thread holds at a time, at least: instructions of fewer read A too often."""
+_BUDGET_OF_PARTS = 232
 """Registers of a thread that partial accumulators may fill, in a block with a producer warp."""
 PROMOTE = "promote"
 """Attribute of a product: elements along K whose sum the matrix units keep before it is added to in float32."""
@@ -114,7 +114,11 @@ class WarpgroupPlan(ProductPlan):
         """Columns of an instruction at most: partial accumulators need registers of their own."""
         if not self.promote:
             return MOST_COLUMNS
-        return next((n for n in _PARTS if self._needed + n // 2 <= _BUDGET_OF_PARTS), _PARTS[-1])
+        # An instruction of few columns reads A more often: as few instructions as registers permit, of equal widths.
+        left = min(_BUDGET_OF_PARTS, self.most) - self._needed
+        most = min(MOST_COLUMNS, max(_LEAST_PART, 2 * left // COLUMNS * COLUMNS))
+        columns = self.split.atoms_n * COLUMNS
+        return -(-columns // (-(-columns // most) * COLUMNS)) * COLUMNS
 
     @property
     def every(self) -> int:

@@ -107,6 +107,8 @@ class PersistentGrid:
         Resident blocks of a multiprocessor; 0 if the user requested a number of blocks.
     late_epilogue
         Whether the epilogue overlaps the main loop of the next tile (``late_epilogue.py``).
+    immediate
+        Whether products complete in their own iteration, which then releases its slot.
     """
 
     blocks: int
@@ -118,6 +120,7 @@ class PersistentGrid:
     buffers: int = 1
     at_a_time: int = 0
     late_epilogue: bool = False
+    immediate: bool = False
 
     @property
     def extra_threads(self) -> int:
@@ -162,6 +165,8 @@ def with_producer_role(schedule: Schedule, threads: int, persistent: PersistentG
     iteration: tuple[Step, ...] = (WaitPhase(name, lag=1), Expect(full.name, group.bytes), Issue(group.name))
     copies = RoleProgram(producer, met, iteration, met)
     iteration = (WaitPhase(full.name), Use(in_flight=True), WaitUses(1), Arrive(name, each, offset=-1, everywhere=many))
+    if persistent.immediate:
+        iteration = (WaitPhase(full.name), Use(), Arrive(name, each, everywhere=many))
     uses = RoleProgram(consumers, (*met, WaitUses(0)), iteration, (WaitUses(0), *met))
     barriers = (full, PhaseBarrier(name, warps * len(schedule.partners(0))))
     return replace(schedule, trips=None, groups=(moved,), programs=(copies, uses), barriers=barriers)
@@ -175,8 +180,10 @@ def cluster_syncs(schedule: Schedule) -> tuple[Step, ...]:
 def at_tile_ends(schedule: Schedule) -> Schedule:
     """Return the schedule of a tile's last iteration, which releases its slot itself."""
     copies, uses = schedule.programs
-    full, _, _, arrive = uses.iteration
+    full, *_, arrive = uses.iteration
     assert isinstance(arrive, Arrive)
+    if not arrive.offset:
+        return schedule
     iteration = (full, Use(in_flight=True), WaitUses(0), replace(arrive, offset=0))
     return replace(schedule, programs=(copies, replace(uses, iteration=iteration)))
 
@@ -292,22 +299,24 @@ class PersistentWriter(LoopWriter):
         tile_iteration, k = nodes.fresh("turn"), self.loop.loop_var
         parts = self.tile_coordinates(tile_iteration, {axis: s.loop_var for axis, s in self.grid.axes.items()})
         count, before = self.counted(tile_iteration, k), self.counted(tile_iteration, k) - nodes.int_const(1)
-        free = tirx.IfThenElse(k > nodes.int_const(0, self.kind), self.release_slot(before), None)
+        free = [tirx.IfThenElse(k > nodes.int_const(0, self.kind), self.release_slot(before), None)]
+        last = [self.release_slot(self.counted(tile_iteration, nodes.int_const(int(nodes.as_int(self.trips)) - 1)))]
+        if self.persistent.immediate:
+            free, last = [self.release_slot(count)], []
         iteration = [
             tirx.Bind(self.slot, self.slot_of(count)),
             calls.barrier_wait(self.barriers[self.full], self.slot, self.parity(count, 0)),
             *self.computed(),
             *self.late_epilogue_stores(tile_iteration, k),
-            self.settled(1),
-            free,
+            *([] if self.persistent.immediate else [self.settled(1)]),
+            *free,
         ]
         notes = {str(n): v for n, v in self.loop.annotations.items()} | {nodes.ROLE: "serial"}
         loop = replace_for(self.loop, nodes.seq(iteration), annotations=notes)
-        last = self.release_slot(self.counted(tile_iteration, nodes.int_const(int(nodes.as_int(self.trips)) - 1)))
         body = [s for s in self.grid.body if not isinstance(s, tirx.AllocBuffer)]
         at = next(i for i, s in enumerate(body) if s.same_as(self.loop))
         behind = without_epilogue(body[at + 1 :], self.subtiles)
-        tile = [*parts, *body[:at], self.settled(0), loop, self.settled(0), last, *behind, *self.keep_coordinates()]
+        tile = [*parts, *body[:at], self.settled(0), loop, self.settled(0), *last, *behind, *self.keep_coordinates()]
         return nodes.seq([self.over_tiles(tile_iteration, tile), *self.last_epilogue()])
 
     def late_epilogue_stores(self, tile_iteration: Expr, k: Expr) -> list[Stmt]:
