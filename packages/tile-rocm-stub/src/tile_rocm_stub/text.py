@@ -16,6 +16,7 @@ from tile_core.simt.pipelining.stage_limit import limit_stages
 from tile_core.simt.spine import SimtHooks, simt_spine
 from tile_rocm_stub.emit.atomics import name_of
 from tile_rocm_stub.emit.printer import HipPrinter
+from tile_rocm_stub.packed import packed_floats
 from tile_rocm_stub.target import FP8, NATIVE
 
 if TYPE_CHECKING:
@@ -33,7 +34,8 @@ def pipeline(target: Target, spine: Spine) -> Spine:
     """
     passes = simt_spine(spine, SimtHooks()).before("pipeline", limit_stages())
     conversions = _conversions(target.capabilities.fact(FP8))
-    return with_text(passes, TextTarget(_emit, native=NATIVE, conversions=conversions, elementary=False))
+    text = TextTarget(_emit, native=NATIVE, conversions=conversions, elementary=False, packed=packed_floats())
+    return with_text(passes, text)
 
 
 def split_byte(buffer: Any, indices: list[Any], code: Any, half: str) -> Any:
@@ -53,8 +55,7 @@ def _conversions(fp8: str) -> Conversions:
     ``v_cvt_f32_fp8`` and ``v_cvt_f32_bf8`` decode the 8-bit floats of the architecture, every code exactly (CDNA3 ISA,
     "VOP1 Opcodes"). Those to 8-bit floats saturate, which the language does not. C's conversions to 16-bit floats round
     once and keep subnormal numbers: kernels run with ``float_denorm_mode_16_64`` and ``_32`` 3, the default of LLVM's
-    "User Guide for AMDGPU Backend". gfx950 has an instruction for two conversions to bfloat16. clang computes two
-    neighbours in float16 by ``v_pk_add_f16``, ``v_pk_mul_f16`` and ``v_pk_fma_f16``, as the text rounds like these.
+    "User Guide for AMDGPU Backend". gfx950 has an instruction for two conversions to bfloat16.
     """
     decode = {
         "float16": _decoder("f32_of_f16"),

@@ -35,6 +35,7 @@ VECTORS = {
     "v4": "typedef unsigned v4 __attribute__((may_alias));",
     "v8": "typedef unsigned v8 __attribute__((vector_size(8), may_alias));",
     "v16": "typedef unsigned v16 __attribute__((vector_size(16), may_alias));",
+    "f16x2": "typedef _Float16 f16x2 __attribute__((ext_vector_type(2)));",
     "f16x4": "typedef _Float16 f16x4 __attribute__((vector_size(8), may_alias));",
     "f16x8": "typedef _Float16 f16x8 __attribute__((vector_size(16), may_alias));",
     "bf16x4": "typedef short bf16x4 __attribute__((vector_size(8), may_alias));",
@@ -62,7 +63,22 @@ BYTES = {"v2": 2, "v4": 4, "i64": 8, "float": 4, "double": 8} | {
 _LANE = "__builtin_amdgcn_mbcnt_hi(~0u, __builtin_amdgcn_mbcnt_lo(~0u, 0u))"
 _SAME_SEGMENT = "((from & -width) == (lane & -width) ? from : lane) * 4"
 
+
+def _packed(name: str, params: str, value: str) -> tuple[str, str]:
+    """Return a function of words of two float16, on one line."""
+    head = f"static __device__ inline unsigned {name}_f16x2({params})"
+    return f"{name}_f16x2", f"{head} {{ return __builtin_bit_cast(unsigned, {value}); }}"
+
+
+_WORDS = [f"__builtin_bit_cast(f16x2, {x})" for x in "abc"]
+
 _TEXTS = {
+    **dict((
+        _packed("join", "float a, float b", "(f16x2{(_Float16)a, (_Float16)b})"),
+        _packed("neg", "unsigned a", f"-{_WORDS[0]}"),
+        _packed("fma", "unsigned a, unsigned b, unsigned c", f"__builtin_elementwise_fma({', '.join(_WORDS)})"),
+        *(_packed(op, "unsigned a, unsigned b", f"{_WORDS[0]} {sign} {_WORDS[1]}") for op, sign in ALONE.items()),
+    )),
     # The barrier of a block orders its accesses of memory; lanes of a wavefront execute together.
     "block_barrier": """\
 #define block_barrier() \\

@@ -69,6 +69,8 @@ class HipPrinter(KernelPrinter):
     def helper(self, name: str) -> str:
         """Return the name of a function, which the text then has."""
         self.used_functions.add(name)
+        if name.endswith("_f16x2"):
+            self.used_types.add("f16x2")
         return name
 
     def vector(self, name: str) -> str:

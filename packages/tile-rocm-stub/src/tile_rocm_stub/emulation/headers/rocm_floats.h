@@ -56,6 +56,27 @@ inline unsigned short f16_code(float x) {
   return (unsigned short)(sign | ((rounded - 0x38000000) >> 13));
 }
 
+// a * b + c rounded to odd: rounding that again is rounding once. The product of two of F16 is exact.
+inline float fused(double a, double b, double c) {
+  double product = a * b, sum = product + c, back = sum - product;
+  if (sum - sum != 0) return (float)sum;  // infinite or NaN
+  double rest = (product - (sum - back)) + (c - back);
+  float near = (float)sum;
+  double over = (near - sum) - rest;  // what the rounding added
+  if (over == 0) return near;
+  uint32_t bits = bits_as<uint32_t>(near);
+  if ((over > 0) == (near > 0)) bits -= 1;  // towards zero
+  return bits_as<float>(bits | 1);
+}
+
+template <class Operation>
+inline unsigned on_halves(unsigned a, unsigned b, unsigned c, Operation operation) {
+  unsigned words[2];
+  for (int n = 0; n < 2; ++n, a >>= 16, b >>= 16, c >>= 16)
+    words[n] = f16_code(operation(F16::decode(a & 0xffff), F16::decode(b & 0xffff), F16::decode(c & 0xffff)));
+  return words[0] | words[1] << 16;
+}
+
 // The nearest code of Bf16, ties to even: the upper half of a float32.
 inline unsigned short bf16_code(float x) {
   uint32_t bits = bits_as<uint32_t>(x);
@@ -81,3 +102,17 @@ struct RocmBfloat {
 
 inline float __builtin_amdgcn_cvt_f32_fp8(int codes, int byte) { return (float)rocm::Fp8::decode((unsigned)codes >> 8 * byte & 255); }
 inline float __builtin_amdgcn_cvt_f32_bf8(int codes, int byte) { return (float)rocm::Bf8::decode((unsigned)codes >> 8 * byte & 255); }
+
+// Two 16-bit floats in a word, each rounded once: float32 has more than twice their digits.
+inline unsigned join_f16x2(float a, float b) { return rocm::f16_code(a) | (unsigned)rocm::f16_code(b) << 16; }
+inline unsigned neg_f16x2(unsigned a) { return a ^ 0x80008000u; }
+inline unsigned add_f16x2(unsigned a, unsigned b) {
+  return rocm::on_halves(a, b, 0, [](double x, double y, double) { return (float)(x + y); });
+}
+inline unsigned sub_f16x2(unsigned a, unsigned b) {
+  return rocm::on_halves(a, b, 0, [](double x, double y, double) { return (float)(x - y); });
+}
+inline unsigned mul_f16x2(unsigned a, unsigned b) {
+  return rocm::on_halves(a, b, 0, [](double x, double y, double) { return (float)(x * y); });
+}
+inline unsigned fma_f16x2(unsigned a, unsigned b, unsigned c) { return rocm::on_halves(a, b, c, rocm::fused); }
