@@ -25,11 +25,20 @@ class Unordered(Exception):
 
 
 def shortened(first: int, count: int, period: int, around: int) -> Iterator[int]:
-    """Yield the first and last iterations of a loop, without whole periods between them."""
-    left = (count - 2 * around) // period * period
-    if left <= 0:
-        return iter(range(first, first + count))
-    return iter(chain(range(first, first + around), range(first + around + left, first + count)))
+    """Yield the first and last iterations of a loop, without whole periods between them.
+
+    The iterations of roles correspond by number, so the omitted ones depend on the last number alone.
+    """
+    begin, end = around + 1, first + count
+    left = (end - begin - around) // period * period
+    if left <= 0 or first > begin:
+        return iter(range(first, end))
+    return iter(chain(range(first, begin), range(begin + left, end)))
+
+
+def complete(first: int, count: int, period: int, around: int) -> Iterator[int]:
+    """Yield all iterations of a loop."""
+    return iter(range(first, first + count))
 
 
 class Execution:
