@@ -14,7 +14,8 @@ from tile_core.emit.expressions import ExpressionPrinter
 from tile_core.emit.text import UNARY, Text, infix, wrapped
 from tile_core.errors.lowering import NotExpressible
 from tile_core.ir import nodes
-from tile_core.numerics.levels import STANDARD
+from tile_core.numerics.levels import STANDARD, STRICT
+from tile_core.numerics.regions import region_of
 from tile_metal.emit.names import FUNCTIONS, HALVES, TYPES
 
 ALONE: Mapping[str, str] = {"add": "+", "sub": "-", "mul": "*"}
@@ -107,13 +108,18 @@ class MslExpressions(ExpressionPrinter):
             raise NotExpressible(what=f"{name} of {nodes.dtype_of(e)}{wide}", dialect=self.dialect)
         return f"{self.helper(f'{name}_f32')}({', '.join(self.bare(a) for a in e.args)})"
 
+    def own_at_level(self, name: str, e: Call) -> str:
+        """Print a call of a helper function that has another form at level ``"strict"``."""
+        level = region_of(e) or self.numerics
+        return self.own(f"strict_{name}" if level == STRICT else name, e)
+
     def call_erf(self, e: Call) -> str:
         """Print the error function."""
-        return self.own("erf", e)
+        return self.own_at_level("erf", e)
 
     def call_tanh(self, e: Any) -> str:
         """Print the hyperbolic tangent."""
-        return f"fast::tanh({self.bare(e.args[0])})" if self.approximates(e) else self.own("tanh", e)
+        return f"fast::tanh({self.bare(e.args[0])})" if self.approximates(e) else self.own_at_level("tanh", e)
 
     def call_log1p(self, e: Any) -> str:
         """Print the logarithm of one more."""
@@ -133,7 +139,7 @@ class MslExpressions(ExpressionPrinter):
 
     def call_sigmoid(self, e: Call) -> str:
         """Print the logistic function."""
-        return self.own("sigmoid", e)
+        return self.own_at_level("sigmoid", e)
 
     def call_tile_float_truncate(self, e: Any) -> str:
         """Print the conversion of any float to an integer."""

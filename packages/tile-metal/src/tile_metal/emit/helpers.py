@@ -17,7 +17,7 @@ from tile_core.dtypes import DTYPES
 from tile_core.emit.writer import Writer
 from tile_core.errors.base import InternalError
 from tile_core.ir import nodes
-from tile_core.numerics import math
+from tile_core.numerics import math, standard_math
 from tile_core.numerics.exprs import decode_expr, encode_expr
 from tile_core.numerics.levels import STRICT
 from tile_core.numerics.truncation import truncate_expr
@@ -152,7 +152,8 @@ def _encoder(name: str) -> Callable[[Any], Any]:
 
 
 _PRINTED: Mapping[str, _Printed] = {
-    **{f"{name}_f32": _unary(getattr(math, name)) for name in ("erf", "tanh", "sigmoid")},
+    **{f"{name}_f32": _unary(getattr(standard_math, name)) for name in ("erf", "tanh", "sigmoid")},
+    **{f"strict_{name}_f32": _unary(getattr(math, name)) for name in ("erf", "tanh", "sigmoid")},
     "log1p_f32": _unary(_log1p),
     **{f"{name}_of_f32": _unary(_truncation(name), "float32", name) for name in INTEGERS},
     **{f"decode_{name}": _unary(_decoder(name), "uint8", branches=False) for name in NARROW},
