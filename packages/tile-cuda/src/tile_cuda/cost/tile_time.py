@@ -16,7 +16,7 @@ from tile_core.records import dataclass
 from tile_cuda.grid.l2_cache import CYCLES, LINE, lines_of_row, worth_pairs
 from tile_cuda.occupancy import most_registers
 from tile_cuda.ops.warpgroup_cost import SHARED_BYTES, WARP_RATES
-from tile_cuda.ops.warpgroup_plan import CHUNK, MOST_COLUMNS, ROWS, WARPGROUP
+from tile_cuda.ops.warpgroup_plan import CHUNK, MOST_COLUMNS, ROWS, WARPGROUP, partial_columns
 from tile_cuda.target import WARP
 
 _PERSISTENT = 32768, 2 * WARPGROUP
@@ -31,6 +31,8 @@ _READS, _LEAST_READS = 0.1, 0.625
 """Part of the power that an instruction takes for shared-memory reads; reads of the widest one."""
 _SPARSE_ROWS = 1.1
 """Time of a warpgroup's sparse products of several instructions along rows, each with its metadata, relative to one."""
+_PROMOTED = 0.42
+"""Time of products whose results are promoted: this and their reads, relative to others (H200, tiles of 128 rows)."""
 _WAITS, _PER_GROUP, _LATENCY = 90.0, 10.0, 1650.0
 """Cycles of an iteration with barriers of the block, more for each warpgroup, and from a copy to its operands."""
 _OTHERS, _OF_WARPS = 40, 60
@@ -111,6 +113,8 @@ class TileProduct:
         Bytes from row to row of A and B in global memory; 0 if the rows are aligned or unknown.
     trips
         Trip count.
+    promoted
+        Whether threads add partial accumulators of 8-bit floats in float32.
     """
 
     m: int
@@ -124,6 +128,7 @@ class TileProduct:
     held: bool
     pitches: tuple[int, int]
     trips: int
+    promoted: bool = False
 
     @property
     def a_bits(self) -> float:
@@ -144,14 +149,31 @@ class TileProduct:
         if not self.wide:
             part = 1.0 if machine.warps else WARP_RATES[self.kind] * (0.5 if machine is BLACKWELL else 1.0)
             return max(self.m * self.n * self.k / rate / part, self._read_by_warps(threads // WARP))
-        groups = max(1, threads // WARPGROUP)
-        high = gcd(max(1, self.m // ROWS), groups)
-        columns = min(MOST_COLUMNS, max(8, self.n * high // groups))
+        high, columns = self._of_group(threads)
         reads = (ROWS * (not self.held) + columns * (2 if self.sparse else 1)) / (2 * columns)
         bound = max(1.0, reads) * (1 + _READS * max(0.0, min(1.0, reads) - _LEAST_READS))
         if self.sparse and self.m > ROWS * high:
             bound *= _SPARSE_ROWS
+        if self.promoted:
+            wide = self._partial_columns(threads)
+            bound *= _PROMOTED + (ROWS * (not self.held) + wide) / (2 * wide)
         return max(self.m, ROWS) * self.n * self.k / rate * bound
+
+    def partial_registers(self, threads: int) -> int:
+        """Return the registers of a thread for partial accumulators."""
+        return self._partial_columns(threads) // 2 if self.promoted else 0
+
+    def _of_group(self, threads: int) -> tuple[int, int]:
+        """Return warpgroups along rows, and the columns of each."""
+        groups = max(1, threads // WARPGROUP)
+        high = gcd(max(1, self.m // ROWS), groups)
+        return high, min(MOST_COLUMNS, max(8, self.n * high // groups))
+
+    def _partial_columns(self, threads: int) -> int:
+        """Return the columns of an instruction whose results are promoted."""
+        high, columns = self._of_group(threads)
+        needed = -(-self.m // (ROWS * high)) * columns // 2 + _OTHERS
+        return partial_columns(columns, needed, most_registers(threads))
 
     def lines(self) -> tuple[float, float]:
         """Return the L2 lines of A and B in an iteration."""
@@ -235,7 +257,7 @@ class TileKernel:
     @property
     def blocks(self) -> int:
         """Blocks that run at a time on a multiprocessor."""
-        registers = _OTHERS + self.accumulators
+        registers = _OTHERS + self.accumulators + sum(p.partial_registers(self.threads) for p in self.products)
         return max(1, min(self.shared_bytes // max(1, self.shared), 65536 // (self.threads * registers)))
 
     def illegal(self) -> str:
@@ -244,7 +266,7 @@ class TileKernel:
             return f"tiles of {self.stages} stages take {self.shared} of {self.shared_bytes} bytes of shared memory"
         needed, limit = self.accumulators, most_registers(self.threads)
         needed += _OTHERS if all(p.wide for p in self.products) else _OF_WARPS
-        needed += sum(p.metadata_registers(self.threads) for p in self.products)
+        needed += sum(p.metadata_registers(self.threads) + p.partial_registers(self.threads) for p in self.products)
         return f"a thread needs about {needed} of {limit} registers" if needed > limit else ""
 
     def time(self, machine: Machine) -> tuple[float, str]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from tile_core.dtypes import DTYPES
 from tile_core.lowering.tilings import TiledProduct, TileShape, TilingEstimate, Workload
 from tile_core.lowering.variant import Reject
-from tile_core.numerics.levels import STRICT
+from tile_core.numerics.levels import FAST, STRICT
 from tile_core.numerics.regions import level_of_call
 from tile_cuda.cost.chains import Chain, Spread
 from tile_cuda.cost.tile_shapes import shapes_of
@@ -105,7 +105,8 @@ def _tile_product(p: TiledProduct, threads: int, ctx: Context) -> TileProduct:
         wide = "wgmma"
     kind = "sparse" if sparse else str(bits) if bits > 8 else "int8" if p.types[2] == "int32" else "fp8"
     held = p.scopes[0] == "local.fragment"
-    return TileProduct(p.m, p.n, p.k, bits, kind, sparse, wide, p.transposed, held, p.pitches, p.trips)
+    promoted = kind == "fp8" and wide == "wgmma" and level_of_call(p.attrs, ctx.options) != FAST
+    return TileProduct(p.m, p.n, p.k, bits, kind, sparse, wide, p.transposed, held, p.pitches, p.trips, promoted)
 
 
 def _may_be_wide(p: TiledProduct, ctx: Context) -> bool:

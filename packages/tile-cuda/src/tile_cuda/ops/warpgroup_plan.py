@@ -114,11 +114,7 @@ class WarpgroupPlan(ProductPlan):
         """Columns of an instruction at most: partial accumulators need registers of their own."""
         if not self.promote:
             return MOST_COLUMNS
-        # An instruction of few columns reads A more often: as few instructions as registers permit, of equal widths.
-        left = min(_BUDGET_OF_PARTS, self.most) - self._needed
-        most = min(MOST_COLUMNS, max(_LEAST_PART, 2 * left // COLUMNS * COLUMNS))
-        columns = self.split.atoms_n * COLUMNS
-        return -(-columns // (-(-columns // most) * COLUMNS)) * COLUMNS
+        return partial_columns(self.split.atoms_n * COLUMNS, self._needed, self.most)
 
     @property
     def every(self) -> int:
@@ -250,6 +246,23 @@ class WarpgroupPlan(ProductPlan):
     def view(self, role: int) -> View:
         """Return A (0), B (1) or C (2)."""
         return (self.problem.a, self.problem.b, self.problem.c)[role]
+
+
+def partial_columns(columns: int, needed: int, most: int) -> int:
+    """Return the columns of an instruction whose partial accumulators are promoted.
+
+    An instruction of few columns reads A more often, so instructions are as few as registers permit, of equal widths.
+
+    Parameters
+    ----------
+    columns
+        Of a warpgroup.
+    needed, most
+        Registers of a thread for everything else, and all that it can have.
+    """
+    left = min(_BUDGET_OF_PARTS, most) - needed
+    wide = min(MOST_COLUMNS, max(_LEAST_PART, 2 * left // COLUMNS * COLUMNS))
+    return -(-columns // (-(-columns // wide) * COLUMNS)) * COLUMNS
 
 
 @dataclass(frozen=True)
