@@ -84,7 +84,10 @@ def evaluate(e: Expr, env: Mapping[Var, Array]) -> Array:
 
 
 def _held(value: Array) -> Array:
-    """Return a value that int64 holds: a number of Python may exceed it where the kernel's wraps."""
+    """Return a value that int64 holds.
+
+    A number of Python may exceed it where the kernel's wraps.
+    """
     if isinstance(value, int) and not -(2**63) <= value < 2**63:
         raise Unknown
     return value

@@ -93,7 +93,13 @@ def choose_persistent(shape: Shape, ctx: Context) -> PersistentGrid | Reject:
     registers = (COPIER_REGISTERS, USER_REGISTERS) if moves else None
     beside, held = threads - shape.threads, 0 if isinstance(option, int) else at_a_time
     return PersistentGrid(
-        min(blocks, shape.tiles), beside, arrivals, WARP, registers, at_a_time=held, late_epilogue=late,
+        min(blocks, shape.tiles),
+        beside,
+        arrivals,
+        WARP,
+        registers,
+        at_a_time=held,
+        late_epilogue=late,
         immediate=promoted,
     )
 
