@@ -39,10 +39,10 @@ class _SelectLanes(StmtRewriter):
             return super().visit_For(s)
         if not any(map(_is_choice, collect(s.body, ir.Call))):
             return s
-        return replace_for(s, _Block(s.loop_var, {}).rewritten(s.body))
+        return replace_for(s, _Reached(s.loop_var, {}).rewritten(s.body))
 
 
-class _Block:
+class _Reached:
     """Statements that execute one after the other, with the accesses that each execution makes."""
 
     def __init__(self, lane: Var, outside: Reached) -> None:
@@ -63,7 +63,8 @@ class _Block:
     def statement(self, s: Stmt) -> Stmt:
         if isinstance(s, tirx.IfThenElse):
             sides = [
-                None if x is None else _Block(self.lane, self.reached).rewritten(x) for x in (s.then_case, s.else_case)
+                None if x is None else _Reached(self.lane, self.reached).rewritten(x)
+                for x in (s.then_case, s.else_case)
             ]
             return tirx.IfThenElse(s.condition, *sides, s.span)
         if isinstance(s, tirx.BufferStore):
