@@ -19,10 +19,10 @@ from tile_cuda.ptx.memory import memory_instructions
 _ROWS = 4
 
 
-def delivered(call: Call) -> int:
-    """Return the bytes that a copy to shared memory delivers to its barrier."""
+def copied_bytes(call: Call) -> int:
+    """Return the bytes of a bulk copy to or from shared memory; 0 for another instruction."""
     name = str(call.attrs["name"])
-    if name == bulk.LOAD_BYTES:
+    if name in (bulk.LOAD_BYTES, bulk.STORE_BYTES):
         return int(nodes.as_int(call.args[2]))
     boxes = [x for x in call.args if nodes.is_tile_call(x, "descriptor")]
     return _bytes_of(str(boxes[0].attrs["descriptor"])) * (_ROWS if name == bulk.gather_name() else 1) if boxes else 0
@@ -48,5 +48,7 @@ INSTRUCTIONS = AsyncInstructions(
     arrives=frozenset({"mbarrier_arrive_release_cluster_shared_cluster_b64"}),
     phase_waits=frozenset({"mbarrier_wait_parity_of_cluster"}),
     multicasts=frozenset(bulk.multicast_name(rank) for rank in range(1, bulk.MOST_DIMENSIONS + 1)),
-    size=delivered,
+    tensor_accesses=("tcgen05_ld", "tcgen05_st", "tcgen05_mma", "tcgen05_cp"),
+    tensor_frees={f"tcgen05_dealloc_cta_group_{n}_sync_aligned_b32": n == 2 for n in (1, 2)},
+    size=copied_bytes,
 )

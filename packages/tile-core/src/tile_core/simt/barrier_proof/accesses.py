@@ -24,8 +24,8 @@ class Address(NamedTuple):
 
     Attributes
     ----------
-    buffer, index
-        The element.
+    buffer, key, index
+        The buffer, its identity, and the element.
     access, until
         As in ``ir.calls.address``.
     is_async
@@ -33,6 +33,7 @@ class Address(NamedTuple):
     """
 
     buffer: BufferVar
+    key: int
     index: Expr
     access: str
     until: str
@@ -49,7 +50,14 @@ def address_of(call: Call) -> Address:
     load, attrs = structural.items(call.args)[0], call.attrs._dict()
     until, proxy = str(structural.entry(attrs, "until", "")), structural.entry(attrs, "proxy")
     index = next(iter(structural.items(load.indices)), nodes.int_const(0))
-    return Address(load.source, index, str(structural.entry(attrs, "access")), until, proxy is not None)
+    return Address(
+        load.source,
+        structural.identity(load.source),
+        index,
+        str(structural.entry(attrs, "access")),
+        until,
+        proxy is not None,
+    )
 
 
 def addresses_of(call: Call) -> list[Address]:
@@ -76,14 +84,18 @@ def is_product(given: Sequence[Address]) -> bool:
 
 @dataclass(frozen=True)
 class AsyncAccesses:
-    """Buffers that asynchronous instructions access.
+    """Buffers that asynchronous instructions access, by identity.
 
     Attributes
     ----------
     barriers
-        Buffers of barrier objects, with their number.
+        Buffers of barrier objects, with name and number of objects.
     copied
         Destinations of copies that barriers count, with the elements of each kind of copy.
+    names
+        Names of these destinations.
+    stored
+        Sources of copies to global memory, with the elements of each kind of copy.
     filled
         Destinations of copies in groups.
     read
@@ -94,12 +106,14 @@ class AsyncAccesses:
         Whether the kernel commits groups.
     """
 
-    barriers: dict[BufferVar, int] = field(default_factory=dict)
-    copied: dict[BufferVar, list[int]] = field(default_factory=dict)
-    filled: set[BufferVar] = field(default_factory=set)
-    read: set[BufferVar] = field(default_factory=set)
-    accumulators: set[BufferVar] = field(default_factory=set)
-    operands: set[BufferVar] = field(default_factory=set)
+    barriers: dict[int, tuple[str, int]] = field(default_factory=dict)
+    copied: dict[int, list[int]] = field(default_factory=dict)
+    stored: dict[int, list[int]] = field(default_factory=dict)
+    names: dict[str, None] = field(default_factory=dict)
+    filled: set[int] = field(default_factory=set)
+    read: set[int] = field(default_factory=set)
+    accumulators: set[int] = field(default_factory=set)
+    operands: set[int] = field(default_factory=set)
     groups: list[str] = field(default_factory=list)
 
     @property
@@ -107,13 +121,13 @@ class AsyncAccesses:
         """Whether there are shared buffers among them."""
         return bool(self.copied or self.filled or self.read)
 
-    def has(self, buffer: BufferVar) -> bool:
+    def has(self, buffer: int) -> bool:
         """Whether a shared buffer is among them."""
         return buffer in self.copied or buffer in self.filled or buffer in self.read
 
-    def granule(self, buffer: BufferVar, shape: list[int]) -> int:
+    def granule(self, buffer: int, shape: list[int]) -> int:
         """Return the elements of a slot of a buffer."""
-        copies = self.copied.get(buffer, [])
+        copies = [*self.copied.get(buffer, ()), *self.stored.get(buffer, ())]
         size = prod(shape[1:]) if len(shape) > 1 else prod(shape)
         return size if all(n <= size for n in copies) else gcd(*copies)
 
@@ -126,13 +140,17 @@ class AsyncAccesses:
         for a in given:
             if a.until == calls.UNTIL_PHASE and a.access == "w":
                 bits = DTYPES[nodes.element_type(a.buffer)].bits
-                self.copied.setdefault(a.buffer, []).append(instructions.size(call) * 8 // bits)
+                self.names[str(a.buffer.name)] = None
+                self.copied.setdefault(a.key, []).append(instructions.size(call) * 8 // bits)
             elif name in instructions.fills and a.access == "w":
-                self.filled.add(a.buffer)
+                self.filled.add(a.key)
             elif a.access == "r" and a.is_async and a.is_shared:
-                self.read.add(a.buffer)
+                self.read.add(a.key)
+                if not multiplies and (size := instructions.size(call)):
+                    bits = DTYPES[nodes.element_type(a.buffer)].bits
+                    self.stored.setdefault(a.key, []).append(size * 8 // bits)
             elif multiplies:
-                (self.accumulators if "w" in a.access else self.operands).add(a.buffer)
+                (self.accumulators if "w" in a.access else self.operands).add(a.key)
 
 
 def async_accesses(body: Stmt, instructions: AsyncInstructions) -> AsyncAccesses:
@@ -142,7 +160,8 @@ def async_accesses(body: Stmt, instructions: AsyncInstructions) -> AsyncAccesses
         name = structural.op_name(call)
         if name == "tile.barrier_init":
             at = address_of(structural.items(call.args)[0])
-            found.barriers[at.buffer] = max(found.barriers.get(at.buffer, 0), int(nodes.as_int(at.index)) + 1)
+            before = found.barriers.get(at.key, ("", 0))[1]
+            found.barriers[at.key] = str(at.buffer.name), max(before, int(nodes.as_int(at.index)) + 1)
         elif name == "tile.async_commit":
             found.groups.append(name)
         elif name == "tile.instruction":

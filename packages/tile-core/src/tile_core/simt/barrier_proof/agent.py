@@ -290,6 +290,19 @@ class Agent:
             self.state.phases.access([self.number], self.state.named(buffer, self.rank), where, False)
             self.state.require_ordered()
 
+    def tensor(self) -> None:
+        """Access tensor memory."""
+        self.state.tensor[self.number] = self.state.phases.event(self.number)
+
+    def free_tensor(self, of_cluster: bool) -> None:
+        """Free tensor memory after all accesses."""
+        state, self.at = self.state, "free tensor memory"
+        state.steps += 1
+        for other, time in state.tensor.items():
+            mine = of_cluster or state.ranks_of[other] == self.rank
+            if mine and state.phases.clocks[self.number][other] < time:
+                raise PhaseError("tensor memory", f"{state.names[other]} may still access it")
+
     def register_fence(self) -> None:
         """Order the agent's accesses to registers before products."""
         self.dirty = set()

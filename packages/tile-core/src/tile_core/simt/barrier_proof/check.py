@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from functools import lru_cache
 from itertools import product
+from math import gcd
 from types import CodeType
 from typing import TYPE_CHECKING, Any
 
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 _COUNTS = (0, 1, 2, 3, 4, 5, 8)
 _LARGEST = 1200
 _MOST = 8
+_FEW = 3
 #: What a construct can raise that the translation does not foresee: the proof then does not cover the kernel.
 _UNFORESEEN = (ArithmeticError, AttributeError, LookupError, NameError, RecursionError, TypeError, ValueError)
 
@@ -80,7 +82,7 @@ def _execute(
     cluster: tuple[int, ...], grid: tuple[int, ...],
 ) -> None:  # fmt: skip
     """Execute a kernel for all values of its symbols."""
-    namespace: dict[str, Any] = {"trips": trips}
+    namespace: dict[str, Any] = {"trips": trips, "gcd": gcd}
     exec(code, namespace)
     for blocks, number in _values(kernel, cluster, grid):
         Execution(kernel, namespace["program"], classes, blocks, lambda name, *at, n=number: n).go()
@@ -96,9 +98,16 @@ def _values(
     bases = [tuple(e[0] for e in ends), tuple(e[-1] for e in ends)]
     ranks = [at[::-1] for at in product(*(range(n) for n in cluster[::-1]))]
     for number in _numbers(kernel):
-        for base in dict.fromkeys(bases if any("block" in x for x in kernel.extents) else bases[:1]):
+        for base in dict.fromkeys(bases):
             given = dict.fromkeys(kernel.symbols, number)
+            if base != bases[0] and not _ends_early(kernel, given | {f"block{n}": base[n] for n in range(3)}):
+                continue
             yield [given | {f"block{n}": base[n] + rank[n] for n in range(3)} for rank in ranks], number
+
+
+def _ends_early(kernel: Translated, given: dict[str, int]) -> bool:
+    """Whether a loop has fewer iterations than others show."""
+    return any(eval(x, dict(given, data=lambda name, *at: 64)) < _FEW for x in kernel.extents)
 
 
 def _numbers(kernel: Translated) -> list[int]:

@@ -80,8 +80,8 @@ class Expressions:
 
     def __init__(self, instructions: AsyncInstructions, symbol: Callable[[Node], str]) -> None:
         self.instructions, self.symbol = instructions, symbol
-        #: Values of variables; a string is the reason why a value is not known.
-        self.values: dict[Node, Value | str] = {}
+        #: Values of variables by identity; a string is the reason why a value is not known.
+        self.values: dict[int, Value | str] = {}
 
     def value(self, e: Expr) -> Value:
         """Translate an expression.
@@ -112,7 +112,7 @@ class Expressions:
         if kind is ir.Call:
             return self.call(e)
         if kind is tirx.Let:
-            self.values[e.var] = self.value(e.value)
+            self.values[structural.identity(e.var)] = self.value(e.value)
             return self.value(e.body)
         if kind is ir.TensorLoad:
             return self.load(e)
@@ -120,12 +120,12 @@ class Expressions:
 
     def variable(self, e: Expr) -> Value:
         """Translate a variable."""
-        found = self.values.get(e)
+        found = self.values.get(structural.identity(e))
         if isinstance(found, str):
             raise Untranslated(found)
         if found is None:
             name = self.symbol(e)
-            found = self.values[e] = Value(name, frozenset({name}))
+            found = self.values[structural.identity(e)] = Value(name, frozenset({name}))
         return found
 
     def binary(self, name: str, a: Value, b: Value) -> Value:
@@ -165,7 +165,7 @@ class Expressions:
     def load(self, e: Expr) -> Value:
         """Translate a read of a thread's variable, or of global memory."""
         buffer = e.source
-        found = self.values.get(buffer)
+        found = self.values.get(structural.identity(buffer))
         if isinstance(found, str):
             raise Untranslated(found)
         if found is not None:

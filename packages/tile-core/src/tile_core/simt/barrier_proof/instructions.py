@@ -34,8 +34,12 @@ class AsyncInstructions:
         Wait for a phase by its parity, the second argument.
     multicasts
         Copy to the blocks of a mask, the last argument, and arrive there.
+    tensor_accesses
+        Access tensor memory: beginnings of names.
+    tensor_frees
+        Free tensor memory, and whether that of all blocks of the cluster.
     size
-        Bytes that a copy to shared memory delivers to its barrier.
+        Bytes of a copy to or from shared memory.
     """
 
     elects: frozenset[str]
@@ -48,4 +52,6 @@ class AsyncInstructions:
     arrives: frozenset[str]
     phase_waits: frozenset[str]
     multicasts: frozenset[str]
+    tensor_accesses: tuple[str, ...]
+    tensor_frees: Mapping[str, bool]
     size: Callable[[Call], int]

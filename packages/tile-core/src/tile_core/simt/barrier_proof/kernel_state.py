@@ -69,6 +69,8 @@ class KernelState:
         #: Slots that agents have written since their last fence, and the fences behind the writes.
         self.unfenced: dict[tuple[str, Location], set[int]] = {}
         self.fenced: dict[tuple[str, Location], dict[int, int]] = {}
+        #: By agent, its latest access to tensor memory.
+        self.tensor: dict[int, int] = {}
         self.has_content: set[tuple[str, Location]] = set()
         self.steps = 0
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
+
+_ACCESSES = ("x.use(", "x.touch(", "x.write(", "x.fill(", "x.register(", "x.operand(", "x.tensor(")
 
 
 class Level(IntEnum):
@@ -38,6 +40,8 @@ class Line:
         Lines inside, and those of the ``else`` branch.
     period
         Of the remainders in it.
+    count
+        Of a loop: its trip count if that is constant, else empty.
     """
 
     text: str
@@ -47,6 +51,7 @@ class Line:
     body: list[Line] = field(default_factory=list)
     other: list[Line] = field(default_factory=list)
     period: int = 1
+    count: str | None = None
 
 
 def level_of(lines: Iterable[Line]) -> Level:
@@ -104,3 +109,32 @@ def rendered(lines: Iterable[Line], used: frozenset[str], depth: int = 1) -> Ite
 
 def _branch(body: list[Line], used: frozenset[str], depth: int) -> Iterator[str]:
     yield from rendered(body, used, depth + 1)
+
+
+def distinct_lines(lines: list[Line]) -> list[Line]:
+    """Return lines without repeated accesses between two others."""
+    kept: list[Line] = []
+    seen: set[str] = set()
+    for line in lines:
+        if not line.text.startswith(_ACCESSES):
+            seen.clear()
+        elif line.text in seen:
+            continue
+        seen.add(line.text)
+        kept.append(line)
+    return kept
+
+
+def prepares(lines: Sequence[Line]) -> bool:
+    """Whether some lines initialize or invalidate barriers."""
+    return any(x.text.startswith(("x.init", "x.drop")) or prepares([*x.body, *x.other]) for x in lines)
+
+
+def inner_counts(lines: Sequence[Line]) -> set[str]:
+    """Return the constant trip counts of loops with waits; empty for others."""
+    found: set[str] = set()
+    for line in lines:
+        if line.count is not None and level_of([line]) > Level.SOFT:
+            found.add(line.count)
+        found |= inner_counts([*line.body, *line.other])
+    return found

@@ -27,11 +27,20 @@ from tile_core.simt.barrier_proof.accesses import (
 )
 from tile_core.simt.barrier_proof.expressions import Expressions, Untranslated, Value, in_threads
 from tile_core.simt.barrier_proof.instructions import AsyncInstructions
-from tile_core.simt.barrier_proof.lines import Level, Line, kept_lines, level_of, needed, rendered
+from tile_core.simt.barrier_proof.lines import (
+    Level,
+    Line,
+    distinct_lines,
+    inner_counts,
+    kept_lines,
+    level_of,
+    needed,
+    prepares,
+    rendered,
+)
 
 #: Longer loops may leave out whole periods between their first and last iterations.
 _LONG = 8
-_ACCESSES = ("x.use(", "x.touch(", "x.write(", "x.fill(", "x.register(", "x.operand(")
 
 
 @dataclass(frozen=True)
@@ -81,7 +90,7 @@ class Translation:
         self.uses, self.instructions, self.threads = uses, instructions, threads
         self.expressions = Expressions(instructions, self.symbol)
         self.barriers = {b: n for n, b in enumerate(uses.barriers)}
-        self.shapes: dict[BufferVar, list[int]] = {}
+        self.shapes: dict[int, list[int]] = {}
         self.names: dict[str, int] = {}
         self.symbols: list[str] = []
         self.unknown: set[str] = set()
@@ -110,9 +119,9 @@ class Translation:
         symbols = tuple(x for x in self.symbols if x in used)
         head = f"def program(x, tid, {', '.join((*symbols, 'data'))}):"
         text = "\n".join([head, "  yield", f"  period = {period}", *rendered(lines, used)])
-        barriers = tuple((str(b.name), n) for b, n in self.uses.barriers.items())
+        barriers = tuple(self.uses.barriers.values())
         extents = dict.fromkeys(v.text for v in self.extents if v.uses and v.uses <= set(symbols))
-        copied = tuple(str(b.name) for b in self.uses.copied)
+        copied = tuple(self.uses.names)
         classes, roles = tuple(sorted(self.classes)), tuple(sorted(self.roles))
         return Translated(text, barriers, symbols, tuple(self.splits), classes, roles, tuple(extents), copied)
 
@@ -145,7 +154,7 @@ class Translation:
         """Translate a statement."""
         kind = type(s)
         if kind is tirx.SeqStmt:
-            return _distinct([line for x in structural.items(s.seq) for line in self.stmt(x)])
+            return distinct_lines([line for x in structural.items(s.seq) for line in self.stmt(x)])
         if kind is tirx.AttrStmt:
             return self.stmt(s.body)
         if kind is tirx.Bind:
@@ -175,31 +184,32 @@ class Translation:
         try:
             value = self.value(s.value)
         except Untranslated as e:
-            values[s.var] = str(e)
+            values[structural.identity(s.var)] = str(e)
             return lines
         written_out = value.uses <= set(self.symbols) or (value.atoms and not value.uses & self.cells)
         if value.of_thread or written_out:
-            values[s.var] = value
+            values[structural.identity(s.var)] = value
             return lines
         name = self.fresh(str(s.var.name))
-        values[s.var] = value._replace(text=name, uses=frozenset({name}), period=1)
+        values[structural.identity(s.var)] = value._replace(text=name, uses=frozenset({name}), period=1)
         return [*lines, Line(f"{name} = {value.text}", value.uses, name, period=value.period)]
 
     def alloc(self, s: Stmt) -> None:
         """Note the shape of a buffer, or the name of a variable."""
         buffer = s.buffer
-        if self.uses.has(buffer):
+        key = structural.identity(buffer)
+        if self.uses.has(key):
             shape = structural.entry(s.annotations, "tile.shape")
             given = buffer.shape if shape is None else shape
-            self.shapes[buffer] = [int(nodes.as_int(n)) for n in given]
+            self.shapes[key] = [int(nodes.as_int(n)) for n in given]
         elif nodes.shape_of(buffer) == [1] and nodes.scope_of(buffer).startswith("local"):
             name = self.fresh(str(buffer.name))
             self.cells.add(name)
-            self.expressions.values[buffer] = Value(name, frozenset({name}))
+            self.expressions.values[key] = Value(name, frozenset({name}))
 
     def assign(self, s: Stmt) -> list[Line]:
         """Translate an assignment to a variable of the thread."""
-        cell = self.expressions.values.get(s.buffer)
+        cell = self.expressions.values.get(structural.identity(s.buffer))
         if not isinstance(cell, Value):
             return []
         try:
@@ -221,7 +231,7 @@ class Translation:
     def loop(self, s: Stmt) -> list[Line]:
         """Translate a loop: of accesses alone, its first iteration."""
         name = self.fresh(str(s.loop_var.name))
-        self.expressions.values[s.loop_var] = Value(name, frozenset({name}))
+        self.expressions.values[structural.identity(s.loop_var)] = Value(name, frozenset({name}))
         body = self.stmt(s.body)
         if not body:
             return []
@@ -231,23 +241,29 @@ class Translation:
         try:
             first, count = self.value(s.min), self.value(s.extent)
         except Untranslated:
-            if level > Level.SOFT or _prepares(body):
+            if level > Level.SOFT or prepares(body):
                 raise
             self.forget(body)
             return []
         if s.step is not None and nodes.as_int(s.step) != 1:
             raise Untranslated("a loop with a step")
-        if level == Level.SOFT and not _prepares(body):
+        if level == Level.SOFT and not prepares(body):
+            if count.text.isdigit() and count.text != "0":
+                return [Line(f"{name} = {first.text}", first.uses, name), *body]
             header = f"for {name} in range({first.text}, {first.text} + min(1, {count.text})):"
         elif count.text.isdigit() and int(count.text) <= _LONG:
             header = f"for {name} in range({first.text}, {first.text} + {count.text}):"
         else:
-            around = "2" if _has_loop(body) else "period // 2 + 2"
-            header = f"for {name} in trips({first.text}, {count.text}, period, {around}):"
+            inner = inner_counts(body)
+            around = "2" if inner else "period // 2 + 2"
+            # Iterations are numbered over all executions of an inner loop.
+            period = f"period // gcd(period, {inner.pop()})" if len(inner) == 1 and "" not in inner else "period"
+            header = f"for {name} in trips({first.text}, {count.text}, {period}, {around}):"
         if level > Level.SOFT:
             self.classes |= count.atoms | first.atoms
             self.extents.append(count)
-        return [Line(header, first.uses | count.uses, body=body, period=lcm(first.period, count.period))]
+        of = count.text if count.text.isdigit() else ""
+        return [Line(header, first.uses | count.uses, body=body, period=lcm(first.period, count.period), count=of)]
 
     def branch(self, s: Stmt) -> list[Line]:
         """Translate a condition, within a loop over lanes if these differ."""
@@ -351,8 +367,10 @@ class Translation:
             return [Line(f"x.settle({until!r}, {pending})", level=Level.WAITS)]
         if name in known.register_fences:
             return [Line("x.register_fence()", level=Level.SOFT)]
+        if name in known.tensor_frees:
+            return [Line(f"x.free_tensor({known.tensor_frees[name]})", level=Level.SOFT)]
         given = addresses_of(call)
-        barrier = next((a for a in given if a.buffer in self.barriers), None)
+        barrier = next((a for a in given if a.key in self.barriers), None)
         if barrier is None:
             return self.access(s, name, given)
         target = self.target(barrier)
@@ -373,9 +391,9 @@ class Translation:
 
     def target(self, at: Address) -> tuple[Value, Value]:
         """Return the number of a barrier and the index of its object."""
-        if at.buffer not in self.barriers:
+        if at.key not in self.barriers:
             raise Untranslated(f"{at.buffer.name} is not initialized as a barrier")
-        return Value(str(self.barriers[at.buffer])), self.value(at.index)
+        return Value(str(self.barriers[at.key])), self.value(at.index)
 
     def effect(self, level: Level, method: str, *args: Value) -> Line:
         """Return a call of an agent's method, for each lane if arguments differ."""
@@ -406,6 +424,13 @@ class Translation:
 
     def access(self, s: Stmt, name: str, given: Sequence[Address]) -> list[Line]:
         """Translate an instruction without a barrier."""
+        if name.startswith(self.instructions.tensor_accesses):
+            line = Line("x.tensor()", level=Level.SOFT)
+            return [line, *self.access_memory(s, name, given)]
+        return self.access_memory(s, name, given)
+
+    def access_memory(self, s: Stmt, name: str, given: Sequence[Address]) -> list[Line]:
+        """Translate the accesses of an instruction to shared memory and registers."""
         reads = [a for a in given if a.access == "r" and a.is_async and a.is_shared]
         if reads and not is_product(given):
             return [line for a in reads for line in self.slot("store", a.buffer, a.index, Level.SOFT)]
@@ -430,11 +455,12 @@ class Translation:
 
     def plain(self, method: str, buffer: BufferVar, indices: Any) -> list[Line]:
         """Translate a thread's own access to one element."""
-        if buffer in self.uses.accumulators:
+        key = structural.identity(buffer)
+        if key in self.uses.accumulators:
             return [Line(f"x.register({str(buffer.name)!r})", level=Level.SOFT)]
-        if buffer in self.uses.operands and method == "write":
+        if key in self.uses.operands and method == "write":
             return [Line(f"x.operand({str(buffer.name)!r})", level=Level.SOFT)]
-        if not self.uses.has(buffer):
+        if not self.uses.has(key):
             return []
         return self.slot(method, buffer, next(iter(indices)), Level.SOFT)
 
@@ -448,34 +474,10 @@ class Translation:
             if method in ("touch", "write"):
                 return []
             raise
-        size = self.uses.granule(buffer, self.shapes.get(buffer) or [1])
+        key = structural.identity(buffer)
+        size = self.uses.granule(key, self.shapes.get(key) or [1])
         text = f"x.{method}({str(buffer.name)!r}, {at.text} // {size}, {size}{more})"
         return [Line(text, at.uses, level=level, period=at.period)]
-
-
-def _distinct(lines: list[Line]) -> list[Line]:
-    """Return lines without repeated accesses between two others."""
-    kept: list[Line] = []
-    seen: set[str] = set()
-    for line in lines:
-        if not line.text.startswith(_ACCESSES):
-            seen.clear()
-        elif line.text in seen:
-            continue
-        seen.add(line.text)
-        kept.append(line)
-    return kept
-
-
-def _prepares(lines: Sequence[Line]) -> bool:
-    """Whether some lines initialize or invalidate barriers."""
-    return any(x.text.startswith(("x.init", "x.drop")) or _prepares([*x.body, *x.other]) for x in lines)
-
-
-def _has_loop(lines: Sequence[Line]) -> bool:
-    """Whether there are loops with waits among some lines."""
-    loops = (x.text.startswith("for ") and "x.lanes" not in x.text and level_of([x]) > Level.SOFT for x in lines)
-    return any(loops) or any(_has_loop([*x.body, *x.other]) for x in lines)
 
 
 def translate(body: Stmt, instructions: AsyncInstructions, threads: int) -> Translated | None:
