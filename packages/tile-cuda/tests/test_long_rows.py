@@ -127,3 +127,21 @@ def test_registers_that_a_role_requests_are_counted():
     assert "setmaxnreg_inc" in tile.compile(main, "cuda:sm_90a").source
     assert not report["warnings"]
     assert not any(f["recomputed"] for f in report["block"]["fragments"])
+
+
+def test_arrays_that_the_program_makes_private_stay(monkeypatch):
+    monkeypatch.setattr(slow, "_given", set())
+    m, n = T.dynamic("m, n")
+
+    @T.prim_func
+    def main(A: T.Tensor((m, n), "float32"), B: T.Tensor((m, n), "float32"), P: T.Tensor((24, 63), "float32")):
+        with T.Kernel(T.ceildiv(n, 63), T.ceildiv(m, 24), threads=1) as (bx, by):
+            s = T.alloc_local((24, 63), "float32")
+            T.fill(s, 1)
+            T.copy(A[by * 24, bx * 63], s)
+            T.copy(s, B[by * 24, bx * 63])
+            if T.all_of(bx == T.ceildiv(n, 63) - 1, by == T.ceildiv(m, 24) - 1):
+                T.copy(s, P)
+
+    with pytest.warns(slow.Spills, match="s .* spills: it needs 1512 registers"):
+        assert "float s[1512];" in tile.compile(main, "cuda:sm_90a").source

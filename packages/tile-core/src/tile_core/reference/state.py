@@ -95,6 +95,8 @@ class State:
         """Return values converted between element types; a conversion is arithmetic, and a copy is not."""
         if source == target or self.shaker is None:
             return convert(x, source, target)
+        if source == "float8_e8m0fnu":  # its least number is a subnormal float32
+            x, source = convert(x, source, "float32"), "float32"
         return self.flushed(convert(self.flushed(x, source), source, target), target)
 
     def slot(self, root: Root) -> Array:

@@ -50,7 +50,7 @@ def gemm_scaled(call: BoundCall) -> None:
     types = call.attrs["types"][0], call.attrs["types"][2]
     for x, scale, turned, dtype in zip((a, b), (a_scale, b_scale), transposed, types, strict=True):
         lines = _elements(x, str(dtype), turned)
-        factors = np.abs(_wide(_matrix(scale, scale.read(), turned), scale.dtype))
+        factors = c.state.flushed(np.abs(_wide(_matrix(scale, scale.read(), turned), scale.dtype)), "float32")
         scaled.append(lines * np.repeat(factors, int(call.attrs["block"]), axis=1))
     _accumulate(c, scaled[0], scaled[1].T, bool(clear))
 

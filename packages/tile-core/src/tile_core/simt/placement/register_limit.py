@@ -91,7 +91,7 @@ class RegisterLimit:
     def shareable(self, shared_bytes: int, body: Stmt) -> BufferVar | None:
         """Return the array of a fragment to move to shared memory.
 
-        The smallest one that suffices, else the largest.
+        The smallest one that suffices, else the largest; not an array that the program itself makes private.
 
         Parameters
         ----------
@@ -108,6 +108,7 @@ class RegisterLimit:
         found = [
             (n, a) for a, n in self.pressure.arrays
             if a in self.fragments and n >= LEAST and self.fragments[a] not in fixed
+            and nodes.scope_of(self.fragments[a]) == "local.fragment"
             and _bytes(self.fragments[a]) * (_PADDING + 1) // _PADDING <= left
         ]  # fmt: skip
         enough = [x for x in found if self.pressure.registers - x[0] + OTHERS <= self.most]
