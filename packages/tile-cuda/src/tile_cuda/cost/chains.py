@@ -163,9 +163,9 @@ class Chain:
     def is_in_lockstep(self) -> bool:
         """Whether all warpgroups multiply at a time, and then none.
 
-        The block's barrier is all that orders them. Two alternate, and overlap two iterations where a thread has registers
-        for the scores of both. Of three with 192 x 128 scores an iteration took 1.21 times as long for each row (d = 128,
-        H200).
+        The block's barrier is all that orders them. Two alternate, and overlap two iterations where a thread has
+        registers for the scores of both. Of three with 192 x 128 scores an iteration took 1.21 times as long for each
+        row (d = 128, H200).
         """
         return self.groups > 2 and self.needed + self.first.accumulators > self.limit
 
