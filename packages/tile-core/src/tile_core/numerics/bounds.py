@@ -141,7 +141,7 @@ BOUNDS: Mapping[str, LevelBounds] = {
     "sub": _rounded(),
     "mul": _rounded(),
     # A divisor above 2^126 has a reciprocal that is flushed.
-    "div": LevelBounds(ErrorBound(0.5), ErrorBound(2), ErrorBound(3, low=-(2.0**126), high=2.0**126, argument=1)),
+    "div": LevelBounds(ErrorBound(0.5), ErrorBound(2.5), ErrorBound(3, low=-(2.0**126), high=2.0**126, argument=1)),
     # x * rsqrt(x): two units next to a power of two are four of the other side.
     "sqrt": LevelBounds(ErrorBound(0.5), ErrorBound(2), ErrorBound(4.5)),
     "rsqrt": _function(2.5, ErrorBound(2.5)),

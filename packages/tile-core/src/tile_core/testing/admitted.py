@@ -1,7 +1,8 @@
 """Results that a level of numerics admits where they differ from the expected ones.
 
-Level ``"fast"`` approximates functions and may flush subnormal numbers, so one program has many right results. They are
-found by executing the program again in the reference, with every operation changed by as much as its bound admits.
+Level ``"standard"`` approximates quotients, and level ``"fast"`` also functions; it may flush subnormal numbers. So one
+program has many right results. They are found by executing the program again in the reference, with every operation
+changed by as much as its bound admits.
 """
 
 from __future__ import annotations
@@ -42,17 +43,20 @@ class Admitted:
         p
             The output.
         found, expected
-            Its values, and those without any change.
+            Its values, and those without any change, which do not come from the reference. Where they are not among its
+            results, the reference decides nothing.
         tolerance
             Where it is not exact, results that lie a little outside of the executions are admitted too.
         """
         if not self._executions:
             return np.zeros(np.shape(expected), np.bool_)
-        spread = RoundingSpread(expected)
-        for arrays in self._executions:
-            spread.add(values(arrays[p.name], p.dtype, np.shape(expected)))
+        results = [values(arrays[p.name], p.dtype, np.shape(expected)) for arrays in self._executions]
+        spread = RoundingSpread(results[0])
+        for result in results:
+            spread.add(result)
         exact = not (tolerance.rtol or tolerance.atol)
-        return spread.has(found, 0.0) if exact else spread.has(found)
+        both = [spread.has(x, 0.0) if exact else spread.has(x) for x in (found, expected)]
+        return both[0] & both[1]
 
     @functools.cached_property
     def _executions(self) -> list[Mapping[str, Array]]:
