@@ -20,7 +20,7 @@ _ROWS = 4
 
 
 def copied_bytes(call: Call) -> int:
-    """Return the bytes of a bulk copy to or from shared memory; 0 for another instruction."""
+    """Return the bytes of a bulk copy; 0 for another instruction."""
     name = str(call.attrs["name"])
     if name in (bulk.LOAD_BYTES, bulk.STORE_BYTES):
         return int(nodes.as_int(call.args[2]))

@@ -158,10 +158,9 @@ def async_accesses(body: Stmt, instructions: AsyncInstructions) -> AsyncAccesses
     found = AsyncAccesses()
     for call in structural.collect(body, ir.Call):
         name = structural.op_name(call)
-        if name == "tile.barrier_init":
+        if name.startswith("tile.barrier_"):
             at = address_of(structural.items(call.args)[0])
-            before = found.barriers.get(at.key, ("", 0))[1]
-            found.barriers[at.key] = str(at.buffer.name), max(before, int(nodes.as_int(at.index)) + 1)
+            found.barriers[at.key] = str(at.buffer.name), int(nodes.shape_of(at.buffer)[0])
         elif name == "tile.async_commit":
             found.groups.append(name)
         elif name == "tile.instruction":

@@ -18,8 +18,9 @@ class TooLong(Exception):
 class Agent:
     """Warps of one block; its methods are the statements of the translated kernel."""
 
-    def __init__(self, state: KernelState, number: int, rank: int, kind: int, weight: int) -> None:
-        self.state, self.number, self.rank, self.kind, self.weight = state, number, rank, kind, weight
+    def __init__(self, state: KernelState, number: int, rank: int, kind: int, threads: list[int]) -> None:
+        self.state, self.number, self.rank, self.kind, self.weight = state, number, rank, kind, len(threads)
+        self.thread = threads[0]
         self.at = ""
         self.joined: list[int] | None = None
         self.groups = state.groups[number]
@@ -292,6 +293,9 @@ class Agent:
 
     def tensor(self) -> None:
         """Access tensor memory."""
+        if self.rank in self.state.freed:
+            self.at = "access tensor memory"
+            raise PhaseError("tensor memory", "it may be freed before")
         self.state.tensor[self.number] = self.state.phases.event(self.number)
 
     def free_tensor(self, of_cluster: bool) -> None:
@@ -302,6 +306,7 @@ class Agent:
             mine = of_cluster or state.ranks_of[other] == self.rank
             if mine and state.phases.clocks[self.number][other] < time:
                 raise PhaseError("tensor memory", f"{state.names[other]} may still access it")
+        state.freed.update(state.ranks if of_cluster else (self.rank,))
 
     def register_fence(self) -> None:
         """Order the agent's accesses to registers before products."""

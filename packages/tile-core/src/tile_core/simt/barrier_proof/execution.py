@@ -65,7 +65,7 @@ class Execution:
         self.threads: list[Generator[None]] = []
         for rank, values in enumerate(blocks):
             for kind, threads in enumerate(classes.agents):
-                agent = Agent(self.state, len(self.agents), rank, kind, len(threads))
+                agent = Agent(self.state, len(self.agents), rank, kind, threads)
                 self.agents.append(agent)
                 self.threads.append(function(agent, threads[0], *(values[s] for s in kernel.symbols), data))
 

@@ -71,6 +71,8 @@ class KernelState:
         self.fenced: dict[tuple[str, Location], dict[int, int]] = {}
         #: By agent, its latest access to tensor memory.
         self.tensor: dict[int, int] = {}
+        #: Blocks whose tensor memory is free again.
+        self.freed: set[int] = set()
         self.has_content: set[tuple[str, Location]] = set()
         self.steps = 0
 

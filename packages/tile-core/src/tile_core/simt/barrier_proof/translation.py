@@ -303,7 +303,8 @@ class Translation:
     def split(self, entered: str, atoms: frozenset[str] | set[str], body: list[Line]) -> Line:
         """Return a loop over lanes with different values."""
         self.splits.append((entered, tuple(sorted(atoms))))
-        return Line(f"for tid in x.lanes({len(self.splits) - 1}):", body=body)
+        lanes = Line(f"for tid in x.lanes({len(self.splits) - 1}):", body=body)
+        return Line("if True:", body=[lanes, Line("tid = x.thread", level=Level.SOFT)])
 
     def divides(self, atom: str) -> bool:
         """Whether a value differs in the lanes of a warp."""
