@@ -255,7 +255,7 @@ class Translation:
             header = f"for {name} in range({first.text}, {first.text} + {count.text}):"
         else:
             inner = inner_counts(body)
-            around = "2" if inner else "period // 2 + 2"
+            around = "1" if inner else "period // 2 + 1"
             # Iterations are numbered over all executions of an inner loop.
             period = f"period // gcd(period, {inner.pop()})" if len(inner) == 1 and "" not in inner else "period"
             header = f"for {name} in trips({first.text}, {count.text}, {period}, {around}):"
