@@ -13,7 +13,7 @@ from tile_core.errors.lowering import UnprovenBarriers
 from tile_core.ir import nodes
 from tile_core.ir.program import cluster_of
 from tile_core.simt.barrier_proof.agent import TooLong
-from tile_core.simt.barrier_proof.execution import Execution, Unordered, complete, shortened
+from tile_core.simt.barrier_proof.execution import KernelExecution, Unordered, complete, shortened
 from tile_core.simt.barrier_proof.expressions import Untranslated
 from tile_core.simt.barrier_proof.instructions import AsyncInstructions
 from tile_core.simt.barrier_proof.translation import Translated, translate
@@ -85,7 +85,7 @@ def _execute(
     namespace: dict[str, Any] = {"trips": trips, "gcd": gcd}
     exec(code, namespace)
     for blocks, number in _values(kernel, cluster, grid):
-        Execution(kernel, namespace["program"], classes, blocks, lambda name, *at, n=number: n).go()
+        KernelExecution(kernel, namespace["program"], classes, blocks, lambda name, *at, n=number: n).go()
 
 
 def _values(

@@ -41,7 +41,7 @@ def complete(first: int, count: int, period: int, around: int) -> Iterator[int]:
     return iter(range(first, first + count))
 
 
-class Execution:
+class KernelExecution:
     """One execution.
 
     Parameters

@@ -33,7 +33,7 @@ class Untranslated(Exception):
     """A part of a kernel that the proof cannot follow, with the reason."""
 
 
-class Value(NamedTuple):
+class EmittedValue(NamedTuple):
     """An expression.
 
     Attributes
@@ -58,7 +58,7 @@ class Value(NamedTuple):
     period: int = 1
 
 
-THREAD = Value("tid", of_thread=True, atoms=frozenset({"tid"}))
+THREAD = EmittedValue("tid", of_thread=True, atoms=frozenset({"tid"}))
 
 
 @lru_cache(maxsize=1024)
@@ -81,9 +81,9 @@ class Expressions:
     def __init__(self, instructions: AsyncInstructions, symbol: Callable[[Node], str]) -> None:
         self.instructions, self.symbol = instructions, symbol
         #: Values of variables by identity; a string is the reason why a value is not known.
-        self.values: dict[int, Value | str] = {}
+        self.values: dict[int, EmittedValue | str] = {}
 
-    def value(self, e: Expr) -> Value:
+    def value(self, e: Expr) -> EmittedValue:
         """Translate an expression.
 
         Raises
@@ -93,7 +93,7 @@ class Expressions:
         """
         kind = type(e)
         if kind is tirx.IntImm:
-            return Value(str(int(e.value)))
+            return EmittedValue(str(int(e.value)))
         if kind is tirx.Var:
             return self.variable(e)
         name = kind.__name__
@@ -118,17 +118,17 @@ class Expressions:
             return self.load(e)
         raise Untranslated(f"an expression {name}")
 
-    def variable(self, e: Expr) -> Value:
+    def variable(self, e: Expr) -> EmittedValue:
         """Translate a variable."""
         found = self.values.get(structural.identity(e))
         if isinstance(found, str):
             raise Untranslated(found)
         if found is None:
             name = self.symbol(e)
-            found = self.values[structural.identity(e)] = Value(name, frozenset({name}))
+            found = self.values[structural.identity(e)] = EmittedValue(name, frozenset({name}))
         return found
 
-    def binary(self, name: str, a: Value, b: Value) -> Value:
+    def binary(self, name: str, a: EmittedValue, b: EmittedValue) -> EmittedValue:
         """Combine two operands."""
         made = _made(_BINARY[name], [a, b])
         if made.of_thread or name not in ("FloorDiv", "FloorMod") or not b.text.isdigit():
@@ -138,31 +138,31 @@ class Expressions:
             return made._replace(divisor=made.divisor * by)
         return made._replace(period=lcm(made.period, by * a.divisor))
 
-    def call(self, e: Expr) -> Value:
+    def call(self, e: Expr) -> EmittedValue:
         """Translate a call."""
         name, args = nodes.operator_name(e), structural.items(e.args)
         if name in _CALLS:
             return _made(_CALLS[name], [self.value(x) for x in args])
         if name == "tile.thread_index":
-            return THREAD if nodes.as_int(args[0]) == 0 else Value("0")
+            return THREAD if nodes.as_int(args[0]) == 0 else EmittedValue("0")
         if name == "tile.block_index":
             axis = f"block{nodes.as_int(args[0])}"
-            return Value(axis, frozenset({axis}))
+            return EmittedValue(axis, frozenset({axis}))
         if name == "tile.instruction":
             function = str(e.attrs["name"])
             if function in self.instructions.elects:
                 text = "(tid % 32 == 0)"
-                return Value(text, of_thread=True, atoms=frozenset({text}))
+                return EmittedValue(text, of_thread=True, atoms=frozenset({text}))
             if function in self.instructions.uniform:
                 inner = self.value(args[0])
                 if inner.of_thread:
                     text = re.sub(r"\btid\b", "(tid & -32)", inner.text)
-                    return Value(text, of_thread=True, atoms=frozenset({text}))
+                    return EmittedValue(text, of_thread=True, atoms=frozenset({text}))
                 return inner
             raise Untranslated(f"the value of {function}")
         raise Untranslated(f"the value of {name}")
 
-    def load(self, e: Expr) -> Value:
+    def load(self, e: Expr) -> EmittedValue:
         """Translate a read of a thread's variable, or of global memory."""
         buffer = e.source
         found = self.values.get(structural.identity(buffer))
@@ -177,14 +177,14 @@ class Expressions:
         return _made(f"data({str(buffer.name)!r}, {', '.join(['{}'] * len(indices))})", indices)
 
 
-def _made(template: str, parts: list[Value]) -> Value:
+def _made(template: str, parts: list[EmittedValue]) -> EmittedValue:
     text = template.format(*[p.text for p in parts])
     if not any(p.uses or p.atoms for p in parts):
-        return Value(text)
+        return EmittedValue(text)
     uses = _NONE.union(*(p.uses for p in parts))
     atoms = _NONE.union(*(p.atoms for p in parts))
     divisor, period = lcm(*(p.divisor for p in parts)), lcm(*(p.period for p in parts))
     of_thread = bool(atoms) and not uses and "data(" not in text
     if of_thread:
-        return Value(text, uses, True, frozenset({text}))
-    return Value(text, uses, of_thread, atoms, divisor, period)
+        return EmittedValue(text, uses, True, frozenset({text}))
+    return EmittedValue(text, uses, of_thread, atoms, divisor, period)

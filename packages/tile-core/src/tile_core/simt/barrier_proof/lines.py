@@ -23,7 +23,7 @@ class Level(IntEnum):
 
 
 @dataclass
-class Line:
+class EmittedLine:
     """A line, or a block with its header.
 
     Attributes
@@ -48,22 +48,22 @@ class Line:
     uses: frozenset[str] = frozenset()
     defines: str = ""
     level: Level = Level.PLAIN
-    body: list[Line] = field(default_factory=list)
-    other: list[Line] = field(default_factory=list)
+    body: list[EmittedLine] = field(default_factory=list)
+    other: list[EmittedLine] = field(default_factory=list)
     period: int = 1
     count: str | None = None
 
 
-def level_of(lines: Iterable[Line]) -> Level:
+def level_of(lines: Iterable[EmittedLine]) -> Level:
     """Return the highest level in some lines."""
     return max((x.level if not x.body and not x.other else _inside(x) for x in lines), default=Level.PLAIN)
 
 
-def _inside(line: Line) -> Level:
+def _inside(line: EmittedLine) -> Level:
     return max(line.level, level_of(line.body), level_of(line.other))
 
 
-def needed(lines: list[Line]) -> frozenset[str]:
+def needed(lines: list[EmittedLine]) -> frozenset[str]:
     """Return the variables that the effects of some lines depend on."""
     used: frozenset[str] = frozenset()
     while True:
@@ -73,7 +73,7 @@ def needed(lines: list[Line]) -> frozenset[str]:
         used = more
 
 
-def _kept(lines: Iterable[Line], used: frozenset[str]) -> Iterator[Line]:
+def _kept(lines: Iterable[EmittedLine], used: frozenset[str]) -> Iterator[EmittedLine]:
     for line in lines:
         if _is_kept(line, used):
             yield line
@@ -81,18 +81,18 @@ def _kept(lines: Iterable[Line], used: frozenset[str]) -> Iterator[Line]:
             yield from _kept(line.other, used)
 
 
-def _is_kept(line: Line, used: frozenset[str]) -> bool:
+def _is_kept(line: EmittedLine, used: frozenset[str]) -> bool:
     if line.level > Level.PLAIN or line.defines in used:
         return True
     return any(_is_kept(x, used) for x in (*line.body, *line.other))
 
 
-def kept_lines(lines: list[Line], used: frozenset[str]) -> list[Line]:
+def kept_lines(lines: list[EmittedLine], used: frozenset[str]) -> list[EmittedLine]:
     """Return all lines that stay, blocks before the lines inside."""
     return list(_kept(lines, used))
 
 
-def rendered(lines: Iterable[Line], used: frozenset[str], depth: int = 1) -> Iterator[str]:
+def rendered(lines: Iterable[EmittedLine], used: frozenset[str], depth: int = 1) -> Iterator[str]:
     """Yield the texts of the lines that stay."""
     for line in lines:
         if not _is_kept(line, used):
@@ -107,13 +107,13 @@ def rendered(lines: Iterable[Line], used: frozenset[str], depth: int = 1) -> Ite
             yield from other
 
 
-def _branch(body: list[Line], used: frozenset[str], depth: int) -> Iterator[str]:
+def _branch(body: list[EmittedLine], used: frozenset[str], depth: int) -> Iterator[str]:
     yield from rendered(body, used, depth + 1)
 
 
-def distinct_lines(lines: list[Line]) -> list[Line]:
+def distinct_lines(lines: list[EmittedLine]) -> list[EmittedLine]:
     """Return lines without repeated accesses between two others."""
-    kept: list[Line] = []
+    kept: list[EmittedLine] = []
     seen: set[str] = set()
     for line in lines:
         if not line.text.startswith(_ACCESSES):
@@ -125,12 +125,12 @@ def distinct_lines(lines: list[Line]) -> list[Line]:
     return kept
 
 
-def prepares(lines: Sequence[Line]) -> bool:
+def prepares(lines: Sequence[EmittedLine]) -> bool:
     """Whether some lines initialize or invalidate barriers."""
     return any(x.text.startswith(("x.init", "x.drop")) or prepares([*x.body, *x.other]) for x in lines)
 
 
-def inner_counts(lines: Sequence[Line]) -> set[str]:
+def inner_counts(lines: Sequence[EmittedLine]) -> set[str]:
     """Return the constant trip counts of loops with waits; empty for others."""
     found: set[str] = set()
     for line in lines:

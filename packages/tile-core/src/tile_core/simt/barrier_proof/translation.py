@@ -25,11 +25,11 @@ from tile_core.simt.barrier_proof.accesses import (
     async_accesses,
     is_product,
 )
-from tile_core.simt.barrier_proof.expressions import Expressions, Untranslated, Value, in_threads
+from tile_core.simt.barrier_proof.expressions import EmittedValue, Expressions, Untranslated, in_threads
 from tile_core.simt.barrier_proof.instructions import AsyncInstructions
 from tile_core.simt.barrier_proof.lines import (
+    EmittedLine,
     Level,
-    Line,
     distinct_lines,
     inner_counts,
     kept_lines,
@@ -98,7 +98,7 @@ class Translation:
         self.splits: list[tuple[str, tuple[str, ...]]] = []
         self.classes: set[str] = set()
         self.roles: set[str] = set()
-        self.extents: list[Value] = []
+        self.extents: list[EmittedValue] = []
         #: Values that differ in the lanes of a warp, in effects of the innermost loop over lanes.
         self.lanes: set[str] | None = None
         self.varies: dict[str, bool] = {}
@@ -140,7 +140,7 @@ class Translation:
             self.symbols.append(name)
         return name
 
-    def value(self, e: Expr) -> Value:
+    def value(self, e: Expr) -> EmittedValue:
         """Translate an expression."""
         found = self.expressions.value(e)
         for name in found.uses:
@@ -150,7 +150,7 @@ class Translation:
 
     # Statements
 
-    def stmt(self, s: Stmt) -> list[Line]:
+    def stmt(self, s: Stmt) -> list[EmittedLine]:
         """Translate a statement."""
         kind = type(s)
         if kind is tirx.SeqStmt:
@@ -178,7 +178,7 @@ class Translation:
             return []
         return []
 
-    def bind(self, s: Stmt) -> list[Line]:
+    def bind(self, s: Stmt) -> list[EmittedLine]:
         """Translate the binding of a variable, or write its value out at its uses."""
         lines, values = self.accesses(s), self.expressions.values
         try:
@@ -192,7 +192,7 @@ class Translation:
             return lines
         name = self.fresh(str(s.var.name))
         values[structural.identity(s.var)] = value._replace(text=name, uses=frozenset({name}), period=1)
-        return [*lines, Line(f"{name} = {value.text}", value.uses, name, period=value.period)]
+        return [*lines, EmittedLine(f"{name} = {value.text}", value.uses, name, period=value.period)]
 
     def alloc(self, s: Stmt) -> None:
         """Note the shape of a buffer, or the name of a variable."""
@@ -205,12 +205,12 @@ class Translation:
         elif nodes.shape_of(buffer) == [1] and nodes.scope_of(buffer).startswith("local"):
             name = self.fresh(str(buffer.name))
             self.cells.add(name)
-            self.expressions.values[key] = Value(name, frozenset({name}))
+            self.expressions.values[key] = EmittedValue(name, frozenset({name}))
 
-    def assign(self, s: Stmt) -> list[Line]:
+    def assign(self, s: Stmt) -> list[EmittedLine]:
         """Translate an assignment to a variable of the thread."""
         cell = self.expressions.values.get(structural.identity(s.buffer))
-        if not isinstance(cell, Value):
+        if not isinstance(cell, EmittedValue):
             return []
         try:
             value = self.value(s.value)
@@ -220,18 +220,18 @@ class Translation:
         # A parity that flips, or a counter that wraps at one of its constants.
         wraps = [int(x.value) for x in structural.collect(s.value, tirx.IntImm) if int(x.value) > 0]
         period = lcm(2, *wraps) if cell.text in value.uses and value.period == 1 else value.period
-        return [Line(f"{cell.text} = {value.text}", value.uses, cell.text, period=period)]
+        return [EmittedLine(f"{cell.text} = {value.text}", value.uses, cell.text, period=period)]
 
-    def forget(self, lines: Sequence[Line]) -> None:
+    def forget(self, lines: Sequence[EmittedLine]) -> None:
         """Note that variables which some lines assign have unknown values."""
         for line in lines:
             self.unknown.update({line.defines} & self.cells)
             self.forget([*line.body, *line.other])
 
-    def loop(self, s: Stmt) -> list[Line]:
+    def loop(self, s: Stmt) -> list[EmittedLine]:
         """Translate a loop: of accesses alone, its first iteration."""
         name = self.fresh(str(s.loop_var.name))
-        self.expressions.values[structural.identity(s.loop_var)] = Value(name, frozenset({name}))
+        self.expressions.values[structural.identity(s.loop_var)] = EmittedValue(name, frozenset({name}))
         body = self.stmt(s.body)
         if not body:
             return []
@@ -249,7 +249,7 @@ class Translation:
             raise Untranslated("a loop with a step")
         if level == Level.SOFT and not prepares(body):
             if count.text.isdigit() and count.text != "0":
-                return [Line(f"{name} = {first.text}", first.uses, name), *body]
+                return [EmittedLine(f"{name} = {first.text}", first.uses, name), *body]
             header = f"for {name} in range({first.text}, {first.text} + min(1, {count.text})):"
         elif count.text.isdigit() and int(count.text) <= _LONG:
             header = f"for {name} in range({first.text}, {first.text} + {count.text}):"
@@ -263,13 +263,15 @@ class Translation:
             self.classes |= count.atoms | first.atoms
             self.extents.append(count)
         of = count.text if count.text.isdigit() else ""
-        return [Line(header, first.uses | count.uses, body=body, period=lcm(first.period, count.period), count=of)]
+        return [
+            EmittedLine(header, first.uses | count.uses, body=body, period=lcm(first.period, count.period), count=of)
+        ]
 
-    def branch(self, s: Stmt) -> list[Line]:
+    def branch(self, s: Stmt) -> list[EmittedLine]:
         """Translate a condition, within a loop over lanes if these differ."""
         outer, lanes = self.lanes, set[str]()
         try:
-            condition: Value | None = self.value(s.condition)
+            condition: EmittedValue | None = self.value(s.condition)
         except Untranslated as e:
             condition, reason = None, e
         divides = condition is not None and outer is None and any(map(self.divides, condition.atoms))
@@ -288,7 +290,7 @@ class Translation:
             return []
         text = condition.text if body else f"not ({condition.text})"
         parts = (body, other) if body else (other, [])
-        line = Line(f"if {text}:", condition.uses, body=parts[0], other=parts[1], period=condition.period)
+        line = EmittedLine(f"if {text}:", condition.uses, body=parts[0], other=parts[1], period=condition.period)
         if level < Level.ORDER:
             return [line]
         self.classes |= condition.atoms
@@ -300,11 +302,11 @@ class Translation:
         entered = condition.text if condition.of_thread and not other else "True"
         return [self.split(entered, condition.atoms | lanes, [line])]
 
-    def split(self, entered: str, atoms: frozenset[str] | set[str], body: list[Line]) -> Line:
+    def split(self, entered: str, atoms: frozenset[str] | set[str], body: list[EmittedLine]) -> EmittedLine:
         """Return a loop over lanes with different values."""
         self.splits.append((entered, tuple(sorted(atoms))))
-        lanes = Line(f"for tid in x.lanes({len(self.splits) - 1}):", body=body)
-        return Line("if True:", body=[lanes, Line("tid = x.thread", level=Level.SOFT)])
+        lanes = EmittedLine(f"for tid in x.lanes({len(self.splits) - 1}):", body=body)
+        return EmittedLine("if True:", body=[lanes, EmittedLine("tid = x.thread", level=Level.SOFT)])
 
     def divides(self, atom: str) -> bool:
         """Whether a value differs in the lanes of a warp."""
@@ -315,7 +317,7 @@ class Translation:
 
     # Calls
 
-    def call(self, s: Stmt, call: Call) -> list[Line]:
+    def call(self, s: Stmt, call: Call) -> list[EmittedLine]:
         """Translate a call that is a statement."""
         name = structural.op_name(call)
         args = structural.items(call.args)
@@ -326,7 +328,7 @@ class Translation:
         if name == "tile.in_flight":
             return []
         if name == "tile.fence_init":
-            return [Line("x.init_fence()", level=Level.SOFT)]
+            return [EmittedLine("x.init_fence()", level=Level.SOFT)]
         if name == "tile.barrier_wait":
             return [self.wait(*self.target(address_of(args[0])), self.value(args[1]))]
         if name in ("tile.barrier_arrive", "tile.barrier_expect", "tile.barrier_announce", "tile.barrier_complete"):
@@ -337,20 +339,20 @@ class Translation:
         if name == "tile.sync_part":
             return [self.sync(*(int(nodes.as_int(x)) for x in args))]
         if name == "tile.async_commit":
-            return [Line(f"x.commit({calls.UNTIL_GROUP!r})", level=Level.WAITS)]
+            return [EmittedLine(f"x.commit({calls.UNTIL_GROUP!r})", level=Level.WAITS)]
         if name == "tile.async_wait":
-            return [Line(f"x.settle({calls.UNTIL_GROUP!r}, {int(nodes.as_int(args[0]))})", level=Level.WAITS)]
+            return [EmittedLine(f"x.settle({calls.UNTIL_GROUP!r}, {int(nodes.as_int(args[0]))})", level=Level.WAITS)]
         if name == "tile.cluster_arrive":
             relaxed = calls.RELAXED in call.attrs
-            return [Line(f"x.cluster_arrive({relaxed})", level=Level.WAITS)]
+            return [EmittedLine(f"x.cluster_arrive({relaxed})", level=Level.WAITS)]
         if name == "tile.cluster_wait":
-            return [Line("while not x.cluster_wait(): yield", level=Level.WAITS)]
+            return [EmittedLine("while not x.cluster_wait(): yield", level=Level.WAITS)]
         if name == "tile.fence_proxy":
-            return [Line("x.fence()", level=Level.SOFT)]
+            return [EmittedLine("x.fence()", level=Level.SOFT)]
         if name == "tile.store_commit":
-            return [Line(f"x.commit({calls.UNTIL_READ!r})", level=Level.SOFT)]
+            return [EmittedLine(f"x.commit({calls.UNTIL_READ!r})", level=Level.SOFT)]
         if name == "tile.store_wait":
-            return [Line(f"x.settle({calls.UNTIL_READ!r}, 0)", level=Level.SOFT)]
+            return [EmittedLine(f"x.settle({calls.UNTIL_READ!r}, 0)", level=Level.SOFT)]
         if name == "tile.move":
             to, source = args
             return [*self.plain("write", to.source, to.indices), *self.plain("touch", source.source, source.indices)]
@@ -358,18 +360,18 @@ class Translation:
             return self.instruction(s, call, args)
         return self.accesses(s)
 
-    def instruction(self, s: Stmt, call: Call, args: list[Any]) -> list[Line]:
+    def instruction(self, s: Stmt, call: Call, args: list[Any]) -> list[EmittedLine]:
         """Translate an instruction."""
         known, name = self.instructions, str(call.attrs["name"])
         if name in known.commits:
-            return [Line(f"x.commit({known.commits[name]!r})", level=Level.WAITS)]
+            return [EmittedLine(f"x.commit({known.commits[name]!r})", level=Level.WAITS)]
         if name in known.waits:
             until, pending = known.waits[name]
-            return [Line(f"x.settle({until!r}, {pending})", level=Level.WAITS)]
+            return [EmittedLine(f"x.settle({until!r}, {pending})", level=Level.WAITS)]
         if name in known.register_fences:
-            return [Line("x.register_fence()", level=Level.SOFT)]
+            return [EmittedLine("x.register_fence()", level=Level.SOFT)]
         if name in known.tensor_frees:
-            return [Line(f"x.free_tensor({known.tensor_frees[name]})", level=Level.SOFT)]
+            return [EmittedLine(f"x.free_tensor({known.tensor_frees[name]})", level=Level.SOFT)]
         given = addresses_of(call)
         barrier = next((a for a in given if a.key in self.barriers), None)
         if barrier is None:
@@ -386,21 +388,21 @@ class Translation:
             raise Untranslated(f"the instruction {name}")
         count = known.size(call) * 8 // DTYPES[nodes.element_type(to[0].buffer)].bits
         mask = [self.value(args[-1])] if name in known.multicasts else []
-        buffer = Value(repr(str(to[0].buffer.name)))
-        facts = [Value(str(known.size(call))), buffer, self.value(to[0].index), Value(str(count))]
+        buffer = EmittedValue(repr(str(to[0].buffer.name)))
+        facts = [EmittedValue(str(known.size(call))), buffer, self.value(to[0].index), EmittedValue(str(count))]
         return [self.effect(Level.ORDER, "copy", *target, *facts, *mask)]
 
-    def target(self, at: Address) -> tuple[Value, Value]:
+    def target(self, at: Address) -> tuple[EmittedValue, EmittedValue]:
         """Return the number of a barrier and the index of its object."""
         if at.key not in self.barriers:
             raise Untranslated(f"{at.buffer.name} is not initialized as a barrier")
-        return Value(str(self.barriers[at.key])), self.value(at.index)
+        return EmittedValue(str(self.barriers[at.key])), self.value(at.index)
 
-    def effect(self, level: Level, method: str, *args: Value) -> Line:
+    def effect(self, level: Level, method: str, *args: EmittedValue) -> EmittedLine:
         """Return a call of an agent's method, for each lane if arguments differ."""
         texts = ", ".join(v.text for v in args)
         uses = frozenset[str]().union(*(v.uses for v in args))
-        line = Line(f"x.{method}({texts})", uses, level=level, period=lcm(*(v.period for v in args)))
+        line = EmittedLine(f"x.{method}({texts})", uses, level=level, period=lcm(*(v.period for v in args)))
         if level < Level.ORDER:
             return line
         # The first element of a copy decides nothing.
@@ -411,26 +413,26 @@ class Translation:
             self.lanes |= apart
         return self.split("True", apart, [line]) if apart and self.lanes is None else line
 
-    def wait(self, barrier: Value, index: Value, parity: Value) -> Line:
+    def wait(self, barrier: EmittedValue, index: EmittedValue, parity: EmittedValue) -> EmittedLine:
         """Return a wait for a phase."""
         self.classes |= index.atoms | parity.atoms
         text = f"while not x.wait({barrier.text}, {index.text}, {parity.text}): yield"
-        return Line(text, index.uses | parity.uses, level=Level.WAITS, period=lcm(index.period, parity.period))
+        return EmittedLine(text, index.uses | parity.uses, level=Level.WAITS, period=lcm(index.period, parity.period))
 
-    def sync(self, number: int, threads: int) -> Line:
+    def sync(self, number: int, threads: int) -> EmittedLine:
         """Return a barrier of threads."""
-        return Line(f"while not x.sync({number}, {threads}): yield", level=Level.WAITS)
+        return EmittedLine(f"while not x.sync({number}, {threads}): yield", level=Level.WAITS)
 
     # Accesses
 
-    def access(self, s: Stmt, name: str, given: Sequence[Address]) -> list[Line]:
+    def access(self, s: Stmt, name: str, given: Sequence[Address]) -> list[EmittedLine]:
         """Translate an instruction without a barrier."""
         if name.startswith(self.instructions.tensor_accesses):
-            line = Line("x.tensor()", level=Level.SOFT)
+            line = EmittedLine("x.tensor()", level=Level.SOFT)
             return [line, *self.access_memory(s, name, given)]
         return self.access_memory(s, name, given)
 
-    def access_memory(self, s: Stmt, name: str, given: Sequence[Address]) -> list[Line]:
+    def access_memory(self, s: Stmt, name: str, given: Sequence[Address]) -> list[EmittedLine]:
         """Translate the accesses of an instruction to shared memory and registers."""
         reads = [a for a in given if a.access == "r" and a.is_async and a.is_shared]
         if reads and not is_product(given):
@@ -445,7 +447,7 @@ class Translation:
         lines = [x for a in written for x in self.plain("write", a.buffer, [a.index])]
         return [*lines, *self.accesses(s)]
 
-    def accesses(self, s: Stmt) -> list[Line]:
+    def accesses(self, s: Stmt) -> list[EmittedLine]:
         """Translate the threads' own accesses in a plain statement."""
         if not self.uses.shared and not self.uses.accumulators:
             return []
@@ -454,18 +456,18 @@ class Translation:
             lines += self.plain("write", s.buffer, s.indices)
         return list({x.text: x for x in lines}.values())
 
-    def plain(self, method: str, buffer: BufferVar, indices: Any) -> list[Line]:
+    def plain(self, method: str, buffer: BufferVar, indices: Any) -> list[EmittedLine]:
         """Translate a thread's own access to one element."""
         key = structural.identity(buffer)
         if key in self.uses.accumulators:
-            return [Line(f"x.register({str(buffer.name)!r})", level=Level.SOFT)]
+            return [EmittedLine(f"x.register({str(buffer.name)!r})", level=Level.SOFT)]
         if key in self.uses.operands and method == "write":
-            return [Line(f"x.operand({str(buffer.name)!r})", level=Level.SOFT)]
+            return [EmittedLine(f"x.operand({str(buffer.name)!r})", level=Level.SOFT)]
         if not self.uses.has(key):
             return []
         return self.slot(method, buffer, next(iter(indices)), Level.SOFT)
 
-    def slot(self, method: str, buffer: BufferVar, index: Expr, level: Level, more: str = "") -> list[Line]:
+    def slot(self, method: str, buffer: BufferVar, index: Expr, level: Level, more: str = "") -> list[EmittedLine]:
         """Return the access to the slot of an element, if its index is known."""
         if method == "use" and type(index) is tirx.Add and type(index.b) is tirx.IntImm:
             index = index.a  # a part of a tile begins in the tile's slot
@@ -478,7 +480,7 @@ class Translation:
         key = structural.identity(buffer)
         size = self.uses.granule(key, self.shapes.get(key) or [1])
         text = f"x.{method}({str(buffer.name)!r}, {at.text} // {size}, {size}{more})"
-        return [Line(text, at.uses, level=level, period=at.period)]
+        return [EmittedLine(text, at.uses, level=level, period=at.period)]
 
 
 def translate(body: Stmt, instructions: AsyncInstructions, threads: int) -> Translated | None:
