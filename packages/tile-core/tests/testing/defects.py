@@ -280,13 +280,13 @@ def choices_ignore_their_condition(patch: Any) -> None:
     """CPU: a choice whose values both may be computed takes the first one where its condition differs."""
     from tile_core.cpu import lane_selects
 
-    choose = lane_selects._Block.choose
+    choose = lane_selects._Reached.choose
 
     def first(self: Any, e: Any) -> Any:
         new = choose(self, e)
         return new.true_value if isinstance(new, tirx.Select) else new
 
-    patch.setattr(lane_selects._Block, "choose", first)
+    patch.setattr(lane_selects._Reached, "choose", first)
 
 
 def lengths_of_rows_are_rounded(patch: Any) -> None:
