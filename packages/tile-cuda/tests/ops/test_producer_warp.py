@@ -181,7 +181,7 @@ MISTAKES = {
     "every thread copies": (r"if \(beside == 0\)", "if (beside >= 0)", 0),
     "a trip is not copied": (r"k_ahead = 0; k_ahead <", "k_ahead = 0; k_ahead + 1 <", 0),
     "another slot": (r"(const int slot_ahead = )([^;]*);", r"\1(\2) ^ 1;", 0),
-    "the first turn is not given": (r"if \((?:number|tid) >= 128 && (?:number|tid) < 256\) \{\n *mbarrier_arrive[^}]*\}", "", 1),
+    "the first turn is not given": (r"mbarrier_arrive_shared_cta_b64\(&k_turn\[0\]\);", "", 1),
 }  # fmt: skip
 
 
