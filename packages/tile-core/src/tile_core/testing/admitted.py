@@ -55,8 +55,7 @@ class Admitted:
         for result in results:
             spread.add(result)
         exact = not (tolerance.rtol or tolerance.atol)
-        both = [spread.has(x, 0.0) if exact else spread.has(x) for x in (found, expected)]
-        return both[0] & both[1]
+        return (spread.has(found, 0.0) if exact else spread.has(found)) & spread.has(expected)
 
     @functools.cached_property
     def _executions(self) -> list[Mapping[str, Array]]:

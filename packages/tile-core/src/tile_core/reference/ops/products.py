@@ -51,7 +51,8 @@ def gemm_scaled(call: BoundCall) -> None:
     for x, scale, turned, dtype in zip((a, b), (a_scale, b_scale), transposed, types, strict=True):
         lines = _elements(x, str(dtype), turned)
         factors = c.state.flushed(np.abs(_wide(_matrix(scale, scale.read(), turned), scale.dtype)), "float32")
-        scaled.append(lines * np.repeat(factors, int(call.attrs["block"]), axis=1))
+        wide = np.repeat(factors, int(call.attrs["block"]), axis=1)
+        scaled.append(c.state.flushed(lines * wide, "float32"))
     _accumulate(c, scaled[0], scaled[1].T, bool(clear))
 
 
