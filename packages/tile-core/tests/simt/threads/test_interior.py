@@ -87,3 +87,11 @@ def test_other_loops_stay(body):
 def test_few_iterations_stay():
     loops = nest(tirx.IfThenElse(at_ij < n, store(tripled(at_ij), at_ij), None), (1, 3))
     assert split_interior(loops).same_as(loops)
+
+
+def test_conditions_on_what_the_loops_write_by_another_name_stay():
+    view = tirx.decl_buffer([64], "int32", "V", data=tirx.buffer_data(Y), layout=None)
+    length = nodes.load(view, [nodes.int_const(0)])
+    loops = nest(tirx.IfThenElse(at_ij < length, store(tripled(at_ij), at_ij), None))
+    body = nodes.seq([tirx.DeclBuffer(view, data=tirx.buffer_data(Y)), loops])
+    assert not any(type(s) is tirx.IfThenElse for s in split_interior(body).seq)

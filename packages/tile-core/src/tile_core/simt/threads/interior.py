@@ -7,12 +7,14 @@ whose elements all meet them executes loops without tests, whose loads are indep
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from math import prod
 
 from tile_core.compat.tvm import ir, tirx
-from tile_core.compat.types import Expr, Stmt
+from tile_core.compat.types import BufferVar, Expr, Stmt
 from tile_core.ir import nodes
 from tile_core.ir.visit import StmtRewriter, annotation, collect, renamed, replace_for, uses_var
+from tile_core.simt.memory.alignment import view_roots
 from tile_core.simt.memory.lane_conditions import LaneConditions, negated
 from tile_core.simt.memory.vector_bodies import VECTOR, evaluated, leading_conditions, parts_of, with_outcome
 
@@ -28,17 +30,20 @@ _SIZE = 4096
 
 def split_interior(body: Stmt) -> Stmt:
     """Write the loop nests of a thread twice where that removes conditions."""
-    return _SplitInterior().stmt(body)
+    return _SplitInterior(view_roots(body)).stmt(body)
 
 
 class _SplitInterior(StmtRewriter):
+    def __init__(self, roots: Mapping[BufferVar, BufferVar]) -> None:
+        self.roots = roots
+
     def visit_For(self, s: Stmt) -> Stmt:
         nest = _nest(s)
         # The lanes of a vector are decided where vectors are made.
         trips = [int(nodes.as_int(loop.extent)) for loop in nest if not annotation(loop, VECTOR)]
         if prod(trips) < _LEAST or any(nodes.is_tile_call(c) for c in collect(s, ir.Call)):
             return super().visit_For(s)
-        found = _interior(nest)
+        found = _interior(nest, self.roots)
         size = prod(trips) * len(collect(s, (tirx.BufferStore, tirx.Bind, ir.TensorLoad)))
         if found is None or size > _SIZE:
             return super().visit_For(s)
@@ -59,10 +64,10 @@ def _nest(s: Stmt) -> list[Stmt]:
     return found
 
 
-def _interior(nest: list[Stmt]) -> tuple[Expr, Stmt] | None:
+def _interior(nest: list[Stmt], roots: Mapping[BufferVar, BufferVar]) -> tuple[Expr, Stmt] | None:
     """Return the condition for a body without tests, and that body."""
     body, corners = nest[-1].body, list[Expr]()
-    written = {x.buffer for x in collect(body, tirx.BufferStore)}
+    written = {roots.get(x.buffer, x.buffer) for x in collect(body, tirx.BufferStore)}
     own = {x.var for x in collect(body, (tirx.Bind, tirx.Let))}
     if not any(nodes.scope_of(x.source) != "local" for x in collect(body, ir.TensorLoad)) and not is_choosing(body):
         return None
@@ -70,7 +75,7 @@ def _interior(nest: list[Stmt]) -> tuple[Expr, Stmt] | None:
         for condition in leading_conditions(body):
             if own.intersection(collect(condition, tirx.Var)) or collect(condition, ir.Call):
                 continue
-            if any(x.source in written for x in collect(condition, ir.TensorLoad)):
+            if any(roots.get(x.source, x.source) in written for x in collect(condition, ir.TensorLoad)):
                 continue
             outcome = _favoured(body, condition)
             corner = None if outcome is None else _corner(condition, outcome, nest)
