@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 from collections import Counter
 
@@ -164,9 +165,10 @@ def test_functions_are_judged_by_the_table_of_their_level(name):
         return a / c if function is None else function(c)
 
     unit = elementwise(expression, want, tolerance=Tolerance(1e-7 if name == "quotient" else 4 * 2.0**-23), draw=draw)
+    stricter = "strict" if name == "quotient" else "standard"
     for error, kinds in ((admitted, ("right", "wrong")), (refused, ("wrong", "wrong"))):
         replaced = (f"= {expression}", f"= T.cast(T.cast({expression}, 'float64') * (1 + {error}), 'float32')")
-        assert tuple(outcome(unit, level, replaced).kind for level in ("fast", "standard")) == kinds
+        assert tuple(outcome(unit, level, replaced).kind for level in ("fast", stricter)) == kinds
 
 
 @pytest.mark.sweep(1)
@@ -266,7 +268,7 @@ def flush_results(patch, least):
     patch.setattr(pipeline, "_floats", floats)
 
 
-def fuzzed(level):
+def fuzzed(level, seed):
     """Return how the fuzzer judges programs of functions and arithmetic, some of subnormal numbers."""
     counts = Counter()
 
@@ -274,7 +276,7 @@ def fuzzed(level):
         counts[kind] += number
 
     with tile.disable_cache():
-        search(Chunk("programs", 5, 10, "mathematics"), Session("cpu", options={"numerics": level}), report)
+        search(Chunk("programs", seed, 10, "mathematics"), Session("cpu", options={"numerics": level}), report)
     return counts
 
 
@@ -283,9 +285,13 @@ def fuzzed(level):
 def test_the_fuzzer_judges_by_the_level(monkeypatch):
     monkeypatch.setattr(searching, "SHRINKING", 0.0)
     flush_results(monkeypatch, 2.0**-126)
-    assert fuzzed("fast")["right"] == 10
-    with pytest.raises(WrongProgram):
-        fuzzed("standard")
+    for seed in range(5, 15):
+        assert fuzzed("fast", seed)["right"] == 10
+        with contextlib.suppress(WrongProgram):
+            fuzzed("standard", seed)
+            continue
+        return
+    pytest.fail("no program has subnormal results")
 
 
 @pytest.mark.sweep(1)
@@ -294,4 +300,4 @@ def test_the_fuzzer_finds_errors_at_fast(monkeypatch):
     monkeypatch.setattr(searching, "SHRINKING", 0.0)
     flush_results(monkeypatch, 2.0**-100)
     with pytest.raises(WrongProgram, match="elements are wrong"):
-        fuzzed("fast")
+        sum((fuzzed("fast", seed) for seed in range(5, 15)), Counter())

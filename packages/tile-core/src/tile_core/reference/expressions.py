@@ -10,6 +10,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from tile_core.compat.tvm import tirx
 from tile_core.compat.types import Array, Call, Expr
 from tile_core.dtypes import DTYPES
 from tile_core.errors.execution import NoReferenceMeaning
@@ -18,6 +19,7 @@ from tile_core.ir.warp import REDUCTIONS, SHUFFLES, VOTES
 from tile_core.numerics.regions import region_of
 from tile_core.reference import access, arithmetic, elements, extremes, functions, warps
 from tile_core.reference.lanes import both, without
+from tile_core.reference.rounding import INTEGRAL
 from tile_core.reference.scope import CompileScope, Expression
 from tile_core.reference.state import State
 
@@ -28,6 +30,7 @@ _EXTREMES = {
     "tile.float_max": ("max", False), "tile.float_min": ("min", False), "tile.float_max_nan": ("max", True),
     "tile.float_min_nan": ("min", True),
 }  # fmt: skip
+_INTEGRAL = frozenset(("floor", "ceil", "trunc", "round", "nearbyint", "rint"))
 _BITWISE = {
     "bitwise_and": "BitwiseAnd", "bitwise_or": "BitwiseOr", "bitwise_xor": "BitwiseXor", "shift_left": "LShift",
     "shift_right": "RShift",
@@ -215,7 +218,7 @@ def _call(e: Call, scope: CompileScope) -> Expression:
     args = list(e.args)
     if name == "call_pure_extern":
         name, args = str(args[0].value).removesuffix("f"), args[1:]
-    values = [compile_expression(a, scope) for a in args]
+    values = [(_whole if name in _INTEGRAL else compile_expression)(a, scope) for a in args]
     types, dtype = [nodes.dtype_of(a) for a in args], nodes.dtype_of(e)
     if name in _BITWISE:
         function = arithmetic.binary(_BITWISE[name], types[0])
@@ -226,6 +229,18 @@ def _call(e: Call, scope: CompileScope) -> Expression:
     if name in functions.FUNCTIONS:
         return _function(name, values, types, dtype, region_of(e))
     raise NoReferenceMeaning(what=name, where=scope.where)
+
+
+def _whole(e: Expr, scope: CompileScope) -> Expression:
+    """Compile a number that becomes an integer.
+
+    A quotient is exact at level ``"standard"``.
+    """
+    dtype = nodes.dtype_of(e)
+    function = arithmetic.binary("Div", dtype) if type(e) is tirx.Div and DTYPES[dtype].is_float else None
+    if function is None:
+        return compile_expression(e, scope)
+    return _operator(INTEGRAL, function, compile_expression(e.a, scope), compile_expression(e.b, scope), dtype)
 
 
 def _function(name: str, values: list[Expression], types: list[str], dtype: str, region: str | None) -> Expression:

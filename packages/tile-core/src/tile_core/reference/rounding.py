@@ -19,7 +19,7 @@ from tile_core.numerics.bounds import FLUSHED, LEAST, bound_of
 from tile_core.numerics.levels import FAST, STANDARD, STRICT
 from tile_core.reference.elements import CODED, decode, encode, holder
 
-__all__ = ["INEXACT", "Shaker", "is_rounded"]
+__all__ = ["INEXACT", "INTEGRAL", "Shaker", "is_rounded"]
 
 #: Rounding to nearest is off by at most so much of a value, by the type that is added in.
 _UNIT = {"float64": 2.0**-53}
@@ -31,6 +31,8 @@ _LARGEST = {"float16": 0x7BFF, "bfloat16": 0x7F7F, "float32": 0x7F7FFFFF, "float
 INEXACT: dict[str, Callable[..., Array]] = {"Mul": np.multiply, "Div": np.divide}
 #: Operators that are computed from a quotient.
 _QUOTIENTS = ("Div", "FloorDiv", "FloorMod")
+#: A quotient that becomes an integer.
+INTEGRAL = "quotient of an integer"
 #: A result without a bound, by seed.
 _ANY = (np.inf, -np.inf, np.nan)
 
@@ -84,6 +86,10 @@ class Shaker:
             Held values of one type.
         """
         a, b = self.flushed(a, dtype), self.flushed(b, dtype)
+        if node == INTEGRAL:
+            if self.level != FAST:
+                return function(a, b)
+            node = "Div"
         if node in _QUOTIENTS and self.level != STRICT and dtype != "float64":
             return self.flushed(self._quotient(node, a, b, dtype), dtype)
         result = function(a, b)
