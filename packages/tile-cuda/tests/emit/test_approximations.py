@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+import tile_core as tile
+import tile_core.language as T
 from tile_core.compat.tvm import tirx
 from tile_core.numerics.bounds import bound_of
 
@@ -56,3 +58,41 @@ def test_results_are_within_the_table_of_bounds() -> None:
         same = (got == rounded) | (np.isnan(got) & np.isnan(rounded))
         wrong = ~(close | largest | same)
         assert not wrong.any(), (name, a[wrong][:3], b[wrong][:3], got[wrong][:3], rounded[wrong][:3])
+
+
+LEVELS = ["standard", "strict"]
+USES = {
+    "floor": lambda q: T.floor(q), "round": lambda q: T.round(q), "ceil": lambda q: T.ceil(q),
+    "cast": lambda q: T.cast(T.cast(q, "int32"), "float32"), "clamp": lambda q: T.floor(T.min(T.max(q, -30.0), 30.0)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("way", ["within", "name", "fragment"])
+@pytest.mark.parametrize("use", USES)
+@pytest.mark.parametrize("level", LEVELS)
+def test_quotients_that_become_integers_are_exact(way: str, use: str, level: str) -> None:
+    n = 50
+    function = USES[use]
+
+    @T.prim_func
+    def main(X: T.Tensor((n, n), "float32"), Y: T.Tensor((n,), "float32"), Z: T.Tensor((n, n), "float32")):
+        with T.Kernel(1, threads=64):
+            held = T.alloc_fragment((n, n), "float32")
+            if way == "fragment":
+                for i, j in T.Parallel(n, n):
+                    held[i, j] = X[i, j] / Y[j]
+            for i, j in T.Parallel(n, n):
+                if way == "within":
+                    Z[i, j] = function(X[i, j] / Y[j])
+                elif way == "name":
+                    q = X[i, j] / Y[j]
+                    Z[i, j] = function(q)
+                else:
+                    Z[i, j] = function(held[i, j])
+
+    y = np.arange(1, n + 1, dtype=np.float32)
+    x = np.outer(np.arange(1, n + 1, dtype=np.float32), y)
+    z = np.full((n, n), np.nan, np.float32)
+    tile.compile(main, "cuda:sm_80", runtime="emulator", options={"numerics": level})(x, y, z)
+    want = np.repeat(np.arange(1, n + 1, dtype=np.float32), n).reshape(n, n)
+    np.testing.assert_array_equal(z, np.minimum(want, 30) if use == "clamp" else want)

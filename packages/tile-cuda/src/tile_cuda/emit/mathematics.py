@@ -5,25 +5,31 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-from tile_core.compat.tvm import tirx
+from tile_core.compat.structural import identity
 from tile_core.compat.types import Call, Expr
 from tile_core.emit.expressions import ExpressionPrinter
 from tile_core.emit.text import UNARY, Text, infix, wrapped
 from tile_core.errors.lowering import NotExpressible
 from tile_core.ir import nodes
-from tile_core.numerics.regions import DIVIDE
 from tile_cuda.emit.exact_factors import half_of, inverse_of
 from tile_cuda.emit.functions import EXTREMES, FUNCTIONS, rounded
 from tile_cuda.ptx import TABLE
 
 #: Functions of float32 at level ``"standard"``: fewer instructions than the device's own, within the table of bounds.
 _CHEAP = {"exp2": "exp2_of_half_f32", "sqrt": "sqrt_approx_f32"}
-_INTEGRAL = frozenset(("floor", "ceil", "trunc", "round", "nearbyint"))
 _INSTRUCTIONS = {"int32": "int", "uint32": "uint", "int64": "ll", "uint64": "ull"}
 
 
 class MathCalls(ExpressionPrinter):
-    """Prints functions of floats."""
+    """Prints functions of floats.
+
+    Attributes
+    ----------
+    integral
+        Identities of the quotients that become integers.
+    """
+
+    integral: frozenset[int] = frozenset()
 
     if TYPE_CHECKING:
 
@@ -39,12 +45,9 @@ class MathCalls(ExpressionPrinter):
         dtype = nodes.dtype_of(e)
         if dtype not in ("float32", "float64"):
             raise NotExpressible(what=f"{name} of {dtype}", dialect=self.dialect)
+        if name in _CHEAP and dtype == "float32" and self.is_standard(e):
+            return f"{self.helper(_CHEAP[name])}({self.bare(half_of(e.args[0]) if name == 'exp2' else e.args[0])})"
         args = [self.bare(a) for a in e.args]
-        if dtype == "float32" and self.is_standard(e):
-            if name in _INTEGRAL:
-                return f"{function.name(dtype, False)}({self.exactly(e.args[0])})"
-            if name in _CHEAP:
-                return f"{self.helper(_CHEAP[name])}({self.bare(half_of(e.args[0]) if name == 'exp2' else e.args[0])})"
         if function.wide and dtype == "float32" and not (self.approximates(e) and function.fast):
             return Text(f"(float){function.double}({', '.join(f'(double){wrapped(a, UNARY)}' for a in args)})", UNARY)
         return f"{function.name(dtype, self.approximates(e))}({', '.join(args)})"
@@ -70,24 +73,12 @@ class MathCalls(ExpressionPrinter):
         """Print a quotient of float32."""
         if self.approximates(e):
             return f"__fdividef({self.bare(a)}, {self.bare(b)})"
-        if self.is_strict(e):
+        if self.is_strict(e) or identity(e) in self.integral:
             return self.operation("/", a, b)
         inverse = inverse_of(b)
         if inverse is not None:
             return self.operation("*", a, inverse)
         return f"{self.helper('div_full_f32')}({self.bare(a)}, {self.bare(b)})"
-
-    def exactly(self, x: Expr) -> str:
-        """Print a number that becomes an integer.
-
-        A quotient is exact: 49 / 49 must not become 0.
-        """
-        if nodes.dtype_of(x) == "float32" and self.is_standard(x):
-            if type(x) is tirx.Div:
-                return self.operation("/", x.a, x.b)
-            if nodes.operator_name(x) == DIVIDE:
-                return self.operation("/", *x.args)
-        return self.bare(x)
 
     def extreme(self, e: Expr, sign: str) -> str:
         """Print the minimum or maximum of two values; a NaN yields the other value."""
@@ -132,7 +123,7 @@ class MathCalls(ExpressionPrinter):
         source, target = nodes.dtype_of(e.args[0]), nodes.dtype_of(e)
         name = f"__{'float' if source == 'float32' else 'double'}2{_INSTRUCTIONS[target]}_rz"
         if "64" not in source + target:
-            return f"{name}({self.exactly(e.args[0])})"
+            return f"{name}({self.bare(e.args[0])})"
         x = self.named(e.args[0])
         return self.choice(infix("==", x, x), f"{name}({x})", "0")
 

@@ -24,6 +24,7 @@ from tile_core.numerics.levels import STANDARD
 from tile_core.simt.memory.alignment import strides_of
 from tile_cuda.emit import shared_addresses
 from tile_cuda.emit.debug import DebugStatements
+from tile_cuda.emit.exact_factors import integral_quotients
 from tile_cuda.emit.functions import LINKED, RESERVED
 from tile_cuda.emit.masked_shifts import MaskedShifts
 from tile_cuda.emit.mathematics import MathCalls
@@ -115,6 +116,12 @@ class CudaPrinter(MaskedShifts, WarpCalls, MathCalls, DebugStatements, PhaseBarr
         return name
 
     # The kernel
+
+    def prepared(self, params: Sequence[Var], body: Stmt) -> Stmt:
+        """Record also the quotients that become integers."""
+        body = super().prepared(params, body)
+        self.integral = integral_quotients(body)
+        return body
 
     def entry_of(self, name: str) -> str:
         """Return the function's name: not one that the compiler declares with C linkage."""
