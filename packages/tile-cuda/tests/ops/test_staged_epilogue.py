@@ -182,7 +182,11 @@ def test_persistent_blocks_or_small_budgets_exchange_by_default(stay, out):
     how = {"stages": 4} if stay else {"stages": 2, "kept": 170_000}
     options = {"wgmma": "always", "persistent": 2 if stay else "never"}
     kernel = compiled(gemm((m, n, k), (128, 256, 32), out, threads=256, **how), options)
-    assert is_exchanged(kernel)
+    # 128 exchanged floats beside 128 accumulators of persistent blocks exceed a thread's registers: these go through
+    # shared memory.
+    staged = stay and "float* const C_l_staged" in kernel.source
+    assert is_exchanged(kernel) or staged
+    assert not (staged and out != "float32")
     assert ("int worker =" in kernel.source) == stay
     a, b = operands(m, n, k)
     c = np.full((m, n), 85, NUMPY.get(out, out))

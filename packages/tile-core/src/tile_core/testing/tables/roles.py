@@ -222,13 +222,15 @@ def _refusals() -> list[Unit]:
     found = [refused("roles", f"illegal-{k}", body, "K230", params=a, threads=64) for k, body in bodies.items()]
     leaves = "for k in T.serial(3):\n    with T.ws(0, size=32):\n        if A[k] > 0.0:\n            break"
     found.append(refused("roles", "illegal-break", leaves, "K115", params=a, threads=64))
+    # Barriers of parts need whole warps, of at most 64 threads. Half a warp of any width is refused.
+    group = "with T.ws(0, size=64):\n"
     parts = {
-        "other-count": within + "    T.sync_threads(1, 64)",
-        "two-parts": within + "    T.sync_threads(1, 32)\nwith T.ws(1, size=32):\n    T.sync_threads(1, 32)",
-        "unknown-part": "if A[T.get_thread_binding(0)] > 0.0:\n    T.sync_threads(1, 32)",
+        "other-count": group + "    T.sync_threads(1, 128)",
+        "two-parts": group + "    T.sync_threads(1, 64)\nwith T.ws(1, size=64):\n    T.sync_threads(1, 64)",
+        "unknown-part": "if A[T.get_thread_binding(0) % 64] > 0.0:\n    T.sync_threads(1, 64)",
         "half-a-warp": "if T.get_thread_binding(0) < 5:\n    T.sync_threads(1, 5)",
     }
-    found += [refused("roles", f"illegal-{k}", body, "K232", params=a, threads=64) for k, body in parts.items()]
+    found += [refused("roles", f"illegal-{k}", body, "K232", params=a, threads=128) for k, body in parts.items()]
     found.append(refused("roles", "illegal-number", "T.sync_threads(0, 64)", "K128", params=a, threads=64))
     found += [
         refused("roles", f"illegal-{k}", f"with T.ws({groups}):\n    A[0] = 1.0", "K128", params=a, threads=64)
