@@ -27,4 +27,5 @@ def test_elements_behind_2_31(name, tma, symbolic):
     tile.compile(program.load(symbolic), target="cuda", options={"tma": tma})(a, *given)
     np.testing.assert_array_equal(a[-TILE:, -TILE:].cpu().numpy(), want_a)
     np.testing.assert_array_equal(given[1].cpu().numpy(), want_b)
-    assert int(a.count_nonzero()) == np.count_nonzero(want_a)
+    # A part at a time: counting all elements at once takes 16 GiB.
+    assert sum(int(part.count_nonzero()) for part in a.split(4096)) == np.count_nonzero(want_a)
