@@ -49,15 +49,21 @@ class Shaker:
     seed
         0 changes all results upwards and 1 downwards, so that changes of results in a row add up; others change them up
         or down at random, so that they do not cancel where a result is a quotient or a difference. Subnormal numbers
-        are flushed where results are changed downwards.
+        are flushed where results are changed downwards; 2 flushes all.
     level
         Level of numerics.
+
+    Attributes
+    ----------
+    scales_sums
+        Whether a product with block scales multiplies its sums by the scales, with 2, or else its operands.
     """
 
     def __init__(self, seed: int, level: str = STANDARD) -> None:
         self._random = np.random.default_rng(seed) if seed > 1 else None
         self._sign = -1.0 if seed == 1 else 1.0
         self._any = _ANY[seed % len(_ANY)]
+        self.scales_sums = seed == 2
         self.level = level
 
     def flushed(self, x: Array, dtype: str) -> Array:
@@ -71,7 +77,8 @@ class Shaker:
             flush, zero = (held & 0x7F80) == 0, held & np.uint16(0x8000)
         if not flush.any():
             return x
-        return np.where(flush & (self._signs(held.shape) < 0), zero, held)[()]
+        flush &= self.scales_sums or self._signs(held.shape) < 0
+        return np.where(flush, zero, held)[()]
 
     def operator(self, node: str, function: Callable[[Array, Array], Array], a: Array, b: Array, dtype: str) -> Array:
         """Return an operator of two floats as a target may compute it.
