@@ -24,7 +24,7 @@ def _texts(strategy, count):
 
 
 def test_remainders_are_drawn_beside_guards():
-    text = "\n".join(_texts(lanes(), 120))
+    text = "\n".join(_texts(lanes(), 300))
     loads = [line for line in text.splitlines() if line.lstrip().startswith("B")]
     masks = r"C\d\[.*, \(j \+ -?\d+\) (% (2|4|8|16)|& \d+)\]"
     assert sum(bool(re.search(masks + r" \+ T\.if_then_else\(j", line)) for line in loads) > 20
