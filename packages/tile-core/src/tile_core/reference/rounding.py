@@ -55,15 +55,15 @@ class Shaker:
 
     Attributes
     ----------
-    scales_sums
-        Whether a product with block scales multiplies its sums by the scales, with 2, or else its operands.
+    scales_products
+        Whether a product with block scales multiplies partial products by the scales, with 2, or else its operands.
     """
 
     def __init__(self, seed: int, level: str = STANDARD) -> None:
         self._random = np.random.default_rng(seed) if seed > 1 else None
         self._sign = -1.0 if seed == 1 else 1.0
         self._any = _ANY[seed % len(_ANY)]
-        self.scales_sums = seed == 2
+        self.scales_products = seed == 2
         self.level = level
 
     def flushed(self, x: Array, dtype: str) -> Array:
@@ -77,7 +77,7 @@ class Shaker:
             flush, zero = (held & 0x7F80) == 0, held & np.uint16(0x8000)
         if not flush.any():
             return x
-        flush &= self.scales_sums or self._signs(held.shape) < 0
+        flush &= self.scales_products or self._signs(held.shape) < 0
         return np.where(flush, zero, held)[()]
 
     def operator(self, node: str, function: Callable[[Array, Array], Array], a: Array, b: Array, dtype: str) -> Array:

@@ -52,8 +52,8 @@ def gemm_scaled(call: BoundCall) -> None:
         lines = _elements(x, str(dtype), turned)
         factors = c.state.flushed(np.abs(_wide(_matrix(scale, scale.read(), turned), scale.dtype)), "float32")
         wide = np.repeat(factors, int(call.attrs["block"]), axis=1)
-        scales_sums = c.state.shaker is not None and c.state.shaker.scales_sums
-        scaled.append(lines * wide if scales_sums else c.state.flushed(lines * wide, "float32"))
+        scales_products = c.state.shaker is not None and c.state.shaker.scales_products
+        scaled.append(lines * wide if scales_products else c.state.flushed(lines * wide, "float32"))
     _accumulate(c, scaled[0], scaled[1].T, bool(clear))
 
 
