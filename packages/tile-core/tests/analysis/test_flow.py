@@ -7,6 +7,7 @@ from collections import defaultdict
 
 import numpy as np
 import pytest
+from machine import Machine
 
 from tile_core.analysis.flow import Flow, jumps_of
 from tile_core.analysis.uniformity import Varying
@@ -14,7 +15,6 @@ from tile_core.compat.tvm import tirx
 from tile_core.errors import InternalError
 from tile_core.ir import calls, nodes
 from tile_core.ir.visit import replace_for
-from tile_core.testing.machine import Machine
 
 LANES = 3
 SIZE = 4

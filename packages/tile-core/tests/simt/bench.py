@@ -6,6 +6,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
+from machine import Machine, numpy_type
 
 from tile_core.compat.tvm import ir, tirx
 from tile_core.dtypes import DTYPES
@@ -17,7 +18,6 @@ from tile_core.ops.base import View
 from tile_core.simt.threads.warp_calls import lower_warp_calls
 from tile_core.simt.variant import Block, Placement, SimtCall
 from tile_core.target import Capabilities
-from tile_core.testing.machine import Machine, numpy_type
 
 CTX: Any = SimpleNamespace(capabilities=Capabilities(execution_width=32))
 KINDS = ("sum", "max", "min", "bitand", "bitor")

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
+from machine import Machine
 
 from tile_core.compat.tvm import ir, tirx
 from tile_core.ir import nodes
 from tile_core.ir.visit import collect
 from tile_core.simt.barriers.insertion import insert_barriers
 from tile_core.simt.variant import Block
-from tile_core.testing.machine import Machine
 
 N = 64
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from machine import Machine
 
 import tile_core as tile
 import tile_core.language as T
@@ -13,7 +14,6 @@ from tile_core.errors.ops import BadRole
 from tile_core.ir import nodes
 from tile_core.ir.visit import StmtRewriter, collect
 from tile_core.simt.notes import BARRIERS, BLOCK, DEMOTED, PIPELINE, PLACEMENT
-from tile_core.testing.machine import Machine
 
 from . import whole
 

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from machine import Machine
+
 from tile_core.context import Context
 from tile_core.lowering.variant import Accept
 from tile_core.manifest import BackendManifest
@@ -23,7 +25,6 @@ from tile_core.simt.ops.reducer import FinalizeByShuffles
 from tile_core.simt.ops.scan import ScanByShuffles
 from tile_core.simt.spine import SimtHooks, simt_spine
 from tile_core.target import Capabilities, Target
-from tile_core.testing.machine import Machine
 
 LAST = "parameters"
 

@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
+from machine import Machine
 
 from tile_core.compat.tvm import tirx
 from tile_core.ir import calls, nodes
-from tile_core.testing.machine import Machine
 
 N = 8
 

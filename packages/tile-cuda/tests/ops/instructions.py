@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from machine import Address
 
-from tile_core.testing.machine import Address
 from tile_cuda.ptx.table import TABLE
 
 from ..vectors import products

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from machine import Machine, numpy_type
 
 from tile_core.compat.tvm import tirx
 from tile_core.dtypes import DTYPES
@@ -14,7 +15,6 @@ from tile_core.layout.fragment import FragmentLayout
 from tile_core.lowering.variant import Reject
 from tile_core.ops.base import View
 from tile_core.simt.variant import Block, Placement, SimtCall
-from tile_core.testing.machine import Machine, numpy_type
 from tile_cuda.ops.gemm_mma import MmaGemm
 from tile_cuda.ops.gemm_sp_mma import MmaGemmSp
 

@@ -8,6 +8,7 @@ from types import SimpleNamespace
 import ml_dtypes
 import numpy as np
 import pytest
+from machine import Machine
 
 from tile_core.compat.tvm import ir, tirx, tvm
 from tile_core.ir import nodes
@@ -21,7 +22,6 @@ from tile_core.simt.memory.launch_assumptions import assume
 from tile_core.simt.memory.shared_layouts import apply_shared_layouts
 from tile_core.simt.variant import Block, Placement, SimtCall
 from tile_core.target import Capabilities
-from tile_core.testing.machine import Machine
 from tile_cuda.ops.copy_async import AsyncCopy, can_copy
 from tile_cuda.ptx.table import TABLE
 

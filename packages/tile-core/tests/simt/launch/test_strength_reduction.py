@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from machine import Machine
 
 import tile_core.language as T
 from tile_core.compat.tvm import tirx
 from tile_core.ir import calls, nodes
 from tile_core.ir.visit import StmtRewriter, collect, replace_for
 from tile_core.simt.launch.strength_reduction import reduce_strength
-from tile_core.testing.machine import Machine
 
 
 class Marked(StmtRewriter):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from machine import Machine, element_of
 
 from tile_core.compat.tvm import ir, tirx
 from tile_core.ir import nodes
@@ -13,7 +14,6 @@ from tile_core.simt.memory.alignment import Aligned, contiguous_width, factor, r
 from tile_core.simt.memory.vector_bodies import leading_conditions
 from tile_core.simt.memory.vectorize import vectorize
 from tile_core.target import Capabilities
-from tile_core.testing.machine import Machine, element_of
 
 WIDTHS = Capabilities(vector_bytes=(1, 2, 4, 8, 16))
 NARROW = Capabilities(vector_bytes=(1, 2, 4, 8))

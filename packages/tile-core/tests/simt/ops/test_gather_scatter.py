@@ -6,13 +6,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from machine import Machine
 
 from tile_core.compat.tvm import tirx
 from tile_core.ir import nodes
 from tile_core.ir.visit import collect, role
 from tile_core.ops.base import OpCall
 from tile_core.simt.ops.gather_scatter import GatherElements, ScatterColumns
-from tile_core.testing.machine import Machine
 
 from ..bench import CTX, buffer, view
 

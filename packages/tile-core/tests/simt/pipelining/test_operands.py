@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from machine import Machine
 
 import tile_core.language as T
 from tile_core.compat.tvm import ir, tirx
@@ -12,7 +13,6 @@ from tile_core.ir.visit import collect
 from tile_core.passes.spine import SPINE, Plan
 from tile_core.simt.pipelining.operands import read_operands_directly
 from tile_core.simt.spine import SimtHooks, simt_spine
-from tile_core.testing.machine import Machine
 
 from ..whole import context
 

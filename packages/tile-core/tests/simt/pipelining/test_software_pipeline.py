@@ -6,6 +6,7 @@ from unittest import mock
 
 import numpy as np
 import pytest
+from machine import Machine, element_of
 
 import tile_core.language as T
 from tile_core.compat.tvm import ir, tirx
@@ -15,7 +16,6 @@ from tile_core.lowering.variant import Accept, Reject
 from tile_core.simt.pipelining import staging
 from tile_core.simt.pipelining.plan import COMPLETION, GROUP, IMMEDIATE, REGISTERS, TRANSACTIONS
 from tile_core.simt.pipelining.software_pipeline import plan_pipeline
-from tile_core.testing.machine import Machine, element_of
 
 pytestmark = pytest.mark.sweep(4)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from machine import Machine
 
 import tile_core.language as T
 from tile_core.compat.tvm import ir, tirx
@@ -18,7 +19,6 @@ from tile_core.simt.pipelining.plan import COMPLETION, REGISTERS
 from tile_core.simt.pipelining.software_pipeline import plan_pipeline
 from tile_core.simt.pipelining.staging import MOST_BYTES
 from tile_core.simt.spine import SimtHooks, simt_spine
-from tile_core.testing.machine import Machine
 
 from ..whole import context, variants
 

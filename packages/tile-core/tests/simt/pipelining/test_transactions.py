@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from machine import Machine
 
 import tile_core.language as T
 from tile_core.compat.tvm import ir, tirx
@@ -17,7 +18,6 @@ from tile_core.simt.notes import ALIGNED, BLOCK
 from tile_core.simt.pipelining.plan import COMPLETION, GROUP, IMMEDIATE, TRANSACTIONS
 from tile_core.simt.spine import SimtHooks, simt_spine
 from tile_core.simt.variant import SimtVariant
-from tile_core.testing.machine import Machine
 
 from ..whole import context, variants
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from machine import Machine
 
 from tile_core.compat.tvm import ir, tirx
 from tile_core.ir import nodes
 from tile_core.ir.visit import collect
 from tile_core.simt.threads.interior import split_interior
-from tile_core.testing.machine import Machine
 
 X, Y = (tirx.decl_buffer([64], "float32", name, scope="global", layout=None) for name in "XY")
 L = tirx.decl_buffer([1], "int32", "L", scope="global", layout=None)

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 from expected_errors import raises_error
+from machine import Machine, numpy_type
 
 from tile_core.compat.tvm import ir, tirx
 from tile_core.errors.lowering import ShuffleTooWide
@@ -14,7 +15,6 @@ from tile_core.ir import nodes
 from tile_core.ir.visit import collect
 from tile_core.simt.threads.warp_calls import lower_warp_calls
 from tile_core.simt.variant import Block
-from tile_core.testing.machine import Machine, numpy_type
 
 from ..bench import REDUCTIONS
 

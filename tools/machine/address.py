@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from machine.scope import Region
 from tile_core.compat.types import Array
-from tile_core.testing.machine.scope import Region
 
 __all__ = ["Address"]
 

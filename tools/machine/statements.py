@@ -8,16 +8,16 @@ from typing import Any
 
 import numpy as np
 
+from machine.expressions import Expression, compile_expression, when
+from machine.scope import Numbers
+from machine.state import State
+from machine.values import element_of, numpy_type, poisoned
 from tile_core.compat.tvm import tirx
 from tile_core.compat.types import Array, Call, Expr, Stmt
 from tile_core.ir import calls, nodes
 from tile_core.ir.visit import collect
 from tile_core.ops.base import OpCall, View
 from tile_core.ops.registry import OPS
-from tile_core.testing.machine.expressions import Expression, compile_expression, when
-from tile_core.testing.machine.scope import Numbers
-from tile_core.testing.machine.state import State
-from tile_core.testing.machine.values import element_of, numpy_type, poisoned
 
 __all__ = ["Statement", "compile_statement"]
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from machine.state import State
 from tile_core.compat.types import Array
-from tile_core.testing.machine.state import State
 
 __all__ = ["group_reduce", "shuffle", "vote"]
 

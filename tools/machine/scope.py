@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, MutableMapping
 from typing import Any
 
+from machine.values import element_of
 from tile_core.compat.types import Array, BufferVar, Expr, Var
 from tile_core.ir import nodes
 from tile_core.records import dataclass
-from tile_core.testing.machine.values import element_of
 
 __all__ = ["Held", "Numbers", "Region"]
 

@@ -6,12 +6,12 @@ import copy
 
 import numpy as np
 
+from machine import schedule
+from machine.expressions import compile_expression
+from machine.scope import Held
+from machine.state import State
+from machine.statements import compile_statement
 from tile_core.compat.types import Array, Expr, Stmt
-from tile_core.testing.machine import schedule
-from tile_core.testing.machine.expressions import compile_expression
-from tile_core.testing.machine.scope import Held
-from tile_core.testing.machine.state import State
-from tile_core.testing.machine.statements import compile_statement
 
 __all__ = ["Machine"]
 

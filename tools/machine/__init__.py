@@ -11,8 +11,8 @@ The semantics of a target's instruction is a function supplied by its backend's 
 takes how the IR is read, and the meaning of tile ops as loops.
 """
 
-from tile_core.testing.machine.address import Address
-from tile_core.testing.machine.threads import Machine
-from tile_core.testing.machine.values import element_of, numpy_type
+from machine.address import Address
+from machine.threads import Machine
+from machine.values import element_of, numpy_type
 
 __all__ = ["Address", "Machine", "element_of", "numpy_type"]

@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
+from machine import warps
+from machine.scope import Numbers
+from machine.state import State
+from machine.values import BINARY, UNARY, numpy_type
 from tile_core.compat.types import Array, Call, Expr, Var
 from tile_core.ir import nodes
-from tile_core.testing.machine import warps
-from tile_core.testing.machine.scope import Numbers
-from tile_core.testing.machine.state import State
-from tile_core.testing.machine.values import BINARY, UNARY, numpy_type
 
 __all__ = ["Expression", "compile_expression"]
 

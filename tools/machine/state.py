@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
+from machine.address import Address
+from machine.copies import Copies
+from machine.memory import Memory, Races
+from machine.scope import Held, Numbers, Region
+from machine.values import element_of, poisoned
 from tile_core.compat.types import Array, BufferVar, Var
-from tile_core.testing.machine.address import Address
-from tile_core.testing.machine.copies import Copies
-from tile_core.testing.machine.memory import Memory, Races
-from tile_core.testing.machine.scope import Held, Numbers, Region
-from tile_core.testing.machine.values import element_of, poisoned
 
 __all__ = ["Instruction", "State"]
 

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from machine.state import State
+from machine.statements import Statement
 from tile_core.ir import nodes
-from tile_core.testing.machine.state import State
-from tile_core.testing.machine.statements import Statement
 
 __all__ = ["scattered", "lockstep"]
 

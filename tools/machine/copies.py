@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import field
 
+from machine.scope import Region
 from tile_core.compat.types import Array
 from tile_core.records import dataclass
-from tile_core.testing.machine.scope import Region
 
 __all__ = ["Copies"]
 
