@@ -15,15 +15,19 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
+from typing import Any
 from weakref import ref
 
 from tile_core.analysis.accesses import Access, Effects, accesses_of
-from tile_core.analysis.point import Conditions, Parts, Point, is_grid, kind_of, may_repeat, runs
+from tile_core.analysis.point import KINDS, Conditions, Parts, Point, is_grid, may_repeat, runs
 from tile_core.compat import structural
 from tile_core.compat.tvm import tirx
 from tile_core.compat.types import BufferVar, Expr, Node, Stmt, Var
 from tile_core.ir import nodes
 from tile_core.ir.visit import bodies_of, collect, distinct, with_bodies
+
+_NO_ACCESSES: frozenset[Any] = frozenset((tirx.AllocBuffer, tirx.AttrStmt, tirx.Break, tirx.Continue))
+_WITH_PARTS = frozenset(("for", "while", "if", "mark"))
 
 
 class Flow:
@@ -48,25 +52,30 @@ class Flow:
         self.body, self.effects = body, effects
         self.points: list[Point] = []
         self._parts: list[Parts] = []
-        self.top = self._points(body, None, 0, (), ())
+        self.top = self._points(body, (), None, 0, (), ())
 
     def _points(
-        self, s: Stmt, around: Point | None, side: int, loops: tuple[Point, ...], conditions: Conditions
-    ) -> list[Point]:
-        if type(s) is tirx.SeqStmt:
-            return [p for x in structural.items(s.seq) for p in self._points(x, around, side, loops, conditions)]
-        p = Point(s, kind_of(s), around, side, len(self.points), -1, None, loops, conditions)
-        self.points.append(p)
-        inside = (*loops, p) if p.kind in ("for", "while") else loops
-        if bodies := bodies_of(s):
+        self, body: Stmt, path: tuple[Point, ...], role: Stmt | None, side: int, loops: tuple[Point, ...],
+        conditions: Conditions,
+    ) -> list[Point]:  # fmt: skip
+        found, points = [], self.points
+        for s in structural.items(body.seq) if type(body) is tirx.SeqStmt else (body,):
+            kind = KINDS.get(type(s), "plain")
+            p = Point(s, kind, path, role, side, len(points), len(points), None, loops, conditions)
+            found.append(p)
+            points.append(p)
+            if kind not in _WITH_PARTS:
+                continue
+            inside = (*loops, p) if kind in ("for", "while") else loops
+            within = s if p.is_role() else role
             parts = Parts()
             self._parts.append(parts)
             p.bodies = ref(parts)
-            for k, part in enumerate(bodies):
-                under = (*conditions, (s.condition, k == 0)) if p.kind == "if" else conditions
-                parts.append(self._points(part, p, k, inside, under))
-        p.last = len(self.points) - 1
-        return [p]
+            for k, part in enumerate(bodies_of(s)):
+                under = (*conditions, (s.condition, k == 0)) if kind == "if" else conditions
+                parts.append(self._points(part, (*path, p), within, k, inside, under))
+            p.last = len(points) - 1
+        return found
 
     def walk(self, enter: Callable[[Point], bool] | None = None) -> Iterator[Point]:
         """Yield the points in program order, with the parts of points that ``enter`` accepts."""
@@ -85,7 +94,7 @@ class Flow:
         return self._whole(self.top, self.body, new)
 
     def _whole(self, points: Sequence[Point], old: Stmt, new: Mapping[Point, Stmt | None]) -> Stmt:
-        found = [new[p] if p in new else self._one(p, new) for p in points]
+        found = [new[p] if p in new else self._one(p, new) if p.bodies else p.stmt for p in points]
         same = all(s is not None and s.same_as(p.stmt) for s, p in zip(found, points, strict=True))
         return old if same else nodes.seq(found)
 
@@ -99,7 +108,8 @@ class Flow:
     def accesses(self) -> list[Access]:
         """All reads and writes, in program order."""
         numbers = itertools.count()
-        return [a for p in self.points for a in accesses_of(p, self.effects, numbers)]
+        points = [p for p in self.points if type(p.stmt) not in _NO_ACCESSES]
+        return [a for p in points for a in accesses_of(p, self.effects, numbers)]
 
     @cached_property
     def _accesses_at(self) -> dict[Point, list[Access]]:

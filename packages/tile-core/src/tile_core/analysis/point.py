@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
 from weakref import ReferenceType
 
+from tile_core.compat.structural import size
+from tile_core.compat.tvm import tirx
 from tile_core.compat.types import Expr, Node, Stmt
 from tile_core.errors import InternalError
 from tile_core.ir import calls, nodes
@@ -13,9 +17,11 @@ from tile_core.records import dataclass
 Conditions = tuple[tuple[Expr, bool], ...]
 """Conditions, outermost first, each with the value that it must have."""
 
-_KINDS = {
-    "For": "for", "While": "while", "IfThenElse": "if", "AttrStmt": "mark", "Break": "break", "Continue": "continue",
+KINDS: Mapping[Any, str] = {
+    tirx.For: "for", tirx.While: "while", tirx.IfThenElse: "if", tirx.AttrStmt: "mark", tirx.Break: "break",
+    tirx.Continue: "continue",
 }  # fmt: skip
+"""The kinds of points, by statement; all others are ``plain``."""
 
 
 class Parts(list["list[Point]"]):
@@ -36,8 +42,10 @@ class Point:
         The statement; never a sequence.
     kind
         ``plain``, ``for``, ``while``, ``if``, ``mark``, ``break`` or ``continue``.
-    around
-        The point whose part it is in, if any.
+    path
+        The points around it, outermost first.
+    role
+        The mark of the role that executes it; nothing for the whole block.
     side
         In which part of that: 1 in the second side of a branch, otherwise 0.
     order
@@ -54,7 +62,8 @@ class Point:
 
     stmt: Stmt
     kind: str
-    around: Point | None
+    path: tuple[Point, ...]
+    role: Stmt | None
     side: int
     order: int
     last: int = -1
@@ -90,9 +99,9 @@ class Point:
         return [s.value] if self.kind == "mark" else [s]
 
     @property
-    def path(self) -> tuple[Point, ...]:
-        """The points around it, outermost first."""
-        return () if self.around is None else (*self.around.path, self.around)
+    def around(self) -> Point | None:
+        """The point whose part it is in, if any."""
+        return self.path[-1] if self.path else None
 
     def contains(self, other: Point) -> bool:
         """Whether another point is inside of it, or itself."""
@@ -104,25 +113,15 @@ class Point:
 
     def is_part(self) -> bool:
         """Whether only some threads of the block execute what is inside, each for itself (``calls.only``)."""
-        return self.kind == "mark" and bool(self.stmt.attr_key == calls.ONLY) and len(self.stmt.node) == 3
+        return self.kind == "mark" and self.stmt.attr_key == calls.ONLY and size(self.stmt.node) == 3
 
     def is_role(self) -> bool:
         """Whether some threads of the block share the work inside (``calls.only`` with a variable)."""
-        return self.kind == "mark" and bool(self.stmt.attr_key == calls.ONLY) and len(self.stmt.node) == 4
-
-    @property
-    def role(self) -> Stmt | None:
-        """The mark of the role that executes it; nothing for the whole block."""
-        return next((p.stmt for p in reversed(self.path) if p.is_role()), None)
+        return self.kind == "mark" and self.stmt.attr_key == calls.ONLY and size(self.stmt.node) == 4
 
     def is_step(self) -> bool:
         """Whether the threads do not depend on each other inside (``calls.step``)."""
         return self.kind == "mark" and bool(self.stmt.attr_key == calls.STEP)
-
-
-def kind_of(s: Stmt) -> str:
-    """Return the kind of a statement's point."""
-    return _KINDS.get(type(s).__name__, "plain")
 
 
 def is_grid(p: Point) -> bool:

@@ -25,13 +25,21 @@ _walk: Callable[..., object] = tvm_ffi.structural._ffi_api.StructuralWalk
 _map: Callable[..., Any] = tvm_ffi.structural._ffi_api.StructuralMap
 _mutate: Callable[..., Any] = tvm_ffi.structural._ffi_api.StructuralMutate
 _item: Callable[[Any, int], Any] = tvm_ffi.container._ffi_api.ArrayGetItem
-_size: Callable[[Any], int] = tvm_ffi.container._ffi_api.ArraySize
+size: Callable[[Any], int] = tvm_ffi.container._ffi_api.ArraySize
+"""Returns the number of elements of a TVM array."""
 _entry: Callable[[Any, Any], Any] = tvm_ffi.container._ffi_api.MapGetItemOrMissing
 _MISSING = tvm_ffi.core.MISSING
+
+identity: Callable[[Node], int] = tvm_ffi.Object.__chandle__
+"""Returns a number of a node while it lives: a node has many Python objects, and comparing them is slow."""
+is_same: Callable[[Node, Node], bool] = tvm_ffi.Object.same_as
+"""Whether two Python objects are one node."""
 
 _NONE = tvm_ffi.convert([])
 _CONSTANTS = frozenset((tirx.IntImm, tirx.FloatImm))
 
+#: Faster than ``isinstance``, which TVM's classes define in Python.
+_is_subclass = functools.lru_cache(maxsize=1024)(issubclass)
 _texts: dict[int, tuple[str, Any]] = {}
 _scalars: dict[int, tuple[str, Any]] = {}
 
@@ -48,7 +56,7 @@ _collectors = _Collectors()
 
 def items(array: Any) -> list[Any]:
     """Return the elements of a TVM array, whose own iterator checks each index anew."""
-    count = _size(array)
+    count = size(array)
     if count == 1:
         return [_item(array, 0)]
     if count == 2:
@@ -70,8 +78,9 @@ def is_atom(e: Node) -> bool:
 
 def collect(node: Node, kinds: Any) -> list[Node]:
     """Return the nodes of ``kinds``, a class or a tuple of classes; children first."""
-    if is_atom(node):
-        return [node] if _is_of(node, kinds) else []
+    kind: Any = type(node)
+    if kind in _CONSTANTS or (kind is tirx.Var and type(node.ty) is ir.PrimType):  # ``is_atom``
+        return [node] if _is_subclass(kind, kinds) else []
     made = _collectors.of.get(kinds)
     if made is None:
         box: list[Any] = []
@@ -91,8 +100,9 @@ def walk(node: Node, kinds: Any, callback: Callable[[Node], None]) -> None:
 
 def mapped(node: Node, kinds: Any, callback: UnaryNode) -> Node:
     """Replace each node of ``kinds`` by a function's result for it, children first."""
+    kind: Any = type(node)
     if is_atom(node):
-        return callback(node) if _is_of(node, kinds) else node
+        return callback(node) if _is_subclass(kind, kinds) else node
     return _map(node, [(kind, callback) for kind in numbers_of(kinds)], [], _POST_ORDER)
 
 
@@ -102,15 +112,6 @@ def mutated(node: Expr, handlers: Sequence[tuple[Any, Callable[[Any, Any], Any]]
     A handler gets the node and a mutator of its parts.
     """
     return _mutate(node, [(kind, handler, False) for kinds, handler in handlers for kind in numbers_of(kinds)])
-
-
-def identity(node: Node) -> int:
-    """Return a number of a node while it lives.
-
-    A node has many Python objects; comparing them is slow.
-    """
-    number: int = node.__chandle__()
-    return number
 
 
 def op_name(call: Any) -> str:
@@ -144,15 +145,6 @@ def scalar_text(kind: Any) -> str:
             return text
         known = _scalars[kind.__chandle__()] = text, kind
     return known[0]
-
-
-_is_subclass = functools.lru_cache(maxsize=1024)(issubclass)
-
-
-def _is_of(node: Node, kinds: Any) -> bool:
-    """Whether a node is of some kinds, faster than by TVM's classes."""
-    kind: Any = type(node)
-    return _is_subclass(kind, kinds)
 
 
 @functools.lru_cache(maxsize=1024)

@@ -258,7 +258,7 @@ def is_tile_call(expr: Expr, name: str | None = None) -> bool:
         return False
     full = structural.op_name(expr)
     if name is not None:
-        return full == f"tile.{name}"
+        return full == "tile." + name
     return full.startswith("tile.") and not full.startswith(_ARITHMETIC)
 
 

@@ -10,6 +10,8 @@ from tile_core.compat.tvm import ir, tirx
 from tile_core.compat.types import BufferVar, Expr, Node, Stmt, UnaryNode, Var
 from tile_core.ir import nodes
 
+collect = structural.collect
+
 
 class StmtRewriter:
     """Rebuilds a statement bottom-up.
@@ -105,11 +107,7 @@ class HoistingRewriter(StmtRewriter):
 
 
 def _same(old: Sequence[Node], new: Sequence[Node]) -> bool:
-    return all(map(_is_same, old, new))
-
-
-def _is_same(a: Node, b: Node) -> bool:
-    return a is b or bool(a.same_as(b))
+    return all(map(structural.is_same, old, new))
 
 
 def replace_for(s: Stmt, body: Stmt, **changes: object) -> Stmt:
@@ -230,11 +228,6 @@ def walk(node: Node, kinds: Any, callback: Callable[[Node], None]) -> None:
     structural.walk(node, kinds, visit)
 
 
-def collect(node: Node, kinds: Any) -> list[Node]:
-    """Return all nodes of ``kinds``."""
-    return structural.collect(node, kinds)
-
-
 def uses_var(node: Node, var: Var) -> bool:
     """Whether a variable occurs in a node."""
     return any(v.same_as(var) for v in collect(node, tirx.Var))
@@ -242,7 +235,8 @@ def uses_var(node: Node, var: Var) -> bool:
 
 def distinct(variables: Iterable[Var]) -> set[Var]:
     """Return variables as a set, faster than by comparing equal ones."""
-    return set({structural.identity(v): v for v in variables}.values())
+    found = list(variables)
+    return set(dict(zip(map(structural.identity, found), found, strict=True)).values())
 
 
 def loads_of(node: Node) -> list[Expr]:

@@ -12,7 +12,7 @@ barrier are each guarded by it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from tile_core.analysis.uniformity import Varying
@@ -33,7 +33,7 @@ from tile_core.simt.barriers.program_points import (
     ProgramPoint,
     with_bounds_bound,
 )
-from tile_core.simt.barriers.shared_accesses import SharedAccess
+from tile_core.simt.barriers.shared_accesses import ByteRange, SharedAccess
 from tile_core.simt.role_threads import role_of
 from tile_core.simt.variant import Block
 
@@ -87,7 +87,8 @@ def insert_barriers(body: Stmt, block: Block | None = None) -> tuple[Any, tuple[
     varying = Varying(bound, seeds)
     points = Points(varying)
     program = points.of(varying.flow.top)
-    flow = _Flow(Owners(block, varying, points.bounds), points.accesses.asynchronous)
+    accesses = points.accesses
+    flow = _Flow(Owners(block, varying, points.bounds), accesses.asynchronous, [*accesses.memory.values()])
     flow.run(program, _NOTHING)
     roles = [p for p in varying.flow.points if p.is_role()]
     if not flow.count and bound.same_as(body) and not roles:
@@ -102,8 +103,9 @@ class _Flow:
     fixed point.
     """
 
-    def __init__(self, owners: Owners, asynchronous: bool) -> None:
-        self.owners, self.asynchronous = owners, asynchronous
+    def __init__(self, owners: Owners, asynchronous: bool, ranges: Sequence[ByteRange]) -> None:
+        self.owners, self.asynchronous, self.ranges = owners, asynchronous, ranges
+        self.near: dict[int, set[int]] = {}
         self.count = 0
         self.report: list[PlacedBarrier] = []
         self.known: dict[tuple[int, int, bool], bool] = {}
@@ -118,11 +120,17 @@ class _Flow:
         self, pending: Iterable[SharedAccess], mine: Iterable[SharedAccess]
     ) -> tuple[SharedAccess, SharedAccess] | None:
         """Return a pair of accesses that need a barrier between them."""
-        mine = list(mine)
-        # What is in flight comes first: a barrier, which any other pair requires, does not end it.
-        for a in sorted(pending, key=lambda a: a.until is None) if self.asynchronous else pending:
-            for b in mine:
-                if (b.write or (a.write and not a.seen)) and a.memory.overlaps(b.memory) and self.depend(a, b):
+        close = [(b, self.overlapping(b.memory)) for b in mine]
+        if not close:
+            return None
+        if self.asynchronous:
+            # What is in flight comes first: a barrier, which any other pair requires, does not end it.
+            pending = list(pending)
+            pending = [a for a in pending if a.until is not None] + [a for a in pending if a.until is None]
+        for a in pending:
+            must, memory = a.write and not a.seen, id(a.memory)
+            for b, near in close:
+                if (must or b.write) and memory in near and self.depend(a, b):
                     if a.until is not None and a.store is None:
                         raise _in_flight(a, b)
                     if a.store is not None or (a.synced is None and not a.settled):
@@ -132,9 +140,12 @@ class _Flow:
     def fence(self, state: State, mine: Iterable[SharedAccess]) -> None:
         """Insert proxy fences between writes of threads and asynchronous accesses after a barrier."""
         theirs = [b for b in mine if b.proxy]
+        if not theirs:
+            return
         for a in state:
-            found = () if a.synced is None else [b for b in theirs if a.memory.overlaps(b.memory) and self.depend(a, b)]
-            for b in found:
+            if a.synced is None:
+                continue
+            for b in (b for b in theirs if a.memory.overlaps(b.memory) and self.depend(a, b)):
                 # Where the memory of objects is another tile's by now, no fence of objects makes their end known.
                 objects = _on_objects(a.stmt) and b.atomic
                 kind = FENCE_INIT if objects else FENCE_PROXY if a.shared else FENCE_GLOBAL
@@ -170,6 +181,13 @@ class _Flow:
             return _NOTHING
         left = (a.met(p) if p is not None or a.until is not None else None for a in state)
         return frozenset(a for a in left if a is not None)
+
+    def overlapping(self, memory: ByteRange) -> set[int]:
+        """Return the identities of the byte ranges that overlap one."""
+        found = self.near.get(id(memory))
+        if found is None:
+            found = self.near[id(memory)] = {id(other) for other in self.ranges if memory.overlaps(other)}
+        return found
 
     def depend(self, a: SharedAccess, b: SharedAccess) -> bool:
         key = (id(a), id(b), bool(self.parted))
@@ -244,6 +262,8 @@ class _Flow:
     def arrive(self, p: ProgramPoint, state: State) -> State:
         """Return the pending accesses at the start of a point, after any barrier before it."""
         if not p.meet:
+            if not p.reads and not p.writes:
+                return state
             pair = self.conflict(state, [*p.reads, *p.writes]) if p.kind != "while" else None
             if pair is not None:
                 self.insert(p, pair)
@@ -256,13 +276,13 @@ class _Flow:
 
     def plain(self, p: ProgramPoint, state: State) -> State:
         if not p.between and _can_split(p.stmt):
-            pair = self.conflict([a for a in p.reads if a.shared], [a for a in p.writes if a.shared])
-            if pair is not None:
+            pair = p.reads and self.conflict([a for a in p.reads if a.shared], [a for a in p.writes if a.shared])
+            if pair:
                 self.insert(p, pair, "between")
         if p.between:
             return self.met(state, p if p.role is not None else None) | frozenset(p.writes)
         if p.waits is not None or p.commits:
-            state = frozenset(map(p.passed, state))
+            state = p.passed(state)
         return state | frozenset(p.reads) | frozenset(p.writes)
 
     def jump(self, p: ProgramPoint, state: State) -> State:
@@ -384,7 +404,7 @@ class _Flow:
             if p.between:
                 state = self.met(state, p if p.role is not None else None)
             if p.waits is not None or p.commits:
-                state = frozenset(map(p.passed, state))
+                state = p.passed(state)
             ends = []
             for part in p.parts:
                 pair, end = self.probe(part, state)
@@ -403,7 +423,7 @@ class _Flow:
 def _past(state: State, p: ProgramPoint, bounds: tuple[int, int] | None) -> State:
     """Return the pending set without an iteration's values, as seen after it."""
     var = p.stmt.loop_var if p.kind == "for" else p
-    return frozenset(a.past(var, bounds, p.opaque) for a in state)
+    return frozenset([a.past(p, var, bounds, p.opaque) for a in state])
 
 
 def _on_objects(s: Stmt) -> bool:
@@ -421,7 +441,7 @@ def _in_flight(a: SharedAccess, b: SharedAccess, action: str = "") -> NotWaitedF
 
 
 def _can_split(s: Stmt) -> bool:
-    return isinstance(s, tirx.BufferStore) or (isinstance(s, tirx.Evaluate) and nodes.is_tile_call(s.value, "move"))
+    return type(s) is tirx.BufferStore or (type(s) is tirx.Evaluate and nodes.is_tile_call(s.value, "move"))
 
 
 def _meets(part: list[ProgramPoint]) -> bool:

@@ -6,6 +6,7 @@ visible to the asynchronous proxy only after their fence, before the barrier tha
 
 from __future__ import annotations
 
+from tile_core.compat.structural import op_name
 from tile_core.compat.tvm import ir, tirx
 from tile_core.compat.types import BufferVar, Call, Stmt
 from tile_core.ir import calls, nodes
@@ -52,7 +53,7 @@ def _is_barrier(call: Call) -> bool:
 
 def _fenced(body: Stmt) -> set[BufferVar]:
     """Return the buffers that threads write and that asynchronous instructions access."""
-    addresses = [c for c in collect(body, ir.Call) if nodes.is_tile_call(c, "address")]
+    addresses = [c for c in collect(body, ir.Call) if op_name(c) == "tile.address"]
     read = {_buffer(p) for p in addresses if _proxy(p) and str(p.attrs["access"]) == "r" and _is_shared(p)}
     written = {_buffer(p) for p in addresses if _proxy(p) and str(p.attrs["access"]) == "w"}
     return (read - written) | (_stored(body) & (read | written))
@@ -62,9 +63,10 @@ def _stored(body: Stmt) -> set[BufferVar]:
     """Return the buffers that threads write themselves."""
     found = {s.buffer for s in collect(body, tirx.BufferStore)}
     for call in collect(body, ir.Call):
-        if nodes.is_tile_call(call, "move"):
+        name = op_name(call)
+        if name == "tile.move":
             found.add(call.args[0].source)
-        elif nodes.is_tile_call(call, "address") and not _proxy(call) and str(call.attrs["access"]) != "r":
+        elif name == "tile.address" and not _proxy(call) and str(call.attrs["access"]) != "r":
             found.add(_buffer(call))
     return found
 

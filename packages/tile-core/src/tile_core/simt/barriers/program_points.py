@@ -72,11 +72,13 @@ class ProgramPoint:
     commits: bool = False
     role: Any = None
 
-    def passed(self, a: SharedAccess) -> SharedAccess:
-        """Return an access after the waits or the end of a group at this point."""
+    def passed(self, state: frozenset[SharedAccess]) -> frozenset[SharedAccess]:
+        """Return the pending accesses after its waits or its end of a group."""
         if self.commits:
-            return a.committed()
-        return a if self.waits is None else a.waited(self.waits, self.collective)
+            return frozenset([a if a.until is None else a.committed() for a in state])
+        if self.waits is None:
+            return state
+        return frozenset([a if a.until is None else a.waited(self.waits, self.collective) for a in state])
 
     def all(self) -> list[ProgramPoint]:
         """Return the points inside it, at any depth."""
@@ -122,7 +124,7 @@ class Points:
         s = p.stmt
         if p.kind in ("break", "continue"):
             return ProgramPoint(s, p.kind)
-        if isinstance(s, tirx.Evaluate) and _is_barrier(s.value):
+        if type(s) is tirx.Evaluate and _is_barrier(s.value):
             apart = [q for q in p.path if self.varying.parts(q)]
             if apart:
                 raise DivergentBarrier(what=_WHAT.get(apart[-1].kind, "T.sync_threads()"), where=nodes.where_of(s))
@@ -132,7 +134,7 @@ class Points:
             reads, writes = [a for a in found if not a.write], [a for a in found if a.write]
             waits = self.accesses.waits(s) if p.kind == "plain" or not found else None
             collective = waits is not None and not any(self.varying.parts(q) for q in p.path)
-            commits = isinstance(s, tirx.Evaluate) and nodes.is_tile_call(s.value, "async_commit")
+            commits = type(s) is tirx.Evaluate and nodes.is_tile_call(s.value, "async_commit")
             return ProgramPoint(s, reads=reads, writes=writes, waits=waits, collective=collective, commits=commits)
         return self.compound(p)
 

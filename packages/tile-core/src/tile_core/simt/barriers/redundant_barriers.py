@@ -11,7 +11,6 @@ from collections.abc import Iterable, Sequence
 from functools import cached_property
 from typing import Any
 
-from tile_core.analysis.accesses import accesses_of
 from tile_core.analysis.flow import Flow
 from tile_core.analysis.point import Point, is_grid
 from tile_core.compat.tvm import ir, tirx
@@ -85,7 +84,7 @@ class _Tail:
     def accesses(self, points: Iterable[Point]) -> tuple[Counter[Any], Counter[Any]]:
         """Return how often each buffer is read and written at some points."""
         reads, writes = Counter[Any](), Counter[Any]()
-        for a in (a for p in points for a in accesses_of(p)):
+        for a in (a for p in points for a in self.flow.accesses_at(p)):
             # Taking an element's address counts as any access an instruction may make there.
             for found, counts in ((reads, not a.write), (writes, a.write)):
                 if counts or a.how == "address":

@@ -12,6 +12,7 @@ from tile_core.analysis.analyzer import Analyzer
 from tile_core.analysis.flow import Flow
 from tile_core.analysis.point import Point, is_grid
 from tile_core.analysis.proofs import linear_parts
+from tile_core.compat.structural import identity
 from tile_core.compat.tvm import ir, tirx, tvm_ffi
 from tile_core.compat.types import BufferVar, Call, Expr, Stmt, Var
 from tile_core.dtypes import DTYPES
@@ -28,30 +29,29 @@ _MOST_GROUPS = 16
 """The maximum number of counted groups, above the pending count of any wait."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class ByteRange:
     """The bytes of a buffer.
 
     Attributes
     ----------
     space
-        ``"shared"`` for a buffer in the arena; otherwise the buffer itself, which overlaps no other.
+        ``"shared"`` for a buffer in the arena; otherwise the number of the buffer, which overlaps no other.
     first, last
         The half-open range of bytes; ``None`` if the size is unknown.
     size
         Bytes of an element; 0 if elements are smaller than a byte.
     """
 
-    space: Any
+    space: str | int
     first: int
     last: int | None
     size: int
 
     def overlaps(self, other: ByteRange) -> bool:
         """Whether two buffers overlap."""
-        if self.space is not other.space and not _same(self.space, other.space):
-            return False
-        return (other.last is None or self.first < other.last) and (self.last is None or other.first < self.last)
+        begins, ends = other.last is None or self.first < other.last, self.last is None or other.first < self.last
+        return self.space == other.space and begins and ends
 
 
 @dataclass(frozen=True)
@@ -152,20 +152,24 @@ class SharedAccess:
         """Whether it is an access of the block's own memory."""
         return nodes.scope_of(self.buffer) == "shared"
 
-    def past(self, var: Var, bounds: tuple[int, int] | None, inner: frozenset[Any] = frozenset()) -> SharedAccess:
+    def past(
+        self, loop: Any, var: Var, bounds: tuple[int, int] | None, inner: frozenset[Any] = frozenset()
+    ) -> SharedAccess:
         """Return the access as seen by later iterations of a loop and after it.
 
         Parameters
         ----------
+        loop, var
+            Identity and variable of the loop.
         bounds
             First value and extent of the variable, if they are constant.
         inner
             Variables that the loop's body binds: they too belong to another iteration.
         """
-        found = self.moved.get(var)
+        found = self.moved.get(loop)
         if found is None:
-            found = self.moved[var] = self._past(var, bounds, inner)
-            found.moved[var] = found
+            found = self.moved[loop] = self._past(var, bounds, inner)
+            found.moved[loop] = found
         return found
 
     @property
@@ -279,11 +283,11 @@ class Accesses:
         for alloc in allocs:
             if nodes.scope_of(alloc.buffer) == "shared":
                 offset = (alloc.annotations or {}).get(OFFSET)
-                space = alloc.buffer if offset is None else "shared"
+                space = identity(alloc.buffer) if offset is None else "shared"
                 self._locate(alloc.buffer, space, 0 if offset is None else int(nodes.as_int(offset)))
         for view, base in flow.roots.items():
             known = self.memory.get(base)
-            self._locate(view, base if known is None else known.space, 0 if known is None else known.first)
+            self._locate(view, identity(base) if known is None else known.space, 0 if known is None else known.first)
         for var, value in flow.binds.items():
             if not collect(value, (ir.TensorLoad,)) and not _has_opaque(value):
                 self.binds[var] = substitute(value, self.binds)
@@ -291,7 +295,7 @@ class Accesses:
         self._opaque: dict[Point, frozenset[Var]] = {}
         self._managed: dict[Any, set[BufferVar]] = {}
 
-    def _locate(self, buffer: BufferVar, space: Any, first: int) -> None:
+    def _locate(self, buffer: BufferVar, space: str | int, first: int) -> None:
         bits = DTYPES[nodes.element_type(buffer)].bits
         size = (0 if buffer in self.packed else 1) if bits < 8 else bits // 8
         shape = nodes.shape_of(buffer)
@@ -366,7 +370,7 @@ class Accesses:
 
     def _access(self, a: Access, unit: Point, size: int = 0) -> SharedAccess:
         if a.buffer not in self.memory:
-            self._locate(a.buffer, a.buffer, 0)
+            self._locate(a.buffer, identity(a.buffer), 0)
         memory = self.memory[a.buffer]
         ranges, lost = self._iterations(a.point, unit)
         known: tuple[Any, ...] | None = tuple(substitute(i, self.binds) for i in a.indices)
@@ -494,7 +498,3 @@ def _is_atomic(call: Call | None) -> bool:
 
 def _has_opaque(e: Expr) -> bool:
     return any(not nodes.is_tile_call(c, "thread_index") and nodes.is_tile_call(c) for c in collect(e, ir.Call))
-
-
-def _same(a: Any, b: Any) -> bool:
-    return a == b if isinstance(a, str) or isinstance(b, str) else bool(a.same_as(b))
