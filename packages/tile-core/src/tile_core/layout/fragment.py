@@ -12,8 +12,10 @@ digits of the thread that do not depend on the coordinate.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Sequence
 from functools import cached_property
+from itertools import chain
 from math import prod
 
 from tile_core.compat.types import Array, Coordinate, Expr, Var
@@ -24,6 +26,7 @@ from tile_core.layout.layout import DigitLayout, decompose
 from tile_core.layout.swizzle import PYTHON_OPS, Ops
 
 Digits = tuple[Digit, ...]
+_STRIDE = operator.attrgetter("stride")
 
 
 class FragmentLayout(DigitLayout):
@@ -51,11 +54,16 @@ class FragmentLayout(DigitLayout):
     def __init__(self, shape: Sequence[int], dims: Sequence[Digits], threads: int, replica: Digits = ()) -> None:
         # These checks imply the general checks of digits, and many layouts are made.
         self.shape, self._dims, self.threads, self.replica = tuple(shape), tuple(dims), threads, tuple(replica)
-        self.padded = tuple(prod(d.extent for d in digits) for digits in self._dims)
-        self.digits = tuple(d for digits in self._dims for d in digits)
+        padded = []
+        for digits in self._dims:
+            extent = 1
+            for d in digits:
+                extent *= d.extent
+            padded.append(extent)
+        self.padded, self.digits = tuple(padded), tuple(chain.from_iterable(self._dims))
         self.swizzles, self.offset, self.note, self._axes = (), {}, "", ("thread", "register")
-        self.sizes = {axis: self._reached(axis) for axis in self._axes}
-        fits = len(self.padded) == len(self.shape) and all(p >= n for p, n in zip(self.padded, self.shape, strict=True))
+        self.sizes = _reached((*self.digits, *self.replica))
+        fits = len(self.padded) == len(self.shape) and all(map(operator.ge, self.padded, self.shape))
         if not fits or not all(self.sizes.values()) or self.sizes["thread"] > threads:
             raise InternalError(stage="layout of a fragment", detail=f"digits do not fit together: {self}")
 
@@ -76,17 +84,6 @@ class FragmentLayout(DigitLayout):
             return 1
         last = self.dims[-1][-1]
         return last.extent if last.axis == "register" and last.stride == 1 else 1
-
-    def _reached(self, axis: str) -> int:
-        """Return how many values the digits of an axis fill; 0 with gaps."""
-        reach = 1
-        digits = [d for d in (*self.digits, *self.replica) if d.axis == axis and d.extent > 1]
-        digits.sort(key=_stride)
-        for digit in digits:
-            if digit.stride != reach:
-                return 0
-            reach *= digit.extent
-        return reach
 
     # From elements to threads and registers
 
@@ -238,8 +235,13 @@ def _renumbered(dims: Sequence[Digits]) -> list[Digits]:
     ]
 
 
-def _stride(digit: Digit) -> int:
-    return digit.stride
+def _reached(digits: Sequence[Digit]) -> dict[str, int]:
+    """Return how many values the digits of each axis fill; 0 with gaps."""
+    reach = {"thread": 1, "register": 1}
+    for extent, stride, axis in sorted(digits, key=_STRIDE):
+        if extent > 1 and axis in reach:
+            reach[axis] = reach[axis] * extent if stride == reach[axis] else 0
+    return reach
 
 
 def _arithmetic(value: Expr) -> Ops:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tile_core.compat import structural
 from tile_core.compat.tvm import tirx
 from tile_core.compat.types import Stmt
 from tile_core.errors.lowering import BarrierUnsupported, RoleUnsupported
@@ -29,7 +30,7 @@ def enter_roles(body: Stmt, block: Block, ctx: Context) -> Stmt:
 
 def role_of(mark: Stmt) -> Role:
     """Return the threads of a mark."""
-    name, first, count = list(mark.node)[:3]
+    name, first, count, *_ = structural.items(mark.node)
     return Role(str(name.value), int(nodes.as_int(first)), int(nodes.as_int(count)))
 
 
@@ -38,12 +39,15 @@ def block_in(mark: Stmt | None, block: Block) -> Block:
 
     Without a mark these are the threads of the block.
     """
-    return block if mark is None else Block((role_of(mark).count, 1, 1), mark.node[3], begins=role_of(mark).first)
+    if mark is None:
+        return block
+    _, first, count, thread = structural.items(mark.node)
+    return Block((int(count.value), 1, 1), thread, begins=int(first.value))
 
 
 def is_shared(s: Stmt) -> bool:
     """Whether a statement is a mark whose threads share the work."""
-    return isinstance(s, tirx.AttrStmt) and bool(s.attr_key == calls.ONLY) and len(s.node) == 4
+    return type(s) is tirx.AttrStmt and bool(s.attr_key == calls.ONLY) and structural.size(s.node) == 4
 
 
 class _EnterRoles(StmtRewriter):

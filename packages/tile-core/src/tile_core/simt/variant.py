@@ -204,8 +204,8 @@ class SimtVariant(Variant):
     def layouts(self, call: SimtCall, ctx: Context) -> Mapping[int, LayoutMap]:
         """Return the layouts that operands must have (fragments) or should have (shared buffers), by position.
 
-        Inference calls this repeatedly while ``call.placement`` fills; the result may depend on its contents and be
-        empty at first. A fragment for which two ops require different layouts, or an op requires a memory layout, is
-        moved to shared memory, and inference restarts.
+        Inference calls this again whenever the placement of an operand of the call is decided; the result may depend on
+        that, and be empty at first. A fragment for which two ops require different layouts, or an op requires a memory
+        layout, is moved to shared memory, and inference restarts.
         """
         return {}

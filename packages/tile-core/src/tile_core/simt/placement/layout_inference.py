@@ -8,11 +8,13 @@ disagree, is *demoted*: it becomes a shared buffer, which is always right, and t
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Mapping
 from dataclasses import field
 from math import prod
 from typing import TYPE_CHECKING
 
+from tile_core.compat.structural import identity
 from tile_core.compat.tvm import tirx
 from tile_core.compat.types import BufferVar, Expr, Stmt, Var
 from tile_core.ir import nodes
@@ -28,7 +30,7 @@ from tile_core.simt.placement.reducer_rows import rows_of_groups
 from tile_core.simt.placement.tile_uses import Nest, OpSite, Sites, TileAccess, find_sites
 from tile_core.simt.placement.variant_selection import call_of, number_of
 from tile_core.simt.placement.vector_width import coalesced, in_memory, is_contiguous, size_of, widest
-from tile_core.simt.role_threads import block_in, role_of
+from tile_core.simt.role_threads import block_in
 from tile_core.simt.variant import Block, Placement, SimtVariant
 
 if TYPE_CHECKING:
@@ -123,6 +125,10 @@ class _Inference:
         self.fragments = {b: None for b in sites.allocated if nodes.scope_of(b) == "local.fragment"}
         self.fragments |= dict.fromkeys(self._local_tiles())
         self.kinds = {b: reducers[str(b.name)] for b in sites.allocated if str(b.name) in reducers}
+        self.calls = {o.number: call_of(o.stmt, block_in(o.role, block), self.placement) for o in sites.ops}
+        #: The placement of an op's operands when its variant answered last, and the answer.
+        self.answers: dict[int, tuple[tuple[object, ...], Mapping[int, LayoutMap]]] = {}
+        self.roles = self._roles()
 
     def solve(self) -> Inferred:
         for buffer in self.fragments:
@@ -159,12 +165,21 @@ class _Inference:
                 if not self.in_registers(store.buffer) or not is_update(store, self.kinds[store.buffer]):
                     self.result.nests[nest.number] = partial(nest.extents, self.block.count)
 
-    def users(self, buffer: BufferVar) -> dict[object, Block]:
+    def users(self, buffer: BufferVar) -> Mapping[object, Block]:
         """Return the threads that use a buffer, by role; the block's without a role."""
-        nests = (n.role for n in self.sites.nests if any(a.buffer.same_as(buffer) for a in n.accesses))
-        ops = (o.role for o in self.sites.ops if any(v.buffer.same_as(buffer) for v in o.views().values()))
-        roles = {None if m is None else (role_of(m).first, role_of(m).count): m for m in (*nests, *ops)} or {None: None}
-        return {key: block_in(mark, self.block) for key, mark in roles.items()}
+        return self.roles.get(identity(buffer)) or {None: self.block}
+
+    def _roles(self) -> dict[int, dict[object, Block]]:
+        """Return the threads that use each buffer, by role."""
+        found: dict[int, dict[object, Block]] = {}
+        used = [(n.role, {identity(a.buffer) for a in n.accesses}) for n in self.sites.nests]
+        used += [(o.role, {identity(v.buffer) for v in o.views.values()}) for o in self.sites.ops]
+        for mark, buffers in used:
+            block = block_in(mark, self.block)
+            role = None if mark is None else (block.begins, block.count)
+            for number in buffers:
+                found.setdefault(number, {}).setdefault(role, block)
+        return found
 
     def distribute_reducer_rows(self, buffer: BufferVar) -> bool:
         """Distribute a reducer's rows over groups of threads if all updating loops allow it."""
@@ -222,7 +237,7 @@ class _Inference:
 
     def ask(self, site: OpSite, least: int) -> bool:
         variant = self.selections[site.number].variant
-        views = site.views()
+        views = site.views
         whole = not (isinstance(variant, SimtVariant) and variant.takes_parts)
         for view in views.values():
             if whole and self.in_registers(view.buffer) and view.extents != tuple(nodes.shape_of(view.buffer)):
@@ -230,9 +245,7 @@ class _Inference:
         if not isinstance(variant, SimtVariant):
             return False
         changed = False
-        wants = guarded(
-            variant, "layouts", call_of(site.stmt, block_in(site.role, self.block), self.placement), self.ctx
-        )
+        wants = self.answer(site, variant)
         if sum(isinstance(want, FragmentLayout) for want in wants.values()) < least:
             return False
         for position, want in wants.items():
@@ -245,6 +258,16 @@ class _Inference:
                 self.placement.layouts[buffer] = want
                 changed = True
         return changed
+
+    def answer(self, site: OpSite, variant: SimtVariant) -> Mapping[int, LayoutMap]:
+        """Return the layouts that a variant demands, given those of its operands."""
+        placed = self.placement.fragments, self.placement.layouts
+        state = tuple(known.get(view.buffer) for view in site.views.values() for known in placed)
+        before, wants = self.answers.get(site.number, (None, {}))
+        if before is None or any(map(operator.is_not, before, state)):
+            wants = guarded(variant, "layouts", self.calls[site.number], self.ctx)
+            self.answers[site.number] = state, wants
+        return wants
 
     def want(self, buffer: BufferVar, layout: FragmentLayout, who: str) -> bool:
         if not self.in_registers(buffer):
@@ -322,7 +345,7 @@ class _Inference:
     def decide(self) -> bool:
         """Give one open fragment, or one nest that touches one, a plain layout."""
         for site in self.sites.ops:
-            for view in site.views().values():
+            for view in site.views.values():
                 if self.is_open(view.buffer):
                     return self.give(view.buffer)
         for nest in self.sites.nests:

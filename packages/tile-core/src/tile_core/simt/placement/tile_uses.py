@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import field
+from functools import cached_property
 
 from tile_core.analysis.accesses import Access
 from tile_core.analysis.flow import Flow
@@ -74,11 +75,11 @@ class Nest:
         """The loops' variables."""
         return [loop.loop_var for loop in self.loops]
 
-    @property
+    @cached_property
     def extents(self) -> tuple[int, ...] | None:
         """The loops' extents, or ``None`` if one is not known at compile time."""
         found = [nodes.as_int(loop.extent) for loop in self.loops]
-        return tuple(found) if all(isinstance(e, int) for e in found) else None
+        return None if any(not isinstance(e, int) for e in found) else tuple(found)
 
     @property
     def starts(self) -> list[int]:
@@ -88,15 +89,18 @@ class Nest:
 
 @dataclass(frozen=True)
 class OpSite:
-    """A tile op that a variant was selected for."""
+    """A tile op that a variant was selected for.
+
+    Attributes
+    ----------
+    views
+        Its region operands by position.
+    """
 
     number: int
     stmt: Stmt
-    role: Stmt | None = None
-
-    def views(self) -> dict[int, View]:
-        """Return the region operands by position."""
-        return {i: a for i, a in enumerate(OpCall.decode(self.stmt).args) if isinstance(a, View)}
+    role: Stmt | None
+    views: Mapping[int, View]
 
 
 @dataclass
@@ -182,7 +186,8 @@ class _FindUses:
             if isinstance(p.stmt, tirx.AllocBuffer):
                 sites.allocated.append(p.stmt.buffer)
             elif (number := number_of(p.stmt)) is not None:
-                sites.ops.append(OpSite(number, p.stmt, p.role))
+                views = {i: a for i, a in enumerate(OpCall.decode(p.stmt).args) if isinstance(a, View)}
+                sites.ops.append(OpSite(number, p.stmt, p.role, views))
                 self.scatter(a for a in flow.accesses_at(p) if a.how != "tile")
             else:
                 self.scatter(flow.accesses_at(p))
