@@ -19,7 +19,7 @@ from tile_core.testing.data import Array, values
 
 __all__ = ["Admitted"]
 
-#: Executions of a program. The first two change all results upwards and downwards, the others at random.
+#: Executions of a program. The first four change all results upwards or downwards, the others at random.
 _EXECUTIONS = 10
 
 
