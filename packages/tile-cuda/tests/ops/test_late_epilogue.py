@@ -17,7 +17,7 @@ import tile_core.language as T
 from tile_core.errors import TileError
 from tile_core.plugins.contexts import make_context
 from tile_core.reports import report_json
-from tile_core.simt.pipelining import late_epilogue, persistent
+from tile_core.simt.pipelining import late_epilogue, persistent_writer
 from tile_core.testing.run import load
 from tile_core.testing.strategies.tall_products import leaving_products
 from tile_emulator.errors import FaultFound
@@ -237,7 +237,7 @@ def test_explained():
 
 @pytest.mark.sweep(0.25)
 def test_a_missing_epilogue_of_the_last_tile_is_found(monkeypatch):
-    monkeypatch.setattr(persistent.PersistentWriter, "last_epilogue", lambda self: [])
+    monkeypatch.setattr(persistent_writer.PersistentWriter, "last_epilogue", lambda self: [])
     monkeypatch.setenv("TILE_DISABLE_CACHE", "1")
     with pytest.raises(AssertionError):
         check((391, 264, 160), (128, 64, 32))
@@ -247,7 +247,9 @@ def test_a_missing_epilogue_of_the_last_tile_is_found(monkeypatch):
 def test_results_of_the_wrong_tile_are_found(monkeypatch):
     """Find names of the current tile in the late epilogue of the previous one."""
     old = late_epilogue.in_iterations
-    monkeypatch.setattr(persistent, "in_iterations", lambda subtiles, trips, k, mapping: old(subtiles, trips, k, {}))
+    monkeypatch.setattr(
+        persistent_writer, "in_iterations", lambda subtiles, trips, k, mapping: old(subtiles, trips, k, {})
+    )
     monkeypatch.setenv("TILE_DISABLE_CACHE", "1")
     with pytest.raises((AssertionError, FaultFound)):
         check((391, 264, 160), (128, 64, 32))

@@ -10,9 +10,9 @@ instructions again, and 64-bit ones with the top bit handled apart. Indices are 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
-from tile_core.analysis.ranges import whole
+from tile_core.analysis.ranges import Ranges, whole
 from tile_core.compat import structural
 from tile_core.compat.tvm import ir, tirx
 from tile_core.compat.types import Call, Expr, Mutator, Stmt, Var
@@ -78,8 +78,13 @@ def wrapped(e: Expr) -> Expr:
 class _Hide(StmtRewriter):
     def __init__(self, data: set[Var]) -> None:
         self.data = data
+        #: Bits of loop variables, and of names for clamped values.
+        self.bits: dict[Var, int] = {}
 
     def visit_For(self, s: Stmt) -> Stmt:
+        bounds = nodes.as_int(s.min), nodes.as_int(s.extent)
+        if all(isinstance(n, int) for n in bounds):
+            self.bits[s.loop_var] = max(map(abs, (bounds[0], sum(bounds)))).bit_length() + 1
         body = self.body(s.body)
         return s if body.same_as(s.body) else replace_for(s, body)
 
@@ -90,6 +95,9 @@ class _Hide(StmtRewriter):
     def visit_Bind(self, s: Stmt) -> Stmt:
         if self.is_data(s.value):
             self.data.add(s.var)
+            low, high = Ranges().of(s.value) if type(s.value) is tirx.Max else (-1, 0)
+            if low >= 0:
+                self.bits[s.var] = high.bit_length() + 1
         return super().visit_Bind(s)
 
     def visit_Evaluate(self, s: Stmt) -> Stmt:
@@ -104,7 +112,7 @@ class _Hide(StmtRewriter):
             return e
 
         def arithmetic(x: Expr, mutator: Mutator) -> Expr:
-            data = type_name(x) in _WIDE and self.is_data(x) and _bits(x) > int(type_name(x)[-2:])
+            data = type_name(x) in _WIDE and self.is_data(x) and _bits(x, self.bits) > int(type_name(x)[-2:])
             a, b = mutator.mutate(x.a), mutator.mutate(x.b)
             if data:
                 return operation(x, a, b)
@@ -126,7 +134,7 @@ class _Hide(StmtRewriter):
         return any(v in self.data for v in collect(e, tirx.Var))
 
 
-def _bits(e: Expr) -> int:
+def _bits(e: Expr, known: Mapping[Var, int]) -> int:
     """Return the bits, with sign, that hold every value of an expression; 99 if unknown.
 
     Products of 8-bit integers cannot overflow: as plain products they become the dot product instructions of
@@ -134,19 +142,21 @@ def _bits(e: Expr) -> int:
     """
     if isinstance(e, tirx.IntImm):
         return int(e.value).bit_length() + 1
+    if type(e) is tirx.Var:
+        return known.get(e, 99)
     if isinstance(e, tirx.Broadcast):
-        return _bits(e.value)
+        return _bits(e.value, known)
     if isinstance(e, tirx.Cast):
         source = type_name(e.value)
         if source.startswith(("int", "uint")):
-            return min(_bits(e.value), int(source.lstrip("uint")) + source.startswith("u"))
+            return min(_bits(e.value, known), int(source.lstrip("uint")) + source.startswith("u"))
     if isinstance(e, ir.TensorLoad):
         kind = type_name(e)
         return int(kind.lstrip("uint")) + kind.startswith("u") if kind.startswith(("int", "uint")) else 99
     if isinstance(e, tirx.Mul):
-        return _bits(e.a) + _bits(e.b)
+        return _bits(e.a, known) + _bits(e.b, known)
     if isinstance(e, (tirx.Add, tirx.Sub)) and not (isinstance(e, tirx.Sub) and type_name(e).startswith("uint")):
-        return max(_bits(e.a), _bits(e.b)) + 1
+        return max(_bits(e.a, known), _bits(e.b, known)) + 1
     return 99
 
 

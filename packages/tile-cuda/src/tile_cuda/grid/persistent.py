@@ -61,7 +61,7 @@ def choose_persistent(shape: Shape, ctx: Context) -> PersistentGrid | Reject:
     if shape.tiles is None:
         return _beside(shape, ctx)
     option = ctx.options.persistent
-    reason = _reason(shape.threads, shape.trips, ctx)
+    reason = _reason(shape.threads, shape.trips or _LEAST_TRIPS, ctx)
     if reason:
         return Reject(reason)
     if option == "auto" and not ctx.capabilities.fact(TCGEN05) and shape.tiles <= MULTIPROCESSORS:
@@ -168,7 +168,7 @@ def may_persist(plan: Plan, ctx: Context) -> bool:
     grid = grid_of(outer[0], fixed=fixed) if len(outer) == 1 else None
     if grid is None or isinstance(grid, str) or cluster_of(plan.program.attrs) != (1, 1, 1):
         return False
-    trips = nodes.as_int(grid.body[grid.loop].extent)
+    trips = nodes.as_int(grid.loops[0].extent)
     if _reason(plan[BLOCK].count, trips if isinstance(trips, int) else _LEAST_TRIPS, ctx):
         return False
     return not auto or bool(ctx.capabilities.fact(TCGEN05)) or prod(grid.extents.values()) > MULTIPROCESSORS

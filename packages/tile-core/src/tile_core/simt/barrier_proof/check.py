@@ -28,6 +28,8 @@ _COUNTS = (0, 1, 2, 3, 4, 5, 8)
 _LARGEST = 1200
 _MOST = 8
 _FEW = 3
+#: Greatest values of elements of global memory that differ.
+_DIFFERENT = (3, 1 << 13)
 #: What a construct can raise that the translation does not foresee: the proof then does not cover the kernel.
 _UNFORESEEN = (ArithmeticError, AttributeError, LookupError, NameError, RecursionError, TypeError, ValueError)
 
@@ -84,8 +86,21 @@ def _execute(
     """Execute a kernel for all values of its symbols."""
     namespace: dict[str, Any] = {"trips": trips, "gcd": gcd}
     exec(code, namespace)
-    for blocks, number in _values(kernel, cluster, grid):
+    values = list(_values(kernel, cluster, grid))
+    for blocks, number in values:
         KernelExecution(kernel, namespace["program"], classes, blocks, lambda name, *at, n=number: n).go()
+    # Conditions and trip counts that are data differ from one execution of a loop to the next.
+    for most in _DIFFERENT if "data(" in kernel.text else ():
+        for blocks, _ in values[:1]:
+            try:
+                KernelExecution(kernel, namespace["program"], classes, blocks, _mixed(most)).go()
+            except TooLong:
+                continue
+
+
+def _mixed(most: int) -> Callable[..., int]:
+    """Return elements of global memory that differ, from 0 to a greatest value."""
+    return lambda name, *at: sum((n + 1) * x for n, x in enumerate((len(name), *at), 3)) * 40503 // 7 % (most + 1)
 
 
 def _values(

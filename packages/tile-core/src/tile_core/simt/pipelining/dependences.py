@@ -19,7 +19,10 @@ from tile_core.ops.effects import effects
 from tile_core.ops.registry import OPS
 from tile_core.records import dataclass
 
-_UNIFORM_CALLS = ("tile.block_index",)
+
+def is_uniform_call(call: Expr) -> bool:
+    """Whether a call without effects has the same value in all threads of a block."""
+    return nodes.is_tile_call(call, "block_index") or str(call.op.name).startswith(nodes.WRAPPING_PREFIX)
 
 
 @dataclass(frozen=True)
@@ -214,7 +217,7 @@ class Analysis:
                     return f"its corner depends on {load.source.name}, which the loop writes"
                 if nodes.scope_of(load.source) not in ("global", *PRIVATE):
                     return f"its corner depends on {load.source.name}, which is {nodes.scope_of(load.source)}"
-            if any(nodes.is_tile_call(c) and str(c.op.name) not in _UNIFORM_CALLS for c in collect(part, ir.Call)):
+            if any(nodes.is_tile_call(c) and not is_uniform_call(c) for c in collect(part, ir.Call)):
                 return "its corner depends on a call"
             for var in names_of(part):
                 if var in defined and var not in seen:

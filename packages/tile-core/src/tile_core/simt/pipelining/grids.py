@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from tile_core.compat.tvm import ir, tirx
-from tile_core.compat.types import Stmt, Var
+from tile_core.compat.types import Stmt
 from tile_core.ir import nodes
 from tile_core.ir.visit import annotation, collect, role
 from tile_core.simt.pipelining.dependences import Candidate, top_level
+from tile_core.simt.pipelining.role_slices import RoleSlice
 
 #: Calls of a program that specify the work of threads or blocks, or that order it, also against other launches. Such a
 #: program is left unchanged, since threads of another role would not execute these calls.
@@ -28,18 +29,36 @@ class GridLoops:
         The loops.
     body
         The statements.
-    loop
-        The place of the pipelined one among them.
+    loops
+        The pipelined loops in them.
     """
 
     axes: Mapping[int, Stmt]
     body: Sequence[Stmt]
-    loop: int
+    loops: Sequence[Stmt]
 
     @property
     def extents(self) -> dict[int, int]:
         """Blocks along each axis."""
         return {axis: int(nodes.as_int(s.extent)) for axis, s in self.axes.items()}
+
+    @property
+    def loop(self) -> int | None:
+        """The position of the only pipelined loop; ``None`` if statements contain it."""
+        found = [i for i, s in enumerate(self.body) if any(s.same_as(x) for x in self.loops)]
+        return found[0] if len(self.loops) == 1 == len(found) else None
+
+    @property
+    def once(self) -> bool:
+        """Whether each block executes the loop once, with a constant trip count."""
+        fixed = isinstance(nodes.as_int(self.loops[0].extent), int) and nodes.as_int(self.loops[0].min) == 0
+        return self.loop is not None and fixed
+
+    @property
+    def repeats(self) -> bool:
+        """Whether another loop may repeat a pipelined loop."""
+        around = [x for s in self.body for x in collect(s, tirx.For) if role(x) != "pipelined"]
+        return any(s.same_as(x) for outer in around for x in collect(outer.body, tirx.For) for s in self.loops)
 
     def before(self) -> list[Stmt]:
         """Return the statements before the loop that only name values."""
@@ -53,7 +72,7 @@ def grid_of(s: Stmt, fixed: bool = True) -> GridLoops | str:
     Parameters
     ----------
     fixed
-        Whether blocks are persistent: the numbers of tiles and iterations must then be constants.
+        Whether blocks are persistent: the number of tiles must then be a constant.
     """
     axes: dict[int, Stmt] = {}
     while isinstance(s, tirx.For) and role(s) == "grid":
@@ -61,12 +80,11 @@ def grid_of(s: Stmt, fixed: bool = True) -> GridLoops | str:
         s = s.body
     body = top_level(s)
     loops = [x for x in collect(s, tirx.For) if role(x) == "pipelined"]
-    at = next((i for i, x in enumerate(body) if isinstance(x, tirx.For) and role(x) == "pipelined"), None)
-    if len(loops) != 1 or at is None:
-        return "its block has several pipelined loops or a nested one"
-    for loop in (*axes.values(), loops[0]) if fixed else ():
-        if not isinstance(nodes.as_int(loop.extent), int) or nodes.as_int(loop.min) != 0:
-            return "the number of its blocks or iterations is not known at compile time"
+    if len(loops) != 1:
+        return "its block has several pipelined loops" if loops else "its block has no pipelined loop"
+    for axis in axes.values() if fixed else ():
+        if not isinstance(nodes.as_int(axis.extent), int) or nodes.as_int(axis.min) != 0:
+            return "the number of its blocks is not known at compile time"
     if collect(s, (tirx.Break, tirx.Continue, tirx.Return, tirx.DeclBuffer, tirx.While)):
         return "its block has jumps or views"
     if collect(s, tirx.AttrStmt):
@@ -78,29 +96,20 @@ def grid_of(s: Stmt, fixed: bool = True) -> GridLoops | str:
     threads = next((t for t in (annotation(x, nodes.THREADS) for x in axes.values()) if t is not None), None)
     if threads is None or any(int(nodes.as_int(t)) != 1 for t in list(threads)[1:]):
         return "its threads have several dimensions"
-    return GridLoops(axes, body, at)
+    return GridLoops(axes, body, loops)
 
 
-def corner_reason(
-    grid: GridLoops, copies: Sequence[Candidate], binds: Sequence[int], sizes: Collection[Var] = ()
-) -> str:
-    """Return the reason why a producer warp cannot compute copies' corners, else empty.
+def slice_of(grid: GridLoops, loops: Sequence[tuple[Stmt, Sequence[Candidate], Sequence[int]]]) -> RoleSlice:
+    """Return the statements that a producer repeats.
 
     Parameters
     ----------
-    binds
-        Positions of bindings in the loop that they use.
-    sizes
-        Variables that have one value in a launch.
+    loops
+        The pipelined loops, their copies, and the positions of bindings that the corners of copies use.
     """
-    loop = grid.body[grid.loop]
-    inside = top_level(loop.body)
-    known = {s.loop_var for s in grid.axes.values()} | {s.var for s in grid.before()} | {loop.loop_var}
-    known |= {inside[i].var for i in binds} | set(sizes)
-    parts = [loop.min, loop.extent, *(m for c in copies for m in c.call.args[0].mins)]
-    parts += [inside[i].value for i in binds] + [s.value for s in grid.before()]
-    for part in parts:
-        value = nodes.int_const(0) + part
-        if collect(value, ir.TensorLoad) or any(v not in known for v in collect(value, tirx.Var)):
-            return "its copies depend on values computed in the block"
-    return ""
+    values = {}
+    for loop, copies, binds in loops:
+        inside = top_level(loop.body)
+        corners = [m for c in copies for m in c.call.args[0].mins]
+        values[loop.loop_var] = [loop.min, loop.extent, *corners, *(inside[i].value for i in binds)]
+    return RoleSlice(grid.body, values)

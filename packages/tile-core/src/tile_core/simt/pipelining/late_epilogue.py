@@ -29,8 +29,10 @@ def epilogue_of(grid: GridLoops) -> list[list[Stmt]]:
 
     They can be delayed if no other statement of the block accesses the tensors that they write, and if their
     coordinates use only variables of the grid or bindings before the loop that depend on these: other values may have
-    changed by then.
+    changed by then. Each tile must execute the loop, equally often.
     """
+    if not grid.once:
+        return []
     body = [s for s in grid.body if not isinstance(s, tirx.AllocBuffer)]
     count = 0
     while count < len(body) and _subtile(body[-1 - count]) is not None:
@@ -48,9 +50,9 @@ def epilogue_of(grid: GridLoops) -> list[list[Stmt]]:
     return [list(group) for _, group in groupby(subtiles, _subtile)]
 
 
-def without_epilogue(behind: Sequence[Stmt], subtiles: Sequence[Sequence[Stmt]]) -> list[Stmt]:
-    """Return the statements of a tile after its loop, without its epilogue subtiles."""
-    return list(behind[: len(behind) - sum(map(len, subtiles))])
+def without_epilogue(body: Sequence[Stmt], subtiles: Sequence[Sequence[Stmt]]) -> list[Stmt]:
+    """Return the statements of a tile without its epilogue subtiles."""
+    return list(body[: len(body) - sum(map(len, subtiles))])
 
 
 def written_by(subtiles: Sequence[Stmt]) -> list[BufferVar]:

@@ -35,10 +35,11 @@ from tile_core.simt.pipelining.persistent import (
     PRODUCER,
     PersistentGrid,
     PersistentHooks,
-    PersistentWriter,
     cluster_syncs,
 )
+from tile_core.simt.pipelining.persistent_writer import PersistentWriter
 from tile_core.simt.pipelining.plan import LoopPlan
+from tile_core.simt.pipelining.role_slices import RoleSlice
 from tile_core.simt.pipelining.schedule import (
     Arrival,
     Arrive,
@@ -70,7 +71,9 @@ def mma_warp_reason(grid: GridLoops, product: Product, copied: Sequence[BufferVa
     binds
         Positions of bindings in the loop that corners of copies use.
     """
-    body, accumulator = top_level(grid.body[grid.loop].body), product.accumulator
+    if not grid.once:
+        return "its blocks may execute the loop more or less than once, or with different trip counts"
+    body, accumulator = top_level(grid.loops[0].body), product.accumulator
     call = OpCall.decode(body[product.position])
     for view in call.args[: accumulator_of(call)]:
         if not any(view.buffer.same_as(b) for b in copied):
@@ -112,8 +115,9 @@ def accumulator_schedule(
 
 
 def write_mma_warp(
-    plan: LoopPlan, grid: GridLoops, persistent: PersistentGrid, hooks: PersistentHooks, threads: int, tiles: Schedule
-) -> Stmt:
+    plan: LoopPlan, grid: GridLoops, repeated: RoleSlice, persistent: PersistentGrid, hooks: PersistentHooks,
+    threads: int, tiles: Schedule,
+) -> Stmt:  # fmt: skip
     """Return the loop over the persistent blocks.
 
     Parameters
@@ -121,7 +125,7 @@ def write_mma_warp(
     plan, tiles
         With the schedule of `with_mma_warp`; that of `of_tiles`.
     """
-    return _MmaWarpWriter(plan, grid, persistent, hooks, threads, tiles).written()
+    return _MmaWarpWriter(plan, grid, repeated, persistent, hooks, threads, tiles).written()
 
 
 class _MmaWarpWriter(PersistentWriter):
@@ -129,6 +133,7 @@ class _MmaWarpWriter(PersistentWriter):
         self,
         plan: LoopPlan,
         grid: GridLoops,
+        repeated: RoleSlice,
         persistent: PersistentGrid,
         hooks: PersistentHooks,
         threads: int,
@@ -143,7 +148,7 @@ class _MmaWarpWriter(PersistentWriter):
         if persistent.buffers > 1:
             self.accumulator = tirx.decl_buffer(shape, kind, self.old.name, scope=scope, layout=None)
         body = [self.renamed(s) if isinstance(s, tirx.AllocBuffer) else s for s in grid.body]
-        super().__init__(plan, replace(grid, body=body), persistent, hooks, threads)
+        super().__init__(plan, replace(grid, body=body), repeated, persistent, hooks, threads)
         self.accumulator_schedule = accumulator_schedule
         self.ready, self.free = (b.name for b in accumulator_schedule.barriers)
 
@@ -151,16 +156,15 @@ class _MmaWarpWriter(PersistentWriter):
         """Return the allocation of all accumulator buffers in place of one."""
         return tirx.AllocBuffer(self.accumulator, None, s.span) if s.buffer.same_as(self.old) else s
 
-    def objects(self) -> tuple[list[Stmt], Stmt]:
+    def objects(self) -> tuple[list[Stmt], list[Stmt]]:
         """Return the allocations of all barriers, and their initialisation."""
-        made, first = super().objects()
-        parts = [first.body]
+        made, parts = super().objects()
         for barrier in self.accumulator_schedule.barriers:
             self.barriers[barrier.name], allocate = calls.alloc_barriers(barrier.name, self.persistent.buffers)
             made.append(allocate)
             slots = map(nodes.int_const, range(self.persistent.buffers))
             parts += [calls.barrier_init(self.barriers[barrier.name], slot, barrier.arrivals) for slot in slots]
-        return made, calls.only(("the first thread", 0, 1), nodes.seq(parts))
+        return made, parts
 
     def managed(self) -> list[BufferVar]:
         """Return the buffers that are live while any role runs: rings and barriers."""

@@ -18,12 +18,14 @@ from typing import Any
 from tile_core.compat.tvm import tirx
 from tile_core.compat.types import Expr, Stmt, Var
 from tile_core.ir import calls, nodes
-from tile_core.ir.visit import annotation, replace_for
+from tile_core.ir.visit import annotation, renamed, replace_for
 from tile_core.simt.pipelining.dependences import top_level
 from tile_core.simt.pipelining.grids import GridLoops
+from tile_core.simt.pipelining.iteration_counts import IterationCount, KeptCount
 from tile_core.simt.pipelining.overlap_writer import OverlapWriter
 from tile_core.simt.pipelining.persistent import PRODUCER, PersistentGrid, consumer_role, producer_role
 from tile_core.simt.pipelining.plan import LoopPlan
+from tile_core.simt.pipelining.role_slices import InPlace, RoleSlice
 from tile_core.simt.pipelining.schedule import (
     Arrive,
     Expect,
@@ -86,20 +88,24 @@ def with_producer_warp(
     return replace(plan, schedule=made)
 
 
-def write_producer_warp(plan: LoopPlan, grid: GridLoops, persistent: PersistentGrid, thread: Var, threads: int) -> Stmt:
+def write_producer_warp(
+    plan: LoopPlan, grid: GridLoops, repeated: RoleSlice, persistent: PersistentGrid, thread: Var, threads: int
+) -> Stmt:
     """Return the loops over the grid, with a producer warp in each block.
 
     Parameters
     ----------
     plan
         Of `with_producer_warp`.
+    repeated
+        The statements of the block that the producer repeats.
     thread
         The variable of a thread's number in the block.
     threads
         Of the program.
     """
     made = _Overlapping if plan.overlap is not None else _Sequential
-    return _Block(made(plan, Around(busy=False, nested=False)), grid, persistent, thread, threads).written()
+    return _Block(made(plan, Around(busy=False, nested=False)), grid, repeated, persistent, thread, threads).written()
 
 
 class _Block:
@@ -115,17 +121,13 @@ class _Block:
         self,
         consumers: _Sequential | _Overlapping,
         grid: GridLoops,
+        repeated: RoleSlice,
         persistent: PersistentGrid,
         thread: Var,
         threads: int,
     ) -> None:
-        self.consumers, self.grid, self.persistent, self.thread, self.threads = (
-            consumers,
-            grid,
-            persistent,
-            thread,
-            threads,
-        )
+        self.consumers, self.grid, self.repeated = consumers, grid, repeated
+        self.persistent, self.thread, self.threads = persistent, thread, threads
         self.loop, self.plan, self.schedule = consumers.loop, consumers.plan, consumers.schedule
         self.number = nodes.fresh("number")
         consumers.lane = lambda: tirx.floormod(self.number, nodes.int_const(persistent.width))
@@ -133,11 +135,12 @@ class _Block:
     def written(self) -> Stmt:
         """Return the loops over the grid."""
         shared = [s for s in self.grid.body if isinstance(s, tirx.AllocBuffer)]
-        named = self.grid.before()
-        first = calls.only(("the first thread", 0, 1), nodes.seq(self.consumers.objects()))
-        both = nodes.seq([self.producer(), self.consumer(named)])
+        named = self.grid.before() if self.grid.loop is not None else []
+        made, parts = self.consumers.objects()
+        first = calls.only(("the first thread", 0, 1), nodes.seq(parts))
+        both = nodes.seq([self.producer(named), self.consumer(named)])
         rings = calls.managed(list(self.plan.rings.values()), both, self.loop.span)
-        body = nodes.seq([*shared, *named, *self.consumers.before, first, rings])
+        body = nodes.seq([*shared, *named, *made, first, rings])
         for axis in sorted(self.grid.axes, reverse=True):
             outer = self.grid.axes[axis]
             notes = {str(k): v for k, v in outer.annotations.items()}
@@ -147,12 +150,26 @@ class _Block:
             body = replace_for(outer, body, annotations=notes)
         return body
 
-    def producer(self) -> Stmt:
+    def counts(self, name: str) -> tuple[list[Stmt], IterationCount]:
+        """Return the statements at the begin of a role, and the count of its iterations."""
+        if not self.grid.repeats:
+            return [], IterationCount(nodes.int_const(0))
+        kept = KeptCount(f"{self.loop.loop_var.name}_{name}", self.schedule.stages)
+        return list(kept.made), kept.of(self.consumers.trips)
+
+    def producer(self, named: Sequence[Stmt]) -> Stmt:
+        """Return the statements of the producer thread."""
+        before, self.consumers.count = self.counts("copied")
+        body = nodes.seq(self.repeated.written(lambda loop: self.copying(), named))
+        work = nodes.seq([*before, renamed(body)])
+        return producer_role(self.persistent, self.threads, self.thread, work, self.loop.span)
+
+    def copying(self) -> list[Stmt]:
         """Return the loop of the producer thread."""
         loop, kind, consumers = self.loop, self.consumers.kind, self.consumers
         k = nodes.fresh(f"{loop.loop_var.name}_ahead", kind)
         mapping: dict[Any, Any] = {loop.loop_var: loop.min + k}
-        iteration: list[Stmt] = [tirx.Bind(consumers.prefetch_slot, consumers.slot_of(k))]
+        iteration: list[Stmt] = [tirx.Bind(consumers.prefetch_slot, consumers.slot_in(k))]
         for bind in (consumers.body[i] for i in self.plan.binds):
             var = nodes.fresh(str(bind.var.name), nodes.dtype_of(bind.var))
             iteration.append(tirx.Bind(var, consumers.at(bind.value, mapping), bind.span))
@@ -169,16 +186,24 @@ class _Block:
                 iteration += [
                     consumers.copy(c, group, mapping, consumers.prefetch_slot) for c in self.plan.copies[step.group]
                 ]
-        copying = nodes.for_loop(k, consumers.trips, nodes.seq(iteration), "serial", span=loop.span)
-        return producer_role(self.persistent, self.threads, self.thread, copying, loop.span)
+        count = consumers.count
+        work = nodes.for_loop(k, consumers.trips, nodes.seq(iteration), "serial", span=loop.span)
+        return [*consumers.before, *count.made, work, *count.advanced]
 
     def consumer(self, named: Sequence[Stmt]) -> Stmt:
         """Return the statements of the program's threads."""
+        consumers, program = self.consumers, self.schedule.programs[-1]
+        before, consumers.count = self.counts("computed")
+        count = consumers.count
+
+        def computing() -> list[Stmt]:
+            return [*consumers.before, *count.made, *consumers.iterations_of(program), *count.advanced]
+
+        in_place = InPlace({self.loop.loop_var: computing})
         body = [
             s for s in self.grid.body if not isinstance(s, tirx.AllocBuffer) and not any(s.same_as(n) for n in named)
         ]
-        at = next(i for i, s in enumerate(body) if s.same_as(self.loop))
-        parts = [*body[:at], *self.consumers.iterations_of(self.schedule.programs[-1]), *body[at + 1 :]]
+        parts = [*before, *map(in_place.stmt, body)]
         return consumer_role(self.persistent, self.threads, (self.thread, self.number), parts, self.loop.span)
 
 
@@ -186,21 +211,12 @@ class _Consumers(LoopWriter):
     """The loop of consumer threads."""
 
     lane: Callable[[], Expr]
+    count = IterationCount(nodes.int_const(0))
 
-    def objects(self) -> list[Stmt]:
-        """Return the initialization of the barriers; their allocations precede both roles."""
-        found = []
-        for barrier in self.schedule.barriers:
-            buffer, allocate = calls.alloc_barriers(barrier.name, self.stages)
-            self.barriers[barrier.name] = buffer
-            self.before.append(allocate)
-            slots = map(nodes.int_const, range(self.stages))
-            found += [calls.barrier_init(buffer, slot, barrier.arrivals) for slot in slots]
-        return found
-
-    def slot_of(self, iteration: Expr) -> Expr:
-        """Return the slot of an iteration."""
-        return nodes.cast(tirx.floormod(iteration, nodes.int_const(self.stages, self.kind)), "int32")
+    def numbered(self, iteration: Expr) -> Expr:
+        """Return the number of an iteration among those of all executions of the loop."""
+        first = self.count.first
+        return iteration if nodes.as_int(first) == 0 else nodes.cast(first, self.kind) + iteration
 
     def release_slots(self, step: Arrive, iteration: Expr) -> list[Stmt]:
         return [self.release(step, iteration, not step.offset)]
@@ -208,7 +224,7 @@ class _Consumers(LoopWriter):
     def release(self, step: Arrive, iteration: Expr, exists: bool = True) -> Stmt:
         """Return the arrival that releases an iteration's slot, guarded if it may not exist."""
         at = self.at(iteration + nodes.int_const(step.offset, self.kind), {})
-        arrive = calls.barrier_arrive(self.barriers[step.barrier], self.slot_of(at))
+        arrive = calls.barrier_arrive(self.barriers[step.barrier], self.slot_in(at))
         if step.each == "warp":
             arrive = tirx.IfThenElse(tirx.EQ(self.lane(), nodes.int_const(0)), arrive, None)
         return arrive if exists else tirx.IfThenElse(at >= nodes.int_const(0, self.kind), arrive, None)

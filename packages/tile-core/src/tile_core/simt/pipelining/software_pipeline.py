@@ -26,7 +26,7 @@ from tile_core.ops.base import OpCall, View, is_op
 from tile_core.simt.pipelining.allocations import Allocations, Moved
 from tile_core.simt.pipelining.async_products import Product, accumulator_of, async_product, products_of
 from tile_core.simt.pipelining.dependences import Analysis, top_level
-from tile_core.simt.pipelining.grids import GridLoops, corner_reason, grid_of
+from tile_core.simt.pipelining.grids import GridLoops, grid_of, slice_of
 from tile_core.simt.pipelining.late_epilogue import epilogue_of
 from tile_core.simt.pipelining.ledger import require_balanced
 from tile_core.simt.pipelining.loop_note import LoopNote
@@ -48,8 +48,8 @@ from tile_core.simt.pipelining.persistent import (
     Shape,
     at_tile_ends,
     with_producer_role,
-    write_persistent,
 )
+from tile_core.simt.pipelining.persistent_writer import write_persistent
 from tile_core.simt.pipelining.plan import (
     ALIGN,
     COMPLETION,
@@ -65,6 +65,7 @@ from tile_core.simt.pipelining.plan import (
 )
 from tile_core.simt.pipelining.producer_warp import with_producer_warp, write_producer_warp
 from tile_core.simt.pipelining.report import LoopReport, PipelineReport
+from tile_core.simt.pipelining.role_slices import RoleSlice
 from tile_core.simt.pipelining.staging import groups_of, not_staged, write_staged
 from tile_core.simt.pipelining.writers import Around, write_loop
 from tile_core.simt.role_threads import is_shared, role_of
@@ -264,7 +265,7 @@ class _Pipeliner(StmtRewriter):
         grid = grid_of(s)
         if isinstance(grid, str):
             return grid
-        loop = grid.body[grid.loop]
+        loop = grid.loops[0]
         choice = choose(self.analysis, loop, loop, self.can_copy, self.safe_values)
         copied = [c.buffer for c in choice.chosen]
         product, _ = async_product(self.analysis, loop, copied, lambda call: self.is_async(call, self.threads))
@@ -274,11 +275,13 @@ class _Pipeliner(StmtRewriter):
         tiles = prod(grid.extents.values())
         shape = self.shape(s, loop, copied, tiles, top_level(loop.body)[product.position])
         persistent = persistent_hooks.choose(replace(shape, subtiles=len(epilogue_of(grid))))
-        reason = corner_reason(grid, choice.chosen, self.analysis.recomputed(loop, choice.chosen))
+        binds = self.analysis.recomputed(loop, choice.chosen)
+        repeated = slice_of(grid, [(loop, choice.chosen, binds)])
+        reason = self.not_repeated(s, grid, repeated, persistent_hooks)
         if isinstance(persistent, Reject) or reason:
             return persistent.reason if isinstance(persistent, Reject) else reason
         if persistent.mma_threads:
-            reason = mma_warp_reason(grid, product, copied, self.analysis.recomputed(loop, choice.chosen))
+            reason = mma_warp_reason(grid, product, copied, binds)
         if reason:
             return reason
         choice, multicast, why = self.multicast(loop, loop, choice, product, grid, persistent.blocks)
@@ -301,10 +304,17 @@ class _Pipeliner(StmtRewriter):
         plan = replace(plan, schedule=schedule)
         self.record(plan, choice, [*(LoopNote(name, text) for text in texts), *why])
         if not persistent.mma_threads:
-            return write_persistent(plan, grid, persistent, persistent_hooks, self.threads)
+            return write_persistent(plan, grid, repeated, persistent, persistent_hooks, self.threads)
         held = (product.accumulator.name,)
         self.reports.append(LoopReport("tiles", where, persistent.buffers, held, schedule=others[0]))
-        return write_mma_warp(plan, grid, persistent, persistent_hooks, self.threads, others[0])
+        return write_mma_warp(plan, grid, repeated, persistent, persistent_hooks, self.threads, others[0])
+
+    def not_repeated(self, s: Stmt, grid: GridLoops, repeated: RoleSlice, hooks: PersistentHooks) -> str:
+        """Return the reason why a producer cannot repeat a slice, else empty."""
+        inner = [x for x in collect(s, (tirx.For, tirx.Bind)) if not any(x.same_as(a) for a in grid.axes.values())]
+        bound = {x.loop_var if isinstance(x, tirx.For) else x.var for x in inner}
+        known = {v for v in distinct(collect(s, tirx.Var)) if v not in bound and not tirx.is_buffer_var(v)}
+        return repeated.reason(known - {hooks.thread}, self.analysis, s)
 
     def shape(self, s: Stmt, loop: Stmt, copied: Sequence[Any], tiles: int | None, product: Stmt) -> Shape:
         """Return the facts of a kernel for the decision about a producer warp."""
@@ -319,7 +329,7 @@ class _Pipeliner(StmtRewriter):
         grid = grid_of(s, fixed=False)
         if isinstance(grid, str):
             return grid
-        loop = grid.body[grid.loop]
+        loop = grid.loops[0]
         choice = choose(self.analysis, loop, loop, self.can_copy, self.safe_values)
         copied = [c.buffer for c in choice.chosen]
         every = [x for x in products_of(loop.body) if self.is_async(OpCall.decode(x), self.threads)]
@@ -331,12 +341,13 @@ class _Pipeliner(StmtRewriter):
         if reason:
             return reason
         persistent = persistent_hooks.choose(self.shape(s, loop, copied, None, every[0]))
-        bound = [x.loop_var for x in collect(s, tirx.For)] + [x.var for x in collect(s, tirx.Bind)]
-        sizes = {v for v in distinct(collect(s, tirx.Var)) if not any(v.same_as(b) for b in bound)}
-        reason = corner_reason(grid, choice.chosen, self.analysis.recomputed(loop, choice.chosen), sizes)
+        repeated = slice_of(grid, [(loop, choice.chosen, self.analysis.recomputed(loop, choice.chosen))])
+        reason = self.not_repeated(s, grid, repeated, persistent_hooks)
         if isinstance(persistent, Reject) or reason:
             return persistent.reason if isinstance(persistent, Reject) else reason
         product, remarks = self.product(loop, copied, choice)
+        if grid.repeats and isinstance(product, OverlapPlan):
+            return "a loop around it repeats a loop whose iterations overlap"
         own = isinstance(product, OverlapPlan) and product.are_products_own(top_level(loop.body), copied)
         if not own and not isinstance(product, Product):
             persistent = replace(persistent, arrivals="thread")  # others than instructions of whole warps read slots
@@ -349,7 +360,7 @@ class _Pipeliner(StmtRewriter):
             notes.append(LoopNote(name, text, no_pairs=True))
         self.record(plan, choice, notes)
         self.persistent = persistent
-        return write_producer_warp(plan, grid, persistent, persistent_hooks.thread, self.threads)
+        return write_producer_warp(plan, grid, repeated, persistent, persistent_hooks.thread, self.threads)
 
     def producer_obstacle(self, s: Stmt, loop: Stmt, choice: Prefetched) -> str:
         """Return the reason why a producer warp cannot serve a loop; empty if it can."""

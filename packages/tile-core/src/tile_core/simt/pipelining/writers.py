@@ -132,6 +132,25 @@ class LoopWriter:
             last.append(calls.only(leader, nodes.seq([calls.barrier_drop(buffer, s) for s in slots])))
         return first, last
 
+    def objects(self) -> tuple[list[Stmt], list[Stmt]]:
+        """Return the allocations of the barriers, and their initialisation by one thread."""
+        made: list[Stmt] = []
+        parts: list[Stmt] = []
+        for barrier in self.schedule.barriers:
+            self.barriers[barrier.name], allocate = calls.alloc_barriers(barrier.name, self.stages)
+            made.append(allocate)
+            slots = map(nodes.int_const, range(self.stages))
+            parts += [calls.barrier_init(self.barriers[barrier.name], slot, barrier.arrivals) for slot in slots]
+        return made, parts
+
+    def numbered(self, iteration: Expr) -> Expr:
+        """Return the number of an iteration that decides its slot and phase."""
+        return iteration
+
+    def slot_in(self, iteration: Expr) -> Expr:
+        """Return the slot of an iteration."""
+        return slot_of(self.numbered(iteration), self.stages)
+
     # Steps
 
     def started(self, steps: Sequence[Step]) -> list[Stmt]:
@@ -148,7 +167,7 @@ class LoopWriter:
         iteration = loop.loop_var if nodes.as_int(loop.min) == 0 else loop.loop_var - loop.min
         # One division per iteration, for all accesses: a counter that wraps around would make it harder to prove that
         # an access stays inside its buffer.
-        late = [tirx.Bind(self.slot, slot_of(iteration, stages))]
+        late = [tirx.Bind(self.slot, self.slot_in(iteration))]
         parts: list[Stmt] = []
         for offset, run in runs_of(program.iteration):
             if offset == 0:
@@ -194,7 +213,8 @@ class LoopWriter:
             return self.settled(step.pending)
         if isinstance(step, WaitPhase):
             two = nodes.int_const(2, self.kind)
-            phase = tirx.floordiv(iteration, nodes.int_const(self.stages, self.kind)) - nodes.int_const(
+            number = self.numbered(iteration)
+            phase = tirx.floordiv(number, nodes.int_const(self.stages, self.kind)) - nodes.int_const(
                 step.lag, self.kind
             )
             return calls.barrier_wait(

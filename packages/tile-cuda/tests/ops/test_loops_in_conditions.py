@@ -1,0 +1,189 @@
+"""Pipelined loops inside of conditions and loops, with bounds that are data: roles, rejection reasons, results."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+import tile_core as tile
+import tile_core.language as T
+from tile_core.errors.lowering import UnprovenBarriers
+from tile_core.reports import report_json
+from tile_core.simt.pipelining.iteration_counts import KeptCount
+from tile_core.simt.pipelining.persistent_loop import PersistentLoop
+
+pytestmark = pytest.mark.sweep(6)
+
+TARGET = "cuda:sm_90a"
+ALWAYS = {"wgmma": "always", "numerics": "fast"}
+PERSISTENT, BESIDE = {**ALWAYS, "persistent": 3}, {**ALWAYS, "persistent": "always"}
+NUMPY = {"float16": np.float16, "bfloat16": ml_dtypes.bfloat16, "float8_e4m3fn": ml_dtypes.float8_e4m3fn}
+
+
+def roles(source: str) -> str:
+    """Return who copies: persistent blocks, a producer warp of each block, or all threads."""
+    if "for (int turn = 0;" in source:
+        return "persistent"
+    return "producer" if "_free" in source else ""
+
+
+def grouped(
+    experts=4, n=136, k=96, rows=300, block=(64, 64, 32), *, stages=3, threads=128, dtype="float16", turned=True,
+    bound=False,
+) -> Any:  # fmt: skip
+    """Rows sorted by expert; the ends of the experts are data, and with ``bound`` the trip counts, too."""
+    bm, bn, bk = block
+
+    @T.prim_func
+    def main(
+        X: T.Tensor((rows, k), dtype),
+        W: T.Tensor((experts, n, k) if turned else (experts, k, n), dtype),
+        ends: T.Tensor((experts,), "int32"),
+        steps: T.Tensor((experts,), "int32"),
+        Y: T.Tensor((rows, n), "float32"),
+    ):
+        with T.Kernel(T.ceildiv(n, bn), T.ceildiv(rows, bm) + experts, threads=threads) as (bx, by):
+            x = T.alloc_shared((bm, bk), dtype)
+            w = T.alloc_shared((bn, bk) if turned else (bk, bn), dtype)
+            y = T.alloc_fragment((bm, bn), "float32")
+            left = T.alloc_var("int32", by)
+            group = T.alloc_var("int32", 0)
+            first = T.alloc_var("int32", 0)
+            end = T.alloc_var("int32", 0)
+            begin = T.alloc_var("int32", 0)
+            for g in T.serial(experts):
+                tiles = T.ceildiv(ends[g] - begin, bm)
+                if left >= 0 and left < tiles:
+                    group = g
+                    first = begin + left * bm
+                    end = ends[g]
+                left -= tiles
+                begin = ends[g]
+            if first < end:
+                T.clear(y)
+                for t in T.Pipelined(steps[group] if bound else T.ceildiv(k, bk), num_stages=stages):
+                    T.copy(X[first, t * bk], x)
+                    if turned:
+                        T.copy(W[group, bx * bn, t * bk], w)
+                    else:
+                        T.copy(W[group, t * bk, bx * bn], w)
+                    T.gemm(x, w, y, transpose_B=turned)
+                for i, j in T.Parallel(bm, bn):
+                    if first + i < end:
+                        Y[first + i, bx * bn + j] = y[i, j]
+
+    return main
+
+
+def check_grouped(program: Any, ends: Any, steps: Any, options: dict[str, Any], role: str, **how: Any) -> None:
+    """Execute grouped products in the emulator on fresh data, and compare."""
+    kernel = tile.compile(program, TARGET, runtime="emulator", options=options)
+    assert roles(kernel.source) == role
+    (rows, k), (experts, *sides) = kernel.signature.params[0].shape, kernel.signature.params[1].shape
+    turned, block, dtype = how.get("turned", True), how.get("block", (64, 64, 32)), how.get("dtype", "float16")
+    rng = np.random.default_rng()
+    x = rng.integers(-3, 4, (rows, k)).astype(NUMPY[dtype])
+    w = rng.integers(-3, 4, (experts, *sides)).astype(NUMPY[dtype])
+    n = sides[0] if turned else sides[1]
+    y = np.full((rows, n), 7, np.float32)
+    kernel(x, w, np.array(ends, np.int32), np.array(steps, np.int32), y)
+    wanted, begin = np.full_like(y, 7), 0
+    for g, end in enumerate(ends):
+        if end > begin:
+            to = k if not how.get("bound") else max(0, min(k, steps[g] * block[2]))
+            a, b = x[begin:end, :to].astype(np.float32), w[g].astype(np.float32)
+            wanted[begin:end] = a @ (b.T if turned else b)[:to]
+            begin = end
+    assert np.array_equal(y, wanted)
+
+
+WAYS: dict[str, dict[str, Any]] = {
+    "as it is": {},
+    "two groups": {"block": (128, 64, 32), "threads": 256, "stages": 2},
+    "four stages": {"stages": 4, "k": 224},
+    "not transposed": {"turned": False, "dtype": "bfloat16"},
+    "fp8": {"dtype": "float8_e4m3fn", "block": (64, 64, 64), "k": 192, "stages": 2},
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("options", [PERSISTENT, BESIDE], ids=["persistent", "always"])
+def test_grouped_products(way: str, options: dict[str, Any]) -> None:
+    how = WAYS[way]
+    check_grouped(grouped(**how), [97, 97, 130, 300], [0] * 4, options, "persistent", **how)
+    check_grouped(grouped(**how), [0, 0, 13, 14], [0] * 4, options, "persistent", **how)
+
+
+@pytest.mark.parametrize("steps", [(3, 0, 1, 2), (-2, 1, 0, 3), (7, 2, 4, 1)])
+def test_trip_counts_that_are_data(steps: tuple[int, ...]) -> None:
+    how: dict[str, Any] = {"bound": True, "k": 224, "stages": 3}
+    check_grouped(grouped(**how), [31, 160, 165, 300], steps, PERSISTENT, "persistent", **how)
+
+
+@pytest.mark.sweep(0.25)
+@pytest.mark.parametrize("name", ["copied", "computed"])
+def test_a_count_that_is_not_kept_is_refused(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    old = PersistentLoop.counts
+
+    def counts(self: PersistentLoop, role: str, tile_iteration: Any) -> Any:
+        before, count = old(self, role, tile_iteration)
+        return before, replace(count, advanced=()) if role == name else count
+
+    monkeypatch.setattr(PersistentLoop, "counts", counts)
+    monkeypatch.setenv("TILE_DISABLE_CACHE", "1")
+    with pytest.raises(UnprovenBarriers):
+        tile.compile(grouped(k=128), TARGET, options=PERSISTENT)
+
+
+@pytest.mark.sweep(0.25)
+def test_counts_that_all_roles_reset_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    old = KeptCount.of
+    monkeypatch.setattr(KeptCount, "of", lambda self, trips: replace(old(self, trips), advanced=()))
+    monkeypatch.setenv("TILE_DISABLE_CACHE", "1")
+    with pytest.raises(UnprovenBarriers):
+        tile.compile(grouped(k=128), TARGET, options=PERSISTENT)
+
+
+def computed_in(what: str) -> Any:
+    """A product whose loop depends on a value that only the block's own threads have."""
+
+    @T.prim_func
+    def main(
+        A: T.Tensor((128, 96), "float16"), B: T.Tensor((96, 64), "float16"), n: T.Tensor((4,), "int32"),
+        C: T.Tensor((128, 64), "float32"),
+    ):  # fmt: skip
+        with T.Kernel(1, 2, threads=128) as (bx, by):
+            a = T.alloc_shared((64, 32), "float16")
+            b = T.alloc_shared((32, 64), "float16")
+            c = T.alloc_fragment((64, 64), "float32")
+            s = T.alloc_shared((4,), "int32")
+            most = T.alloc_var("int32", 3)
+            T.copy(n, s)
+            if what == "shared":
+                most = s[by]
+            if what == "written":
+                most = n[by]
+            T.clear(c)
+            for t in T.Pipelined(most, num_stages=2):
+                T.copy(A[by * 64, t * 32], a)
+                T.copy(B[t * 32, bx * 64], b)
+                T.gemm(a, b, c)
+            T.copy(c, C[by * 64, bx * 64])
+            if what == "written":
+                for i in T.Parallel(4):
+                    if by == 5:
+                        n[i] = 0
+
+    return main
+
+
+@pytest.mark.sweep(1)
+@pytest.mark.parametrize("what", ["shared", "written"])
+def test_values_of_other_threads_are_not_repeated(what: str) -> None:
+    found = str(report_json(computed_in(what), TARGET, options=PERSISTENT)["block"]["loops"])
+    assert "its copies depend on values computed in the block" in found
+    assert roles(tile.compile(computed_in(what), TARGET, options=PERSISTENT).source) == ""
