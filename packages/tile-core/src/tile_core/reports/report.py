@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import io
-from collections.abc import Sequence
+import itertools
+from collections.abc import Iterator, Sequence
 from pathlib import PurePath
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from tile_core.numerics.levels import LEVELS
 from tile_core.reports.block import BlockFacts, SharedFacts
 from tile_core.reports.built import building
 from tile_core.reports.facts import Facts, OpFacts, gather
 from tile_core.reports.slow import PRODUCTS
+from tile_core.reports.tables import folded, table
 from tile_core.reports.timing import timed
 from tile_core.runtime.bench import time_text
 from tile_core.simt.memory.private_arrays import IN_REGISTERS
@@ -24,6 +25,10 @@ if TYPE_CHECKING:
 
 #: Columns of a report that is made as a string.
 WIDTH = 120
+_RIGHT = ("bytes", "time", "offset", "number")
+"""Names of columns that are aligned to the right."""
+Line = tuple[str, str]
+"""Text, and its style on a console."""
 
 
 def report(plan: Plan, ctx: Context) -> str:
@@ -45,11 +50,7 @@ def report(plan: Plan, ctx: Context) -> str:
 
 def as_text(facts: Facts) -> str:
     """Return the report of some facts as text without colours."""
-    from rich.console import Console
-
-    out = io.StringIO()
-    show(facts, Console(file=out, width=WIDTH, color_system=None, highlight=False, force_terminal=False))
-    return "\n".join(line.rstrip() for line in out.getvalue().splitlines())
+    return "\n".join(line for text, _ in lines_of(facts, WIDTH) for line in folded(text, WIDTH))
 
 
 def show(facts: Facts, console: Console) -> None:
@@ -64,48 +65,60 @@ def show(facts: Facts, console: Console) -> None:
     """
     from rich.text import Text
 
-    console.print(Text(f"{facts.kernel} for {facts.target}", style="bold"))
-    console.print(Text(_launch_line(facts)))
+    for text, style in lines_of(facts, console.width):
+        console.print(Text(text, style=style))
+
+
+def lines_of(facts: Facts, width: int) -> Iterator[Line]:
+    """Yield the lines of the report of some facts, each with its style.
+
+    Parameters
+    ----------
+    width
+        The width of tables.
+    """
+    yield f"{facts.kernel} for {facts.target}", "bold"
+    yield _launch_line(facts), ""
     options = ", ".join(f"{name}={value}" for name, value in facts.options.items())
     if options:
-        console.print(Text(f"options: {options}"))
+        yield f"options: {options}", ""
     if "numerics" in facts.options:
         level = str(facts.options["numerics"])
-        console.print(Text(f"numerics {level}: {LEVELS[level]}"))
+        yield f"numerics {level}: {LEVELS[level]}", ""
     if facts.regions:
-        console.print(Text(facts.regions))
+        yield facts.regions, ""
     for warning in facts.warnings:
-        console.print(Text(f"warning: {warning.text}", style="yellow"))
+        yield f"warning: {warning.text}", "yellow"
     for note in facts.notes:
-        console.print(Text(f"note: {note}"))
+        yield f"note: {note}", ""
     # The copies of a pipeline before the loop and inside it are one row.
     rows = dict.fromkeys(_op_row(op, facts.block is not None) for op in facts.ops)
-    _section(console, "tile ops", ("line", "op", "variant", "reason"), list(rows))
+    yield from _section(width, "tile ops", ("line", "op", "variant", "reason"), list(rows))
     rejections = dict.fromkeys((_line(op.location), r.variant, r.reason) for op in facts.ops for r in op.rejected)
-    _section(console, "better variants that were rejected", ("line", "variant", "reason"), list(rejections))
+    yield from _section(width, "better variants that were rejected", ("line", "variant", "reason"), list(rejections))
     if facts.block is None:
         memory = [(b.scope, b.name, f"{b.dtype}{list(b.shape)}", f"{b.bytes:,}") for b in facts.buffers]
-        _section(console, "memory of a block", ("scope", "buffer", "elements", "bytes"), memory)
+        yield from _section(width, "memory of a block", ("scope", "buffer", "elements", "bytes"), memory)
     else:
-        _block_tables(console, facts.block)
+        yield from _block_tables(width, facts.block)
     if facts.shared_bytes:
-        console.print(Text(f"shared memory: {facts.shared_bytes:,} of {facts.shared_limit:,} bytes"))
+        yield f"shared memory: {facts.shared_bytes:,} of {facts.shared_limit:,} bytes", ""
     if facts.block is not None:
         if facts.block.array_bytes > IN_REGISTERS and facts.block.reserved_bytes:
             where = f"{facts.block.reserved_bytes / 1e9:,.1f} GB of the largest device, whatever the grid"
-            console.print(Text(f"arrays of a thread: {facts.block.array_bytes:,} bytes; a launch reserves {where}"))
-        _course(console, facts.block)
+            yield f"arrays of a thread: {facts.block.array_bytes:,} bytes; a launch reserves {where}", ""
+        yield from _course(width, facts.block)
     built = [(n.replace("_", " "), f"{v:,}") for n, v in facts.built.items() if isinstance(v, int)]
-    _section(console, "binary", ("of a thread or block", "number"), built)
+    yield from _section(width, "binary", ("of a thread or block", "number"), built)
     vectors = [(_line(v.location), ", ".join(map(str, v.lanes)) or "no common form") for v in facts.vectors]
-    _section(console, "vector loops", ("line", "lanes"), vectors)
+    yield from _section(width, "vector loops", ("line", "lanes"), vectors)
     passes = [(p.name, time_text(p.seconds)) for p in facts.passes]
-    _section(console, "passes", ("pass", "time"), passes)
-    _section(console, "building", ("step", "time"), [(p.name, time_text(p.seconds)) for p in facts.building])
+    yield from _section(width, "passes", ("pass", "time"), passes)
+    yield from _section(width, "building", ("step", "time"), [(p.name, time_text(p.seconds)) for p in facts.building])
 
 
-def _block_tables(console: Console, block: BlockFacts) -> None:
-    """Print the placement of a block's tiles."""
+def _block_tables(width: int, block: BlockFacts) -> Iterator[Line]:
+    """Yield the placement of a block's tiles."""
     fragments = [
         (
             f.name,
@@ -128,20 +141,26 @@ def _block_tables(console: Console, block: BlockFacts) -> None:
         "vector width",
         "digits of each dimension",
     )
-    _section(console, "fragments in registers", columns, fragments)
+    yield from _section(width, "fragments in registers", columns, fragments)
     computed = [(f.name, f"{f.dtype}{list(f.shape)}", f.recomputed) for f in block.fragments if f.recomputed]
-    _section(console, "fragments that are computed where they are read", ("fragment", "elements", "reason"), computed)
+    yield from _section(
+        width, "fragments that are computed where they are read", ("fragment", "elements", "reason"), computed
+    )
     shared = [
         (f"{b.offset:,}", f"{b.bytes:,}", b.name, f"{b.dtype}{list(b.shape)}", _lines(b.first, b.last), b.why)
         for b in block.shared
     ]
-    _section(console, "shared memory of a block", ("offset", "bytes", "buffer", "elements", "live", "reason"), shared)
+    yield from _section(
+        width, "shared memory of a block", ("offset", "bytes", "buffer", "elements", "live", "reason"), shared
+    )
     layouts = [(b.name, b.layout, _conflicts(b)) for b in block.shared if b.conflicts is not None]
-    _section(console, "layouts of shared memory", ("buffer", "layout", "16 bytes each of 8 rows at a column"), layouts)
+    yield from _section(
+        width, "layouts of shared memory", ("buffer", "layout", "16 bytes each of 8 rows at a column"), layouts
+    )
 
 
-def _course(console: Console, block: BlockFacts) -> None:
-    """Print pipelines, barriers and accesses of global memory."""
+def _course(width: int, block: BlockFacts) -> Iterator[Line]:
+    """Yield pipelines, barriers and accesses of global memory."""
     loops = [
         (
             _line(x.location),
@@ -154,11 +173,11 @@ def _course(console: Console, block: BlockFacts) -> None:
         (_line(x.location), x.name, f"{name} is not prefetched: {why}") for x in block.loops for name, why in x.kept
     ]
     loops += [(_line(x.location), x.name, f"{name}: {note}") for x in block.loops for name, note in x.notes]
-    _section(console, "pipelined loops", ("line", "loop", "result"), loops)
+    yield from _section(width, "pipelined loops", ("line", "loop", "result"), loops)
     steps = [(_line(x.location), x.name, line) for x in block.loops for line in x.schedule]
-    _section(console, "schedules of pipelined loops", ("line", "loop", "step"), steps)
+    yield from _section(width, "schedules of pipelined loops", ("line", "loop", "step"), steps)
     rolled = [(_line(x.location), x.reason) for x in block.rolled]
-    _section(console, "loops that are not unrolled", ("line", "reason"), rolled)
+    yield from _section(width, "loops that are not unrolled", ("line", "reason"), rolled)
     barriers = [
         (
             _line(b.after) or "?",
@@ -169,16 +188,16 @@ def _course(console: Console, block: BlockFacts) -> None:
         )
         for b in block.barriers
     ]
-    _section(console, "inserted barriers", ("after", "before", "hazard", "buffers", "threads"), barriers)
+    yield from _section(width, "inserted barriers", ("after", "before", "hazard", "buffers", "threads"), barriers)
     ordered = [(name, "explicit barriers of the program") for name in block.ordered]
-    _section(console, "shared memory without inserted barriers", ("buffer", "ordered by"), ordered)
+    yield from _section(width, "shared memory without inserted barriers", ("buffer", "ordered by"), ordered)
     accesses = [(_line(a.location), a.buffer, a.action, ", ".join(map(str, a.bytes))) for a in block.accesses]
-    _section(console, "global memory", ("line", "buffer", "access", "width"), accesses)
+    yield from _section(width, "global memory", ("line", "buffer", "access", "width"), accesses)
     assumptions = [
         (p.name, f"{'its address' if p.is_address else 'its value'} is a multiple of {p.multiple}")
         for p in block.assumptions
     ]
-    _section(console, "assumptions that each launch checks", ("name", "assumption"), assumptions)
+    yield from _section(width, "assumptions that each launch checks", ("name", "assumption"), assumptions)
 
 
 def _conflicts(buffer: SharedFacts) -> str:
@@ -222,19 +241,10 @@ def _line(where: str) -> str:
     return f"{PurePath(file).name}:{line}" if file else where
 
 
-def _section(console: Console, title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+def _section(width: int, title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[Line]:
     if not rows:
         return
-    from rich import box
-    from rich.table import Table
-    from rich.text import Text
-
-    console.print()
-    console.print(Text(title, style="bold"))
-    table: Any = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
-    for column in columns:
-        right = column in ("bytes", "time", "offset", "number")
-        table.add_column(column, justify="right" if right else "left", overflow="fold")
-    for row in rows:
-        table.add_row(*(Text(cell) for cell in row))
-    console.print(table)
+    yield "", ""
+    yield title, "bold"
+    styles = itertools.chain(("bold",), itertools.repeat(""))
+    yield from zip(table(columns, rows, width, _RIGHT), styles, strict=False)
