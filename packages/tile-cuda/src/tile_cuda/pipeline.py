@@ -122,7 +122,7 @@ def _results(plan: Plan, ctx: Context) -> Plan:
     """Apply the passes that depend on wgmma products: epilogue, copies, and rasterization."""
     products = warpgroup_products(plan.body, ctx, plan[BLOCK])
     accumulators = [call.args[accumulator_of(call)].buffer for call in products]
-    readers = [WarpgroupPlan.of(call, call.name == "gemm_sp") for call in products]
+    readers = [WarpgroupPlan.for_call(call) for call in products]
     plan = require_readable_rows(
         choose_order(plan, ctx, accumulators), [r for r in readers if not isinstance(r, Reject)]
     )
@@ -182,7 +182,7 @@ def _has_own_rows(call: OpCall, threads: int) -> bool:
     """Whether each warpgroup has rows of its own, so that none needs data of another."""
     block = Block((threads, 1, 1), nodes.fresh("tid"))
     given = SimtCall(call.name, call.args, call.attrs, call.where, call.span, block=block)
-    plan = WarpgroupPlan.of(given, call.name == "gemm_sp")
+    plan = WarpgroupPlan.for_call(given)
     return _has_rows(plan) and plan.split.warps_m == threads // WARPGROUP
 
 

@@ -25,7 +25,7 @@ def folded(text: str, width: int) -> list[str]:
 
 
 def table(columns: Sequence[str], rows: Sequence[Sequence[str]], width: int, right: Sequence[str]) -> Iterator[str]:
-    """Yield the lines of a table: names, a rule and rows; the widest columns are folded.
+    """Yield the lines of a table, whose widest columns are folded.
 
     Parameters
     ----------

@@ -230,7 +230,7 @@ class _Search:
     def rows(self, accumulator: BufferVar) -> int:
         """Return the number of accumulator rows of a thread; all rows if it is unknown."""
         for call in self.products:
-            plan = WarpgroupPlan.of(call, call.name == "gemm_sp")
+            plan = WarpgroupPlan.for_call(call)
             if not isinstance(plan, Reject) and nodes.shape_of(
                 call.args[accumulator_of(call)].buffer
             ) == nodes.shape_of(accumulator):

@@ -142,7 +142,7 @@ def _with_mma_warp(shape: Shape, tiles: int, size: int, ctx: Context) -> Persist
         return Reject('the option clusters is "pairs": blocks with roles compute no product in pairs')
     if call.name != "gemm":
         return Reject("threads copy its metadata or scales to tensor memory")
-    plan = TensorPlan.of(call)
+    plan = TensorPlan.for_call(call)
     if isinstance(plan, Reject):
         return plan
     if plan.problem.c.scope != MATRIX:

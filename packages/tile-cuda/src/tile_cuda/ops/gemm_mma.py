@@ -49,8 +49,8 @@ class MmaVariant(MatrixVariant):
         return ""
 
     def plan(self, call: SimtCall) -> MmaPlan | Reject:
-        """See `MmaPlan.of`."""
-        return MmaPlan.of(call, self.fp8, self.sparse)
+        """See `ProductPlan.for_call`."""
+        return MmaPlan.for_call(call, self.fp8, self.sparse)
 
     def shared_layout(self, shape: tuple[int, ...], bits: int) -> LayoutMap | None:
         """Return a swizzled layout, see `swizzled`."""

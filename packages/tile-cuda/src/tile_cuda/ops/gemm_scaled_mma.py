@@ -7,6 +7,7 @@ scales along K; an instruction takes one, two or all of them, from the byte on t
 
 from __future__ import annotations
 
+from collections.abc import Hashable, Sequence
 from functools import cache
 from itertools import product
 from typing import Any
@@ -24,7 +25,7 @@ from tile_core.ops.gemm import matrix
 from tile_core.records import dataclass
 from tile_core.simt.memory import contiguity
 from tile_core.simt.ops.gemm_problem import Problem, policy_of
-from tile_core.simt.ops.products.plan import best, no_instruction, too_few_threads
+from tile_core.simt.ops.products.plan import no_instruction, too_few_threads
 from tile_core.simt.ops.products.shared_layout import swizzled
 from tile_core.simt.ops.products.variant import MatrixVariant, matrix_legality
 from tile_core.simt.ops.warp_partition import splits
@@ -59,18 +60,23 @@ class ScaledMmaPlan(MmaPlan):
     per: int = 0
 
     @classmethod
-    def of(cls, call: SimtCall, fp8: bool = True, sparse: bool = False) -> ScaledMmaPlan | Reject:
-        """Return the plan that best fits the decided fragment layouts, or the rejection reason."""
-        problem, (scale, per) = Problem.of(call), scales_of(call)
-        family, threads = scaled_family(problem.types), call.block.count
+    def facts(cls, call: SimtCall, problem: Problem) -> tuple[Hashable, ...]:
+        """Return the policy and the scales."""
+        return policy_of(call, problem), *scales_of(call)
+
+    @classmethod
+    def candidates(cls, problem: Problem, threads: int, *facts: Any) -> Sequence[Any] | Reject:
+        """Return the splits of a product among warps, best first, or the rejection."""
+        policy, scale, per = facts
+        family = scaled_family(problem.types)
         if family is None:
             return no_instruction(problem, _table())
         wrong = too_few_threads(threads, WARP) or other_scales(family, scale, per, SCALED)
         if wrong:
             return Reject(wrong)
         tiles = -(-problem.m // family.instruction.m), -(-problem.n // family.instruction.n)
-        every = splits(*tiles, threads // WARP, policy_of(call, problem))
-        return best([cls(problem, s, threads, family, scale=scale, per=per) for s in every], call)
+        every = splits(*tiles, threads // WARP, policy)
+        return [cls(problem, s, threads, family, scale=scale, per=per) for s in every]
 
     @property
     def name(self) -> str:
@@ -99,8 +105,8 @@ class MmaGemmScaled(MatrixVariant):
         return "" if outside is None else f"{outside.name} is not in shared memory"
 
     def plan(self, call: SimtCall) -> ScaledMmaPlan | Reject:
-        """See `ScaledMmaPlan.of`."""
-        return ScaledMmaPlan.of(call)
+        """See `ProductPlan.for_call`."""
+        return ScaledMmaPlan.for_call(call)
 
     def shared_layout(self, shape: tuple[int, ...], bits: int) -> LayoutMap | None:
         """Return a swizzled layout, unless 4-bit elements have a byte each."""

@@ -10,10 +10,10 @@ For others every thread reads the scales of its lane from shared memory, in any 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from itertools import product
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tile_core.compat.tvm import tirx
 from tile_core.compat.types import Expr, Stmt
@@ -36,7 +36,7 @@ from tile_cuda.ops.gemm_tensor import TENSOR_SCALED, TensorProduct, TensorVarian
 from tile_cuda.ops.scale_copies import copies, is_copied, scale_layout
 from tile_cuda.ops.scale_words import PER_WORD, ScaleWords
 from tile_cuda.ops.tensor_plan import GRAIN, LANES, TensorPlan, other_threads, partition
-from tile_cuda.ops.warpgroup_plan import CHUNK, WARPGROUP, readable_by_all, steps_of
+from tile_cuda.ops.warpgroup_plan import CHUNK, WARPGROUP, steps_of
 from tile_cuda.ptx.tensor import COPY
 
 if TYPE_CHECKING:
@@ -73,18 +73,22 @@ class ScaledPlan(TensorPlan):
     block: int = 0
 
     @classmethod
-    def wanted_by(cls, call: SimtCall, sparse: bool = False) -> ScaledPlan | Reject:
-        """See `TensorPlan.wanted_by`."""
-        problem, (scale, block) = Problem.of(call), scales_of(call)
+    def facts(cls, call: SimtCall, problem: Problem) -> tuple[Hashable, ...]:
+        """Return the obstacle of its threads, and the scales."""
+        return other_threads(call), *scales_of(call)
+
+    @classmethod
+    def candidates(cls, problem: Problem, threads: int, *facts: Any) -> Sequence[Any] | Reject:
+        """See `TensorPlan.candidates`."""
+        others, scale, block = facts
         family = scaled_family(problem.types)
         if family is None:
             return no_instruction(problem, scaled_table())
-        wrong = other_threads(call) or other_scales(family, scale, block, KINDS)
+        wrong = others or other_scales(family, scale, block, KINDS)
         wrong = wrong or "; ".join(Atom(steps_of(family, LANES, GRAIN)).misfits(problem.sizes))
         if wrong:
             return Reject(wrong)
-        readable = readable_by_all(call, problem)
-        return cls(problem, partition(problem), WARPGROUP, family, readable=readable, scale=scale, block=block)
+        return [cls(problem, partition(problem), WARPGROUP, family, scale=scale, block=block)]
 
     @property
     def kind(self) -> str:
@@ -171,8 +175,8 @@ class TensorGemmScaled(TensorVariant):
         return found
 
     def plan(self, call: SimtCall) -> TensorPlan | Reject:
-        """See `ScaledPlan.of`."""
-        return ScaledPlan.of(call)
+        """See `ProductPlan.for_call`."""
+        return ScaledPlan.for_call(call)
 
     def statement(self, plan: TensorPlan, call: SimtCall) -> Stmt:
         """Return the product for one thread."""

@@ -118,8 +118,8 @@ class TensorVariant(MatrixVariant):
         return ""
 
     def plan(self, call: SimtCall) -> TensorPlan | Reject:
-        """See `TensorPlan.of`."""
-        return TensorPlan.of(call, self.sparse)
+        """See `ProductPlan.for_call`."""
+        return TensorPlan.for_call(call)
 
     def shared_layout(self, shape: tuple[int, ...], bits: int) -> LayoutMap | None:
         """Return an empty mapping: ``layouts`` depends on the operand."""

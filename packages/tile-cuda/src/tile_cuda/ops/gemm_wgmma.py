@@ -71,8 +71,8 @@ class WarpgroupVariant(MatrixVariant):
         return ""
 
     def plan(self, call: SimtCall) -> WarpgroupPlan | Reject:
-        """See `WarpgroupPlan.of`."""
-        return WarpgroupPlan.of(call, self.sparse)
+        """See `ProductPlan.for_call`."""
+        return WarpgroupPlan.for_call(call)
 
     def shared_layout(self, shape: tuple[int, ...], bits: int) -> LayoutMap | None:
         """Return an empty mapping: ``layouts`` depends on the operand."""

@@ -56,7 +56,7 @@ def prefetches_metadata(call: SimtCall, operand: Operand, aligned: Aligned) -> b
     aligned
         Guarantees of the launch about addresses and symbols.
     """
-    plan = WarpgroupPlan.of(call, True)
+    plan = WarpgroupPlan.for_call(call)
     if isinstance(plan, Reject) or plan.family.bits not in (8, 16) or bool(call.attrs["transpose_E"]):
         return False
     split, along = plan.split, plan.problem.k

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable, Sequence
+from typing import Any
+
 from tile_core.layout.fragment import FragmentLayout
 from tile_core.lowering.variant import Reject
 from tile_core.records import dataclass
 from tile_core.simt.ops.gemm_problem import Problem, policy_of
 from tile_core.simt.ops.products.instruction import MatrixInstruction
-from tile_core.simt.ops.products.plan import ProductPlan, best, no_instruction, too_few_threads
+from tile_core.simt.ops.products.plan import ProductPlan, no_instruction, too_few_threads
 from tile_core.simt.ops.warp_partition import splits
 from tile_core.simt.variant import SimtCall
 from tile_cuda.ops.atoms import Family, family, table
@@ -23,16 +26,20 @@ class MmaPlan(ProductPlan):
     family: Family
 
     @classmethod
-    def of(cls, call: SimtCall, fp8: bool, sparse: bool) -> MmaPlan | Reject:
-        """Return the plan that best fits the decided fragment layouts, or the rejection reason."""
-        problem = Problem.of(call)
+    def facts(cls, call: SimtCall, problem: Problem) -> tuple[Hashable, ...]:
+        """Return the policy."""
+        return (policy_of(call, problem),)
+
+    @classmethod
+    def candidates(cls, problem: Problem, threads: int, *facts: Any) -> Sequence[Any] | Reject:
+        """Return the splits of a product among warps, best first, or the rejection."""
+        policy, fp8, sparse = facts
         chosen = family(*problem.types, fp8, sparse)
-        few = too_few_threads(call.block.count, WARP)
+        few = too_few_threads(threads, WARP)
         if chosen is None or few:
             return no_instruction(problem, table(fp8, sparse)) if chosen is None else Reject(few)
         tiles = -(-problem.m // chosen.instruction.m), -(-problem.n // chosen.instruction.n)
-        every = splits(*tiles, call.block.count // WARP, policy_of(call, problem))
-        return best([cls(problem, s, call.block.count, chosen) for s in every], call)
+        return [cls(problem, s, threads, chosen) for s in splits(*tiles, threads // WARP, policy)]
 
     @property
     def instruction(self) -> MatrixInstruction:

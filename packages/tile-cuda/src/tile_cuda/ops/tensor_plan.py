@@ -6,10 +6,11 @@ and a column of 32 bits holds one of its columns. Thread i of the four warps mov
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import replace
 from functools import cache
 from itertools import product
+from typing import Any
 
 from tile_core.ir import nodes
 from tile_core.layout.digits import Digit
@@ -19,7 +20,7 @@ from tile_core.lowering.variant import Reject
 from tile_core.records import dataclass
 from tile_core.simt.ops.gemm_problem import Problem
 from tile_core.simt.ops.products.instruction import Lifetime, MatrixInstruction, MatrixOperand, OperandKind
-from tile_core.simt.ops.products.plan import nearest, no_instruction, refused, too_few_threads
+from tile_core.simt.ops.products.plan import PlanT, nearest, no_instruction, refused, too_few_threads
 from tile_core.simt.ops.warp_partition import WarpPartition
 from tile_core.simt.pipelining.async_products import ISSUED
 from tile_core.simt.pipelining.multicast import HALVES
@@ -60,24 +61,30 @@ class TensorPlan(WarpgroupPlan):
     cluster: tuple[int, ...] = ()
 
     @classmethod
-    def of(cls, call: SimtCall, sparse: bool = False) -> TensorPlan | Reject:
-        """Return the plan, or why there is none."""
-        found = cls.wanted_by(call, sparse)
-        return found if isinstance(found, Reject) else found.refusal(str(call.attrs.get(WHOLE, ""))) or found
+    def facts(cls, call: SimtCall, problem: Problem) -> tuple[Hashable, ...]:
+        """Return the obstacle of its threads, the sparsity of A, and the cluster."""
+        return other_threads(call), call.name == "gemm_sp", tuple(int(n) for n in call.attrs.get(HALVES, ()))
 
     @classmethod
-    def wanted_by(cls, call: SimtCall, sparse: bool) -> TensorPlan | Reject:
-        """Return the plan of tiles of whole instructions, whether it fits or not."""
-        problem = Problem.of(call)
+    def candidates(cls, problem: Problem, threads: int, *facts: Any) -> Sequence[Any] | Reject:
+        """Return the plan of whole instructions, fitting or not, or the rejection."""
+        others, sparse, cluster = facts
         chosen = family_of(problem.types, sparse)
         if chosen is None:
             return no_instruction(problem, tensor_table(sparse))
-        wrong = other_threads(call) or "; ".join(Atom(steps_of(chosen, LANES, GRAIN)).misfits(problem.sizes))
+        wrong = others or "; ".join(Atom(steps_of(chosen, LANES, GRAIN)).misfits(problem.sizes))
         if wrong:
             return Reject(wrong)
-        cluster = tuple(int(n) for n in call.attrs.get(HALVES, ()))
-        readable = readable_by_all(call, problem)
-        return cls(problem, partition(problem), WARPGROUP, chosen, readable=readable, cluster=cluster)
+        return [cls(problem, partition(problem), WARPGROUP, chosen, cluster=cluster)]
+
+    @classmethod
+    def for_call(cls: type[PlanT], call: SimtCall, *given: Any) -> PlanT | Reject:
+        """Return the plan of a call if it fits, else the rejection."""
+        found: Any = super(WarpgroupPlan, cls).for_call(call, *given)
+        if isinstance(found, Reject):
+            return found
+        found = replace(found, readable=readable_by_all(call, found.problem))
+        return found.refusal(str(call.attrs.get(WHOLE, ""))) or found
 
     def refusal(self, whole: str) -> Reject | None:
         """Return why the plan is not legal; ``None`` if it is.

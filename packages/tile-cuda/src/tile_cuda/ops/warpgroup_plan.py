@@ -6,9 +6,11 @@ the four holds rows ``16 w`` to ``16 w + 15``, each with the layout of ``mma.syn
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator, Sequence
+from dataclasses import replace
 from functools import cache
 from itertools import product
+from typing import Any
 
 from tile_core.dtypes import DTYPES
 from tile_core.ir import nodes
@@ -21,7 +23,7 @@ from tile_core.ops.gemm import GemmWarpPolicy
 from tile_core.records import dataclass
 from tile_core.simt.ops.gemm_problem import Problem, policy_of
 from tile_core.simt.ops.products.instruction import Lifetime, MatrixInstruction, MatrixOperand, OperandKind
-from tile_core.simt.ops.products.plan import ProductPlan, best, nearest, no_instruction, refused, too_few_threads
+from tile_core.simt.ops.products.plan import PlanT, ProductPlan, nearest, no_instruction, refused, too_few_threads
 from tile_core.simt.ops.warp_partition import WarpPartition, splits
 from tile_core.simt.variant import SimtCall
 from tile_cuda.occupancy import most_registers
@@ -71,9 +73,14 @@ class WarpgroupPlan(ProductPlan):
     readable: tuple[int, int] = (0, 0)
 
     @classmethod
-    def of(cls, call: SimtCall, sparse: bool = False) -> WarpgroupPlan | Reject:
-        """Return the plan that best fits the decided fragment layouts, or the rejection reason."""
-        problem, threads = Problem.of(call), call.block.count
+    def facts(cls, call: SimtCall, problem: Problem) -> tuple[Hashable, ...]:
+        """Return whether A is sparse, the policy, and the promoted part of K."""
+        return call.name == "gemm_sp", policy_of(call, problem), int(call.attrs.get(PROMOTE, 0))
+
+    @classmethod
+    def candidates(cls, problem: Problem, threads: int, *facts: Any) -> Sequence[Any] | Reject:
+        """Return the plans for which threads have registers, the best first, or the rejection reason."""
+        sparse, policy, promote = facts
         chosen = family_of(problem.types, sparse)
         if chosen is None:
             return no_instruction(problem, table(sparse))
@@ -81,13 +88,17 @@ class WarpgroupPlan(ProductPlan):
         wrong = [few] if few else Atom(steps_of(chosen)).misfits(problem.sizes)
         if wrong:
             return Reject("; ".join(wrong))
-        promote = int(call.attrs.get(PROMOTE, 0)) if chosen.is_fp8 else 0
-        ways = _Ways(chosen, policy_of(call, problem), promote, readable_by_all(call, problem))
-        able = ways.able(problem, threads)
-        if not able:
-            return ways.crowded(problem, threads)
-        found = best(able, call)
-        return ways.undescribed(found) or found
+        ways = _Ways(chosen, policy, promote if chosen.is_fp8 else 0)
+        return ways.able(problem, threads) or ways.crowded(problem, threads)
+
+    @classmethod
+    def for_call(cls: type[PlanT], call: SimtCall, *given: Any) -> PlanT | Reject:
+        """Return the plan of a call if descriptors describe its operands, else the rejection."""
+        found: Any = super().for_call(call, *given)
+        if isinstance(found, Reject):
+            return found
+        found = replace(found, readable=readable_by_all(call, found.problem))
+        return found.undescribed(policy_of(call, found.problem)) or found
 
     @property
     def most(self) -> int:
@@ -205,6 +216,18 @@ class WarpgroupPlan(ProductPlan):
         others = " or ".join(str(s) for s in SWIZZLES if s & self.readable[role])
         return f"other products read {name} in rows of {others} bytes, and this one in rows of {rows}"
 
+    def undescribed(self, policy: int) -> Reject | None:
+        """Return the rejection if no descriptors describe A or B, else ``None``."""
+        ways = _Ways(self.family, policy, self.promote, self.readable)
+        for role in (0, 1):
+            reason = self.unreadable(role)
+            if reason:
+                axis = self.problem.axes[role][1]
+                steps = {axis: steps_of(self.family)[axis]}
+                legal = nearest(self.problem, steps, lambda p: ways.is_legal(p, self.threads), above=True)
+                return refused(reason, legal)
+        return None
+
     def misfit(self, role: int, swizzle: int) -> str:
         """Return why no instruction reads this swizzle of A (0) or B (1)."""
         view = self.view(role)
@@ -280,7 +303,7 @@ class _Ways:
     family: Family
     policy: int
     promote: int
-    readable: tuple[int, int]
+    readable: tuple[int, int] = (0, 0)
 
     def every(self, problem: Problem, threads: int) -> list[WarpgroupPlan]:
         """Return the plans of a product of whole instructions, at least one, the best first."""
@@ -305,18 +328,6 @@ class _Ways:
             f"each of {threads} threads would need {found.registers} registers for its part of {problem.m} x "
             f"{problem.n} and has at most {found.most}", smaller + [f"threads={enough}"] * (enough > 0),
         )  # fmt: skip
-
-    def undescribed(self, plan: WarpgroupPlan) -> Reject | None:
-        """Return the rejection of a plan without descriptors for A or B, or ``None``."""
-        for role in (0, 1):
-            reason = plan.unreadable(role)
-            if reason:
-                axis = plan.problem.axes[role][1]
-                step = {axis: steps_of(self.family)[axis]}
-                return refused(
-                    reason, nearest(plan.problem, step, lambda p: self.is_legal(p, plan.threads), above=True)
-                )
-        return None
 
     def is_legal(self, problem: Problem, threads: int) -> bool:
         """Whether a product of whole instructions has a plan whose descriptors describe A and B."""

@@ -68,8 +68,8 @@ class MatrixGemm(MatrixVariant):
         self.legality = matrix_legality(table(unit), register_scopes(self.op == "gemm_sp"))
 
     def plan(self, call: SimtCall) -> SimdgroupPlan | Reject:
-        """See `SimdgroupPlan.of`."""
-        return SimdgroupPlan.of(call, self.unit)
+        """See `ProductPlan.for_call`."""
+        return SimdgroupPlan.for_call(call, self.unit)
 
     def shared_layout(self, shape: tuple[int, ...], bits: int) -> LayoutMap | None:
         """Return a layout with longer rows, see `padded`."""

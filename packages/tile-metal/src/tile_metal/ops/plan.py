@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cache
+from typing import Any
 
 from tile_core.layout import Layout, LayoutMap, strided
 from tile_core.layout.fragment import FragmentLayout
@@ -10,7 +11,7 @@ from tile_core.lowering.variant import Reject
 from tile_core.records import dataclass
 from tile_core.simt.ops.gemm_problem import Problem, policy_of
 from tile_core.simt.ops.products.instruction import MatrixInstruction
-from tile_core.simt.ops.products.plan import ProductPlan, best, no_instruction, too_few_threads
+from tile_core.simt.ops.products.plan import ProductPlan, no_instruction, too_few_threads
 from tile_core.simt.ops.warp_partition import splits
 from tile_core.simt.variant import SimtCall
 from tile_metal.ops.atoms import TOTAL, Unit, operand_type, table
@@ -29,16 +30,21 @@ class SimdgroupPlan(ProductPlan):
     operand: str
 
     @classmethod
-    def of(cls, call: SimtCall, unit: Unit) -> SimdgroupPlan | Reject:
-        """Return the plan that best fits the fragment layouts, or the rejection reason."""
-        problem = Problem.of(call)
+    def facts(cls, call: SimtCall, problem: Problem) -> tuple[int]:
+        """Return the policy."""
+        return (policy_of(call, problem),)
+
+    @classmethod
+    def candidates(cls, problem: Problem, threads: int, *facts: Any) -> list[SimdgroupPlan] | Reject:
+        """Return the splits of a product among simdgroups, best first, or the rejection."""
+        policy, unit = facts
         operand = operand_type(*problem.types)
-        few = too_few_threads(call.block.count, SIMD)
+        few = too_few_threads(threads, SIMD)
         if operand is None or few:
             return no_instruction(problem, table(unit)) if operand is None else Reject(few)
         tiles = -(-problem.m // unit.m), -(-problem.n // unit.n)
-        every = splits(*tiles, call.block.count // SIMD, policy_of(call, problem), (unit.m, unit.n))
-        return best([cls(problem, s, call.block.count, unit, operand) for s in every], call)
+        every = splits(*tiles, threads // SIMD, policy, (unit.m, unit.n))
+        return [cls(problem, s, threads, unit, operand) for s in every]
 
     @property
     def instruction(self) -> MatrixInstruction:

@@ -38,8 +38,8 @@ class Mfma(MatrixVariant):
         self.legality = matrix_legality(table(fp8, xf32, self.sparse), register_scopes(self.sparse))
 
     def plan(self, call: Any) -> MfmaPlan | Reject:
-        """See `MfmaPlan.of`."""
-        return MfmaPlan.of(call, self.fp8, self.xf32)
+        """See `ProductPlan.for_call`."""
+        return MfmaPlan.for_call(call, self.fp8, self.xf32)
 
     def shared_layout(self, shape: tuple[int, ...], bits: int) -> LayoutMap | None:
         """Return a swizzled layout, see `swizzled`."""

@@ -10,7 +10,7 @@ from tile_core.lowering.variant import Reject
 from tile_core.records import dataclass
 from tile_core.simt.ops.gemm_problem import Problem, policy_of
 from tile_core.simt.ops.products.instruction import MatrixInstruction
-from tile_core.simt.ops.products.plan import ProductPlan, best, no_instruction, too_few_threads
+from tile_core.simt.ops.products.plan import ProductPlan, no_instruction, too_few_threads
 from tile_core.simt.ops.warp_partition import splits
 from tile_core.simt.variant import SimtCall
 from tile_rocm_stub.instructions import Instruction
@@ -25,21 +25,24 @@ class MfmaPlan(ProductPlan):
     chosen: Instruction
 
     @classmethod
-    def of(cls, call: SimtCall, fp8: str, xf32: bool) -> MfmaPlan | Reject:
-        """Return the plan that best fits the fragment layouts, or the rejection reason."""
-        problem = Problem.of(call)
-        waves = call.block.count // WAVE
-        sparse = call.name == "gemm_sp"
+    def facts(cls, call: SimtCall, problem: Problem) -> tuple[int, bool]:
+        """Return the policy, and whether A is sparse."""
+        return policy_of(call, problem), call.name == "gemm_sp"
+
+    @classmethod
+    def candidates(cls, problem: Problem, threads: int, *facts: Any) -> list[MfmaPlan] | Reject:
+        """Return the splits of a product among wavefronts, best first, or the rejection."""
+        policy, sparse, fp8, xf32 = facts
+        waves = threads // WAVE
         rows = 32 if not sparse and _is_large(problem, waves) else 16
         chosen = instruction_for(problem.types, fp8, xf32, sparse, rows) or instruction_for(
             problem.types, fp8, xf32, sparse
         )
-        few = too_few_threads(call.block.count, WAVE)
+        few = too_few_threads(threads, WAVE)
         if chosen is None or few:
             return no_instruction(problem, table(fp8, xf32, sparse)) if chosen is None else Reject(few)
         tiles = -(-problem.m // chosen.m), -(-problem.n // chosen.n)
-        every = splits(*tiles, waves, policy_of(call, problem), (1, 1))
-        return best([cls(problem, s, call.block.count, chosen) for s in every], call)
+        return [cls(problem, s, threads, chosen) for s in splits(*tiles, waves, policy, (1, 1))]
 
     @property
     def instruction(self) -> MatrixInstruction:

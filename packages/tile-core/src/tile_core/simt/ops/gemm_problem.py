@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from dataclasses import replace
 
 from tile_core.compat.tvm import tirx
@@ -64,6 +65,17 @@ class Problem:
         return cls(a, b, c, (a_type, b_type, c_type), turned_a, turned_b, m, n, k, known, positions)
 
     @property
+    def form(self) -> Problem:
+        """The product without its buffers and corners: equal for equal tiles, slots included."""
+        a, b, c = map(_tile_of, self.views)
+        return Problem(a, b, c, self.types, self.turned_a, self.turned_b, self.m, self.n, self.k, False, self.positions)
+
+    @property
+    def views(self) -> tuple[View, View, View]:
+        """A, B and C."""
+        return self.a, self.b, self.c
+
+    @property
     def sizes(self) -> dict[str, int]:
         """Extents by the names of axes in legality tables."""
         return {"M": self.m, "N": self.n, "K": self.k}
@@ -114,6 +126,19 @@ def placed(found: FragmentLayout, extents: tuple[int, ...], rows: int, columns: 
         if d not in (rows, columns):
             own = own.insert(d)
     return own
+
+
+def _tile_of(view: View) -> View:
+    """Return a tile like a view, without leading dimensions of which it takes one index."""
+    shape, extents = tuple(nodes.shape_of(view.buffer)), view.extents
+    if len(shape) > 2 and view.matrix_dims()[0] == len(shape) - 2 and extents[:-2] == (1,) * (len(shape) - 2):
+        shape, extents = shape[-2:], extents[-2:]
+    return _tile(view.dtype, view.scope, shape, extents)
+
+
+@functools.lru_cache(maxsize=512)
+def _tile(dtype: str, scope: str, shape: tuple[Expr, ...], extents: tuple[int, ...]) -> View:
+    return View(nodes.alloc(shape, dtype, "tile", scope)[0], (0,) * len(shape), extents)
 
 
 def _resized(view: View, at: int, old: int, new: int) -> View:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TypeVar
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, TypeVar
 
 from tile_core.compat.types import BufferVar
 from tile_core.dtypes import DTYPES
@@ -18,6 +20,8 @@ from tile_core.simt.ops.gemm_problem import Problem, placed
 from tile_core.simt.ops.products.instruction import MatrixInstruction, OperandKind
 from tile_core.simt.ops.warp_partition import WarpPartition
 from tile_core.simt.variant import SimtCall
+
+PlanT = TypeVar("PlanT", bound="ProductPlan")
 
 
 @dataclass(frozen=True)
@@ -37,6 +41,44 @@ class ProductPlan(ABC):
     problem: Problem
     split: WarpPartition
     threads: int
+
+    @classmethod
+    def for_call(cls: type[PlanT], call: SimtCall, *given: Any) -> PlanT | Reject:
+        """Return a call's plan that best fits decided fragment layouts, or the rejection.
+
+        Parameters
+        ----------
+        given
+            Further arguments of ``candidates``.
+        """
+        problem = Problem.of(call)
+        found = _candidates(cls, problem.form, call.block.count, cls.facts(call, problem), given)
+        if isinstance(found, Reject):
+            return found
+        plans = [replace(plan, problem=problem) for plan in found]
+        return next((plan for plan in plans if plan.fits(call.placement.fragments)), plans[0])
+
+    @classmethod
+    def facts(cls, call: SimtCall, problem: Problem) -> tuple[Hashable, ...]:
+        """Return the other facts of a call that decide about its plans."""
+        return ()
+
+    @classmethod
+    @abstractmethod
+    def candidates(cls, problem: Problem, threads: int, *facts: Any) -> Sequence[Any] | Reject:
+        """Return the legal plans, the best first, or the rejection reason.
+
+        This is decided once for all calls with equal tiles.
+
+        Parameters
+        ----------
+        problem
+            The product, with buffers of its own.
+        threads
+            The threads that execute it.
+        facts
+            The facts of the call, and further arguments.
+        """
 
     @property
     @abstractmethod
@@ -96,12 +138,11 @@ class ProductPlan(ABC):
         return found
 
 
-PlanT = TypeVar("PlanT", bound=ProductPlan)
-
-
-def best(plans: Sequence[PlanT], call: SimtCall) -> PlanT:
-    """Return the first plan that fits the decided fragment layouts, else the first one."""
-    return next((plan for plan in plans if plan.fits(call.placement.fragments)), plans[0])
+@functools.lru_cache(maxsize=512)
+def _candidates(
+    kind: type[PlanT], form: Problem, threads: int, facts: tuple[Hashable, ...], given: tuple[Hashable, ...]
+) -> Sequence[PlanT] | Reject:
+    return kind.candidates(form, threads, *facts, *given)
 
 
 def no_instruction(problem: Problem, atoms: Iterable[legality.Atom]) -> Reject:
