@@ -12,9 +12,10 @@ from hypothesis import Phase, given, settings
 
 from tile_core.ops import registry
 from tile_core.ops.base import TileOp
-from tile_core.testing import fuzz, sketch
+from tile_core.testing import fuzz
 from tile_core.testing.case import one, output, tensor
 from tile_core.testing.data import numbers, values
+from tile_core.testing.plain import tiles
 from tile_core.testing.run import Session
 from tile_core.testing.strategies.memory import ON_THREADS, layouts
 from tile_core.testing.strategies.mutants import MANY
@@ -36,8 +37,8 @@ def test_two_thousand_programs(part):
 @pytest.mark.sweep(4)
 def test_a_wrong_result_becomes_a_small_kernel(monkeypatch, tmp_path):
     """With a deliberately broken reference, the smallest failing program is found, and runs."""
-    real = sketch.rounded
-    monkeypatch.setattr("tile_core.testing.strategies.moves.rounded", lambda x, dtype: real(np.minimum(x, 2), dtype))
+    real = tiles.values_of
+    monkeypatch.setattr(tiles, "values_of", lambda x: np.minimum(real(x), 2))
     with pytest.raises(fuzz.WrongProgram) as caught:
         fuzz.fuzz(100, seed=3, mutated=0, only="tiles")
     text = str(caught.value)

@@ -1,28 +1,22 @@
-"""Random programs as text and as NumPy, drawn step by step by the fuzzer's strategies.
+"""Random programs of tile ops, drawn step by step by the fuzzer's strategies.
 
-A ``Sketch`` is a kernel over a grid of blocks. Every step appends lines of the kernel and an action on NumPy arrays
-that means the same. Values stay integers that all element types involved hold exactly (``Tile.bound`` is their
-largest size), so the order of additions does not matter and results must be equal; integers of any size wrap.
+A ``Sketch`` is a kernel over a grid of blocks. Every step appends lines of the kernel. Values stay integers that all
+element types involved hold exactly (``Tile.bound`` is their largest size), so the order of additions does not matter
+and results must be equal; integers of any size wrap.
 """
 
 from __future__ import annotations
 
-import copy
 import functools
-from collections.abc import Callable
 from dataclasses import field
-from typing import Any
 
 import numpy as np
 
 from tile_core.dtypes import DTYPES
-from tile_core.numerics import oracles
 from tile_core.records import dataclass
+from tile_core.testing import plain
 from tile_core.testing.case import VALUE, Data, Launch, Param, Part, Unit, scalar, tensor
-from tile_core.testing.data import Array, anything, numbers, stored, values
-
-Env = dict[str, Any]
-Action = Callable[[Env], None]
+from tile_core.testing.data import Array, anything, numbers, stored
 
 #: Largest integer size up to which all integers are exact.
 LIMITS = {"float32": 2.0**24, "float16": 2.0**11, "bfloat16": 2.0**8, "float64": 2.0**53}
@@ -49,20 +43,15 @@ class Tile:
 
 @dataclass
 class Block:
-    """A sequence of statements: lines of text, and the same as actions."""
+    """A sequence of statements: their lines, and how many there are."""
 
     lines: list[str] = field(default_factory=list)
-    actions: list[Action] = field(default_factory=list)
+    count: int = 0
 
-    def add(self, line: str, action: Action) -> None:
+    def add(self, line: str) -> None:
         """Append a statement, which may have several lines."""
         self.lines += line.splitlines()
-        self.actions.append(action)
-
-    def run(self, env: Env) -> None:
-        """Execute the actions."""
-        for action in self.actions:
-            action(env)
+        self.count += 1
 
     def indented(self) -> str:
         """Return the lines one level deeper."""
@@ -125,7 +114,6 @@ class Sketch:
 
     def unit(self, sizes: list[tuple[int, int, int]], seed: int) -> Unit:
         """Return the program as a unit with a launch per (m, n, v)."""
-        made = copy.copy(self)
         start = "\n".join(
             f'{t.name} = T.alloc_{t.scope}({t.shape}, "{t.dtype}")\nT.clear({t.name})' for t in self.tiles.values()
         )
@@ -134,12 +122,13 @@ class Sketch:
         params = [tensor(n, dtype, "m", "n") for n, (dtype, _) in self.inputs.items()]
         params += [tensor(n, dtype, *array.shape) for n, (dtype, array) in self.extras.items()]
         params += [scalar("v"), *(Param(n, t.dtype, ("m", "n"), out=True) for n, t in self.outputs.items())]
-        launches = {f"{m}x{n},v={v}": Launch(functools.partial(made.data, seed, m, n, v)) for m, n, v in sizes}
-        part = Part((), body, made.expected, VALUE)
-        return Unit(
+        launches = {f"{m}x{n},v={v}": Launch(functools.partial(self.data, seed, m, n, v)) for m, n, v in sizes}
+        part = Part((), body, lambda d: plain.run(unit.text(), params, d), VALUE)
+        unit = Unit(
             "fuzz", f"program-{seed}", tuple(params), "", {"": part}, launches, threads=self.threads,
             symbols=("m", "n"), grid=f"T.ceildiv(m, {self.rows})",
         )  # fmt: skip
+        return unit
 
     def data(self, seed: int, m: int, n: int, v: int, rng: np.random.Generator) -> Data:
         """Return the inputs of a launch."""
@@ -152,27 +141,9 @@ class Sketch:
             made[name] = numbers(own, (m, n), t.dtype, 0, 0)
         return made
 
-    def expected(self, d: Data) -> dict[str, Array]:
-        """Return the results of NumPy."""
-        m, n = d["m"], d["n"]
-        sources = {name: values(d[name], dtype) for name, (dtype, _) in self.inputs.items()}
-        sources.update({name: values(array, dtype) for name, (dtype, array) in self.extras.items()})
-        kind = {
-            name: np.float64 if DTYPES[t.dtype].is_float else DTYPES[t.dtype].numpy()
-            for name, t in self.outputs.items()
-        }
-        results = {name: np.zeros((m, n), kind[name]) for name in self.outputs}
-        for bx in range(-(-m // self.rows)):
-            env: Env = {"bx": bx, "v": d["v"], "m": m, "n": n, **sources}
-            env.update({t.name: zeros(t.shape, t.dtype) for t in self.tiles.values()})
-            self.body.run(env)
-            for name, t in self.outputs.items():
-                results[name] = oracles.write_region(results[name], (bx * self.rows, 0), env[t.name])
-        return results
 
-
-def sparse_operand(seed: int, m: int, k: int, dtype: str, meta: str) -> tuple[Array, Array, Array]:
-    """Return kept values, metadata and dense matrix of a random 2:4 sparse operand.
+def sparse_operand(seed: int, m: int, k: int, dtype: str, meta: str) -> tuple[Array, Array]:
+    """Return kept values and metadata of a random 2:4 sparse operand.
 
     Values are small integers.
     """
@@ -184,19 +155,7 @@ def sparse_operand(seed: int, m: int, k: int, dtype: str, meta: str) -> tuple[Ar
     count = rng.integers(0, kept + 1, (m, k // group, 1))
     dense = np.where(order < count, rng.integers(-3, 4, (m, k // group, group)), 0).reshape(m, k).astype(np.float64)
     compressed, metadata = sparse.compress(stored(dense, dtype), meta_dtype=meta)
-    return np.asarray(compressed).view(DTYPES[dtype].numpy()), np.asarray(metadata), dense
-
-
-def zeros(shape: tuple[int, ...], dtype: str) -> Array:
-    """Return zeros as values: float64 for floats, the type itself for integers."""
-    return np.zeros(shape, np.float64 if DTYPES[dtype].is_float else DTYPES[dtype].numpy())
-
-
-def rounded(x: Array, dtype: str) -> Array:
-    """Return values after a conversion to an element type."""
-    with np.errstate(all="ignore"):
-        cast: Array = np.asarray(oracles.cast(np.asarray(x), dtype))
-    return cast.astype(np.float64) if DTYPES[dtype].is_float else cast.astype(DTYPES[dtype].numpy())
+    return np.asarray(compressed).view(DTYPES[dtype].numpy()), np.asarray(metadata)
 
 
 def limit(dtype: str) -> float:

@@ -182,7 +182,7 @@ def _sparse_operand(
     (m, k, most), meta = sizes, draw(st.sampled_from(("int16", "int32", "uint8")))
     per = {"int16": 4, "int32": 8, "uint8": 2}[meta] * (2 if kind == "tfloat32" else 4)
     meta, per = ("uint8", per // {"int16": 2, "int32": 4, "uint8": 1}[meta]) if k % per else (meta, per)
-    kept, metadata, _ = sparse_operand(draw(st.integers(0, 10**6)), m, k * most, kind, meta)
+    kept, metadata = sparse_operand(draw(st.integers(0, 10**6)), m, k * most, kind, meta)
     found = np.ascontiguousarray(metadata.T) if te else metadata
     params = [tensor("X", kind, *kept.shape), tensor("E", meta, *found.shape)]
     made = [f's = T.alloc_shared(({m}, {k // 2}), "{kind}")']

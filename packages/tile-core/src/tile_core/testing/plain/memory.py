@@ -49,6 +49,11 @@ class Memory:
         if self._inside(at):
             self.data[at] = stored(convert(_scalar(value), self.dtype).value, self.dtype)
 
+    @property
+    def is_tile(self) -> bool:
+        """Whether an operator goes element by element."""
+        return bool(self.shape)
+
     def read(self, at: tuple[int, ...]) -> Number:
         """Return an element."""
         if not self._inside(at):
@@ -71,6 +76,8 @@ class Memory:
 
 class Region:
     """A rectangle of a buffer: corner, extents per dimension, and the sliced extents."""
+
+    is_tile = True
 
     def __init__(self, buffer: Memory, low: list[int], extents: list[int], kept: Any = None) -> None:
         self.buffer, self.low, self.extents = buffer, low, extents

@@ -219,6 +219,8 @@ def _common(a: str, b: str) -> str:
 
 def arith(symbol: str, a: Computed, b: Computed) -> Number:
     """Return a sum, difference, product, quotient or remainder rounded down, or a bitwise combination."""
+    if _are_tiles(a, b):
+        return NotImplemented
     x, y = pair(a, b)
     dtype = x.dtype
     if type(b) is int and b == 0 and symbol in _DIVISIONS:
@@ -235,6 +237,8 @@ def arith(symbol: str, a: Computed, b: Computed) -> Number:
 
 def divide(a: Computed, b: Computed) -> Number:
     """Return the true quotient."""
+    if _are_tiles(a, b):
+        return NotImplemented
     x, y = pair(a, b)
     if not is_float(x.dtype):
         wide = "float64" if BITS.get(x.dtype) == 64 else "float32"
@@ -245,6 +249,8 @@ def divide(a: Computed, b: Computed) -> Number:
 
 def shift(symbol: str, a: Computed, b: Computed) -> Number:
     """Return a shift; counts of the width or more leave 0 or the sign."""
+    if _are_tiles(a, b):
+        return NotImplemented
     if not isinstance(a, Number):
         a = number(a) if hasattr(a, "get") else _weak(a, b.dtype if isinstance(b, Number) else "int32")
     if a.dtype == "bool":
@@ -259,8 +265,15 @@ def shift(symbol: str, a: Computed, b: Computed) -> Number:
 
 def compare(a: Computed, b: Computed, test: Callable[[Any, Any], bool]) -> Number:
     """Return the truth of a comparison in the common type."""
+    if _are_tiles(a, b):
+        return NotImplemented
     x, y = pair(a, b)
     return Number(bool(test(x.value, y.value)), "bool")
+
+
+def _are_tiles(*operands: Any) -> bool:
+    """Return whether an operand is a tile, whose own operator goes element by element."""
+    return any(type(x) is not Number and getattr(x, "is_tile", False) for x in operands)
 
 
 def truncdiv(a: int, b: int) -> int:

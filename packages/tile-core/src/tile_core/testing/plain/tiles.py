@@ -318,7 +318,7 @@ def write_values(to: Region, result: Any) -> None:
 OPS: dict[str, Any] = {
     "copy": copy, "fill": fill, "clear": clear, "transpose": transpose, "view": view,
     "reshape": lambda buffer, shape: view(buffer, shape), "gemm": gemm, "gemm_v2": gemm, "gemm_sp": gemm_sp,
-    "reduce": reduce, "cumsum": cumsum, "cumprod": cumprod,
+    "gemm_sp_v2": gemm_sp,     "reduce": reduce, "cumsum": cumsum, "cumprod": cumprod,
     "cummax": cummax, "atomic_load": atomic_load, "atomic_store": atomic_store, "dp4a": dp4a,
     "sort": sort, "topk": topk, "reduce_with": reduce_with, "scan_with": scan_with,
     "argmax": _arg_reduction("argmax"), "argmin": _arg_reduction("argmin"),

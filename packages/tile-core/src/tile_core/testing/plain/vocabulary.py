@@ -38,7 +38,8 @@ _HINTS = (
 
 _RANDOM = ("philox", "uniform_of", "normal_of", "rng_init", "rng_rand", "rng_rand_float")
 _BARRIERS = (
-    "barrier_arrive", "barrier_wait", "cluster_arrive", "cluster_arrive_relaxed", "cluster_wait", "cluster_sync",
+    "sync_threads", "barrier_arrive", "barrier_wait", "cluster_arrive", "cluster_arrive_relaxed", "cluster_wait",
+    "cluster_sync",
 )  # fmt: skip
 _LAYOUTS = ("alloc_barrier", "Layout", "Fragment", "GemmWarpPolicy")
 

@@ -32,6 +32,8 @@ class Whole:
         An array of ``Number``.
     """
 
+    is_tile = True
+
     def __init__(self, numbers: Any) -> None:
         self.numbers = numbers
 
@@ -74,7 +76,7 @@ class WholeTiles:
 
 def lifted(function: Callable[..., Any], args: tuple[Any, ...], words: dict[str, Any]) -> Any:
     """Call a function of scalars, element by element if an argument is a tile."""
-    if not any(isinstance(a, (Memory, Region, Whole)) and _is_tile(a) for a in (*args, *words.values())):
+    if not any(getattr(a, "is_tile", False) for a in (*args, *words.values())):
         return function(*args, **words)
     names = list(words)
     count = len(args)
@@ -96,7 +98,7 @@ def array_of(x: Any) -> Any:
     """Return an operand as an array of numbers; scalars have no dimensions."""
     if isinstance(x, Whole):
         return x.numbers
-    if isinstance(x, Memory) and _is_tile(x):
+    if isinstance(x, Memory) and x.is_tile:
         return Region.of(x, ()).read()
     if isinstance(x, Region):
         return x.read().reshape([n for d, n in enumerate(x.extents) if d in x.kept])
@@ -119,10 +121,6 @@ def _with_axes(memory: Memory, items: Any) -> Whole:
 
 def _axis(item: Any) -> Any:
     return None if item is None else slice(None) if isinstance(item, slice) else Ellipsis
-
-
-def _is_tile(x: Any) -> bool:
-    return not isinstance(x, Memory) or bool(x.shape)
 
 
 def _operator(name: str) -> Callable[..., Any]:
@@ -161,6 +159,8 @@ for _kind in (Memory, Region, Whole):
     setattr(_kind, "__hash__", object.__hash__)  # noqa: B010
 setattr(Memory, "with_axes", _with_axes)  # noqa: B010
 setattr(Region, "assign", _assign)  # noqa: B010
+setattr(Region, "__getitem__", lambda self, index: Whole(array_of(self))[index])  # noqa: B010
 for _kind in (Memory, Region):
+    setattr(_kind, "astype", lambda self, dtype: Whole(array_of(self)).astype(dtype))  # noqa: B010
     for _name in _AUGMENTED:
         setattr(_kind, f"__i{_name.strip('_')}__", _augmented(_name))

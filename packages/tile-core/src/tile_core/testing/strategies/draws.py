@@ -8,7 +8,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from tile_core.dtypes import DTYPES
-from tile_core.testing.sketch import Env, Sketch, Tile, limit
+from tile_core.testing.sketch import Sketch, Tile, limit
 
 Draw = Callable[[Any], Any]
 
@@ -22,11 +22,6 @@ def offset(draw: Draw, last: int) -> str:
     """Draw a position: a constant from 0 to ``last``, or an unchecked runtime value."""
     inside = st.integers(0, max(0, last)).map(str)
     return draw(st.one_of(inside, st.integers(-3, 3).map(lambda c: f"v + {c}")))
-
-
-def index(text: str, env: Env) -> int:
-    """Return the value of an index."""
-    return int(eval(text, {}, env))
 
 
 def pick(draw: Draw, sketch: Sketch, test: Callable[[Tile], bool] = lambda t: True) -> Tile | None:

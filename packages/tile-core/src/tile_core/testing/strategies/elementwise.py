@@ -1,19 +1,24 @@
-"""Strategies for elementwise work: expressions of tiles in T.Parallel loops, with their meaning in NumPy."""
+"""Strategies for elementwise work: expressions of tiles in T.Parallel loops."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 from hypothesis import strategies as st
 
 from tile_core.dtypes import DTYPES
-from tile_core.testing.data import Array
-from tile_core.testing.sketch import Block, Env, Sketch, Tile, limit, rounded
+from tile_core.testing.sketch import Block, Sketch, Tile, limit
 from tile_core.testing.strategies.draws import SCOPES, Draw, convertible, is_matrix, pick
 
-Operand = tuple[str, Callable[[Env, Array, Array], Array], float]
+#: Text, and the largest size of the value.
+Operand = tuple[str, float]
+#: Operations of integers, which wrap: in comparisons too, which compilers like to decide uncomputed.
+_INTEGER_FORMS = (
+    "({} & {})", "({} | {})", "({} ^ {})", "(({} >> 1) + ({} << 2))", "(-{1})", "({} // 3 + {} % 5)",
+    "T.if_then_else({0} + 1 > {0}, {0}, {1})", "T.if_then_else({0} - {1} < {0}, {0}, {1})",
+    "T.if_then_else({0} * 2 // 2 == {0}, {0}, {1})",
+)  # fmt: skip
 
 
 def elementwise(draw: Draw, sketch: Sketch, block: Block, grow: int = 1) -> None:
@@ -23,7 +28,7 @@ def elementwise(draw: Draw, sketch: Sketch, block: Block, grow: int = 1) -> None
         return
     if draw(st.booleans()):
         to = sketch.alloc(to.shape, to.dtype, draw(st.sampled_from(SCOPES)), 0.0)
-    text, value, bound = expression(draw, sketch, to, draw(st.integers(0, 2)))
+    text, bound = expression(draw, sketch, to, draw(st.integers(0, 2)))
     is_int = DTYPES[to.dtype].is_integer
     if bound * grow > limit(to.dtype) and not is_int:
         return
@@ -35,21 +40,7 @@ def elementwise(draw: Draw, sketch: Sketch, block: Block, grow: int = 1) -> None
     if condition:
         inner = f"if {condition}:\n        {inner}"
     sketch.grown(to, float("inf") if is_int else bound)
-
-    def action(env: Env) -> None:
-        i, j = np.indices((rows, cols))
-        with np.errstate(all="ignore"):
-            new = rounded(value(env, i, j), to.dtype)
-        env[to.name] = np.where(_holds(condition, env, i, j, to), new, env[to.name])
-
-    block.add(f"for i, j in T.Parallel({rows}, {cols}):\n    {inner}", action)
-
-
-def _holds(condition: str, env: Env, i: Array, j: Array, to: Tile) -> Any:
-    if not condition:
-        return np.True_
-    names = {k: env[k] for k in ("v", "m", "bx")}
-    return np.asarray(eval(condition, {}, {**names, to.name: env[to.name], "i": i, "j": j}))
+    block.add(f"for i, j in T.Parallel({rows}, {cols}):\n    {inner}")
 
 
 def expression(
@@ -61,45 +52,20 @@ def expression(
         return leaf(draw, sketch, to)
     left, right = (expression(draw, sketch, to, depth - 1, leaf) for _ in "ab")
     dtype, is_int = to.dtype, DTYPES[to.dtype].is_integer
-    forms: list[tuple[str, Callable[[Any, Any], Any], float]] = [
-        ("({} + {})", np.add, left[2] + right[2]), ("({} - {})", np.subtract, left[2] + right[2]),
-        ("T.max({}, {})", np.maximum, max(left[2], right[2])), ("T.min({}, {})", np.minimum, max(left[2], right[2])),
-        ("T.if_then_else({0} > {1}, {0}, {1})", np.maximum, max(left[2], right[2])),
-        ("T.Select({0} == {1}, {0}, {1})", lambda a, b: b, max(left[2], right[2])),
+    larger = max(left[1], right[1])
+    forms = [
+        ("({} + {})", left[1] + right[1]), ("({} - {})", left[1] + right[1]), ("T.max({}, {})", larger),
+        ("T.min({}, {})", larger), ("T.if_then_else({0} > {1}, {0}, {1})", larger),
+        ("T.Select({0} == {1}, {0}, {1})", larger),
     ]  # fmt: skip
-    if left[2] * right[2] <= limit(dtype) or is_int:
-        forms.append(("({} * {})", np.multiply, left[2] * right[2]))
+    if left[1] * right[1] <= limit(dtype) or is_int:
+        forms.append(("({} * {})", left[1] * right[1]))
     if is_int:
-        forms += _integer_forms()
-    form, function, bound = draw(st.sampled_from(forms))
+        forms += [(form, 0.0) for form in _INTEGER_FORMS]
+    form, bound = draw(st.sampled_from(forms))
     if bound > limit(dtype) and not is_int:
         return left
-
-    def value(env: Env, i: Array, j: Array) -> Array:
-        result: Array = function(left[1](env, i, j), right[1](env, i, j))
-        return result
-
-    return form.format(left[0], right[0]), value, float("inf") if is_int else bound
-
-
-def _integer_forms() -> list[tuple[str, Callable[[Any, Any], Any], float]]:
-    """Return operations of integers, which wrap: in comparisons too, which compilers like to decide uncomputed."""
-    return [
-        ("({} & {})", np.bitwise_and, 0),
-        ("({} | {})", np.bitwise_or, 0),
-        ("({} ^ {})", np.bitwise_xor, 0),
-        ("(({} >> 1) + ({} << 2))", lambda a, b: (a >> a.dtype.type(1)) + (b << b.dtype.type(2)), 0),
-        ("(-{1})", lambda a, b: np.zeros_like(b) - b, 0),
-        ("({} // 3 + {} % 5)", lambda a, b: a // a.dtype.type(3) + b % b.dtype.type(5), 0),
-        ("T.if_then_else({0} + 1 > {0}, {0}, {1})", lambda a, b: np.where(a + a.dtype.type(1) > a, a, b), 0),
-        ("T.if_then_else({0} - {1} < {0}, {0}, {1})", lambda a, b: np.where(a - b < a, a, b), 0),
-        ("T.if_then_else({0} * 2 // 2 == {0}, {0}, {1})", _doubled, 0),
-    ]
-
-
-def _doubled(a: Array, b: Array) -> Array:
-    two = a.dtype.type(2)
-    return np.where(a * two // two == a, a, b)
+    return form.format(left[0], right[0]), float("inf") if is_int else bound
 
 
 def _leaf(draw: Draw, sketch: Sketch, to: Tile) -> Operand:
@@ -117,9 +83,9 @@ def _leaf(draw: Draw, sketch: Sketch, to: Tile) -> Operand:
     if kind == "index":
         bound = float(rows + cols)
         if bound <= limit(dtype) and DTYPES[dtype].bits >= 16:
-            return f'T.cast(i + j, "{dtype}")', lambda env, i, j: typed(i + j, dtype), bound
+            return f'T.cast(i + j, "{dtype}")', bound
     number = draw(st.integers(0, 3))
-    return f'T.cast({number}, "{dtype}")', lambda env, i, j: typed(np.full(i.shape, number), dtype), 3.0
+    return f'T.cast({number}, "{dtype}")', 3.0
 
 
 def _element(draw: Draw, source: Tile, to: Tile) -> Operand:
@@ -142,15 +108,7 @@ def _element(draw: Draw, source: Tile, to: Tile) -> Operand:
     text = _read(draw, source, to, indices)
     if source.dtype != to.dtype:
         text = f'T.cast({text}, "{to.dtype}")'
-
-    def value(env: Env, i: Array, j: Array) -> Array:
-        array = env[source.name]
-        at = [np.asarray(eval(x, {}, {"i": i, "j": j})) * np.ones_like(i) for x in indices]
-        inside = np.logical_and.reduce([(a >= 0) & (a < e) for a, e in zip(at, array.shape, strict=True)])
-        clipped = tuple(np.clip(a, 0, e - 1) for a, e in zip(at, array.shape, strict=True))
-        return typed(np.where(inside, array[clipped], np.zeros((), array.dtype)), to.dtype)
-
-    return text, value, source.bound
+    return text, source.bound
 
 
 def _read(draw: Draw, source: Tile, to: Tile, indices: tuple[str, ...]) -> str:
@@ -174,8 +132,3 @@ def _read(draw: Draw, source: Tile, to: Tile, indices: tuple[str, ...]) -> str:
         guard = " and ".join(condition for _, condition in outside)
         return f'T.if_then_else({guard}, {text}, T.cast(0, "{source.dtype}"))'
     return text
-
-
-def typed(x: Array, dtype: str) -> Array:
-    """Return values converted to an element type."""
-    return rounded(x, dtype)

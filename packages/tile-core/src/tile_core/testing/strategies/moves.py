@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import numpy as np
 from hypothesis import strategies as st
 
 from tile_core.dtypes import DTYPES
-from tile_core.numerics import oracles
-from tile_core.testing.sketch import Block, Env, Sketch, Tile, limit, rounded
+from tile_core.testing.sketch import Block, Sketch, Tile, limit
 from tile_core.testing.strategies.draws import (
     EXTENTS,
     SCOPES,
     TYPES,
     Draw,
     convertible,
-    index,
     is_matrix,
     offset,
     pick,
@@ -34,13 +31,9 @@ def load(draw: Draw, sketch: Sketch, block: Block, shape: tuple[int, int] | None
     t = sketch.alloc(extents, to, draw(st.sampled_from(SCOPES)), bound)
     row = corner or f"bx * {sketch.rows} + {draw(st.integers(-2, 3))}"
     col = offset(draw, 2)
-
-    def action(env: Env) -> None:
-        env[t.name] = rounded(oracles.copy_region(env[name], (index(row, env), index(col, env)), extents), t.dtype)
-
     slices = f"{row} : {row} + {extents[0]}, {col} : {col} + {extents[1]}"
     text = f"{name}[{row}, {col}]" if draw(st.booleans()) else f"{name}[{slices}]"
-    block.add(f"T.copy({text}, {t.name})", action)
+    block.add(f"T.copy({text}, {t.name})")
     return t
 
 
@@ -52,12 +45,7 @@ def fill(draw: Draw, sketch: Sketch, block: Block) -> None:
     value = draw(st.integers(0 if DTYPES[t.dtype].kind == "uint" else -3, 3))
     size = draw(st.integers(1, t.shape[0]))
     low = offset(draw, t.shape[0] - size)
-
-    def action(env: Env) -> None:
-        region = np.full((size, t.shape[1]), value, env[t.name].dtype)
-        env[t.name] = oracles.write_region(env[t.name], (index(low, env), 0), region)
-
-    block.add(f"T.fill({t.name}[{low} : {low} + {size}, :], {value})", action)
+    block.add(f"T.fill({t.name}[{low} : {low} + {size}, :], {value})")
     sketch.grown(t, 3.0)
 
 
@@ -70,7 +58,7 @@ def cast_tile(draw: Draw, sketch: Sketch, block: Block) -> None:
     dtype = draw(st.sampled_from(legal))
     bound = float("inf") if DTYPES[dtype].is_integer else source.bound
     t = sketch.alloc(source.shape, dtype, draw(st.sampled_from(SCOPES)), bound)
-    block.add(f"T.copy({source.name}, {t.name})", lambda env: env.__setitem__(t.name, rounded(env[source.name], dtype)))
+    block.add(f"T.copy({source.name}, {t.name})")
 
 
 def copy_tile(draw: Draw, sketch: Sketch, block: Block) -> None:
@@ -83,13 +71,7 @@ def copy_tile(draw: Draw, sketch: Sketch, block: Block) -> None:
         return
     rows = draw(st.integers(1, min(source.shape[0], to.shape[0])))
     a, b = offset(draw, source.shape[0] - rows), offset(draw, to.shape[0] - rows)
-    width = source.shape[1]
-
-    def action(env: Env) -> None:
-        part = oracles.copy_region(env[source.name], (index(a, env), 0), (rows, width))
-        env[to.name] = oracles.write_region(env[to.name], (index(b, env), 0), part)
-
-    block.add(f"T.copy({source.name}[{a} : {a} + {rows}, :], {to.name}[{b} : {b} + {rows}, :])", action)
+    block.add(f"T.copy({source.name}[{a} : {a} + {rows}, :], {to.name}[{b} : {b} + {rows}, :])")
     sketch.grown(to, source.bound)
 
 
@@ -99,7 +81,7 @@ def transpose(draw: Draw, sketch: Sketch, block: Block) -> None:
     if source is None:
         return
     t = sketch.alloc(source.shape[::-1], source.dtype, draw(st.sampled_from(SCOPES)), source.bound)
-    block.add(f"T.transpose({source.name}, {t.name})", lambda env: env.__setitem__(t.name, env[source.name].T.copy()))
+    block.add(f"T.transpose({source.name}, {t.name})")
 
 
 def reduction(draw: Draw, sketch: Sketch, block: Block) -> None:
@@ -115,11 +97,7 @@ def reduction(draw: Draw, sketch: Sketch, block: Block) -> None:
     if (bound > limit(source.dtype) and not is_int) or (is_int and kind.startswith("abs")):
         return
     t = sketch.alloc((source.shape[1 - dim],), source.dtype, "fragment", bound)
-
-    def action(env: Env) -> None:
-        env[t.name] = rounded(oracles.reduce(kind, env[source.name], dim), t.dtype)
-
-    block.add(f"T.reduce_{kind}({source.name}, {t.name}, dim={dim})", action)
+    block.add(f"T.reduce_{kind}({source.name}, {t.name}, dim={dim})")
 
 
 def scan(draw: Draw, sketch: Sketch, block: Block) -> None:
@@ -139,12 +117,7 @@ def scan(draw: Draw, sketch: Sketch, block: Block) -> None:
         return
     t = source if draw(st.booleans()) else sketch.alloc(source.shape, source.dtype, "shared", bound)
     sketch.grown(t, bound)
-    function = getattr(oracles, op)
-
-    def action(env: Env) -> None:
-        env[t.name] = rounded(function(env[source.name], dim, reverse), t.dtype)
-
-    block.add(f"T.{op}({source.name}, {t.name}, dim={dim}, reverse={reverse})", action)
+    block.add(f"T.{op}({source.name}, {t.name}, dim={dim}, reverse={reverse})")
 
 
 def gathered(draw: Draw, sketch: Sketch, block: Block) -> None:
@@ -154,9 +127,4 @@ def gathered(draw: Draw, sketch: Sketch, block: Block) -> None:
         return
     rows = draw(st.lists(st.integers(-1, source.shape[0]), min_size=1, max_size=5))
     t = sketch.alloc((len(rows), source.shape[1]), source.dtype, "shared", source.bound)
-
-    def action(env: Env) -> None:
-        table = env[source.name]
-        env[t.name] = np.stack([table[r] if 0 <= r < len(table) else np.zeros_like(table[0]) for r in rows])
-
-    block.add(f"T.gather({source.name}, {rows}, {t.name})", action)
+    block.add(f"T.gather({source.name}, {rows}, {t.name})")

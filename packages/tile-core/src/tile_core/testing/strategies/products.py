@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import numpy as np
 from hypothesis import strategies as st
 
 from tile_core.dtypes import DTYPES
-from tile_core.numerics import oracles
-from tile_core.testing.sketch import Block, Env, Sketch, limit, rounded, sparse_operand
-from tile_core.testing.strategies.draws import EXTENTS, SCOPES, Draw, index, is_matrix, offset, pick
+from tile_core.testing.sketch import Block, Sketch, limit, sparse_operand
+from tile_core.testing.strategies.draws import EXTENTS, SCOPES, Draw, is_matrix, offset, pick
 
 #: Accumulator by the kind of operands.
 _ACCUMULATORS = {
@@ -34,11 +32,7 @@ def product(draw: Draw, sketch: Sketch, block: Block, times: int = 1) -> None:
     b = sketch.alloc((n, k) if tb else (k, n), a.dtype, draw(st.sampled_from(SCOPES)), float("inf") if is_int else 3.0)
     source = sketch.input(a.dtype)
     row = offset(draw, 4)
-
-    def loaded(env: Env) -> None:
-        env[b.name] = rounded(oracles.copy_region(env[source], (index(row, env), 0), b.shape), b.dtype)
-
-    block.add(f"T.copy({source}[{row}, 0], {b.name})", loaded)
+    block.add(f"T.copy({source}[{row}, 0], {b.name})")
     old = pick(draw, sketch, lambda t: t.shape == (m, n) and t.dtype == acc and t.name != a.name)
     c = (
         old
@@ -51,19 +45,8 @@ def product(draw: Draw, sketch: Sketch, block: Block, times: int = 1) -> None:
     sketch.grown(c, float("inf") if is_int else total)
     clear = draw(st.booleans())
 
-    def action(env: Env) -> None:
-        result = oracles.gemm(
-            env[a.name],
-            env[b.name],
-            env[c.name],
-            transpose_a=ta,
-            transpose_b=tb,
-            clear_accum=clear,
-        )
-        env[c.name] = rounded(result, acc)
-
     flags = f"transpose_A={ta}, transpose_B={tb}, clear_accum={clear}"
-    block.add(f"T.gemm({a.name}, {b.name}, {c.name}, {flags})", action)
+    block.add(f"T.gemm({a.name}, {b.name}, {c.name}, {flags})")
 
 
 def sparse_product(draw: Draw, sketch: Sketch, block: Block) -> None:
@@ -78,7 +61,7 @@ def sparse_product(draw: Draw, sketch: Sketch, block: Block) -> None:
     )
     tb = draw(st.booleans())
     name = sketch.fresh("S")
-    kept, metadata, dense = sparse_operand(draw(st.integers(0, 10**6)), m, k, dtype, meta)
+    kept, metadata = sparse_operand(draw(st.integers(0, 10**6)), m, k, dtype, meta)
     sketch.extras[f"{name}"] = (dtype, kept)
     sketch.extras[f"{name}E"] = (meta, metadata)
     acc = _ACCUMULATORS[dtype]
@@ -89,12 +72,6 @@ def sparse_product(draw: Draw, sketch: Sketch, block: Block) -> None:
     source, row = sketch.input(dtype), offset(draw, 3)
     name_of_op = draw(st.sampled_from(("gemm_sp", "gemm_sp", "gemm_sp_v2")))
 
-    def action(env: Env) -> None:
-        env[a.name], env[e.name] = env[name], env[f"{name}E"]
-        env[b.name] = rounded(oracles.copy_region(env[source], (index(row, env), 0), b.shape), dtype)
-        right = env[b.name].T if tb else env[b.name]
-        env[c.name] = rounded(dense @ right.astype(np.float64), acc)
-
     lines = [f"T.copy({name}, {a.name})", f"T.copy({name}E, {e.name})", f"T.copy({source}[{row}, 0], {b.name})"]
     flags = f"transpose_B={tb}, clear_accum=True"
-    block.add("\n".join([*lines, f"T.{name_of_op}({a.name}, {e.name}, {b.name}, {c.name}, {flags})"]), action)
+    block.add("\n".join([*lines, f"T.{name_of_op}({a.name}, {e.name}, {b.name}, {c.name}, {flags})"]))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import strategies as st
 
 from tile_core.testing.case import Unit
-from tile_core.testing.sketch import Block, Env, Sketch
+from tile_core.testing.sketch import Block, Sketch
 from tile_core.testing.strategies.draws import EXTENTS, Draw
 from tile_core.testing.strategies.moves import load
 from tile_core.testing.strategies.structure import pipeline
@@ -46,9 +46,9 @@ def _role(draw: Draw, sketch: Sketch, block: Block, size: int, groups: str) -> N
         else:
             step(draw, sketch, inner, 1)
         if draw(st.integers(0, 4)) == 0:
-            inner.add(f"T.sync_threads({_number(groups)}, {size * len(groups.split(','))})", lambda env: None)
+            inner.add(f"T.sync_threads({_number(groups)}, {size * len(groups.split(','))})")
     if inner.lines:
-        block.add(f"with T.ws({groups}, size={size}):\n{inner.indented()}", inner.run)
+        block.add(f"with T.ws({groups}, size={size}):\n{inner.indented()}")
 
 
 def _number(groups: str) -> int:
@@ -62,11 +62,7 @@ def _around(draw: Draw, body: Block, block: Block) -> None:
         return
     condition = draw(st.sampled_from(("", "v > 1", "bx == 0")))
     if not condition:
-        body.add("\n".join(block.lines), block.run)
+        body.add("\n".join(block.lines))
         return
 
-    def action(env: Env) -> None:
-        if eval(condition, {}, {k: env[k] for k in ("v", "bx")}):
-            block.run(env)
-
-    body.add(f"if {condition}:\n{block.indented()}", action)
+    body.add(f"if {condition}:\n{block.indented()}")

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import numpy as np
 from hypothesis import strategies as st
 
 from tile_core.dtypes import DTYPES
-from tile_core.testing.sketch import Block, Env, Sketch, limit, rounded
+from tile_core.testing.sketch import Block, Sketch, limit
 from tile_core.testing.strategies.draws import SCOPES, Draw, is_matrix, pick
 from tile_core.testing.strategies.moves import copy_tile, fill, gathered, load, transpose
 
@@ -23,27 +22,11 @@ def pipeline(draw: Draw, sketch: Sketch, block: Block) -> None:
     if not is_int and limit(t.dtype) < 3.0 * 8:
         return
     total = sketch.alloc((rows, cols), t.dtype, draw(st.sampled_from(SCOPES)), float("inf") if is_int else 24.0)
-
-    def accumulate(env: Env) -> None:
-        with np.errstate(all="ignore"):
-            env[total.name] = rounded(env[total.name] + env[t.name], t.dtype)
-
     inner.add(
         f"for i, j in T.Parallel({rows}, {cols}):\n    {total.name}[i, j] = {total.name}[i, j] + {t.name}[i, j]",
-        accumulate,
     )
     count = "v" if runtime else str(trips)
-
-    def action(env: Env) -> None:
-        for k in range(env["v"] if runtime else trips):
-            inner.run(_with(env, k=k))
-
-    block.add(f"for k in T.Pipelined({count}, num_stages={stages}):\n{inner.indented()}", action)
-
-
-def _with(env: Env, **more: int) -> Env:
-    env.update(more)
-    return env
+    block.add(f"for k in T.Pipelined({count}, num_stages={stages}):\n{inner.indented()}")
 
 
 def loop(draw: Draw, sketch: Sketch, block: Block) -> None:
@@ -54,12 +37,8 @@ def loop(draw: Draw, sketch: Sketch, block: Block) -> None:
     count = draw(st.sampled_from(("0", "1", "3", "v")))
     kind = draw(st.sampled_from(("T.serial", "range") if count == "v" else ("T.serial", "T.unroll", "range")))
 
-    def action(env: Env) -> None:
-        for _ in range(env["v"] if count == "v" else int(count)):
-            inner.run(env)
-
     if inner.lines:
-        block.add(f"for k in {kind}({count}):\n{inner.indented()}", action)
+        block.add(f"for k in {kind}({count}):\n{inner.indented()}")
 
 
 def _maximum(draw: Draw, sketch: Sketch, block: Block) -> None:
@@ -70,8 +49,4 @@ def _maximum(draw: Draw, sketch: Sketch, block: Block) -> None:
     value = draw(st.integers(0, 3))
     code = f"{t.name}[i, j] = T.max({t.name}[i, j], {value})"
     sketch.grown(t, 3.0)
-
-    def action(env: Env) -> None:
-        env[t.name] = np.maximum(env[t.name], np.asarray(value).astype(env[t.name].dtype))
-
-    block.add(f"for i, j in T.Parallel({t.shape[0]}, {t.shape[1]}):\n    {code}", action)
+    block.add(f"for i, j in T.Parallel({t.shape[0]}, {t.shape[1]}):\n    {code}")

@@ -102,7 +102,7 @@ def sparse_products(draw: Draw) -> Unit:
     group, te, trips = 2 if kind == "tfloat32" else 4, draw(st.sampled_from((False, False, True))), draw(_TRIPS)
     tb = whole or draw(st.sampled_from((True, True, False)))
     per = DTYPES[meta].bits // 4 * group
-    kept, metadata, _ = sparse_operand(draw(st.integers(0, 10**6)), m * high, k * trips, kind, meta)
+    kept, metadata = sparse_operand(draw(st.integers(0, 10**6)), m * high, k * trips, kind, meta)
     e_tile, b_tile = ((k // per, m) if te else (m, k // per)), ((n, k) if tb else (k, n))
     whole_b = (n * wide, k * trips) if tb else (k * trips, n * wide)
     lines = [f's = T.alloc_shared(({m}, {k // 2}), "{kind}")', f'e = T.alloc_shared({e_tile}, "{meta}")']

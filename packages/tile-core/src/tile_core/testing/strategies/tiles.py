@@ -1,11 +1,11 @@
-"""Programs of tile ops, drawn step by step with their meaning in NumPy."""
+"""Programs of tile ops, drawn step by step."""
 
 from __future__ import annotations
 
 from hypothesis import strategies as st
 
 from tile_core.testing.case import Unit
-from tile_core.testing.sketch import Block, Env, Sketch
+from tile_core.testing.sketch import Block, Sketch
 from tile_core.testing.strategies.draws import EXTENTS, THREADS, Draw
 from tile_core.testing.strategies.elementwise import elementwise
 from tile_core.testing.strategies.moves import (
@@ -25,12 +25,12 @@ from tile_core.testing.strategies.whole import whole_tiles
 
 @st.composite
 def tile_programs(draw: Draw) -> Unit:
-    """Draw a legal program: the target must compute what NumPy computes."""
+    """Draw a legal program: the target must compute what plain Python computes."""
     sketch = Sketch(draw(st.sampled_from(EXTENTS)), draw(st.sampled_from(EXTENTS)), draw(st.sampled_from(THREADS)))
     load(draw, sketch, sketch.body, (sketch.rows, sketch.cols))
     size = draw(st.integers(1, 7))
     for _ in range(3 * size):  # a step that does not fit adds nothing
-        if len(sketch.body.actions) <= size:
+        if sketch.body.count <= size:
             step(draw, sketch, sketch.body)
     fitting = [t for t in sketch.tiles.values() if t.shape == (sketch.rows, sketch.cols)]
     for t in fitting[-3:]:
@@ -59,12 +59,8 @@ def branch(draw: Draw, sketch: Sketch, block: Block) -> None:
     if draw(st.booleans()):
         step(draw, sketch, other, 1)
 
-    def action(env: Env) -> None:
-        names = {k: env[k] for k in ("v", "m", "bx")}
-        (inner if eval(condition, {}, names) else other).run(env)
-
     text = f"if {condition}:\n{inner.indented()}"
     if other.lines:
         text += f"\nelse:\n{other.indented()}"
     if inner.lines:
-        block.add(text, action)
+        block.add(text)

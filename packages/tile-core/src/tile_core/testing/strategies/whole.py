@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import numpy as np
 from hypothesis import strategies as st
 
 from tile_core.dtypes import DTYPES
-from tile_core.testing.data import Array
-from tile_core.testing.sketch import Block, Env, Sketch, Tile, limit, rounded
+from tile_core.testing.sketch import Block, Sketch, Tile, limit
 from tile_core.testing.strategies.draws import SCOPES, Draw, convertible, is_matrix, pick
-from tile_core.testing.strategies.elementwise import Operand, expression, typed
+from tile_core.testing.strategies.elementwise import Operand, expression
 
 
 def whole_tiles(draw: Draw, sketch: Sketch, block: Block, grow: int = 1) -> None:
@@ -25,23 +23,13 @@ def whole_tiles(draw: Draw, sketch: Sketch, block: Block, grow: int = 1) -> None
         low = draw(st.integers(0, rows - 1))
         rows = draw(st.integers(1, rows - low))
     part = Tile(to.name, (rows, to.shape[1]), to.dtype, to.scope, to.bound)
-    text, value, bound = expression(draw, sketch, part, draw(st.integers(0, 2)), _leaf)
+    text, bound = expression(draw, sketch, part, draw(st.integers(0, 2)), _leaf)
     if form == "in place":
         bound += to.bound
     if bound * grow > limit(to.dtype) and not DTYPES[to.dtype].is_integer:
         return
     sketch.grown(to, float("inf") if DTYPES[to.dtype].is_integer else bound)
-
-    def action(env: Env) -> None:
-        i, j = np.indices(part.shape)
-        old = env[to.name]
-        with np.errstate(all="ignore"):
-            new = value(env, i, j)
-            new = rounded(old + new if form == "in place" else new, to.dtype)
-        env[to.name] = old.copy()
-        env[to.name][low : low + rows] = np.where(old > 1, new, old) if form == "where" else new
-
-    block.add(_statement(form, sketch, part, text, low), action)
+    block.add(_statement(form, sketch, part, text, low))
 
 
 def _statement(form: str, sketch: Sketch, to: Tile, text: str, low: int) -> str:
@@ -63,52 +51,43 @@ def _leaf(draw: Draw, sketch: Sketch, to: Tile) -> Operand:
     """Draw a tile whose shape broadcasts to that of ``to``, or a constant."""
     dtype = to.dtype
     source = pick(draw, sketch, lambda t: convertible(t, dtype) or t.dtype == dtype) if draw(st.booleans()) else None
-    found = None if source is None else _part(draw, source, to)
-    if source is None or found is None:
+    text = None if source is None else _part(draw, source, to)
+    if source is None or text is None:
         number = draw(st.integers(0, 3))
-        return f'T.cast({number}, "{dtype}")', lambda env, i, j: typed(np.full(i.shape, number), dtype), 3.0
-    text, index = found
+        return f'T.cast({number}, "{dtype}")', 3.0
     if source.dtype != dtype:
         text = draw(st.sampled_from((f'T.cast({text}, "{dtype}")', f'{text}.astype("{dtype}")')))
-
-    def value(env: Env, i: Array, j: Array) -> Array:
-        coordinates = eval(index, {}, {"i": i, "j": j})
-        return typed(env[source.name][tuple(p * np.ones_like(i) for p in coordinates)], dtype)
-
-    return text, value, source.bound
+    return text, source.bound
 
 
-def _part(draw: Draw, source: Tile, to: Tile) -> tuple[str, str] | None:
-    """Draw a part of a tile that broadcasts, and its index.
+def _part(draw: Draw, source: Tile, to: Tile) -> str | None:
+    """Draw a part of a tile that broadcasts.
 
     Return ``None`` if no tile is large enough.
     """
     (rows, cols), name = to.shape, source.name
-    forms: list[tuple[str, str]] = []
+    forms: list[str] = []
     if len(source.shape) == 1:
         n = source.shape[0]
         if n >= cols:
             c = draw(st.integers(0, n - cols))
-            forms += [(f"{name}[{c}:{c + cols}]", f"(j + {c},)"), (f"{name}[None, {c}:{c + cols}]", f"(j + {c},)")]
-            forms.append((f"T.cast({name}[{c}:{c + cols}], {source.dtype!r})[None, :]", f"(j + {c},)"))
+            part = f"{name}[{c}:{c + cols}]"
+            forms += [part, f"{name}[None, {c}:{c + cols}]", f"T.cast({part}, {source.dtype!r})[None, :]"]
         if n >= rows:
             r = draw(st.integers(0, n - rows))
-            forms.append((f"{name}[{r}:{r + rows}, None]", f"(i + {r},)"))
-            forms.append((f"T.cast({name}[{r}:{r + rows}], {source.dtype!r})[..., None]", f"(i + {r},)"))
-        forms.append((f"{name}[{n - 1}]", f"({n - 1},)"))
+            part = f"{name}[{r}:{r + rows}"
+            forms += [f"{part}, None]", f"T.cast({part}], {source.dtype!r})[..., None]"]
+        forms.append(f"{name}[{n - 1}]")
     else:
         r, c = (draw(st.integers(0, max(0, a - b))) for a, b in zip(source.shape, to.shape, strict=True))
         row, col = f"{r}:{r + rows}", f"{c}:{c + cols}"
         wide, tall = source.shape[1] >= cols, source.shape[0] >= rows
         if wide and tall:
-            forms += [(f"{name}[{row}, {col}]", f"(i + {r}, j + {c})")] * 3
+            forms += [f"{name}[{row}, {col}]"] * 3
         if source.shape == to.shape:
-            forms += [(name, "(i, j)")] * 3
+            forms += [name] * 3
         if wide:
-            forms += [(f"{name}[{r}, {col}]", f"({r}, j + {c})"), (f"{name}[{r}:{r + 1}, {col}]", f"({r}, j + {c})")]
+            forms += [f"{name}[{r}, {col}]", f"{name}[{r}:{r + 1}, {col}]"]
         if tall:
-            forms += [
-                (f"{name}[{row}, {c}:{c + 1}]", f"(i + {r}, {c})"),
-                (f"{name}[{row}, {c}][:, None]", f"(i + {r}, {c})"),
-            ]
+            forms += [f"{name}[{row}, {c}:{c + 1}]", f"{name}[{row}, {c}][:, None]"]
     return draw(st.sampled_from(forms)) if forms else None
