@@ -20,9 +20,9 @@ def by_address(p: T.ptr, B: T.Tensor((4,), "float32")):
 
 
 def test_addresses_are_refused_before_anything_is_lowered() -> None:
-    jumps = next(p for p in simt_spine(SPINE, SimtHooks(lambda *_: None)).passes if p.name == "jumps")
+    threads = next(p for p in simt_spine(SPINE, SimtHooks(lambda *_: None)).passes if p.name == "threads")
     ctx: Any = SimpleNamespace(target=SimpleNamespace(text="threads"))
     with raises_error(PointerUnsupported, name="p", target="threads") as error:
-        jumps.run(Plan.of(by_address), ctx)
+        threads.run(Plan.of(by_address), ctx)
     assert 'p: T.Tensor((T.dynamic("n"),)' in str(error.value)
     assert "def by_address" in str(error.value)

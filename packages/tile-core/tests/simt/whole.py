@@ -26,7 +26,7 @@ from tile_core.simt.ops.scan import ScanByShuffles
 from tile_core.simt.spine import SimtHooks, simt_spine
 from tile_core.target import Capabilities, Target
 
-LAST = "parameters"
+LAST = "warps"
 
 
 def context(width: int | None = 32, **capabilities: Any) -> Context:

@@ -118,6 +118,24 @@ def _stays(call: SimtCall, ctx: Context) -> bool:
     return not isinstance(plan, Reject) and plan.can_stay and isinstance(variant.fits(call, ctx), Accept)
 
 
+def _epilogue(plan: Plan, ctx: Context) -> Plan:
+    """Decide what follows from the instructions of products: promotion, epilogue tiles, prefetch and subtiling."""
+    plan = promote_accumulators(check_registers(plan, ctx, plan[BLOCK].count), ctx)
+    # Epilogue tiles take shared memory before operands do; accumulators are read in tiles before they are divided.
+    return begin_explicit_copies(_divided(_lines(_results(plan, ctx), ctx), ctx), ctx)
+
+
+def _asynchronous(plan: Plan, ctx: Context) -> Plan:
+    """Begin bulk copies and products that stay in flight, with accumulators in tensor memory."""
+    plan = explain_pairs(use_tensor_memory(layouts_of_staged(choose_tma(plan, ctx), ctx), ctx), ctx)
+    return fold_initialization(begin_products(plan, ctx), ctx)
+
+
+def _issuers(plan: Plan, ctx: Context) -> Plan:
+    """Elect the threads that issue, name the numbers of warps, and decide what blocks occupy."""
+    return note_slow(reserve_columns(share_numbers(elect_issuers(plan, ctx), ctx), ctx), ctx)
+
+
 def _results(plan: Plan, ctx: Context) -> Plan:
     """Apply the passes that depend on wgmma products: epilogue, copies, and rasterization."""
     products = warpgroup_products(plan.body, ctx, plan[BLOCK])
@@ -154,10 +172,6 @@ def _tensor_products(body: Stmt, ctx: Context) -> list[TensorPlan]:
     given = [_given(call, WARPGROUP) for call in calls if call.name in FORCED and requests_tensor_memory(call, ctx)]
     found = [variant_of(call).plan(call) for call in given if isinstance(variant_of(call).fits(call, ctx), Accept)]
     return [plan for plan in found if not isinstance(plan, Reject)]
-
-
-def _bulk_copies(plan: Plan, ctx: Context) -> Plan:
-    return layouts_of_staged(choose_tma(plan, ctx), ctx)
 
 
 def warpgroup_products(body: Stmt, ctx: Context, block: Block) -> list[SimtCall]:
@@ -206,40 +220,14 @@ def pipeline(target: Target, spine: Spine) -> Spine:
         reads_directly=reads_directly,
     )  # fmt: skip
     passes = simt_spine(spine, hooks)
-    why = "after roles, which inserts it as the first statement"
-    passes = passes.after(
-        "roles", Pass("registers", lambda plan, ctx: check_registers(plan, ctx, plan[BLOCK].count), why)
-    )
-    why = "before all passes that need the instructions of a product"
-    passes = passes.before("pipeline", Pass("promotion", promote_accumulators, why))
-    why = "before the pipeline, which needs the uses of epilogue tiles; after roles, which assigns threads"
-    passes = passes.before("pipeline", Pass("results", _results, why))
-    why = "after the epilogue, whose tiles take shared memory first; before the pipeline, which chooses persistence"
-    passes = passes.before("pipeline", Pass("lines", _lines, why))
-    why = "after the epilogue, whose tiles are read in subtiles; before the pipeline, whose products add to them"
-    passes = passes.before("pipeline", Pass("subtiling", _divided, why))
-    why = "before the pipeline, which leaves them where they are; after roles, which assigns threads"
-    passes = passes.before("pipeline", Pass("explicit_copies", begin_explicit_copies, why))
-    why = "after the pipeline, whose products stay in flight across iterations; before places"
-    passes = passes.after("pipeline", Pass("products", begin_products, why))
-    why = "after products, which marks the asynchronous ones"
-    passes = passes.after("products", Pass("zero_accumulators", fold_initialization, why))
-    why = "after the pipeline, whose report has the reason why blocks have no pairs"
-    passes = passes.after("pipeline", Pass("pairs", explain_pairs, why))
-    why = "after the pipeline, whose slots products read; before places"
-    passes = passes.after("pipeline", Pass("tensor_memory", use_tensor_memory, why))
+    why = "before the pipeline, whose loops have the instructions of products and take the memory that tiles leave"
+    passes = passes.before("pipeline", Pass("epilogue", _epilogue, why))
+    why = "after the pipeline, whose slots products read and which has taken its copies; before places"
+    passes = passes.after("pipeline", Pass("asynchronous", _asynchronous, why))
     why = "on registers, so that all accesses are visible; before barriers"
-    passes = passes.after("distribute", Pass("resident_sums", keep_accumulators, why))
-    why = "after the pipeline, which has taken its copies; before places, which follows their layouts"
-    passes = passes.after("pipeline", Pass("tma", _bulk_copies, why))
-    why = "after the arena, whose size decides how many blocks run at a time"
-    passes = passes.after("arena", Pass("cost", note_slow, why))
-    why = "after the arena, whose size it may raise"
-    passes = passes.after("arena", Pass("reserved_columns", reserve_columns, why))
-    why = "after all passes that look for conditions on one thread"
-    passes = passes.after("unused", Pass("elected", elect_issuers, why))
-    why = "after the thread's number is bound"
-    passes = passes.after("elected", Pass("uniform", share_numbers, why))
+    passes = passes.after("distribute", Pass("accumulators", keep_accumulators, why))
+    why = "after all passes that look for conditions on one thread, when its number is bound and the arena has its size"
+    passes = passes.after("budget", Pass("issuers", _issuers, why))
     packed = packed_floats(target)
     text = TextTarget(emit_plan, TRUNCATIONS, conversions=conversions, packed=packed, instructions=INSTRUCTIONS)
     return with_text(passes, text)

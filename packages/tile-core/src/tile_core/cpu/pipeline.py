@@ -61,10 +61,7 @@ def pipeline(target: Target, spine: Spine) -> Spine:
         Pass("layouts", _layouts, "after guards, which compare logical coordinates with the shape"),
         Pass("grid", _grid, "after guards: fused coordinates are quotients that bounds analysis reads less well"),
         Pass("break", _break, "before vectors: a body without jumps may still have a vector form"),
-        scalars.conversions(),
-        scalars.divisions(sized=True, copies=True),
-        scalars.wrap(),
-        scalars.extremes(),
+        Pass("scalars", _scalars, "before passes that hide arithmetic, or that add arithmetic of their own"),
         Pass("floats", _floats, "before math and vectors, which support neither bfloat16 nor the 8-bit floats"),
         Pass("math", _math, "scalar calls become arithmetic, which has vectors"),
         Pass(
@@ -76,6 +73,10 @@ def pipeline(target: Target, spine: Spine) -> Spine:
         Pass("place", _lower_scratch, "last of ours: from here on buffers are memory", "lowered"),
         Pass("function", _function, "the end: what the runtime adapter builds"),
     )
+
+
+def _scalars(plan: Plan, ctx: Context) -> Plan:
+    return plan.replace(body=scalars.defined(plan, sized=True, copies=True))
 
 
 def _read_through(plan: Plan, ctx: Context) -> Plan:

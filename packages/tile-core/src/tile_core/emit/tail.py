@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 
 from tile_core.abi.kernel_text import KernelText
 from tile_core.compat.tvm import tirx
-from tile_core.compat.types import Var
 from tile_core.dtypes import DTYPES
 from tile_core.errors.lowering import VariantRefused
 from tile_core.ir import nodes
@@ -30,7 +29,7 @@ from tile_core.records import dataclass
 from tile_core.simt.barrier_proof.check import check_emitted
 from tile_core.simt.barrier_proof.instructions import AsyncInstructions
 from tile_core.simt.memory.alignment import Aligned
-from tile_core.simt.memory.launch_assumptions import assume, demanded, levels, promised
+from tile_core.simt.memory.launch_assumptions import demanded, given_symbols, levels
 from tile_core.simt.notes import ALIGNED, UNCOVERED
 
 if TYPE_CHECKING:
@@ -122,14 +121,8 @@ def with_text(passes: Spine, target: TextTarget) -> Spine:
             return replace(made, general=functools.cache(rest) if weaker[n + 1 :] and fewer != Aligned() else None)
         return None
 
-    whole = passes.before("check", Pass("promises", _promise, "first: what the launch will check")).then(
-        scalars.conversions(target.truncations),
-        scalars.divisions(),
-        scalars.wrap(),
-        *(() if target.elementary else (scalars.extremes(flushed=True),)),
-        Pass("floats", _floats(target), "the text converts narrow types, and does not compute with them"),
-        *(() if target.elementary else (Pass("math", _math, "after floats: expressions are of float32"),)),
-        Pass("share", _share, "after all passes that write arithmetic: what they repeat is shared too"),
+    whole = passes.then(
+        Pass("scalars", _scalars(target), "the text converts narrow types; what all passes repeat is computed once"),
         Pass("proof", _proof(target), "on the kernel that is printed"),
         Pass("text", text, "the end: what a runtime compiles and the emulator runs"),
     )
@@ -143,39 +136,14 @@ def _promises(text: KernelText) -> bool:
     return bool(facts.divides) or any(p.align > sizes[p.name] for p in facts.params if p.kind == "pointer")
 
 
-def _promise(plan: Plan, ctx: Context) -> Plan:
-    """Assume the program's guarantees, and the usual alignment unless this is the general text."""
-    given = _given_symbols(plan)
-    plan = plan.replace(hidden=tuple(name for name in plan.program.symbols if name not in given))
-    func = plan.program.func
-    checked = plan[ALIGNED] if ALIGNED in plan else assume(func.params)
-    return plan.note(ALIGNED, replace(checked, promised=promised(func.body)))
-
-
-def _given_symbols(plan: Plan) -> dict[str, Var]:
-    """Return the parameters named like symbols: a call gives both the same value."""
-    scalars = {str(v.name): v for v in plan.params if not tirx.is_buffer_var(v)}
-    return {name: scalars[name] for name in plan.program.symbols if name in scalars}
-
-
 def _with_given_symbols(plan: Plan) -> Plan:
     """Return the plan with symbols that are parameters, too, bound to these."""
     symbols = plan.program.symbols
     binds = [
         tirx.Bind(symbols[name], nodes.cast(var, nodes.dtype_of(symbols[name])))
-        for name, var in _given_symbols(plan).items()
+        for name, var in given_symbols(plan.params, symbols).items()
     ]
     return plan.replace(body=nodes.seq([*binds, plan.body])) if binds else plan
-
-
-def _share(plan: Plan, ctx: Context) -> Plan:
-    return plan.replace(body=share(plan.body))
-
-
-def _math(plan: Plan, ctx: Context) -> Plan:
-    func = tirx.PrimFunc(list(plan.params), plan.body)
-    func = legalize_math(func, rounded={}, level=level_of(ctx.options))
-    return plan.replace(body=func.body)
 
 
 def _proof(target: TextTarget) -> Callable[[Plan, Context], Plan]:
@@ -186,13 +154,17 @@ def _proof(target: TextTarget) -> Callable[[Plan, Context], Plan]:
     return run
 
 
-def _floats(target: TextTarget) -> Callable[[Plan, Context], Plan]:
+def _scalars(target: TextTarget) -> Callable[[Plan, Context], Plan]:
     def run(plan: Plan, ctx: Context) -> Plan:
-        body = widen_floats(plan.body, target.widened, rounds_integers=target.rounds_integers)
+        body = scalars.defined(plan, target.truncations, extremes=not target.elementary, flushed=True)
+        body = widen_floats(body, target.widened, rounds_integers=target.rounds_integers)
         if target.packed is not None:
             body = pack_floats(body, target.packed, fuses=ctx.options.numerics != STRICT)
         func = tirx.PrimFunc(list(plan.params), body)
         func = legalize_floats(func, target.native, target.conversions)
-        return plan.replace(body=func.body, params=tuple(func.params))
+        body = func.body
+        if not target.elementary:  # expressions are of float32 now
+            body = legalize_math(tirx.PrimFunc(list(func.params), body), rounded={}, level=level_of(ctx.options)).body
+        return plan.replace(body=share(body), params=tuple(func.params))
 
     return run

@@ -1,16 +1,15 @@
-"""Passes over scalar arithmetic for every target: cases that machines leave undefined.
+"""Scalar arithmetic for every target: cases that machines leave undefined.
 
-They run in this order: conversions while floats have their own types, divisions before passes that hide arithmetic,
-and wrapping before passes that add integer arithmetic of their own. ``require_defined`` holds after all of them.
+Rewriters run in this order: conversions while floats have their own types, divisions before passes that hide
+arithmetic, wrapping before passes that add integer arithmetic of their own, which does not overflow, and extremes
+before floats: what is written out for bfloat16 is computed in float32. ``require_defined`` holds after all of them.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from tile_core.analysis.ranges import sizes_of
 from tile_core.compat.tvm import tirx
-from tile_core.compat.types import Expr
+from tile_core.compat.types import Expr, Stmt
 from tile_core.dtypes import DTYPES
 from tile_core.errors import InternalError
 from tile_core.numerics.build import type_name
@@ -19,66 +18,32 @@ from tile_core.numerics.truncation import limits_of
 from tile_core.passes import wrapping
 from tile_core.passes.conversions import total_conversions
 from tile_core.passes.divisions import total_divisions
-from tile_core.passes.spine import Pass, Plan
-
-if TYPE_CHECKING:
-    from tile_core.context import Context
+from tile_core.passes.spine import Plan
 
 
-def conversions(own: frozenset[tuple[str, str]] = frozenset()) -> Pass:
-    """Return the pass that defines conversions to integers for all floats.
+def defined(
+    plan: Plan, own: frozenset[tuple[str, str]] = frozenset(), *, sized: bool = False, copies: bool = False,
+    extremes: bool = True, flushed: bool = False,
+) -> Stmt:  # fmt: skip
+    """Return the body of a plan with scalar arithmetic that is defined for all operands.
 
     Parameters
     ----------
     own
         Pairs of element types whose conversion by the target already is so, see ``total_conversions``.
-    """
-
-    def run(plan: Plan, ctx: Context) -> Plan:
-        return plan.replace(body=total_conversions(plan.body, own))
-
-    return Pass("conversions", run, "while floats have their own types, whose ranges are known")
-
-
-def divisions(*, sized: bool = False, copies: bool = False) -> Pass:
-    """Return the pass that defines divisions for all operands.
-
-    Parameters
-    ----------
     sized
         Whether symbolic extents are known not to be negative.
     copies
         Whether a later pass copies the dividends of floor divisions.
-    """
-
-    def run(plan: Plan, ctx: Context) -> Plan:
-        return plan.replace(body=total_divisions(plan.body, sizes_of(plan.params) if sized else (), copies))
-
-    return Pass("divisions", run, "before passes that hide arithmetic")
-
-
-def wrap() -> Pass:
-    """Return the pass that makes the wrapping of integer arithmetic explicit."""
-
-    def run(plan: Plan, ctx: Context) -> Plan:
-        return plan.replace(body=wrapping.hide(plan.body, plan.params))
-
-    return Pass("wrap", run, "before passes that add integer arithmetic of their own, which does not overflow")
-
-
-def extremes(*, flushed: bool = False) -> Pass:
-    """Return the pass that lowers the maximum and minimum of floats to comparisons and selects.
-
-    Parameters
-    ----------
+    extremes
+        Whether the maximum and minimum of floats become comparisons and selects.
     flushed
         Whether the machine's comparisons may take subnormal numbers for zeros.
     """
-
-    def run(plan: Plan, ctx: Context) -> Plan:
-        return plan.replace(body=expand_extremes(plan.body, flushed))
-
-    return Pass("extremes", run, "before floats: what is written out for bfloat16 is computed in float32")
+    body = total_conversions(plan.body, own)
+    body = total_divisions(body, sizes_of(plan.params) if sized else (), copies)
+    body = wrapping.hide(body, plan.params)
+    return expand_extremes(body, flushed) if extremes else body
 
 
 #: Nodes that ``require_defined`` looks at.

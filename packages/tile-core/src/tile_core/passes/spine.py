@@ -288,7 +288,8 @@ def _check(plan: Plan, ctx: Context) -> Plan:
     return plan.note(ORDERED, ordered)
 
 
-def _levels(plan: Plan, ctx: Context) -> Plan:
+def resolve_levels(plan: Plan, ctx: Context) -> Plan:
+    """Remove the marks of regions that change nothing."""
     return plan.replace(body=resolved(plan.body, level_of(ctx.options))) if NUMERICS in plan.program.attrs else plan
 
 
@@ -304,7 +305,11 @@ def _private_ops(plan: Plan, ctx: Context) -> Plan:
 SPINE = Spine(
     (
         Pass("check", _check, "first: refusals should speak about the program as it was written"),
-        Pass("levels", _levels, "after checks, before variants: marks of regions that change nothing hide arithmetic"),
+        Pass(
+            "levels",
+            resolve_levels,
+            "before variants: marks of regions that change nothing hide arithmetic",
+        ),
         Pass(
             "lower_ops", _select_and_lower, "variants see whole tiles, before loops are distributed or guarded", "loops"
         ),

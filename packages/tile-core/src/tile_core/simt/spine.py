@@ -27,7 +27,7 @@ from tile_core.passes.drop_unused import drop_unused
 from tile_core.passes.guard import guard
 from tile_core.passes.lower_break import lower_break
 from tile_core.passes.private_ops import private_ops
-from tile_core.passes.spine import ORDERED, Pass, Plan, Spine
+from tile_core.passes.spine import ORDERED, Pass, Plan, Spine, resolve_levels
 from tile_core.passes.wrap_unproven import wrap_unproven
 from tile_core.records import dataclass
 from tile_core.simt.barriers.insertion import insert_barriers
@@ -42,6 +42,7 @@ from tile_core.simt.launch.strength_reduction import reduce_strength
 from tile_core.simt.memory.alignment import Aligned
 from tile_core.simt.memory.arena import plan_arena
 from tile_core.simt.memory.bank_conflicts import spread_over_banks
+from tile_core.simt.memory.launch_assumptions import assume, given_symbols, promised
 from tile_core.simt.memory.private_arrays import private_arrays
 from tile_core.simt.memory.register_pressure import register_pressure
 from tile_core.simt.memory.rematerialization import constant_tensors, rematerialize
@@ -136,54 +137,44 @@ class SimtHooks:
 
 def simt_spine(spine: Spine, hooks: SimtHooks) -> Spine:
     """Return the core's checks followed by the passes for threads."""
-    checks = Spine(tuple(p for p in spine.passes if p.name not in ("lower_ops", "private_ops")))
+    checks = Spine(tuple(p for p in spine.passes if p.name == "check"))
     return checks.then(
-        Pass("jumps", _jumps, "first: everything after it sees loops that run to their end"),
-        Pass("wrap_unproven", _wrap_unproven, "before guards and proofs, which rely on plain arithmetic"),
-        Pass("roles", _roles, "after wrapping, which knows no range of a thread's number; all below ask for threads"),
+        Pass("threads", _threads, "before guards and proofs, which rely on plain arithmetic and loops without jumps"),
         Pass("pipeline", _pipeline(hooks), "on tile ops: whole copies are moved between iterations"),
         Pass("place", _select, "variants, then where tiles live; again when a fragment has to move to shared memory"),
         Pass("lower", _lower, "variants know all places now", "loops"),
-        Pass("prefetch", _prefetch, "on whole ops, while their parts are marked"),
         Pass("distribute", _distribute, "nests become loops over registers, fragments arrays of them"),
-        Pass(
-            "register_sets", _register_sets, "on registers: a loop is written twice, with arrays of its own each time"
-        ),
-        Pass("warps", _warps, "before barriers: what lanes exchange is no memory"),
-        Pass("parameters", _parameters, "before vectors: neighbours of an annotated tensor may lie apart"),
-        Pass("interior", _interior, "before vectors, which are wide where no element has a condition"),
-        Pass("vectorize", _vectorize, "while accesses still have logical indices"),
-        Pass("banks", _banks, "after vectors, whose widths decide which threads access memory at once"),
-        Pass("layouts", _layouts, "shared buffers become one-dimensional"),
+        Pass("warps", _warps, "before barriers, on registers: what lanes exchange is no memory"),
+        Pass("vectorize", _vectorize, "while accesses still have logical indices, each side of a split loop by itself"),
+        Pass("layouts", _layouts, "after vectors, whose widths decide which threads access memory at once"),
         Pass("arena", _arena, "before barriers, which look at bytes that buffers share"),
         Pass("barriers", _barriers, "after everything that touches memory"),
-        Pass("launch", _launch, "late: guards and proofs wanted the grid's extents"),
-        Pass("tests", _tests, "the grid's extents bound the last variables"),
-        Pass("strength", _strength, "after all proofs: a remainder is bounded, a variable is not"),
-        Pass("budget", _budget, "after passes that find things by their loops, before what depends on a target"),
-        Pass("unused", _unused, "last: what is bound here is read by code that passes wrote before"),
-        Pass("arrays", _arrays, "when all arrays of a thread are there, and no others"),
+        Pass("launch", _launch, "after all proofs, which need the grid's extents"),
+        Pass("budget", _budget, "when all arrays of a thread are there, before what depends on a target"),
     )
 
 
-def _jumps(plan: Plan, ctx: Context) -> Plan:
+def _threads(plan: Plan, ctx: Context) -> Plan:
+    """Name the block's threads; remove jumps, levels that change nothing, and arithmetic that may overflow."""
     for param in plan.program.params:
         if param.kind == "pointer":
             facts = {"kernel": plan.program.name, "name": param.name, "target": ctx.target.text}
             raise PointerUnsupported(**facts, where=plan.program.where)
-    block = block_of(plan.body, nodes.fresh("tid"))
-    plan = plan.replace(body=lower_break(plan.body), defined=(block.thread,)).note(BLOCK, block)
+    plan, block = resolve_levels(_promised(plan), ctx), block_of(plan.body, nodes.fresh("tid"))
+    body = wrap_unproven(lower_break(plan.body), plan.params)
+    require_clusters(plan.program, ctx)
+    # After wrapping, which has no ranges of a thread's number.
+    body = enter_barriers(enter_roles(body, block, ctx), plan[ORDERED], ctx)
+    plan = plan.replace(body=body, defined=(block.thread,)).note(BLOCK, block)
     return plan.note(ORDER, plan.program.attrs.get("swizzle") or {})
 
 
-def _wrap_unproven(plan: Plan, ctx: Context) -> Plan:
-    return plan.replace(body=wrap_unproven(plan.body, plan.params))
-
-
-def _roles(plan: Plan, ctx: Context) -> Plan:
-    require_clusters(plan.program, ctx)
-    body = enter_barriers(enter_roles(plan.body, plan[BLOCK], ctx), plan[ORDERED], ctx)
-    return plan.replace(body=body)
+def _promised(plan: Plan) -> Plan:
+    """Assume the program's guarantees, and the usual alignment unless this is the general text."""
+    given, func = given_symbols(plan.params, plan.program.symbols), plan.program.func
+    plan = plan.replace(hidden=tuple(name for name in plan.program.symbols if name not in given))
+    checked = plan[ALIGNED] if ALIGNED in plan else assume(func.params)
+    return plan.note(ALIGNED, replace(checked, promised=promised(func.body)))
 
 
 def _pipeline(hooks: SimtHooks) -> Callable[[Plan, Context], Plan]:
@@ -303,16 +294,12 @@ def _lower(plan: Plan, ctx: Context) -> Plan:
         selected = plan[SELECTED]
         try:
             body = lower_selected(plan.body, selected.selections, plan[BLOCK], plan[PLACEMENT].placement, ctx, sizes)
-            return plan.replace(body=body)
+            return plan.replace(body=prefetch_operands(body))
         except Withdrawn as gone:
             # Its requirements on other operands' storage may be different without it.
             name = selected.selections[gone.number].variant.name
             withdrawn.setdefault(selected.position(gone.number), {})[name] = gone.reason
             plan = _placed(plan.replace(body=plan[UNPLACED]), ctx, withdrawn)
-
-
-def _prefetch(plan: Plan, ctx: Context) -> Plan:
-    return plan.replace(body=prefetch_operands(plan.body))
 
 
 def _distribute(plan: Plan, ctx: Context) -> Plan:
@@ -326,7 +313,7 @@ def _distribute(plan: Plan, ctx: Context) -> Plan:
         return plan if note is None else plan.replace(slow=(*plan.slow, note))
     moved = {**plan[DEMOTED], str(limit.fragments[array].name): limit.reason(array)}
     again = _placed(plan.replace(body=plan[UNPLACED]), ctx, {}, moved)
-    return _distribute(_prefetch(_lower(again, ctx), ctx), ctx)
+    return _distribute(_lower(again, ctx), ctx)
 
 
 def _recomputed(plan: Plan, ctx: Context) -> tuple[Plan, RegisterLimit | None, dict[Any, str]]:
@@ -359,40 +346,29 @@ def _distributed(plan: Plan, ctx: Context) -> Plan:
     return plan.replace(body=body, slow=(*plan.slow, *notes))
 
 
-def _register_sets(plan: Plan, ctx: Context) -> Plan:
-    return plan.replace(body=double_buffer_registers(plan.body, plan[PLACEMENT].placement.in_flight))
-
-
 def _warps(plan: Plan, ctx: Context) -> Plan:
+    """Write loops with registers in flight twice, and exchanges between lanes."""
     width, reductions = ctx.capabilities.execution_width, ctx.capabilities.group_reductions
-    return plan if width is None else plan.replace(body=lower_warp_calls(plan.body, plan[BLOCK], width, reductions))
-
-
-def _parameters(plan: Plan, ctx: Context) -> Plan:
-    return plan.replace(body=apply_layouts(plan.body, plan.params, plan.program.layouts))
-
-
-def _interior(plan: Plan, ctx: Context) -> Plan:
-    return plan.replace(body=split_interior(plan.body))
+    body = double_buffer_registers(plan.body, plan[PLACEMENT].placement.in_flight)
+    return plan.replace(body=body if width is None else lower_warp_calls(body, plan[BLOCK], width, reductions))
 
 
 def _vectorize(plan: Plan, ctx: Context) -> Plan:
+    # Neighbours of an annotated tensor may lie apart; accesses are wide where no element has a condition.
+    body = split_interior(apply_layouts(plan.body, plan.params, plan.program.layouts))
     layouts = plan[PLACEMENT].placement.layouts
     block = plan[BLOCK]
     known = Known({block.thread: block.count}, (*sizes_of(plan.params), *plan.program.symbols.values()))
-    body, needed = vectorize(plan.body, ctx.capabilities, plan[ALIGNED], layouts, known)
+    body, needed = vectorize(body, ctx.capabilities, plan[ALIGNED], layouts, known)
     return plan.replace(body=body).note(RELIED, needed)
 
 
-def _banks(plan: Plan, ctx: Context) -> Plan:
+def _layouts(plan: Plan, ctx: Context) -> Plan:
+    """Make shared buffers one-dimensional."""
     layouts, banks = plan[PLACEMENT].placement.layouts, ctx.capabilities.shared_banks
     if banks:
         layouts.update(spread_over_banks(plan.body, plan[BLOCK], layouts, banks))
-    return plan
-
-
-def _layouts(plan: Plan, ctx: Context) -> Plan:
-    return plan.replace(body=apply_shared_layouts(plan.body, plan[PLACEMENT].placement.layouts, plan[BLOCK]))
+    return plan.replace(body=apply_shared_layouts(plan.body, layouts, plan[BLOCK]))
 
 
 def _arena(plan: Plan, ctx: Context) -> Plan:
@@ -409,28 +385,15 @@ def _barriers(plan: Plan, ctx: Context) -> Plan:
 def _launch(plan: Plan, ctx: Context) -> Plan:
     body, grid = launch(plan.body, plan[BLOCK], plan[ORDER], cluster_of(plan.program.attrs))
     check_grid(grid, plan.program, ctx.target)
-    return plan.replace(body=body).note(GRID, grid)
-
-
-def _tests(plan: Plan, ctx: Context) -> Plan:
-    sizes = sizes_of(plan.params)
-    return plan.replace(body=drop_known_tests(plan.body, plan[BLOCK].extents, plan[GRID].extents, sizes))
-
-
-def _strength(plan: Plan, ctx: Context) -> Plan:
-    return plan.replace(body=reduce_strength(plan.body))
+    body = drop_known_tests(body, plan[BLOCK].extents, grid.extents, sizes_of(plan.params))
+    return plan.replace(body=reduce_strength(body)).note(GRID, grid)
 
 
 def _budget(plan: Plan, ctx: Context) -> Plan:
+    """Limit the code's size, remove unused bindings, and describe a thread's arrays."""
     body, written = bounded(plan.body, ctx.capabilities.code_operations)
-    return plan.replace(body=body).note(CODE_SIZE, written)
-
-
-def _unused(plan: Plan, ctx: Context) -> Plan:
-    return plan.replace(body=drop_unused(plan.body))
-
-
-def _arrays(plan: Plan, ctx: Context) -> Plan:
-    found = private_arrays(plan.body, ctx.capabilities, plan[PLACEMENT].placement.arrays)
+    body = drop_unused(body)
+    found = private_arrays(body, ctx.capabilities, plan[PLACEMENT].placement.arrays)
     slow = found.performance_note(plan[BLOCK].count, ctx.capabilities.shared_bytes)
-    return plan.replace(slow=plan.slow if slow is None else (*plan.slow, slow)).note(ARRAYS, found)
+    plan = plan.replace(body=body, slow=plan.slow if slow is None else (*plan.slow, slow))
+    return plan.note(CODE_SIZE, written).note(ARRAYS, found)

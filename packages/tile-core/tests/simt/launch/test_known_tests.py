@@ -97,6 +97,6 @@ def test_a_tail_is_tested_where_there_is_one(keys: int) -> None:
                     x[j] = T.if_then_else(n * 64 + j < keys, x[j] * 2.0, -1.0)
                 T.copy(x, B[n * 64])
 
-    body = planned(masked, last="tests").body
+    body = planned(masked, last="launch").body
     tests = [c for c in collect(body, ir.Call) if nodes.operator_name(c) == "if_then_else"]
     assert bool(tests or collect(body, (tirx.Select, tirx.IfThenElse))) != (keys == 128)

@@ -66,7 +66,7 @@ def bulk(extents):
     return run
 
 
-def planned(program, kinds, last="parameters"):
+def planned(program, kinds, last="warps"):
     asked = []
 
     def can_copy(call, ctx, aligned):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 from tile_core.compat.tvm import ir, tirx
 from tile_core.compat.types import BufferVar, Expr, Stmt, Var
@@ -14,6 +14,12 @@ from tile_core.simt.memory.alignment import WIDEST, Aligned, factor, row_symbols
 
 #: The largest divisor of a symbol that is assumed.
 _LARGEST = 4096
+
+
+def given_symbols(params: Sequence[Var], symbols: Iterable[str]) -> dict[str, Var]:
+    """Return the parameters named like symbols: a call gives both the same value."""
+    scalars = {str(v.name): v for v in params if not tirx.is_buffer_var(v)}
+    return {name: scalars[name] for name in symbols if name in scalars}
 
 
 def assume(params: Sequence[Expr]) -> Aligned:
