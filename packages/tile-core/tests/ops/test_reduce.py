@@ -10,7 +10,7 @@ import pytest
 import tile_core as tile
 import tile_core.language as T
 from tile_core.dtypes import DTYPES
-from tile_core.numerics import oracles
+from tile_core.testing import oracles
 
 from . import kit
 

@@ -19,11 +19,12 @@ from tile_core.abi.kernel_text import KernelText, LaunchFacts
 from tile_core.compiler import lower, signature_of
 from tile_core.dtypes import DTYPES
 from tile_core.errors import TileError
-from tile_core.numerics import codecs, oracles
+from tile_core.numerics import codecs
 from tile_core.plugins.manager import installed
 from tile_core.runtime.guarded import GUARD
 from tile_core.runtime.kernel import Kernel
 from tile_core.runtime.pointers import address_of
+from tile_core.testing import oracles
 from tile_core.testing.case import LANES, Case, Param, Unit
 from tile_core.testing.data import seed_of
 from tile_core.testing.run import Outcome, Session, argument, load, shape_of

@@ -10,8 +10,9 @@ import numpy as np
 import numpy.typing as npt
 
 from tile_core.dtypes import DTYPES, largest
-from tile_core.numerics import codecs, oracles
+from tile_core.numerics import codecs
 from tile_core.numerics.formats import FORMATS
+from tile_core.testing import oracles
 from tile_core.testing.case import Tolerance
 
 Array = npt.NDArray[Any]

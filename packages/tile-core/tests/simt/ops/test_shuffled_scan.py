@@ -11,9 +11,9 @@ from tile_core.ir import nodes
 from tile_core.layout.digits import Digit
 from tile_core.layout.fragment import FragmentLayout, spread
 from tile_core.lowering.variant import Reject
-from tile_core.numerics import oracles
 from tile_core.simt.ops.scan import ScanByShuffles
 from tile_core.simt.variant import SimtCall
+from tile_core.testing import oracles
 
 from ..bench import CTX, Bench, buffer, check, numbers, numpy_type, view
 

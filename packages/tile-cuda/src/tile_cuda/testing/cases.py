@@ -12,7 +12,7 @@ import numpy as np
 
 from tile_core import sparse
 from tile_core.dtypes import DTYPES
-from tile_core.numerics import oracles
+from tile_core.testing import oracles
 from tile_core.testing.case import VALUE, Data, Param, Unit, one, output, refused, tensor
 from tile_core.testing.data import Array, numbers, stored, values
 from tile_cuda.ptx.table import TABLE, has

@@ -62,7 +62,7 @@ def gemm_scaled(
     clear_accum: bool = False, A_format: str = "", B_format: str = "", **hints: Any,
 ) -> None:  # fmt: skip
     """Multiply the elements by their scales, then multiply matrices and add."""
-    from tile_core.numerics import oracles
+    from tile_core.testing import oracles
 
     scaled = []
     for x, scale, turned, dtype in ((A, A_scale, transpose_A, A_format), (B, B_scale, not transpose_B, B_format)):

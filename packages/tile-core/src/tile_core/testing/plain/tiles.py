@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from tile_core.compat.types import DTypeLike
-from tile_core.numerics import oracles
+from tile_core.testing import oracles
 from tile_core.testing.plain.memory import Memory, Region, Variable, allocate
 from tile_core.testing.plain.numbers import Number, arith, convert, extreme, is_float, number
 from tile_core.testing.plain.whole import Whole

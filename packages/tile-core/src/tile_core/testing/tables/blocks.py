@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tile_core.numerics import oracles
+from tile_core.testing import oracles
 from tile_core.testing.case import EXACT, VALUE, Data, Unit, one, output, tensor
 from tile_core.testing.data import Array, anything, numbers, stored, values
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from tile_core.dtypes import DTYPES
-from tile_core.numerics import oracles
+from tile_core.testing import oracles
 from tile_core.testing.case import Data, Launch, Param, Part, Unit, one, output, refused, scalar, tensor
 from tile_core.testing.data import TYPES, Array, anything, numbers, values
 from tile_core.testing.source import lines

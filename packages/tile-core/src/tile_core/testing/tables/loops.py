@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tile_core.numerics import oracles
+from tile_core.testing import oracles
 from tile_core.testing.case import EXACT, VALUE, Data, Param, Unit, one, output, refused, scalar, tensor
 from tile_core.testing.data import Array, numbers, values
 from tile_core.testing.source import lines

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from tile_core.dtypes import DTYPES
-from tile_core.numerics import oracles
 from tile_core.ops.gemm import check_types
+from tile_core.testing import oracles
 from tile_core.testing.case import VALUE, Data, Launch, Unit, one, output, refused, scalar, tensor
 from tile_core.testing.data import Array, more_fp8, numbers, values
 from tile_core.testing.source import lines

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from tile_core.dtypes import DTYPES
-from tile_core.numerics import oracles
 from tile_core.ops import reduce, scan
+from tile_core.testing import oracles
 from tile_core.testing.case import VALUE, Data, Launch, Part, Unit, one, output, refused, scalar, tensor
 from tile_core.testing.data import Array, anything, numbers, stored, values
 from tile_core.testing.source import lines

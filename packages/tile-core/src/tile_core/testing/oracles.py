@@ -16,8 +16,7 @@ from tile_core.numerics.codecs import encode, round_to
 from tile_core.numerics.formats import FORMATS
 
 __all__ = [
-    "attention", "cast", "copy_region", "cummax", "cumprod", "cumsum", "gemm", "reduce", "rmsnorm", "softmax",
-    "write_region",
+    "cast", "copy_region", "cummax", "cumprod", "cumsum", "gemm", "reduce", "write_region",
 ]  # fmt: skip
 
 Array = npt.NDArray[Any]
@@ -137,41 +136,6 @@ def write_region(target: Array, mins: tuple[int, ...], region: Array) -> Array:
     inside, part = _overlap(target.shape, mins, region.shape)
     result[inside] = region[part]
     return result
-
-
-def softmax(x: Array, dim: int = -1) -> Array:
-    """``exp(x) / sum(exp(x))`` along ``dim``; a row of -infinity only is NaN."""
-    wide = _wide(x).astype(np.float64)
-    with np.errstate(invalid="ignore"):
-        powers = np.exp(wide - wide.max(axis=dim, keepdims=True))
-        return np.asarray(powers / powers.sum(axis=dim, keepdims=True))
-
-
-def rmsnorm(x: Array, weight: Array | None = None, eps: float = 1e-6) -> Array:
-    """``x / sqrt(mean(x^2) + eps)`` over the last dimension, times ``weight``."""
-    wide = _wide(x).astype(np.float64)
-    normed = wide / np.sqrt(np.mean(wide**2, axis=-1, keepdims=True) + eps)
-    return np.asarray(normed if weight is None else normed * _wide(weight))
-
-
-def attention(q: Array, k: Array, v: Array, *, causal: bool = False, scale: float | None = None) -> Array:
-    """Scaled dot-product attention.
-
-    Parameters
-    ----------
-    q, k, v
-        (..., Lq, D), (..., Lk, D) and (..., Lk, Dv); leading dimensions broadcast.
-    causal
-        Query i sees the keys up to i + Lk - Lq (the last query sees all).
-    scale
-        Factor of the scores, 1/sqrt(D) by default.
-    """
-    factor = 1.0 / np.sqrt(q.shape[-1]) if scale is None else scale
-    scores = _wide(q) @ np.swapaxes(_wide(k), -1, -2) * factor
-    if causal:
-        queries, keys = scores.shape[-2:]
-        scores = np.where(np.tri(queries, keys, keys - queries, dtype=bool), scores, -np.inf)
-    return np.asarray(softmax(scores) @ _wide(v))
 
 
 def _truncated(x: Array, dtype: str) -> Array:

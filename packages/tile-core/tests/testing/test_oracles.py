@@ -9,7 +9,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from tile_core.numerics import oracles
+from tile_core.testing import oracles
 
 
 @pytest.mark.parametrize(("ta", "tb", "clear"), list(itertools.product([False, True], repeat=3)))
@@ -92,20 +92,3 @@ def test_cast() -> None:
     assert oracles.cast(np.array([0.0, -0.0, 2.0]), "bool").tolist() == [False, False, True]
     assert oracles.cast(np.array([(1 << 62) + 1 + (1 << 54)]), "bfloat16")[0] == 2.0**62 * (1 + 2.0**-7)
     assert oracles.cast(1e6, "float8_e4m3fn", saturate=True) == 448
-
-
-def test_softmax_and_attention() -> None:
-    rng = np.random.default_rng(44)
-    q, k, v = rng.standard_normal((2, 3, 4)), rng.standard_normal((2, 5, 4)), rng.standard_normal((2, 5, 6))
-    got = oracles.attention(q, k, v, causal=True)
-    for b, i in np.ndindex(2, 3):
-        scores = [float(q[b, i] @ k[b, j]) / 2 for j in range(i + 3)]
-        weights = np.exp(scores) / np.sum(np.exp(scores))
-        np.testing.assert_allclose(got[b, i], sum(w * v[b, j] for j, w in enumerate(weights)), rtol=1e-12)
-    assert np.isnan(oracles.softmax(np.array([-np.inf, -np.inf]))).all()
-    np.testing.assert_allclose(oracles.attention(q, k, v).shape, (2, 3, 6))
-
-
-def test_rmsnorm() -> None:
-    x, w = np.array([[3.0, 4.0]]), np.array([2.0, 1.0])
-    np.testing.assert_allclose(oracles.rmsnorm(x, w, eps=0.0), [[6 / math.sqrt(12.5), 4 / math.sqrt(12.5)]])
