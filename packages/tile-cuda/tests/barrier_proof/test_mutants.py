@@ -3,26 +3,26 @@
 from __future__ import annotations
 
 import functools
-from typing import Any
 
 import pytest
+from zoo.barrier_mutants import mutants_of
+from zoo.emitted import Emitted
 
-from tile_core.errors.lowering import UnprovenBarriers
-from tile_core.simt.barrier_proof.check import check_emitted
-from tile_cuda.async_instructions import INSTRUCTIONS
+from tile_cuda.text import emit_plan
 
 from ..zoo.boxes_in_flight import BOXES_IN_FLIGHT
 from ..zoo.bulk import BULK
 from ..zoo.lanes import LANES
+from ..zoo.launch import CUDA
 from ..zoo.multicast import CLUSTERS
 from ..zoo.persistent import PERSISTENT
 from ..zoo.tensor_memory import ISSUED, TENSOR
 from ..zoo.warpgroups import WARPGROUPS
-from .emitted import Emitted
-from .ir_mutants import mutants_of
 
 #: One kernel of each schedule.
 TABLE = {
+    "cp.async, mma.sync": (CUDA, "gemm_f16"),
+    "cp.async, chained mma.sync": (CUDA, "attention"),
     "cp.async": (LANES, "gemm_halves"),
     "cp.async, chained products": (WARPGROUPS, "attention"),
     "TMA, one role": (BOXES_IN_FLIGHT, "gemm_f16_boxes"),
@@ -43,15 +43,7 @@ ACCEPTED = {("tcgen05, one role", "barrier dropped"), ("tcgen05, one role", "bar
 
 @functools.cache
 def emitted(schedule: str) -> Emitted:
-    return Emitted(*TABLE[schedule])
-
-
-def refusal(kernel: Emitted, body: Any) -> str:
-    try:
-        assert not check_emitted(kernel.plan.replace(body=body), INSTRUCTIONS)
-    except UnprovenBarriers as error:
-        return str(error)
-    return ""
+    return Emitted(*TABLE[schedule], emit_plan)
 
 
 @pytest.mark.parametrize("part", range(PARTS))
@@ -63,7 +55,7 @@ def test_mistakes_are_refused_or_harmless(schedule: str, part: int) -> None:
         if number % PARTS == part:
             body = make()
             known = (schedule, name.partition(": ")[2]) in ACCEPTED
-            assert refusal(kernel, body) or known or not kernel.misbehaves(body), name
+            assert kernel.refusal(body) or known or not kernel.misbehaves(body), name
 
 
 @pytest.mark.parametrize("schedule", TABLE)
@@ -72,14 +64,14 @@ def test_wrong_parities_and_dropped_releases_are_refused(schedule: str) -> None:
     kernel = emitted(schedule)
     for name, make in mutants_of(kernel.plan.body):
         if name.startswith("all "):
-            found = refusal(kernel, make())
+            found = kernel.refusal(make())
             assert found or (name == "all releases dropped" and not kernel.misbehaves(make()))
 
 
 def test_the_refusal_names_kernel_role_barrier_and_step() -> None:
     kernel = emitted("persistent")
     make = dict(mutants_of(kernel.plan.body))
-    said = refusal(kernel, make["all releases dropped"]())
+    said = kernel.refusal(make["all releases dropped"]())
     assert "[I102] the barriers of the emitted kernel gemm are wrong: thread" in said
     assert "wait for parity 0 of k_free[0]" in said
-    assert "A_shared_stages: it is read before a copy to it" in refusal(kernel, make["all parities wrong"]())
+    assert "A_shared_stages: it is read before a copy to it" in kernel.refusal(make["all parities wrong"]())

@@ -63,7 +63,7 @@ class TextTarget:
     packed
         Instructions that compute with two 16-bit floats.
     instructions
-        Asynchronous instructions, for the proof of the barriers in emitted kernels; without them there is none.
+        Asynchronous instructions, for the proof of the barriers in emitted kernels.
     """
 
     emit: Callable[[Plan, Context], KernelText]
@@ -74,7 +74,7 @@ class TextTarget:
     conversions: Conversions | None = None
     elementary: bool = True
     packed: PackedFloats | None = None
-    instructions: AsyncInstructions | None = None
+    instructions: AsyncInstructions = AsyncInstructions()
 
 
 def with_text(passes: Spine, target: TextTarget) -> Spine:
@@ -148,8 +148,7 @@ def _with_given_symbols(plan: Plan) -> Plan:
 
 def _proof(target: TextTarget) -> Callable[[Plan, Context], Plan]:
     def run(plan: Plan, ctx: Context) -> Plan:
-        known = target.instructions
-        return plan if known is None else plan.note(UNCOVERED, check_emitted(plan, known))
+        return plan.note(UNCOVERED, check_emitted(plan, target.instructions))
 
     return run
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import field
 from math import gcd, prod
 from typing import NamedTuple
 
 from tile_core.compat import structural
-from tile_core.compat.tvm import ir
+from tile_core.compat.tvm import ir, tirx
 from tile_core.compat.types import BufferVar, Call, Expr, Stmt
 from tile_core.dtypes import DTYPES
 from tile_core.ir import calls, nodes
@@ -102,6 +102,8 @@ class AsyncAccesses:
         Shared buffers that the asynchronous proxy reads.
     accumulators, operands
         Register arrays that products write and read.
+    rings
+        Buffers of pipelined loops, with name and elements of a slot.
     groups
         Whether the kernel commits groups.
     """
@@ -114,20 +116,23 @@ class AsyncAccesses:
     read: set[int] = field(default_factory=set)
     accumulators: set[int] = field(default_factory=set)
     operands: set[int] = field(default_factory=set)
+    rings: dict[int, tuple[str, int]] = field(default_factory=dict)
     groups: list[str] = field(default_factory=list)
 
     @property
     def shared(self) -> bool:
         """Whether there are shared buffers among them."""
-        return bool(self.copied or self.filled or self.read)
+        return bool(self.copied or self.filled or self.read or self.rings)
 
     def has(self, buffer: int) -> bool:
         """Whether a shared buffer is among them."""
-        return buffer in self.copied or buffer in self.filled or buffer in self.read
+        return any(buffer in of for of in (self.copied, self.filled, self.read, self.rings))
 
     def granule(self, buffer: int, shape: list[int]) -> int:
         """Return the elements of a slot of a buffer."""
         copies = [*self.copied.get(buffer, ()), *self.stored.get(buffer, ())]
+        if buffer in self.rings and not copies:
+            return self.rings[buffer][1]
         size = prod(shape[1:]) if len(shape) > 1 else prod(shape)
         return size if all(n <= size for n in copies) else gcd(*copies)
 
@@ -153,9 +158,15 @@ class AsyncAccesses:
                 (self.accumulators if "w" in a.access else self.operands).add(a.key)
 
 
-def async_accesses(body: Stmt, instructions: AsyncInstructions) -> AsyncAccesses:
-    """Return the buffers that asynchronous instructions of a kernel access."""
+def async_accesses(body: Stmt, instructions: AsyncInstructions, rings: Collection[str]) -> AsyncAccesses:
+    """Return the buffers that asynchronous instructions and pipelined loops of a kernel access."""
     found = AsyncAccesses()
+    for s in structural.collect(body, tirx.AllocBuffer):
+        if str(s.buffer.name) in rings and nodes.scope_of(s.buffer).startswith("shared"):
+            shape = nodes.shape_of(s.buffer)
+            slots = int(nodes.as_int(structural.entry(s.annotations, "tile.shape", shape)[0]))
+            size = prod(int(n) for n in shape) // slots
+            found.rings[structural.identity(s.buffer)] = str(s.buffer.name), size
     for call in structural.collect(body, ir.Call):
         name = structural.op_name(call)
         if name.startswith("tile.barrier_"):

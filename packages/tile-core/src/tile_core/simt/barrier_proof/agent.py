@@ -39,6 +39,10 @@ class Agent:
             yield thread
         self.weight = whole
 
+    def threads(self, split: int) -> list[int]:
+        """Return a thread for each group of lanes that behave equally."""
+        return [thread for thread, _ in self.state.classes.lanes[split][self.kind]]
+
     def object(self, step: str, barrier: int, index: int, rank: int | None = None) -> PhaseObject:
         """Return an object of a barrier."""
         state = self.state
@@ -163,6 +167,8 @@ class Agent:
         waiting.append((self.number, self.weight, self.joined))
         if sum(weight for _, weight, _ in waiting) >= threads:
             state.phases.meet([n for n, _, _ in waiting])
+            for n, _, _ in waiting:
+                state.joined[n] = state.phases.clocks[n][n]
             for _, _, joined in waiting:
                 joined.clear()
             waiting.clear()
@@ -192,6 +198,7 @@ class Agent:
         self.state.steps += 1
         self.meets = False
         self.state.phases.learn(self.number, known)
+        self.state.joined[self.number] = self.state.phases.clocks[self.number][self.number]
         return True
 
     # Groups and accesses
@@ -264,11 +271,15 @@ class Agent:
         state.free(self.rank, buffer, where, buffer)
         if buffer in state.copied:
             self.touch(buffer, slot, size)
+        elif buffer in state.rings:
+            state.require_free(self.number, buffer, where)
         elif state.phases.conflicts(self.number, name, where):
             raise PhaseError(buffer, "it may be written while it is in use")
         state.steps += 1
         if step == "write":
             state.unfenced.setdefault((name, where), set()).add(self.number)
+            if buffer in state.rings:
+                state.filled.setdefault(name, {})[where, self.number] = state.phases.event(self.number)
 
     def fence(self) -> None:
         """Make the agent's writes visible to the asynchronous proxy."""
@@ -287,7 +298,9 @@ class Agent:
         for group in self.groups.get("group", ()):
             if (buffer, where, True) in group:
                 raise PhaseError(buffer, "a thread's own copy to it may be in flight")
-        if buffer in self.state.copied:
+        if buffer in self.state.rings:
+            self.state.require_filled(self.number, buffer, where)
+        if buffer in self.state.copied or buffer in self.state.rings:
             self.state.phases.access([self.number], self.state.named(buffer, self.rank), where, False)
             self.state.require_ordered()
 

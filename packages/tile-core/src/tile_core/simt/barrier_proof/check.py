@@ -18,7 +18,7 @@ from tile_core.simt.barrier_proof.expressions import Untranslated
 from tile_core.simt.barrier_proof.instructions import AsyncInstructions
 from tile_core.simt.barrier_proof.translation import Translated, translate
 from tile_core.simt.barrier_proof.warp_classes import WarpClasses
-from tile_core.simt.notes import BLOCK, GRID
+from tile_core.simt.notes import BLOCK, GRID, PIPELINE
 
 if TYPE_CHECKING:
     from tile_core.passes.spine import Plan
@@ -43,7 +43,8 @@ def check_emitted(plan: Plan, instructions: AsyncInstructions) -> str:
         If it is wrong.
     """
     try:
-        kernel = translate(plan.body, instructions, plan[BLOCK].count)
+        rings = {r.name for x in plan[PIPELINE].loops if x.schedule is not None for r in x.schedule.rings}
+        kernel = translate(plan.body, instructions, plan[BLOCK].count, rings)
         if kernel is None:
             return ""
         cluster = cluster_of(plan.program.attrs)

@@ -95,6 +95,7 @@ class KernelExecution:
                 raise Unordered(state.names[live[0]], "all", at, f"no thread goes on{f' ({waits})' if waits else ''}")
             live = [n for n in live if n not in ended]
         try:
+            state.require_ended()
             state.phases.finish()
         except PhaseError as e:
             raise Unordered("all threads", e.what, "the end", e.reason) from None

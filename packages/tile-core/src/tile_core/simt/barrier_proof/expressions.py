@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from math import lcm
 from typing import Any, NamedTuple
@@ -175,6 +175,13 @@ class Expressions:
             raise Untranslated(f"a value in {scope} memory: {buffer.name}")
         indices = [self.value(x) for x in structural.items(e.indices)]
         return _made(f"data({str(buffer.name)!r}, {', '.join(['{}'] * len(indices))})", indices)
+
+
+def sum_of(values: Sequence[EmittedValue]) -> EmittedValue:
+    """Add values."""
+    if len(values) < 2:
+        return values[0] if values else EmittedValue("0")
+    return _made(_BINARY["Add"], [values[0], sum_of(values[1:])])
 
 
 def _made(template: str, parts: list[EmittedValue]) -> EmittedValue:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import field
 
 from tile_core.compat.types import Call
 from tile_core.records import dataclass
@@ -10,7 +11,7 @@ from tile_core.records import dataclass
 
 @dataclass(frozen=True)
 class AsyncInstructions:
-    """Names of a target's instruction functions, by their effect on threads and barriers.
+    """Names of a target's instructions, by their effect on threads and barriers.
 
     Attributes
     ----------
@@ -42,16 +43,16 @@ class AsyncInstructions:
         Bytes of a copy to or from shared memory.
     """
 
-    elects: frozenset[str]
-    uniform: frozenset[str]
-    fills: frozenset[str]
-    commits: Mapping[str, str]
-    waits: Mapping[str, tuple[str, int]]
-    register_fences: frozenset[str]
-    completes: frozenset[str]
-    arrives: frozenset[str]
-    phase_waits: frozenset[str]
-    multicasts: frozenset[str]
-    tensor_accesses: tuple[str, ...]
-    tensor_frees: Mapping[str, bool]
-    size: Callable[[Call], int]
+    elects: frozenset[str] = frozenset()
+    uniform: frozenset[str] = frozenset()
+    fills: frozenset[str] = frozenset()
+    commits: Mapping[str, str] = field(default_factory=dict)
+    waits: Mapping[str, tuple[str, int]] = field(default_factory=dict)
+    register_fences: frozenset[str] = frozenset()
+    completes: frozenset[str] = frozenset()
+    arrives: frozenset[str] = frozenset()
+    phase_waits: frozenset[str] = frozenset()
+    multicasts: frozenset[str] = frozenset()
+    tensor_accesses: tuple[str, ...] = ()
+    tensor_frees: Mapping[str, bool] = field(default_factory=dict)
+    size: Callable[[Call], int] = lambda call: 0

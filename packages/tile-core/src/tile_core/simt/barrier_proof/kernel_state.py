@@ -40,6 +40,8 @@ class KernelState:
 
     def __init__(self, kernel: Translated, classes: WarpClasses, blocks: int) -> None:
         self.kernel, self.classes, self.copied = kernel, classes, frozenset(kernel.copied)
+        #: Buffers of pipelined loops that threads fill themselves.
+        self.rings = frozenset(kernel.rings) - self.copied
         self.ranks = range(blocks)
         names = [f"{name}[{i}]" if count > 1 else name for name, count in kernel.barriers for i in range(count)]
         weights = [len(threads) for threads in classes.agents]
@@ -66,6 +68,8 @@ class KernelState:
         self.waiting: dict[tuple[int, int], list[tuple[int, int, list[int]]]] = {}
         self.meetings: dict[int, tuple[list[list[int]], list[int]]] = {}
         self.filled: dict[str, dict[tuple[Location, int], int]] = {}
+        #: By agent, the time of its latest wait for other threads.
+        self.joined = [0 for _ in of_block]
         #: Slots that agents have written since their last fence, and the fences behind the writes.
         self.unfenced: dict[tuple[str, Location], set[int]] = {}
         self.fenced: dict[tuple[str, Location], dict[int, int]] = {}
@@ -109,8 +113,23 @@ class KernelState:
             if self.ranks_of[other] == self.ranks_of[agent] and (buffer, where, True) in found:
                 raise PhaseError(buffer, f"copies of {self.names[other]} to it may be in flight")
         for (at, number), time in self.filled.get(self.named(buffer, self.ranks_of[agent]), {}).items():
-            if at == where and self.phases.clocks[agent][number] < time:
+            if at == where and not self.precedes(number, time, agent):
                 raise PhaseError(buffer, f"copies of {self.names[number]} to it may not be visible")
+
+    def precedes(self, number: int, time: int, agent: int) -> bool:
+        """Whether an event of one agent precedes the next one of another."""
+        if number == agent and self.phases.teams[agent] > 1:
+            return self.joined[agent] > time
+        return self.phases.clocks[agent][number] >= time
+
+    def require_free(self, agent: int, buffer: str, where: Location) -> None:
+        """Require that all threads have read a slot before an agent writes it."""
+        name = self.named(buffer, self.ranks_of[agent])
+        for (at, _, number), time in self.phases.accesses.get(name, {}).items():
+            if number == agent and _meet(at, where) and not self.precedes(number, time, agent):
+                raise PhaseError(buffer, "it may be written while other threads read it")
+        if self.phases.conflicts(agent, name, where):
+            raise PhaseError(buffer, "it may be written while it is in use")
 
     def require_fenced(self, agent: int, buffer: str, where: Location) -> None:
         """Require a fence and a barrier between writes of threads and an asynchronous read."""
@@ -121,6 +140,13 @@ class KernelState:
         for number, time in self.fenced.get(key, {}).items():
             if self.phases.clocks[agent][number] < time:
                 raise PhaseError(buffer, f"writes of {self.names[number]} may not be visible")
+
+    def require_ended(self) -> None:
+        """Require that threads have waited for the copies and products of pipelined loops."""
+        for agent, groups in enumerate(self.groups):
+            for buffer in (x[0] for of in groups.values() for group in of for x in group):
+                if buffer in self.kernel.rings:
+                    raise PhaseError(buffer, f"{self.names[agent]} never wait for copies or products that access it")
 
     def require_ordered(self) -> None:
         """Require that no two accesses are unordered."""

@@ -6,24 +6,24 @@ Registers and arithmetic are left out unless a barrier depends on them.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from dataclasses import replace
 from math import lcm
 from typing import Any
 
 from tile_core.compat import structural
 from tile_core.compat.tvm import ir, tirx
-from tile_core.compat.types import BufferVar, Call, Expr, Node, Stmt
+from tile_core.compat.types import Call, Expr, Node, Stmt
 from tile_core.dtypes import DTYPES
 from tile_core.ir import calls, nodes
-from tile_core.ir.visit import loads_of
 from tile_core.records import dataclass
+from tile_core.simt.barrier_proof.access_lines import AccessLines
 from tile_core.simt.barrier_proof.accesses import (
     Address,
     AsyncAccesses,
     address_of,
     addresses_of,
     async_accesses,
-    is_product,
 )
 from tile_core.simt.barrier_proof.expressions import EmittedValue, Expressions, Untranslated, in_threads
 from tile_core.simt.barrier_proof.instructions import AsyncInstructions
@@ -61,8 +61,8 @@ class Translated:
         Values that decide which warps behave differently, and which of these have a program of their own.
     extents
         Trip counts that depend on symbols, as texts.
-    copied
-        Destinations of copies that barriers count.
+    copied, rings
+        Destinations of copies that barriers count; buffers of pipelined loops.
     """
 
     text: str
@@ -73,6 +73,7 @@ class Translated:
     roles: tuple[str, ...]
     extents: tuple[str, ...] = ()
     copied: tuple[str, ...] = ()
+    rings: tuple[str, ...] = ()
 
 
 class Translation:
@@ -89,8 +90,8 @@ class Translation:
     def __init__(self, uses: AsyncAccesses, instructions: AsyncInstructions, threads: int) -> None:
         self.uses, self.instructions, self.threads = uses, instructions, threads
         self.expressions = Expressions(instructions, self.symbol)
+        self.memory = AccessLines(uses, instructions, self.value)
         self.barriers = {b: n for n, b in enumerate(uses.barriers)}
-        self.shapes: dict[int, list[int]] = {}
         self.names: dict[str, int] = {}
         self.symbols: list[str] = []
         self.unknown: set[str] = set()
@@ -121,9 +122,9 @@ class Translation:
         text = "\n".join([head, "  yield", f"  period = {period}", *rendered(lines, used)])
         barriers = tuple(self.uses.barriers.values())
         extents = dict.fromkeys(v.text for v in self.extents if v.uses and v.uses <= set(symbols))
-        copied = tuple(self.uses.names)
         classes, roles = tuple(sorted(self.classes)), tuple(sorted(self.roles))
-        return Translated(text, barriers, symbols, tuple(self.splits), classes, roles, tuple(extents), copied)
+        facts = (text, barriers, symbols, tuple(self.splits), classes, roles, tuple(extents))
+        return Translated(*facts, tuple(self.uses.names), tuple(name for name, _ in self.uses.rings.values()))
 
     # Names
 
@@ -169,7 +170,7 @@ class Translation:
             self.alloc(s)
             return []
         if kind is tirx.BufferStore:
-            return [*self.accesses(s), *self.assign(s)]
+            return [*self.memory.accesses(s), *self.assign(s)]
         if kind is tirx.While:
             body = self.stmt(s.body)
             if level_of(body) > Level.PLAIN:
@@ -180,7 +181,7 @@ class Translation:
 
     def bind(self, s: Stmt) -> list[EmittedLine]:
         """Translate the binding of a variable, or write its value out at its uses."""
-        lines, values = self.accesses(s), self.expressions.values
+        lines, values = self.memory.accesses(s), self.expressions.values
         try:
             value = self.value(s.value)
         except Untranslated as e:
@@ -201,7 +202,7 @@ class Translation:
         if self.uses.has(key):
             shape = structural.entry(s.annotations, "tile.shape")
             given = buffer.shape if shape is None else shape
-            self.shapes[key] = [int(nodes.as_int(n)) for n in given]
+            self.memory.shapes[key] = [int(nodes.as_int(n)) for n in given]
         elif nodes.shape_of(buffer) == [1] and nodes.scope_of(buffer).startswith("local"):
             name = self.fresh(str(buffer.name))
             self.cells.add(name)
@@ -285,14 +286,14 @@ class Translation:
             if level > Level.SOFT:
                 raise reason
             self.forget([*body, *other])
-            return []
+            return [x for x in (*body, *other) if self.uses.rings]
         if not body and not other:
             return []
         text = condition.text if body else f"not ({condition.text})"
         parts = (body, other) if body else (other, [])
         line = EmittedLine(f"if {text}:", condition.uses, body=parts[0], other=parts[1], period=condition.period)
         if level < Level.ORDER:
-            return [line]
+            return self.taken_by_some(line, condition) if level == Level.SOFT else [line]
         self.classes |= condition.atoms
         self.roles |= condition.atoms if level == Level.WAITS else set()
         if outer is not None:
@@ -301,6 +302,17 @@ class Translation:
             return [line]
         entered = condition.text if condition.of_thread and not other else "True"
         return [self.split(entered, condition.atoms | lanes, [line])]
+
+    def taken_by_some(self, line: EmittedLine, condition: EmittedValue) -> list[EmittedLine]:
+        """Return branches of accesses that an agent takes if one of its threads does."""
+        if not condition.atoms:
+            return [line]
+        self.splits.append(("True", tuple(sorted(condition.atoms))))
+        head = line.text.removeprefix("if ").removesuffix(":")
+        among = f"for tid in x.threads({len(self.splits) - 1}))"
+        taken = replace(line, text=f"if any(({head}) {among}:", other=[])
+        left = replace(line, text=f"if not all(({head}) {among}:", body=line.other, other=[])
+        return [taken, left] if line.other else [taken]
 
     def split(self, entered: str, atoms: frozenset[str] | set[str], body: list[EmittedLine]) -> EmittedLine:
         """Return a loop over lanes with different values."""
@@ -355,10 +367,13 @@ class Translation:
             return [EmittedLine(f"x.settle({calls.UNTIL_READ!r}, 0)", level=Level.SOFT)]
         if name == "tile.move":
             to, source = args
-            return [*self.plain("write", to.source, to.indices), *self.plain("touch", source.source, source.indices)]
+            return [
+                *self.memory.plain("write", to.source, to.indices),
+                *self.memory.plain("touch", source.source, source.indices),
+            ]
         if name == "tile.instruction":
             return self.instruction(s, call, args)
-        return self.accesses(s)
+        return self.memory.accesses(s)
 
     def instruction(self, s: Stmt, call: Call, args: list[Any]) -> list[EmittedLine]:
         """Translate an instruction."""
@@ -375,7 +390,7 @@ class Translation:
         given = addresses_of(call)
         barrier = next((a for a in given if a.key in self.barriers), None)
         if barrier is None:
-            return self.access(s, name, given)
+            return self.memory.instruction(s, name, given)
         target = self.target(barrier)
         if name in known.completes:
             return [self.effect(Level.ORDER, "complete", *target, *map(self.value, args[1:]))]
@@ -423,75 +438,23 @@ class Translation:
         """Return a barrier of threads."""
         return EmittedLine(f"while not x.sync({number}, {threads}): yield", level=Level.WAITS)
 
-    # Accesses
 
-    def access(self, s: Stmt, name: str, given: Sequence[Address]) -> list[EmittedLine]:
-        """Translate an instruction without a barrier."""
-        if name.startswith(self.instructions.tensor_accesses):
-            line = EmittedLine("x.tensor()", level=Level.SOFT)
-            return [line, *self.access_memory(s, name, given)]
-        return self.access_memory(s, name, given)
+def translate(
+    body: Stmt, instructions: AsyncInstructions, threads: int, rings: Collection[str] = ()
+) -> Translated | None:
+    """Translate a kernel; ``None`` if it has no barriers with phases, groups or slots.
 
-    def access_memory(self, s: Stmt, name: str, given: Sequence[Address]) -> list[EmittedLine]:
-        """Translate the accesses of an instruction to shared memory and registers."""
-        reads = [a for a in given if a.access == "r" and a.is_async and a.is_shared]
-        if reads and not is_product(given):
-            return [line for a in reads for line in self.slot("store", a.buffer, a.index, Level.SOFT)]
-        if is_product(given):
-            into = sorted(str(a.buffer.name) for a in given if "w" in a.access)
-            of = sorted(str(a.buffer.name) for a in given if a.access == "r" and not a.is_async)
-            return [x for a in reads for x in self.slot("use", a.buffer, a.index, Level.WAITS, f", {into!r}, {of!r}")]
-        if name in self.instructions.fills:
-            return [x for a in given if a.access == "w" for x in self.slot("fill", a.buffer, a.index, Level.SOFT)]
-        written = [a for a in given if "w" in a.access and not a.is_async]
-        lines = [x for a in written for x in self.plain("write", a.buffer, [a.index])]
-        return [*lines, *self.accesses(s)]
-
-    def accesses(self, s: Stmt) -> list[EmittedLine]:
-        """Translate the threads' own accesses in a plain statement."""
-        if not self.uses.shared and not self.uses.accumulators:
-            return []
-        lines = [x for load in loads_of(s) for x in self.plain("touch", load.source, load.indices)]
-        if type(s) is tirx.BufferStore:
-            lines += self.plain("write", s.buffer, s.indices)
-        return list({x.text: x for x in lines}.values())
-
-    def plain(self, method: str, buffer: BufferVar, indices: Any) -> list[EmittedLine]:
-        """Translate a thread's own access to one element."""
-        key = structural.identity(buffer)
-        if key in self.uses.accumulators:
-            return [EmittedLine(f"x.register({str(buffer.name)!r})", level=Level.SOFT)]
-        if key in self.uses.operands and method == "write":
-            return [EmittedLine(f"x.operand({str(buffer.name)!r})", level=Level.SOFT)]
-        if not self.uses.has(key):
-            return []
-        return self.slot(method, buffer, next(iter(indices)), Level.SOFT)
-
-    def slot(self, method: str, buffer: BufferVar, index: Expr, level: Level, more: str = "") -> list[EmittedLine]:
-        """Return the access to the slot of an element, if its index is known."""
-        if method == "use" and type(index) is tirx.Add and type(index.b) is tirx.IntImm:
-            index = index.a  # a part of a tile begins in the tile's slot
-        try:
-            at = self.value(index)
-        except Untranslated:
-            if method in ("touch", "write"):
-                return []
-            raise
-        key = structural.identity(buffer)
-        size = self.uses.granule(key, self.shapes.get(key) or [1])
-        text = f"x.{method}({str(buffer.name)!r}, {at.text} // {size}, {size}{more})"
-        return [EmittedLine(text, at.uses, level=level, period=at.period)]
-
-
-def translate(body: Stmt, instructions: AsyncInstructions, threads: int) -> Translated | None:
-    """Translate a kernel; ``None`` if it has neither barriers with phases nor groups.
+    Parameters
+    ----------
+    rings
+        Names of the buffers with one slot for each stage of a pipelined loop.
 
     Raises
     ------
     Untranslated
         If it has barriers that cannot be followed.
     """
-    uses = async_accesses(body, instructions)
-    if not uses.barriers and not uses.groups:
+    uses = async_accesses(body, instructions, rings)
+    if not uses.barriers and not uses.groups and not uses.rings:
         return None
     return Translation(uses, instructions, threads).translated(body)

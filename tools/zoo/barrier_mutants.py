@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 from tile_core.compat.tvm import ir, tirx
@@ -124,18 +125,23 @@ class _Edited(StmtRewriter):
         return nodes.seq(self.edit(s))
 
 
+def _edited(body: Any, at: int, edit: Edit | None, kinds: tuple[str, ...] = ()) -> Any:
+    """Return a body with one change, or with one of each statement of some kinds."""
+    return _Edited(at, edit, kinds).stmt(body)
+
+
 def mutants_of(body: Any) -> Iterator[tuple[str, Callable[[], Any]]]:
     """Yield name and body of each mutant."""
     found = [s for s in collect(body, tirx.Evaluate) if kind_of(s)]
     for n, s in enumerate(_in_order(body)):
         for name, edit in edits_of(s):
-            yield f"{n}: {name}", lambda n=n, edit=edit: _Edited(n, edit).stmt(body)
-        yield f"{n}: {kind_of(s)} moved", lambda n=n: _Edited(n, None).stmt(body)
+            yield f"{n}: {name}", partial(_edited, body, n, edit)
+        yield f"{n}: {kind_of(s)} moved", partial(_edited, body, n, None)
     if any(kind_of(s) == "wait" for s in found):
         flip = lambda s: [_with_arg(s, 1, lambda p: 1 - p)]  # noqa: E731
-        yield "all parities wrong", lambda: _Edited(-2, flip, ("wait",)).stmt(body)
+        yield "all parities wrong", partial(_edited, body, -2, flip, ("wait",))
     if any(kind_of(s) == "arrival" for s in found):
-        yield "all releases dropped", lambda: _Edited(-2, lambda s: [], ("arrival",)).stmt(body)
+        yield "all releases dropped", partial(_edited, body, -2, lambda s: [], ("arrival",))
 
 
 def _in_order(body: Any) -> list[Any]:
