@@ -14,8 +14,6 @@ def test_a_part_of_a_block():
     assert role.leader.leader == role.leader
     assert str(role) == "consumers (threads 128-383)"
     assert str(role.leader) == "first of consumers (thread 128)"
-    assert not role.overlaps(Role("producer", 0, 128))
-    assert role.overlaps(Role("epilogue", 383, 1))
 
 
 @pytest.mark.parametrize(("first", "count"), [(-1, 32), (0, 0)])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import re
-from dataclasses import replace
 from typing import Any
 
 import hypothesis
@@ -22,9 +21,6 @@ from tile_core.errors import TileError
 from tile_core.plugins.contexts import make_context
 from tile_core.plugins.manager import installed
 from tile_core.reports import report_json
-from tile_core.simt.notes import PIPELINE
-from tile_core.simt.pipelining.ledger import imbalance_of
-from tile_core.simt.pipelining.schedule import Arrive, RoleProgram, Schedule, WaitPhase
 from tile_core.testing.run import load
 from tile_core.testing.strategies import STRATEGIES
 from tile_core.testing.tables import products
@@ -192,37 +188,6 @@ def test_mistakes_in_the_text_are_found(mistake: str, lowered: Any) -> None:
     wrong, changed = re.subn(pattern, new, lowered.text, count=count)
     assert changed
     assert not is_right(wrong, lowered, 128)
-
-
-def _schedule() -> Schedule:
-    (loop,) = lower(attention(T.dynamic("keys"), threads=256), make_context(TARGET, ALWAYS), installed())[
-        PIPELINE
-    ].loops
-    assert loop.schedule is not None
-    return loop.schedule
-
-
-def test_the_ledger_finds_steps_that_are_left_out_or_come_too_early() -> None:
-    schedule = _schedule()
-    assert imbalance_of(schedule) is None
-    producer, *groups = schedule.programs
-    wrong: list[tuple[RoleProgram, ...]] = [
-        (replace(producer, iteration=producer.iteration[:at] + producer.iteration[at + 1 :]), *groups)
-        for at in range(len(producer.iteration))
-    ]
-    for i, group in enumerate(groups):
-        for at, step in enumerate(group.iteration):
-            # The group that is signalled inherits the waits of the preceding groups.
-            implied = i > 0 and isinstance(step, WaitPhase) and "arrived" in step.barrier
-            if isinstance(step, (Arrive, WaitPhase)) and not implied:
-                trips = [group.iteration[:at] + group.iteration[at + 1 :]]
-                if isinstance(step, Arrive) and step.offset < 0:
-                    trips.append((*group.iteration[:at], replace(step, offset=0), *group.iteration[at + 1 :]))
-                changed = [replace(group, iteration=iteration) for iteration in trips]
-                wrong += [(producer, *groups[:i], g, *groups[i + 1 :]) for g in changed]
-        wrong.append((producer, *groups[:i], replace(group, after=group.after[:-1]), *groups[i + 1 :]))
-    assert len(wrong) >= 15
-    assert all(imbalance_of(replace(schedule, programs=programs)) is not None for programs in wrong)
 
 
 def _producer(unit: Any) -> bool:

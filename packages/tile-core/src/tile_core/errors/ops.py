@@ -237,14 +237,6 @@ class NotWaitedFor(KernelError):
     remedy = "wait for it first: for all groups of the thread, or for the phase of the same barrier object"
 
 
-class UnbalancedSchedule(KernelError):
-    """A pipelined loop whose barriers, copies and waits do not balance for every trip count."""
-
-    code = "K228"
-    template = "the schedule of the loop {loop} does not balance for a trip count of {trips}: {what}: {reason}"
-    remedy = "match the arrivals, bytes and waits of each iteration, for every trip count"
-
-
 class BadRole(KernelError):
     """Work of a role that its threads cannot do alone."""
 

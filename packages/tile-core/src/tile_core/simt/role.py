@@ -57,10 +57,6 @@ class Role:
             raise InternalError(stage="roles", detail=detail)
         return self.count // width
 
-    def overlaps(self, other: Role) -> bool:
-        """Whether a thread has both roles."""
-        return self.first < other.first + other.count and other.first < self.first + self.count
-
     def __str__(self) -> str:
         last = self.first + self.count - 1
         return f"{self.name} (thread {last})" if self.count == 1 else f"{self.name} (threads {self.first}-{last})"

@@ -1,4 +1,4 @@
-"""Schedules that balance, by hand: what tests change to see it refused."""
+"""Schedules by hand."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from tile_core.simt.pipelining.schedule import (
     CopyGroup,
     CountedGroups,
     Expect,
-    Immediate,
     Issue,
     PhaseBarrier,
     Ring,
@@ -46,15 +45,6 @@ def counted(stages=3, trips=None):
     return schedule(stages, trips, (group,), (RoleProgram(BLOCK, before, iteration, (WaitGroups(0), Sync())),))
 
 
-def placed(stages=3, trips=None):
-    """Copies that are complete when they have been executed."""
-    before = tuple(Issue("copies", t) for t in range(stages - 1))
-    group = CopyGroup("copies", COPIES, BLOCK, Immediate())
-    return schedule(
-        stages, trips, (group,), (RoleProgram(BLOCK, before, (Sync(), Issue("copies", stages - 1), Use()), (Sync(),)),)
-    )
-
-
 def transacted(stages=3, trips=None):
     """Bytes that a barrier counts, issued by the first thread of the block."""
     before = tuple(s for t in range(stages - 1) for s in (Expect("full", BYTES, t), Issue("copies", t)))
@@ -75,25 +65,6 @@ def specialised(stages=3, trips=None):
     return schedule(stages, trips, (group,), (copies, uses), barriers)
 
 
-def mixed(stages=3, trips=None):
-    """One operand by groups that threads count, one by transactions."""
-    a = CopyGroup("a", COPIES[:1], BLOCK, CountedGroups())
-    b = CopyGroup("b", COPIES[1:], BLOCK.leader, Transactions("full"))
-
-    def issue(t):
-        return (Issue("a", t), Expect("full", 32, t), Issue("b", t), Commit())
-
-    before = tuple(s for t in range(stages - 1) for s in issue(t))
-    iteration = (WaitGroups(stages - 2), WaitPhase("full"), Sync(), *issue(stages - 1), Use())
-    return schedule(
-        stages,
-        trips,
-        (a, b),
-        (RoleProgram(BLOCK, before, iteration, (WaitGroups(0), Sync())),),
-        (PhaseBarrier("full", 1),),
-    )
-
-
 def asynchronous(stages=3, trips=None):
     """Groups that each thread counts, and uses that last until those of the next trip have begun."""
     made = counted(stages, trips)
@@ -101,14 +72,6 @@ def asynchronous(stages=3, trips=None):
     waits, sync, issue, commit, _ = program.iteration
     iteration = (waits, sync, Use(in_flight=True), WaitUses(1), Sync(), issue, commit)
     return edited(made, before=(*program.before, WaitUses(0)), iteration=iteration, after=(WaitUses(0), *program.after))
-
-
-def async_transacted(stages=3, trips=None):
-    """The same of bytes that a barrier counts: the wait for the phase needs no barrier of the block behind it."""
-    made = transacted(stages, trips)
-    waits, _, expect, issue, _ = made.programs[0].iteration
-    iteration = (waits, Use(in_flight=True), WaitUses(1), Sync(), expect, issue)
-    return edited(made, iteration=iteration, after=(WaitUses(0), Sync()))
 
 
 def clustered(stages=3, trips=None, sets=((0, 1),), each="warp", blocks=2):
@@ -127,14 +90,3 @@ def edited(made, number=0, **parts):
     programs = list(made.programs)
     programs[number] = replace(programs[number], **parts)
     return replace(made, programs=tuple(programs))
-
-
-def without(steps, kind, nth=0):
-    """Return steps without the nth of a kind."""
-    positions = [i for i, s in enumerate(steps) if isinstance(s, kind)]
-    return (*steps[: positions[nth]], *steps[positions[nth] + 1 :])
-
-
-def swapped(steps, kind, new):
-    """Return steps with those of a kind replaced."""
-    return tuple(new(s) if isinstance(s, kind) else s for s in steps)

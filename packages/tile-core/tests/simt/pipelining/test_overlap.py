@@ -1,8 +1,6 @@
-"""Loops whose trips overlap: the order of a trip's statements, what keeps a product in its trip, and the ledger."""
+"""Loops whose trips overlap: the order of a trip's statements, and what keeps a product in its trip."""
 
 from __future__ import annotations
-
-from dataclasses import replace
 
 import pytest
 
@@ -13,14 +11,11 @@ from tile_core.ir import calls, nodes
 from tile_core.ir.visit import collect, loads_of, replace_for
 from tile_core.lowering.variant import Accept, Reject
 from tile_core.simt.pipelining.async_products import IN_FLIGHT, PENDING
-from tile_core.simt.pipelining.ledger import imbalance_of
 from tile_core.simt.pipelining.overlap import PING_PONG
 from tile_core.simt.pipelining.ping_pong import require_no_shared_barrier
 from tile_core.simt.pipelining.plan import COMPLETION, GROUP, IMMEDIATE, TRANSACTIONS
-from tile_core.simt.pipelining.schedule import Arrive, Expect, Issue, Sync, Use, WaitGroups, WaitPhase, WaitUses
+from tile_core.simt.pipelining.schedule import Issue, WaitUses
 from tile_core.simt.pipelining.software_pipeline import plan_pipeline
-
-from .schedules import edited, swapped, without
 
 M = 8
 
@@ -229,102 +224,6 @@ def test_unknown_trip_counts_are_tested_once():
     assert found_in(loop_of(body).body) == ORDER
     around = [s for s in collect(body, tirx.IfThenElse) if collect(s, tirx.For)]
     assert len(around) == 1
-
-
-# The ledger
-
-
-def schedules(same=False, stages=3):
-    for completion in (GROUP, TRANSACTIONS, IMMEDIATE):
-        _, report = planned(chained(same=same, stages=stages, trips=T.dynamic("n")), completion)
-        yield completion, report.loops[0].schedule
-
-
-@pytest.mark.parametrize(("stages", "same"), [(2, False), (3, False), (4, False), (3, True), (4, True)])
-def test_these_balance(stages, same):
-    for _, schedule in schedules(same, stages):
-        assert imbalance_of(schedule) is None
-
-
-MISTAKES = {
-    "the tail is never waited for": lambda m: edited(m, iteration=without(m.programs[0].iteration, WaitUses, 1)),
-    "no barrier before slots are filled": lambda m: edited(m, iteration=without(m.programs[0].iteration, Sync)),
-    "slots of the tail are filled as early as others": lambda m: edited(
-        m, iteration=swapped(m.programs[0].iteration, Issue, lambda s: replace(s, offset=2))
-    ),
-    "the tail reads the slot of its own trip later": lambda m: edited(
-        m, iteration=swapped(m.programs[0].iteration, Use, lambda s: replace(s, offset=-2) if s.offset else s)
-    ),
-    "the last tail is not waited for": lambda m: edited(m, after=without(m.programs[0].after, WaitUses)),
-}
-
-
-@pytest.mark.parametrize("mistake", MISTAKES)
-def test_the_ledger_refuses(mistake):
-    for completion, schedule in schedules():
-        assert imbalance_of(MISTAKES[mistake](schedule)) is not None, completion
-
-
-def test_the_ledger_refuses_copies_that_are_not_waited_for():
-    kinds = {GROUP: WaitGroups, TRANSACTIONS: WaitPhase}
-    for completion, schedule in schedules():
-        if completion in kinds:
-            program = schedule.programs[0]
-            kind = kinds[completion]
-            assert imbalance_of(edited(schedule, iteration=without(program.iteration, kind))) is not None
-            last = edited(schedule, after=without(program.after, kind))
-            assert imbalance_of(last) is not None, completion
-
-
-# Turns
-
-
-def turned(stages=3, same=False, count=2):
-    size = 4 // count
-    hooks = {"can_overlap": lambda found: Accept(facts={PING_PONG: size})}
-    _, report = planned(chained(stages=stages, same=same, trips=T.dynamic("n")), TRANSACTIONS, **hooks)
-    return report.loops[0].schedule
-
-
-@pytest.mark.parametrize(("stages", "same", "count"), [(2, False, 2), (3, False, 4), (4, False, 2), (3, True, 2)])
-def test_ping_pong_schedules_balance(stages, same, count):
-    schedule = turned(stages, same, count)
-    assert len(schedule.programs) == count
-    assert imbalance_of(schedule) is None
-
-
-def of(schedule, number, change):
-    program = schedule.programs[number]
-    return edited(schedule, number, iteration=change(program.iteration))
-
-
-def one_arrives(schedule):
-    barriers = (replace(b, arrivals=min(b.arrivals, 2)) for b in schedule.barriers)
-    return replace(schedule, barriers=tuple(barriers))
-
-
-def issued_first(steps):
-    issued = [s for s in steps if isinstance(s, (Expect, Issue))]
-    return (*issued, *(s for s in steps if s not in issued))
-
-
-WRONG_PING_PONG = {
-    "the first group does not wait for its turn": lambda m: of(m, 0, lambda t: without(t, WaitPhase, 2)),
-    "the last group does not wait for its turn": lambda m: of(m, 1, lambda t: without(t, WaitPhase, 2)),
-    "the first group does not give the turn": lambda m: of(m, 0, lambda t: without(t, Arrive)),
-    "the last group does not give the turn": lambda m: of(m, 1, lambda t: without(t, Arrive)),
-    "the last group does not say that it has ended": lambda m: of(m, 1, lambda t: without(t, Arrive, 1)),
-    "the last group says so before it waits": lambda m: of(m, 1, lambda t: (*t[:-2], t[-1], t[-2])),
-    "the first group does not wait for its products": lambda m: of(m, 0, lambda t: without(t, WaitUses, 1)),
-    "no group begins": lambda m: edited(m, 1, before=without(m.programs[1].before, Arrive)),
-    "arrivals of one group only": one_arrives,
-    "copies are issued before the turn": lambda m: of(m, 1, issued_first),
-}
-
-
-@pytest.mark.parametrize("mistake", WRONG_PING_PONG)
-def test_the_ledger_refuses_wrong_ping_pong(mistake):
-    assert imbalance_of(WRONG_PING_PONG[mistake](turned())) is not None
 
 
 def test_a_block_barrier_between_wait_and_signal_is_refused():

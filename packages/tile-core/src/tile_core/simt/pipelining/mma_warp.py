@@ -10,8 +10,8 @@ arrivals at barriers, which no thread waits to make::
                               the completion of all products makes the accumulator ready
     the block:     for tiles: wait until the accumulator is ready; store the results; release the accumulator
 
-With two accumulator buffers, the MMA warp begins a tile while the block stores the tile before. The ledger checks both
-schedules: the schedule of slots, and the schedule of accumulators, whose iterations are tiles.
+With two accumulator buffers, the MMA warp begins a tile while the block stores the tile before. There are two
+schedules: that of slots, and that of accumulators, whose iterations are tiles.
 """
 
 from __future__ import annotations

@@ -171,17 +171,6 @@ def cluster_syncs(schedule: Schedule) -> tuple[Step, ...]:
     return (Meet(),) if schedule.blocks > 1 else ()
 
 
-def at_tile_ends(schedule: Schedule) -> Schedule:
-    """Return the schedule of a tile's last iteration, which releases its slot itself."""
-    copies, uses = schedule.programs
-    full, *_, arrive = uses.iteration
-    assert isinstance(arrive, Arrive)
-    if not arrive.offset:
-        return schedule
-    iteration = (full, Use(in_flight=True), WaitUses(0), replace(arrive, offset=0))
-    return replace(schedule, programs=(copies, replace(uses, iteration=iteration)))
-
-
 def producer_role(persistent: PersistentGrid, threads: int, thread: Var, producer_loops: Stmt, span: Any) -> Stmt:
     """Return the statement of the producer thread.
 

@@ -1,7 +1,7 @@
 """The schedule of a pipelined loop: copies, barriers, and the steps of each role.
 
-``plan.py`` makes schedules, ``ledger.py`` checks them, ``writers.py`` writes them as statements. Iteration ``t`` of a
-loop uses slot ``t % stages`` of each ring, and phase ``t // stages`` of the slot's barriers.
+``plan.py`` makes schedules, ``writers.py`` writes them as statements, ``barrier_proof`` checks these. Iteration
+``t`` of a loop uses slot ``t % stages`` of each ring, and phase ``t // stages`` of the slot's barriers.
 """
 
 from __future__ import annotations

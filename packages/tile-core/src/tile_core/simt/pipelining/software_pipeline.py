@@ -1,7 +1,7 @@
 """Pipelined loops: copies of later iterations are in flight while an iteration computes.
 
 Of each loop that the program marks, the prefetchable copies from global to shared memory get a schedule
-(``plan.py``), the ledger checks it, and it is written (``writers.py``), with one slot per stage in each copied buffer.
+(``plan.py``), and it is written (``writers.py``), with one slot per stage in each copied buffer.
 Copies that cannot be moved stay in place.
 """
 
@@ -28,7 +28,6 @@ from tile_core.simt.pipelining.async_products import Product, accumulator_of, as
 from tile_core.simt.pipelining.dependences import Analysis, top_level
 from tile_core.simt.pipelining.grids import GridLoops, grid_of, slice_of
 from tile_core.simt.pipelining.late_epilogue import epilogue_of
-from tile_core.simt.pipelining.ledger import require_balanced
 from tile_core.simt.pipelining.loop_note import LoopNote
 from tile_core.simt.pipelining.mma_warp import accumulator_schedule, mma_warp_reason, with_mma_warp, write_mma_warp
 from tile_core.simt.pipelining.multicast import ChosenCluster, Clustering
@@ -46,7 +45,6 @@ from tile_core.simt.pipelining.persistent import (
     PersistentGrid,
     PersistentHooks,
     Shape,
-    at_tile_ends,
     with_producer_role,
 )
 from tile_core.simt.pipelining.persistent_writer import write_persistent
@@ -104,11 +102,6 @@ def plan_pipeline(
     -------
     tuple
         The program, with asynchronous copies marked by the attribute ``async``, and the report.
-
-    Raises
-    ------
-    UnbalancedSchedule
-        If a schedule does not balance, which is a defect.
     """
     pipeliner = _Pipeliner(
         body, can_copy, frozenset(safe_values or ()), threads, is_async, can_overlap, persistent_hooks
@@ -293,21 +286,14 @@ class _Pipeliner(StmtRewriter):
         free = self.name(f"{name}_free") if multicast is None else plan.schedule.barriers[-1].name
         make = with_mma_warp if persistent.mma_threads else with_producer_role
         schedule = make(plan.schedule, self.threads, persistent, free)
-        others = [
-            accumulator_schedule(
-                product.accumulator, self.threads, persistent, self.name("sums_ready"), self.name("sums_free")
-            )
-        ]
-        others = others if persistent.mma_threads else [at_tile_ends(schedule)]
-        for made in (schedule, *others):
-            require_balanced(made, where)
         plan = replace(plan, schedule=schedule)
         self.record(plan, choice, [*(LoopNote(name, text) for text in texts), *why])
         if not persistent.mma_threads:
             return write_persistent(plan, grid, repeated, persistent, persistent_hooks, self.threads)
-        held = (product.accumulator.name,)
-        self.reports.append(LoopReport("tiles", where, persistent.buffers, held, schedule=others[0]))
-        return write_mma_warp(plan, grid, repeated, persistent, persistent_hooks, self.threads, others[0])
+        held, names = product.accumulator, (self.name("sums_ready"), self.name("sums_free"))
+        tiles_of = accumulator_schedule(held, self.threads, persistent, *names)
+        self.reports.append(LoopReport("tiles", where, persistent.buffers, (held.name,), schedule=tiles_of))
+        return write_mma_warp(plan, grid, repeated, persistent, persistent_hooks, self.threads, tiles_of)
 
     def not_repeated(self, s: Stmt, grid: GridLoops, repeated: RoleSlice, hooks: PersistentHooks) -> str:
         """Return the reason why a producer cannot repeat a slice, else empty."""
@@ -352,7 +338,6 @@ class _Pipeliner(StmtRewriter):
         if not own and not isinstance(product, Product):
             persistent = replace(persistent, arrivals="thread")  # others than instructions of whole warps read slots
         plan = with_producer_warp(self.plan(loop, choice, product), self.threads, persistent, self.name)
-        require_balanced(plan.schedule, nodes.where_of(loop))
         name = str(loop.loop_var.name)
         notes = [*remarks, LoopNote(name, "a producer warp issues its copies")]
         if self.clustering is not None:
@@ -445,7 +430,7 @@ class _Pipeliner(StmtRewriter):
         product: Product | OverlapPlan | None,
         multicast: ChosenCluster | None = None,
     ) -> LoopPlan:
-        """Return the plan of a loop, checked."""
+        """Return the plan of a loop."""
         binds = self.analysis.recomputed(loop, choice.chosen)
         rings = {
             c.buffer: self.ring(
@@ -459,7 +444,6 @@ class _Pipeliner(StmtRewriter):
         plan = plan_loop(loop, choice, binds, rings, self.threads, self.name, product, multicast)
         if self.clustering is not None:
             plan = replace(plan, thread=self.clustering.thread)
-        require_balanced(plan.schedule, nodes.where_of(loop))
         return plan
 
     def staged(self, original: Stmt, loop: Stmt, choice: Prefetched) -> Stmt:
