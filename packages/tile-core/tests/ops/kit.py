@@ -14,7 +14,6 @@ from tile_core.numerics import codecs
 
 SIZES = (1, 7, 8, 17, 24, 48, 63, 96, 127, 129)
 THREADS = (1, 31, 32, 96, 128, 384)
-STAGES = (0, 1, 2, 3, 4)
 
 INTEGERS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
 FLOATS = ("float16", "bfloat16", "float32", "float64")
@@ -54,17 +53,6 @@ def covering(seed, **axes):
         missing -= {(p, best[p], q, best[q]) for p, q in itertools.combinations(names, 2)}
         cases.append({n: axes[n][i] for n, i in best.items()})
     return cases
-
-
-def spread(seed, count, **axes):
-    """``count`` cases that show every value of every axis equally often, paired at random."""
-    rng = random.Random(seed)
-    columns = {}
-    for name, values in axes.items():
-        column = [values[i % len(values)] for i in range(count)]
-        rng.shuffle(column)
-        columns[name] = column
-    return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
 
 
 def label(case):

@@ -29,45 +29,6 @@ def taken(table: np.ndarray, rows: np.ndarray) -> np.ndarray:
     return out
 
 
-@pytest.mark.parametrize("count", [1, 3, 4, 7, 33])
-@pytest.mark.parametrize("width", [1, 8, 17, 64])
-def test_gather_by_runtime_rows(count: int, width: int) -> None:
-    height = 29
-
-    @T.prim_func
-    def gather(
-        A: T.Tensor((height, width), "float32"), R: T.Tensor((count,), "int32"), B: T.Tensor((count, width), "float32")
-    ):
-        with T.Kernel(1, threads=128):
-            s = T.alloc_shared((count, width), "float32")
-            T.gather(A, R, s)
-            T.copy(s, B)
-
-    a = np.random.default_rng(count).random((height, width), dtype=np.float32)
-    rows = rows_with_outsiders(width, count, height, "int32")
-    b = np.full((count, width), np.nan, np.float32)
-    tile.compile(gather, target="cpu")(a, rows, b)
-    assert np.array_equal(b, taken(a, rows))
-
-
-@pytest.mark.parametrize("index", ["int8", "uint8", "int16", "int64", "uint32"])
-@pytest.mark.parametrize("dtype", ["float16", "int8", "float8_e4m3fn", "float64"])
-def test_gather_types(index: str, dtype: str) -> None:
-    @T.prim_func
-    def gather(A: T.Tensor((20, 12), dtype), R: T.Tensor((9,), index), B: T.Tensor((9, 12), dtype)):
-        with T.Kernel(1, threads=32):
-            T.gather(A, R, B)
-
-    from tile_core.dtypes import dtype as to_dtype
-
-    a = np.random.default_rng(0).integers(0, 9, (20, 12)).astype(to_dtype(dtype).numpy())
-    rows = rows_with_outsiders(1, 9, 20, "int16" if index.startswith("int") else "uint16").astype(index)
-    b = np.ones((9, 12), a.dtype)
-    tile.compile(gather, target="cpu")(a, rows, b)
-    wide = rows.astype(np.int64)
-    assert np.array_equal(b.astype(np.float64), taken(a.astype(np.float64), wide))
-
-
 def test_gather_of_columns_by_tiles_with_rows_in_shared_memory() -> None:
     height, width, count, bc = 50, 70, 24, 32
 

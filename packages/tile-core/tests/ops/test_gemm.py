@@ -1,4 +1,4 @@
-"""Test T.gemm: sizes, trip counts, element types, scopes, slices and refusals."""
+"""T.gemm beyond testing/tables/products.py: legal types, parts of buffers, wrapping, aliases, refusals."""
 
 from __future__ import annotations
 
@@ -14,68 +14,6 @@ from tile_core.testing import oracles
 from . import kit
 
 pytestmark = pytest.mark.sweep(5)
-
-ALLOC = {"shared": T.alloc_shared, "fragment": T.alloc_fragment, "local": T.alloc_local}
-
-
-def blocked(bm, bn, bk, a, b, c, *, ta=False, tb=False, threads=128, stages=2, scopes=("shared", "shared", "fragment")):
-    """The usual tiled product of matrices of any size."""
-    m, n, k = T.dynamic("m, n, k")
-
-    @T.prim_func
-    def main(
-        A: T.Tensor((k, m) if ta else (m, k), a),
-        B: T.Tensor((n, k) if tb else (k, n), b),
-        C: T.Tensor((m, n), c),
-    ):
-        with T.Kernel(T.ceildiv(n, bn), T.ceildiv(m, bm), threads=threads) as (bx, by):
-            A_s = ALLOC[scopes[0]]((bk, bm) if ta else (bm, bk), a)
-            B_s = ALLOC[scopes[1]]((bn, bk) if tb else (bk, bn), b)
-            C_f = ALLOC[scopes[2]]((bm, bn), c)
-            T.clear(C_f)
-            for ko in T.Pipelined(T.ceildiv(k, bk), num_stages=stages):
-                T.copy(A[ko * bk, by * bm] if ta else A[by * bm, ko * bk], A_s)
-                T.copy(B[bx * bn, ko * bk] if tb else B[ko * bk, bx * bn], B_s)
-                T.gemm(A_s, B_s, C_f, ta, tb)
-            T.copy(C_f, C[by * bm, bx * bn])
-
-    return main
-
-
-def check_blocked(case):
-    bm, bn, bk, (a, b, c) = case["M"], case["N"], case["K"], case["types"]
-    ta, tb = case["ta"], case["tb"]
-    program = blocked(
-        bm, bn, bk, a, b, c, ta=ta, tb=tb, threads=case["threads"], stages=case["stages"], scopes=case["scopes"]
-    )
-    kernel = tile.compile(program, target="cpu")
-    rng = np.random.default_rng(kit.seed(case))
-    for m, n, k in ((bm, bn, bk), (bm, bn, 0), (bm + 5, bn, 2 * bk), (max(1, bm - 3), 2 * bn + 1, bk + 1)):
-        left, right = kit.numbers(rng, (k, m) if ta else (m, k), a), kit.numbers(rng, (n, k) if tb else (k, n), b)
-        out = kit.launch(kernel, [left, right], [kit.guarded((m, n), c)])
-        product = oracles.gemm(kit.values(left, a), kit.values(right, b), transpose_a=ta, transpose_b=tb)
-        kit.same(kit.values(out, c).astype(np.float64), product.astype(np.float64) + 0.0)
-
-
-TYPES = (
-    ("float32", "float32", "float32"), ("float16", "float16", "float32"), ("bfloat16", "bfloat16", "float32"),
-    ("int8", "int8", "int32"), ("float64", "float64", "float64"), ("float8_e4m3fn", "float8_e5m2", "float32"),
-    ("uint8", "int8", "int32"), ("float16", "float32", "float64"), ("int16", "int32", "int64"),
-)  # fmt: skip
-REST = {
-    "types": TYPES, "ta": (False, True), "tb": (False, True),
-    "scopes": (("shared", "shared", "fragment"), ("fragment", "shared", "shared"), ("shared", "fragment", "fragment"),
-               ("fragment", "fragment", "local")),
-}  # fmt: skip
-
-
-@pytest.mark.sweep(100)
-@pytest.mark.parametrize("m", kit.SIZES)
-@pytest.mark.parametrize("n", kit.SIZES)
-def test_awkward_tiles(m, n):
-    rest = kit.spread(kit.seed(m, n), len(kit.SIZES), K=kit.SIZES, threads=kit.THREADS, stages=kit.STAGES, **REST)
-    for case in rest:
-        check_blocked({"M": m, "N": n, **case})
 
 
 ACCUMULATORS = ("float16", "bfloat16", "float32", "float64", "int32", "int64", "uint32", "uint64", "int8", "int16")
@@ -128,54 +66,6 @@ def test_types_are_legal_or_refused(a):
                 assert "T.gemm(" in caught.value.where.source
 
 
-TRIPLES = [(a, b, c) for a in OPERANDS for b in OPERANDS for c in ACCUMULATORS if legal(a, b, c)]
-
-
-def check_types(a, b, c, seed):
-    m, n, k = 7, 10, 12
-    rng = np.random.default_rng(seed)
-    clear = bool(seed % 2)
-    left, right, start = kit.numbers(rng, (m, k), a), kit.numbers(rng, (k, n), b), kit.numbers(rng, (m, n), c, 0, 9)
-    out = kit.launch(one(a, b, c, m, n, k, clear), [left, right, start], [kit.guarded((m, n), c)])
-    values = (kit.values(left, a, (m, k)), kit.values(right, b, (k, n)), kit.values(start, c))
-    expected = oracles.gemm(values[0], values[1], None if clear else values[2])
-    wrapped = expected.astype(c) if kit.DTYPES[c].is_integer else expected
-    kit.same(kit.values(out, c), wrapped + (0 if kit.DTYPES[c].is_integer else 0.0))
-
-
-@pytest.mark.sweep(120)
-@pytest.mark.parametrize("triple", TRIPLES, ids="-".join)
-def test_types(triple):
-    check_types(*triple, kit.seed(triple))
-
-
-def test_runtime_clear_and_the_last_slice():
-    """#2627: with clear_accum every slice of K counts; the flag may be a runtime value."""
-    n, k, bk = 17, 48, 16
-
-    @T.prim_func
-    def main(A: T.Tensor((n, k), "float16"), B: T.Tensor((k, n), "float16"), C: T.Tensor((2, n, n), "float32")):
-        with T.Kernel(1, threads=128):
-            A_s = T.alloc_shared((n, k), "float16")
-            B_f = T.alloc_fragment((k, n), "float16")
-            C_f = T.alloc_fragment((n, n), "float32")
-            T.fill(C_f, 7.0)
-            T.copy(A, A_s)
-            T.copy(B, B_f)
-            T.gemm(A_s, B_f, C_f, clear_accum=True)
-            T.copy(C_f, C[0, 0, 0])
-            T.fill(C_f, 7.0)
-            for ko in range(k // bk):
-                T.gemm(A_s[:, ko * bk : (ko + 1) * bk], B_f[ko * bk : (ko + 1) * bk, :], C_f, clear_accum=ko == 0)
-            T.copy(C_f, C[1, 0, 0])
-
-    rng = np.random.default_rng(1)
-    a, b = kit.numbers(rng, (n, k), "float16"), kit.numbers(rng, (k, n), "float16")
-    out = kit.launch(main, [a, b], [kit.guarded((2, n, n), "float32")])
-    expected = oracles.gemm(kit.values(a, "float16"), kit.values(b, "float16")) + 0.0
-    kit.same(out, np.stack([expected, expected]).astype(np.float32))
-
-
 def test_parts_of_buffers_batches_and_corners():
     """Operands at an offset, with leading batch dimensions, and reaching past their buffer."""
 
@@ -212,17 +102,6 @@ def test_parts_of_buffers_batches_and_corners():
             a[1, :9, z : z + 13] @ b[:13, z + 12 : z + 23],
         ]
         kit.same(out, np.stack(expected) + np.float32(0))
-
-
-def test_an_infinity_in_an_operand_is_no_padding():
-    """0 * inf is NaN: what lies beyond a tail must not enter the sum, and nothing may be folded away."""
-    program = blocked(8, 17, 16, "float32", "float32", "float32")
-    a = np.zeros((9, 18), np.float32)
-    b = np.ones((18, 17), np.float32)
-    b[17, 3], b[0, 5] = np.inf, np.nan
-    out = kit.launch(program, [a, b], [kit.guarded((9, 17), "float32")])
-    with np.errstate(invalid="ignore"):
-        kit.same(np.isnan(out), np.isnan(a @ b))
 
 
 def test_integers_wrap():

@@ -1,4 +1,4 @@
-"""T.Parallel: element-wise work of every type and width, guards, private buffers, vector code, races."""
+"""T.Parallel beyond testing/tables/loops.py: arithmetic of every type, indices by name, vector code, races."""
 
 from __future__ import annotations
 
@@ -88,49 +88,6 @@ def test_arithmetic(case):
     check(case)
 
 
-def test_stencils_strides_and_indices_from_memory():
-    """Loads at any offset, stride and order; reads outside are zero, writes outside dropped."""
-    n = 63
-
-    @T.prim_func
-    def main(
-        A: T.Tensor((n,), "float32"),
-        Rows: T.Tensor((n,), "int32"),
-        B: T.Tensor((6, n), "float32"),
-        G: T.Tensor((n,), "float32"),
-    ):
-        with T.Kernel(1, threads=128):
-            for i in T.Parallel(n):
-                B[0, i] = A[i - 1] + A[i + 1]
-                B[1, i] = A[2 * i]
-                B[2, n - 1 - i] = A[i]
-                B[3, i] = A[Rows[i]]
-                B[4, i] = A[i // 2] * A[i % 7]
-            for i in T.Parallel(n + 10):
-                G[i - 5] = T.float32(i)
-            for i in T.Parallel(n):
-                B[5, Rows[i]] = 7.0
-
-    rng = np.random.default_rng(3)
-    a = kit.numbers(rng, (n,), "float32")
-    index = rng.integers(-70, 130, n, dtype=np.int32)
-    out, g = kit.launch(main, [a, index], [kit.guarded((6, n), "float32"), kit.guarded((n,), "float32")])
-    padded = oracles.copy_region(a, (-200,), (600,))
-    i = np.arange(n)
-    poison = kit.guarded((n,), "float32")
-    poison[index[(index >= 0) & (index < n)]] = 7
-    expected = [
-        padded[199 + i] + padded[201 + i],
-        padded[200 + 2 * i],
-        a[::-1],
-        padded[200 + index],
-        a[i // 2] * a[i % 7],
-        poison,
-    ]
-    kit.same(out, np.stack(expected))
-    kit.same(g, (i + 5).astype(np.float32))
-
-
 def test_indices_through_names():
     """An index that was given a name first is no less different between iterations."""
     n = 40
@@ -218,107 +175,6 @@ def test_functions_under_conditions():
             second = np.where(np.tanh(x) > 0.5, np.exp2(np.where(x > 1, np.sin(x), np.log(x))), np.cos(x))
         np.testing.assert_allclose(kit.values(b, dtype), first, rtol=0.13 if dtype == "float8_e4m3fn" else 0.01)
         np.testing.assert_allclose(c, second, rtol=1e-5, atol=1e-6)
-
-
-def test_a_wider_loop_than_the_tile_before():
-    """#2957: a loop over 100 elements, then one over all 256."""
-
-    @T.prim_func
-    def main(A: T.Tensor((256,), "float32"), B: T.Tensor((256,), "float32")):
-        with T.Kernel(1, threads=128):
-            f = T.alloc_fragment((256,), "float32")
-            T.copy(A, f)
-            for i in T.Parallel(100):
-                f[i] = f[i] + 1.0
-            for i in T.Parallel(256):
-                f[i] = f[i] * 2.0
-            for i in T.Parallel(256):
-                B[i] = f[i]
-
-    a = kit.numbers(np.random.default_rng(4), (256,), "float32")
-    expected = np.where(np.arange(256) < 100, a + 1, a) * np.float32(2)
-    kit.same(kit.launch(main, [a], [kit.guarded((256,), "float32")]), expected)
-
-
-def test_private_arrays_and_inner_loops():
-    """Every iteration has its own local array and variable; serial loops inside, also with trip counts from memory."""
-
-    @T.prim_func
-    def main(
-        A: T.Tensor((17, 9), "float32"),
-        N: T.Tensor((17,), "int32"),
-        B: T.Tensor((17,), "float32"),
-        C: T.Tensor((17, 9), "float32"),
-    ):
-        with T.Kernel(1, threads=32):
-            for i in T.Parallel(17):
-                own = T.alloc_local((9,), "float32")
-                total = T.alloc_var("float32", 0.0)
-                for j in range(9):
-                    own[j] = A[i, 8 - j]
-                for j in T.serial(N[i]):
-                    total = total + own[j]
-                B[i] = total
-                for j in T.unroll(9):
-                    C[i, j] = own[j]
-
-    rng = np.random.default_rng(5)
-    a, n = kit.numbers(rng, (17, 9), "float32"), rng.integers(-2, 12, 17, dtype=np.int32)
-    b, c = kit.launch(main, [a, n], [kit.guarded((17,), "float32"), kit.guarded((17, 9), "float32")])
-    kit.same(c, a[:, ::-1])
-    kit.same(b, np.array([row[::-1][: max(0, k)].sum() for row, k in zip(a, n, strict=True)], np.float32))
-
-
-def test_branches():
-    """#2616: untouched lanes keep their values; conditions on data, on the index, nested, with else."""
-    n = 129
-
-    @T.prim_func
-    def main(A: T.Tensor((n,), "float32"), B: T.Tensor((n,), "float16"), C: T.Tensor((n,), "float16"), v: T.int32):
-        with T.Kernel(1, threads=64):
-            for i in T.Parallel(n):
-                if A[i] > 0.0:
-                    if i % 4 == 0:
-                        B[i] = A[i]
-                    elif v > 3:
-                        B[i] = -A[i]
-                else:
-                    C[i] = A[i] * 2.0
-            for i in T.Parallel(n):
-                if v > 3:
-                    C[i] = C[i] + 1.0
-
-    a = kit.numbers(np.random.default_rng(6), (n,), "float32", -9, 9)
-    kernel = tile.compile(main, target="cpu")
-    i = np.arange(n)
-    for v in (3, 4):
-        b, c = kit.stored(np.full(n, 100), "float16"), kit.stored(np.full(n, 50), "float16")
-        kernel(a, b, c, v)
-        assert kit.unharmed(b)
-        assert kit.unharmed(c)
-        kit.same(b, np.where(a > 0, np.where(i % 4 == 0, a, -a if v > 3 else 100), 100).astype(np.float16))
-        kit.same(c, (np.where(a > 0, 50, 2 * a) + (v > 3)).astype(np.float16))
-
-
-def test_runtime_extents():
-    """Trip counts of 0, 1, 2 and more; negative ones run nothing."""
-
-    @T.prim_func
-    def main(n: T.int32, m: T.int32, B: T.Tensor((20, 30), "int32")):
-        with T.Kernel(1, threads=32):
-            for i, j in T.Parallel(n, m):
-                B[i, j] = i * 100 + j
-
-    kernel = tile.compile(main, target="cpu")
-    for n, m in ((0, 5), (1, 1), (2, 0), (2, 2), (20, 30), (25, 40), (-3, 4), (7, 29)):
-        out = kit.guarded((20, 30), "int32")
-        kernel(n, m, out)
-        assert kit.unharmed(out)
-        expected = kit.guarded((20, 30), "int32")
-        if n > 0 and m > 0:
-            full = (np.arange(20)[:, None] * 100 + np.arange(30))[:n, :m]
-            expected[: max(0, n), : max(0, m)] = full
-        kit.same(out, expected)
 
 
 @pytest.mark.parametrize("width", [1, 2, 3, 4, 8, 17])

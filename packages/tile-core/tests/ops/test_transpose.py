@@ -1,4 +1,4 @@
-"""T.transpose: sizes, batches (#2626), scopes, types, in place."""
+"""T.transpose beyond testing/tables/fills.py: in place, parts, and shapes that do not fit."""
 
 from __future__ import annotations
 
@@ -11,49 +11,6 @@ from tile_core.errors.ops import ShapesDiffer
 from tile_core.testing import oracles
 
 from . import kit
-
-ALLOC = {"shared": T.alloc_shared, "fragment": T.alloc_fragment}
-AXES = {
-    "rows": kit.SIZES,
-    "cols": kit.SIZES,
-    "batch": (None, 1, 3),
-    "scopes": (("shared", "fragment"), ("fragment", "shared")),
-    "types": (
-        ("float32", "float32"),
-        ("float16", "float32"),
-        ("int8", "int32"),
-        ("bfloat16", "bfloat16"),
-        ("float64", "float16"),
-        ("bool", "uint8"),
-    ),
-}
-
-
-def check(case):
-    (dtype, out_type), rows, cols = case["types"], case["rows"], case["cols"]
-    lead = () if case["batch"] is None else (case["batch"],)
-    shape, turned = (*lead, rows, cols), (*lead, cols, rows)
-
-    @T.prim_func
-    def main(A: T.Tensor(shape, dtype), B: T.Tensor(turned, out_type), C: T.Tensor(turned, out_type)):
-        with T.Kernel(1, threads=96):
-            s = ALLOC[case["scopes"][0]](shape, dtype)
-            d = ALLOC[case["scopes"][1]](turned, out_type)
-            T.copy(A, s)
-            T.transpose(s, d)
-            T.copy(d, B)
-            T.transpose(A, C)
-
-    data = kit.anything(np.random.default_rng(kit.seed(case)), shape, dtype)
-    out = kit.launch(main, [data], [kit.guarded(turned, out_type), kit.guarded(turned, out_type)])
-    for found in out:
-        kit.same(kit.values(found, out_type), oracles.cast(np.swapaxes(kit.values(data, dtype), -1, -2), out_type))
-
-
-@pytest.mark.sweep(13)
-@pytest.mark.parametrize("case", kit.covering(2, **AXES), ids=kit.label)
-def test_awkward_tiles(case):
-    check(case)
 
 
 def test_into_the_source_and_parts():
