@@ -129,7 +129,7 @@ class _AccessSearch:
 
     def expr(self, e: Expr, choices: Conditions) -> Iterator[Access]:
         """Yield the accesses of an expression."""
-        if type(e) in _ATOMS or not isinstance(e, ir.Expr):
+        if type(e) in _ATOMS or not hasattr(e, "ty"):
             return
         if not collect(e, (ir.TensorLoad, ir.Call)):
             return

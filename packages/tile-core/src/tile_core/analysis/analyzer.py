@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 from tile_core.analysis.ranges import Ranges, whole
-from tile_core.compat.structural import identity, scalar_text
+from tile_core.compat.structural import identity, scalar_text, scalar_texts
 from tile_core.compat.tvm import ir, tirx, tvm
 from tile_core.compat.types import Expr, TvmAnalyzer, Var
 from tile_core.ir import nodes
@@ -28,6 +28,7 @@ _SHIFTS = (tirx.LShift, tirx.RShift)
 _NARROW = ("int8", "int16")
 _SURVEYED = (tirx.Cast, tirx.IntImm, *_ARITHMETIC, tirx.Min, tirx.Max, tirx.Select, ir.Call)
 _CHOICES, _EXTREMES = frozenset((tirx.Select, ir.Call)), frozenset((tirx.Min, tirx.Max))
+_FAILURES = (tvm.error.InternalError, TypeError, ValueError)
 _ATOMS = frozenset((tirx.Var, tirx.IntImm, bool, int))
 #: Constants from which TVM derives others that may not fit into 32 bits.
 _LARGE = 2**20
@@ -55,7 +56,8 @@ class Analyzer:
     """
 
     def __init__(self) -> None:
-        self.tvm = tvm.sym.Analyzer()
+        #: Made by the first fact or query: many analyzers get none.
+        self.tvm: TvmAnalyzer | None = None
         self._recorded: list[Callable[[TvmAnalyzer], None]] = []
         self._conditions: list[list[Expr]] = []
         #: What surveys found where it depends on no fact, by the number of the expression, which lives as long.
@@ -87,7 +89,7 @@ class Analyzer:
     def constraint_scope(self, condition: Expr) -> Iterator[None]:
         """Assume a condition in a scope; one that TVM handles unsoundly is ignored."""
         entry: list[Expr] = [condition, None]
-        if not self.wraps(condition) and self._query(lambda a: self._enter(a, entry), None) is not None:
+        if not self.wraps(condition) and self._attempt(lambda a: self._enter(a, entry)):
             self._conditions.append(entry)
         try:
             yield
@@ -103,16 +105,16 @@ class Analyzer:
         wraps, moves = self._survey(e)
         if wraps or (moves and _is_guarded(e)):
             return e
-        simple = self._query(lambda a: a.simplify(e), e)
+        simple = self._query("simplify", e, e)
         return e if (moves or self._far) and self._overflows_more(simple, e) else simple
 
     def can_prove(self, condition: Expr) -> bool:
         """Whether a condition is proven."""
-        return not self.wraps(condition) and bool(self._query(lambda a: a.can_prove(condition), False))
+        return not self.wraps(condition) and bool(self._query("can_prove", condition, False))
 
     def const_int_bound(self, e: Expr) -> ConstantBound:
         """Return the least and the greatest value of an integer expression."""
-        found = None if self.wraps(e) else self._query(lambda a: a.const_int_bound(e), None)
+        found = None if self.wraps(e) else self._query("const_int_bound", e, None)
         return (
             ConstantBound(*whole(type_name(e)))
             if found is None
@@ -121,7 +123,7 @@ class Analyzer:
 
     def modular_set(self, e: Expr) -> Modulus:
         """Return the modular set of an integer expression."""
-        found = None if self.wraps(e) else self._query(lambda a: a.modular_set(e), None)
+        found = None if self.wraps(e) else self._query("modular_set", e, None)
         return Modulus(1, 0) if found is None else Modulus(int(found.coeff), int(found.base))
 
     def wraps(self, e: Expr) -> bool:
@@ -147,7 +149,9 @@ class Analyzer:
             if sort in _EXTREMES:
                 moves = True
                 continue
-            kind = scalar_text(x.ty)
+            of = x.ty
+            known = scalar_texts.get(identity(of))
+            kind = scalar_text(of) if known is None else known[0]
             if sort is tirx.Cast:
                 asks = asks or _integer(kind)
                 if _integer(kind) and self._converted(x, kind):
@@ -200,37 +204,45 @@ class Analyzer:
 
     def _fits(self, e: Expr, kind: str) -> bool:
         least, most = whole(kind)
-        bound = self._query(lambda a: a.const_int_bound(e), None)
+        bound = self._query("const_int_bound", e, None)
         return bound is not None and least <= int(bound.min_value) and int(bound.max_value) <= most
 
     def _record(self, fact: Callable[[TvmAnalyzer], None]) -> None:
-        def recorded(analyzer: TvmAnalyzer) -> bool:
-            fact(analyzer)
-            return True
-
-        if self._query(recorded, False):
+        if self._attempt(fact):
             self._recorded.append(fact)
 
-    def _query(self, question: Callable[[TvmAnalyzer], Any], otherwise: Any) -> Any:
+    def _attempt(self, fact: Callable[[TvmAnalyzer], None]) -> bool:
+        """Give TVM a fact; if it fails, the analyzer is rebuilt without it."""
+        try:
+            fact(self.tvm or self._rebuild())
+            return True
+        except _FAILURES:
+            self._rebuild()
+            return False
+
+    def _query(self, question: str, e: Expr, otherwise: Any) -> Any:
         """Return TVM's answer; if it fails, a default value, and the analyzer is rebuilt."""
         try:
-            return question(self.tvm)
-        except (tvm.error.InternalError, TypeError, ValueError):
-            self.tvm = tvm.sym.Analyzer()
-            for fact in self._recorded:
-                fact(self.tvm)
-            for entry in self._conditions:
-                # TVM ends the process if a scope is left, or freed, whose analyzer failed halfway: it lives for ever.
-                ctypes.pythonapi.Py_IncRef(ctypes.py_object(entry[1]))
-                self._enter(self.tvm, entry)
+            return getattr(self.tvm or self._rebuild(), question)(e)
+        except _FAILURES:
+            self._rebuild()
             return otherwise
 
+    def _rebuild(self) -> TvmAnalyzer:
+        self.tvm = tvm.sym.Analyzer()
+        for fact in self._recorded:
+            fact(self.tvm)
+        for entry in self._conditions:
+            # TVM ends the process if a scope is left, or freed, whose analyzer failed halfway: it lives for ever.
+            ctypes.pythonapi.Py_IncRef(ctypes.py_object(entry[1]))
+            self._enter(self.tvm, entry)
+        return self.tvm
+
     @staticmethod
-    def _enter(analyzer: TvmAnalyzer, entry: list[Expr]) -> bool:
+    def _enter(analyzer: TvmAnalyzer, entry: list[Expr]) -> None:
         scope = analyzer.constraint_scope(entry[0])
         scope.__enter__()
         entry[1] = scope
-        return True
 
 
 def _is_guarded(e: Expr) -> bool:

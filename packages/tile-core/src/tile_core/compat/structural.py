@@ -17,17 +17,20 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from tile_core.compat.tvm import ir, tirx, tvm_ffi
-from tile_core.compat.types import Expr, Node, UnaryNode
+from tile_core.compat.tvm import ir, tirx, tvm, tvm_ffi
+from tile_core.compat.types import Expr, Node, Stmt, UnaryNode
 
 _POST_ORDER = int(tvm_ffi.structural.WalkOrder.POSTORDER)
 _walk: Callable[..., object] = tvm_ffi.structural._ffi_api.StructuralWalk
 _map: Callable[..., Any] = tvm_ffi.structural._ffi_api.StructuralMap
 _mutate: Callable[..., Any] = tvm_ffi.structural._ffi_api.StructuralMutate
-_item: Callable[[Any, int], Any] = tvm_ffi.container._ffi_api.ArrayGetItem
+item: Callable[[Any, int], Any] = tvm_ffi.container._ffi_api.ArrayGetItem
+"""Returns an element of a TVM array by its index, which is not negative."""
 size: Callable[[Any], int] = tvm_ffi.container._ffi_api.ArraySize
 """Returns the number of elements of a TVM array."""
+_attributes: Callable[[Any], Any] = tvm.ir._ffi_api.DictAttrsGetDict
 _entry: Callable[[Any, Any], Any] = tvm_ffi.container._ffi_api.MapGetItemOrMissing
+_sequence: Callable[..., Any] = tirx._ffi_api.SeqStmt
 _MISSING = tvm_ffi.core.MISSING
 
 identity: Callable[[Node], int] = tvm_ffi.Object.__chandle__
@@ -40,8 +43,11 @@ _CONSTANTS = frozenset((tirx.IntImm, tirx.FloatImm))
 
 #: Faster than ``isinstance``, which TVM's classes define in Python.
 _is_subclass = functools.lru_cache(maxsize=1024)(issubclass)
+op_texts: dict[int, tuple[str, Any]] = {}
+"""The names of operators in TVM's spelling, by the number of the operator."""
 _texts: dict[int, tuple[str, Any]] = {}
-_scalars: dict[int, tuple[str, Any]] = {}
+scalar_texts: dict[int, tuple[str, Any]] = {}
+"""The texts of types without the number of lanes, by the number of the type."""
 
 
 class _Collectors(threading.local):
@@ -54,19 +60,33 @@ class _Collectors(threading.local):
 _collectors = _Collectors()
 
 
+def sequence(statements: Sequence[Stmt]) -> Stmt:
+    """Return several statements as one; TVM's own constructor looks for forms that it no longer has."""
+    made: Stmt = tirx.SeqStmt.__new__(tirx.SeqStmt)
+    made.__init_handle_by_constructor__(_sequence, statements, None)
+    return made
+
+
 def items(array: Any) -> list[Any]:
     """Return the elements of a TVM array, whose own iterator checks each index anew."""
     count = size(array)
     if count == 1:
-        return [_item(array, 0)]
+        return [item(array, 0)]
     if count == 2:
-        return [_item(array, 0), _item(array, 1)]
-    return list(map(_item, itertools.repeat(array), range(count)))
+        return [item(array, 0), item(array, 1)]
+    return list(map(item, itertools.repeat(array), range(count)))
 
 
 def entry(mapping: Any, key: str, default: Any = None) -> Any:
     """Return an entry of a TVM map, or a default value."""
     found = _entry(mapping, key)
+    return default if _MISSING.same_as(found) else found
+
+
+def attribute(call: Expr, key: str, default: Any = None) -> Any:
+    """Return an attribute of a call, or a default value."""
+    attrs = call.attrs
+    found = _MISSING if attrs is None else _entry(_attributes(attrs), key)
     return default if _MISSING.same_as(found) else found
 
 
@@ -117,11 +137,11 @@ def mutated(node: Expr, handlers: Sequence[tuple[Any, Callable[[Any, Any], Any]]
 def op_name(call: Any) -> str:
     """Return the operator name of a call in TVM's spelling; empty for other calls."""
     op = call.op
-    known = _texts.get(op.__chandle__())
+    known = op_texts.get(op.__chandle__())
     if known is None:
         if type(op) is not ir.Op:
             return ""
-        known = _texts[op.__chandle__()] = str(op.name), op  # there is one object for each operator
+        known = op_texts[op.__chandle__()] = str(op.name), op  # there is one object for each operator
     return known[0]
 
 
@@ -138,12 +158,12 @@ def type_text(kind: Any) -> str:
 
 def scalar_text(kind: Any) -> str:
     """Return the text of a type without the number of lanes."""
-    known = _scalars.get(kind.__chandle__())
+    known = scalar_texts.get(kind.__chandle__())
     if known is None:
         text = type_text(kind).split("x", 1)[0]
         if type(kind) is not ir.PrimType:
             return text
-        known = _scalars[kind.__chandle__()] = text, kind
+        known = scalar_texts[kind.__chandle__()] = text, kind
     return known[0]
 
 

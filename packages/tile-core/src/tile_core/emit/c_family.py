@@ -137,11 +137,14 @@ class CFamilyEmitter(ExpressionPrinter):
         method: Callable[[Any], None] | None = getattr(self, f"write_{type(s).__name__}", None)
         if method is None:
             raise NotExpressible(what=f"a {type(s).__name__}", dialect=self.dialect, where=nodes.where_of(s))
-        with self.writer.at(s):
-            try:
-                method(s)
-            except NotExpressible as error:
-                raise error.at(nodes.where_of(s)) from None
+        where = nodes.where_of(s)
+        before = self.writer.where
+        self.writer.where = where or before
+        try:
+            method(s)
+        except NotExpressible as error:
+            raise error.at(where) from None
+        self.writer.where = before
 
     def write_SeqStmt(self, s: Stmt) -> None:
         """Write statements one after the other."""

@@ -338,7 +338,11 @@ class ExpressionPrinter:
     def element(self, buffer: BufferVar, indices: Any) -> str:
         """Print an element of a buffer."""
         base, offset = self.based(buffer, indices)
-        return f"{base}[{self.bare(offset)}]"
+        return f"{base}[{self.subscript(buffer, offset)}]"
+
+    def subscript(self, buffer: BufferVar, offset: Expr) -> str:
+        """Print the offset of an element of a buffer."""
+        return self.bare(offset)
 
     def based(self, buffer: BufferVar, indices: Any) -> tuple[str, Expr]:
         """Return a pointer, and the offset of an element from it in elements; see ``emit/offsets.py``."""

@@ -234,8 +234,8 @@ class KernelPrinter(CFamilyEmitter):
 
     def stmt(self, s: Stmt) -> None:
         """Write one statement, preceded by the user's line if requested."""
-        where = nodes.where_of(s)
-        if self.line_info and where is not None and not isinstance(s, (tirx.SeqStmt, tirx.AttrStmt)):
+        where = nodes.where_of(s) if self.line_info else None
+        if where is not None and not isinstance(s, (tirx.SeqStmt, tirx.AttrStmt)):
             if where != self._commented:
                 file = where.file.encode("ascii", "backslashreplace").decode("ascii")
                 self.writer.line(f"// {file}:{where.line}")

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tile_core.compat import structural
-from tile_core.compat.tvm import tirx
+from tile_core.compat.tvm import ir, tirx
 from tile_core.compat.types import BufferVar, Expr
 from tile_core.ir import nodes
 from tile_core.ir.visit import collect
@@ -73,6 +73,8 @@ def offset(
     total, rows = zero, zero
     at = list(indices) if isinstance(indices, (list, tuple)) else structural.items(indices)
     several = len(at) > 1
+    if not several and not strides and not wide and isinstance(at[0], ir.Expr):
+        return simplified(at[0])
     for d in dims:
         stride = nodes.as_int(strides[d]) if strides else _product(shape[d + 1 :], wide)
         factor = _wide(stride) if wide else stride

@@ -5,11 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
 
-from tile_core.compat.types import Stmt, Var
+from tile_core.compat.structural import identity
+from tile_core.compat.types import Var
 from tile_core.errors import Where
-from tile_core.ir.nodes import where_of
 
 _WORD = re.compile(r"\W", re.ASCII)
 
@@ -23,20 +22,23 @@ class Writer:
         The text so far.
     origins
         The user's source location of each line, or ``None``.
+    where
+        That of the lines that are written next.
     """
 
     def __init__(self, reserved: frozenset[str] = frozenset()) -> None:
         self.lines: list[str] = []
         self.origins: list[Where | None] = []
         self._depth = 0
-        self._where: Where | None = None
-        self._names: dict[Any, str] = {}
+        self.where: Where | None = None
+        #: By the number of the variable, which lives as long.
+        self._names: dict[int, tuple[str, Var]] = {}
         self._taken: set[str] = set(reserved)
 
     def line(self, text: str) -> None:
         """Append one line at the current indentation."""
         self.lines.append("  " * self._depth + text if text else "")
-        self.origins.append(self._where)
+        self.origins.append(self.where)
 
     @contextmanager
     def block(self, head: str, end: str = "}") -> Iterator[None]:
@@ -47,20 +49,12 @@ class Writer:
         self._depth -= 1
         self.line(end)
 
-    @contextmanager
-    def at(self, node: Stmt) -> Iterator[None]:
-        """Attribute the lines written inside to a node's location in the user's source."""
-        before = self._where
-        self._where = where_of(node) or before
-        yield
-        self._where = before
-
     def name(self, var: Var) -> str:
         """Return the name of a variable, chosen at its first use: its own if free."""
-        found = self._names.get(var)
+        found = self._names.get(identity(var))
         if found is None:
-            found = self._names[var] = self.fresh(str(var.name))
-        return found
+            found = self._names[identity(var)] = self.fresh(str(var.name)), var
+        return found[0]
 
     def fresh(self, wanted: str) -> str:
         """Return ``wanted`` as an identifier of ASCII that is not used yet."""
@@ -75,7 +69,7 @@ class Writer:
 
     def give(self, var: Var, name: str) -> None:
         """Use a fixed text for a variable."""
-        self._names[var] = name
+        self._names[identity(var)] = name, var
         self._taken.add(name)
 
     def text(self) -> str:

@@ -5,6 +5,7 @@ The IR is TVM's tirx (facts about it are in ``ir/grammar.py``). Everything here 
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -58,9 +59,12 @@ def span_of(where: Where | None) -> Span:
 def where_of(node: Stmt) -> Where | None:
     """Return the source place that a statement or expression carries."""
     span = getattr(node, "span", None)
-    if span is None or not hasattr(span, "source_name"):
-        return None
-    return Where(str(span.source_name.name), int(span.line))
+    return None if span is None else _place(span)
+
+
+@functools.lru_cache(maxsize=4096)
+def _place(span: Span) -> Where | None:
+    return Where(str(span.source_name.name), int(span.line)) if hasattr(span, "source_name") else None
 
 
 def dtype_of(expr: Expr) -> str:
@@ -93,8 +97,9 @@ def as_int(value: Expr) -> Expr:
     return value
 
 
+@functools.lru_cache(maxsize=4096)
 def int_const(value: int, dtype: str = "int32") -> Expr:
-    """Return an integer constant."""
+    """Return an integer constant; equal ones are one node."""
     return tirx.IntImm(dtype, value)
 
 
@@ -146,11 +151,11 @@ def seq(statements: Sequence[Stmt | None]) -> Stmt:
             continue
         if type(s) is tirx.SeqStmt:
             flat.extend(structural.items(s.seq))
-        elif not is_nop(s):
+        elif type(s) is not tirx.Evaluate or not is_nop(s):
             flat.append(s)
     if not flat:
         return tirx.Evaluate(int_const(0))
-    return flat[0] if len(flat) == 1 else tirx.SeqStmt(flat)
+    return flat[0] if len(flat) == 1 else structural.sequence(flat)
 
 
 def is_nop(stmt: Stmt) -> bool:
@@ -256,7 +261,9 @@ def is_tile_call(expr: Expr, name: str | None = None) -> bool:
     """Whether an expression calls a tile op: the named one, or any beyond arithmetic."""
     if type(expr) is not ir.Call:
         return False
-    full = structural.op_name(expr)
+    op = expr.op
+    known = structural.op_texts.get(structural.identity(op))
+    full = structural.op_name(expr) if known is None else known[0]
     if name is not None:
         return full == "tile." + name
     return full.startswith("tile.") and not full.startswith(_ARITHMETIC)

@@ -20,6 +20,12 @@ class StmtRewriter:
     statement whose parts did not change is returned itself.
     """
 
+    #: Whether the class rewrites expressions.
+    _rewrites = False
+
+    def __init_subclass__(cls) -> None:
+        cls._rewrites = cls.expr is not StmtRewriter.expr
+
     def stmt(self, s: Stmt) -> Stmt:
         """Rewrite one statement; the result may be a sequence."""
         return getattr(self, "visit_" + type(s).__name__)(s)
@@ -40,6 +46,9 @@ class StmtRewriter:
 
     def visit_For(self, s: Stmt) -> Stmt:
         """Rewrite a loop."""
+        if not self._rewrites:
+            body = self.body(s.body)
+            return s if body.same_as(s.body) else replace_for(s, body)
         old = s.min, s.extent, s.body
         start, extent, body = new = self.expr(old[0]), self.expr(old[1]), self.body(old[2])
         return s if _same(old, new) else replace_for(s, body, start=start, extent=extent)
@@ -58,24 +67,31 @@ class StmtRewriter:
 
     def visit_AttrStmt(self, s: Stmt) -> Stmt:
         """Rewrite an attribute's body."""
-        old = s.value, s.body
-        new = self.expr(old[0]), self.body(old[1])
-        return s if _same(old, new) else tirx.AttrStmt(s.node, s.attr_key, *new, s.span)
+        value = self.expr(s.value) if self._rewrites else s.value
+        body = self.body(s.body)
+        same = body.same_as(s.body) and (not self._rewrites or value.same_as(s.value))
+        return s if same else tirx.AttrStmt(s.node, s.attr_key, value, body, s.span)
 
     def visit_BufferStore(self, s: Stmt) -> Stmt:
         """Rewrite a store."""
+        if not self._rewrites:
+            return s
         old = [s.value, *structural.items(s.indices)]
         new = [self.expr(e) for e in old]
         return s if _same(old, new) else tirx.BufferStore(s.buffer, new[0], new[1:], s.span)
 
     def visit_Evaluate(self, s: Stmt) -> Stmt:
         """Rewrite an evaluated expression."""
+        if not self._rewrites:
+            return s
         old = s.value
         new = self.expr(old)
         return s if new is old or new.same_as(old) else tirx.Evaluate(new, s.span)
 
     def visit_Bind(self, s: Stmt) -> Stmt:
         """Rewrite a binding."""
+        if not self._rewrites:
+            return s
         old = s.value
         new = self.expr(old)
         return s if new is old or new.same_as(old) else tirx.Bind(s.var, new, s.span)

@@ -51,26 +51,24 @@ class FragmentLayout(DigitLayout):
         those of the register so, too. Further threads hold nothing.
     """
 
+    #: Each dimension's digits as given: one level of register loops for each.
+    dims: tuple[Digits, ...] = ()
+
     def __init__(self, shape: Sequence[int], dims: Sequence[Digits], threads: int, replica: Digits = ()) -> None:
         # These checks imply the general checks of digits, and many layouts are made.
-        self.shape, self._dims, self.threads, self.replica = tuple(shape), tuple(dims), threads, tuple(replica)
+        self.shape, self.dims, self.threads, self.replica = tuple(shape), tuple(dims), threads, tuple(replica)
         padded = []
-        for digits in self._dims:
+        for digits in self.dims:
             extent = 1
             for d in digits:
                 extent *= d.extent
             padded.append(extent)
-        self.padded, self.digits = tuple(padded), tuple(chain.from_iterable(self._dims))
+        self.padded, self.digits = tuple(padded), tuple(chain.from_iterable(self.dims))
         self.swizzles, self.offset, self.note, self._axes = (), {}, "", ("thread", "register")
         self.sizes = _reached((*self.digits, *self.replica))
         fits = len(self.padded) == len(self.shape) and all(map(operator.ge, self.padded, self.shape))
         if not fits or not all(self.sizes.values()) or self.sizes["thread"] > threads:
             raise InternalError(stage="layout of a fragment", detail=f"digits do not fit together: {self}")
-
-    @property
-    def dims(self) -> tuple[Digits, ...]:
-        """Return each dimension's digits as given: one level of register loops for each."""
-        return self._dims
 
     @property
     def registers(self) -> int:

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from tile_core.compat import structural
 from tile_core.compat.tvm import ir, tirx
 from tile_core.compat.types import BufferVar, Expr, Stmt
 from tile_core.emit.c_family import CFamilyEmitter
@@ -92,17 +93,15 @@ class MaskedShifts(CFamilyEmitter):
             return self.convert(self._opaque(e.value), source, target)
         return super().print_Cast(e)
 
-    def element(self, buffer: BufferVar, indices: Any) -> str:
-        """Print an element of a buffer.
+    def subscript(self, buffer: BufferVar, offset: Expr) -> str:
+        """Print the offset of an element of a buffer.
 
-        An index of 32 bits that wraps is hidden: the address extends it, as a conversion does.
+        One of 32 bits that wraps is hidden: the address extends it, as a conversion does.
         """
-        if str(nodes.scope_of(buffer)).startswith("local"):
-            return super().element(buffer, indices)
-        base, offset = self.based(buffer, indices)
-        if _BITS.get(nodes.dtype_of(offset)) == 32 and self._varies(offset) and self._wraps_itself(offset):
-            return f"{base}[{self._opaque(offset)}]"
-        return super().element(buffer, indices)
+        hidden = not nodes.scope_of(buffer).startswith("local") and _BITS.get(nodes.dtype_of(offset)) == 32
+        if hidden and self._varies(offset) and self._wraps_itself(offset):
+            return self._opaque(offset)
+        return super().subscript(buffer, offset)
 
     def _named(self, var: Expr, value: Expr) -> None:
         """Remember a name for a value that varies with a loop."""
@@ -112,12 +111,14 @@ class MaskedShifts(CFamilyEmitter):
                 self._wrapping.add(var)
 
     def _wraps_itself(self, e: Expr) -> bool:
-        return any(nodes.operator_name(x) in WRAPPING or x in self._wrapping for x in _parts(e))
+        parts = _parts(e)
+        wraps = any(nodes.operator_name(x) in WRAPPING for x in parts if type(x) is ir.Call)
+        return wraps or not self._wrapping.isdisjoint(parts)
 
     def _is_risky(self, numerator: Expr) -> bool:
         if nodes.dtype_of(numerator) not in _BITS:
             return False
-        parts = list(_parts(numerator))
+        parts = _parts(numerator)
         return any(map(_is_mask, parts)) and any(map(self._varies_by_itself, parts))
 
     def _varies(self, e: Expr) -> bool:
@@ -125,9 +126,9 @@ class MaskedShifts(CFamilyEmitter):
 
     def _varies_by_itself(self, e: Expr) -> bool:
         """Whether a value varies with a loop in a way that the compiler analyses."""
-        if isinstance(e, ir.TensorLoad):
+        if type(e) is ir.TensorLoad:
             return e.source.scope().startswith("local") and all(nodes.as_int(n) == 1 for n in e.source.shape)
-        return e in self._varying if isinstance(e, tirx.Var) else False
+        return e in self._varying if type(e) is tirx.Var else False
 
     def _opaque(self, e: Expr) -> str:
         kind = nodes.dtype_of(e)
@@ -136,16 +137,16 @@ class MaskedShifts(CFamilyEmitter):
         return Text(f"({self.type(kind)}){wrapped(text, UNARY)}", UNARY) if kind in ("uint32", "uint64") else text
 
 
-def _parts(e: Expr) -> Any:
-    """Yield an expression and its operands, without the indices of elements that it reads."""
-    todo: list[Any] = [e]
-    while todo:
-        x = todo.pop()
-        yield x
-        if isinstance(x, ir.Call):
-            todo.extend(x.args)
-        elif not isinstance(x, ir.TensorLoad):
-            todo.extend(getattr(x, name) for name in _OPERANDS.get(type(x), ()))
+def _parts(e: Expr) -> list[Expr]:
+    """Return an expression and its operands, without the indices of elements that it reads."""
+    found: list[Any] = [e]
+    for x in found:  # which grows
+        if type(x) is ir.Call:
+            found += structural.items(x.args)
+        else:
+            for name in _OPERANDS.get(type(x), ()):
+                found.append(getattr(x, name))
+    return found
 
 
 _BINARY = (

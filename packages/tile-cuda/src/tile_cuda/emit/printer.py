@@ -228,7 +228,7 @@ class CudaPrinter(MaskedShifts, WarpCalls, MathCalls, DebugStatements, PhaseBarr
             if split is not None:
                 indices, added = split
                 return infix("+", Text(f"&{self.element(buffer, indices)}", UNARY), self.bare(added))
-        return self._shared_address(load) or Text(f"&{self.bare(load)}", UNARY)
+        return self._shared_address(load) or Text(f"&{super().print_TensorLoad(load)}", UNARY)
 
     def print_TensorLoad(self, e: Expr) -> str:
         """Print a load of one element."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import field, replace
 from math import gcd
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -109,27 +109,28 @@ def strides_of(buffer: BufferVar) -> list[Expr]:
     return found
 
 
+_MIXED = frozenset((tirx.Add, tirx.Sub, tirx.Min, tirx.Max, tirx.FloorMod))
+
+
 def factor(e: Expr, known: Mapping[Var, int]) -> int:
     """Return a divisor of an integer expression; 0 if it is zero."""
-    value = nodes.as_int(e)
-    if isinstance(value, int):
-        return abs(value)
-    if isinstance(e, tirx.Var):
+    kind: Any = type(e)
+    if kind is tirx.IntImm or kind is int:
+        return abs(int(nodes.as_int(e)))
+    if kind is tirx.Var:
         return known.get(e, 1)
-    if isinstance(e, tirx.Cast):
+    if kind is tirx.Cast:
         return factor(e.value, known)
-    if isinstance(e, (tirx.Add, tirx.Sub, tirx.Min, tirx.Max)):
+    if kind in _MIXED:
         return gcd(factor(e.a, known), factor(e.b, known))
-    if isinstance(e, tirx.Mul):
+    if kind is tirx.Mul:
         return factor(e.a, known) * factor(e.b, known)
-    if isinstance(e, tirx.FloorMod):
-        return gcd(factor(e.a, known), factor(e.b, known))
-    if isinstance(e, tirx.FloorDiv):
+    if kind is tirx.FloorDiv:
         by, of = nodes.as_int(e.b), factor(e.a, known)
         return of // by if isinstance(by, int) and by > 0 and of % by == 0 else 1
-    if isinstance(e, tirx.Select):
+    if kind is tirx.Select:
         return gcd(factor(e.true_value, known), factor(e.false_value, known))
-    if isinstance(e, tirx.LShift) and isinstance(nodes.as_int(e.b), int):
+    if kind is tirx.LShift and isinstance(nodes.as_int(e.b), int):
         return factor(e.a, known) << int(nodes.as_int(e.b))
     if nodes.operator_name(e).startswith(wrapping.PREFIX):
         found = factor(wrapping.plain(e), known)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from math import prod
 
-from tile_core.compat.structural import identity
+from tile_core.compat.structural import attribute, identity, items
 from tile_core.compat.tvm import ir, tirx
 from tile_core.compat.types import BufferVar, Node, Stmt
 from tile_core.dtypes import DTYPES
@@ -54,7 +54,7 @@ class _Liveness:
     def __init__(self) -> None:
         self.most: frozenset[BufferVar] = frozenset()
         self.registers = 0
-        self._sizes: dict[BufferVar, int] = {}
+        self._sizes: dict[int, int] = {}
         #: What statements access, by identity: loops are visited twice.
         self._known: dict[int, tuple[_Accessed, Stmt]] = {}
 
@@ -69,7 +69,7 @@ class _Liveness:
             Iterations of the loops around it that are known.
         """
         if type(s) is tirx.SeqStmt:
-            for x in reversed(list(s.seq)):
+            for x in reversed(items(s.seq)):
                 live = self.before(x, live, iterations)
             return live
         if type(s) is tirx.AllocBuffer:
@@ -83,7 +83,7 @@ class _Liveness:
             return self.before(bodies_of(s)[0], live, iterations)
         found = self._accessed(s)
         self.at(live, found.read | found.filled | found.stored)
-        covered = {b for b in found.stored - found.read if prod(nodes.shape_of(b)) <= iterations}
+        covered = frozenset(b for b in found.stored - found.read if prod(nodes.shape_of(b)) <= iterations)
         return (live - found.filled - covered) | (found.read - found.filled)
 
     def loop(self, s: Stmt, live: frozenset[BufferVar], iterations: int) -> frozenset[BufferVar]:
@@ -98,9 +98,12 @@ class _Liveness:
     def at(self, live: frozenset[BufferVar], accessed: frozenset[BufferVar]) -> frozenset[BufferVar]:
         """Record and return the arrays that are live at a point."""
         found = live | accessed
-        for b in found - self._sizes.keys():
-            self._sizes[b] = registers_of(b)
-        registers = sum(self._sizes[b] for b in found)
+        registers = 0
+        for b in found:
+            size = self._sizes.get(identity(b))
+            if size is None:
+                size = self._sizes[identity(b)] = registers_of(b)
+            registers += size
         if registers > self.registers:
             self.most, self.registers = found, registers
         return found
@@ -124,7 +127,7 @@ class _Accessed:
     def of(cls, s: Stmt) -> _Accessed:
         """Return the arrays of a statement."""
         private = type(s) is tirx.BufferStore and nodes.scope_of(s.buffer) in PRIVATE
-        calls = [c for c in collect(s, ir.Call) if nodes.is_tile_call(c, "address") and c.attrs.get("access") == "w"]
+        calls = [c for c in collect(s, ir.Call) if nodes.is_tile_call(c, "address") and attribute(c, "access") == "w"]
         filled = frozenset[BufferVar]().union(*map(_read, calls))
         return cls(_read(s), filled, frozenset({s.buffer} if private else ()))
 

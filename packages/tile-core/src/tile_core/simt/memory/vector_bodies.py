@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Sequence
 
+from tile_core.compat import structural
 from tile_core.compat.tvm import ir, tirx, tvm_ffi
 from tile_core.compat.types import BufferVar, Expr, Key, Stmt
 from tile_core.ir import calls, nodes
@@ -57,25 +58,28 @@ def evaluated_in(root: Expr) -> list[Expr]:
     found: list[Expr] = []
 
     def visit(e: Expr) -> None:
-        if isinstance(e, (tirx.And, tirx.Or)):
+        kind = type(e)
+        if kind is tirx.Var or kind is tirx.IntImm:
+            return
+        if kind is tirx.And or kind is tirx.Or:
             visit(e.a)
-        elif nodes.operator_name(e) == "if_then_else":
+        elif kind is ir.TensorLoad:
+            found.append(e)
+            for i in structural.items(e.indices):
+                visit(i)
+        elif kind is ir.Call and nodes.operator_name(e) == "if_then_else":
             found.append(e)
             visit(e.args[0])
-        elif isinstance(e, ir.TensorLoad):
-            found.append(e)
-            for i in e.indices:
-                visit(i)
-        elif isinstance(e, ir.Call):
-            for a in e.args:
+        elif kind is ir.Call:
+            for a in structural.items(e.args):
                 visit(a)
-        elif isinstance(e, tirx.Select):
+        elif kind is tirx.Select:
             # Both values of a select are computed, but the program may rely on one of them being skipped.
             found.append(e)
             visit(e.condition)
         else:
-            for name in ("a", "b", "value"):
-                if hasattr(e, name) and not isinstance(e, (tirx.IntImm, tirx.FloatImm)):
+            for name in ("a", "b", "value") if kind is not tirx.FloatImm else ():
+                if hasattr(e, name):
                     visit(getattr(e, name))
 
     visit(root)
