@@ -61,7 +61,10 @@ _collectors = _Collectors()
 
 
 def sequence(statements: Sequence[Stmt]) -> Stmt:
-    """Return several statements as one; TVM's own constructor looks for forms that it no longer has."""
+    """Return several statements as one.
+
+    TVM's own constructor looks for forms that it no longer has.
+    """
     made: Stmt = tirx.SeqStmt.__new__(tirx.SeqStmt)
     made.__init_handle_by_constructor__(_sequence, statements, None)
     return made

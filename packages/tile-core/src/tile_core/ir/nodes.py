@@ -59,11 +59,11 @@ def span_of(where: Where | None) -> Span:
 def where_of(node: Stmt) -> Where | None:
     """Return the source place that a statement or expression carries."""
     span = getattr(node, "span", None)
-    return None if span is None else _place(span)
+    return None if span is None else _location(span)
 
 
 @functools.lru_cache(maxsize=4096)
-def _place(span: Span) -> Where | None:
+def _location(span: Span) -> Where | None:
     return Where(str(span.source_name.name), int(span.line)) if hasattr(span, "source_name") else None
 
 
