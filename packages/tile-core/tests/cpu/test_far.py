@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
+from far import COLUMNS, FAR, ROWS, TILE
 
 import tile_core as tile
-from tile_core.testing.far import COLUMNS, FAR, ROWS, TILE
 
 
 @pytest.mark.sweep(4)

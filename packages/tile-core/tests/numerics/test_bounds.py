@@ -8,12 +8,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from float_sweep import NAMES, mantissas, part_of_all, swept, worst
 
 from tile_core.numerics import bounds
 from tile_core.numerics.bounds import BOUNDS, EXACT, ErrorBound, LevelBounds, bound_of, units_of
 from tile_core.numerics.levels import FAST, LEVELS, STANDARD, STRICT
 from tile_core.reference.functions import FUNCTIONS
-from tile_core.testing.float_sweep import NAMES, mantissas, part_of_all, swept, worst
 from tile_core.vocabulary import NAMES as VOCABULARY
 
 #: Parts of all values, of which each rotation sweeps one: a prime, so that a part has all exponents and mantissas.

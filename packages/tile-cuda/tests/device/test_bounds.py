@@ -2,12 +2,12 @@
 
 import numpy as np
 import pytest
+from float_sweep import NAMES, part_of_all, swept, worst
 
 import tile_core as tile
 import tile_core.language as T
 from tile_core.numerics.bounds import ErrorBound, bound_of
 from tile_core.numerics.levels import FAST, STANDARD, STRICT
-from tile_core.testing.float_sweep import NAMES, part_of_all, swept, worst
 
 torch = pytest.importorskip("torch")
 

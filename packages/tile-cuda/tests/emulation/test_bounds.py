@@ -4,9 +4,9 @@ import os
 from collections import Counter
 
 import pytest
+from float_sweep import NAMES, mantissas, swept
 
 from tile_core.numerics.levels import LEVELS
-from tile_core.testing.float_sweep import NAMES, mantissas, swept
 from tile_core.testing.run import Session
 from tile_core.testing.tables import cases
 

@@ -3,9 +3,9 @@
 import os
 
 import pytest
+from float_sweep import NAMES, mantissas, swept
 
 from tile_core.numerics.levels import LEVELS
-from tile_core.testing.float_sweep import NAMES, mantissas, swept
 
 ROTATION = os.environ.get("SWEEP_TURN", "0")
 
