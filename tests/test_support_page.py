@@ -9,9 +9,8 @@ from itertools import product
 import pytest
 from pages import support, support_page
 from pages.columns import targets
+from pages.support_rows import Row
 from repository import ROOT
-
-from tile_core.testing.support import Row
 
 Key = tuple[tuple[str, ...], tuple[str, ...]]
 SECTIONS = list(dict.fromkeys(row.name for row in support.rows()))

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 from pages import names, support, support_page
 from pages.columns import accepts, targets
+from pages.support_rows import Row
 
 import tile_core as tile
 from tile_core.compiler import lower
@@ -24,7 +25,6 @@ from tile_core.passes.spine import SPINE, Plan
 from tile_core.plugins.contexts import make_context
 from tile_core.plugins.manager import installed
 from tile_core.target import Target
-from tile_core.testing.support import Row
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
 

@@ -1,6 +1,6 @@
 """Support of each tile op on each target, from the backends' legality tables.
 
-A *row*, which a table of the kit lists, is one tile op with element types and scopes; ``chosen`` reads from the tables
+A *row* is one tile op with element types and scopes; ``chosen`` reads from the tables
 of a target the variant that lowers it. A test compiles the row's program for every target and compares.
 """
 
@@ -9,12 +9,11 @@ from __future__ import annotations
 from functools import cache
 
 from pages.columns import targets
+from pages.support_rows import THREADS, Row, support
 from tile_core.lowering.legality import Asked
 from tile_core.lowering.variant import Variant
 from tile_core.plugins.manager import installed
 from tile_core.target import ABSENT, Target
-from tile_core.testing.support import THREADS, Row
-from tile_core.testing.tables import support
 
 
 def chosen(row: Row, target: Target) -> str:

@@ -10,9 +10,9 @@ import tile_core.language as T
 from pages.columns import targets
 from pages.docstrings import docstring_of
 from pages.support import chosen, columns, computes, fallback, rows, variants
+from pages.support_rows import Row
 from tile_core.dtypes import DTYPES
 from tile_core.ops.registry import OPS
-from tile_core.testing.support import Row
 
 LOOPS = "loops"
 REFUSED = "refused"

@@ -12,7 +12,6 @@ from tile_core.errors.plugins import HookReturned
 from tile_core.plugins.manager import installed
 from tile_core.target import Target
 from tile_core.testing.case import Case, Unit
-from tile_core.testing.support import Row
 
 TABLES = (
     "casts", "roundings", "copies", "boxes", "fills", "views", "products", "sparse", "scaled", "block_scaled", "rows",
@@ -20,16 +19,6 @@ TABLES = (
     "random", "loops", "guards", "whole", "launches", "control", "bools", "threads", "roles", "barriers", "clusters",
     "pointers", "shapes", "symbols", "long_rows",
 )  # fmt: skip
-
-#: Tables with rows of the support table, in its order.
-_SUPPORT = (
-    "products", "sparse", "scaled", "block_scaled", "copies", "fills", "rows", "reductions", "atomics", "views",
-)  # fmt: skip
-
-
-def support() -> tuple[Row, ...]:
-    """Return all rows of the support table."""
-    return tuple(row for name in _SUPPORT for row in importlib.import_module(f"{__name__}.{name}").support())
 
 
 def units(target: Target | None = None) -> list[Unit]:

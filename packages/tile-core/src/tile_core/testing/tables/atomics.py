@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
 from tile_core.dtypes import DTYPES
-from tile_core.ops.atomic import check_types
 from tile_core.testing.case import VALUE, Data, Launch, Part, Unit, one, output, refused, tensor
 from tile_core.testing.data import COMPUTED, Array, numbers, values
 from tile_core.testing.source import lines
-from tile_core.testing.support import SIZE, Row, accepted
 
 OPS = ("add", "max", "min", "and", "or", "xor")
 _BITS = {"and": np.bitwise_and, "or": np.bitwise_or, "xor": np.bitwise_xor}
@@ -22,23 +19,6 @@ _BITS = {"and": np.bitwise_and, "or": np.bitwise_or, "xor": np.bitwise_xor}
 def units() -> list[Unit]:
     """Return the units of this table."""
     return [*_updates(), *_vectors(), *_mixed(), *_counts(), *_orders(), *_loads(), *_refusals()]
-
-
-def support() -> Iterator[Row]:
-    """Yield the rows of the support table."""
-    calls = {
-        **{kind: f"T.atomic_{kind}({{dst}}[0], 1)" for kind in OPS},
-        "load": 'B[0] = T.atomic_load({dst}[0], memory_order="relaxed")',
-        "store": 'T.atomic_store({dst}[0], 1, memory_order="relaxed")',
-    }
-    shapes = {"dst": (SIZE,), "B": (SIZE,)}
-    for kind, dtype, scope in itertools.product(calls, DTYPES, ("global", "shared")):
-        if accepted(check_types, "", kind, DTYPES[dtype]):
-            name, others = f"atomic_{kind}", {"B": dtype} if kind == "load" else {}
-            op = name if kind in ("load", "store") else "atomic"
-            yield Row(
-                name, op, {"dst": dtype}, {"dst": scope}, {}, shapes, calls[kind], reads_result=True, others=others
-            )
 
 
 def _want(op: str, dtype: str, form: str) -> Any:

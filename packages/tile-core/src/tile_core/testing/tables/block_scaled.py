@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from itertools import product
 from typing import Any
 
 import numpy as np
 
 from tile_core.dtypes import DTYPES
-from tile_core.ops.gemm_scaled import ELEMENTS
 from tile_core.testing.case import VALUE, Data, Unit, one, output, refused, scalar, tensor
 from tile_core.testing.data import Array, more_fp8, numbers, stored, values
-from tile_core.testing.support import SIZE, Row
 
 E4M3, E5M2, E2M1, E8M0 = "float8_e4m3fn", "float8_e5m2", "float4_e2m1fn", "float8_e8m0fnu"
 #: (A, B, scales, elements of a block).
@@ -39,20 +35,6 @@ def units() -> list[Unit]:
     found += [_unit((name, E4M3, E8M0, 32), (16, 24, 64), (False, True), stages=2) for name in more]
     found += [_clearing(FORMATS[n], out) for n, out in enumerate(("float16", "bfloat16", "float32"))]
     return [*found, *_refusals()]
-
-
-def support() -> Iterator[Row]:
-    """Yield the rows of the support table: a power of two scales 32 elements."""
-    staged = {"A": "shared", "B": "shared", "C": "fragment"}
-    call = """
-s = T.alloc_shared((32, 1), "float8_e8m0fnu")
-T.copy(scale, s)
-T.gemm_scaled({A}, s, {B}, s, {C}, transpose_B=True)"""
-    for a, b in product(ELEMENTS, ELEMENTS):
-        yield Row(
-            "gemm_scaled", "gemm_scaled", {"A": a, "B": b, "C": "float32"}, staged, dict.fromkeys("MNK", SIZE),
-            {"scale": (SIZE, 1)}, call, "C", reads_result=True, others={"scale": E8M0},
-        )  # fmt: skip
 
 
 def _unit(

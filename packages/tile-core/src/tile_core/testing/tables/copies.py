@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -12,7 +11,6 @@ from tile_core.testing import oracles
 from tile_core.testing.case import Data, Launch, Param, Part, Unit, one, output, refused, scalar, tensor
 from tile_core.testing.data import TYPES, Array, anything, numbers, values
 from tile_core.testing.source import lines
-from tile_core.testing.support import LONG, SIZE, Row
 
 SCOPES = ("shared", "fragment", "local")
 SIZES = (1, 7, 8, 17, 24, 48, 63, 96, 127, 129)
@@ -33,24 +31,6 @@ def units() -> list[Unit]:
         *_hints(),
         *_refusals(),
     ]
-
-
-def support() -> Iterator[Row]:
-    """Yield the rows of the support table: a pipelined load, then copies between scopes."""
-    for dtype in DTYPES:
-        types, wide = {"src": dtype, "dst": dtype}, (SIZE, LONG)
-        pipelined = f"""
-tile = T.alloc_shared((32, 32), "{dtype}")
-for k in T.Pipelined(8, num_stages=2):
-    T.copy({{src}}[0, k * 32], tile)
-    for i, j in T.Parallel(32, 32):
-        B[i, k * 32 + j] = tile[i, j]"""
-        yield Row(
-            "pipelined copy", "copy", types, {"src": "global", "dst": "shared"}, {}, {"src": wide, "B": wide},
-            pipelined, others={"B": dtype},
-        )  # fmt: skip
-        for src, dst in (("shared", "fragment"), ("fragment", "global"), ("shared", "global")):
-            yield Row("copy", "copy", types, {"src": src, "dst": dst})
 
 
 def held(name: str, dtype: str, shape: tuple[int, ...]) -> Any:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -12,19 +11,11 @@ from tile_core.testing import oracles
 from tile_core.testing.case import Data, Launch, Part, Unit, one, output, refused, scalar, tensor
 from tile_core.testing.data import TYPES, Array, anything, numbers, values
 from tile_core.testing.source import lines
-from tile_core.testing.support import Row
 
 
 def units() -> list[Unit]:
     """Return the units of this table."""
     return [*_fills(), *_regions(), *_transposes()]
-
-
-def support() -> Iterator[Row]:
-    """Yield the rows of the support table."""
-    for dtype in DTYPES:
-        yield Row("fill", "fill", {"dst": dtype}, {"dst": "fragment"}, call="T.fill({dst}, 1)")
-        yield Row("transpose", "transpose", {"src": dtype, "dst": dtype}, {"src": "shared", "dst": "shared"})
 
 
 def _constants(dtype: str) -> dict[str, float]:

@@ -5,19 +5,15 @@ Data are small integers: every product and sum is exact, so the result must be e
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from itertools import product
 from typing import Any
 
 import numpy as np
 
 from tile_core.dtypes import DTYPES
-from tile_core.ops.gemm import check_types
 from tile_core.testing import oracles
 from tile_core.testing.case import VALUE, Data, Launch, Unit, one, output, refused, scalar, tensor
 from tile_core.testing.data import Array, more_fp8, numbers, values
 from tile_core.testing.source import lines
-from tile_core.testing.support import SIZE, Row, accepted
 
 #: (A, B, accumulator).
 TYPES = (
@@ -40,28 +36,6 @@ SCOPES = (("shared", "shared", "fragment"), ("fragment", "shared", "fragment"), 
 def units() -> list[Unit]:
     """Return the units of this table."""
     return [*_types(), *_tiles(), *_trips(), *_scopes(), *_tall(), *_constant(), *_peers(), *_others(), *_refusals()]
-
-
-FLOATS = tuple(n for n, d in DTYPES.items() if d.is_float)
-INTEGERS = tuple(n for n, d in DTYPES.items() if d.is_integer)
-ACCUMULATORS = ("float32", "float16", "bfloat16", "float64", "int32", "int64", "uint32", "uint64")
-_MIXED = (("float16", "bfloat16"), ("float16", "float8_e4m3fn"), ("float8_e4m3fn", "float8_e5m2"), ("int8", "uint8"))
-
-
-def is_product(a: str, b: str, c: str) -> bool:
-    """Return whether the language has products of these types."""
-    return accepted(check_types, "gemm", DTYPES[a], DTYPES[b], DTYPES[c])
-
-
-def support() -> Iterator[Row]:
-    """Yield the rows of the support table: types of staged operands, then scopes."""
-    shared, more = ("shared", "fragment", "global"), ("fragment", "shared", "global")
-    pairs = [*((t, t) for t in (*FLOATS, *INTEGERS)), *_MIXED]
-    staged = [((a, b, c), SCOPES[0]) for (a, b), c in product(pairs, ACCUMULATORS) if is_product(a, b, c)]
-    others = [(TYPES[0], scopes) for scopes in product(shared, shared, more) if scopes != SCOPES[0]]
-    for types, scopes in (*staged, *others):
-        a, b = (dict(zip("ABC", x, strict=True)) for x in (types, scopes))
-        yield Row("gemm", "gemm", a, b, dict.fromkeys("MNK", SIZE), result="C", reads_result=True)
 
 
 def blocked(

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from itertools import product
 from typing import Any
 
 import numpy as np
 
 from tile_core.dtypes import DTYPES
-from tile_core.ops import reduce, scan
 from tile_core.testing import oracles
 from tile_core.testing.case import VALUE, Data, Launch, Part, Unit, one, output, refused, scalar, tensor
 from tile_core.testing.data import Array, anything, numbers, stored, values
 from tile_core.testing.source import lines
-from tile_core.testing.support import LONG, Row, accepted
 
 KINDS = ("sum", "max", "min", "abssum", "absmax", "bitand", "bitor", "bitxor", "any", "all", "prod")
 #: (source, destination).
@@ -31,24 +27,6 @@ SCOPES = ("fragment", "shared", "local")
 def units() -> list[Unit]:
     """Return the units of this table."""
     return [*_kinds(), *_widths(), *_nan(), *_truths(), *_others(), *_scans(), *_refusals()]
-
-
-def support() -> Iterator[Row]:
-    """Yield the rows of the support table: named reductions, indices of extremes, then scans."""
-    found = []
-    for kind, (name, d) in product(reduce.KINDS, DTYPES.items()):
-        out = "bool" if kind in ("any", "all") else name
-        if accepted(reduce.check_types, f"reduce_{kind}", kind, d, DTYPES[out]):
-            found.append((f"reduce_{kind}", "reduce", name, out))
-    found += [(kind, "fold", name, "int32") for kind in ("argmax", "argmin") for name in DTYPES]
-    for kind, (name, d) in product(("sum", "prod", "max"), DTYPES.items()):
-        if accepted(scan.check_types, f"cum{kind}", kind, d, d):
-            found.append((f"cum{kind}", "scan", name, name))
-    for name, op, src, dst in found:
-        scopes = dict.fromkeys(("src", "dst"), "shared" if op == "scan" else "fragment")
-        shapes = {"src": (4, LONG), "dst": (4, LONG) if op == "scan" else (4,)}
-        call = f"T.{name}({{src}}, {{dst}}, dim=1)"
-        yield Row(name, op, {"src": src, "dst": dst}, scopes, {"N": LONG}, shapes, call)
 
 
 def _legal(source: str, out: str) -> tuple[str, ...]:

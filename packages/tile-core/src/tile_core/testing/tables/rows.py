@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
-from tile_core.dtypes import DTYPES
 from tile_core.testing.case import VALUE, Data, Unit, one, output, refused, scalar, tensor
 from tile_core.testing.data import Array, anything, numbers, values
 from tile_core.testing.source import lines
-from tile_core.testing.support import SIZE, Row
 
 TYPES = ("float32", "float16", "int8", "bfloat16", "int64", "float8_e4m3fn", "uint16", "bool")
 
@@ -25,18 +23,6 @@ def units() -> list[Unit]:
         found += [_gather(dtype, index, count, cols), _scatter(dtype, index, count, cols)]
     found += [_gather("float16", "int32", 17, 64), _gather("float32", "int64", 33, 64)]  # whole vectors
     return [*found, *_others(), _operand(), *_refusals()]
-
-
-def support() -> Iterator[Row]:
-    """Yield the rows of the support table."""
-    calls = (
-        ("gather", "T.gather({src}, n, {dst})", {"src": "global", "dst": "shared"}),
-        ("scatter", "T.scatter({src}, {dst}, n)", {"src": "shared", "dst": "global"}),
-    )
-    for name, call, scopes in calls:
-        for dtype in DTYPES:
-            types, others = {"src": dtype, "dst": dtype}, {"n": "int32"}
-            yield Row(name, name, types, scopes, shapes={"n": (SIZE,)}, call=call, others=others)
 
 
 def _rows(rng: np.random.Generator, count: int, index: str, unique: bool) -> Array:

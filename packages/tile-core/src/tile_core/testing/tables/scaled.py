@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from itertools import product
-
 import numpy as np
 
-from tile_core.ops import fp8
 from tile_core.testing.case import VALUE, Data, Unit, one, output, refused, tensor
 from tile_core.testing.data import Array, more_fp8, numbers, stored, values
-from tile_core.testing.support import SIZE, Row
 
 _USUAL = ("float8_e4m3fn", "float8_e5m2", "float8_e4m3fnuz", "float8_e5m2fnuz")
 FORMATS = (*_USUAL, *more_fp8(*_USUAL))
@@ -25,16 +20,6 @@ def units() -> list[Unit]:
         for k, kind in enumerate(("tensor", "row", "block")):
             found.append(_unit(a, b, SCALES[(n + k) % 3], kind, turned=(n + k) % 2 == 1))
     return [*found, *_refusals()]
-
-
-def support() -> Iterator[Row]:
-    """Yield the rows of the support table: the product of each two formats."""
-    staged = {"A": "shared", "B": "shared", "C": "fragment"}
-    for a, b in product(fp8.FORMATS, fp8.FORMATS):
-        yield Row(
-            "fp8_scaled_matmul", "gemm", {"A": a, "B": b, "C": "float32"}, staged, dict.fromkeys("MNK", SIZE),
-            {"scale": (SIZE,)}, "T.fp8_scaled_matmul({A}, scale, {B}, scale, {C})", "C", others={"scale": "float32"},
-        )  # fmt: skip
 
 
 def _unit(a: str, b: str, scale: str, kind: str, turned: bool) -> Unit:

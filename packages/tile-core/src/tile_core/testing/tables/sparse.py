@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from itertools import product
-
 import numpy as np
 
 from tile_core import sparse
 from tile_core.dtypes import DTYPES
-from tile_core.ops.gemm_sp import ELEMENTS, METADATA, e_factor
 from tile_core.testing.case import VALUE, Data, Unit, one, output, refused, tensor
 from tile_core.testing.data import Array, numbers, poisoned, stored, values
-from tile_core.testing.support import SIZE, Row
-from tile_core.testing.tables.products import ACCUMULATORS, FLOATS, INTEGERS, is_product
 
 #: (A and B, accumulator, metadata).
 TYPES = (
@@ -44,23 +38,6 @@ def units() -> list[Unit]:
         turned = (False, n % 3 == 2, n % 4 > 0 or DTYPES[types[0]].bits == 8)
         found.append(_unit(types, tile, turned, stages=2 + n % 3, along=along))
     return [*found, *_refusals()]
-
-
-def support() -> Iterator[Row]:
-    """Yield the rows of the support table: types, metadata, and operands in global memory."""
-    staged = {"A": "shared", "E": "shared", "B": "shared", "C": "fragment"}
-    types = [
-        (a, c, "int16") for a, c in product((*FLOATS, *INTEGERS), ACCUMULATORS) if a in ELEMENTS and is_product(a, a, c)
-    ]
-    half = ("float16", "float32")
-    types += [(*half, e) for e in METADATA if e != "int16"]
-    rows = [(x, staged) for x in types] + [((*half, "int16"), {**staged, operand: "global"}) for operand in "AEB"]
-    for (a, c, e), scopes in rows:
-        yield Row(
-            "gemm_sp", "gemm_sp", {"A": a, "B": a, "C": c, "E": e}, scopes, dict.fromkeys("MNK", SIZE),
-            {"A": (SIZE, SIZE // 2), "E": (SIZE, SIZE // e_factor(DTYPES[a], DTYPES[e]))},
-            "T.gemm_sp({A}, {E}, {B}, {C})", "C", reads_result=True,
-        )  # fmt: skip
 
 
 #: Types, tiles, and constant extents along K.

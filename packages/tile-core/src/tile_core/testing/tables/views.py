@@ -2,33 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
 from tile_core.dtypes import DTYPES
-from tile_core.ops import dp4a
 from tile_core.testing.case import Data, Unit, one, output, refused, tensor
 from tile_core.testing.data import Array, anything, numbers, values
 from tile_core.testing.source import lines
-from tile_core.testing.support import Row
 
 
 def units() -> list[Unit]:
     """Return the units of this table."""
     return [*_views(), *_refusals(), *_windows(), *_dots()]
-
-
-def support() -> Iterator[Row]:
-    """Yield the rows of the support table, of ``T.dp4a`` and ``T.c2d_im2col``."""
-    for a, c in zip(dp4a.FACTORS, dp4a.TOTALS, strict=True):
-        scopes, shapes = dict.fromkeys("ABC", "global"), {"A": (4,), "B": (4,), "C": (1,)}
-        yield Row("dp4a", "dp4a", {"A": a, "B": a, "C": c}, scopes, shapes=shapes)
-    call = "T.c2d_im2col({img}, {col}, 0, 0, 2, 1, 1, 0)"
-    for dtype in DTYPES:
-        types, scopes, shapes = {"img": dtype, "col": dtype}, {"img": "global", "col": "shared"}, {"img": (1, 8, 8, 8)}
-        yield Row("c2d_im2col", "c2d_im2col", types, scopes, shapes=shapes, call=call, result="col")
 
 
 #: Element type of the buffer and of the view, and their shapes.
@@ -62,7 +48,6 @@ def _views() -> list[Unit]:
                 d: Data, a: str = a, b: str = b, turned: tuple[int, ...] = turned, scope: str = scope
             ) -> dict[str, Array]:
                 raw = np.ascontiguousarray(d["A"])
-                from tile_core.dtypes import DTYPES
                 from tile_core.testing.data import stored
 
                 ones = stored(np.ones(turned), b).copy().reshape(-1).view(DTYPES[a].numpy()).reshape(raw.shape)
