@@ -12,13 +12,14 @@ from tile_core.compat import structural
 from tile_core.compat.tvm import ir, tirx
 from tile_core.compat.types import BufferVar, Call, Expr, Operand, Stmt
 from tile_core.ir import nodes
-from tile_core.ir.visit import collect
 from tile_core.records import dataclass
 
 How = Literal["element", "move", "address", "whole", "tile"]
 """A load or store; a wide one; an element's address, given to an instruction; a buffer by name; a tile of an op."""
 
 _ATOMS = frozenset((tirx.IntImm, tirx.FloatImm, tirx.Var))
+#: Whether an instruction writes, for each of its accesses through an address.
+_WRITES = {"r": (False,), "w": (True,)}
 _ZEROS: Iterator[int] = itertools.repeat(0)
 
 Effects = Callable[[Stmt], tuple[list[Operand], list[Operand]]]
@@ -82,8 +83,8 @@ class Access:
         return tuple(p.stmt for p in self.point.loops if p.kind == "for")
 
 
-def accesses_of(point: Point, effects: Effects | None = None, numbers: Iterator[int] = _ZEROS) -> Iterator[Access]:
-    """Yield the accesses of a statement itself, without those of its body, in order.
+def accesses_of(point: Point, effects: Effects | None = None, numbers: Iterator[int] = _ZEROS) -> list[Access]:
+    """Return the accesses of a statement itself, without those of its body, in order.
 
     Parameters
     ----------
@@ -92,133 +93,145 @@ def accesses_of(point: Point, effects: Effects | None = None, numbers: Iterator[
     numbers
         Of the accesses.
     """
-    found = _AccessSearch(point, effects, numbers)
+    search = _AccessSearch(point, effects, numbers)
     s = point.stmt
     if type(s) is tirx.BufferStore:
         value, indices = s.value, tuple(structural.items(s.indices))
         for e in (value, *indices):
-            yield from found.expr(e, ())
-        yield found.made(s.buffer, True, "element", indices, (), value=value)
+            search.expr(e, ())
+        search.add(s.buffer, True, "element", indices, (), value=value)
     elif point.kind == "plain":
         value = getattr(s, "condition", None) if type(s) is tirx.AssertStmt else getattr(s, "value", None)
         if value is not None:
-            yield from found.expr(value, ())
+            search.expr(value, ())
     elif point.kind != "mark":
         for e in point.own:
-            yield from found.expr(e, ())
+            search.expr(e, ())
+    return search.found
 
 
-def accesses_in(e: Operand, point: Point) -> Iterator[Access]:
-    """Yield the accesses of an expression of a statement, in order; each has number 0."""
-    yield from _AccessSearch(point, None, _ZEROS).expr(e, ())
+def accesses_in(e: Operand, point: Point) -> list[Access]:
+    """Return the accesses of an expression of a statement, in order; each has number 0."""
+    search = _AccessSearch(point, None, _ZEROS)
+    search.expr(e, ())
+    return search.found
 
 
 class _AccessSearch:
     def __init__(self, point: Point, effects: Effects | None, numbers: Iterator[int]) -> None:
         self.point, self.effects, self.numbers = point, effects, numbers
+        self.found: list[Access] = []
 
-    def made(
+    def add(
         self, buffer: BufferVar, write: bool, how: How, indices: tuple[Expr, ...], choices: Conditions,
         extents: Sequence[int] | None = None, value: Expr | None = None, call: Call | None = None,
         operand: Expr | None = None,
-    ) -> Access:  # fmt: skip
+    ) -> None:  # fmt: skip
         tile = None if extents is None else tuple(extents)
-        conditions = (*self.point.conditions, *choices)
+        conditions = (*self.point.conditions, *choices) if choices else self.point.conditions
         order = next(self.numbers)
-        return Access(self.point, order, buffer, write, how, indices, tile, value, conditions, call, operand)
+        self.found.append(
+            Access(self.point, order, buffer, write, how, indices, tile, value, conditions, call, operand)
+        )
 
-    def expr(self, e: Expr, choices: Conditions) -> Iterator[Access]:
-        """Yield the accesses of an expression."""
-        if type(e) in _ATOMS or not hasattr(e, "ty"):
+    def expr(self, e: Expr, choices: Conditions) -> None:
+        """Add the accesses of an expression."""
+        kind = type(e)
+        if kind in _ATOMS or not hasattr(e, "ty"):
             return
-        if not collect(e, (ir.TensorLoad, ir.Call)):
-            return
-        if type(e) is ir.TensorLoad:
+        if kind is ir.TensorLoad:
             indices = tuple(structural.items(e.indices))
             for index in indices:
-                yield from self.expr(index, choices)
-            yield self.made(e.source, False, "element", indices, choices)
-        elif type(e) is ir.Call:
-            yield from self.call(e, choices)
-        else:
-            yield from self.parts(e, choices)
+                if type(index) not in _ATOMS:
+                    self.expr(index, choices)
+            self.add(e.source, False, "element", indices, choices)
+        elif kind is ir.Call:
+            self.call(e, choices)
+        elif structural.collect(e, (ir.TensorLoad, ir.Call)):
+            self.parts(e, choices)
 
-    def parts(self, e: Expr, choices: Conditions) -> Iterator[Access]:
+    def parts(self, e: Expr, choices: Conditions) -> None:
         sides = sides_of(e)
         if sides is None:
             for part in parts_of(e):
-                yield from self.expr(part, choices)
+                self.expr(part, choices)
             return
         first, then, other = sides
-        yield from self.expr(first, choices)
+        self.expr(first, choices)
         for side, holds in ((then, True), (other, False)):
             if side is not None:
-                yield from self.expr(side, (*choices, (first, holds)))
+                self.expr(side, (*choices, (first, holds)))
 
-    def call(self, call: Call, choices: Conditions, instruction: Call | None = None) -> Iterator[Access]:
-        """Yield the accesses of a call that is an argument of ``instruction``."""
-        if nodes.is_tile_call(call, "move"):
-            yield from self.move(call, choices)
-        elif nodes.is_tile_call(call, "address"):
-            yield from self.address(call, choices, instruction)
-        elif nodes.operator_name(call) in ("address_of", "buffer_data"):
-            inner = call.args[0]
+    def call(self, call: Call, choices: Conditions, instruction: Call | None = None) -> None:
+        """Add the accesses of a call that is an argument of ``instruction``."""
+        name = nodes.operator_name(call)
+        if name == "tile.move":
+            self.move(call, choices)
+        elif name == "tile.address":
+            self.address(call, choices, instruction)
+        elif name in ("address_of", "buffer_data"):
+            inner = structural.item(call.args, 0)
             for index in getattr(inner, "indices", ()):
-                yield from self.expr(index, choices)
-            yield from self.whole(getattr(inner, "source", inner), choices, call)
-        elif any(hasattr(arg, "region") for arg in structural.items(call.args)):
-            yield from self.tiles(call, choices)
+                self.expr(index, choices)
+            self.whole(getattr(inner, "source", inner), choices, call)
         else:
-            yield from self.plain(call, choices)
-
-    def plain(self, call: Call, choices: Conditions) -> Iterator[Access]:
-        if choice_of(call) is not None:
-            yield from self.parts(call, choices)
-            return
-        for arg in structural.items(call.args):
-            if type(arg) is ir.Call:
-                yield from self.call(arg, choices, call)
-            elif type(arg) is tirx.Var and tirx.is_buffer_var(arg):
-                yield from self.whole(arg, choices, call)
+            args = structural.items(call.args)
+            if [arg for arg in args if hasattr(arg, "region")]:
+                self.tiles(call, args, choices)
+            elif name == "if_then_else":
+                self.parts(call, choices)
             else:
-                yield from self.expr(arg, choices)
+                self.plain(call, args, choices)
 
-    def move(self, call: Call, choices: Conditions) -> Iterator[Access]:
+    def plain(self, call: Call, args: Sequence[Expr], choices: Conditions) -> None:
+        for arg in args:
+            kind = type(arg)
+            if kind is ir.Call:
+                self.call(arg, choices, call)
+            elif kind is tirx.Var:
+                if tirx.is_buffer_var(arg):
+                    self.whole(arg, choices, call)
+            elif kind not in _ATOMS:
+                self.expr(arg, choices)
+
+    def move(self, call: Call, choices: Conditions) -> None:
         target, source = structural.items(call.args)
         there, here = tuple(structural.items(target.indices)), tuple(structural.items(source.indices))
         for index in (*there, *here):
-            yield from self.expr(index, choices)
+            self.expr(index, choices)
         for element, at, write in ((source, here, False), (target, there, True)):
-            yield self.made(element.source, write, "move", at, choices, call=call)
+            self.add(element.source, write, "move", at, choices, call=call)
 
-    def address(self, call: Call, choices: Conditions, instruction: Call | None) -> Iterator[Access]:
-        element = call.args[0]
+    def address(self, call: Call, choices: Conditions, instruction: Call | None) -> None:
+        element = structural.item(call.args, 0)
         at = tuple(structural.items(element.indices))
         for index in at:
-            yield from self.expr(index, choices)
+            if type(index) not in _ATOMS:
+                self.expr(index, choices)
         named = call if instruction is None else instruction
-        for write in _writes(str(call.attrs["access"])):
-            yield self.made(element.source, write, "address", at, choices, call=named, operand=call)
+        for write in _WRITES.get(str(structural.attribute(call, "access")), (False, True)):
+            self.add(element.source, write, "address", at, choices, call=named, operand=call)
 
-    def whole(self, buffer: BufferVar, choices: Conditions, call: Call) -> Iterator[Access]:
+    def whole(self, buffer: BufferVar, choices: Conditions, call: Call) -> None:
         for write in (False, True):
-            yield self.made(buffer, write, "whole", (), choices, call=call)
+            self.add(buffer, write, "whole", (), choices, call=call)
 
-    def tiles(self, call: Call, choices: Conditions) -> Iterator[Access]:
-        """Yield the accesses of a tile op."""
-        for arg in call.args:
+    def tiles(self, call: Call, args: Sequence[Expr], choices: Conditions) -> None:
+        """Add the accesses of a tile op."""
+        for arg in args:
             for part in parts_of(arg) if hasattr(arg, "region") else (arg,):
-                yield from self.expr(part, choices)
+                self.expr(part, choices)
         if self.effects is not None and self.point.kind == "plain" and self.point.stmt.value.same_as(call):
             for write, views in enumerate(self.effects(self.point.stmt)):
                 for v in views:
-                    yield self.made(v.buffer, bool(write), "tile", tuple(v.mins), choices, v.extents, call=call)
+                    self.add(v.buffer, bool(write), "tile", tuple(v.mins), choices, v.extents, call=call)
             return
         for write in (False, True):
-            for arg in (a for a in call.args if hasattr(a, "region")):
-                ranges = structural.items(arg.region)
-                corner, extents = tuple(r.min for r in ranges), [nodes.as_int(r.extent) for r in ranges]
-                yield self.made(arg.source, write, "tile", corner, choices, extents, call=call)
+            for arg in args:
+                if hasattr(arg, "region"):
+                    ranges = structural.items(arg.region)
+                    corner, extents = tuple([r.min for r in ranges]), [nodes.as_int(r.extent) for r in ranges]
+                    self.add(arg.source, write, "tile", corner, choices, extents, call=call)
 
 
 def sides_of(e: Expr) -> tuple[Expr, Expr | None, Expr | None] | None:
@@ -264,8 +277,3 @@ def _operands(kind: Any) -> tuple[str, ...]:
     """Return the attributes of a kind of expressions that are operands."""
     names = ("a", "b", "value", "condition", "true_value", "false_value", "base", "stride")
     return tuple(name for name in names if hasattr(kind, name))
-
-
-def _writes(access: str) -> tuple[bool, ...]:
-    """Return whether an instruction writes, for each of its accesses through an address."""
-    return {"r": (False,), "w": (True,)}.get(access, (False, True))

@@ -68,7 +68,7 @@ class Analyzer:
     def bind(self, var: Var, value: Expr, allow_override: bool = False) -> None:
         """Record the range of a variable, or its value."""
         values = (value.min, value.extent) if isinstance(value, ir.Range) else (value,)
-        if not any(self.wraps(e) for e in values):
+        if not any(map(self.wraps, values)):
             self._record(lambda a: a.bind(var, value, allow_override))
             self._far = self._far or self._is_far(var)
 
@@ -114,7 +114,7 @@ class Analyzer:
 
     def const_int_bound(self, e: Expr) -> ConstantBound:
         """Return the least and the greatest value of an integer expression."""
-        found = None if self.wraps(e) else self._query("const_int_bound", e, None)
+        found = None if self._survey(e)[0] else self._query("const_int_bound", e, None)
         return (
             ConstantBound(*whole(type_name(e)))
             if found is None
@@ -123,7 +123,7 @@ class Analyzer:
 
     def modular_set(self, e: Expr) -> Modulus:
         """Return the modular set of an integer expression."""
-        found = None if self.wraps(e) else self._query("modular_set", e, None)
+        found = None if self._survey(e)[0] else self._query("modular_set", e, None)
         return Modulus(1, 0) if found is None else Modulus(int(found.coeff), int(found.base))
 
     def wraps(self, e: Expr) -> bool:

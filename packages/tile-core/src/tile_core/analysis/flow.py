@@ -287,7 +287,7 @@ def names_of(node: Node) -> set[Var]:
     if type(node) is tirx.AllocBuffer:
         return set()
     found = collect(node, (tirx.Var, tirx.BufferStore))
-    return distinct(x.buffer if type(x) is tirx.BufferStore else x for x in found)
+    return distinct([x.buffer if type(x) is tirx.BufferStore else x for x in found])
 
 
 def _iterating_loops(p: Point) -> tuple[Point, ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from tile_core.analysis.accesses import Access
 from tile_core.analysis.flow import Flow, jumps_of
@@ -18,6 +18,9 @@ from tile_core.ir.warp import WARP_CALLS
 
 #: Calls whose result differs between threads.
 VARYING_CALLS = frozenset({"thread_index", "lane_index", "warp_index", "per_thread", "instruction", *WARP_CALLS})
+
+
+_DEFINING = frozenset((tirx.For, tirx.Bind))
 
 
 class Varying:
@@ -48,14 +51,18 @@ class Varying:
         self.flow = Flow(body)
         # Private buffers of a data-parallel loop belong to an iteration, not to a thread.
         points = list(self.flow.walk(lambda p: p.kind != "for" or role(p.stmt) != "parallel"))
-        stores = {p: [a for a in self.flow.accesses_at(p) if _is_own(a)] for p in points}
+        stores: dict[Point, list[Access]] = {}
+        for a in self.flow.accesses:
+            if a.write and _is_own(a):
+                stores.setdefault(a.point, []).append(a)
+        points = [p for p in points if p in stores or type(p.stmt) in _DEFINING]
         self._jumps = bool(collect(body, (tirx.Break, tirx.Continue)))
         size = -1
         while size != len(self.vars) + len(self.buffers) + len(self.loops):
             size = len(self.vars) + len(self.buffers) + len(self.loops)
             self._inside: dict[Point | None, bool] = {None: False}
             for p in points:
-                self._note(p.stmt, self.divergent(p), stores[p])
+                self._note(p, stores.get(p, ()))
 
     def expr(self, e: Node) -> bool:
         """Whether an expression may differ between threads."""
@@ -65,7 +72,7 @@ class Varying:
         if known is None:
             known = self._named[identity(e)] = _named(e), e
         named = known[0]
-        return named is None or any(v in self.vars or v in self.buffers for v in named)
+        return named is None or not (self.vars.isdisjoint(named) and self.buffers.isdisjoint(named))
 
     def stmt(self, s: Stmt) -> bool:
         """Whether a statement uses a value that differs between threads."""
@@ -79,7 +86,7 @@ class Varying:
 
     def divergent(self, p: Point) -> bool:
         """Whether some threads may execute a point of ``flow`` where others do not."""
-        around = p.around
+        around = p.path[-1] if p.path else None
         if around not in self._inside:
             assert around is not None
             self._inside[around] = self.divergent(around) or self.parts(around)
@@ -91,8 +98,9 @@ class Varying:
             return self.expr(p.stmt.condition)
         return self.loop(p.stmt) if p.kind in ("for", "while") else p.is_part()
 
-    def _note(self, s: Stmt, divergent: bool, stores: list[Access]) -> None:
+    def _note(self, p: Point, stores: Sequence[Access]) -> None:
         """Record what a statement makes varying."""
+        s, divergent = p.stmt, bool(stores) and self.divergent(p)
         if type(s) is tirx.For:
             if self.expr(s.extent) or self.expr(s.min):
                 self.vars.add(s.loop_var)
@@ -115,12 +123,12 @@ def _named(e: Node) -> set[Var] | None:
     found = collect(e, (ir.Call, tirx.Var))
     if any(nodes.is_tile_call(x) and structural.op_name(x)[5:] in VARYING_CALLS for x in found if type(x) is ir.Call):
         return None
-    return distinct(x for x in found if type(x) is not ir.Call)
+    return distinct([x for x in found if type(x) is not ir.Call])
 
 
 def _is_own(a: Access) -> bool:
-    """Whether a call of a per-thread program, or a store, writes a private buffer."""
-    return a.write and a.how in ("element", "move", "address") and nodes.scope_of(a.buffer) in PRIVATE
+    """Whether a call of a per-thread program, or a store, accesses a private buffer."""
+    return a.how in ("element", "move", "address") and nodes.scope_of(a.buffer) in PRIVATE
 
 
 #: Calls that name a block's threads.

@@ -124,9 +124,11 @@ def walk(node: Node, kinds: Any, callback: Callable[[Node], None]) -> None:
 def mapped(node: Node, kinds: Any, callback: UnaryNode) -> Node:
     """Replace each node of ``kinds`` by a function's result for it, children first."""
     kind: Any = type(node)
-    if is_atom(node):
+    if kind in _CONSTANTS or (kind is tirx.Var and type(node.ty) is ir.PrimType):  # ``is_atom``
         return callback(node) if _is_subclass(kind, kinds) else node
-    return _map(node, [(kind, callback) for kind in numbers_of(kinds)], [], _POST_ORDER)
+    numbers = numbers_of(kinds)
+    handlers = [(numbers[0], callback)] if len(numbers) == 1 else [(number, callback) for number in numbers]
+    return _map(node, handlers, [], _POST_ORDER)
 
 
 def mutated(node: Expr, handlers: Sequence[tuple[Any, Callable[[Any, Any], Any]]]) -> Expr:

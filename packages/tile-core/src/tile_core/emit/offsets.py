@@ -49,7 +49,7 @@ def is_wide(buffer: BufferVar, wide_symbols: bool) -> bool:
     if _has_wide_extents(buffer):
         return True
     sizes = _sizes(buffer)
-    return (wide_symbols or all(map(_is_constant, sizes))) and _exceeds(sizes)
+    return (wide_symbols or _are_constant(sizes)) and _exceeds(sizes)
 
 
 def offset(
@@ -89,12 +89,12 @@ def offset(
 
 def _has_wide_extents(buffer: BufferVar) -> bool:
     """Whether an extent is a symbol of 64 bits, or a constant beyond 32."""
-    extents = [nodes.as_int(n) for n in structural.items(buffer.ty.shape)]
-    return any(n >= 2**31 if isinstance(n, int) else nodes.dtype_of(n) == "int64" for n in extents)
+    extents = nodes.shape_of(buffer)
+    return bool([n for n in extents if (n >= 2**31 if isinstance(n, int) else nodes.dtype_of(n) == "int64")])
 
 
 def _sizes(buffer: BufferVar) -> list[_Size]:
-    extents = [nodes.as_int(n) for n in structural.items(buffer.ty.shape)]
+    extents = nodes.shape_of(buffer)
     strides = [nodes.as_int(s) for s in structural.items(buffer.ty.strides)]
     if not strides:
         strides = [1]
@@ -104,8 +104,8 @@ def _sizes(buffer: BufferVar) -> list[_Size]:
     return list(zip(extents, strides[: len(extents)], strict=True))
 
 
-def _is_constant(size: _Size) -> bool:
-    return all(isinstance(n, int) for n in size)
+def _are_constant(sizes: list[_Size]) -> bool:
+    return not [n for size in sizes for n in size if not isinstance(n, int)]
 
 
 def _exceeds(sizes: list[_Size]) -> bool:
@@ -113,8 +113,13 @@ def _exceeds(sizes: list[_Size]) -> bool:
 
     A single extent of type ``int32`` is less.
     """
-    if all(map(_is_constant, sizes)):
-        return all(n for n, _ in sizes) and sum((n - 1) * abs(step) for n, step in sizes) >= 2**31 - 1
+    if _are_constant(sizes):
+        reach = 0
+        for n, step in sizes:
+            if not n:
+                return False
+            reach += (n - 1) * abs(step)
+        return reach >= 2**31 - 1
     return len(sizes) > 1 or sizes[0][1] != 1
 
 

@@ -87,7 +87,7 @@ def scope_of(buffer: BufferVar) -> str:
 
 def shape_of(buffer: BufferVar) -> list[Expr]:
     """Return the extents of a buffer, constant ones as Python ints."""
-    return [as_int(d) for d in structural.items(buffer.shape)]
+    return [int(d.value) if type(d) is tirx.IntImm else d for d in structural.items(buffer.ty.shape)]
 
 
 def as_int(value: Expr) -> Expr:

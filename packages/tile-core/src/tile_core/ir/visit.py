@@ -177,7 +177,8 @@ def substitute(node: Node, mapping: dict[Var, Expr]) -> Node:
     """Replace variables in an expression or statement."""
     if not mapping:
         return node
-    return structural.mapped(node, tirx.Var, lambda v: mapping.get(v, v))
+    found = dict(zip(map(structural.identity, mapping), mapping.values(), strict=True))
+    return structural.mapped(node, tirx.Var, lambda v: found.get(structural.identity(v), v))
 
 
 def renamed(s: Stmt) -> Stmt:

@@ -120,7 +120,7 @@ class _Flow:
         self, pending: Iterable[SharedAccess], mine: Iterable[SharedAccess]
     ) -> tuple[SharedAccess, SharedAccess] | None:
         """Return a pair of accesses that need a barrier between them."""
-        close = [(b, self.overlapping(b.memory)) for b in mine]
+        close = [(b, self.near.get(id(b.memory)) or self.overlapping(b.memory)) for b in mine]
         if not close:
             return None
         if self.asynchronous:
@@ -130,7 +130,10 @@ class _Flow:
         for a in pending:
             must, memory = a.write and not a.seen, id(a.memory)
             for b, near in close:
-                if (must or b.write) and memory in near and self.depend(a, b):
+                if not (must or b.write) or memory not in near:
+                    continue
+                depends = self.known.get((id(a), id(b), self.parted > 0))
+                if self.depend(a, b) if depends is None else depends:
                     if a.until is not None and a.store is None:
                         raise _in_flight(a, b)
                     if a.store is not None or (a.synced is None and not a.settled):
@@ -190,7 +193,7 @@ class _Flow:
         return found
 
     def depend(self, a: SharedAccess, b: SharedAccess) -> bool:
-        key = (id(a), id(b), bool(self.parted))
+        key = (id(a), id(b), self.parted > 0)
         found = self.known.get(key)
         if found is None:
             found = self.known[key] = self._depend(a, b)
@@ -423,7 +426,7 @@ class _Flow:
 def _past(state: State, p: ProgramPoint, bounds: tuple[int, int] | None) -> State:
     """Return the pending set without an iteration's values, as seen after it."""
     var = p.stmt.loop_var if p.kind == "for" else p
-    return frozenset([a.past(p, var, bounds, p.opaque) for a in state])
+    return frozenset([a.moved.get(p) or a.past(p, var, bounds, p.opaque) for a in state])
 
 
 def _on_objects(s: Stmt) -> bool:
