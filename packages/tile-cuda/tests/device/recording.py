@@ -27,7 +27,7 @@ from tile_core.runtime.pointers import address_of
 from tile_core.testing import oracles
 from tile_core.testing.case import LANES, Case, Param, Unit
 from tile_core.testing.data import seed_of
-from tile_core.testing.run import Outcome, Session, argument, load, shape_of
+from tile_core.testing.run import Outcome, Session, argument, expected_of, load, shape_of
 from tile_core.testing.tables import cases
 from tile_cuda.runtime.driver import CudaAdapter
 from tile_cuda.runtime.memory import DeviceArray
@@ -339,11 +339,8 @@ class Recording(Session):
         found = []
         for case in cases:
             part = unit.parts[case.part]
-            with np.errstate(all="ignore"):
-                want = part.want({**data, LANES: self.context.capabilities.execution_width})
-            outputs = [p for p in (*part.params, *unit.params) if p.out]
-            want = want if isinstance(want, dict) else {outputs[0].name: want}
-            for p in outputs:
+            want = expected_of(unit, case.part, {**data, LANES: self.context.capabilities.execution_width})
+            for p in (p for p in (*part.params, *unit.params) if p.out):
                 if p.name not in want:
                     continue
                 exact = np.asarray(oracles.cast(np.broadcast_to(want[p.name], shape_of(p, data)), p.dtype))

@@ -97,7 +97,8 @@ class Part:
         Statements.
     want
         From the inputs and sizes of a launch to the expected values: one array for one output, else a mapping.
-        Values before rounding to the output's type may be float64.
+        Values before rounding to the output's type may be float64. ``None``: what the kernel's text gives, executed
+        as plain Python.
     tolerance
         How close.
     needs
@@ -106,7 +107,7 @@ class Part:
 
     params: tuple[Param, ...]
     body: str
-    want: Reference
+    want: Reference | None
     tolerance: Tolerance = EXACT
     needs: frozenset[str] = frozenset()
 
@@ -244,7 +245,7 @@ class Case:
 
 
 def one(
-    op: str, name: str, params: Sequence[Param], body: str, want: Reference,
+    op: str, name: str, params: Sequence[Param], body: str, want: Reference | None,
     launches: Mapping[str, Callable[[Any], Data]], tolerance: Tolerance = EXACT, **rest: Any,
 ) -> Unit:  # fmt: skip
     """Return a unit with a single part."""

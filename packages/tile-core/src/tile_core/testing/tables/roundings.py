@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 
 from tile_core.dtypes import DTYPES
 from tile_core.testing.case import Data, Launch, Part, Unit, output, refused, scalar, tensor
 from tile_core.testing.data import INTEGERS, Array, anything, from_codes, near_ties, stored, values
-from tile_core.testing.plain.numbers import Number
-from tile_core.testing.plain.roundings import rounded
 
 _COUNT = 300
 _FLOATS = tuple(name for name, d in DTYPES.items() if d.is_float)
@@ -57,7 +54,7 @@ def _unit(source: str, target: str, ways: Mapping[str, tuple[str | None, bool | 
             for i in T.Parallel({_COUNT}):
                 {out}[i] = T.cast(A[i], "{target}", round={mode!r}, sat={sat}{bits})
         '''
-        parts[name] = Part((output(out, target, _COUNT),), body, _want(source, target, mode, sat))
+        parts[name] = Part((output(out, target, _COUNT),), body, None)
     params = (tensor("A", source, _COUNT), tensor("R", "uint32", _COUNT))
     launches = {"": Launch(lambda rng: _data(rng, source, target))}
     return Unit("cast-rounding", f"{source}-{target}", params, "", parts, launches, threads=64)
@@ -93,30 +90,12 @@ def _data(rng: np.random.Generator, source: str, target: str) -> Data:
     return {"A": held, "R": words}
 
 
-def _want(source: str, target: str, mode: str | None, sat: bool | None) -> Any:
-    def want(d: Data) -> Array:
-        numbers = values(d["A"], source, (_COUNT,))
-        found = [
-            rounded(Number(x.item(), source), target, mode, sat, int(r) if mode == "rs" else None).value
-            for x, r in zip(numbers, d["R"], strict=True)
-        ]
-        wide = DTYPES[target].numpy() if DTYPES[target].is_integer and DTYPES[target].bits >= 8 else None
-        return np.array(found, wide)
-
-    return want
-
-
 def _integral(dtype: str) -> Unit:
-    functions = {"rna": _away, "rn": np.rint, "rz": np.trunc, "ru": np.ceil, "rd": np.floor}
     parts = {}
-    for mode, function in functions.items():
+    for mode in ("rna", "rn", "rz", "ru", "rd"):
         body = f"for i in T.Parallel({_COUNT}):\n    B_{mode}[i] = T.round(A[i], {mode!r})"
 
-        def want(d: Data, function: Any = function) -> Array:
-            with np.errstate(all="ignore"):
-                return np.asarray(function(values(d["A"], dtype)))
-
-        parts[mode] = Part((output(f"B_{mode}", dtype, _COUNT),), body, want)
+        parts[mode] = Part((output(f"B_{mode}", dtype, _COUNT),), body, None)
 
     def data(rng: np.random.Generator) -> Data:
         quarters = rng.integers(-40, 40, _COUNT) / 4
@@ -125,11 +104,6 @@ def _integral(dtype: str) -> Unit:
         }
 
     return Unit("round", dtype, (tensor("A", dtype, _COUNT),), "", parts, {"": Launch(data)}, threads=64)
-
-
-def _away(x: Array) -> Array:
-    whole = np.trunc(x)
-    return np.where(np.abs(x - whole) >= 0.5, whole + np.copysign(1.0, x), whole)
 
 
 def _constants() -> Unit:
@@ -146,17 +120,8 @@ def _constants() -> Unit:
         B[7] = T.cast(T.cast(n, "float32") / 3, "float16", round="rs", rbits=T.rng_rand())
     """
 
-    def want(d: Data) -> Array:
-        from tile_core.testing.plain.random import words
-
-        last = rounded(
-            Number(float(np.float32(d["n"]) / np.float32(3)), "float32"), "float16", "rs", None, words(5, 1, 0)[0]
-        )
-        third = float(np.nextafter(np.float16(1 / 3), np.float16(1)))
-        return np.array([third, -third, 65504, -65504, np.inf, 255, 2, last.value])
-
     launches = {"": Launch(lambda rng: {"n": int(rng.integers(1, 1000))})}
-    part = Part((output("B", "float16", 8),), body, want)
+    part = Part((output("B", "float16", 8),), body, None)
     return Unit("cast-rounding", "constants", (scalar("n"),), "", {"": part}, launches, threads=32)
 
 
