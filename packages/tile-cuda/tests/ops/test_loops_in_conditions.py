@@ -21,7 +21,12 @@ pytestmark = pytest.mark.sweep(6)
 TARGET = "cuda:sm_90a"
 ALWAYS = {"wgmma": "always", "numerics": "fast"}
 PERSISTENT, BESIDE = {**ALWAYS, "persistent": 3}, {**ALWAYS, "persistent": "always"}
-NUMPY = {"float16": np.float16, "bfloat16": ml_dtypes.bfloat16, "float8_e4m3fn": ml_dtypes.float8_e4m3fn}
+NUMPY = {
+    "float32": np.float32,
+    "float16": np.float16,
+    "bfloat16": ml_dtypes.bfloat16,
+    "float8_e4m3fn": ml_dtypes.float8_e4m3fn,
+}
 
 
 def roles(source: str) -> str:
@@ -33,7 +38,7 @@ def roles(source: str) -> str:
 
 def grouped(
     experts=4, n=136, k=96, rows=300, block=(64, 64, 32), *, stages=3, threads=128, dtype="float16", turned=True,
-    bound=False,
+    bound=False, out="float32",
 ) -> Any:  # fmt: skip
     """Rows sorted by expert; the ends of the experts are data, and with ``bound`` the trip counts, too."""
     bm, bn, bk = block
@@ -44,7 +49,7 @@ def grouped(
         W: T.Tensor((experts, n, k) if turned else (experts, k, n), dtype),
         ends: T.Tensor((experts,), "int32"),
         steps: T.Tensor((experts,), "int32"),
-        Y: T.Tensor((rows, n), "float32"),
+        Y: T.Tensor((rows, n), out),
     ):
         with T.Kernel(T.ceildiv(n, bn), T.ceildiv(rows, bm) + experts, threads=threads) as (bx, by):
             x = T.alloc_shared((bm, bk), dtype)
@@ -89,7 +94,7 @@ def check_grouped(program: Any, ends: Any, steps: Any, options: dict[str, Any], 
     x = rng.integers(-3, 4, (rows, k)).astype(NUMPY[dtype])
     w = rng.integers(-3, 4, (experts, *sides)).astype(NUMPY[dtype])
     n = sides[0] if turned else sides[1]
-    y = np.full((rows, n), 7, np.float32)
+    y = np.full((rows, n), 7, NUMPY[how.get("out", "float32")])
     kernel(x, w, np.array(ends, np.int32), np.array(steps, np.int32), y)
     wanted, begin = np.full_like(y, 7), 0
     for g, end in enumerate(ends):
@@ -98,7 +103,7 @@ def check_grouped(program: Any, ends: Any, steps: Any, options: dict[str, Any], 
             a, b = x[begin:end, :to].astype(np.float32), w[g].astype(np.float32)
             wanted[begin:end] = a @ (b.T if turned else b)[:to]
             begin = end
-    assert np.array_equal(y, wanted)
+    assert np.array_equal(y.astype(np.float32), wanted.astype(np.float32))
 
 
 WAYS: dict[str, dict[str, Any]] = {
@@ -106,6 +111,9 @@ WAYS: dict[str, dict[str, Any]] = {
     "two groups": {"block": (128, 64, 32), "threads": 256, "stages": 2},
     "four stages": {"stages": 4, "k": 224},
     "not transposed": {"turned": False, "dtype": "bfloat16"},
+    "16-bit results": {"block": (128, 64, 32), "threads": 256, "dtype": "bfloat16", "out": "bfloat16", "n": 192},
+    "16-bit results, a tail of columns": {"out": "float16", "n": 72},
+    "results of odd rows": {"out": "float16", "n": 67, "k": 96},
     "fp8": {"dtype": "float8_e4m3fn", "block": (64, 64, 64), "k": 192, "stages": 2},
 }
 

@@ -30,6 +30,7 @@ from tile_core.simt.pipelining.async_products import accumulator_of
 from tile_core.simt.pipelining.dependences import uses
 from tile_core.simt.pipelining.late_epilogue import SUBTILE
 from tile_core.simt.role_threads import is_shared
+from tile_cuda.epilogue.store_nests import StoreNest, store_nest
 from tile_cuda.ops.boxes import row_lengths
 from tile_cuda.ops.copy_lanes import EXCHANGES, LANES
 from tile_cuda.ops.copy_matrix import swizzled_rows
@@ -107,6 +108,11 @@ class EpilogueFragments:
     def __bool__(self) -> bool:
         return bool(self.accumulators)
 
+    def with_values(self, values: BufferVar, of: BufferVar) -> EpilogueFragments:
+        """Return the same with a fragment of values that a nest computes from an accumulator."""
+        plain, rows = ([*found, values] if _has(found, of) else found for found in (self.plain, self.rows))
+        return EpilogueFragments([*self.accumulators, values], plain, rows)
+
 
 class _Stage(StmtRewriter):
     def __init__(self, plan: Plan, ctx: Context, results: EpilogueFragments, stays: bool) -> None:
@@ -135,6 +141,9 @@ class _Stage(StmtRewriter):
     def visit_For(self, s: Stmt) -> Stmt:
         if role(s) == "grid":
             return super().visit_For(s)
+        nest = store_nest(s, self.results.accumulators) if role(s) == "parallel" else None
+        if nest is not None and not self.apart:
+            return self.of_nest(s, nest)
         outer = self.inside, self.apart
         self.inside, self.apart = True, self.apart or self.varying.loop(s) or role(s) in ("parallel", "vectorized")
         new = super().visit_For(s)
@@ -166,8 +175,10 @@ class _Stage(StmtRewriter):
 
     def visit_Evaluate(self, s: Stmt) -> Stmt:
         call = _leaves(s, self.results.accumulators)
-        if call is None:
-            return s
+        return s if call is None else self.of_copy(s, call)
+
+    def of_copy(self, s: Stmt, call: OpCall) -> Stmt:
+        """Return a copy of accumulators to global memory, through other memory if that is faster."""
         answer, scope, mark = self.through_memory(call), "shared", {}
         if isinstance(answer, Reject):
             other = self.through_lanes(call)
@@ -186,6 +197,28 @@ class _Stage(StmtRewriter):
         rest = {k: v for k, v in call.attrs.items() if k != "round"} | ({} if mark else {STAGED: answer.note})
         second = tirx.Evaluate(nodes.tile_call("copy", [inner, s.value.args[1]], rest), s.span)
         return nodes.seq([made, first, second])
+
+    def of_nest(self, s: Stmt, nest: StoreNest) -> Stmt:
+        """Return a nest that stores accumulators, with vector stores if that is faster."""
+        tensor, made = nest.store.buffer, list[Stmt]()
+        values = nest.accumulator
+        if not nest.is_conversion:
+            dtype, name = nodes.element_type(tensor), self.name(f"{values.name}_values")
+            values, allocated = nodes.alloc(nest.extents, dtype, name, "local.fragment")
+            made = [allocated, nest.valued(values)]
+            self.results = self.results.with_values(values, nest.accumulator)
+        call = nest.call(values)
+        through_lanes = self.through_lanes(call)
+        if nest.rectangle and not (isinstance(through_lanes, Reject) and isinstance(self.through_memory(call), Reject)):
+            return nodes.seq([*made, self.of_copy(nest.copied(values), call)])
+        if isinstance(through_lanes, Reject):
+            return s
+        tile, allocated = nodes.alloc(
+            nest.extents, nodes.element_type(tensor), self.name(f"{values.name}_staged"), "local.fragment"
+        )
+        whole = [nodes.region(b, [nodes.int_const(0)] * 2, nest.extents) for b in (values, tile)]
+        exchange = tirx.Evaluate(nodes.tile_call("copy", whole, {"hints": {}, LANES: through_lanes.note}), s.span)
+        return nodes.seq([*made, allocated, exchange, nest.stored(tile)])
 
     def may_wait(self, call: OpCall) -> bool:
         """Whether the epilogue may be stored in subtiles during a block's next tile.

@@ -36,6 +36,8 @@ OF_WORKERS = 168
 """Registers of each thread of persistent blocks, for the estimate of blocks per multiprocessor."""
 COPIER_REGISTERS, USER_REGISTERS = 40, 232
 """Of each thread of a warpgroup that copies, and of two that compute."""
+_BOUNDS_REGISTERS = 72, 216
+"""The same where both compute bounds of loops: a scan over groups spilled with fewer than 72."""
 _MOST_THREADS = 256
 """Threads of a persistent block: of 9 warps three share a quarter of the registers, which leaves each thread 168."""
 _SCRATCH = 4096
@@ -74,7 +76,7 @@ def choose_persistent(shape: Shape, ctx: Context) -> PersistentGrid | Reject:
     direct = shape.product.name == "gemm_sp" and shape.product.args[1].scope == "global"
     promoted = PROMOTE in shape.product.attrs
     own = shape.threads > WARPGROUP and ctx.options.max_registers is None
-    moves = (direct or promoted) and own
+    moves = (direct or promoted or not shape.once) and own
     late = shape.subtiles > 1 and shape.trips * _SUBTILES_PER_ITERATION >= shape.subtiles and not promoted and own
     # Blocks that run beside each other store results while others compute as it is.
     late = late and _at_a_time(shape.threads + (WARPGROUP if moves else WARP), size, ctx) == 1
@@ -90,7 +92,7 @@ def choose_persistent(shape: Shape, ctx: Context) -> PersistentGrid | Reject:
     # Metadata in slots is read by each thread; descriptors are what instructions of a whole warp read.
     arrivals = "warp" if direct or shape.product.name == "gemm" else "thread"
     # Partial accumulators and metadata need the registers that additional threads would have; these give theirs away.
-    registers = (COPIER_REGISTERS, USER_REGISTERS) if moves else None
+    registers = ((COPIER_REGISTERS, USER_REGISTERS) if shape.once else _BOUNDS_REGISTERS) if moves else None
     beside, held = threads - shape.threads, 0 if isinstance(option, int) else at_a_time
     return PersistentGrid(
         min(blocks, shape.tiles),

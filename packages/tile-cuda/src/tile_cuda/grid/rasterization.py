@@ -6,17 +6,20 @@ rows of A and columns of B of all their result tiles: a square reads the least.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from math import prod
 from typing import TYPE_CHECKING, Any
 
+from tile_core.analysis.flow import names_of
 from tile_core.compat.tvm import tirx
 from tile_core.compat.types import BufferVar, Expr, Stmt, Var
 from tile_core.ir import nodes
+from tile_core.ir.grammar import PRIVATE
 from tile_core.ir.program import cluster_of
-from tile_core.ir.visit import annotation, collect, role, substitute, uses_var
-from tile_core.ops.base import OpCall, View, is_op
+from tile_core.ir.visit import annotation, collect, role
+from tile_core.ops.base import OpCall, is_op
 from tile_core.simt.notes import ORDER
+from tile_cuda.epilogue.store_nests import store_nest
 
 if TYPE_CHECKING:
     from tile_core.context import Context
@@ -43,13 +46,18 @@ def choose_order(plan: Plan, ctx: Context, accumulators: Collection[BufferVar]) 
         return plan  # the program chooses which blocks share operands
     axes = {int(annotation(s, nodes.AXIS)): s for s in collect(plan.body, tirx.For) if role(s) == "grid"}
     tile = _result(plan.body, accumulators)
-    if tile is None or 0 not in axes or 1 not in axes or len(tile.extents) < 2:
+    if tile is None or 0 not in axes or 1 not in axes or len(tile[1]) < 2:
         return plan
-    binds = {s.var: s.value for s in collect(plan.body, tirx.Bind) if not nodes.is_tile_call(s.value)}
-    rows, columns = (_axis(at, axes, binds) for at in tile.mins[-2:])
+    values: dict[Var, list[Expr]] = {}
+    for s in collect(plan.body, (tirx.Bind, tirx.BufferStore)):
+        if type(s) is tirx.BufferStore and nodes.scope_of(s.buffer) in PRIVATE:
+            values.setdefault(s.buffer, []).append(s.value)
+        elif type(s) is tirx.Bind and not nodes.is_tile_call(s.value):
+            values[s.var] = [s.value]
+    rows, columns = (_axis(at, axes, values) for at in tile[0][-2:])
     if rows is None or columns is None or {rows, columns} != {0, 1}:
         return plan
-    extent = int(tile.extents[-2]), int(tile.extents[-1])
+    extent = int(tile[1][-2]), int(tile[1][-1])
     panel = min(_PANELS, key=lambda p: _read(p, *extent))
     given = [nodes.as_int(axes[axis].extent) for axis in (rows, columns)]
     if ctx.options.rasterization == "auto" and all(isinstance(n, int) for n in given):
@@ -62,28 +70,31 @@ def choose_order(plan: Plan, ctx: Context, accumulators: Collection[BufferVar]) 
     return plan.note(ORDER, {"panel": panel, "order": "row" if rows == 1 else "column"})
 
 
-def _result(body: Stmt, accumulators: Collection[BufferVar]) -> View | None:
-    """Return the largest part of a tensor that an accumulator is copied to."""
-    found: list[View] = []
-    for s in collect(body, tirx.Evaluate):
+def _result(body: Stmt, accumulators: Collection[BufferVar]) -> tuple[Sequence[Expr], Sequence[int]] | None:
+    """Return corner and extents of the largest part of a tensor that accumulators are stored to."""
+    found: list[tuple[Sequence[Expr], Sequence[int]]] = []
+    for s in collect(body, (tirx.Evaluate, tirx.For)):
+        nest = store_nest(s, accumulators) if type(s) is tirx.For else None
+        if nest is not None:
+            found.append((nest.corner, nest.extents))
         call = OpCall.decode(s) if is_op(s) and nodes.is_tile_call(s.value, "copy") else None
         if (
             call is not None
             and call.args[1].scope == "global"
             and any(call.args[0].buffer.same_as(b) for b in accumulators)
         ):
-            found.append(call.args[1])
-    return max(found, key=lambda v: prod(v.extents), default=None)
+            found.append((call.args[1].mins, call.args[1].extents))
+    return max(found, key=lambda part: prod(part[1]), default=None)
 
 
-def _axis(at: Expr, axes: Mapping[int, Stmt], binds: Mapping[Var, Expr]) -> int | None:
-    """Return the one axis of the grid that a coordinate depends on."""
-    value = nodes.int_const(0) + at
-    for _ in range(len(binds)):
-        if not any(v in binds for v in collect(value, tirx.Var)):
-            break
-        value = substitute(value, dict(binds))
-    found = [axis for axis, loop in axes.items() if uses_var(value, loop.loop_var)]
+def _axis(at: Expr, axes: Mapping[int, Stmt], values: Mapping[Var, Sequence[Expr]]) -> int | None:
+    """Return the one axis of the grid that a coordinate depends on, also by private variables."""
+    open_parts, seen = [nodes.int_const(0) + at], set[Var]()
+    while open_parts:
+        more = names_of(open_parts.pop()) - seen
+        seen |= more
+        open_parts += [e for v in more for e in values.get(v, ())]
+    found = [axis for axis, loop in axes.items() if loop.loop_var in seen]
     return found[0] if len(found) == 1 else None
 
 

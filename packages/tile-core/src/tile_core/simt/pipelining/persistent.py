@@ -63,6 +63,8 @@ class Shape:
         The loop's product, an ``OpCall``.
     subtiles
         Epilogue subtiles that can overlap the main loop of the next tile (``late_epilogue.py``).
+    once
+        Whether each tile executes the loop once: otherwise threads hold its bounds and their count of iterations.
     """
 
     threads: int
@@ -73,6 +75,7 @@ class Shape:
     other_bytes: int
     product: Any
     subtiles: int = 0
+    once: bool = True
 
 
 @dataclass(frozen=True)

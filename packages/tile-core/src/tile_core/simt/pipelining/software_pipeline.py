@@ -267,7 +267,7 @@ class _Pipeliner(StmtRewriter):
             return reason or "its loop has no asynchronous product"
         tiles = prod(grid.extents.values())
         shape = self.shape(s, loop, copied, tiles, top_level(loop.body)[product.position])
-        persistent = persistent_hooks.choose(replace(shape, subtiles=len(epilogue_of(grid))))
+        persistent = persistent_hooks.choose(replace(shape, subtiles=len(epilogue_of(grid)), once=grid.once))
         binds = self.analysis.recomputed(loop, choice.chosen)
         repeated = slice_of(grid, [(loop, choice.chosen, binds)])
         reason = self.not_repeated(s, grid, repeated, persistent_hooks)
