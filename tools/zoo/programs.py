@@ -240,6 +240,55 @@ def split_k_case(M: int, N: int, K: int, parts: int) -> Case:
     return Case(split_k, (a, b, np.zeros((M, N), "float32")), (product(split_k, a, b),))
 
 
+def grouped_case(
+    ends: tuple[int, ...], N: int, K: int, block: tuple[int, int, int], stages: int, threads: int = 128
+) -> Case:
+    """Return products of rows sorted by group, whose ends are data; rows after the last group stay."""
+    (m, n, k), groups, rows = block, len(ends), max(ends) + 3
+
+    @T.prim_func
+    def grouped(
+        X: T.Tensor((rows, K), "float16"),
+        W: T.Tensor((groups, N, K), "float16"),
+        ends_of: T.Tensor((groups,), "int32"),
+        Y: T.Tensor((rows, N), "float16"),
+    ):
+        with T.Kernel(T.ceildiv(N, n), T.ceildiv(rows, m) + groups, threads=threads) as (bx, by):
+            x = T.alloc_shared((m, k), "float16")
+            w = T.alloc_shared((n, k), "float16")
+            y = T.alloc_fragment((m, n), "float32")
+            left = T.alloc_var("int32", by)
+            group = T.alloc_var("int32", 0)
+            first = T.alloc_var("int32", 0)
+            end = T.alloc_var("int32", 0)
+            begin = T.alloc_var("int32", 0)
+            for g in T.serial(groups):
+                tiles = T.ceildiv(ends_of[g] - begin, m)
+                if left >= 0 and left < tiles:
+                    group = g
+                    first = begin + left * m
+                    end = ends_of[g]
+                left -= tiles
+                begin = ends_of[g]
+            if first < end:
+                T.clear(y)
+                for t in T.Pipelined(T.ceildiv(K, k), num_stages=stages):
+                    T.copy(X[first, t * k], x)
+                    T.copy(W[group, bx * n, t * k], w)
+                    T.gemm(x, w, y, transpose_B=True)
+                for i, j in T.Parallel(m, n):
+                    if first + i < end:
+                        Y[first + i, bx * n + j] = y[i, j]
+
+    rng = np.random.default_rng(N + K)
+    x, w = (rng.integers(-2, 3, s).astype("float16") for s in ((rows, K), (groups, N, K)))
+    y = np.full((rows, N), 7, "float16")
+    wanted = y.astype("float64")
+    for g, (begin, end) in enumerate(zip((0, *ends), ends, strict=False)):
+        wanted[begin:end] = x[begin:end].astype("float64") @ w[g].astype("float64").T
+    return Case(grouped, (x, w, np.array(ends, "int32"), y), (Wanted(3, wanted, 0.0),))
+
+
 def block_sum_case(rows: int, columns: int) -> Case:
     """Return row reductions with explicit threads: shuffles in a warp, then shared memory."""
 

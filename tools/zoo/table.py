@@ -79,6 +79,7 @@ KERNELS: tuple[Entry, ...] = (
     Entry("swish", from_example("elementwise", function="main", at=5)),
     Entry("histogram", lambda: programs.histogram_case(301, 37)),
     Entry("split_k", lambda: programs.split_k_case(33, 40, 96, 3)),
+    Entry("grouped", lambda: programs.grouped_case((5, 5, 41), 40, 72, (32, 32, 16), 2)),
     Entry("block_sum", lambda: programs.block_sum_case(3, 301)),
     Entry("row_max", lambda: programs.row_max_case(6, 77)),
     Entry("neighbours", lambda: programs.neighbours_case(131)),

@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import replace
 from typing import Any
 
+import hypothesis
 import ml_dtypes
 import numpy as np
 import pytest
+from hypothesis import HealthCheck, Phase, settings
+from zoo.launch import lowered as lowered_unit
 
 import tile_core as tile
 import tile_core.language as T
+from tile_core.errors import TileError
 from tile_core.errors.lowering import UnprovenBarriers
+from tile_core.plugins.contexts import make_context
 from tile_core.reports import report_json
 from tile_core.simt.pipelining.iteration_counts import KeptCount
 from tile_core.simt.pipelining.persistent_loop import PersistentLoop
+from tile_core.testing.run import load
+from tile_core.testing.strategies import STRATEGIES
 
 pytestmark = pytest.mark.sweep(6)
 
@@ -137,9 +145,9 @@ def test_trip_counts_that_are_data(steps: tuple[int, ...]) -> None:
 def test_a_count_that_is_not_kept_is_refused(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     old = PersistentLoop.counts
 
-    def counts(self: PersistentLoop, role: str, tile_iteration: Any) -> Any:
-        before, count = old(self, role, tile_iteration)
-        return before, replace(count, advanced=()) if role == name else count
+    def counts(self: PersistentLoop, role: str, tile_iteration: Any, kept: Any) -> Any:
+        count = old(self, role, tile_iteration, kept)
+        return replace(count, advanced=()) if role == name else count
 
     monkeypatch.setattr(PersistentLoop, "counts", counts)
     monkeypatch.setenv("TILE_DISABLE_CACHE", "1")
@@ -195,3 +203,143 @@ def test_values_of_other_threads_are_not_repeated(what: str) -> None:
     found = str(report_json(computed_in(what), TARGET, options=PERSISTENT)["block"]["loops"])
     assert "its copies depend on values computed in the block" in found
     assert roles(tile.compile(computed_in(what), TARGET, options=PERSISTENT).source) == ""
+
+
+def listed(experts=3, n=72, k=96, tiles=5, block=(64, 64, 32), dtype="float16") -> Any:
+    """Products whose tiles name their expert, with a negative one for tiles without work."""
+    bm, bn, bk = block
+
+    @T.prim_func
+    def main(
+        X: T.Tensor((tiles * bm, k), dtype), W: T.Tensor((experts, n, k), dtype), of: T.Tensor((tiles,), "int32"),
+        Y: T.Tensor((tiles * bm, n), "float32"),
+    ):  # fmt: skip
+        with T.Kernel(T.ceildiv(n, bn), tiles, threads=128) as (bx, by):
+            x, w = T.alloc_shared((bm, bk), dtype), T.alloc_shared((bn, bk), dtype)
+            y = T.alloc_fragment((bm, bn), "float32")
+            e = of[by]
+            if e >= 0:
+                T.clear(y)
+                for t in T.Pipelined(T.ceildiv(k, bk), num_stages=3):
+                    T.copy(X[by * bm, t * bk], x)
+                    T.copy(W[e, bx * bn, t * bk], w)
+                    T.gemm(x, w, y, transpose_B=True)
+                T.copy(y, Y[by * bm, bx * bn])
+
+    return main
+
+
+@pytest.mark.parametrize("options", [PERSISTENT, BESIDE], ids=["persistent", "always"])
+def test_lists_of_tiles(options: dict[str, Any]) -> None:
+    kernel = tile.compile(listed(), TARGET, runtime="emulator", options=options)
+    assert roles(kernel.source) == "persistent"
+    rng = np.random.default_rng()
+    x, w = rng.integers(-3, 4, (320, 96)).astype(np.float16), rng.integers(-3, 4, (3, 72, 96)).astype(np.float16)
+    of, y = rng.integers(-1, 3, 5).astype(np.int32), np.full((320, 72), 7, np.float32)
+    kernel(x, w, of, y)
+    wanted = np.full_like(y, 7)
+    for i, e in enumerate(of):
+        if e >= 0:
+            rows = slice(i * 64, i * 64 + 64)
+            wanted[rows] = x[rows].astype(np.float32) @ w[e].astype(np.float32).T
+    assert np.array_equal(y, wanted)
+
+
+def repeated(form: str, m=130, n=72, k=96, stages=2) -> Any:
+    """Several pipelined loops: one in a loop over experts, or two with the same or other tiles."""
+
+    @T.prim_func
+    def main(
+        X: T.Tensor((m, k), "float16"), W: T.Tensor((3, n, k), "float16"), used: T.Tensor((3,), "int32"),
+        Y: T.Tensor((m, n), "float32"),
+    ):  # fmt: skip
+        with T.Kernel(T.ceildiv(n, 64), T.ceildiv(m, 64), threads=128) as (bx, by):
+            x, w = T.alloc_shared((64, 32), "float16"), T.alloc_shared((64, 32), "float16")
+            v, z = T.alloc_shared((64, 32), "float16"), T.alloc_shared((64, 32), "float16")
+            y = T.alloc_fragment((64, 64), "float32")
+            T.clear(y)
+            if form == "experts":
+                for e in T.serial(3):
+                    if used[e] > by:
+                        for t in T.Pipelined(T.ceildiv(k, 32), num_stages=stages):
+                            T.copy(X[by * 64, t * 32], x)
+                            T.copy(W[e, bx * 64, t * 32], w)
+                            T.gemm(x, w, y, transpose_B=True)
+            else:
+                for t in T.Pipelined(T.min(used[0], 3), num_stages=stages):
+                    T.copy(X[by * 64, t * 32], x)
+                    T.copy(W[0, bx * 64, t * 32], w)
+                    T.gemm(x, w, y, transpose_B=True)
+                if form == "same tiles":
+                    for t in T.Pipelined(T.min(used[1], 3), num_stages=stages):
+                        T.copy(X[by * 64, t * 32], x)
+                        T.copy(W[1, bx * 64, t * 32], w)
+                        T.gemm(x, w, y, transpose_B=True)
+                else:
+                    for t in T.Pipelined(T.min(used[1], 3), num_stages=stages + 1):
+                        T.copy(X[by * 64, t * 32], v)
+                        T.copy(W[1, bx * 64, t * 32], z)
+                        T.gemm(v, z, y, transpose_B=True)
+            T.copy(y, Y[by * 64, bx * 64])
+
+    return main
+
+
+@pytest.mark.parametrize("stages", [2, 3])
+@pytest.mark.parametrize("form", ["experts", "same tiles", "other tiles"])
+def test_loops_that_are_repeated(form: str, stages: int) -> None:
+    kernel = tile.compile(repeated(form, stages=stages), TARGET, runtime="emulator", options=PERSISTENT)
+    assert roles(kernel.source) == "persistent"
+    assert kernel.source.count("_free = ") == (2 if form == "other tiles" else 1)
+    rng = np.random.default_rng()
+    for used in ([1, 2, 3], [0, 0, 0], [3, 1, 0], [2, 0, 9]):
+        x, w = rng.integers(-3, 4, (130, 96)).astype(np.float16), rng.integers(-3, 4, (3, 72, 96)).astype(np.float16)
+        y, wanted = np.zeros((130, 72), np.float32), np.zeros((130, 72), np.float32)
+        kernel(x, w, np.array(used, np.int32), y)
+        if form == "experts":
+            for e, count in enumerate(used):
+                to = slice(0, min(130, max(0, count) * 64))
+                wanted[to] += x[to].astype(np.float32) @ w[e].astype(np.float32).T
+        else:
+            for e in (0, 1):
+                to = 32 * min(used[e], 3)
+                wanted += x[:, :to].astype(np.float32) @ w[e][:, :to].astype(np.float32).T
+        assert np.array_equal(y, wanted)
+
+
+def test_a_producer_warp_of_a_repeated_loop() -> None:
+    """Grids of symbolic size are not persistent: each block has a producer warp, which counts over experts."""
+    m = T.dynamic("m")
+    program = repeated("experts", m=m)
+    kernel = tile.compile(program, TARGET, runtime="emulator", options=BESIDE)
+    assert roles(kernel.source) == "producer"
+    rng = np.random.default_rng()
+    x, w = rng.integers(-3, 4, (67, 96)).astype(np.float16), rng.integers(-3, 4, (3, 72, 96)).astype(np.float16)
+    y, used = np.zeros((67, 72), np.float32), np.array([1, 0, 2], np.int32)
+    kernel(x, w, used, y)
+    wanted = np.zeros_like(y)
+    for e, count in enumerate(used):
+        wanted[: count * 64] += x[: count * 64].astype(np.float32) @ w[e].astype(np.float32).T
+    assert np.array_equal(y, wanted)
+
+
+@pytest.mark.sweep(1)
+def test_the_fuzzer_reaches_them() -> None:
+    """Persistent kernels with kept counts, of several loops, and of a loop that another one repeats."""
+    found: list[tuple[str, str]] = []
+
+    @hypothesis.seed(3)
+    @settings(max_examples=16, deadline=None, database=None, phases=(Phase.generate,),
+              suppress_health_check=list(HealthCheck))  # fmt: skip
+    @hypothesis.given(STRATEGIES["nested-loops"][0])
+    def draw(unit: Any) -> None:
+        with contextlib.suppress(TileError):
+            made = lowered_unit(load(unit.text()), make_context(TARGET, PERSISTENT))
+            found.append((roles(made.text), unit.text()))
+
+    draw()
+    persistent = [text for role, text in found if role == "persistent"]
+    assert len(persistent) >= 6
+    assert any(text.count("T.Pipelined") > 1 for text in persistent)
+    assert any("for e2 in" in text for text in persistent)
+    assert any("T.Pipelined(N[e]" in text for text in persistent)

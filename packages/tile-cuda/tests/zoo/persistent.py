@@ -12,7 +12,7 @@ from zoo.table import BF16, F16, FP8, NT, Entry, gemm
 from tile_cuda.emulation import dialect_of
 from tile_cuda.emulation.opcodes import Arch
 
-GEMM = "gemm_f16_tiles"
+GEMM, GROUPED = "gemm_f16_tiles", "grouped"
 _FREE = r"(mbarrier_wait_parity\(&k_free\[slot\], )([^;]*)\);"
 _FULL = r"(mbarrier_wait_parity\(&k_arrived\[slot_1\], )([^;]*)\);"
 _LATE = r"\n *if \(k > 0\) \{\n *if \(\(number & 31\) == 0\) \{\n *mbarrier_arrive_shared_cta_b64[^;]*;\n *\}\n *\}"
@@ -45,6 +45,13 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(GEMM, "fewer say so", r"(mbarrier_init_\w+\(&k_free\[0\], )4", r"\g<1>3"),
     Mutant(GEMM, "accumulator of the tile before", r", k == 0 \? 0 : 1\);", ", 1);"),
     Mutant(GEMM, "accumulator read before the last wait", r"\n *wgmma_wait_group_sync_aligned_0\(\);", "", -1),
+    # Loops that some tiles do not execute
+    Mutant(GROUPED, "the producer counts anew", r"\n *t_copied = [^0][^;]*;", ""),
+    Mutant(GROUPED, "the others count anew", r"\n *t_computed = [^0][^;]*;", ""),
+    Mutant(GROUPED, "each tile of the producer counts anew", r"(t_copied_first =) [^;]*;", r"\1 0;"),
+    Mutant(GROUPED, "tiles without rows are copied", r"if \(first_1 < end_1\)", "if (true)"),
+    Mutant(GROUPED, "rows of another group", r"if \(\(int\)\(\(unsigned\)first [^{]*?< end\)", "if (true)"),
+    Mutant(GROUPED, "the last slot is never free", _LAST, "", -1),
     # Objects
     Mutant(GEMM, "no barrier behind the initialisation", r"(fence_mbarrier_init\w+\(\);)\n *__syncthreads\(\);", r"\1"),
     Mutant(GEMM, "a slot without its object", r"\n *mbarrier_init_\w+\(&k_free\[1\], 4\);", ""),
@@ -57,6 +64,7 @@ PERSISTENT = Zoo(
         gemm("bf16_four_stages", 130, 264, 224, BF16, block=(64, 64, 32), stages=4, trans=NT),
         gemm("fp8", 136, 136, 192, FP8, block=(64, 64, 64), trans=NT, stages=2, kept=13),
         gemm("halves", 200, 136, 128, ("float16",) * 3, block=(64, 64, 32), stages=2),
+        Entry(GROUPED, lambda: programs.grouped_case((70, 70, 75, 190), 136, 160, (64, 64, 32), 3)),
         Entry("sp_f16_turned", lambda: programs.gemm_sp_turned_case(136, 136, 320, (64, 64, 64))),
     ),
     targets=("cuda:sm_90a",),
@@ -64,9 +72,9 @@ PERSISTENT = Zoo(
     orders=({"completion": "late"}, {"completion": "early", "order": "random", "seed": 5}),
     mutants=MUTANTS,
     barrier=r"\n *__syncthreads\(\);",
-    needless={GEMM: ()},
+    needless={GEMM: (), GROUPED: ()},
     golden=Path(__file__).parent / "golden_persistent",
     suffix=".cu",
-    kept=(GEMM,),
+    kept=(GEMM, GROUPED),
     options={"wgmma": "always", "numerics": "fast", "persistent": 3, "clusters": "never"},
 )

@@ -33,4 +33,5 @@ KEPT = (
     "attention",
     "rms_norm",
     "block_sum",
+    "grouped",
 )

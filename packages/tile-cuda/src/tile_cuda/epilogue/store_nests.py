@@ -1,4 +1,4 @@
-"""Nests that store accumulators element by element, as values in a fragment and a copy or a store.
+"""Nests that store accumulators element by element.
 
 ``C[row + i, column + j] = f(y[i, j])`` is a copy of a fragment with the values. With a condition, as for a tail of
 rows, it is a store of such a fragment, whose lanes may exchange elements before it::
@@ -72,7 +72,7 @@ class StoreNest:
         return tirx.Evaluate(nodes.tile_call("copy", [here, there], {"hints": {}}), self.store.span)
 
     def call(self, source: BufferVar) -> OpCall:
-        """Return that copy as a call."""
+        """Return the copy of a fragment to the rectangle as a call."""
         return OpCall.decode(self.copied(source))
 
     def valued(self, to: BufferVar) -> Stmt:

@@ -71,7 +71,7 @@ def choose_order(plan: Plan, ctx: Context, accumulators: Collection[BufferVar]) 
 
 
 def _result(body: Stmt, accumulators: Collection[BufferVar]) -> tuple[Sequence[Expr], Sequence[int]] | None:
-    """Return corner and extents of the largest part of a tensor that accumulators are stored to."""
+    """Return corner and extents of the largest store of accumulators."""
     found: list[tuple[Sequence[Expr], Sequence[int]]] = []
     for s in collect(body, (tirx.Evaluate, tirx.For)):
         nest = store_nest(s, accumulators) if type(s) is tirx.For else None
@@ -88,7 +88,7 @@ def _result(body: Stmt, accumulators: Collection[BufferVar]) -> tuple[Sequence[E
 
 
 def _axis(at: Expr, axes: Mapping[int, Stmt], values: Mapping[Var, Sequence[Expr]]) -> int | None:
-    """Return the one axis of the grid that a coordinate depends on, also by private variables."""
+    """Return the one axis of the grid that a coordinate depends on."""
     open_parts, seen = [nodes.int_const(0) + at], set[Var]()
     while open_parts:
         more = names_of(open_parts.pop()) - seen

@@ -118,9 +118,10 @@ class Analysis:
                 return f"{buffer.name} is used outside of the loop too"
         return ""
 
-    def only_in(self, buffer: BufferVar, loop: Stmt) -> bool:
-        """Whether all uses of a buffer are inside a loop."""
-        return all(any(x.loop_var.same_as(loop.loop_var) for x in loops) for loops in self.use_loops.get(buffer, ()))
+    def only_in(self, buffer: BufferVar, loops: Sequence[Stmt]) -> bool:
+        """Whether all uses of a buffer are inside some pipelined loops."""
+        inside = {s.loop_var for s in loops}
+        return all(any(x.loop_var in inside for x in around) for around in self.use_loops.get(buffer, ()))
 
     def _closed_in(self, buffer: BufferVar, loop: Stmt) -> bool:
         key = (buffer, loop.loop_var)

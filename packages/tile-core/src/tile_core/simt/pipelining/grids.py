@@ -80,8 +80,9 @@ def grid_of(s: Stmt, fixed: bool = True) -> GridLoops | str:
         s = s.body
     body = top_level(s)
     loops = [x for x in collect(s, tirx.For) if role(x) == "pipelined"]
-    if len(loops) != 1:
-        return "its block has several pipelined loops" if loops else "its block has no pipelined loop"
+    inner = [x for outer in loops for x in collect(outer.body, tirx.For) if role(x) == "pipelined"]
+    if not loops or inner:
+        return "a pipelined loop is nested in another one" if inner else "its block has no pipelined loop"
     for axis in axes.values() if fixed else ():
         if not isinstance(nodes.as_int(axis.extent), int) or nodes.as_int(axis.min) != 0:
             return "the number of its blocks is not known at compile time"

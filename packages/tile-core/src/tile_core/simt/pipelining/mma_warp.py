@@ -148,7 +148,7 @@ class _MmaWarpWriter(PersistentWriter):
         if persistent.buffers > 1:
             self.accumulator = tirx.decl_buffer(shape, kind, self.old.name, scope=scope, layout=None)
         body = [self.renamed(s) if isinstance(s, tirx.AllocBuffer) else s for s in grid.body]
-        super().__init__(plan, replace(grid, body=body), repeated, persistent, hooks, threads)
+        super().__init__([plan], replace(grid, body=body), repeated, persistent, hooks, threads)
         self.accumulator_schedule = accumulator_schedule
         self.ready, self.free = (b.name for b in accumulator_schedule.barriers)
 

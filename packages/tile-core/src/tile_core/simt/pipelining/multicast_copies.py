@@ -91,7 +91,7 @@ class MulticastAnalysis:
             return _no_multicast(choice, "no copy completes on a transaction barrier")
         sizes = {c.buffer: bytes_of(c.buffer) for c in choice.chosen}
         binds = {v: e for v, e in self.analysis.flow.binds.items() if not nodes.is_tile_call(e)}
-        alone = is_alone(grid, loop, call) and self.analysis.only_in(call.args[accumulator_of(call) - 1].buffer, loop)
+        alone = is_alone(grid, loop, call) and self.analysis.only_in(call.args[accumulator_of(call) - 1].buffer, [loop])
         found = multicast_of(
             self.clustering, grid, loop, counted, sizes, binds, call, alone, self.threads, stages_of(loop),
             self.can_copy, persistent is not None,

@@ -87,7 +87,7 @@ class _DirectReads(StmtRewriter):
         src, dst = candidate.call.args[:2]
         if candidate.reason or candidate.call.attrs.get("round") or src.dtype != dst.dtype:
             return False
-        if any(v.name in self.kept for v in (src, dst)) or not self.analysis.only_in(dst.buffer, loop):
+        if any(v.name in self.kept for v in (src, dst)) or not self.analysis.only_in(dst.buffer, [loop]):
             return False
         long = [e for e in src.extents if e != 1]
         if not _is_whole(dst) or len(dst.extents) != 2 or list(src.extents[-2:]) != list(dst.extents) or len(long) > 2:

@@ -25,14 +25,19 @@ class PersistentLoop(LoopWriter):
         With the schedule of `with_producer_role`.
     once
         Whether each tile executes the loop once, with the same trip count.
+
+    Attributes
+    ----------
+    number
+        The variable of a thread's number in its role.
+    each
+        Tiles that a cluster processes at a time, by axis, one per block; one without clusters.
     """
 
     def __init__(self, plan: LoopPlan, persistent: PersistentGrid, once: bool) -> None:
         super().__init__(plan, Around(busy=False, nested=False))
         self.persistent, self.once = persistent, once
-        #: The variable of a thread's number in its role.
         self.number = nodes.fresh("number")
-        #: Tiles that a cluster processes at a time, by axis, one per block; one without clusters.
         self.each = (1, 1, 1) if plan.multicast is None else plan.multicast.offer.cluster
         self.blocks = in_line(self.each)
         (group,) = self.schedule.groups
@@ -42,12 +47,19 @@ class PersistentLoop(LoopWriter):
 
     # Roles
 
-    def counts(self, name: str, tile_iteration: Expr) -> tuple[list[Stmt], IterationCount]:
-        """Return the statements before all tiles, and the count of a role in a tile."""
+    def counts(self, name: str, tile_iteration: Expr, kept: dict[str, KeptCount]) -> IterationCount:
+        """Return the count of a role in a tile.
+
+        Parameters
+        ----------
+        kept
+            Counts of the role, by the barrier of full slots: loops that share slots share their count.
+        """
         if self.once:
-            return [], of_tiles(tile_iteration, int(nodes.as_int(self.trips)))
-        kept = KeptCount(f"{self.loop.loop_var.name}_{name}", self.stages)
-        return list(kept.made), kept.of(self.trips)
+            return of_tiles(tile_iteration, int(nodes.as_int(self.trips)))
+        if self.full not in kept:
+            kept[self.full] = KeptCount(f"{self.loop.loop_var.name}_{name}", self.stages)
+        return kept[self.full].of(self.trips)
 
     def copying(self, count: IterationCount) -> list[Stmt]:
         """Return the loop of the thread that copies."""

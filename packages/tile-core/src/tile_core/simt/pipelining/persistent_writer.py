@@ -11,7 +11,7 @@ from tile_core.compat.types import BufferVar, Expr, Stmt, Var
 from tile_core.ir import calls, nodes
 from tile_core.ir.visit import renamed, replace_for, substitute
 from tile_core.simt.pipelining.grids import GridLoops
-from tile_core.simt.pipelining.iteration_counts import of_tiles
+from tile_core.simt.pipelining.iteration_counts import IterationCount, KeptCount, of_tiles
 from tile_core.simt.pipelining.late_epilogue import epilogue_of, in_iterations, without_epilogue, written_by
 from tile_core.simt.pipelining.multicast import rank_in
 from tile_core.simt.pipelining.persistent import PersistentGrid, PersistentHooks, consumer_role, producer_role
@@ -21,31 +21,33 @@ from tile_core.simt.pipelining.role_slices import InPlace, RoleSlice
 
 
 def write_persistent(
-    plan: LoopPlan, grid: GridLoops, repeated: RoleSlice, persistent: PersistentGrid, hooks: PersistentHooks,
-    threads: int,
+    plans: Sequence[LoopPlan], grid: GridLoops, repeated: RoleSlice, persistent: PersistentGrid,
+    hooks: PersistentHooks, threads: int,
 ) -> Stmt:  # fmt: skip
     """Return the loop over the persistent blocks.
 
     Parameters
     ----------
-    plan
-        With the schedule of `with_roles`.
+    plans
+        Of the pipelined loops, with schedules of `with_producer_role`.
     repeated
         The statements of a tile that the producer repeats.
     threads
         Of the program.
     """
-    return PersistentWriter(plan, grid, repeated, persistent, hooks, threads).written()
+    return PersistentWriter(plans, grid, repeated, persistent, hooks, threads).written()
 
 
 class PersistentWriter(PersistentLoop):
     """Writes the loop over the persistent blocks."""
 
     def __init__(
-        self, plan: LoopPlan, grid: GridLoops, repeated: RoleSlice, persistent: PersistentGrid,
+        self, plans: Sequence[LoopPlan], grid: GridLoops, repeated: RoleSlice, persistent: PersistentGrid,
         hooks: PersistentHooks, threads: int,
     ) -> None:  # fmt: skip
-        super().__init__(plan, persistent, grid.once)
+        super().__init__(plans[0], persistent, grid.once)
+        #: All pipelined loops.
+        self.loops: list[PersistentLoop] = [self, *(PersistentLoop(plan, persistent, False) for plan in plans[1:])]
         self.grid, self.repeated, self.threads = grid, repeated, threads
         self.order, self.thread = hooks.order, hooks.thread
         self.block = nodes.fresh("worker")
@@ -62,7 +64,7 @@ class PersistentWriter(PersistentLoop):
     def written(self) -> Stmt:
         """Return the loop over the persistent blocks."""
         allocated = [s for s in self.grid.body if isinstance(s, tirx.AllocBuffer)]
-        made, parts = self.objects()
+        made, parts = self.all_objects()
         first = calls.only(("the first thread", 0, 1), nodes.seq(parts))
         names, span = (self.thread, self.number), self.loop.span
         consumers = consumer_role(self.persistent, self.threads, names, [self.consumer_loops()], span)
@@ -90,7 +92,26 @@ class PersistentWriter(PersistentLoop):
         """Return the buffers whose accesses the roles order themselves."""
         results = written_by([s for subtile in self.subtiles for s in subtile])  # other tiles' have no order
         met = self.barriers.values() if self.plan.multicast is not None else ()
-        return [*self.plan.rings.values(), *met, *results]
+        rings = dict.fromkeys(ring for x in self.loops for ring in x.plan.rings.values())
+        return [*rings, *met, *results]
+
+    def all_objects(self) -> tuple[list[Stmt], list[Stmt]]:
+        """Return the allocations of the barriers of all loops, and their initialisation."""
+        made, parts = self.objects()
+        by_name = {self.full: self.barriers}
+        for loop in self.loops[1:]:
+            loop.number = self.number
+            if loop.full not in by_name:
+                more, initialised = loop.objects()
+                made, parts = [*made, *more], [*parts, *initialised]
+            loop.barriers = by_name.setdefault(loop.full, loop.barriers)
+        return made, parts
+
+    def counts_of(self, name: str, tile_iteration: Expr) -> tuple[list[Stmt], dict[Var, IterationCount]]:
+        """Return the statements before all tiles, and the counts of a role by loop."""
+        kept: dict[str, KeptCount] = {}
+        counts = {x.loop.loop_var: x.counts(name, tile_iteration, kept) for x in self.loops}
+        return [s for count in kept.values() for s in count.made], counts
 
     def producer_loops(self) -> Stmt:
         """Return the loops of the thread that copies."""
@@ -99,18 +120,20 @@ class PersistentWriter(PersistentLoop):
         parts = self.tile_coordinates(
             tile_iteration, {axis: coordinates[s.loop_var] for axis, s in self.grid.axes.items()}
         )
-        before, count = self.counts("copied", tile_iteration)
-        body = nodes.seq(self.repeated.written(lambda loop: self.copying(count)))
-        tile = [*parts, renamed(substitute(body, coordinates))]
+        before, counts = self.counts_of("copied", tile_iteration)
+        by_loop = {x.loop.loop_var: x for x in self.loops}
+        body = self.repeated.written(lambda s: by_loop[s.loop_var].copying(counts[s.loop_var]))
+        tile = [*parts, renamed(substitute(nodes.seq(body), coordinates))]
         return nodes.seq([*before, self.over_tiles(tile_iteration, tile)])
 
     def consumer_loops(self) -> Stmt:
         """Return the loops of the others."""
-        tile_iteration, k = nodes.fresh("turn"), self.loop.loop_var
+        tile_iteration = nodes.fresh("turn")
         parts = self.tile_coordinates(tile_iteration, {axis: s.loop_var for axis, s in self.grid.axes.items()})
-        before, count = self.counts("computed", tile_iteration)
-        during = self.late_epilogue_stores(tile_iteration, k)
-        in_place = InPlace({k: lambda: self.computing(count, during)})
+        before, counts = self.counts_of("computed", tile_iteration)
+        by_loop = {x.loop.loop_var: x for x in self.loops}
+        during = self.late_epilogue_stores(tile_iteration, self.loop.loop_var)
+        in_place = InPlace(by_loop, lambda s: by_loop[s.loop_var].computing(counts[s.loop_var], during))
         body = [s for s in self.grid.body if not isinstance(s, tirx.AllocBuffer)]
         tile = [*map(in_place.stmt, without_epilogue(body, self.subtiles)), *self.keep_coordinates()]
         return nodes.seq([*before, self.over_tiles(tile_iteration, [*parts, *tile]), *self.last_epilogue()])

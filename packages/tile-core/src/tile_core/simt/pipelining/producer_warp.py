@@ -196,10 +196,10 @@ class _Block:
         before, consumers.count = self.counts("computed")
         count = consumers.count
 
-        def computing() -> list[Stmt]:
+        def computing(s: Stmt) -> list[Stmt]:
             return [*consumers.before, *count.made, *consumers.iterations_of(program), *count.advanced]
 
-        in_place = InPlace({self.loop.loop_var: computing})
+        in_place = InPlace([self.loop.loop_var], computing)
         body = [
             s for s in self.grid.body if not isinstance(s, tirx.AllocBuffer) and not any(s.same_as(n) for n in named)
         ]

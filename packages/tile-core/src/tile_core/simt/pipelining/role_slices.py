@@ -123,12 +123,12 @@ class _Projection(StmtRewriter):
 class InPlace(StmtRewriter):
     """Writes other statements in place of pipelined loops."""
 
-    def __init__(self, loops: Mapping[Var, Callable[[], Sequence[Stmt]]]) -> None:
-        self.loops = loops
+    def __init__(self, loops: Collection[Var], write: Callable[[Stmt], Sequence[Stmt]]) -> None:
+        self.loops, self.write = loops, write
 
     def visit_For(self, s: Stmt) -> Stmt:
         """Replace such a loop."""
-        return nodes.seq(self.loops[s.loop_var]()) if s.loop_var in self.loops else super().visit_For(s)
+        return nodes.seq(self.write(s)) if s.loop_var in self.loops else super().visit_For(s)
 
 
 def _operands(s: Stmt) -> list[Expr]:

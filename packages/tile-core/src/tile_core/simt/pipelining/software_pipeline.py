@@ -15,7 +15,6 @@ from typing import Any
 from tile_core.analysis.flow import jumps_of
 from tile_core.compat.tvm import tirx
 from tile_core.compat.types import BufferVar, Stmt
-from tile_core.dtypes import DTYPES
 from tile_core.ir import nodes
 from tile_core.ir.fresh_names import FreshNames
 from tile_core.ir.grammar import PRIVATE
@@ -44,7 +43,6 @@ from tile_core.simt.pipelining.overlap_writer import write_overlapping
 from tile_core.simt.pipelining.persistent import (
     PersistentGrid,
     PersistentHooks,
-    Shape,
     with_producer_role,
 )
 from tile_core.simt.pipelining.persistent_writer import write_persistent
@@ -63,6 +61,7 @@ from tile_core.simt.pipelining.plan import (
 )
 from tile_core.simt.pipelining.producer_warp import with_producer_warp, write_producer_warp
 from tile_core.simt.pipelining.report import LoopReport, PipelineReport
+from tile_core.simt.pipelining.role_loops import RoleLoop, not_repeated, role_loops, shape_of
 from tile_core.simt.pipelining.role_slices import RoleSlice
 from tile_core.simt.pipelining.staging import groups_of, not_staged, write_staged
 from tile_core.simt.pipelining.writers import Around, write_loop
@@ -227,6 +226,8 @@ class _Pipeliner(StmtRewriter):
     def record(self, plan: LoopPlan, choice: Prefetched, remarks: Sequence[LoopNote]) -> None:
         """Record the buffers of a pipelined loop, and the notes about it."""
         for buffer, ring in plan.rings.items():
+            if ring in self.versions:
+                continue  # loops share it
             self.versions[ring] = buffer
             self.placed.setdefault(buffer, []).append(ring)
         self.slots.update(plan.slots)
@@ -258,77 +259,87 @@ class _Pipeliner(StmtRewriter):
         grid = grid_of(s)
         if isinstance(grid, str):
             return grid
-        loop = grid.loops[0]
-        choice = choose(self.analysis, loop, loop, self.can_copy, self.safe_values)
-        copied = [c.buffer for c in choice.chosen]
-        product, _ = async_product(self.analysis, loop, copied, lambda call: self.is_async(call, self.threads))
-        reason = self.refusal(loop) or self.producer_obstacle(s, loop, choice)
-        if reason or product is None:
-            return reason or "its loop has no asynchronous product"
-        tiles = prod(grid.extents.values())
-        shape = self.shape(s, loop, copied, tiles, top_level(loop.body)[product.position])
+        products: dict[Any, Product] = {}
+
+        def role_loop(loop: Stmt) -> RoleLoop | str:
+            choice = choose(self.analysis, loop, loop, self.can_copy, self.safe_values)
+            copied = [c.buffer for c in choice.chosen]
+            product, _ = async_product(self.analysis, loop, copied, lambda call: self.is_async(call, self.threads))
+            reason = self.refusal(loop)
+            if reason or product is None:
+                return reason or "its loop has no asynchronous product"
+            products[loop.loop_var] = product
+            call = top_level(loop.body)[product.position]
+            return RoleLoop(loop, choice, call, self.analysis.recomputed(loop, choice.chosen))
+
+        loops = role_loops(s, grid, self.analysis, role_loop)
+        if isinstance(loops, str):
+            return loops
+        tiles, first = prod(grid.extents.values()), loops[0]
+        shape = shape_of(s, loops, self.threads, tiles)
         persistent = persistent_hooks.choose(replace(shape, subtiles=len(epilogue_of(grid)), once=grid.once))
-        binds = self.analysis.recomputed(loop, choice.chosen)
-        repeated = slice_of(grid, [(loop, choice.chosen, binds)])
-        reason = self.not_repeated(s, grid, repeated, persistent_hooks)
+        repeated = slice_of(grid, [(x.loop, x.choice.chosen, x.binds) for x in loops])
+        reason = not_repeated(s, grid, repeated, self.analysis, persistent_hooks.thread)
         if isinstance(persistent, Reject) or reason:
             return persistent.reason if isinstance(persistent, Reject) else reason
+        product = products[first.loop.loop_var]
         if persistent.mma_threads:
-            reason = mma_warp_reason(grid, product, copied, binds)
+            reason = mma_warp_reason(grid, product, first.copied, first.binds)
         if reason:
             return reason
-        choice, multicast, why = self.multicast(loop, loop, choice, product, grid, persistent.blocks)
+        texts = ["the epilogue of a tile overlaps the main loop of the next one"] if persistent.late_epilogue else []
+        found: tuple[Prefetched, ChosenCluster | None, list[LoopNote]] = first.choice, None, []
+        if grid.once:
+            found = self.multicast(first.loop, first.loop, first.choice, product, grid, persistent.blocks)
+            loops = [replace(first, choice=found[0])]
+        _, multicast, why = found
         persistent = persistent.in_clusters(multicast)
-        plan, self.persistent = self.plan(loop, choice, product, multicast), persistent
-        name, texts = str(loop.loop_var.name), [f"{persistent.blocks} persistent blocks process {tiles} tiles"]
-        texts += ["the epilogue of a tile overlaps the main loop of the next one"] if persistent.late_epilogue else []
-        where = nodes.where_of(loop)
-        free = self.name(f"{name}_free") if multicast is None else plan.schedule.barriers[-1].name
-        make = with_mma_warp if persistent.mma_threads else with_producer_role
-        schedule = make(plan.schedule, self.threads, persistent, free)
-        plan = replace(plan, schedule=schedule)
-        self.record(plan, choice, [*(LoopNote(name, text) for text in texts), *why])
-        if not persistent.mma_threads:
-            return write_persistent(plan, grid, repeated, persistent, persistent_hooks, self.threads)
-        held, names = product.accumulator, (self.name("sums_ready"), self.name("sums_free"))
-        tiles_of = accumulator_schedule(held, self.threads, persistent, *names)
-        self.reports.append(LoopReport("tiles", where, persistent.buffers, (held.name,), schedule=tiles_of))
-        return write_mma_warp(plan, grid, repeated, persistent, persistent_hooks, self.threads, tiles_of)
+        self.persistent, plans = persistent, list[LoopPlan]()
+        texts.insert(0, f"{persistent.blocks} persistent blocks process {tiles} tiles")
+        for x in loops:
+            shared = next((p for p, y in zip(plans, loops, strict=False) if y.shares_slots(x)), None)
+            plan = self.plan(x.loop, x.choice, products[x.loop.loop_var], multicast, shared)
+            free = self.name(f"{x.loop.loop_var.name}_free") if shared is None else shared.schedule.barriers[-1].name
+            free = free if multicast is None else plan.schedule.barriers[-1].name
+            make = with_mma_warp if persistent.mma_threads else with_producer_role
+            plan = replace(plan, schedule=make(plan.schedule, self.threads, persistent, free))
+            self.record(plan, x.choice, [*(LoopNote(str(x.loop.loop_var.name), text) for text in texts), *why])
+            plans.append(plan)
+        if persistent.mma_threads:
+            return self.with_mma_warp(plans[0], grid, repeated, persistent, persistent_hooks, product)
+        return write_persistent(plans, grid, repeated, persistent, persistent_hooks, self.threads)
 
-    def not_repeated(self, s: Stmt, grid: GridLoops, repeated: RoleSlice, hooks: PersistentHooks) -> str:
-        """Return the reason why a producer cannot repeat a slice, else empty."""
-        inner = [x for x in collect(s, (tirx.For, tirx.Bind)) if not any(x.same_as(a) for a in grid.axes.values())]
-        bound = {x.loop_var if isinstance(x, tirx.For) else x.var for x in inner}
-        known = {v for v in distinct(collect(s, tirx.Var)) if v not in bound and not tirx.is_buffer_var(v)}
-        return repeated.reason(known - {hooks.thread}, self.analysis, s)
-
-    def shape(self, s: Stmt, loop: Stmt, copied: Sequence[Any], tiles: int | None, product: Stmt) -> Shape:
-        """Return the facts of a kernel for the decision about a producer warp."""
-        stages, trips = stages_of(loop), nodes.as_int(loop.extent)
-        shared = [a.buffer for a in collect(s, tirx.AllocBuffer) if nodes.scope_of(a.buffer) == "shared"]
-        other = sum(size_of(b) for b in shared if not any(b.same_as(c) for c in copied))
-        rings, number = stages * sum(map(size_of, copied)), trips if isinstance(trips, int) else 0
-        return Shape(self.threads, tiles, number, stages, rings, other, OpCall.decode(product))
+    def with_mma_warp(
+        self, plan: LoopPlan, grid: GridLoops, repeated: RoleSlice, persistent: PersistentGrid,
+        hooks: PersistentHooks, product: Product,
+    ) -> Stmt:  # fmt: skip
+        """Return the loop over persistent blocks with an MMA warp."""
+        ready, free = self.name("sums_ready"), self.name("sums_free")
+        tiles = accumulator_schedule(product.accumulator, self.threads, persistent, ready, free)
+        where, held = nodes.where_of(plan.loop), (product.accumulator.name,)
+        self.reports.append(LoopReport("tiles", where, persistent.buffers, held, schedule=tiles))
+        return write_mma_warp(plan, grid, repeated, persistent, hooks, self.threads, tiles)
 
     def with_producer(self, s: Stmt, persistent_hooks: PersistentHooks) -> Stmt | str:
         """Return the grid with producer warps in its blocks, or the rejection reason."""
         grid = grid_of(s, fixed=False)
         if isinstance(grid, str):
             return grid
-        loop = grid.loops[0]
-        choice = choose(self.analysis, loop, loop, self.can_copy, self.safe_values)
-        copied = [c.buffer for c in choice.chosen]
-        every = [x for x in products_of(loop.body) if self.is_async(OpCall.decode(x), self.threads)]
-        reason = (
-            self.refusal(loop)
-            or self.producer_obstacle(s, loop, choice)
-            or ("" if every else "its loop has no asynchronous product")
-        )
-        if reason:
-            return reason
-        persistent = persistent_hooks.choose(self.shape(s, loop, copied, None, every[0]))
-        repeated = slice_of(grid, [(loop, choice.chosen, self.analysis.recomputed(loop, choice.chosen))])
-        reason = self.not_repeated(s, grid, repeated, persistent_hooks)
+
+        def role_loop(loop: Stmt) -> RoleLoop | str:
+            choice = choose(self.analysis, loop, loop, self.can_copy, self.safe_values)
+            every = [x for x in products_of(loop.body) if self.is_async(OpCall.decode(x), self.threads)]
+            reason = self.refusal(loop) or ("" if every else "its loop has no asynchronous product")
+            return reason or RoleLoop(loop, choice, every[0], self.analysis.recomputed(loop, choice.chosen))
+
+        loops = role_loops(s, grid, self.analysis, role_loop)
+        if isinstance(loops, str) or len(loops) > 1:
+            return loops if isinstance(loops, str) else "its block has several pipelined loops"
+        first = loops[0]
+        loop, choice, copied = first.loop, first.choice, first.copied
+        persistent = persistent_hooks.choose(shape_of(s, loops, self.threads, None))
+        repeated = slice_of(grid, [(loop, choice.chosen, first.binds)])
+        reason = not_repeated(s, grid, repeated, self.analysis, persistent_hooks.thread)
         if isinstance(persistent, Reject) or reason:
             return persistent.reason if isinstance(persistent, Reject) else reason
         product, remarks = self.product(loop, copied, choice)
@@ -346,21 +357,6 @@ class _Pipeliner(StmtRewriter):
         self.record(plan, choice, notes)
         self.persistent = persistent
         return write_producer_warp(plan, grid, repeated, persistent, persistent_hooks.thread, self.threads)
-
-    def producer_obstacle(self, s: Stmt, loop: Stmt, choice: Prefetched) -> str:
-        """Return the reason why a producer warp cannot serve a loop; empty if it can."""
-        kept = next((f"{name} is copied in place: {why}" for name, why in choice.kept), "")
-        if kept or not choice.chosen:
-            return kept or "it copies nothing"
-        if any(f.get(COMPLETION) != TRANSACTIONS for f in choice.facts.values()):
-            return "its copies do not complete on transaction barriers"
-        written = self.analysis.written(s)
-        for c in choice.chosen:
-            if not self.analysis.only_in(c.buffer, loop):
-                return f"{c.buffer.name} is used outside of the loop"
-            if self.analysis.root(c.call.args[0].buffer) in written:
-                return f"the block writes {c.source_name}"
-        return ""
 
     def product(
         self, loop: Stmt, copied: list[Any], choice: Prefetched
@@ -429,19 +425,25 @@ class _Pipeliner(StmtRewriter):
         choice: Prefetched,
         product: Product | OverlapPlan | None,
         multicast: ChosenCluster | None = None,
+        shared: LoopPlan | None = None,
     ) -> LoopPlan:
-        """Return the plan of a loop."""
+        """Return the plan of a loop, with the slots of another one if given."""
         binds = self.analysis.recomputed(loop, choice.chosen)
-        rings = {
-            c.buffer: self.ring(
-                c.buffer,
-                nodes.shape_of(c.call.args[1].buffer),
-                stages_of(loop),
-                int(choice.facts.get(c.buffer, {}).get(ALIGN, 0)),
-            )
-            for c in choice.chosen
-        }
-        plan = plan_loop(loop, choice, binds, rings, self.threads, self.name, product, multicast)
+        rings = (
+            shared.rings
+            if shared is not None
+            else {
+                c.buffer: self.ring(
+                    c.buffer,
+                    nodes.shape_of(c.call.args[1].buffer),
+                    stages_of(loop),
+                    int(choice.facts.get(c.buffer, {}).get(ALIGN, 0)),
+                )
+                for c in choice.chosen
+            }
+        )
+        name = self.name if shared is None else lambda wanted: shared.schedule.barriers[0].name
+        plan = plan_loop(loop, choice, binds, rings, self.threads, name, product, multicast)
         if self.clustering is not None:
             plan = replace(plan, thread=self.clustering.thread)
         return plan
@@ -464,7 +466,7 @@ class _Pipeliner(StmtRewriter):
             return loop
         own = {}
         for buffer in (c.buffer for g in groups for c in g.copies):
-            if self.analysis.only_in(buffer, original):
+            if self.analysis.only_in(buffer, [original]):
                 own[buffer], self.inside[buffer] = self.allocated[buffer], loop.loop_var
         return write_staged(loop, groups, self.analysis, own, self.name)
 
@@ -472,11 +474,6 @@ class _Pipeliner(StmtRewriter):
         name, kind = self.name(f"{buffer.name}_stages"), nodes.element_type(buffer)
         facts = {"data_alignment": align} if align else {}
         return tirx.decl_buffer([stages, *shape], kind, name, scope="shared", layout=None, **facts)
-
-
-def size_of(buffer: BufferVar) -> int:
-    """Return the bytes of a shared buffer."""
-    return prod(nodes.shape_of(buffer)) * max(8, DTYPES[nodes.element_type(buffer)].bits) // 8
 
 
 def _is_clear(s: Stmt) -> bool:

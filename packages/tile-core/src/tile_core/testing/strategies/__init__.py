@@ -29,6 +29,7 @@ from tile_core.testing.strategies.long_rows import long_rows
 from tile_core.testing.strategies.memory import atomics, layouts, views, windows
 from tile_core.testing.strategies.mutants import mutants_of
 from tile_core.testing.strategies.names import names
+from tile_core.testing.strategies.nested_loops import nested_loops
 from tile_core.testing.strategies.packed import packed
 from tile_core.testing.strategies.pointers import pointers
 from tile_core.testing.strategies.product_loops import product_loops
@@ -72,6 +73,7 @@ STRATEGIES: dict[str, tuple[st.SearchStrategy[Unit], int]] = {
     "tall-products": (tall_products(), 1),
     "scaled-products": (scaled_products(), 1),
     "product-loops": (product_loops(), 1),
+    "nested-loops": (nested_loops(), 2),
     "views": (views(), 1),
     "layouts": (layouts(), 1),
     "atomics": (atomics(), 1),
