@@ -8,11 +8,11 @@ from typing import Any
 
 from tile_core.compat import structural
 from tile_core.compat.tvm import tirx
-from tile_core.compat.types import BufferVar, Expr, Stmt
+from tile_core.compat.types import BufferVar, Call, Expr, Stmt
 from tile_core.ir.visit import loads_of
 from tile_core.simt.barrier_proof.accesses import Address, AsyncAccesses, is_product
 from tile_core.simt.barrier_proof.expressions import EmittedValue, Untranslated, sum_of
-from tile_core.simt.barrier_proof.instructions import AsyncInstructions
+from tile_core.simt.barrier_proof.instructions import AsyncInstructions, TensorAccess
 from tile_core.simt.barrier_proof.lines import EmittedLine, Level
 
 
@@ -34,12 +34,17 @@ class AccessLines:
         #: By buffer, its shape before it became flat.
         self.shapes: dict[int, list[int]] = {}
 
-    def instruction(self, s: Stmt, name: str, given: Sequence[Address]) -> list[EmittedLine]:
+    def instruction(self, s: Stmt, call: Call, given: Sequence[Address]) -> list[EmittedLine]:
         """Translate an instruction without a barrier."""
-        if name.startswith(self.instructions.tensor_accesses):
-            line = EmittedLine("x.tensor()", level=Level.SOFT)
-            return [line, *self.access_memory(s, name, given)]
-        return self.access_memory(s, name, given)
+        lines = [self.tensor(access) for access in self.instructions.tensor(call)]
+        return [*lines, *self.access_memory(s, str(call.attrs["name"]), given)]
+
+    def tensor(self, access: TensorAccess) -> EmittedLine:
+        """Return the access to columns of tensor memory."""
+        at = self.of_slot(access.address)
+        facts = f"{at.text} & 0xffff, {access.columns}, {access.writes}"
+        text = f"x.multiply({facts}, {access.of_pair})" if access.is_async else f"x.tensor({facts})"
+        return EmittedLine(text, at.uses, level=Level.ORDER, period=at.period)
 
     def access_memory(self, s: Stmt, name: str, given: Sequence[Address]) -> list[EmittedLine]:
         """Translate the accesses of an instruction to shared memory and registers."""

@@ -104,6 +104,8 @@ class AsyncAccesses:
         Register arrays that products write and read.
     rings
         Buffers of pipelined loops, with name and elements of a slot.
+    tensor
+        Shared variables with addresses of tensor memory.
     groups
         Whether the kernel commits groups.
     """
@@ -117,6 +119,7 @@ class AsyncAccesses:
     accumulators: set[int] = field(default_factory=set)
     operands: set[int] = field(default_factory=set)
     rings: dict[int, tuple[str, int]] = field(default_factory=dict)
+    tensor: list[int] = field(default_factory=list)
     groups: list[str] = field(default_factory=list)
 
     @property
@@ -141,6 +144,8 @@ class AsyncAccesses:
         name, given = str(call.attrs["name"]), addresses_of(call)
         if name in instructions.commits:
             self.groups.append(name)
+        if name in instructions.tensor_allocates:
+            self.tensor.extend(a.key for a in given)
         multiplies = is_product(given)
         for a in given:
             if a.until == calls.UNTIL_PHASE and a.access == "w":

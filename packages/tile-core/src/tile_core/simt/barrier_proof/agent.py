@@ -148,6 +148,7 @@ class Agent:
         read = [(self.state.named(buffer, self.rank), where) for group in open_ for buffer, where, _ in group]
         self.registers.pop("products", None)
         self.completed += 1
+        self.state.tensor.arrive(self.number, self.completed)
         ranks = (self.rank,) if mask is None else (r for r in self.state.ranks if mask >> r & 1)
         step = "arrive after products at"
         objects = [self.counting(self.object(step, barrier, index, rank)) for rank in ranks]
@@ -304,22 +305,25 @@ class Agent:
             self.state.phases.access([self.number], self.state.named(buffer, self.rank), where, False)
             self.state.require_ordered()
 
-    def tensor(self) -> None:
-        """Access tensor memory."""
-        if self.rank in self.state.freed:
-            self.at = "access tensor memory"
-            raise PhaseError("tensor memory", "it may be freed before")
-        self.state.tensor[self.number] = self.state.phases.event(self.number)
+    def tensor(self, first: int, count: int, writes: bool) -> None:
+        """Access columns of tensor memory by the threads themselves."""
+        self.state.steps += 1
+        self.at = "access tensor memory"
+        self.state.tensor.access(self.number, ((first, count),), writes)
+
+    def multiply(self, first: int, count: int, writes: bool, of_pair: bool) -> None:
+        """Issue a product that accesses columns of tensor memory, in both blocks of a pair."""
+        self.state.steps += 1
+        self.at = "issue a product in tensor memory"
+        ranks = sorted({self.rank, self.rank ^ 1}) if of_pair else [self.rank]
+        joined = self.state.joined[self.number]
+        self.state.tensor.multiply(self.number, ranks, ((first, count),), writes, joined)
 
     def free_tensor(self, of_cluster: bool) -> None:
         """Free tensor memory after all accesses."""
-        state, self.at = self.state, "free tensor memory"
-        state.steps += 1
-        for other, time in state.tensor.items():
-            mine = of_cluster or state.ranks_of[other] == self.rank
-            if mine and state.phases.clocks[self.number][other] < time:
-                raise PhaseError("tensor memory", f"{state.names[other]} may still access it")
-        state.freed.update(state.ranks if of_cluster else (self.rank,))
+        self.state.steps += 1
+        self.at = "free tensor memory"
+        self.state.tensor.free(self.number, of_cluster)
 
     def register_fence(self) -> None:
         """Order the agent's accesses to registers before products."""

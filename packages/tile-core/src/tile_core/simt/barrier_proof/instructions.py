@@ -2,11 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
+from typing import NamedTuple
 
-from tile_core.compat.types import Call
+from tile_core.compat.types import Call, Expr
 from tile_core.records import dataclass
+
+
+class TensorAccess(NamedTuple):
+    """An access to columns of tensor memory.
+
+    Attributes
+    ----------
+    address
+        Of the first column, in the lower 16 bits.
+    columns
+        Their number.
+    writes
+        Whether it is a write.
+    is_async
+        Whether a product accesses them, until it arrives.
+    of_pair
+        Whether in both blocks of a pair.
+    """
+
+    address: Expr
+    columns: int
+    writes: bool
+    is_async: bool = False
+    of_pair: bool = False
 
 
 @dataclass(frozen=True)
@@ -35,8 +60,10 @@ class AsyncInstructions:
         Wait for a phase by its parity, the second argument.
     multicasts
         Copy to the blocks of a mask, the last argument, and arrive there.
-    tensor_accesses
-        Access tensor memory: beginnings of names.
+    tensor
+        Accesses of an instruction to tensor memory.
+    tensor_allocates
+        Allocate tensor memory, and write its address to shared memory.
     tensor_frees
         Free tensor memory, and whether that of all blocks of the cluster.
     size
@@ -53,6 +80,7 @@ class AsyncInstructions:
     arrives: frozenset[str] = frozenset()
     phase_waits: frozenset[str] = frozenset()
     multicasts: frozenset[str] = frozenset()
-    tensor_accesses: tuple[str, ...] = ()
+    tensor: Callable[[Call], Sequence[TensorAccess]] = lambda call: ()
+    tensor_allocates: frozenset[str] = frozenset()
     tensor_frees: Mapping[str, bool] = field(default_factory=dict)
     size: Callable[[Call], int] = lambda call: 0

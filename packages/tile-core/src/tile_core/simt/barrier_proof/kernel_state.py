@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tile_core.analysis.phases import Location, PhaseError, Phases
+from tile_core.simt.barrier_proof.tensor_memory import TensorMemory
 from tile_core.simt.barrier_proof.translation import Translated
 from tile_core.simt.barrier_proof.warp_classes import WarpClasses
 
@@ -73,10 +74,7 @@ class KernelState:
         #: Slots that agents have written since their last fence, and the fences behind the writes.
         self.unfenced: dict[tuple[str, Location], set[int]] = {}
         self.fenced: dict[tuple[str, Location], dict[int, int]] = {}
-        #: By agent, its latest access to tensor memory.
-        self.tensor: dict[int, int] = {}
-        #: Blocks whose tensor memory is free again.
-        self.freed: set[int] = set()
+        self.tensor = TensorMemory(self.phases, self.ranks_of, self.names)
         self.has_content: set[tuple[str, Location]] = set()
         self.steps = 0
 

@@ -93,6 +93,8 @@ class Translation:
         self.memory = AccessLines(uses, instructions, self.value)
         self.barriers = {b: n for n, b in enumerate(uses.barriers)}
         self.names: dict[str, int] = {}
+        # Addresses of allocations are not known: each begins where no other one has columns.
+        self.expressions.values |= {key: EmittedValue(str(n << 10)) for n, key in enumerate(uses.tensor)}
         self.symbols: list[str] = []
         self.unknown: set[str] = set()
         self.cells: set[str] = set()
@@ -390,7 +392,7 @@ class Translation:
         given = addresses_of(call)
         barrier = next((a for a in given if a.key in self.barriers), None)
         if barrier is None:
-            return self.memory.instruction(s, name, given)
+            return self.memory.instruction(s, call, given)
         target = self.target(barrier)
         if name in known.completes:
             return [self.effect(Level.ORDER, "complete", *target, *map(self.value, args[1:]))]
