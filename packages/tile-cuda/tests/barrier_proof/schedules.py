@@ -95,9 +95,6 @@ SCHEDULES: dict[str, tuple[Zoo, str, str]] = {
     "overlap, run-time trips": kernel_of(
         Entry("attention", lambda: attention_case(77, threads=128, stages=3)), OVERLAP
     ),
-    "overlap, cp.async": kernel_of(
-        Entry("attention", lambda: attention_case(77, threads=256)), {**OVERLAP, "tma": "never"}
-    ),
     "ping-pong": kernel_of(Entry("attention", lambda: attention_case(77, threads=256)), OVERLAP),
     "ping-pong, producer warp": kernel_of(
         Entry("attention", lambda: attention_case(77, threads=256)), {**OVERLAP, "persistent": "always"}

@@ -31,6 +31,7 @@ class AccessLines:
         self, uses: AsyncAccesses, instructions: AsyncInstructions, value: Callable[[Expr], EmittedValue]
     ) -> None:
         self.uses, self.instructions, self.value = uses, instructions, value
+        self.aliased = frozenset(uses.aliases())
         #: By buffer, its shape before it became flat.
         self.shapes: dict[int, list[int]] = {}
 
@@ -85,7 +86,8 @@ class AccessLines:
         if key in self.uses.operands and method == "write":
             return [EmittedLine(f"x.operand({str(buffer.name)!r})", level=Level.SOFT)]
         if not self.uses.has(key):
-            return []
+            name = str(buffer.name)
+            return [EmittedLine(f"x.enter({name!r})", level=Level.SOFT)] if name in self.aliased else []
         return self.slot(method, buffer, next(iter(indices)), Level.SOFT)
 
     def slot(self, method: str, buffer: BufferVar, index: Expr, level: Level, more: str = "") -> list[EmittedLine]:

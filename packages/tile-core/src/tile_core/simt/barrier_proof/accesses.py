@@ -14,6 +14,7 @@ from tile_core.dtypes import DTYPES
 from tile_core.ir import calls, nodes
 from tile_core.records import dataclass
 from tile_core.simt.barrier_proof.instructions import AsyncInstructions
+from tile_core.simt.memory.arena import OFFSET
 
 PRODUCTS = "products"
 """What reads of products last until, if no other end is given."""
@@ -106,6 +107,8 @@ class AsyncAccesses:
         Buffers of pipelined loops, with name and elements of a slot.
     tensor
         Shared variables with addresses of tensor memory.
+    bytes
+        The bytes of each shared buffer with a name: first and last.
     groups
         Whether the kernel commits groups.
     """
@@ -121,6 +124,7 @@ class AsyncAccesses:
     rings: dict[int, tuple[str, int]] = field(default_factory=dict)
     tensor: list[int] = field(default_factory=list)
     groups: list[str] = field(default_factory=list)
+    bytes: dict[str, tuple[int, int]] = field(default_factory=dict)
 
     @property
     def shared(self) -> bool:
@@ -130,6 +134,14 @@ class AsyncAccesses:
     def has(self, buffer: int) -> bool:
         """Whether a shared buffer is among them."""
         return any(buffer in of for of in (self.copied, self.filled, self.read, self.rings))
+
+    def aliases(self) -> dict[str, tuple[str, ...]]:
+        """Return the buffers that share bytes, by name."""
+        found = {}
+        for name, (first, last) in self.bytes.items():
+            others = (x for x, (begin, end) in self.bytes.items() if x != name and begin <= last and first <= end)
+            found[name] = tuple(others)
+        return {name: others for name, others in found.items() if others}
 
     def granule(self, buffer: int, shape: list[int]) -> int:
         """Return the elements of a slot of a buffer."""
@@ -167,11 +179,16 @@ def async_accesses(body: Stmt, instructions: AsyncInstructions, rings: Collectio
     """Return the buffers that asynchronous instructions and pipelined loops of a kernel access."""
     found = AsyncAccesses()
     for s in structural.collect(body, tirx.AllocBuffer):
-        if str(s.buffer.name) in rings and nodes.scope_of(s.buffer).startswith("shared"):
-            shape = nodes.shape_of(s.buffer)
+        if not nodes.scope_of(s.buffer).startswith("shared"):
+            continue
+        shape, name = nodes.shape_of(s.buffer), str(s.buffer.name)
+        first = structural.entry(s.annotations, OFFSET)
+        if first is not None:
+            size = prod(map(int, shape)) * DTYPES[nodes.element_type(s.buffer)].bits // 8
+            found.bytes[name] = int(first), int(first) + max(size, 1) - 1
+        if name in rings:
             slots = int(nodes.as_int(structural.entry(s.annotations, "tile.shape", shape)[0]))
-            size = prod(int(n) for n in shape) // slots
-            found.rings[structural.identity(s.buffer)] = str(s.buffer.name), size
+            found.rings[structural.identity(s.buffer)] = name, prod(map(int, shape)) // slots
     for call in structural.collect(body, ir.Call):
         name = structural.op_name(call)
         if name.startswith("tile.barrier_"):

@@ -137,6 +137,7 @@ class Agent:
         for rank in (self.rank,) if mask is None else (r for r in self.state.ranks if mask >> r & 1):
             obj = self.counting(self.object(f"copy {size} bytes to {buffer} for", barrier, index, rank))
             where = ((first, count),)
+            self.state.enter(self.number, rank, buffer)
             self.state.free(rank, buffer, where, obj.name)
             name = self.state.named(buffer, rank)
             if not self.state.phases.copy(self.number, obj, size * self.weight, name, where):
@@ -244,6 +245,7 @@ class Agent:
         open_ = self._open("products")
         if (buffer, where, False) in open_:
             return
+        self.state.enter(self.number, self.rank, buffer)
         self.state.require_content(self.number, buffer, where)
         self.state.require_filled(self.number, buffer, where)
         self.state.require_fenced(self.number, buffer, where)
@@ -256,6 +258,7 @@ class Agent:
         self.state.steps += 1
         self.at = f"copy from {buffer}"
         where = ((slot * size, size),)
+        self.state.enter(self.number, self.rank, buffer)
         self.state.require_fenced(self.number, buffer, where)
         self._open("read").append((buffer, where, False))
 
@@ -269,6 +272,7 @@ class Agent:
         state, where = self.state, ((slot * size, size),)
         name = state.named(buffer, self.rank)
         self.at = f"{step} {buffer}"
+        state.enter(self.number, self.rank, buffer)
         state.free(self.rank, buffer, where, buffer)
         if buffer in state.copied:
             self.touch(buffer, slot, size)
@@ -291,10 +295,17 @@ class Agent:
                 agents.discard(self.number)
                 self.state.fenced.setdefault(key, {})[self.number] = time
 
+    def enter(self, buffer: str) -> None:
+        """Access a buffer that shares bytes with others by the threads themselves."""
+        self.state.steps += 1
+        self.at = f"access {buffer}"
+        self.state.enter(self.number, self.rank, buffer)
+
     def touch(self, buffer: str, slot: int, size: int) -> None:
         """Access a slot by the threads themselves."""
         self.state.steps += 1
         self.at = f"access {buffer}"
+        self.state.enter(self.number, self.rank, buffer)
         where = ((slot * size, size),)
         for group in self.groups.get("group", ()):
             if (buffer, where, True) in group:

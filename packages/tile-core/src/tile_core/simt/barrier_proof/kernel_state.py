@@ -75,6 +75,9 @@ class KernelState:
         self.unfenced: dict[tuple[str, Location], set[int]] = {}
         self.fenced: dict[tuple[str, Location], dict[int, int]] = {}
         self.tensor = TensorMemory(self.phases, self.ranks_of, self.names)
+        self.aliases = dict(kernel.aliases)
+        #: By buffer that shares bytes with others, the latest access by each agent.
+        self.entered: dict[str, dict[int, int]] = {}
         self.has_content: set[tuple[str, Location]] = set()
         self.steps = 0
 
@@ -92,6 +95,24 @@ class KernelState:
                     if read == buffer and _meet(at, where):
                         reason = f"{buffer} may be written while instructions of {self.names[agent]} in flight read it"
                         raise PhaseError(what, reason)
+
+    def enter(self, agent: int, rank: int, buffer: str) -> None:
+        """Require that earlier accesses to buffers with the same bytes have ended."""
+        if buffer not in self.aliases:
+            return
+        for other in self.aliases[buffer]:
+            name = self.named(other, rank)
+            times = [(who, time) for (_, _, who), time in self.phases.accesses.get(name, {}).items()]
+            times += [(who, time) for (_, who), time in self.filled.get(name, {}).items()]
+            times += self.entered.get(name, {}).items()
+            if self.in_flight(rank, other) or not all(self.precedes(who, time, agent) for who, time in times):
+                raise PhaseError(buffer, f"its bytes may still be in use by {other}")
+        self.entered.setdefault(self.named(buffer, rank), {})[agent] = self.phases.event(agent)
+
+    def in_flight(self, rank: int, buffer: str) -> bool:
+        """Whether instructions in flight of a block's threads access a buffer."""
+        of_block = (g for agent, g in enumerate(self.groups) if self.ranks_of[agent] == rank)
+        return any(x[0] == buffer for groups in of_block for of in groups.values() for group in of for x in group)
 
     def require_content(self, agent: int, buffer: str, where: Location) -> None:
         """Require that copies to a slot were issued, or that threads wrote it."""

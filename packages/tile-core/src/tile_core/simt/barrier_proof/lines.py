@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
 
-_ACCESSES = ("x.use(", "x.touch(", "x.write(", "x.fill(", "x.register(", "x.operand(", "x.tensor(")
+_ACCESSES = ("x.use(", "x.touch(", "x.write(", "x.fill(", "x.register(", "x.operand(", "x.tensor(", "x.enter(")
 
 
 class Level(IntEnum):

@@ -63,6 +63,8 @@ class Translated:
         Trip counts that depend on symbols, as texts.
     copied, rings
         Destinations of copies that barriers count; buffers of pipelined loops.
+    aliases
+        Buffers that share bytes with others.
     """
 
     text: str
@@ -74,6 +76,7 @@ class Translated:
     extents: tuple[str, ...] = ()
     copied: tuple[str, ...] = ()
     rings: tuple[str, ...] = ()
+    aliases: tuple[tuple[str, tuple[str, ...]], ...] = ()
 
 
 class Translation:
@@ -126,7 +129,8 @@ class Translation:
         extents = dict.fromkeys(v.text for v in self.extents if v.uses and v.uses <= set(symbols))
         classes, roles = tuple(sorted(self.classes)), tuple(sorted(self.roles))
         facts = (text, barriers, symbols, tuple(self.splits), classes, roles, tuple(extents))
-        return Translated(*facts, tuple(self.uses.names), tuple(name for name, _ in self.uses.rings.values()))
+        rings = tuple(name for name, _ in self.uses.rings.values())
+        return Translated(*facts, tuple(self.uses.names), rings, tuple(self.uses.aliases().items()))
 
     # Names
 
