@@ -30,12 +30,12 @@ from tile_core.simt.pipelining.async_products import accumulator_of
 from tile_core.simt.pipelining.dependences import uses
 from tile_core.simt.pipelining.late_epilogue import SUBTILE
 from tile_core.simt.role_threads import is_shared
-from tile_cuda.epilogue.store_nests import StoreNest, store_nest
 from tile_cuda.ops.boxes import row_lengths
 from tile_cuda.ops.copy_lanes import EXCHANGES, LANES
 from tile_cuda.ops.copy_matrix import swizzled_rows
 from tile_cuda.ops.epilogue_cost import estimate
 from tile_cuda.ops.store_bulk import DIRECT, STAGED
+from tile_cuda.ops.store_nests import StoreNest, store_nest
 from tile_cuda.ops.warpgroup_plan import WARPGROUP
 
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ from tile_core.ir.program import cluster_of
 from tile_core.ir.visit import annotation, collect, role
 from tile_core.ops.base import OpCall, is_op
 from tile_core.simt.notes import ORDER
-from tile_cuda.epilogue.store_nests import store_nest
+from tile_cuda.ops.store_nests import store_nest
 
 if TYPE_CHECKING:
     from tile_core.context import Context
