@@ -150,11 +150,14 @@ def headers() -> Path | None:
     return None
 
 
+_version_of = functools.cache(importlib.metadata.version)
+
+
 def toolchain() -> str:
     """Return the versions of the build tools; empty if NVRTC is not installed. Loads nothing."""
     for name in ("nvidia-cuda-nvrtc", "nvidia-cuda-nvrtc-cu13"):
         try:
-            return f"nvrtc {importlib.metadata.version(name)}"
+            return f"nvrtc {_version_of(name)}"
         except importlib.metadata.PackageNotFoundError:
             continue
     try:

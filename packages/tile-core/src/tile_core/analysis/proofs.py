@@ -23,6 +23,7 @@ __all__ = ["Proofs", "linear_parts"]
 
 _LINEAR = (tirx.Add, tirx.Sub, tirx.Mul, tirx.Min, tirx.Max)
 _DIVISIONS = (tirx.FloorDiv, tirx.FloorMod, tirx.Div, tirx.Mod)
+_BINARY = frozenset((*_LINEAR, tirx.And, tirx.Or))
 _COMPARISONS = (tirx.EQ, tirx.NE, tirx.LT, tirx.LE, tirx.GT, tirx.GE)
 
 
@@ -106,7 +107,7 @@ class Proofs:
 
     def show(self, e: Expr) -> Expr:
         """Return the form of an expression that TVM may see; the same object if unrestricted."""
-        if isinstance(e, tirx.IntImm):
+        if type(e) is tirx.IntImm:
             # Constants of equal value are equal as keys, whatever their types.
             return nodes.int_const(int(e.value), "int64") if type_name(e).startswith("u") else e
         found = self.shown.get(e)
@@ -118,23 +119,23 @@ class Proofs:
         kind = type_name(e)
         if kind != "bool" and not kind.startswith("int"):
             return self.hide(e)
-        if isinstance(e, tirx.Var):
+        if type(e) is tirx.Var:
             return e
         if kind in ("int8", "int16") and isinstance(e, _LINEAR[:3]) and self.ranges.of(e) == whole(kind):
             return self.hide(e)
-        if isinstance(e, _LINEAR + (tirx.And, tirx.Or)):
+        if type(e) in _BINARY:
             return self._rebuilt(e, e.a, e.b)
-        if isinstance(e, _DIVISIONS):
+        if type(e) in _DIVISIONS:
             divisor = nodes.as_int(e.b)
             return self._rebuilt(e, e.a, e.b) if isinstance(divisor, int) and divisor > 0 else self.hide(e)
-        if isinstance(e, _COMPARISONS):
+        if type(e) in _COMPARISONS:
             return self._rebuilt(e, e.a, e.b) if _integer(type_name(e.a)) else self.hide(e)
-        if isinstance(e, tirx.Not):
+        if type(e) is tirx.Not:
             a = self.show(e.a)
             return e if a.same_as(e.a) else tirx.Not(a)
-        if isinstance(e, tirx.Cast):
+        if type(e) is tirx.Cast:
             return self._cast(e, kind)
-        if isinstance(e, tirx.Select):
+        if type(e) is tirx.Select:
             return self._choice(e.condition, e.true_value, e.false_value)
         if nodes.operator_name(e) == "if_then_else":
             return self._choice(*e.args)

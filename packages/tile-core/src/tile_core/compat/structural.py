@@ -40,6 +40,8 @@ is_same: Callable[[Node, Node], bool] = tvm_ffi.Object.same_as
 
 _NONE = tvm_ffi.convert([])
 _CONSTANTS = frozenset((tirx.IntImm, tirx.FloatImm))
+ATOMS = frozenset((tirx.IntImm, tirx.FloatImm, tirx.Var))
+"""The kinds of constants and variables."""
 
 #: Faster than ``isinstance``, which TVM's classes define in Python.
 _is_subclass = functools.lru_cache(maxsize=1024)(issubclass)

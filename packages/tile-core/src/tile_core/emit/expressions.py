@@ -13,6 +13,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from tile_core.analysis.analyzer import Analyzer
+from tile_core.compat.structural import type_text
 from tile_core.compat.tvm import tirx
 from tile_core.compat.types import BufferVar, Call, Expr, Var
 from tile_core.emit import offsets
@@ -196,11 +197,13 @@ class ExpressionPrinter:
 
     def print_IntImm(self, e: Expr) -> str:
         """Print an integer constant with a suffix that gives it its type."""
-        dtype, value = nodes.dtype_of(e), int(e.value)
+        dtype, value = type_text(e.ty), int(e.value)
         if dtype == "bool":
             return "true" if value else "false"
         if dtype == "int32":
             # The lowest number is not a constant in C.
+            if value >= 0:
+                return str(value)
             return _number(str(value)) if value > -(2**31) else "(-2147483647 - 1)"
         if dtype in self.suffixes:
             suffix = self.suffixes[dtype]

@@ -13,6 +13,7 @@ from tile_core.ir import nodes
 from tile_core.ir.visit import StmtRewriter, map_expr
 
 THREAD, BLOCK = "thread_index", "block_index"
+_KINDS = {f"tile.{kind}": kind for kind in (THREAD, BLOCK)}
 _AXES = "xyz"
 
 
@@ -81,7 +82,5 @@ class Numbers(StmtRewriter):
 
 
 def _key(e: Expr) -> tuple[str, int] | None:
-    for kind in (THREAD, BLOCK):
-        if nodes.is_tile_call(e, kind):
-            return kind, int(nodes.as_int(e.args[0]))
-    return None
+    kind = _KINDS.get(nodes.operator_name(e))
+    return None if kind is None else (kind, int(nodes.as_int(e.args[0])))

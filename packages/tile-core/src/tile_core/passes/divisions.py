@@ -44,7 +44,7 @@ class _Total(RangedRewriter):
         self.copies = copies
 
     def expr(self, e: Expr) -> Expr:
-        if isinstance(e, (tirx.IntImm, tirx.FloatImm, tirx.Var)):
+        if type(e) in structural.ATOMS or not collect(e, _QUOTIENTS + _REMAINDERS):
             return e
         return structural.mutated(e, [(_QUOTIENTS + _REMAINDERS, self.divide)])
 

@@ -222,7 +222,7 @@ class _Guard(StmtRewriter):
 
     def expr(self, e: Expr) -> Expr:
         """Guard the loads of an expression; each side of a conditional under its condition."""
-        if isinstance(e, (tirx.IntImm, tirx.FloatImm, tirx.Var)):
+        if type(e) in structural.ATOMS:
             return e
         if not collect(e, ir.TensorLoad):
             return e
@@ -285,7 +285,8 @@ class _Guard(StmtRewriter):
     def inside(self, buffer: BufferVar, indices: Any) -> tuple[list[Expr], list[Expr]]:
         """Return the indices of an access, and the bounds that are not proven."""
         found, open_bounds = [], []
-        for index, extent in zip(indices, structural.items(buffer.shape), strict=True):
+        at = indices if isinstance(indices, (list, tuple)) else structural.items(indices)
+        for index, extent in zip(at, structural.items(buffer.ty.shape), strict=True):
             conditions = self.unproven(index, extent)
             unknown = [c for c in conditions if c.key() not in self.assumed]
             self.found += conditions
@@ -294,7 +295,7 @@ class _Guard(StmtRewriter):
         return found, open_bounds
 
     def unproven(self, index: Expr, extent: Expr) -> list[_Condition]:
-        if isinstance(index, tirx.IntImm) and isinstance(extent, tirx.IntImm):
+        if type(index) is tirx.IntImm and type(extent) is tirx.IntImm:
             inside = 0 <= int(index.value) < int(extent.value)
             return [] if inside else [_Condition(index, extent)]
         low, high = self.proofs.bound(index)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
     from tile_core.ir.program import Program
     from tile_core.passes.lower_ops import OpChoice
     from tile_core.passes.spine import Plan
-    from tile_core.target import Target
 
 #: Scopes of scratch in the order of a report; what the user allocates has one of them.
 SCOPES = ("shared", "local.fragment", "local", "local.var")
@@ -188,6 +188,7 @@ def gather(plan: Plan, ctx: Context, build: Building | None = None) -> Facts:
     buffers = tuple(_buffer(a.buffer) for a in collect(program.func.body, tirx.AllocBuffer))
     lowered, block = plan.lowered, block_facts(plan)
     declared = sum(b.bytes for b in buffers if b.scope == "shared")
+    addon_of = functools.partial(installed().addon_of, ctx.target)
     return Facts(
         kernel=program.name,
         where="" if program.where is None else str(program.where),
@@ -195,7 +196,7 @@ def gather(plan: Plan, ctx: Context, build: Building | None = None) -> Facts:
         options={k: _plain(v) for k, v in vars(ctx.options).items()} if ctx.options is not None else {},
         grid=grid,
         threads=threads,
-        ops=tuple(_op(choice, ctx.target) for choice in plan.choices),
+        ops=tuple(_op(choice, addon_of) for choice in plan.choices),
         buffers=tuple(sorted(buffers, key=lambda b: _rank(b.scope))),
         shared_bytes=declared if block is None else block.shared_bytes,
         shared_limit=ctx.capabilities.shared_bytes,
@@ -236,7 +237,7 @@ def _launch(body: Stmt) -> tuple[tuple[str, ...], tuple[int, ...]]:
     return tuple(axes[axis] for axis in sorted(axes)), threads
 
 
-def _op(choice: OpChoice, target: Target) -> OpFacts:
+def _op(choice: OpChoice, addon_of: Callable[[str], str]) -> OpFacts:
     call, selection = choice.call, choice.selection
     return OpFacts(
         op=call.name,
@@ -248,7 +249,7 @@ def _op(choice: OpChoice, target: Target) -> OpFacts:
         rejected=tuple(RejectionFacts(r.name, r.reason) for r in selection.rejected),
         forced=selection.forced,
         fallback=selection.variant.fallback,
-        addon=installed().addon_of(target, selection.variant.name),
+        addon=addon_of(selection.variant.name),
     )
 
 

@@ -122,7 +122,7 @@ class MaskedShifts(CFamilyEmitter):
         return any(map(_is_mask, parts)) and any(map(self._varies_by_itself, parts))
 
     def _varies(self, e: Expr) -> bool:
-        return any(map(self._varies_by_itself, _parts(e)))
+        return any(self._varies_by_itself(x) for x in _parts(e) if type(x) is tirx.Var or type(x) is ir.TensorLoad)
 
     def _varies_by_itself(self, e: Expr) -> bool:
         """Whether a value varies with a loop in a way that the compiler analyses."""

@@ -103,7 +103,7 @@ class Instruction:
     @property
     def parameters(self) -> tuple[PtxOperand, ...]:
         """The operands that the function takes."""
-        return tuple(o for o in self.operands if o.role != "result")
+        return tuple([o for o in self.operands if o.role != "result"])
 
     @property
     def shares(self) -> bool:

@@ -245,7 +245,8 @@ class _Flow:
                 if a.until is not None and a.until.name == calls.UNTIL_GROUP:
                     raise _in_flight(a, a, "given up at the end of the block")
             return _NOTHING
-        state = self.arrive(p, state)
+        if p.meet or p.reads or p.writes:
+            state = self.arrive(p, state)
         if p.kind == "mark":
             inside = self.run(p.parts[0], state)
             return frozenset(a.outside(p.stmt) for a in inside)
@@ -265,8 +266,6 @@ class _Flow:
     def arrive(self, p: ProgramPoint, state: State) -> State:
         """Return the pending accesses at the start of a point, after any barrier before it."""
         if not p.meet:
-            if not p.reads and not p.writes:
-                return state
             pair = self.conflict(state, [*p.reads, *p.writes]) if p.kind != "while" else None
             if pair is not None:
                 self.insert(p, pair)
@@ -278,9 +277,9 @@ class _Flow:
         return state
 
     def plain(self, p: ProgramPoint, state: State) -> State:
-        if not p.between and _can_split(p.stmt):
-            pair = p.reads and self.conflict([a for a in p.reads if a.shared], [a for a in p.writes if a.shared])
-            if pair:
+        if not p.between and p.reads and _can_split(p.stmt):
+            pair = self.conflict([a for a in p.reads if a.shared], [a for a in p.writes if a.shared])
+            if pair is not None:
                 self.insert(p, pair, "between")
         if p.between:
             return self.met(state, p if p.role is not None else None) | frozenset(p.writes)

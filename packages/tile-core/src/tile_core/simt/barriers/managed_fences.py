@@ -6,7 +6,7 @@ visible to the asynchronous proxy only after their fence, before the barrier tha
 
 from __future__ import annotations
 
-from tile_core.compat.structural import op_name
+from tile_core.compat.structural import attribute, item, op_name
 from tile_core.compat.tvm import ir, tirx
 from tile_core.compat.types import BufferVar, Call, Stmt
 from tile_core.ir import calls, nodes
@@ -54,8 +54,8 @@ def _is_barrier(call: Call) -> bool:
 def _fenced(body: Stmt) -> set[BufferVar]:
     """Return the buffers that threads write and that asynchronous instructions access."""
     addresses = [c for c in collect(body, ir.Call) if op_name(c) == "tile.address"]
-    read = {_buffer(p) for p in addresses if _proxy(p) and str(p.attrs["access"]) == "r" and _is_shared(p)}
-    written = {_buffer(p) for p in addresses if _proxy(p) and str(p.attrs["access"]) == "w"}
+    read = {_buffer(p) for p in addresses if _proxy(p) and str(attribute(p, "access")) == "r" and _is_shared(p)}
+    written = {_buffer(p) for p in addresses if _proxy(p) and str(attribute(p, "access")) == "w"}
     return (read - written) | (_stored(body) & (read | written))
 
 
@@ -66,13 +66,13 @@ def _stored(body: Stmt) -> set[BufferVar]:
         name = op_name(call)
         if name == "tile.move":
             found.add(call.args[0].source)
-        elif name == "tile.address" and not _proxy(call) and str(call.attrs["access"]) != "r":
+        elif name == "tile.address" and not _proxy(call) and str(attribute(call, "access")) != "r":
             found.add(_buffer(call))
     return found
 
 
 def _buffer(address: Call) -> BufferVar:
-    return address.args[0].source
+    return item(address.args, 0).source
 
 
 def _is_shared(address: Call) -> bool:
@@ -80,4 +80,4 @@ def _is_shared(address: Call) -> bool:
 
 
 def _proxy(address: Call) -> str:
-    return str(address.attrs.get("proxy", ""))
+    return str(attribute(address, "proxy", ""))

@@ -240,6 +240,8 @@ class SharedAccess:
         return self.changed(("waited", collective), until=None, seen=collective and ended.name != calls.UNTIL_GROUP)
 
     def _past(self, var: Var, bounds: tuple[int, int] | None, inner: frozenset[Any]) -> SharedAccess:
+        if self.indices is None and not self.conditions and self.until is None and self.corner is None:
+            return self
         lost = inner if bounds is not None else inner | {var}
         if self.until is not None and any(variables(e) & (lost | {var}) for e in self.until.index or ()):
             return replace(self, until=replace(self.until, index=None), moved={})._past(var, bounds, inner)

@@ -65,7 +65,7 @@ class _KnownTests(RangedRewriter):
         return nodes.seq([]) if taken is None else taken
 
     def expr(self, e: Expr) -> Expr:
-        if isinstance(e, (tirx.IntImm, tirx.FloatImm, tirx.Var)) or not collect(e, _COMPARISONS):
+        if type(e) in structural.ATOMS or not collect(e, _COMPARISONS):
             return e
         handlers = [
             (tirx.Let, self.let), (_COMPARISONS, self.comparison), ((tirx.And, tirx.Or), self.join),

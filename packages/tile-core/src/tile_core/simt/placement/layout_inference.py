@@ -262,7 +262,7 @@ class _Inference:
     def answer(self, site: OpSite, variant: SimtVariant) -> Mapping[int, LayoutMap]:
         """Return the layouts that a variant demands, given those of its operands."""
         placed = self.placement.fragments, self.placement.layouts
-        state = tuple(known.get(view.buffer) for view in site.views.values() for known in placed)
+        state = tuple([known.get(view.buffer) for view in site.views.values() for known in placed])
         before, wants = self.answers.get(site.number, (None, {}))
         if before is None or any(map(operator.is_not, before, state)):
             wants = guarded(variant, "layouts", self.calls[site.number], self.ctx)

@@ -69,6 +69,9 @@ _COLLECTIVE = {
 }  # fmt: skip
 
 
+_NEVER_SINGLE = frozenset((tirx.Bind, tirx.AllocBuffer, tirx.DeclBuffer, tirx.SeqStmt))
+
+
 class _Distribute(StmtRewriter):
     def __init__(
         self,
@@ -164,7 +167,7 @@ class _Distribute(StmtRewriter):
 
     def is_single(self, s: Stmt) -> bool:
         """Whether a statement is executed once per block: it writes common memory, and nothing private."""
-        if self.masked or isinstance(s, (tirx.Bind, tirx.AllocBuffer, tirx.DeclBuffer, tirx.SeqStmt)):
+        if self.masked or type(s) in _NEVER_SINGLE:
             return False
         if self.meets(s) or not self.names_nobody(s):
             return False
