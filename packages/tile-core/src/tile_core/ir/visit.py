@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
@@ -254,6 +255,12 @@ def distinct(variables: Iterable[Var]) -> set[Var]:
     """Return variables as a set, faster than by comparing equal ones."""
     found = list(variables)
     return set(dict(zip(map(structural.identity, found), found, strict=True)).values())
+
+
+@functools.lru_cache(maxsize=1024)
+def variables(e: Expr) -> frozenset[Var]:
+    """Return the variables of an expression."""
+    return frozenset(distinct(collect(e, tirx.Var)))
 
 
 def loads_of(node: Node) -> list[Expr]:

@@ -14,8 +14,8 @@ from tile_core.compat.structural import identity
 from tile_core.compat.tvm import ir
 from tile_core.compat.types import Array, Call, Expr, Var
 from tile_core.ir import nodes
-from tile_core.ir.visit import map_expr, substitute
-from tile_core.simt.barriers.shared_accesses import SharedAccess, variables
+from tile_core.ir.visit import map_expr, substitute, variables
+from tile_core.simt.barriers.shared_accesses import SharedAccess
 from tile_core.simt.variant import Block
 
 #: The most elements, over all threads and iterations, that are enumerated.

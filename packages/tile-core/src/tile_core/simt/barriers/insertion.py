@@ -140,6 +140,15 @@ class _Flow:
                         return a, b
         return None
 
+    def conflict_at(self, p: ProgramPoint, state: State) -> tuple[SharedAccess, SharedAccess] | None:
+        """Return a pending access and one of a point that need a barrier between them."""
+        clear = p.clear[self.parted > 0]
+        fresh = state - clear
+        pair = self.conflict(fresh, [*p.reads, *p.writes]) if fresh else None
+        if pair is None:
+            clear |= fresh
+        return pair
+
     def fence(self, state: State, mine: Iterable[SharedAccess]) -> None:
         """Insert proxy fences between writes of threads and asynchronous accesses after a barrier."""
         theirs = [b for b in mine if b.proxy]
@@ -266,7 +275,7 @@ class _Flow:
     def arrive(self, p: ProgramPoint, state: State) -> State:
         """Return the pending accesses at the start of a point, after any barrier before it."""
         if not p.meet:
-            pair = self.conflict(state, [*p.reads, *p.writes]) if p.kind != "while" else None
+            pair = self.conflict_at(p, state) if p.kind != "while" else None
             if pair is not None:
                 self.insert(p, pair)
         if p.meet:
@@ -400,7 +409,7 @@ class _Flow:
             if p.kind == "sync" or p.meet:
                 state = self.met(state, p)
                 continue
-            pair = self.conflict(state, [*p.reads, *p.writes])
+            pair = self.conflict_at(p, state) if p.reads or p.writes else None
             if pair is not None:
                 return pair, state
             if p.between:

@@ -53,6 +53,8 @@ class ProgramPoint:
         Whether it ends a group of copies.
     role
         The mark of the role around it: its barriers are those of the role's threads.
+    clear
+        Pending accesses that need no barrier before it: outside of divergent loops, and inside of one.
     """
 
     stmt: Any
@@ -71,6 +73,7 @@ class ProgramPoint:
     collective: bool = False
     commits: bool = False
     role: Any = None
+    clear: tuple[set[SharedAccess], set[SharedAccess]] = field(default_factory=lambda: (set(), set()))
 
     def passed(self, state: frozenset[SharedAccess]) -> frozenset[SharedAccess]:
         """Return the pending accesses after its waits or its end of a group."""

@@ -17,7 +17,7 @@ from tile_core.compat.tvm import ir, tirx, tvm_ffi
 from tile_core.compat.types import BufferVar, Call, Expr, Stmt, Var
 from tile_core.dtypes import DTYPES
 from tile_core.ir import calls, nodes
-from tile_core.ir.visit import collect, distinct, role, substitute
+from tile_core.ir.visit import collect, role, substitute, variables
 from tile_core.records import dataclass
 from tile_core.simt.memory.arena import OFFSET, listed
 from tile_core.simt.memory.shared_layouts import packed_buffers
@@ -468,11 +468,6 @@ def bounds_of(loop: Stmt) -> tuple[int, int] | None:
 def is_unordered(loop: Stmt) -> bool:
     """Whether a loop's iterations do not depend on each other."""
     return role(loop) in ("parallel", "vectorized")
-
-
-def variables(e: Expr) -> set[Var]:
-    """Return the variables of an expression."""
-    return distinct(collect(e, tirx.Var))
 
 
 def _separate(a: Expr, extent: int, b: Expr, other: int) -> bool:
