@@ -23,6 +23,7 @@ from tile_core.errors.base import Where
 from tile_core.errors.execution import BlockRace
 from tile_core.ir import nodes
 from tile_core.ir.visit import annotation, with_bodies
+from tile_core.passes.check_blocks import is_atomic
 
 __all__ = ["watch"]
 
@@ -63,7 +64,7 @@ class _Watched:
         if isinstance(p.stmt, tirx.Bind) and nodes.is_tile_call(p.stmt.value, "per_thread"):
             return [tirx.Evaluate(packed(_WAIT))]  # an atomic access returns a value
         found = [a for a in self.flow.accesses_at(p) if a.how == "element" and a.buffer in self.written]
-        atomic = _atomic(p)
+        atomic = is_atomic(p)
         changed = {a.buffer for a in found if a.write} if atomic else set()
         return [self._report(a, p, atomic) for a in found if a.write or a.buffer not in changed]
 
@@ -91,11 +92,6 @@ def _offset(buffer: BufferVar, at: Sequence[Expr]) -> Expr:
         scale = nodes.cast(strides[d] if strides else extent, "int64")
         offset = tirx.Add(offset, tirx.Mul(i, scale)) if strides else tirx.Add(tirx.Mul(offset, scale), i)
     return offset
-
-
-def _atomic(p: Point) -> bool:
-    marks = (x.stmt for x in p.path if x.kind == "mark" and x.stmt.attr_key == nodes.OP_MARK)
-    return any(str(m.node.value).startswith("atomic") for m in marks)
 
 
 #: By the kind of an access, the kinds of earlier accesses of other blocks that it races with.

@@ -6,6 +6,7 @@ The IR is TVM's tirx (facts about it are in ``ir/grammar.py``). Everything here 
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -88,6 +89,11 @@ def scope_of(buffer: BufferVar) -> str:
 def shape_of(buffer: BufferVar) -> list[Expr]:
     """Return the extents of a buffer, constant ones as Python ints."""
     return [int(d.value) if type(d) is tirx.IntImm else d for d in structural.items(buffer.ty.shape)]
+
+
+def bytes_of(buffer: BufferVar) -> int:
+    """Return the size of a buffer of constant extents."""
+    return -(-math.prod(int(n) for n in shape_of(buffer)) * DTYPES[element_type(buffer)].bits // 8)
 
 
 def as_int(value: Expr) -> Expr:

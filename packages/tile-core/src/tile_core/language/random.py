@@ -11,9 +11,10 @@ from __future__ import annotations
 import math
 
 from tile_core.dtypes import DTYPES
-from tile_core.errors.language import BadArgument, NoGenerator, OutsideKernel
+from tile_core.errors.language import BadArgument, NoGenerator
 from tile_core.errors.naming import naming
 from tile_core.language.rounding import ieee_fsqrt
+from tile_core.language.threads import thread_builder
 from tile_core.numerics.math import COSINE, SINE
 from tile_core.numerics.math import log as log_expr
 from tile_core.records import dataclass
@@ -21,7 +22,7 @@ from tile_core.trace.choices import Select
 from tile_core.values import scalar
 from tile_core.values.allocation import allocate
 from tile_core.values.buffer import Buffer, store
-from tile_core.values.builder import Builder, Scope, current
+from tile_core.values.builder import Builder, Scope
 from tile_core.values.checks import python_int, shown
 from tile_core.values.value import Scalar, Value, as_value, derive
 
@@ -46,7 +47,7 @@ def philox(seed: Scalar, seq: Scalar = 0, off: Scalar = 0) -> tuple[Value, Value
     BadArgument
         If one of them is not an integer.
     """
-    builder = _builder("philox")
+    builder = thread_builder("philox")
     key = _halves("philox", "seed", seed)
     words = [*_halves("philox", "off", off), *_halves("philox", "seq", seq)]
     for n in range(_ROUNDS):
@@ -72,7 +73,7 @@ def normal_of(a: Scalar, b: Scalar) -> tuple[Value, Value]:
 
     Box's and Muller's transformation: a radius up to 5.9 of the first word, an angle of the second.
     """
-    builder = _builder("normal_of")
+    builder = thread_builder("normal_of")
     first, second = _word("normal_of", a), _bound(builder, _word("normal_of", b))
     u = _bound(builder, (scalar.cast(scalar.cast(first >> 8, _I32), _F32) + 0.5) * 2.0**-24)
     squared = _bound(builder, derive(log_expr(u.expr), _F32, u) * -2.0)
@@ -111,7 +112,7 @@ def rng_init(seed: Scalar, seq: Scalar, off: Scalar = 0, generator: str | None =
     The count is a variable: in a kernel that names its threads each has its own; inside of a parallel loop each
     iteration has its own, and the sequence must begin there.
     """
-    builder = _builder("rng_init")
+    builder = thread_builder("rng_init")
     if generator is not None and "philox4_32_10" not in str(generator).lower():
         instead = "leave it out"
         raise BadArgument(
@@ -133,7 +134,7 @@ def rng_rand() -> Value:
     NoGenerator
         Without ``rng_init`` before it.
     """
-    builder = _builder("rng_rand")
+    builder = thread_builder("rng_rand")
     sequence = _sequence(builder, "rng_rand")
     at = _bound(builder, sequence.count.value())
     words = philox(sequence.seed, sequence.number, at >> 2)
@@ -188,13 +189,6 @@ def _sequence(builder: Builder, name: str) -> _Sequence:
     return found
 
 
-def _builder(name: str) -> Builder:
-    builder = current(f"T.{name}")
-    if builder.threads is None:
-        raise OutsideKernel(what=f"T.{name}")
-    return builder
-
-
 def _unknown(name: str, found: object, expected: str) -> BadArgument:
     return BadArgument(
         function="rng_rand_float", name=name, found=shown(found), expected=expected, instead="use a legal one"
@@ -233,7 +227,7 @@ def _halves(function: str, name: str, x: Scalar) -> list[int | Value]:
         return [number % _WORD, number // _WORD % _WORD]
     if number.dtype.bits <= 32 and number.dtype.kind == "uint":
         return [scalar.cast(number, _U32), 0]
-    whole = _bound(_builder(function), scalar.cast(number, _U64))
+    whole = _bound(thread_builder(function), scalar.cast(number, _U64))
     return [scalar.cast(whole, _U32), scalar.cast(whole >> 32, _U32)]
 
 

@@ -70,7 +70,7 @@ def sync_threads(barrier_id: int | None = None, arrive_count: int | None = None)
     if barrier_id is None and arrive_count is None:
         _emit("sync_threads")
         return
-    builder = _builder("sync_threads")
+    builder = thread_builder("sync_threads")
     for name, value, least in (("barrier_id", barrier_id, 1), ("arrive_count", arrive_count, 1)):
         number = python_int(value)
         if number is None or number < least:
@@ -209,7 +209,14 @@ def _axis(name: str, dim: object) -> None:
         raise BadArgument(function=name, name="dim", found=repr(dim), expected="0, 1 or 2", instead="use 0 for x")
 
 
-def _builder(name: str) -> Builder:
+def thread_builder(name: str) -> Builder:
+    """Return the builder of the kernel around a name of ``T`` that threads execute.
+
+    Raises
+    ------
+    OutsideKernel
+        There is no launch around it.
+    """
     builder = current(f"T.{name}")
     if builder.threads is None:
         raise OutsideKernel(what=f"T.{name}")
@@ -217,10 +224,10 @@ def _builder(name: str) -> Builder:
 
 
 def _call(name: str, args: list[Expr], dtype: DType) -> Value:
-    _builder(name)
+    thread_builder(name)
     return Value(nodes.tile_call(name, args, ret=dtype.container), dtype)
 
 
 def _emit(name: str) -> None:
-    builder = _builder(name)
+    builder = thread_builder(name)
     builder.emit(tirx.Evaluate(nodes.tile_call(name, []), builder.span()))

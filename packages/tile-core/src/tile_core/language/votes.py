@@ -6,7 +6,6 @@ import math
 
 from tile_core.compat.tvm import tirx
 from tile_core.dtypes import DTYPES
-from tile_core.errors.language import OutsideKernel
 from tile_core.errors.naming import naming
 from tile_core.language.integers import popcount
 from tile_core.language.threads import (
@@ -17,13 +16,14 @@ from tile_core.language.threads import (
     register,
     shfl_sync,
     sync_threads,
+    thread_builder,
 )
 from tile_core.ops.atomic import atomic_add
 from tile_core.trace.choices import Select
 from tile_core.values import scalar
 from tile_core.values.allocation import allocate
 from tile_core.values.buffer import Buffer, store
-from tile_core.values.builder import Builder, current
+from tile_core.values.builder import Builder
 from tile_core.values.conversions import reinterpret
 from tile_core.values.value import Scalar, Value, as_value
 
@@ -84,13 +84,13 @@ def syncthreads_and(condition: Scalar) -> Value:
 
     See ``syncthreads_count``.
     """
-    threads = _builder("syncthreads_and").threads
+    threads = thread_builder("syncthreads_and").threads
     assert threads is not None
     return _count("syncthreads_and", condition) == math.prod(threads)
 
 
 def _count(name: str, condition: Scalar) -> Value:
-    builder = _builder(name)
+    builder = thread_builder(name)
     with naming(name):
         votes = _bound(builder, scalar.cast(popcount(ballot(condition)), _INT32))
     builder.hints = []
@@ -124,15 +124,8 @@ def _thread(builder: Builder) -> Value:
 
 def _bits(name: str, value: Scalar) -> tuple[Builder, Value]:
     x = register(name, value)
-    builder = _builder(name)
+    builder = thread_builder(name)
     return builder, _bound(builder, reinterpret(x, f"uint{x.dtype.bits}"))
-
-
-def _builder(name: str) -> Builder:
-    builder = current(f"T.{name}")
-    if builder.threads is None:
-        raise OutsideKernel(what=f"T.{name}")
-    return builder
 
 
 def _bound(builder: Builder, x: Value) -> Value:

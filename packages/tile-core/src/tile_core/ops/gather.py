@@ -117,7 +117,8 @@ def _check(op: str, role: str, tile: Region, table: Region, rows: Region) -> Non
         raise ShapesDiffer(op=op, a=role, b="rows and columns", shape_a=static, shape_b=want)
 
 
-def _row(rows: View, i: Expr) -> Expr:
+def row_number(rows: View, i: Expr) -> Expr:
+    """Return the number of row ``i``."""
     return nodes.cast(nodes.load(rows.buffer, rows.spread([i])), "int64")
 
 
@@ -157,7 +158,7 @@ def _loops(
         exists = tirx.all(row >= 0, row < height)
         other = None if outside is None else columns(outside)
         branch = tirx.IfThenElse(exists, columns(inside), other, call.span)
-        return nodes.seq([tirx.Bind(row, _row(rows, i)), branch])
+        return nodes.seq([tirx.Bind(row, row_number(rows, i)), branch])
 
     return nodes.nest([count], body, "serial", span=call.span)
 

@@ -47,7 +47,7 @@ from tile_core.ops.base import OpCall, is_op
 from tile_core.ops.effects import effects
 from tile_core.ops.registry import OPS
 
-__all__ = ["check_blocks"]
+__all__ = ["check_blocks", "is_atomic"]
 
 #: Blocks, and elements of an access, that are enumerated at most.
 _BLOCKS, _ELEMENTS = 1 << 10, 1 << 14
@@ -155,7 +155,7 @@ class _Launch:
         stores: list[AccessRows] = []
         loads: list[AccessRows] = []
         for a in accesses:
-            atomic = _atomic(a.point)
+            atomic = is_atomic(a.point)
             if not a.write and atomic:
                 continue
             try:
@@ -261,10 +261,11 @@ def _written(body: Stmt) -> set[BufferVar]:
 def _plain_write(accesses: Iterable[Access]) -> bool:
     """Whether a block writes other than atomically, or reads what others update."""
     writes = [a for a in accesses if a.write]
-    return bool(writes) and any(not _atomic(a.point) for a in accesses)
+    return bool(writes) and any(not is_atomic(a.point) for a in accesses)
 
 
-def _atomic(p: Point) -> bool:
+def is_atomic(p: Point) -> bool:
+    """Return whether a statement is a part of an atomic op."""
     marks = (x.stmt for x in p.path if x.kind == "mark" and x.stmt.attr_key == nodes.OP_MARK)
     return any(str(m.node.value).startswith("atomic") for m in marks)
 

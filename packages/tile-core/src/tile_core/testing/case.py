@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
 from typing import Any
 
+from tile_core.abi.signature import shape_text
 from tile_core.records import dataclass
 
 Data = dict[str, Any]
@@ -50,11 +51,11 @@ class Param:
         """The parameter as a kernel declares it."""
         if self.shape is None:
             return f"{self.name}: T.{self.dtype}"
-        dims = _tuple(self.shape)
+        dims = shape_text(self.shape)
         if self.of:
             return f'{self.name}: T.Tensor({dims}, T.ptr("{self.dtype}"))'
         if self.strides is not None:
-            return f'{self.name}: T.StridedTensor({dims}, {_tuple(self.strides)}, "{self.dtype}")'
+            return f'{self.name}: T.StridedTensor({dims}, {shape_text(self.strides)}, "{self.dtype}")'
         return f'{self.name}: T.Tensor({dims}, "{self.dtype}")'
 
 
@@ -272,8 +273,3 @@ def output(name: str, dtype: str, *shape: Size) -> Param:
 def scalar(name: str, dtype: str = "int32") -> Param:
     """Return a scalar parameter."""
     return Param(name, dtype)
-
-
-def _tuple(items: Sequence[Size]) -> str:
-    inner = ", ".join(str(i) for i in items)
-    return f"({inner},)" if len(items) == 1 else f"({inner})"

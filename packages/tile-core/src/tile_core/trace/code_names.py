@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from tile_core.errors import TileError
 from tile_core.records import dataclass
 from tile_core.trace.source import definition
+from tile_core.trace.source_text import nested_code
 
 #: Functions and attributes that read attributes by names that the code does not show.
 REFLECTIVE = frozenset({
@@ -63,7 +64,7 @@ def names_of(code: types.CodeType) -> Names:
     texts: set[tuple[str, ...]] = set()
     attributes: set[str] = set()
     imports: set[str] = set()
-    for one in _nested(code):
+    for one in nested_code(code):
         found = [i for i in dis.get_instructions(one) if i.opname not in _SILENT]
         following = 0
         for at, instruction in enumerate(found):
@@ -118,13 +119,6 @@ def _following(found: list[dis.Instruction], at: int) -> Iterator[str]:
     while at < len(found) and found[at].opname in _CHAIN:
         yield str(found[at].argval)
         at += 1
-
-
-def _nested(code: types.CodeType) -> Iterator[types.CodeType]:
-    yield code
-    for constant in code.co_consts:
-        if isinstance(constant, types.CodeType):
-            yield from _nested(constant)
 
 
 def _texts(constants: tuple[object, ...]) -> Iterator[str]:

@@ -35,7 +35,7 @@ _remembered: dict[int, tuple[weakref.ref[types.CodeType], list[str]]] = {}
 def remember(fn: types.FunctionType) -> None:
     """Keep the current source of a function, and of those that it defines."""
     lines = _lines(fn)
-    for code in _tree(fn.__code__):
+    for code in nested_code(fn.__code__):
         _remembered[id(code)] = (weakref.ref(code, functools.partial(_remembered.pop, id(code))), lines)
 
 
@@ -98,11 +98,12 @@ def _lines(fn: types.FunctionType) -> list[str]:
     return linecache.getlines(fn.__code__.co_filename, fn.__globals__)
 
 
-def _tree(code: types.CodeType) -> Iterator[types.CodeType]:
+def nested_code(code: types.CodeType) -> Iterator[types.CodeType]:
+    """Yield the code of a function and of all functions in it."""
     yield code
     for constant in code.co_consts:
         if isinstance(constant, types.CodeType):
-            yield from _tree(constant)
+            yield from nested_code(constant)
 
 
 def _compiled(node: ast.FunctionDef, code: types.CodeType) -> types.CodeType | None:
@@ -117,7 +118,7 @@ def _compiled(node: ast.FunctionDef, code: types.CodeType) -> types.CodeType | N
         outer = compile(made, code.co_filename, "exec", flags=code.co_flags & _FUTURE, dont_inherit=True)
     except SyntaxError:
         return None
-    return next((c for c in _tree(outer) if c.co_name == _FUNCTION), None)
+    return next((c for c in nested_code(outer) if c.co_name == _FUNCTION), None)
 
 
 def _same_location(text: str, code: types.CodeType) -> list[types.CodeType]:
@@ -126,7 +127,7 @@ def _same_location(text: str, code: types.CodeType) -> list[types.CodeType]:
         whole = compile(text, code.co_filename, "exec", flags=code.co_flags & _FUTURE, dont_inherit=True)
     except (SyntaxError, ValueError):
         return []
-    return [c for c in _tree(whole) if (c.co_name, c.co_firstlineno) == (code.co_name, code.co_firstlineno)]
+    return [c for c in nested_code(whole) if (c.co_name, c.co_firstlineno) == (code.co_name, code.co_firstlineno)]
 
 
 def _facts(code: types.CodeType) -> tuple[object, ...]:
@@ -158,7 +159,7 @@ def _is_part(part: types.CodeType | None, whole: types.CodeType) -> bool:
     if part is None:
         return False
     own, other = (
-        [{*c.co_names, *c.co_varnames, *c.co_freevars, *map(_plain, c.co_consts)} for c in _tree(code)]
+        [{*c.co_names, *c.co_varnames, *c.co_freevars, *map(_plain, c.co_consts)} for c in nested_code(code)]
         for code in (part, whole)
     )
     return set().union(*own) <= set().union(*other)

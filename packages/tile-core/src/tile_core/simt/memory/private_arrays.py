@@ -7,11 +7,9 @@ for every grid: even a kernel of a single thread can exhaust the device memory.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from math import prod
 
 from tile_core.compat.tvm import tirx
 from tile_core.compat.types import BufferVar, Stmt
-from tile_core.dtypes import DTYPES
 from tile_core.ir import nodes
 from tile_core.ir.visit import bodies_of
 from tile_core.passes.performance import PerformanceNote
@@ -94,7 +92,7 @@ def private_arrays(body: Stmt, capabilities: Capabilities, arrays: Mapping[Buffe
         return PrivateArrays()
     name = next((b for b, array in arrays.items() if array.same_as(found.largest)), None)
     shown = str((found.largest if name is None else name).name)
-    return PrivateArrays(most, shown, _bytes(found.largest), name is not None, capabilities.resident_threads)
+    return PrivateArrays(most, shown, nodes.bytes_of(found.largest), name is not None, capabilities.resident_threads)
 
 
 class _Arrays:
@@ -121,11 +119,7 @@ class _Arrays:
         """Return the bytes of an array of a thread; 0 for other buffers."""
         if nodes.scope_of(buffer) not in _SCOPES:
             return 0
-        size = _bytes(buffer)
-        if self.largest is None or size > _bytes(self.largest):
+        size = nodes.bytes_of(buffer)
+        if self.largest is None or size > nodes.bytes_of(self.largest):
             self.largest = buffer
         return size
-
-
-def _bytes(buffer: BufferVar) -> int:
-    return -(-prod(int(n) for n in nodes.shape_of(buffer)) * DTYPES[nodes.element_type(buffer)].bits // 8)

@@ -10,6 +10,7 @@ from tile_core.ir import nodes
 from tile_core.lowering.variant import Variant
 from tile_core.ops.base import View
 from tile_core.ops.copy import convert
+from tile_core.ops.gather import row_number
 
 if TYPE_CHECKING:
     from tile_core.context import Context
@@ -36,7 +37,7 @@ class GatherElements(Variant):
             value = nodes.load(src.buffer, _indices(src, row, list(wide)))
             found = tirx.if_then_else(exists, convert(value, dst.dtype), nodes.zero(dst.dtype))
             to = _cell(dst, count, i, list(wide))
-            return nodes.seq([tirx.Bind(row, _row(rows, i)), nodes.store(dst.buffer, found, to, call.span)])
+            return nodes.seq([tirx.Bind(row, row_number(rows, i)), nodes.store(dst.buffer, found, to, call.span)])
 
         return nodes.nest([count, *columns], body, "parallel", span=call.span)
 
@@ -63,7 +64,7 @@ class ScatterColumns(Variant):
             value = convert(nodes.load(src.buffer, _cell(src, count, i, list(wide))), dst.dtype)
             store = nodes.store(dst.buffer, value, _indices(dst, row, list(wide)), call.span)
             exists = tirx.all(row >= 0, row < _height(dst))
-            body = nodes.seq([tirx.Bind(row, _row(rows, i)), tirx.IfThenElse(exists, store, None, call.span)])
+            body = nodes.seq([tirx.Bind(row, row_number(rows, i)), tirx.IfThenElse(exists, store, None, call.span)])
             return nodes.for_loop(i, count, body, span=call.span)
 
         return nodes.nest(columns or [1], lambda *c: column(*(c if columns else ())), "parallel", span=call.span)
@@ -75,10 +76,6 @@ def _count(rows: View) -> int:
 
 def _height(table: View) -> Expr:
     return nodes.cast(nodes.int_const(0) + table.extents[0], "int64")
-
-
-def _row(rows: View, i: Expr) -> Expr:
-    return nodes.cast(nodes.load(rows.buffer, rows.spread([i])), "int64")
 
 
 def _indices(table: View, row: Var, wide: list[Var]) -> list[Expr]:

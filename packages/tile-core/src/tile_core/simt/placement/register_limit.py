@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from math import prod
 from pathlib import PurePath
 from typing import TYPE_CHECKING
 
 from tile_core.compat.tvm import tirx
 from tile_core.compat.types import BufferVar, Stmt
-from tile_core.dtypes import DTYPES
 from tile_core.ir import nodes
 from tile_core.ir.visit import collect
 from tile_core.ops import request_registers
@@ -103,13 +101,13 @@ class RegisterLimit:
         if not self.is_exceeded:
             return None
         shared = [a.buffer for a in collect(body, tirx.AllocBuffer) if nodes.scope_of(a.buffer).startswith("shared")]
-        left = shared_bytes - sum(map(_bytes, shared))
+        left = shared_bytes - sum(map(nodes.bytes_of, shared))
         fixed = self._operands_of_products()
         found = [
             (n, a) for a, n in self.pressure.arrays
             if a in self.fragments and n >= LEAST and self.fragments[a] not in fixed
             and nodes.scope_of(self.fragments[a]) == "local.fragment"
-            and _bytes(self.fragments[a]) * (_PADDING + 1) // _PADDING <= left
+            and nodes.bytes_of(self.fragments[a]) * (_PADDING + 1) // _PADDING <= left
         ]  # fmt: skip
         enough = [x for x in found if self.pressure.registers - x[0] + OTHERS <= self.most]
         if not found:
@@ -135,13 +133,9 @@ class RegisterLimit:
         return PerformanceNote(
             "spills",
             f"fragment {name}{line} spills: {self.reason(array)}{why}; use fewer elements, more than {self.threads} "
-            f"threads, or T.alloc_shared if its {_bytes(self.fragments[array]):,} bytes fit in shared memory",
+            f"threads, or T.alloc_shared if its {nodes.bytes_of(self.fragments[array]):,} bytes fit in shared memory",
         )
 
     def _operands_of_products(self) -> set[BufferVar]:
         calls = [OpCall.decode(s) for s in collect(self.program, tirx.Evaluate) if is_op(s)]
         return {v.buffer for c in calls if c.name not in _ELEMENTWISE for v in c.args if isinstance(v, View)}
-
-
-def _bytes(buffer: BufferVar) -> int:
-    return -(-prod(int(n) for n in nodes.shape_of(buffer)) * DTYPES[nodes.element_type(buffer)].bits // 8)
