@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from tile_core.analysis.analyzer import Analyzer
-from tile_core.compat.structural import type_text
+from tile_core.compat.structural import identity, type_text
 from tile_core.compat.tvm import tirx
 from tile_core.compat.types import BufferVar, Call, Expr, Var
 from tile_core.emit import offsets
@@ -87,6 +87,9 @@ class ExpressionPrinter:
         self.writer = writer
         self.analyzer = Analyzer()
         self._declared: set[Any] = set()
+        #: By the number of a buffer and ``wide_symbols``, see ``widths``; the buffers live as long.
+        self._widths: dict[tuple[int, bool], tuple[int, bool]] = {}
+        self._measured: list[BufferVar] = []
 
     def type(self, dtype: str) -> str:
         """Return the dialect's name of an element type.
@@ -349,13 +352,21 @@ class ExpressionPrinter:
 
     def based(self, buffer: BufferVar, indices: Any) -> tuple[str, Expr]:
         """Return a pointer, and the offset of an element from it in elements; see ``emit/offsets.py``."""
-        name, leading = self.writer.name(buffer), offsets.leading_dimensions(buffer, self.wide_symbols(buffer))
+        name, (leading, _) = self.writer.name(buffer), self.widths(buffer)
         if not leading:
             return name, self.offset(buffer, indices)
         start = self.offset(buffer, indices, range(leading))
         return f"({infix('+', name, self.bare(start))})", self.offset(
             buffer, indices, range(leading, len(buffer.shape))
         )
+
+    def widths(self, buffer: BufferVar) -> tuple[int, bool]:
+        """Return the leading dimensions whose offset needs 64 bits, and whether the whole one does."""
+        key = identity(buffer), self.wide_symbols(buffer)
+        if key not in self._widths:
+            self._widths[key] = offsets.leading_dimensions(buffer, key[1]), offsets.is_wide(buffer, key[1])
+            self._measured.append(buffer)
+        return self._widths[key]
 
     def wide_symbols(self, buffer: BufferVar) -> bool:
         """Whether products of 32-bit symbols in the shape of a buffer may exceed 32 bits."""
@@ -364,7 +375,7 @@ class ExpressionPrinter:
     def offset(self, buffer: BufferVar, indices: Any, dims: range | None = None) -> Expr:
         """Return the offset of an element in its buffer, or along some dimensions."""
         if dims is None:
-            wide = offsets.is_wide(buffer, self.wide_symbols(buffer))
+            _, wide = self.widths(buffer)
             return offsets.offset(buffer, indices, range(len(buffer.shape)), wide, self.simplified)
         return offsets.offset(buffer, indices, dims, dims.start == 0, self.simplified)
 

@@ -39,10 +39,12 @@ def passing(body: Stmt) -> set[BufferVar]:
             if (nodes.scope_of(store.buffer) == "local") != (nodes.scope_of(load.source) == "local"):
                 plain.update((store.buffer, load.source))
     as_words = calls.accessed_as_words(body)
-    every = Counter([x.buffer for x in collect(body, tirx.BufferStore) if x.buffer not in as_words])
-    every.update(x.source for x in collect(body, ir.TensorLoad))
-    every.subtract(as_words)
-    return {b for b, count in plain.items() if nodes.scope_of(b) == "local" and every[b] == count}
+    every = Counter(
+        [structural.identity(x.buffer) for x in collect(body, tirx.BufferStore) if x.buffer not in as_words]
+    )
+    every.update([structural.identity(x.source) for x in collect(body, ir.TensorLoad)])
+    every.subtract(map(structural.identity, as_words))
+    return {b for b, count in plain.items() if nodes.scope_of(b) == "local" and every[structural.identity(b)] == count}
 
 
 def evaluated(s: Stmt) -> list[Expr]:
@@ -56,6 +58,8 @@ def evaluated(s: Stmt) -> list[Expr]:
 def evaluated_in(root: Expr) -> list[Expr]:
     """Return the loads and choices that every evaluation of an expression evaluates."""
     found: list[Expr] = []
+    if not collect(root, (ir.TensorLoad, ir.Call, tirx.Select)):
+        return found
 
     def visit(e: Expr) -> None:
         kind = type(e)
