@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, TypeGuard
 from tile_core.analysis.flow import Flow
 from tile_core.compat.tvm import tirx
 from tile_core.emit.tail import TextTarget, with_text
-from tile_core.ir import nodes
 from tile_core.ir.visit import collect
 from tile_core.lowering.variant import Accept, Reject
 from tile_core.ops.base import COMPLETES, OpCall, is_op
@@ -90,11 +89,15 @@ def can_copy(call: OpCall, ctx: Context, aligned: Aligned) -> Accept | Reject:
 def is_async(call: OpCall, ctx: Context, threads: int) -> bool:
     """Whether a product runs on asynchronous instructions."""
     if ctx.capabilities.fact(TCGEN05):
-        return COMPLETES not in call.attrs and requests_tensor_memory(call, ctx) and _stays(_given(call, threads), ctx)
+        return (
+            COMPLETES not in call.attrs
+            and requests_tensor_memory(call, ctx)
+            and _stays(SimtCall.on(call, threads), ctx)
+        )
     variant = next((v for v in (WarpgroupGemm(), WarpgroupGemmSp()) if v.op == call.name), None)
     if variant is None or not ctx.capabilities.fact(WGMMA) or call.attrs.get("variant") not in (None, variant.name):
         return False
-    return isinstance(variant.accepts(_given(call, threads), ctx), Accept)
+    return isinstance(variant.accepts(SimtCall.on(call, threads), ctx), Accept)
 
 
 def reads_directly(operand: Operand, threads: int, ctx: Context, aligned: Aligned) -> bool:
@@ -102,13 +105,7 @@ def reads_directly(operand: Operand, threads: int, ctx: Context, aligned: Aligne
     call = operand.call
     if call.name != "gemm_sp" or operand.position != 1 or not ctx.capabilities.fact(WGMMA):
         return False
-    return is_async(call, ctx, threads) and prefetches_metadata(_given(call, threads), operand, aligned)
-
-
-def _given(call: OpCall, threads: int) -> SimtCall:
-    """Return a product as the view that variants check."""
-    block = Block((threads, 1, 1), nodes.fresh("tid"))
-    return SimtCall(call.name, call.args, call.attrs, call.where, call.span, block=block)
+    return is_async(call, ctx, threads) and prefetches_metadata(SimtCall.on(call, threads), operand, aligned)
 
 
 def _stays(call: SimtCall, ctx: Context) -> bool:
@@ -169,7 +166,9 @@ def _tensor_products(body: Stmt, ctx: Context) -> list[TensorPlan]:
     if not ctx.capabilities.fact(TCGEN05):
         return []
     calls = [OpCall.decode(s) for s in collect(body, tirx.Evaluate) if is_op(s)]
-    given = [_given(call, WARPGROUP) for call in calls if call.name in FORCED and requests_tensor_memory(call, ctx)]
+    given = [
+        SimtCall.on(call, WARPGROUP) for call in calls if call.name in FORCED and requests_tensor_memory(call, ctx)
+    ]
     found = [variant_of(call).plan(call) for call in given if isinstance(variant_of(call).fits(call, ctx), Accept)]
     return [plan for plan in found if not isinstance(plan, Reject)]
 
@@ -183,7 +182,7 @@ def warpgroup_products(body: Stmt, ctx: Context, block: Block) -> list[SimtCall]
         call = OpCall.decode(p.stmt) if is_op(p.stmt) else None
         if call is not None and call.name in ("gemm", "gemm_sp"):
             threads = block_in(p.role, block).count
-            found += [_given(call, threads)] if is_async(call, ctx, threads) else []
+            found += [SimtCall.on(call, threads)] if is_async(call, ctx, threads) else []
     return found
 
 
@@ -194,9 +193,7 @@ def _has_rows(plan: WarpgroupPlan | Reject) -> TypeGuard[WarpgroupPlan]:
 
 def _has_own_rows(call: OpCall, threads: int) -> bool:
     """Whether each warpgroup has rows of its own, so that none needs data of another."""
-    block = Block((threads, 1, 1), nodes.fresh("tid"))
-    given = SimtCall(call.name, call.args, call.attrs, call.where, call.span, block=block)
-    plan = WarpgroupPlan.for_call(given)
+    plan = WarpgroupPlan.for_call(SimtCall.on(call, threads))
     return _has_rows(plan) and plan.split.warps_m == threads // WARPGROUP
 
 

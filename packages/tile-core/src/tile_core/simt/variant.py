@@ -167,6 +167,12 @@ class SimtCall(OpCall):
     divergent: bool = False
     ranges: Analyzer = field(default_factory=Analyzer)
 
+    @classmethod
+    def on(cls, call: OpCall, threads: int) -> SimtCall:
+        """Return a call as one of a block of threads, before its operands are placed."""
+        block = Block((threads, 1, 1), nodes.fresh("tid"))
+        return cls(call.name, call.args, call.attrs, call.where, call.span, block=block)
+
 
 class SimtVariant(Variant):
     """A variant whose ``lower`` returns per-thread code.
