@@ -14,7 +14,7 @@ from tile_cuda import build
 from tile_cuda.errors import NoNvrtc
 from tile_cuda.options import CudaOptions
 
-from .test_kernel_cost import dense
+from .test_slow_products import dense
 from .texts import SCALE, facts, kernel, mapped, scale, scale4
 
 ELF = b"\x7fELF"

@@ -73,7 +73,7 @@ class CudaOptions(NumericsOptions):
         the operands (`tile_cuda.grid.rasterization`). ``"auto"``: for warpgroup products, unless the program calls
         ``T.use_swizzle``. ``"never"``: the order of the grid.
     wgmma
-        Products on `wgmma`. ``"auto"``: where estimated to be faster (`tile_cuda.ops.warpgroup_cost`). ``"never"``:
+        Products on `wgmma`. ``"auto"``: where estimated to be faster (`tile_cuda.ops.product_cost`). ``"never"``:
         only calls that request it.
     persistent
         Persistent blocks with a producer warp (`tile_cuda.grid.persistent`). ``"auto"``: where there are more tiles
@@ -89,7 +89,7 @@ class CudaOptions(NumericsOptions):
         The number of persistent blocks is a multiple of the cluster size.
     epilogue
         Stores of accumulators. ``"always"``: staged in shared memory wherever its budget allows. ``"auto"``: staged
-        where estimated to be faster (`tile_cuda.ops.epilogue_cost`); without shared-memory budget, or in loops, lanes
+        where estimated to be faster (`tile_cuda.cost.stores`); without shared-memory budget, or in loops, lanes
         exchange elements of up to 32 bits for vector stores. ``"lanes"``: always exchange between lanes. ``"never"``:
         each thread stores its own elements.
     stmatrix

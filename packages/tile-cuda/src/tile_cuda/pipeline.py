@@ -32,7 +32,8 @@ from tile_cuda.copies.explicit import begin_explicit_copies
 from tile_cuda.copies.metadata_rows import permute_metadata
 from tile_cuda.copies.multicast import choose_cluster, explain_pairs
 from tile_cuda.copies.operand_rows import require_readable_rows
-from tile_cuda.cost.kernels import note_slow
+from tile_cuda.cost.overlap import not_faster
+from tile_cuda.cost.slow_tiles import note_slow
 from tile_cuda.epilogue.matrix_stores import store_matrices
 from tile_cuda.epilogue.operand_prefetch import prefetch_epilogue_operands
 from tile_cuda.epilogue.staged import layouts_of_staged, stage_results
@@ -48,7 +49,6 @@ from tile_cuda.ops.metadata_prefetch import prefetches_metadata
 from tile_cuda.ops.registers import check_registers
 from tile_cuda.ops.tensor_plan import TensorPlan
 from tile_cuda.ops.tensor_products import variant_of
-from tile_cuda.ops.warpgroup_cost import not_faster
 from tile_cuda.ops.warpgroup_plan import WARPGROUP, WarpgroupPlan
 from tile_cuda.packed import packed_floats
 from tile_cuda.target import FP8_MMA, TCGEN05, WGMMA

@@ -8,11 +8,11 @@ Guide, and the "Target ISA notes" of the PTX ISA; the tests assemble an instruct
 from __future__ import annotations
 
 import re
-from math import prod
 
 from tile_core.records import dataclass
 from tile_core.target import Capabilities, Fact, Target, every_atomic
 from tile_cuda.errors import UnknownArchitecture
+from tile_cuda.machine import machine_of
 from tile_cuda.options import MOST_REGISTERS
 
 KIND = "cuda"
@@ -122,7 +122,7 @@ def make_target(arch: str) -> Target:
     UnknownArchitecture
         Naming the nearest one that is known.
     """
-    record = record_of(arch)
+    record, machine = record_of(arch), machine_of(arch)
     facts: dict[str, object] = {fact.name: fact.name in record.features for fact in FEATURES}
     facts |= NATIVE_ATOMICS.value(_native_atomics(record)) | COMPUTE.value(record.compute)
     return Target(
@@ -140,7 +140,7 @@ def make_target(arch: str) -> Target:
             shared_banks=32,
             thread_registers=MOST_REGISTERS,
             block_registers=REGISTERS,
-            resident_threads=prod(_LARGEST[record.arch.rstrip("a")]),
+            resident_threads=machine.processors * machine.threads,
             vector_bytes=(1, 2, 4, 8, 16),
             partial_barriers=PARTIAL_BARRIERS,
             phase_barriers=TRANSACTIONS.name in record.features,
@@ -153,14 +153,6 @@ def make_target(arch: str) -> Target:
         ),
     )
 
-
-_LARGEST = {
-    "sm_80": (108, 2048), "sm_86": (84, 1536), "sm_87": (16, 1536), "sm_89": (142, 1536), "sm_90": (132, 2048),
-    "sm_100": (148, 2048), "sm_103": (160, 2048), "sm_110": (20, 1536), "sm_120": (188, 1536),
-}  # fmt: skip
-"""Multiprocessors of the largest device of an architecture (NVIDIA's descriptions of A100, A40, Orin, L40S, H100, B200,
-B300, Thor and RTX PRO 6000), and threads that each runs at a time (CUDA C++ Programming Guide, "Compute Capabilities").
-An H100 reserves local memory for this number of threads: 73 GB for 270 KB of each."""
 
 PARTIAL_BARRIERS = 15
 """Barriers of a block that ``bar.sync`` names, beside that of ``__syncthreads`` (PTX ISA, "bar")."""

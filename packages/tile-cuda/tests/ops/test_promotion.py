@@ -146,7 +146,7 @@ def test_the_report_names_the_cost():
     made = gemm((8192, 8192, 8192), (128, 256, 128), (E4, "bfloat16"), threads=256, stages=4)
     (said,) = [x for x in report_json(made, TARGET, options={"numerics": "standard"})["ops"] if x["op"] == "gemm"]
     assert said["variant"] == "cuda.wgmma"
-    assert "each 128 of K, a thread promotes 128 partial accumulators to float32 in 32 registers" in said["note"]
+    assert "each 128 of K, a thread promotes 128 partial accumulators to float32 in 64 registers" in said["note"]
     assert re.search(r"estimated \d+ cycles, \d+ of them for promotion, on mma.sync \d+", said["note"])
     made = gemm((256, 256, 256), (64, 64, 128), (E4, "bfloat16"), threads=128, stages=2)
     (strict,) = [x for x in report_json(made, TARGET, options={"numerics": "strict"})["ops"] if x["op"] == "gemm"]

@@ -21,7 +21,7 @@ from tile_core.reports import report_json
 from tile_core.testing.run import load
 from tile_core.testing.strategies import STRATEGIES
 from tile_core.testing.tables import products, sparse
-from tile_cuda.ops.epilogue_cost import estimate
+from tile_cuda.cost.stores import estimate
 from tile_cuda.ptx.lane_transposes import (
     TRANSPOSE_BYTES,
     TRANSPOSE_FLOATS,

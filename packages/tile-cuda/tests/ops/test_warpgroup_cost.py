@@ -12,7 +12,7 @@ from tile_core.ops.gemm import GemmWarpPolicy
 from tile_core.simt.ops.gemm_problem import Problem
 from tile_core.simt.ops.warp_partition import WarpPartition
 from tile_cuda.ops.atoms import Family
-from tile_cuda.ops.warpgroup_cost import WAIT, estimate
+from tile_cuda.ops.product_cost import WAIT, estimate
 from tile_cuda.ops.warpgroup_plan import WarpgroupPlan
 
 from .test_gemm_wgmma import check, compiled, issued

@@ -78,6 +78,8 @@ class Workload:
         Bytes of tensors that other launches of the program read and write.
     launches
         Launches of the program.
+    grid
+        Blocks along x and y.
     """
 
     products: tuple[TiledProduct, ...]
@@ -87,6 +89,7 @@ class Workload:
     shared_bytes: int
     other_bytes: int
     launches: int
+    grid: tuple[int, int] = (0, 0)
 
     @property
     def first(self) -> TiledProduct:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from math import prod
 from typing import Any
 
@@ -43,9 +44,7 @@ def workload_of(program: Program, sizes: Mapping[str, int]) -> Workload | None:
     if best is None:
         return None
     other = sum(found.tensor_bytes for found in launches) - best.tensor_bytes
-    return Workload(
-        best.products, best.blocks, best.threads, best.tensor_bytes, best.shared_bytes, other, len(launches)
-    )
+    return replace(best, other_bytes=other, launches=len(launches))
 
 
 def dynamic_sizes(program: Program, sizes: Mapping[str, int]) -> dict[str, int]:
@@ -70,13 +69,14 @@ def _launch(program: Program, sizes: Mapping[str, int]) -> Workload:
         if nodes.scope_of(s.buffer).startswith("shared")
     )
     tensors = [v for v in program.func.params if tirx.is_buffer_var(v)]
-    blocks = prod(_count(s.extent, ranges) for s in grids)
+    axes = {int(annotation(s, nodes.AXIS)): _count(s.extent, ranges) for s in grids}
     for s in grids:
         ranges.loop(s)
     rows = _pitches(body, lambda e: ranges.of(e)[1])
     found = tuple(_product(call, around, rows) for call, around in _walk(body, _Surroundings(), ranges))
     size = sum(_bytes(v, lambda e: ranges.of(e)[1]) for v in tensors)
-    return Workload(found, max(1, blocks), threads, size, shared, 0, 1)
+    blocks, grid = max(1, prod(axes.values())), (axes.get(0, 0), axes.get(1, 0))
+    return Workload(found, blocks, threads, size, shared, 0, 1, grid)
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ for that gains from tiles that arrive in two blocks at a time. One whose units d
 with `wgmma` was worth 1 to 3 percent in kernels written by hand. Of this compiler's, clusters of two without roles were
 0.945 times as fast as cuBLAS at 4096 (float16, dense), and 0.967 times without clusters; at 8192 0.99 and 1.003.
 
-Where rows of the operands begin inside of lines of that cache (`tile_cuda.grid.l2_cache`), tiles take up to twice as
+Where rows of the operands begin inside of lines of that cache (`tile_cuda.ops.product_cost`), tiles take up to twice as
 many of them. Persistent kernels with tiles of 128 x 256 were then faster as clusters of two, on an H100, float16:
 5024 x 5576 x 10728 1.43 times, 5080 x 1960 x 6936 1.32, 3936 x 10608 x 10520 and 10472 x 11248 x 1576 1.11,
 8032 x 7544 x 768 1.04, 9568 x 6896 x 6704, whose lines take 1.16 times as long as its products, 1.00. Kernels with one
@@ -29,8 +29,10 @@ from tile_core.simt.notes import PIPELINE
 from tile_core.simt.pipelining.async_products import accumulator_of, products_of
 from tile_core.simt.pipelining.multicast import HALVES, ChosenCluster, Shared
 from tile_core.simt.pipelining.schedule import Each
-from tile_cuda.grid.l2_cache import CYCLES, LINE, lines_of_row, worth_pairs
+from tile_cuda.cost.kernel import worth_pairs
+from tile_cuda.machine import LINE, Machine, machine_of
 from tile_cuda.ops.gemm_tensor import APART, requests_tensor_memory
+from tile_cuda.ops.product_cost import lines_of_row
 from tile_cuda.ops.tensor_plan import LANES, MOST_COLUMNS
 from tile_cuda.target import TCGEN05, WARP
 from tile_cuda.vocabulary.products import GROUP
@@ -42,8 +44,6 @@ if TYPE_CHECKING:
 
 LOADED_IN_A_CLOCK = 50
 """Bytes that TMA loads into the shared memory of a multiprocessor, measured on an H200 without multicast."""
-MULTIPLICATIONS_IN_A_CLOCK = 4096
-"""Of 16-bit types by a multiprocessor with tensor memory, from published numbers."""
 HALF = 32
 """What the columns of a pair's product are a multiple of: each block has half of them in groups of 16."""
 PAIR = 2
@@ -60,7 +60,7 @@ def choose_cluster(shared: Shared, ctx: Context) -> ChosenCluster | Reject:
     if option == "never" and GROUP not in shared.product.attrs and shared.offers:
         return Reject('the option clusters is "never"')
     if option == "auto" and not ctx.capabilities.fact(TCGEN05) and shared.offers:
-        return _of_lines(shared)
+        return _of_lines(shared, machine_of(ctx.target.arch))
     count = option if isinstance(option, int) else PAIR
     if option == "pairs" or int(shared.product.attrs.get(GROUP, 1)) == PAIR:
         return _pairs(shared, ctx)
@@ -70,7 +70,7 @@ def choose_cluster(shared: Shared, ctx: Context) -> ChosenCluster | Reject:
     if not offers:
         return Reject(f"no cluster of {count} blocks shares a tile along each of its axes")
     best = min(offers, key=lambda o: o.loaded)
-    loads, product = shared.loaded / LOADED_IN_A_CLOCK, _clocks(shared)
+    loads, product = shared.loaded / LOADED_IN_A_CLOCK, _clocks(shared, machine_of(ctx.target.arch))
     if option == "auto" and loads <= product:
         return Reject(f"an iteration takes {loads:,.0f} clocks for its loads and {product:,.0f} for its product")
     # Descriptors are read by instructions of whole warps; metadata is read by each thread.
@@ -79,14 +79,14 @@ def choose_cluster(shared: Shared, ctx: Context) -> ChosenCluster | Reject:
     return ChosenCluster(best, each, WARP, processors=hold if count > PAIR else 0)
 
 
-def _of_lines(shared: Shared) -> ChosenCluster | Reject:
+def _of_lines(shared: Shared, machine: Machine) -> ChosenCluster | Reject:
     """Return the pairs of a ``wgmma`` product that is limited by L2, if any."""
     lines = {b: _lines_of(call) for b, call in shared.copies.items()}
-    needed, product = CYCLES * sum(lines.values()), 2 * _clocks(shared)
+    needed, product = machine.line * sum(lines.values()), _clocks(shared, machine)
     offers = [o for o in shared.offers if prod(o.cluster) == PAIR]
     if not shared.persistent or shared.product.name != "gemm" or not offers:
         return Reject('it was not faster on an H200; the option clusters="always" enforces it')
-    if not worth_pairs(sum(lines.values()), shared.loaded / LINE, product):
+    if not worth_pairs(machine, sum(lines.values()), shared.loaded / LINE, product):
         return Reject(
             f"an iteration takes {needed:,.0f} clocks for its L2 lines and {product:,.0f} for its product: it was not "
             'faster on an H100; the option clusters="always" enforces it'
@@ -163,7 +163,7 @@ def _pairs(shared: Shared, ctx: Context) -> ChosenCluster | Reject:
     return ChosenCluster(best, halves=True)
 
 
-def _clocks(shared: Shared) -> float:
+def _clocks(shared: Shared, machine: Machine) -> float:
     """Return the clocks that the tensor unit needs for an iteration."""
     call = shared.product
     accumulator, a = call.args[accumulator_of(call)], call.args[0]
@@ -171,7 +171,7 @@ def _clocks(shared: Shared) -> float:
     assert isinstance(a, View)
     m, n = (int(extent) for extent in accumulator.extents[-2:])
     k = prod(int(extent) for extent in a.extents[-2:]) // m
-    return m * n * k * DTYPES[a.dtype].bits / 16 / MULTIPLICATIONS_IN_A_CLOCK
+    return m * n * k * DTYPES[a.dtype].bits / 16 / machine.matrix
 
 
 def _lines_of(call: OpCall) -> float:

@@ -1,177 +1,187 @@
-"""Common parts of the kernel estimates: size of a launch, performance warning about tiles.
-
-Each estimate has a file: `tile_cuda.cost.kernels` is about one product, `tile_cuda.cost.chains` about two.
-"""
+"""Performance warnings about tiles that are estimated to be far from the best."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import product
 from math import log2, prod
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from typing import TYPE_CHECKING
 
 from tile_core.analysis.ranges import Ranges
 from tile_core.compat.tvm import tirx
-from tile_core.compat.types import Stmt
 from tile_core.dtypes import DTYPES
 from tile_core.ir import nodes
 from tile_core.ir.visit import collect, role
+from tile_core.lowering.tilings import Workload
+from tile_core.lowering.variant import Reject
 from tile_core.passes.performance import PerformanceNote
-from tile_core.simt.notes import PIPELINE
+from tile_core.simt.notes import ARENA, PIPELINE
 from tile_core.simt.pipelining.async_products import products_of
 from tile_core.simt.pipelining.plan import stages_of as asked_of
-from tile_cuda.cost.tile_time import HOPPER
+from tile_core.tiling.workload import workload_of
+from tile_cuda.cost.kernel import TileKernel, stages_of
+from tile_cuda.cost.tilings import SCORES, Instructions, is_chain, kernel_of
+from tile_cuda.machine import machine_of
+from tile_cuda.ops.warpgroup_plan import family_of
+from tile_cuda.target import WGMMA
 
 if TYPE_CHECKING:
+    from tile_core.context import Context
+    from tile_core.passes.lower_ops import OpChoice
     from tile_core.passes.spine import Plan
 
+FAR = 1.36
+"""Times of the best estimate from which there is a warning. Of 340 kernels timed on H100, all 214 that took more than
+twice as long as the best get one; the fastest of the others that do took 1.17 times as long."""
 LEAST = 2**33
 """Multiplications of a launch, below which tiles are small because the problem is."""
 _NEAR = 1.15
-"""Of the best: all such tiles are good advice, and the nearest of them is given."""
-_MEMORY = HOPPER.memory / HOPPER.clock / HOPPER.processors
-"""Bytes of device memory per multiprocessor and cycle if all multiprocessors load."""
+"""Times of the best: all such tiles are good advice, and the nearest of them is given."""
+_TILES = ((128, 256, 256), (256, 128, 256), (128, 128, 128), (64, 256, 128))
+"""Rows, columns and threads of tiles that are fast."""
+_MEASURED, _SHORT = ("gemm", "gemm_sp"), ("float16", "bfloat16")
+_OF_WARPGROUPS = "cuda.wgmma"
+"""What names of variants begin with that multiply on instructions of warpgroups."""
 
 
-@dataclass(frozen=True)
-class ProductLoop:
-    """The work of a launch whose products stand in one pipelined loop.
-
-    Attributes
-    ----------
-    blocks, trips
-        Its blocks, and the largest trip count of the loop.
-    stages
-        Slots of the loop's prefetched operands; 1 if it waits for its copies.
-    tensors
-        Bits of an element, and shapes, of the tensors whose sizes are known at compile time.
-    waits
-        Why the loop waits for its copies although the program requests more stages; empty if it does not.
-    """
-
-    blocks: int
-    trips: int
-    stages: int
-    tensors: tuple[tuple[int, tuple[int, ...]], ...]
-    waits: str = ""
-
-    def least(self, work: float) -> float:
-        """Return the device-memory cycles of a multiprocessor for each of ``parts`` parts of the work."""
-        return sum(bits / 8 * prod(shape) for bits, shape in self.tensors) / _MEMORY / work
-
-    def is_full(self, of: tuple[int, int], instead: tuple[int, int]) -> bool:
-        """Whether the result is large enough to fill other tiles by at least half.
-
-        Parameters
-        ----------
-        of, instead
-            Rows and columns of the kernel's tiles, and of others. The result is the tensor of whose matrices each block
-            computes a tile; of a kernel without one nothing is known.
-        """
-        matrices = [(prod(shape[:-2]), shape[-2:]) for _, shape in self.tensors if len(shape) > 1]
-        found = (two for count, two in matrices if count * prod(_parts(two, of)) == self.blocks)
-        return all(size < 2 * extent for size, extent in zip(instead, next(found, instead), strict=True))
+def note_slow(plan: Plan, ctx: Context) -> Plan:
+    """Add a performance note if other tiles are estimated to be far faster."""
+    loop = _loop(plan) if machine_of(ctx.target.arch).measured and ctx.capabilities.fact(WGMMA) else None
+    workload = None if loop is None else workload_of(plan.program, {})
+    found = None if workload is None else compiled(workload, plan, ctx)
+    if loop is None or workload is None or found is None:
+        return plan
+    text = advice(found, list(better(workload, _matrices(plan), ctx)))
+    (made,) = plan[PIPELINE].loops
+    if text and not made.stages and made.kept and asked_of(loop) > 1:
+        text = "loop not pipelined: {} is not prefetched: {}".format(*made.kept[0])
+    return plan.replace(slow=(*plan.slow, PerformanceNote("tiles", text))) if text else plan
 
 
-class Estimated(Protocol):
-    """The tiling of a kernel and its estimate: "... with 256 threads and 2 stages"."""
-
-    @property
-    def cycles(self) -> float:
-        """Return the cycles of a multiprocessor for so much work."""
-
-    @property
-    def reason(self) -> str:
-        """Return the reason why it is slow."""
-
-    @property
-    def sizes(self) -> tuple[int, ...]:
-        """Return the parameters that its author chooses."""
-
-    @property
-    def also(self) -> str:
-        """Return further properties of the better configurations, as the end of a sentence."""
+def advice(found: TileKernel, others: list[TileKernel]) -> str:
+    """Return the text of a warning; empty if no other kernel is far faster."""
+    best = min((c.time for c in others), default=found.time)
+    times = found.time / best
+    if times < FAR:
+        return ""
+    nearest = min((c for c in others if c.time <= _NEAR * best), key=lambda c: _distance(c, found))
+    also = f", and {'scores of float32' if found.chained else 'a float32 accumulator'}" if found.kept else ""
+    text = f"the nearest better ones are {_text(nearest)}{also}"
+    if not _distance(nearest, found) and not also:
+        text = "without that they are among the best"
+    return (
+        f"tiles of {_text(found)} are estimated to take {times:.1f} times as long as the best: {found.reason}; {text}"
+    )
 
 
-Some = TypeVar("Some", bound=Estimated)
+def compiled(workload: Workload, plan: Plan, ctx: Context) -> TileKernel | None:
+    """Return the compiled kernel of a large launch; ``None`` if it is not covered."""
+    # Overlapped loops have copies of a product before and after.
+    choices: dict[object, OpChoice] = {c.call.where: c for c in reversed(plan.choices) if c.call.name in _MEASURED}
+    made = [_instructions(c) for c in reversed(choices.values())]
+    work = workload.blocks * sum(p.m * p.n * p.k * p.trips for p in workload.products)
+    if work < LEAST or len(made) != len(workload.products) or not (len(made) == 1 or _is_chain(workload)):
+        return None
+    given = [one for one in made if one is not None]
+    found = kernel_of(workload, ctx, given) if len(given) == len(made) else None
+    if found is None or isinstance(found, Reject):
+        return None
+    (loop,) = plan[PIPELINE].loops
+    rejected = (r for c in choices.values() for r in c.selection.rejected if r.name.startswith(_OF_WARPGROUPS))
+    refused = next((r.reason for r in rejected), "")
+    return replace(found, stages=loop.stages or 1, shared=plan[ARENA].bytes, refused=refused)
 
 
-def performance_notes(
-    found: Some, others: Sequence[Some], far: float, least: float = 0.0
-) -> tuple[PerformanceNote, ...]:
-    """Return the performance note of a kernel if the best one is far faster.
+def better(workload: Workload, matrices: list[tuple[int, int, int]], ctx: Context) -> Iterator[TileKernel]:
+    """Yield the legal kernels to compare one with.
 
     Parameters
     ----------
-    found, others
-        How it is tiled, and what it is compared with.
-    far
-        Ratio of its estimated time to the best one's from which there is a note.
-    least
-        Cycles that device memory takes, however it is tiled.
+    matrices
+        Matrices of the launch: how many of a size, their rows, and their columns. If one of them is the result, its
+        tiles are those that it fills by at least half.
     """
-    best = min((c.cycles for c in others), default=found.cycles)
-    times = max(found.cycles, least) / max(best, least)
-    if times < far:
-        return ()
-    near = [c for c in others if c.cycles <= _NEAR * best]
-    nearest = min(near, key=lambda c: sum(abs(log2(a / b)) for a, b in zip(c.sizes, found.sizes, strict=True)))
-    advice = f"the nearest better ones are {nearest}{found.also}"
-    if nearest.sizes == found.sizes and not found.also:
-        advice = "without that they are among the best"
-    estimated = f"are estimated to take {times:.1f} times as long as the best"
-    return (PerformanceNote("tiles", f"tiles of {found} {estimated}: {found.reason}; {advice}"),)
+    first, *others = workload.products
+    width = others[0].n if others else first.n
+    tiled = (of for of in matrices if of[0] * _parts(of[1], first.m) * _parts(of[2], width) == workload.blocks)
+    result, bits = next(tiled, None), DTYPES[first.types[0]].bits
+    depth = first.k if others else 1024 // bits
+    for (m, n, threads), stages in product(SCORES if others else _TILES, (2, 3) if others else (4, 3)):
+        wide = width if others else n
+        if result is not None and (2 * result[1] <= m or 2 * result[2] <= wide):
+            continue
+        grid = (_parts(result[2], wide), _parts(result[1], m)) if result else (0, 0)
+        blocks = result[0] * prod(grid) if result else round(workload.blocks * first.m * width / (m * wide))
+        trips = max(1, first.trips * (first.n if others else first.k) // (n if others else depth))
+        types = (*first.types[:2], "float32" if first.types[2] in _SHORT else first.types[2])
+        one = replace(first, m=m, n=n, k=depth, trips=trips, stages=stages, types=types)
+        rest = [replace(p, m=m, k=n, trips=trips) for p in others]
+        made = replace(
+            workload, products=(one, *rest), blocks=max(1, blocks), threads=threads, grid=grid,
+            shared_bytes=(m * depth + n * (depth + wide)) * bits // 8 if others else 0,
+        )  # fmt: skip
+        kernel = kernel_of(made, ctx, unit="wgmma")
+        if not isinstance(kernel, Reject) and not kernel.illegal():
+            yield kernel
 
 
-def stages_of(count: int) -> str:
-    """Return a number of stages as text."""
-    return "1 stage" if count == 1 else f"{count} stages"
-
-
-def product_loop(plan: Plan) -> ProductLoop | None:
-    """Return the work of a launch, or ``None`` if estimates do not cover it.
+def _loop(plan: Plan) -> tirx.For | None:
+    """Return the loop of a launch that estimates cover, or ``None``.
 
     They are about kernels with one pipelined loop, which copies, and in which all products stand, each once in an
     iteration. How many iterations there are depends on nothing but the block.
     """
-    loops = [s for s in collect(plan.program.func.body, tirx.For) if role(s) in ("grid", "pipelined")]
-    pipelined = [s for s in loops if role(s) == "pipelined"]
-    ranges, blocks = Ranges(), 1
-    for loop in (s for s in loops if role(s) == "grid"):
-        if not isinstance(loop.extent, tirx.IntImm):
-            return None
-        ranges.loop(loop)
-        blocks *= int(loop.extent.value)
-    if len(pipelined) != 1 or any(v not in ranges.variables for v in collect(pipelined[0].extent, tirx.Var)):
+    body, made = plan.program.func.body, plan[PIPELINE].loops
+    loops = collect(body, tirx.For)
+    pipelined, grid = ([s for s in loops if role(s) == kind] for kind in ("pipelined", "grid"))
+    if len(pipelined) != 1 or len(made) != 1 or not all(isinstance(s.extent, tirx.IntImm) for s in grid):
         return None
-    made = plan[PIPELINE].loops
-    if len(made) != 1 or not _has_all(pipelined[0], plan):
-        return None
-    waits = not made[0].stages and asked_of(pipelined[0]) > 1
-    if waits and not made[0].kept:
-        return None
-    name, why = made[0].kept[0] if waits else ("", "")
-    reason = f"{name} is not prefetched: {why}" if waits else ""
-    trips = max(1, ranges.of(pipelined[0].extent)[1])
-    return ProductLoop(blocks, trips, made[0].stages or 1, _tensors_of(plan), reason)
-
-
-def _has_all(loop: Stmt, plan: Plan) -> bool:
-    """Whether all products of a kernel stand directly in one loop."""
+    loop, ranges = pipelined[0], Ranges()
+    for s in grid:
+        ranges.loop(s)
     inside = any(products_of(s.body) for s in collect(loop.body, tirx.For))
-    return not inside and len(products_of(loop.body)) == len(products_of(plan.program.func.body))
+    if inside or len(products_of(loop.body)) != len(products_of(body)):
+        return None
+    if any(v not in ranges.variables for v in collect(loop.extent, tirx.Var)):
+        return None
+    return None if not made[0].stages and asked_of(loop) > 1 and not made[0].kept else loop
 
 
-def _parts(sizes: Sequence[int], of: Sequence[int]) -> list[int]:
-    """Return how many tiles there are along each axis."""
-    return [-(-size // extent) for size, extent in zip(sizes, of, strict=True)]
+def _is_chain(workload: Workload) -> bool:
+    """Whether two products are chained as in attention that was timed."""
+    if len(workload.products) != 2 or any(DTYPES[p.types[0]].bits != 16 for p in workload.products):
+        return False
+    first, second = workload.products
+    return is_chain(workload) or (first.scopes[2] == "shared" and (first.m, first.n) == (second.m, second.k))
 
 
-def _tensors_of(plan: Plan) -> tuple[tuple[int, tuple[int, ...]], ...]:
-    """Return the tensors whose sizes are known, see `ProductLoop`."""
-    found = []
-    for v in filter(tirx.is_buffer_var, plan.program.func.params):
-        shape = nodes.shape_of(v)
-        if all(isinstance(n, int) for n in shape):
-            found.append((DTYPES[nodes.element_type(v)].bits, tuple(map(int, shape))))
-    return tuple(found)
+def _instructions(choice: OpChoice) -> Instructions | None:
+    """Return the instructions of a product that wgmma supports, or ``None``."""
+    variant, call = choice.selection.variant, choice.call
+    made = variant.plan(call) if hasattr(variant, "plan") else None
+    if made is None or isinstance(made, Reject) or family_of(made.problem.types, call.name == "gemm_sp") is None:
+        return None
+    return ("wgmma" if variant.name.startswith(_OF_WARPGROUPS) else ""), made.split
+
+
+def _matrices(plan: Plan) -> list[tuple[int, int, int]]:
+    """Return the matrices of tensors whose sizes are known, see `better`."""
+    shapes = (nodes.shape_of(v) for v in plan.program.func.params if tirx.is_buffer_var(v))
+    known = (tuple(map(int, s)) for s in shapes if len(s) > 1 and all(isinstance(n, int) for n in s))
+    return [(prod(s[:-2]), s[-2], s[-1]) for s in known]
+
+
+def _parts(size: int, extent: int) -> int:
+    return -(-size // extent)
+
+
+def _text(kernel: TileKernel) -> str:
+    p, of = kernel.products[0], f"with {kernel.threads} threads and {stages_of(kernel.stages)}"
+    return f"{p.m} x {p.n} scores {of}" if kernel.chained else f"{p.m} x {p.n} x {p.k} {of}"
+
+
+def _distance(one: TileKernel, other: TileKernel) -> float:
+    """Return how far the parameters are apart that an author chooses."""
+    sizes = ((p.m, p.n, p.k, k.threads, k.stages) for k in (one, other) for p in k.products[:1])
+    return sum(abs(log2(a / b)) for a, b in zip(*sizes, strict=True))

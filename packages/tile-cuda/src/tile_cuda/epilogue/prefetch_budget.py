@@ -19,7 +19,8 @@ from tile_core.ir import nodes
 from tile_core.ir.visit import annotation
 from tile_cuda.epilogue.staged import EpilogueFragments
 from tile_cuda.grid.persistent import OF_WORKERS
-from tile_cuda.target import WARP
+from tile_cuda.machine import machine_of
+from tile_cuda.target import REGISTERS, WARP
 
 if TYPE_CHECKING:
     from tile_core.context import Context
@@ -29,8 +30,6 @@ _SCRATCH = 4096
 """Bytes left for what passes below allocate."""
 _RESERVED = 1024
 """Bytes of each block that the system takes."""
-_REGISTERS, _THREADS = 65536, 2048
-"""Of a multiprocessor."""
 _OTHERS = 16
 """Registers that a thread needs at least beside its accumulators."""
 
@@ -50,6 +49,7 @@ class SharedMemoryBudget:
 
     def __init__(self, flow: Flow, results: EpilogueFragments, threads: int, ctx: Context) -> None:
         self.flow, self.threads = flow, threads
+        self.resident = machine_of(ctx.target.arch).threads
         self.limit, self.stays = int(ctx.capabilities.shared_bytes), ctx.options.persistent != "never"
         allocated = [p.stmt.buffer for p in flow.points if type(p.stmt) is tirx.AllocBuffer]
         self.shared = [b for b in allocated if nodes.scope_of(b) == "shared"]
@@ -110,12 +110,12 @@ class SharedMemoryBudget:
     def at_a_time(self, size: int) -> int:
         """Return how many persistent blocks of ``size`` bytes run at a time (`tile_cuda.grid.persistent`)."""
         threads = self.threads + WARP
-        return min(self.limit // (size + _SCRATCH), _REGISTERS // (threads * OF_WORKERS), _THREADS // threads)
+        return min(self.limit // (size + _SCRATCH), REGISTERS // (threads * OF_WORKERS), self.resident // threads)
 
     def blocks(self, size: int) -> tuple[int, ...]:
         """Return the blocks of this size that fit, by each estimate that decisions use."""
         given = (self.limit + _RESERVED) // (-(-size // _ALIGN) * _ALIGN + _RESERVED)
-        most = min(_THREADS // self.threads, _REGISTERS // (self.threads * self.registers))
+        most = min(self.resident // self.threads, REGISTERS // (self.threads * self.registers))
         return min(given, most), min(self.limit // max(size, 1), most)
 
 

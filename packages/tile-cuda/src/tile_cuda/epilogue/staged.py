@@ -30,10 +30,11 @@ from tile_core.simt.pipelining.async_products import accumulator_of
 from tile_core.simt.pipelining.dependences import uses
 from tile_core.simt.pipelining.late_epilogue import SUBTILE
 from tile_core.simt.role_threads import is_shared
+from tile_cuda.cost.stores import estimate
+from tile_cuda.machine import machine_of
 from tile_cuda.ops.boxes import row_lengths
 from tile_cuda.ops.copy_lanes import EXCHANGES, LANES
 from tile_cuda.ops.copy_matrix import swizzled_rows
-from tile_cuda.ops.epilogue_cost import estimate
 from tile_cuda.ops.store_bulk import DIRECT, STAGED
 from tile_cuda.ops.store_nests import StoreNest, store_nest
 from tile_cuda.ops.warpgroup_plan import WARPGROUP
@@ -321,7 +322,9 @@ class _Stage(StmtRewriter):
 
     def blocks(self, size: int) -> int:
         """Return how many blocks of so much shared memory a multiprocessor has at a time."""
-        return min(self.ctx.capabilities.shared_bytes // max(size, 1), 2048 // self.threads)
+        return min(
+            self.ctx.capabilities.shared_bytes // max(size, 1), machine_of(self.ctx.target.arch).threads // self.threads
+        )
 
     def occupied(self, source: View) -> int:
         """Return the bytes of shared memory that may be in use where a copy stands."""

@@ -19,19 +19,18 @@ from tile_core.simt.notes import BLOCK
 from tile_core.simt.pipelining.grids import grid_of
 from tile_core.simt.pipelining.persistent import PersistentGrid, Shape
 from tile_core.simt.variant import Block, SimtCall
+from tile_cuda.cost.kernel import RING, RING_OF_BYTES
+from tile_cuda.machine import machine_of
 from tile_cuda.ops.accumulator_marks import MATRIX
 from tile_cuda.ops.tensor_plan import ALL_COLUMNS, TensorPlan, allocated_columns
 from tile_cuda.ops.warpgroup_plan import PROMOTE, WARPGROUP
-from tile_cuda.target import TCGEN05, WARP, WGMMA
+from tile_cuda.target import REGISTERS, TCGEN05, WARP, WGMMA
 from tile_cuda.vocabulary.products import GROUP
 
 if TYPE_CHECKING:
     from tile_core.context import Context
     from tile_core.passes.spine import Plan
 
-MULTIPROCESSORS, OF_TENSOR_MEMORY = 132, 148
-"""Of an H100 or H200; of a B200."""
-_REGISTERS = 65536
 OF_WORKERS = 168
 """Registers of each thread of persistent blocks, for the estimate of blocks per multiprocessor."""
 COPIER_REGISTERS, USER_REGISTERS = 40, 232
@@ -46,14 +45,6 @@ _LEAST_TRIPS = 2
 _SUBTILES_PER_ITERATION = 2
 """Most subtiles stored in an iteration of the next tile: with one 4096³ was 1.028 times as fast as
 without any, with two 1.023, with four 1.010, whose registers spilled."""
-_STAGES = (4, 8)
-"""Ring sizes for which a producer warp was measured to be faster, on an H100 or H200, float16, 8192 and 4096.
-
-By tiles of 128 x 256 and 256 x 128, 4 stages: 1.015 and 1.027 times as fast as without, sparse 1.04 and 1.05, 8-bit
-floats 1.03. With 3 stages 0.97, with 5 from 0.94 to 1.05; with tiles of 128 x 128, two blocks at a time, 0.95.
-"""
-_STAGES_OF_BYTES = (*_STAGES, 5)
-"""Of elements of 8 bits: sparse products with 5 stages were 1.04 (e4m3) and 1.07 (int8) times as fast as without."""
 
 
 def choose_persistent(shape: Shape, ctx: Context) -> PersistentGrid | Reject:
@@ -66,7 +57,7 @@ def choose_persistent(shape: Shape, ctx: Context) -> PersistentGrid | Reject:
     reason = _reason(shape.threads, shape.trips or _LEAST_TRIPS, ctx)
     if reason:
         return Reject(reason)
-    if option == "auto" and not ctx.capabilities.fact(TCGEN05) and shape.tiles <= MULTIPROCESSORS:
+    if option == "auto" and not ctx.capabilities.fact(TCGEN05) and shape.tiles <= _processors(ctx):
         return Reject(f"all {shape.tiles} blocks run at a time")
     size = shape.ring_bytes + shape.other_bytes + _SCRATCH
     if size > ctx.capabilities.shared_bytes:
@@ -83,11 +74,11 @@ def choose_persistent(shape: Shape, ctx: Context) -> PersistentGrid | Reject:
     moves = moves or late
     threads = shape.threads + (WARPGROUP if moves else WARP)
     at_a_time = _at_a_time(threads, size, ctx)
-    blocks = option if isinstance(option, int) else MULTIPROCESSORS * at_a_time
+    blocks = option if isinstance(option, int) else _processors(ctx) * at_a_time
     if option == "auto" and at_a_time > 1:
         return Reject(f"{at_a_time} blocks per multiprocessor already overlap copies and products")
     small = DTYPES[shape.product.args[0].dtype].bits == 8
-    if option == "auto" and shape.stages not in (_STAGES_OF_BYTES if small else _STAGES):
+    if option == "auto" and shape.stages not in (RING_OF_BYTES if small else RING):
         return Reject(f"it was not faster with {shape.stages} stages")
     # Metadata in slots is read by each thread; descriptors are what instructions of a whole warp read.
     arrivals = "warp" if direct or shape.product.name == "gemm" else "thread"
@@ -106,6 +97,11 @@ def choose_persistent(shape: Shape, ctx: Context) -> PersistentGrid | Reject:
     )
 
 
+def _processors(ctx: Context) -> int:
+    """Return the multiprocessors of a device."""
+    return machine_of(ctx.target.arch).processors
+
+
 def _over_budget(size: int, shape: Shape, ctx: Context) -> str:
     return (
         f"shared-memory budget exceeded: {size:,} of {ctx.capabilities.shared_bytes:,} bytes "
@@ -115,7 +111,7 @@ def _over_budget(size: int, shape: Shape, ctx: Context) -> str:
 
 def _at_a_time(threads: int, size: int, ctx: Context) -> int:
     """Return how many blocks of this size a multiprocessor runs at a time."""
-    held = _REGISTERS // (threads * OF_WORKERS)
+    held = REGISTERS // (threads * OF_WORKERS)
     return max(1, min(ctx.capabilities.shared_bytes // size, held, 2048 // threads))
 
 
@@ -154,7 +150,7 @@ def _with_mma_warp(shape: Shape, tiles: int, size: int, ctx: Context) -> Persist
     columns = allocated_columns(buffers * plan.columns + 2 * plan.metadata)
     at_a_time = max(1, min(ctx.capabilities.shared_bytes // size, ALL_COLUMNS // columns, 4))
     option = ctx.options.persistent
-    blocks = min(option if isinstance(option, int) else OF_TENSOR_MEMORY * at_a_time, tiles)
+    blocks = min(option if isinstance(option, int) else _processors(ctx) * at_a_time, tiles)
     several = buffers if blocks < tiles else 1
     held = 0 if isinstance(option, int) else at_a_time
     return PersistentGrid(blocks, WARP, "thread", WARP, mma_threads=WARP, buffers=several, at_a_time=held)
@@ -173,7 +169,7 @@ def may_persist(plan: Plan, ctx: Context) -> bool:
     trips = nodes.as_int(grid.loops[0].extent)
     if _reason(plan[BLOCK].count, trips if isinstance(trips, int) else _LEAST_TRIPS, ctx):
         return False
-    return not auto or bool(ctx.capabilities.fact(TCGEN05)) or prod(grid.extents.values()) > MULTIPROCESSORS
+    return not auto or bool(ctx.capabilities.fact(TCGEN05)) or prod(grid.extents.values()) > _processors(ctx)
 
 
 def _reason(threads: int, trips: int, ctx: Context) -> str:

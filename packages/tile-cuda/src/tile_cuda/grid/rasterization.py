@@ -19,14 +19,13 @@ from tile_core.ir.program import cluster_of
 from tile_core.ir.visit import annotation, collect, role
 from tile_core.ops.base import OpCall, is_op
 from tile_core.simt.notes import ORDER
+from tile_cuda.machine import machine_of
 from tile_cuda.ops.store_nests import store_nest
 
 if TYPE_CHECKING:
     from tile_core.context import Context
     from tile_core.passes.spine import Plan
 
-_AT_A_TIME = 132
-"""Multiprocessors of an H100 or H200, one block each."""
 _PANELS = (1, 2, 4, 8, 16, 32)
 _GAIN = 0.9
 """Part of the operands of the given order that panels may read at most, to be worth their divisions."""
@@ -58,14 +57,15 @@ def choose_order(plan: Plan, ctx: Context, accumulators: Collection[BufferVar]) 
     if rows is None or columns is None or {rows, columns} != {0, 1}:
         return plan
     extent = int(tile[1][-2]), int(tile[1][-1])
-    panel = min(_PANELS, key=lambda p: _read(p, *extent))
+    blocks = machine_of(ctx.target.arch).processors  # one of each at a time
+    panel = min(_PANELS, key=lambda p: _read(p, *extent, blocks))
     given = [nodes.as_int(axes[axis].extent) for axis in (rows, columns)]
     if ctx.options.rasterization == "auto" and all(isinstance(n, int) for n in given):
         first = 1 if columns == 0 else 0  # blocks along x are numbered first
-        if prod(given) <= _AT_A_TIME:
+        if prod(given) <= blocks:
             return plan
         panel = min(panel, given[0])  # few rows: all blocks of a column read it at a time
-        if _read(panel, *extent) > _GAIN * _read_in_order(given, extent, first):
+        if _read(panel, *extent, blocks) > _GAIN * _read_in_order(given, extent, first, blocks):
             return plan
     return plan.note(ORDER, {"panel": panel, "order": "row" if rows == 1 else "column"})
 
@@ -98,14 +98,14 @@ def _axis(at: Expr, axes: Mapping[int, Stmt], values: Mapping[Var, Sequence[Expr
     return found[0] if len(found) == 1 else None
 
 
-def _read(panel: int, m: int, n: int) -> float:
+def _read(panel: int, m: int, n: int, blocks: int) -> float:
     """Return the rows and columns that concurrent blocks read, along panels of this width."""
-    return panel * m + -(-_AT_A_TIME // panel) * n
+    return panel * m + -(-blocks // panel) * n
 
 
-def _read_in_order(given: list[Any], extent: tuple[int, int], first: int) -> float:
+def _read_in_order(given: list[Any], extent: tuple[int, int], first: int, blocks: int) -> float:
     """Return the same for the order of the grid."""
     along, across = (given[1], given[0]) if first == 1 else (given[0], given[1])
-    wide = min(along, _AT_A_TIME)
-    high = min(across, -(-_AT_A_TIME // wide))
+    wide = min(along, blocks)
+    high = min(across, -(-blocks // wide))
     return float(wide * extent[first] + high * extent[1 - first])

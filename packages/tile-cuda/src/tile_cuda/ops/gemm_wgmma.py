@@ -19,8 +19,8 @@ from tile_core.simt.pipelining.async_products import ENDED, IN_FLIGHT, SETTLED
 from tile_core.simt.variant import InFlight, SimtCall
 from tile_cuda.ops.gemm_mma import HELD
 from tile_cuda.ops.operand import MmaLoader, MmaOperand
+from tile_cuda.ops.product_cost import estimate
 from tile_cuda.ops.shared_matrix import SharedMatrix, layout_of
-from tile_cuda.ops.warpgroup_cost import estimate
 from tile_cuda.ops.warpgroup_plan import COLUMNS, ROWS, WARPGROUP, WarpgroupPlan, table
 from tile_cuda.ptx.wgmma import COMMIT, FENCE, MOST_KEPT, MOST_READ, UNIFORM, held_name, read_name, wait_name
 

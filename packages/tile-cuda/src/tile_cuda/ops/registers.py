@@ -20,14 +20,15 @@ from tile_core.simt.role_threads import is_shared, role_of
 from tile_core.simt.variant import SimtCall, SimtVariant
 from tile_cuda.ops.warpgroup_plan import WARPGROUP
 from tile_cuda.ptx.registers import set_name
+from tile_cuda.target import REGISTERS as _FILE
 from tile_cuda.vocabulary.products import REGISTERS, REQUEST_REGISTERS, UNIT_OF_REGISTERS
 
 if TYPE_CHECKING:
     from tile_core.context import Context
     from tile_core.passes.spine import Plan
 
-#: 32-bit registers of a multiprocessor, and of a thread that no instruction has given more.
-_FILE, _MOST_OF_A_THREAD = 65536, 256
+_MOST_OF_A_THREAD = 256
+"""Registers of a thread that no instruction has given more."""
 
 
 class SetRegisters(SimtVariant):

@@ -307,11 +307,7 @@ class _Ways:
 
     def every(self, problem: Problem, threads: int) -> list[WarpgroupPlan]:
         """Return the plans of a product of whole instructions, at least one, the best first."""
-        tiles, groups = (problem.m // ROWS, problem.n // COLUMNS), threads // WARPGROUP
-        found = [s for s in splits(*tiles, groups, self.policy, (ROWS, COLUMNS)) if _is_exact(s, tiles)]
-        if self.policy == GemmWarpPolicy.Square:
-            # B is read once by each instruction: wide ones read the least.
-            found.sort(key=lambda s: (s.atoms_m * s.atoms_n, s.atoms_m, s.warps))
+        found = partitions(problem.m, problem.n, threads, self.policy)
         return [WarpgroupPlan(problem, s, threads, self.family, self.promote, self.readable) for s in found]
 
     def able(self, problem: Problem, threads: int) -> list[WarpgroupPlan]:
@@ -380,5 +376,12 @@ def _rows(s: WarpPartition, tile: int, half: int) -> Digits:
     )
 
 
-def _is_exact(s: WarpPartition, tiles: tuple[int, int]) -> bool:
-    return (s.warps_m * s.atoms_m, s.warps_n * s.atoms_n) == tiles
+def partitions(m: int, n: int, threads: int, policy: int) -> list[WarpPartition]:
+    """Return the partitions of a result among warpgroups that compute no padding, the best first."""
+    tiles, groups = (m // ROWS, n // COLUMNS), threads // WARPGROUP
+    every = splits(*tiles, groups, policy, (ROWS, COLUMNS))
+    found = [s for s in every if (s.warps_m * s.atoms_m, s.warps_n * s.atoms_n) == tiles]
+    if policy == GemmWarpPolicy.Square:
+        # B is read once by each instruction: wide ones read the least.
+        found.sort(key=lambda s: (s.atoms_m * s.atoms_n, s.atoms_m, s.warps))
+    return found
