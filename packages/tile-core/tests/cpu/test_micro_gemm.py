@@ -15,8 +15,9 @@ import pytest
 
 from tile_core.compat.tvm import ir, tirx, tvm, tvm_ffi
 from tile_core.cpu.isa import Isa
-from tile_core.cpu.micro_gemm import Tile2D, accumulator_dtype, micro_gemm
+from tile_core.cpu.micro_gemm import Tile2D, micro_gemm
 from tile_core.numerics import exprs
+from tile_core.ops.gemm import accumulator
 
 pytestmark = pytest.mark.sweep(4)
 
@@ -366,7 +367,7 @@ def check(built: Built, function: Callable[..., None], rng: np.random.Generator)
 
 def reference(case: Case, a: Any, b: Any, c: Any) -> Any:
     """The exact result, from NumPy."""
-    wide = np.dtype(accumulator_dtype(case.types[2]))
+    wide = np.dtype(accumulator(case.types[2]))
     start = np.zeros(c.shape, wide) if case.clear in (True, "on") else c.astype(wide)
     with np.errstate(over="ignore", invalid="ignore"):
         return (start + a.astype(wide) @ b.astype(wide)).astype(c.dtype)

@@ -40,9 +40,10 @@ from tile_core.cpu.tile2d import (
     zero,
 )
 from tile_core.ir import nodes
+from tile_core.ops.gemm import accumulator
 from tile_core.records import dataclass
 
-__all__ = ["Tile2D", "accumulator_dtype", "micro_gemm"]
+__all__ = ["Tile2D", "micro_gemm"]
 
 
 def micro_gemm(
@@ -85,7 +86,7 @@ def micro_gemm(
     a, b = _decoded(a, decode), _decoded(b, decode)
     if c.transposed:
         a, b, c, m, n, stored_rows = b.flipped(), a.flipped(), c.flipped(), n, m, None
-    acc = accumulator_dtype(c.dtype)
+    acc = accumulator(c.dtype)
     plain = m == 1 and not b.transposed and b.load is None
     prefetched_rows = stored_rows if plain and LEAST_RUN <= n * bits_of(b.dtype) <= PAGE else None
     split = _depth(k, m, prefetched_rows is not None) if c.dtype == acc and not (b.transposed and m <= FEW_ROWS) else k
@@ -98,11 +99,6 @@ def micro_gemm(
         return _block(_Call(a.window(0, start), rows, c, m, n, depth, acc, isa, first, jump))
 
     return _in_order(k, split, clear, part)
-
-
-def accumulator_dtype(dtype: str) -> str:
-    """The dtype in which products are added up for a C of ``dtype``."""
-    return "float32" if dtype in ("float16", "bfloat16") else dtype
 
 
 def _in_order(k: int, split: int, clear: bool, part: Callable[[Expr, int, Expr], Stmt]) -> Stmt:

@@ -14,9 +14,10 @@ from collections.abc import Callable
 from tile_core.compat.tvm import tirx
 from tile_core.compat.types import BufferVar, Expr, Stmt, Var
 from tile_core.cpu.isa import Isa
-from tile_core.cpu.micro_gemm import accumulator_dtype, multiply_add
+from tile_core.cpu.micro_gemm import multiply_add
 from tile_core.cpu.packing import converted, converted_read, needs_conversion, registers, transposed
 from tile_core.cpu.tile2d import Tile2D, bits_of, cast, loop, plus, ramp, sequence, splat, times, zero
+from tile_core.ops.gemm import accumulator
 from tile_core.records import dataclass
 
 #: Accumulators of a row that are kept in registers at a time.
@@ -53,7 +54,7 @@ class Sparse:
 
 def micro_gemm_sp(a: Sparse, b: Tile2D, c: Tile2D, m: int, n: int, k: int, *, isa: Isa, clear: bool = False) -> Stmt:
     """Return the product of a compressed ``a`` with ``b``, added as in ``micro_gemm``."""
-    acc = accumulator_dtype(c.dtype)
+    acc = accumulator(c.dtype)
     strips = _strips(n, isa, acc)
     width = max(sum(lanes for _, lanes in vectors) for vectors in strips)
     per_word = a.nibbles * len(a.kept(tirx.IntImm("int32", 0)))

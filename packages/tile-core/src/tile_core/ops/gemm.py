@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 from tile_core.compat.tvm import tirx
-from tile_core.compat.types import Expr, Stmt, Var
+from tile_core.compat.types import BufferVar, Expr, Stmt, Var
 from tile_core.dtypes import DTYPES, DType
 from tile_core.errors.ops import BadAttribute, GemmShape, GemmTypes
 from tile_core.ir import nodes
@@ -203,26 +203,53 @@ def meaning(call: OpCall) -> Stmt:
     """
     a, b, c, clear = call.args[:4]
     trans_a, trans_b = bool(call.attrs["transpose_A"]), bool(call.attrs["transpose_B"])
-    rows, cols = c.matrix_dims()
-    a_dims = a.matrix_dims()
-    extent = a.extents[a_dims[0] if trans_a else a_dims[1]]
-    acc = "float32" if c.dtype in ("float16", "bfloat16") else c.dtype
-    total, allocate = nodes.alloc([1], acc, "sum", "local")
+    extent = a.extents[a.matrix_dims()[0 if trans_a else 1]]
+    acc = accumulator(c.dtype)
 
-    def term(i: Var, j: Var, k: Var) -> Stmt:
+    def term(total: BufferVar, i: Var, j: Var, k: Var) -> Stmt:
         x = convert(nodes.load(a.buffer, matrix(a, trans_a, i, k)), acc)
         y = convert(nodes.load(b.buffer, matrix(b, trans_b, k, j)), acc)
         return nodes.store(total, total[0] + x * y, [0])
 
+    return accumulated(call, c, clear, ("k", extent), term)
+
+
+def accumulator(dtype: str) -> str:
+    """Return the element type in which the elements of a product are added up."""
+    return "float32" if dtype in ("float16", "bfloat16") else dtype
+
+
+def accumulated(
+    call: OpCall,
+    c: View,
+    clear: Expr,
+    depth: tuple[str, Expr],
+    terms: Callable[[BufferVar, Var, Var, Var], Stmt],
+    scratch: Sequence[Stmt] = (),
+) -> Stmt:
+    """Return the loops that add to each element of C, or to zero.
+
+    Parameters
+    ----------
+    depth
+        Name and extent of the loop around ``terms``.
+    terms
+        From the total, an element's row and column, and the loop's variable to what adds to the total.
+    scratch
+        Allocations for ``terms``.
+    """
+    acc = accumulator(c.dtype)
+    total, allocate = nodes.alloc([1], acc, "sum", "local")
+    rows, cols = c.matrix_dims()
+
     def body(i: Var, j: Var) -> Stmt:
-        at = matrix(c, False, i, j)
-        start = nodes.cast(nodes.load(c.buffer, at), acc)
-        start = tirx.if_then_else(clear, nodes.zero(acc), start)
-        k = nodes.fresh("k")
+        at, k = matrix(c, False, i, j), nodes.fresh(depth[0])
+        start = tirx.if_then_else(clear, nodes.zero(acc), nodes.cast(nodes.load(c.buffer, at), acc))
         return nodes.seq([
             allocate,
+            *scratch,
             nodes.store(total, start, [0]),
-            nodes.for_loop(k, extent, term(i, j, k)),
+            nodes.for_loop(k, depth[1], terms(total, i, j, k)),
             nodes.store(c.buffer, convert(total[0], c.dtype), at, call.span),
         ])  # fmt: skip
 

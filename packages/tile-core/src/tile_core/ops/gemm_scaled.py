@@ -7,7 +7,7 @@ The formats of the MX specification (OCP Microscaling Formats 1.0): MXFP8 and MX
 from __future__ import annotations
 
 from tile_core.compat.tvm import tirx
-from tile_core.compat.types import Expr, Stmt, Var
+from tile_core.compat.types import BufferVar, Expr, Stmt, Var
 from tile_core.dtypes import DTYPES, DType
 from tile_core.dtypes import dtype as to_dtype
 from tile_core.errors.ops import BadElementType, GemmTypes, ScaleShape
@@ -16,7 +16,7 @@ from tile_core.numerics.exprs import decode_expr, nibble_expr, scaled_expr
 from tile_core.ops import operands
 from tile_core.ops.base import OpCall, TileOp, View
 from tile_core.ops.copy import convert
-from tile_core.ops.gemm import GemmWarpPolicy, attributes, fitting, matrix, matrix_extents
+from tile_core.ops.gemm import GemmWarpPolicy, accumulated, attributes, fitting, matrix, matrix_extents
 from tile_core.values.value import Region, Scalar, Tile
 
 #: Types of A and B.
@@ -209,11 +209,9 @@ def meaning(call: OpCall) -> Stmt:
     """
     a, a_scale, b, b_scale, c, clear = call.args[:6]
     trans_a, trans_b, block = (int(call.attrs[n]) for n in ("transpose_A", "transpose_B", "block"))
-    rows, cols = c.matrix_dims()
     a_type, b_type = str(call.attrs["types"][0]), str(call.attrs["types"][2])
     extent = a.extents[a.matrix_dims()[0 if trans_a else 1]]
     extent *= 2 if is_packed(a.dtype, a_type) and not trans_a else 1
-    total, new_total = nodes.alloc([1], "float32", "sum", "local")
     part, new_part = nodes.alloc([1], "float32", "part", "local")
 
     def term(i: Var, j: Var, k: Expr) -> Stmt:
@@ -221,7 +219,7 @@ def meaning(call: OpCall) -> Stmt:
         y = element(b, not trans_b, b_type, j, k)
         return nodes.store(part, part[0] + x * y, [0])
 
-    def one_block(i: Var, j: Var, at: Var) -> Stmt:
+    def one_block(total: BufferVar, i: Var, j: Var, at: Var) -> Stmt:
         k = nodes.fresh("k")
         scales = scale_of(a_scale, bool(trans_a), i, at), scale_of(b_scale, not trans_b, j, at)
         return nodes.seq([
@@ -230,17 +228,7 @@ def meaning(call: OpCall) -> Stmt:
             nodes.store(total, total[0] + scaled(part[0], scales, a_scale.dtype), [0]),
         ])  # fmt: skip
 
-    def body(i: Var, j: Var) -> Stmt:
-        coordinates, at = matrix(c, False, i, j), nodes.fresh("block")
-        start = nodes.cast(nodes.load(c.buffer, coordinates), "float32")
-        return nodes.seq([
-            new_total, new_part,
-            nodes.store(total, tirx.if_then_else(clear, nodes.zero("float32"), start), [0]),
-            nodes.for_loop(at, extent // block, one_block(i, j, at)),
-            nodes.store(c.buffer, convert(total[0], c.dtype), coordinates, call.span),
-        ])  # fmt: skip
-
-    return nodes.nest([c.extents[rows], c.extents[cols]], body, "parallel", span=call.span)
+    return accumulated(call, c, clear, ("block", extent // block), one_block, [new_part])
 
 
 OP = TileOp("gemm_scaled", reads=(0, 1, 2, 3, 4), writes=(4,), meaning=meaning, slots=(0, 1, 2, 3), accumulates=True)

@@ -9,14 +9,14 @@ hardware indexes 16-bit halves.
 from __future__ import annotations
 
 from tile_core.compat.tvm import tirx
-from tile_core.compat.types import Expr, Stmt, Var
+from tile_core.compat.types import BufferVar, Expr, Stmt, Var
 from tile_core.dtypes import DTYPES, DType
 from tile_core.errors.ops import BadElementType, SparseShape
 from tile_core.ir import nodes
 from tile_core.ops import operands
 from tile_core.ops.base import OpCall, TileOp, View
 from tile_core.ops.copy import convert
-from tile_core.ops.gemm import GemmWarpPolicy, attributes, check_types, matrix, matrix_extents
+from tile_core.ops.gemm import GemmWarpPolicy, accumulated, accumulator, attributes, check_types, matrix, matrix_extents
 from tile_core.values.value import Region, Scalar, Tile
 
 #: Nibbles of a word of metadata that keep elements 0 and 1, for groups whose kept values are zero.
@@ -172,13 +172,11 @@ def meaning(call: OpCall) -> Stmt:
     a, e, b, c, clear = call.args
     trans_a, trans_e, trans_b = (bool(call.attrs[f"transpose_{r}"]) for r in "AEB")
     group = int(call.attrs["group"])
-    rows, cols = c.matrix_dims()
     stored = a.extents[a.matrix_dims()[0 if trans_a else 1]]
     per_group = 2 if group == 4 else 1
-    acc = "float32" if c.dtype in ("float16", "bfloat16") else c.dtype
-    total, allocate = nodes.alloc([1], acc, "sum", "local")
+    acc = accumulator(c.dtype)
 
-    def terms(i: Var, j: Var, g: Var) -> Stmt:
+    def terms(total: BufferVar, i: Var, j: Var, g: Var) -> Stmt:
         code = nodes.fresh("code")
         steps = [tirx.Bind(code, nibble(e, trans_e, i, g))]
         for slot, index in enumerate(kept(group, code)):
@@ -187,18 +185,7 @@ def meaning(call: OpCall) -> Stmt:
             steps.append(nodes.store(total, total[0] + x * y, [0]))
         return nodes.seq(steps)
 
-    def body(i: Var, j: Var) -> Stmt:
-        at = matrix(c, False, i, j)
-        start = tirx.if_then_else(clear, nodes.zero(acc), nodes.cast(nodes.load(c.buffer, at), acc))
-        g = nodes.fresh("g")
-        return nodes.seq([
-            allocate,
-            nodes.store(total, start, [0]),
-            nodes.for_loop(g, stored // per_group, terms(i, j, g)),
-            nodes.store(c.buffer, convert(total[0], c.dtype), at, call.span),
-        ])  # fmt: skip
-
-    return nodes.nest([c.extents[rows], c.extents[cols]], body, "parallel", span=call.span)
+    return accumulated(call, c, clear, ("g", stored // per_group), terms)
 
 
 OP = TileOp("gemm_sp", reads=(0, 1, 2, 3), writes=(3,), meaning=meaning, slots=(0, 1, 2), accumulates=True)
