@@ -80,3 +80,11 @@ def test_what_the_language_refuses_is_no_number():
         Number(3, "int32") // 0
     assert (Number(-(2**31), "int32") // -1).value == -(2**31)
     assert (Number(-7, "int32") % Number(4, "int64")).dtype == "int64"
+
+
+def test_running_maxima_propagate_nan_where_asked():
+    params = [tensor("A", "float32", 4), output("B", "float32", 4)]
+    a = np.array([1, np.nan, 3, 2], np.float32)
+    for nan, want in ((False, [1, 1, 3, 3]), (True, [1, np.nan, np.nan, np.nan])):
+        found = run(_text(params, f"T.cummax(A, B, nan_propagate={nan})"), params, {"A": a})
+        np.testing.assert_array_equal(found["B"], want)

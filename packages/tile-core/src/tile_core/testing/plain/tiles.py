@@ -120,9 +120,11 @@ def cumprod(src: Any, dst: Any = None, dim: int = 0, reverse: bool = False) -> N
     write_values(as_region(src if dst is None else dst), oracles.cumprod(values_of(src), dim, reverse))
 
 
-def cummax(src: Any, dst: Any = None, dim: int = 0, reverse: bool = False, **hints: Any) -> None:
+def cummax(
+    src: Any, dst: Any = None, dim: int = 0, reverse: bool = False, nan_propagate: bool = False, **hints: Any
+) -> None:  # fmt: skip
     """Running maxima."""
-    write_values(as_region(src if dst is None else dst), oracles.cummax(values_of(src), dim, reverse))
+    write_values(as_region(src if dst is None else dst), oracles.cummax(values_of(src), dim, reverse, nan_propagate))
 
 
 #: The named reductions.
