@@ -216,17 +216,13 @@ def test_attention_takes_a_row_block_for_each_warpgroup(dim: int, expected: tupl
 
 @pytest.mark.sweep(0.25)
 def test_unaligned_rows_cost_lines() -> None:
+    sizes, options = {"M": 4096, "K": 4096, "trans_b": False}, {"clusters": "never"}
     aligned, odd = (
-        tile.tilings(
-            dense,
-            {"M": 4096, "N": n, "K": 4096, "trans_b": False},
-            target=HOPPER,
-            options={"clusters": "never"},
-            most=1,
-        )[0]
-        for n in (4096, 4088)
+        tile.tilings(dense, {**sizes, "N": n}, target=HOPPER, options=options, most=1)[0] for n in (4096, 4088)
     )
     assert odd.microseconds > aligned.microseconds
+    (pairs,) = tile.tilings(dense, {**sizes, "N": 4088}, target=HOPPER, most=1)
+    assert pairs.microseconds < odd.microseconds  # two blocks load a tile once
 
 
 @pytest.mark.sweep(0.25)

@@ -112,7 +112,7 @@ def _over_budget(size: int, shape: Shape, ctx: Context) -> str:
 def _at_a_time(threads: int, size: int, ctx: Context) -> int:
     """Return how many blocks of this size a multiprocessor runs at a time."""
     held = REGISTERS // (threads * OF_WORKERS)
-    return max(1, min(ctx.capabilities.shared_bytes // size, held, 2048 // threads))
+    return max(1, min(ctx.capabilities.shared_bytes // size, held, machine_of(ctx.target.arch).threads // threads))
 
 
 def _beside(shape: Shape, ctx: Context) -> PersistentGrid | Reject:
