@@ -343,3 +343,49 @@ def test_the_fuzzer_reaches_them() -> None:
     assert any(text.count("T.Pipelined") > 1 for text in persistent)
     assert any("for e2 in" in text for text in persistent)
     assert any("T.Pipelined(N[e]" in text for text in persistent)
+
+
+def paged(form: str, pages=9, page=16, depth=64) -> Any:
+    """Products with pages that a table names, by a variable of each iteration."""
+
+    @T.prim_func
+    def main(
+        Q: T.Tensor((64, depth), "float16"), K: T.Tensor((pages, page, depth), "float16"),
+        table: T.Tensor((2, pages), "int32"), lens: T.Tensor((2,), "int32"), Y: T.Tensor((2, 64, page), "float32"),
+    ):  # fmt: skip
+        with T.Kernel(2, threads=128) as b:
+            q, k = T.alloc_shared((64, depth), "float16"), T.alloc_shared((page, depth), "float16")
+            o = T.alloc_fragment((64, page), "float32")
+            T.copy(Q, q)
+            T.clear(o)
+            last = T.alloc_var("int32", init=0)
+            for i in T.Pipelined(T.ceildiv(lens[b], page), num_stages=3):
+                p = table[b, i]
+                if form == "carried":
+                    p = last
+                    last = table[b, i]
+                T.copy(K[p, :, :], k)
+                T.gemm(q, k, o, transpose_B=True)
+            T.copy(o, Y[b, :, :])
+
+    return main
+
+
+@pytest.mark.parametrize("target", ["cuda:sm_80", TARGET])
+@pytest.mark.parametrize("form", ["table", "carried"])
+def test_pages_of_a_table(form: str, target: str) -> None:
+    program = paged(form)
+    options = {"numerics": "fast"}
+    kernel = tile.compile(program, target, runtime="emulator", options=options)
+    loops = report_json(program, target, options=options)["block"]["loops"]
+    assert ("k" in loops[0]["buffers"]) == (form == "table")
+    rng = np.random.default_rng()
+    q, k = rng.integers(-2, 3, (64, 64)).astype(np.float16), rng.integers(-2, 3, (9, 16, 64)).astype(np.float16)
+    table = np.stack([rng.permutation(9) for _ in range(2)]).astype(np.int32)
+    lens, o = np.array([rng.integers(0, 5), 130], np.int32), np.zeros((2, 64, 16), np.float32)
+    kernel(q, k, table, lens, o)
+    for b in range(2):
+        named = list(table[b][: -(-lens[b] // 16)])
+        named = [0, *named[:-1]] if form == "carried" and named else named
+        wanted = sum((q.astype(np.float32) @ k[p].astype(np.float32).T for p in named), np.zeros((64, 16)))
+        assert np.array_equal(o[b], wanted)

@@ -63,6 +63,7 @@ from tile_core.simt.pipelining.producer_warp import with_producer_warp, write_pr
 from tile_core.simt.pipelining.report import LoopReport, PipelineReport
 from tile_core.simt.pipelining.role_loops import RoleLoop, not_repeated, role_loops, shape_of
 from tile_core.simt.pipelining.role_slices import RoleSlice
+from tile_core.simt.pipelining.single_assignments import name_single_assignments
 from tile_core.simt.pipelining.staging import groups_of, not_staged, write_staged
 from tile_core.simt.pipelining.writers import Around, write_loop
 from tile_core.simt.role_threads import is_shared, role_of
@@ -102,6 +103,7 @@ def plan_pipeline(
     tuple
         The program, with asynchronous copies marked by the attribute ``async``, and the report.
     """
+    body = name_single_assignments(body)
     pipeliner = _Pipeliner(
         body, can_copy, frozenset(safe_values or ()), threads, is_async, can_overlap, persistent_hooks
     )
