@@ -42,6 +42,7 @@ from tile_cuda.grid.rasterization import choose_order
 from tile_cuda.ops.contiguous import can_copy_bytes
 from tile_cuda.ops.copy_async import can_copy as can_copy_chunks
 from tile_cuda.ops.copy_bulk import Blocks, can_copy_bulk
+from tile_cuda.ops.gemm_exchanged import ExchangedGemm
 from tile_cuda.ops.gemm_sp_wgmma import WarpgroupGemmSp
 from tile_cuda.ops.gemm_tensor import FORCED, requests_tensor_memory
 from tile_cuda.ops.gemm_wgmma import WarpgroupGemm
@@ -100,6 +101,14 @@ def is_async(call: OpCall, ctx: Context, threads: int) -> bool:
     return isinstance(variant.accepts(SimtCall.on(call, threads), ctx), Accept)
 
 
+def may_be_async(call: OpCall, ctx: Context, threads: int) -> bool:
+    """Whether a product runs on asynchronous instructions, possibly with its parts exchanged."""
+    if is_async(call, ctx, threads):
+        return True
+    alone = call.name == "gemm" and ctx.capabilities.fact(WGMMA) and call.attrs.get("variant") is None
+    return bool(alone) and isinstance(ExchangedGemm().accepts(_given(call, threads), ctx), Accept)
+
+
 def reads_directly(operand: Operand, threads: int, ctx: Context, aligned: Aligned) -> bool:
     """Whether threads also read an operand of a loop's copy themselves: metadata of wgmma."""
     call = operand.call
@@ -147,7 +156,15 @@ def _results(plan: Plan, ctx: Context) -> Plan:
     rows = [b for b, of in zip(accumulators, readers, strict=True) if _has_rows(of) and b in dense]
     plan = stage_results(plan, ctx, accumulators, stays=bool(accumulators) and may_persist(plan, ctx), rows=rows)
     plan = store_matrices(plan, ctx, accumulators)
-    return prefer_tma(plan, ctx) if accumulators else plan
+    return prefer_tma(plan, ctx) if accumulators or _has_exchanged(plan, ctx) else plan
+
+
+def _has_exchanged(plan: Plan, ctx: Context) -> bool:
+    """Whether a product of a program runs on wgmma with its parts exchanged."""
+    if not ctx.capabilities.fact(WGMMA):
+        return False
+    found = [p for p in Flow(plan.body).points if is_op(p.stmt) and nodes.is_tile_call(p.stmt.value, "gemm")]
+    return any(may_be_async(OpCall.decode(p.stmt), ctx, block_in(p.role, plan[BLOCK]).count) for p in found)
 
 
 def _lines(plan: Plan, ctx: Context) -> Plan:
@@ -213,8 +230,8 @@ def pipeline(target: Target, spine: Spine) -> Spine:
     """Return the passes for a target."""
     conversions = FP8 if target.capabilities.fact(FP8_MMA) else PLAIN
     hooks = SimtHooks(
-        can_copy=can_copy, is_async=is_async, can_overlap=can_overlap, share=choose_persistent, cluster=choose_cluster,
-        reads_directly=reads_directly,
+        can_copy=can_copy, is_async=may_be_async, can_overlap=can_overlap, share=choose_persistent,
+        cluster=choose_cluster, reads_directly=reads_directly,
     )  # fmt: skip
     passes = simt_spine(spine, hooks)
     why = "before the pipeline, whose loops have the instructions of products and take the memory that tiles leave"

@@ -59,6 +59,9 @@ first of the threads that execute the op together issues it. The waits are place
 #: a statement is work that its threads share, while of any other each of its threads executes all.
 ONLY = "tile.only"
 
+#: Attribute of an address: the bytes that each thread accesses there.
+CHUNK = "chunk"
+
 #: Attribute around a store of a 4-bit element where another thread may store the other half of the byte.
 SPLIT = "tile.split_byte"
 
@@ -84,7 +87,7 @@ def step(body: Stmt, span: Span = None) -> Stmt:
 
 def address(
     buffer: BufferVar, indices: Sequence[Expr], access: str = "r", proxy: str = "", until: str = "",
-    box: Sequence[int] = (), align: int = 1, between_blocks: bool = False, words: bool = False,
+    box: Sequence[int] = (), align: int = 1, between_blocks: bool = False, words: bool = False, chunk: int = 0,
 ) -> Call:  # fmt: skip
     """Return the address of an element of a buffer, as an argument of an instruction.
 
@@ -109,11 +112,13 @@ def address(
         shares its bytes with no other buffer.
     words
         Whether it accesses an array of a thread as words of 32 bits, whatever the elements are.
+    chunk
+        Bytes that the instruction accesses for each thread, as a vector access of that size; 0 if it accesses others.
     """
     attrs: dict[str, Any] = {"access": access, **({"proxy": proxy} if proxy else {})}
     attrs |= {**({"until": until} if until else {}), **({"box": list(box)} if box else {})}
     attrs |= {**({"align": align} if align > 1 else {}), **({BETWEEN_BLOCKS: 1} if between_blocks else {})}
-    attrs |= {WORDS: 1} if words else {}
+    attrs |= {**({WORDS: 1} if words else {}), **({CHUNK: chunk} if chunk else {})}
     return nodes.tile_call("address", [nodes.load(buffer, indices)], attrs, ret="handle")
 
 

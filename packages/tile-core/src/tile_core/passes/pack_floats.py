@@ -20,7 +20,9 @@ from tile_core.compat.types import BufferVar, Stmt
 from tile_core.dtypes import DTYPES
 from tile_core.ir import nodes
 from tile_core.ir.visit import StmtRewriter, collect, loads_of
-from tile_core.passes.packed_loop import PackedFloats, PackedLoop
+from tile_core.passes.packed_instructions import PackedFloats
+from tile_core.passes.packed_integers import with_integers_inline
+from tile_core.passes.packed_loop import PackedLoop
 
 __all__ = ["PackedFloats", "pack_floats"]
 
@@ -97,7 +99,7 @@ class _PackLoops(StmtRewriter):
         extent = nodes.as_int(s.extent)
         plain = s.kind in (tirx.ForKind.SERIAL, tirx.ForKind.UNROLLED) and s.step is None and nodes.as_int(s.min) == 0
         if plain and isinstance(extent, int) and extent >= 2 and extent % 2 == 0:
-            new = PackedLoop(self, s).rewritten()
+            new = PackedLoop(self, with_integers_inline(s)).rewritten()
             if new is not None:
                 return new
         return super().visit_For(s)

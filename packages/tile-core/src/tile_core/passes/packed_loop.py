@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import field
 from typing import Protocol
 
 import numpy as np
@@ -11,14 +9,15 @@ import numpy as np
 from tile_core.analysis.analyzer import Analyzer
 from tile_core.compat import structural
 from tile_core.compat.tvm import ir, tirx, tvm_ffi
-from tile_core.compat.types import BufferVar, Expr, Key, Mutator, Stmt, UnaryNode, Var
+from tile_core.compat.types import BufferVar, Expr, Key, Mutator, Stmt, Var
 from tile_core.ir import nodes
 from tile_core.ir.visit import bodies_of, collect, replace_for, substitute, uses_var
 from tile_core.numerics.build import cast, type_name
 from tile_core.numerics.codecs import decode, encode
-from tile_core.records import dataclass
+from tile_core.passes.packed_instructions import PackedFloats
+from tile_core.passes.packed_integers import integer_pair
 
-__all__ = ["PackedFloats", "PackedLoop"]
+__all__ = ["PackedLoop"]
 
 _NODES = {
     tirx.Add: "add", tirx.Sub: "sub", tirx.Mul: "mul",
@@ -31,32 +30,6 @@ _CALLS = {
 _COMPARISONS = frozenset({"lt", "le", "gt", "ge", "eq"})
 _DIVISIONS = (tirx.Div, tirx.Mod, tirx.FloorDiv, tirx.FloorMod)
 _SIGN = 0x80008000
-
-
-@dataclass(frozen=True)
-class PackedFloats:
-    """Instructions of a target for two elements in a word.
-
-    The first element is the low half.
-
-    Attributes
-    ----------
-    join
-        By 16-bit type: a function from two float32, the low one first, to the word of both, each rounded once.
-    operations
-        By type and name: a function from words to a word. ``add``, ``sub``, ``mul`` and ``fma`` round each element
-        once and keep subnormal numbers; ``max``, ``min``, ``max_nan`` and ``min_nan`` follow ``numerics/rules.py``;
-        ``lt``, ``le``, ``gt``, ``ge`` and ``eq`` return words whose halves are all ones where the comparison holds.
-    decode
-        By 8-bit type: a function from two codes in a ``uint16`` to a word of ``float16``.
-    encode
-        By 8-bit type: a function from two float32, the low one first, to codes that follow ``numerics/rules.py``.
-    """
-
-    join: Mapping[str, Callable[[Expr, Expr], Expr]]
-    operations: Mapping[tuple[str, str], Callable[..., Expr]]
-    decode: Mapping[str, UnaryNode] = field(default_factory=dict)
-    encode: Mapping[str, Callable[[Expr, Expr], Expr]] = field(default_factory=dict)
 
 
 class Arrays(Protocol):
@@ -286,7 +259,7 @@ class PackedLoop:
             of = type_name(e.value)
             if of in self.packed.decode:
                 return kind == "float16" and self._pair_of(e.value) is not None
-            return of == "float32" or of in self.packed.join
+            return of == "float32" or of in self.packed.join or self._integers(e) is not None
         return self._choice(e) is not None
 
     def _word(self, e: Expr) -> Expr:
@@ -304,7 +277,9 @@ class PackedLoop:
             if of in self.packed.decode:
                 self.operations += 1
                 return self.packed.decode[of](self._pair_of(e.value))
-            found = self._operation(e) if of == "float32" else None
+            found = self._integers(e)
+            if found is None and of == "float32":
+                found = self._operation(e)
             if found is not None:
                 self.operations += 1
                 return found
@@ -317,6 +292,10 @@ class PackedLoop:
             return tirx.bitwise_or(tirx.bitwise_and(yes, mask), tirx.bitwise_and(no, tirx.bitwise_not(mask)))
         low, high = (_bits(self._at(e, k)) for k in (0, 1))
         return tirx.bitwise_or(low, tirx.shift_left(high, nodes.int_const(16, "uint32")))
+
+    def _integers(self, e: Expr) -> Expr | None:
+        """Return the word of two small integers that become floats."""
+        return integer_pair(e, self._at, self.packed.operations.get((type_name(e), "sub")), self.analyzer)
 
     def _repeated(self, e: Expr) -> Expr:
         """Return the word that holds a loop-invariant number twice."""

@@ -7,6 +7,7 @@ operands as float32 and rounds its result once. The target then needs text only 
 
 from __future__ import annotations
 
+from tile_core.analysis.ranges import Ranges
 from tile_core.compat.tvm import ir, tirx, tvm_ffi
 from tile_core.compat.types import Expr, Mutator, Stmt
 from tile_core.ir import nodes
@@ -26,6 +27,8 @@ _BINARY = (
 _COMPARISONS = (tirx.EQ, tirx.NE, tirx.LT, tirx.LE, tirx.GT, tirx.GE)
 #: Calls that pass a value through unchanged.
 _CARRY = frozenset({"if_then_else", "reinterpret", "address_of", "buffer_data", "likely"})
+#: The largest integer up to which float32 holds all of them.
+_EXACT = 2**24
 _WIDE_INTEGERS = frozenset({"int32", "uint32", "int64", "uint64"})
 
 
@@ -76,7 +79,8 @@ class _RewriteWide:
         source, target = type_name(new.value), type_name(new)
         if target not in self.types or source not in _WIDE_INTEGERS or self.rounds_integers:
             return new
-        value = cast("float32", new.value) if target == "float16" else widen_expr(new.value)
+        exact = max(map(abs, Ranges().of(new.value))) <= _EXACT
+        value = cast("float32", new.value) if exact or target == "float16" else widen_expr(new.value)
         return cast(target, value)
 
     def call(self, e: Expr, mutator: Mutator) -> Expr:

@@ -43,6 +43,7 @@ from tile_core.simt.memory.alignment import Aligned
 from tile_core.simt.memory.arena import plan_arena
 from tile_core.simt.memory.bank_conflicts import spread_over_banks
 from tile_core.simt.memory.launch_assumptions import assume, given_symbols, promised
+from tile_core.simt.memory.packed_tiles import pack_tiles, renamed_addresses
 from tile_core.simt.memory.private_arrays import private_arrays
 from tile_core.simt.memory.register_pressure import register_pressure
 from tile_core.simt.memory.rematerialization import constant_tensors, rematerialize
@@ -75,7 +76,8 @@ from tile_core.simt.pipelining.plan import ASKED_LAYOUT, COMPLETION, IMMEDIATE
 from tile_core.simt.pipelining.register_buffering import double_buffer_registers
 from tile_core.simt.pipelining.software_pipeline import plan_pipeline
 from tile_core.simt.placement.layout_inference import Inferred, infer
-from tile_core.simt.placement.register_limit import RegisterLimit, most_registers
+from tile_core.simt.placement.register_limit import OTHERS, RegisterLimit, most_registers
+from tile_core.simt.placement.register_operands import operands_in_registers
 from tile_core.simt.placement.requested_layouts import not_kept, requested_fragments, requested_layouts
 from tile_core.simt.placement.rescope import rescope
 from tile_core.simt.placement.tile_uses import number_nests
@@ -83,6 +85,7 @@ from tile_core.simt.placement.variant_selection import Selected, Withdrawals, se
 from tile_core.simt.role_threads import enter_roles
 from tile_core.simt.threads.distribute import distribute
 from tile_core.simt.threads.interior import split_interior
+from tile_core.simt.threads.load_prefetch import MOST_PREFETCHED, prefetch_loads
 from tile_core.simt.threads.lower_selected import lower_selected
 from tile_core.simt.threads.operand_prefetch import prefetch_operands
 from tile_core.simt.threads.warp_calls import lower_warp_calls
@@ -165,8 +168,17 @@ def _threads(plan: Plan, ctx: Context) -> Plan:
     require_clusters(plan.program, ctx)
     # After wrapping, which has no ranges of a thread's number.
     body = enter_barriers(enter_roles(body, block, ctx), plan[ORDERED], ctx)
-    plan = plan.replace(body=body, defined=(block.thread,)).note(BLOCK, block)
+    plan = _tiles(plan.replace(body=body, defined=(block.thread,)).note(BLOCK, block), ctx)
     return plan.note(ORDER, plan.program.attrs.get("swizzle") or {})
+
+
+def _tiles(plan: Plan, ctx: Context) -> Plan:
+    """Make tiles of 4-bit elements bytes, and computed operands of products fragments."""
+    kept = frozenset(map(str, (*plan.program.layouts, *(plan.program.attrs.get("safe_values") or ()))))
+    body = operands_in_registers(plan.body, plan.variants, plan[BLOCK], ctx, kept)
+    body, buffers = pack_tiles(body, plan.params, kept)
+    params = tuple(buffers.get(p, p) for p in plan.params) if buffers else plan.params
+    return plan.replace(body=body, params=params).note(ALIGNED, renamed_addresses(plan[ALIGNED], buffers))
 
 
 def _promised(plan: Plan) -> Plan:
@@ -360,7 +372,16 @@ def _vectorize(plan: Plan, ctx: Context) -> Plan:
     block = plan[BLOCK]
     known = Known({block.thread: block.count}, (*sizes_of(plan.params), *plan.program.symbols.values()))
     body, needed = vectorize(body, ctx.capabilities, plan[ALIGNED], layouts, known)
-    return plan.replace(body=body).note(RELIED, needed)
+    # After vectors, whose loads it leaves; before barriers, which it moves loads across.
+    return _with_prefetched_loads(plan.replace(body=body).note(RELIED, needed), ctx)
+
+
+def _with_prefetched_loads(plan: Plan, ctx: Context) -> Plan:
+    block, most = plan[BLOCK], most_registers(plan[UNPLACED], plan[BLOCK].count, ctx)
+    if most is None or most - register_pressure(plan.body).registers < 2 * MOST_PREFETCHED + OTHERS:
+        return plan
+    constant = constant_tensors(plan.body, plan.params)
+    return plan.replace(body=prefetch_loads(plan.body, constant, block.thread, block.count))
 
 
 def _layouts(plan: Plan, ctx: Context) -> Plan:

@@ -13,6 +13,7 @@ from tile_cuda.ops.copy_lanes import LaneCopy
 from tile_cuda.ops.copy_matrix import MatrixCopy
 from tile_cuda.ops.copy_to_block import CopyToBlock
 from tile_cuda.ops.four_rows import FourRowGather, FourRowScatter
+from tile_cuda.ops.gemm_exchanged import ExchangedGemm
 from tile_cuda.ops.gemm_mma import MmaGemm
 from tile_cuda.ops.gemm_scaled_mma import MmaGemmScaled
 from tile_cuda.ops.gemm_sp_mma import MmaGemmSp
@@ -51,7 +52,8 @@ def variants(target: Target) -> tuple[Variant, ...]:
     groups: tuple[Variant, ...] = ()
     groups += (LaneCopy(), *([MatrixCopy()] if target.capabilities.fact(STMATRIX) else []))
     groups += (CopyToBlock(),) if target.capabilities.max_cluster > 1 else ()
-    groups += (WarpgroupGemm(), WarpgroupGemmSp(), WarpgroupWait()) if target.capabilities.fact(WGMMA) else ()
+    if target.capabilities.fact(WGMMA):
+        groups += (WarpgroupGemm(), ExchangedGemm(), WarpgroupGemmSp(), WarpgroupWait())
     groups += (SetRegisters(),) if target.capabilities.fact(SETMAXNREG) else ()
     if target.capabilities.fact(TCGEN05):
         groups += (*TENSOR_PRODUCTS, TensorWait(), PinAccumulator(), ReadAccumulator(), WriteAccumulator())

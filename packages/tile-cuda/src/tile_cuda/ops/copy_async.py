@@ -151,7 +151,8 @@ class _ChunkedTile:
         source = [ranges.simplify(nodes.int_const(0) + i) for i in source]
         to = [ranges.simplify(nodes.int_const(0) + i) for i in to]
         until = calls.UNTIL_GROUP if str(self.call.attrs["async"]) == EXPLICIT else ""
-        operands = [calls.address(dst.buffer, to, "w", until=until), calls.address(src.buffer, source, "r")]
+        shared = calls.address(dst.buffer, to, "w", until=until, chunk=width)
+        operands = [shared, calls.address(src.buffer, source, "r")]
         valid = self.valid(source) if guarded else None
         if valid is None:
             return calls.execute(name, operands, self.call.span)

@@ -161,7 +161,8 @@ class WarpgroupProduct(RegisterProduct[WarpgroupPlan]):
             self.outlast()
             if words is not None:
                 uses = tuple(read(*own[0], held_name))
-                self.call.placement.in_flight[words] = InFlight(uses, nodes.const(0, "uint32"), beyond=False)
+                beyond = ENDED not in self.call.attrs
+                self.call.placement.in_flight[words] = InFlight(uses, nodes.const(0, "uint32"), beyond)
             kept = [*([accumulators] if settled else []), *own]
             return [*found, *reads, *(s for b, count in kept for s in keep(b, count)), *self._issued(totals, words)]
         kept = [] if self.is_new(0) else [accumulators]
@@ -183,7 +184,7 @@ class WarpgroupProduct(RegisterProduct[WarpgroupPlan]):
         if IN_FLIGHT not in self.call.attrs or own is None or not own.same_as(totals) or self.plan.promote:
             return False
         # Registers of a fragment are allocated where all threads come by, as the wait that reads them does.
-        return self.plan.shared(0) or (ENDED in self.call.attrs and self.used == self.plan.threads)
+        return self.plan.shared(0) or self.used == self.plan.threads
 
     def before(self) -> list[Stmt]:
         """Return the statements that read other operands to registers."""

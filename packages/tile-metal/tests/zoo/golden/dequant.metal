@@ -92,7 +92,18 @@ static inline void simdgroup_multiply_accumulate_f32_f16(thread float* c, thread
       }
     }
   }
+  half scale_next;
+  half scale_current;
+  if (bx < 1 || (1 <= bx && bx * 32 + (tid >> 2) < 50 && bx * 32 + (tid >> 2) < 50) || (1 <= bx && 50 <= bx * 32 + (tid >> 2) && bx * 32 + (tid >> 2) < 50)) {
+    scale_next = scale[(bx * 32 + (tid >> 2)) * 3 + ((tid & 3) >> 1)];
+  }
   for (int k = 0; k < 2; ++k) {
+    scale_current = scale_next;
+    if (k + 1 < 2) {
+      if ((bx * 32 + (tid >> 2) < 50 && (k + 1) * 2 + ((tid & 3) >> 1) < 3 && (bx * 32 + (tid >> 2) < 50 && (k + 1) * 2 + ((tid & 3) >> 1) < 3)) || ((50 <= bx * 32 + (tid >> 2) || 3 <= (k + 1) * 2 + ((tid & 3) >> 1)) && (bx * 32 + (tid >> 2) < 50 && (k + 1) * 2 + ((tid & 3) >> 1) < 3))) {
+        scale_next = scale[(bx * 32 + (tid >> 2)) * 3 + ((tid & 3) >> 1) + k * 2 + 2];
+      }
+    }
     threadgroup half* const A_shared = (threadgroup half*)(smem + 4608);
     threadgroup_barrier(mem_flags::mem_threadgroup);
     const int i0_2 = tid >> 3;
@@ -134,7 +145,7 @@ static inline void simdgroup_multiply_accumulate_f32_f16(thread float* c, thread
       half scale_v;
       alignas(16) half W_shared_v[16];
       *(thread uint2*)&W_v[0] = *(device const uint2*)&W[(bx * 32 + i) * 48 + (j >> 1) + k * 32];
-      scale_v = scale[(bx * 32 + i) * 3 + (j >> 5) + k * 2];
+      scale_v = scale_current;
       #pragma clang loop unroll(full)
       for (int r_6 = 0; r_6 < 16; ++r_6) {
         W_shared_v[r_6] = (half)((float)(half)(float)(char)((((int)(uchar)((uchar)(W_v[r_6 >> 1] >> (uchar)((r_6 & 1) * 4)) & (uchar)15) & 15) ^ 8) - 8) * (float)(((k * 64 + (j + r_6)) >> 5) < 3 ? scale_v : (half)0.0f));
@@ -151,7 +162,7 @@ static inline void simdgroup_multiply_accumulate_f32_f16(thread float* c, thread
         *(thread uint2*)&W_v_1[0] = *(device const uint2*)&W[(bx * 32 + i_1) * 48 + (j_1 >> 1) + k * 32];
         #pragma clang loop unroll(full)
         for (int r_7 = 0; r_7 < 16; ++r_7) {
-          W_shared_v_1[r_7] = (half)((float)(half)(float)(char)((((int)(uchar)((uchar)(W_v_1[r_7 >> 1] >> (uchar)((r_7 & 1) * 4)) & (uchar)15) & 15) ^ 8) - 8) * (float)(bx * 32 + i_1 < 50 && ((k * 64 + (j_1 + r_7)) >> 5) < 3 ? scale[(bx * 32 + i_1) * 3 + k * 2 + ((j_1 + r_7) >> 5)] : (half)0.0f));
+          W_shared_v_1[r_7] = (half)((float)(half)(float)(char)((((int)(uchar)((uchar)(W_v_1[r_7 >> 1] >> (uchar)((r_7 & 1) * 4)) & (uchar)15) & 15) ^ 8) - 8) * (float)(bx * 32 + i_1 < 50 && ((k * 64 + (j_1 + r_7)) >> 5) < 3 ? scale_current : (half)0.0f));
         }
         *(threadgroup uint4*)&W_shared[i_1 * 72 + j_1] = *(thread const uint4*)&W_shared_v_1[0];
         *(threadgroup uint4*)&W_shared[i_1 * 72 + j_1 + 8] = *(thread const uint4*)&W_shared_v_1[8];
@@ -160,7 +171,7 @@ static inline void simdgroup_multiply_accumulate_f32_f16(thread float* c, thread
         alignas(16) half W_shared_v_2[16];
         #pragma clang loop unroll(full)
         for (int r_8 = 0; r_8 < 16; ++r_8) {
-          W_shared_v_2[r_8] = (half)((float)(half)(float)(char)0 * (float)(bx * 32 + i_1 < 50 && ((k * 64 + (j_1 + r_8)) >> 5) < 3 ? scale[(bx * 32 + i_1) * 3 + k * 2 + ((j_1 + r_8) >> 5)] : (half)0.0f));
+          W_shared_v_2[r_8] = (half)((float)(half)(float)(char)0 * (float)(bx * 32 + i_1 < 50 && ((k * 64 + (j_1 + r_8)) >> 5) < 3 ? scale_current : (half)0.0f));
         }
         *(threadgroup uint4*)&W_shared[i_1 * 72 + j_1] = *(thread const uint4*)&W_shared_v_2[0];
         *(threadgroup uint4*)&W_shared[i_1 * 72 + j_1 + 8] = *(thread const uint4*)&W_shared_v_2[8];

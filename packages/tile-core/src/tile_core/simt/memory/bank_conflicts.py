@@ -22,6 +22,7 @@ from tile_core.compat.tvm import ir, tirx
 from tile_core.compat.types import Array, BufferVar, Expr, Stmt, Var
 from tile_core.dtypes import DTYPES
 from tile_core.ir import nodes
+from tile_core.ir.calls import CHUNK
 from tile_core.ir.visit import collect, distinct, loads_of
 from tile_core.layout.digits import row_major_strides
 from tile_core.layout.layout import DigitLayout
@@ -99,8 +100,15 @@ class _Candidates:
 
 
 def _is_other(call: Expr) -> bool:
-    """Whether a call may use the address of an element."""
-    return nodes.is_tile_call(call) and not nodes.is_tile_call(call, "move")
+    """Whether a call may use an address for more than a vector access."""
+    if nodes.is_tile_call(call, "instruction"):
+        return False  # its operands are calls themselves
+    return nodes.is_tile_call(call) and not nodes.is_tile_call(call, "move") and not _chunk(call)
+
+
+def _chunk(call: Expr) -> int:
+    """Return the bytes of the vector access at an address; 0 for other calls."""
+    return int(nodes.as_int(call.attrs.get(CHUNK, 0))) if nodes.is_tile_call(call, "address") else 0
 
 
 def _fits(buffer: BufferVar) -> bool:
@@ -187,7 +195,11 @@ def _accesses(point: Point) -> Iterable[tuple[BufferVar, Sequence[Expr], int]]:
             for side in structural.items(whole.args)[:2]:
                 yield side.source, structural.items(side.indices), size
             continue
-        for load in loads_of(x):
+        addresses = [c for c in collect(x, ir.Call) if _chunk(c)]
+        for c in addresses:
+            yield c.args[0].source, structural.items(c.args[0].indices), _chunk(c)
+        at = {structural.identity(c.args[0]) for c in addresses}
+        for load in (e for e in loads_of(x) if structural.identity(e) not in at):
             yield load.source, structural.items(load.indices), _size(load.source)
         if type(x) is tirx.BufferStore:
             yield x.buffer, structural.items(x.indices), _size(x.buffer)

@@ -12,6 +12,9 @@ from tile_core.ir.visit import StmtRewriter, collect, map_expr, substitute
 from tile_core.records import dataclass
 from tile_core.simt.memory.vector_bodies import key
 
+#: Iterations that share an element, such as the numbers of 4 bits of a byte or a word, beside all of a loop.
+SHARED = (2, 4, 8)
+
 
 @dataclass(frozen=True)
 class VectorRun:

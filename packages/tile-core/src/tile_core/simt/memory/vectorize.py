@@ -55,7 +55,7 @@ from tile_core.simt.memory.vector_bodies import (
     reads_only,
     with_outcome,
 )
-from tile_core.simt.memory.vector_runs import UseRegisters, VectorRun, accesses_of
+from tile_core.simt.memory.vector_runs import SHARED, UseRegisters, VectorRun, accesses_of
 
 if TYPE_CHECKING:
     from tile_core.layout.base import LayoutMap
@@ -408,7 +408,7 @@ class _VectorizeAccesses(StmtRewriter):
         factors = {v: self.known.get(v, 1) for v in collect(last - start, tirx.Var) if not v.same_as(iteration)}
         multiples = {v: nodes.fresh(str(v.name), nodes.dtype_of(v)) * f for v, f in factors.items() if f > 1}
         moved = substitute(last, multiples) - substitute(start, multiples)
-        for per in (2, trips):
+        for per in (*SHARED, trips):
             step = tirx.floordiv(nodes.cast(iteration, kind), nodes.int_const(per, kind))
             if trips % per == 0 and nodes.as_int(ranges.simplify(moved - step)) == 0:
                 return per

@@ -16,6 +16,9 @@ from tile_core.ops.gemm_scaled import is_packed
 from tile_core.records import dataclass
 from tile_core.simt.variant import SimtCall
 
+#: Attribute of a product whose parts are exchanged: the transposed C is B transposed times A transposed.
+EXCHANGED = "exchanged"
+
 
 @dataclass(frozen=True)
 class Problem:
@@ -27,8 +30,8 @@ class Problem:
         The tiles.
     types
         Element types of A, B and C as the program names them.
-    turned_a, turned_b
-        Whether A is stored as (K, M), and B as (N, K).
+    turned_a, turned_b, turned_c
+        Whether A is stored as (K, M), B as (N, K), and C as (N, M).
     m, n, k
         Extents; K is that of B.
     clear
@@ -48,6 +51,7 @@ class Problem:
     k: int
     clear: Expr
     positions: tuple[int, int, int]
+    turned_c: bool = False
 
     @classmethod
     def of(cls, call: OpCall) -> Problem:
@@ -62,7 +66,17 @@ class Problem:
             k = _extents(b)[1] * (2 if is_packed(b.dtype, types[positions[1]]) else 1)
         known = bool(int(clear.value)) if isinstance(clear, tirx.IntImm) else clear
         a_type, b_type, c_type = (types[p] for p in positions)
-        return cls(a, b, c, (a_type, b_type, c_type), turned_a, turned_b, m, n, k, known, positions)
+        found = cls(a, b, c, (a_type, b_type, c_type), turned_a, turned_b, m, n, k, known, positions)
+        return found.exchanged() if EXCHANGED in call.attrs else found
+
+    def exchanged(self) -> Problem:
+        """Return the product of the transposed operands, whose result is C transposed."""
+        types, positions = self.types, self.positions
+        return replace(
+            self, a=self.b, b=self.a, types=(types[1], types[0], types[2]), turned_a=not self.turned_b,
+            turned_b=not self.turned_a, m=self.n, n=self.m, positions=(positions[1], positions[0], positions[2]),
+            turned_c=not self.turned_c,
+        )  # fmt: skip
 
     @property
     def form(self) -> Problem:
@@ -83,7 +97,7 @@ class Problem:
     @property
     def axes(self) -> tuple[str, str, str]:
         """Axes of the rows and columns of A, B and C, in storage order."""
-        return "KM" if self.turned_a else "MK", "NK" if self.turned_b else "KN", "MN"
+        return "KM" if self.turned_a else "MK", "NK" if self.turned_b else "KN", "NM" if self.turned_c else "MN"
 
     def resized(self, axis: str, size: int) -> Problem:
         """Return the product with another extent; the rest of its buffers remains."""
@@ -114,9 +128,11 @@ def policy_of(call: OpCall, problem: Problem) -> int:
         return view.scope == "local.fragment"
 
     asked_for = int(call.attrs["policy"])
+    if problem.turned_c and asked_for != GemmWarpPolicy.Square:
+        asked_for = GemmWarpPolicy.FullRow + GemmWarpPolicy.FullCol - asked_for
     if asked_for == GemmWarpPolicy.Square and held(problem.a) != held(problem.b):
         return int(GemmWarpPolicy.FullRow if held(problem.a) else GemmWarpPolicy.FullCol)
-    return asked_for
+    return int(asked_for)
 
 
 def placed(found: FragmentLayout, extents: tuple[int, ...], rows: int, columns: int, turned: bool) -> FragmentLayout:

@@ -100,7 +100,7 @@ class ProductPlan(ABC):
     def fragment(self, role: int) -> FragmentLayout:
         """Return the fragment layout of the buffer of A (0), B (1) or C (2)."""
         p = self.problem
-        view, turned = ((p.a, p.turned_a), (p.b, p.turned_b), (p.c, False))[role]
+        view, turned = ((p.a, p.turned_a), (p.b, p.turned_b), (p.c, p.turned_c))[role]
         return placed(self.held(role), view.extents, *view.matrix_dims(), turned)
 
     def fits(self, known: Mapping[BufferVar, FragmentLayout]) -> bool:

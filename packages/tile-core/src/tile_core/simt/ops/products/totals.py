@@ -66,11 +66,11 @@ class Totals:
         return [zero if self.clear is True else tirx.IfThenElse(self.clear, zero, None, self.call.span)]
 
     def _read(self, i: Expr, j: Expr) -> Expr:
-        at = matrix(self.c, False, i, j)
+        at = matrix(self.c, self.plan.problem.turned_c, i, j)
         return choose(self._limits(i, j, at), nodes.load(self.c.buffer, at))
 
     def _write(self, value: Expr, i: Expr, j: Expr) -> Stmt:
-        at = matrix(self.c, False, i, j)
+        at = matrix(self.c, self.plan.problem.turned_c, i, j)
         return when(self._limits(i, j, at), nodes.store(self.c.buffer, value, at, self.call.span))
 
     def _limits(self, i: Expr, j: Expr, at: list[Expr]) -> list[Expr]:

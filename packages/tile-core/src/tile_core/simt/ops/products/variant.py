@@ -34,6 +34,10 @@ class MatrixVariant(SimtVariant):
     def plan(self, call: Any) -> ProductPlan | Reject:
         """Return the plan of a call, or the rejection reason."""
 
+    def of(self, call: SimtCall) -> ProductPlan | Reject:
+        """Return the plan of a call as this variant lowers it."""
+        return self.plan(call)
+
     @abstractmethod
     def shared_layout(self, shape: tuple[int, ...], bits: int) -> LayoutMap | None:
         """Return the best layout of a shared operand; ``None`` if row-major is as good."""

@@ -1,0 +1,301 @@
+"""Loads of tensors that nothing writes, an iteration before they are used.
+
+An iteration that waits for a copy, a barrier or a product begins its own loads after that: scales of a block of the
+operands, numbers of pages, the elements of a mask. Each waits for global memory again. Where the position of such an
+element follows from the iteration alone, it is loaded one iteration before::
+
+    ahead = S[row, 0]
+    for k:
+        s = ahead
+        if k + 1 < n: ahead = S[row, k + 1]
+        wait; y = f(x[k], s)
+
+An element that is the same in each iteration is loaded once, before the loop.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from math import prod
+
+from tile_core.analysis.analyzer import Analyzer
+from tile_core.compat import structural
+from tile_core.compat.tvm import ir, tirx, tvm_ffi
+from tile_core.compat.types import BufferVar, Call, Expr, Key, Mutator, Stmt, Var
+from tile_core.ir import calls, nodes
+from tile_core.ir.visit import StmtRewriter, collect, replace_for, substitute
+from tile_core.records import dataclass
+
+__all__ = ["MOST_PREFETCHED", "prefetch_loads"]
+
+#: Elements that a thread loads ahead in a loop, each in a register of its own.
+MOST_PREFETCHED = 16
+
+#: Calls of which a load is an address, not a value.
+_ADDRESSES = ("address", "move")
+_UNROLLED = (tirx.ForKind.UNROLLED, tirx.ForKind.VECTORIZED)
+
+
+def prefetch_loads(body: Stmt, constant: Collection[BufferVar], thread: Var, threads: int) -> Stmt:
+    """Return the code of a thread with loads an iteration ahead in loops that wait.
+
+    Parameters
+    ----------
+    body
+        Code of one thread, with logical indices.
+    constant
+        Tensors that nothing writes while the kernel runs.
+    thread, threads
+        The variable of the thread's number in the block, and how many the block has.
+    """
+    return _PrefetchLoads(constant, thread, threads).stmt(body) if constant else body
+
+
+class _PrefetchLoads(StmtRewriter):
+    def __init__(self, constant: Collection[BufferVar], thread: Var, threads: int) -> None:
+        self.constant, self.thread, self.threads = constant, thread, threads
+        self._found = False
+
+    def visit_For(self, s: Stmt) -> Stmt:
+        outer, self._found = self._found, False
+        new = super().visit_For(s)
+        if not self._found and s.kind not in _UNROLLED and nodes.as_int(s.extent) != 1 and _waits(s.body):
+            self._found = True
+            new = _LoadsOfLoop(new, self.constant, self.thread, self.threads).rewritten()
+        self._found = self._found or outer
+        return new
+
+
+@dataclass(frozen=True)
+class _PrefetchedLoad:
+    """Loads of one tensor at positions that follow from the iteration.
+
+    Attributes
+    ----------
+    load
+        The load, in variables that are known before the loop, and of the loops around it.
+    conditions
+        The conditions of which one holds where it is made; none if it always is.
+    around
+        The unrolled loops that its position depends on.
+    changes
+        Whether iterations load different elements.
+    following, current
+        The elements of the next and of this iteration, one for each iteration of ``around``.
+    """
+
+    load: Expr
+    conditions: list[Expr]
+    around: tuple[Stmt, ...]
+    changes: bool
+    following: BufferVar
+    current: BufferVar
+
+    @property
+    def count(self) -> int:
+        """Number of elements of an iteration."""
+        return prod(int(loop.extent) for loop in self.around)
+
+    @property
+    def position(self) -> Expr:
+        """Number of the element in the registers."""
+        at: Expr = nodes.int_const(0)
+        for loop in self.around:
+            at = at * nodes.int_const(int(loop.extent)) + nodes.cast(loop.loop_var, "int32")
+        return at
+
+    def also(self, conditions: Sequence[Expr]) -> None:
+        """Load under these conditions, too."""
+        if not conditions:
+            self.conditions.clear()
+            return
+        condition = tirx.all(*conditions)
+        if self.conditions and not any(tvm_ffi.structural_equal(condition, c) for c in self.conditions):
+            self.conditions.append(condition)
+
+    def loaded(self, iteration: Var, at: Expr) -> Stmt:
+        """Return the loads of an iteration."""
+        to = self.following if self.changes else self.current
+        s = nodes.store(to, self.load, [self.position])
+        if self.conditions:
+            s = tirx.IfThenElse(tirx.any(*self.conditions), s, None)
+        return self.each(substitute(s, {iteration: at}))
+
+    def each(self, s: Stmt) -> Stmt:
+        """Return a statement for each element."""
+        for loop in reversed(self.around):
+            var = nodes.fresh(str(loop.loop_var.name), nodes.dtype_of(loop.loop_var))
+            s = nodes.for_loop(var, int(loop.extent), substitute(s, {loop.loop_var: var}), "unroll")
+        return s
+
+
+class _LoadsOfLoop(StmtRewriter):
+    """Rewrites one loop."""
+
+    def __init__(self, loop: Stmt, constant: Collection[BufferVar], thread: Var, threads: int) -> None:
+        self.loop, self.constant, self.thread = loop, constant, thread
+        self.analyzer = Analyzer()
+        self.analyzer.bind(thread, ir.Range.from_min_extent(0, threads))
+        self.found: dict[Key, _PrefetchedLoad] = {}
+        #: The loads to replace, once all are found.
+        self.chosen: set[Key] = set()
+        #: Values of the variables that the loop defines; ``None`` if they are not known before it.
+        self.values: dict[Var, Expr | None] = dict.fromkeys(
+            v.loop_var if isinstance(v, tirx.For) else v.var
+            for v in collect(loop.body, (tirx.For, tirx.Bind, tirx.Let))
+        )
+        self.around: list[Stmt] = []
+        self.conditions: list[Expr | None] = []
+        self.by_role = False
+        self.handlers = [
+            (ir.TensorLoad, self._load), (ir.Call, self._call), ((tirx.And, tirx.Or), self._joined),
+        ]  # fmt: skip
+
+    def rewritten(self) -> Stmt:
+        """Return the loop with loads before it, or itself."""
+        self.stmt(self.loop.body)
+        left = MOST_PREFETCHED
+        for key, a in self.found.items():
+            if a.count <= left:
+                self.chosen.add(key)
+                left -= a.count
+        if not self.chosen:
+            return self.loop
+        body = self.stmt(self.loop.body)
+        found = [a for key, a in self.found.items() if key in self.chosen]
+        k, first = self.loop.loop_var, self.loop.min
+        end = first + self.loop.extent
+        following = k + nodes.int_const(1, nodes.dtype_of(k))
+        arrays = [tirx.AllocBuffer(b) for a in found for b in ((a.following, a.current) if a.changes else (a.current,))]
+        before = nodes.seq([a.loaded(k, first) for a in found])
+        trips = nodes.as_int(self.loop.extent)
+        if not (isinstance(trips, int) and trips > 0):
+            before = tirx.IfThenElse(first < end, before, None)
+        changing = [a for a in found if a.changes]
+        now = [a.each(nodes.store(a.current, nodes.load(a.following, [a.position]), [a.position])) for a in changing]
+        more = [tirx.IfThenElse(following < end, nodes.seq([a.loaded(k, following) for a in changing]), None)]
+        if changing:
+            body = nodes.seq([*now, *more, body])
+        return nodes.seq([*arrays, before, replace_for(self.loop, body)])
+
+    # Statements
+
+    def visit_For(self, s: Stmt) -> Stmt:
+        unrolled = s.kind in _UNROLLED and isinstance(nodes.as_int(s.extent), int) and nodes.as_int(s.min) == 0
+        if not unrolled:
+            return self._under(None, s)
+        self.values[s.loop_var] = s.loop_var
+        self.analyzer.bind(s.loop_var, ir.Range.from_min_extent(0, s.extent), True)
+        self.around.append(s)
+        new = super().visit_For(s)
+        self.around.pop()
+        self.values[s.loop_var] = None
+        return new
+
+    def visit_While(self, s: Stmt) -> Stmt:
+        return s
+
+    def visit_IfThenElse(self, s: Stmt) -> Stmt:
+        condition = self.expr(s.condition)
+        then = self._under(s.condition, s.then_case)
+        other = None if s.else_case is None else self._under(tirx.Not(s.condition), s.else_case)
+        return tirx.IfThenElse(condition, then, other, s.span)
+
+    def visit_AttrStmt(self, s: Stmt) -> Stmt:
+        outer, self.by_role = self.by_role, self.by_role or s.attr_key == calls.ONLY
+        new = super().visit_AttrStmt(s)
+        self.by_role = outer
+        return new
+
+    def visit_Bind(self, s: Stmt) -> Stmt:
+        self.values[s.var] = self.known(s.value)
+        return super().visit_Bind(s)
+
+    def _under(self, condition: Expr | None, s: Stmt) -> Stmt:
+        self.conditions.append(None if condition is None else self.known(condition))
+        new = super().visit_For(s) if condition is None else self.stmt(s)
+        self.conditions.pop()
+        return new
+
+    # Expressions
+
+    def expr(self, e: Expr) -> Expr:
+        """Replace loads."""
+        return structural.mutated(e, self.handlers) if any(x.source in self.constant for x in _loads(e)) else e
+
+    def _call(self, e: Call, mutator: Mutator) -> Expr:
+        if any(nodes.is_tile_call(e, name) for name in _ADDRESSES):
+            return e
+        if nodes.operator_name(e) != "if_then_else":
+            return mutator.default_mutate(e)
+        condition, yes, no = e.args
+        sides = [self._side(c, x, mutator) for c, x in ((condition, yes), (tirx.Not(condition), no))]
+        return tirx.if_then_else(mutator.mutate(condition), *sides, span=e.span)
+
+    def _joined(self, e: Expr, mutator: Mutator) -> Expr:
+        condition = e.a if type(e) is tirx.And else tirx.Not(e.a)
+        return type(e)(mutator.mutate(e.a), self._side(condition, e.b, mutator))
+
+    def _side(self, condition: Expr, e: Expr, mutator: Mutator) -> Expr:
+        self.conditions.append(self.known(condition))
+        new = mutator.mutate(e)
+        self.conditions.pop()
+        return new
+
+    def _load(self, e: Expr, mutator: Mutator) -> Expr:
+        key = self._key(e)
+        if key not in self.chosen:
+            return mutator.default_mutate(e)
+        found = self.found[key]
+        return nodes.load(found.current, [found.position], e.span)
+
+    def _key(self, e: Expr) -> Key | None:
+        """Return the key of a load that may be prefetched; ``None`` of others."""
+        if e.source not in self.constant or nodes.scope_of(e.source) != "global" or None in self.conditions:
+            return None
+        indices = [self.known(i) for i in e.indices]
+        if any(i is None for i in indices):
+            return None
+        used = {v for x in indices for v in collect(x, tirx.Var)}
+        conditions = [c for c in self.conditions if c is not None]
+        around = tuple(loop for loop in self.around if loop.loop_var in used)
+        every = used.union(v for c in conditions for v in collect(c, tirx.Var))
+        if any(loop.loop_var in every for loop in self.around if loop not in around):
+            return None
+        if self.by_role and self.thread in every:
+            return None
+        key = tvm_ffi.StructuralKey((e.source, *indices))
+        if key not in self.found:
+            kind, count = nodes.element_type(e.source), prod(int(loop.extent) for loop in around)
+            following, current = (
+                tirx.decl_buffer([count], kind, f"{e.source.name}_{which}", scope="local", layout=None)
+                for which in ("next", "current")
+            )
+            load, changes = nodes.load(e.source, indices, e.span), self.loop.loop_var in every
+            every_time = [tirx.all(*conditions)] if conditions else []
+            self.found[key] = _PrefetchedLoad(load, every_time, around, changes, following, current)
+        else:
+            self.found[key].also(conditions)
+        return key
+
+    def known(self, e: Expr) -> Expr | None:
+        """Return an expression in variables that are known before the loop, or ``None``."""
+        if _loads(e) or any(nodes.is_tile_call(c) for c in collect(e, ir.Call)):
+            return None
+        mapping = {v: self.values[v] for v in collect(e, tirx.Var) if v in self.values}
+        if any(value is None for value in mapping.values()):
+            return None
+        return self.analyzer.simplify(substitute(e, {v: x for v, x in mapping.items() if x is not None and x is not v}))
+
+
+def _waits(body: Stmt) -> bool:
+    """Whether statements call instructions, which may wait for other threads or for copies."""
+    return any(nodes.is_tile_call(s.value) and not nodes.is_tile_call(s.value, "move") for s in _evaluated(body))
+
+
+def _evaluated(body: Stmt) -> Iterator[Stmt]:
+    yield from collect(body, tirx.Evaluate)
+
+
+def _loads(e: Expr) -> Sequence[Expr]:
+    return collect(e, ir.TensorLoad)
