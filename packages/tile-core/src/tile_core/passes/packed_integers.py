@@ -58,7 +58,7 @@ def integer_pair(
     if offset != other or most - least >= magic or abs(least + offset) > magic:
         return None
     if least:
-        low, high = (e - nodes.int_const(least, type_name(e)) for e in (low, high))
+        low, high = (cast("int32", e) - nodes.int_const(least) for e in (low, high))
     code = int(encode(np.asarray(float(magic)), kind))
     numbers, flipped = _halves(low, high, ranges, analyzer)
     word = tirx.bitwise_xor(numbers, _word(flipped | code))

@@ -251,7 +251,9 @@ class _LoadsOfLoop(StmtRewriter):
 
     def _key(self, e: Expr) -> Key | None:
         """Return the key of a load that may be prefetched; ``None`` of others."""
-        if e.source not in self.constant or nodes.scope_of(e.source) != "global" or None in self.conditions:
+        if e.source not in self.constant or nodes.scope_of(e.source) != "global":
+            return None
+        if any(c is None for c in self.conditions):
             return None
         indices = [self.known(i) for i in e.indices]
         if any(i is None for i in indices):
@@ -260,7 +262,7 @@ class _LoadsOfLoop(StmtRewriter):
         conditions = [c for c in self.conditions if c is not None]
         around = tuple(loop for loop in self.around if loop.loop_var in used)
         every = used.union(v for c in conditions for v in collect(c, tirx.Var))
-        if any(loop.loop_var in every for loop in self.around if loop not in around):
+        if any(loop.loop_var in every - used for loop in self.around):
             return None
         if self.by_role and self.thread in every:
             return None

@@ -18,6 +18,7 @@ from tile_core.testing.strategies.bools import bools
 from tile_core.testing.strategies.boxes import boxes, numbered_rows
 from tile_core.testing.strategies.clusters import clusters, exchanges
 from tile_core.testing.strategies.control import control
+from tile_core.testing.strategies.converted_operands import converted_operands
 from tile_core.testing.strategies.data_races import data_races
 from tile_core.testing.strategies.folding import folding
 from tile_core.testing.strategies.grids import grids, launches
@@ -74,6 +75,7 @@ STRATEGIES: dict[str, tuple[st.SearchStrategy[Unit], int]] = {
     "scaled-products": (scaled_products(), 1),
     "product-loops": (product_loops(), 1),
     "nested-loops": (nested_loops(), 2),
+    "converted-operands": (converted_operands(), 2),
     "views": (views(), 1),
     "layouts": (layouts(), 1),
     "atomics": (atomics(), 1),
