@@ -51,7 +51,7 @@ def converted_operands(draw: Draw) -> Unit:
     lines += [f"for o in T.Pipelined({trips}, num_stages={stages}):", f"    T.copy(A[0, o * {k}], a)"]
     lines += [f"    T.copy(W[bx * {n}, o * {k // per}], q)", f"    for i, j in T.Parallel({n}, {k}):"]
     lines += [f"        w[i, j] = {value}", f"    T.gemm({'w, a' if first else 'a, w'}, c, transpose_B=True)"]
-    lines += ["T.copy(c, B[bx * {n}, 0])".format(n=n) if first else f"T.copy(c, B[0, bx * {n}])"]
+    lines += [f"T.copy(c, B[bx * {n}, 0])" if first else f"T.copy(c, B[0, bx * {n}])"]
     groups = -(-depth // group)
     params = [tensor("A", kind, m, depth), tensor("W", storage, columns, -(-depth // per))]
     params += [tensor("S", kind, columns, groups), tensor("Z", "int8", columns, groups)]
