@@ -59,7 +59,7 @@ class _PrefetchLoads(StmtRewriter):
     def visit_For(self, s: Stmt) -> Stmt:
         outer, self._found = self._found, False
         new = super().visit_For(s)
-        if not self._found and s.kind not in _UNROLLED and nodes.as_int(s.extent) != 1 and _waits(s.body):
+        if not self._found and s.kind == tirx.ForKind.SERIAL and nodes.as_int(s.extent) != 1 and _waits(s.body):
             self._found = True
             new = _LoadsOfLoop(new, self.constant, self.thread, self.threads).rewritten()
         self._found = self._found or outer
