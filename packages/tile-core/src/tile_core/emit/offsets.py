@@ -73,7 +73,7 @@ def offset(
     total, rows = zero, zero
     at = list(indices) if isinstance(indices, (list, tuple)) else structural.items(indices)
     several = len(at) > 1
-    if not several and not strides and not wide and isinstance(at[0], ir.Expr):
+    if len(at) == 1 and not strides and not wide and isinstance(at[0], ir.Expr):
         return simplified(at[0])
     for d in dims:
         stride = nodes.as_int(strides[d]) if strides else _product(shape[d + 1 :], wide)
