@@ -1,0 +1,31 @@
+"""The strategy of converted operands draws all storages, values, places and trip counts."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from hypothesis import Phase, given, settings
+
+from tile_core.testing.strategies.converted_operands import converted_operands
+
+FORMS = {
+    "int4": r"q = .*int4'?\"?\)", "uint4": r"q = .*uint4", "float4": r"q = .*float4_e2m1fn", "int8": r"q = .*\"int8",
+    "fp8": r"q = .*float8_e4m3fn", "bytes": r"% 2\) \* 4\) & 15\)", "signed": r"15 \^ 8\)", "words": r"\(j % 8\) \* 4",
+    "zeros": r" - T\.cast\(Z\[", "mask": r"T\.if_then_else\(i != 1", "first": r"T\.gemm\(w, a", "second": r"T\.gemm\(a, w",
+    "held": r"w = T\.alloc_fragment", "no iteration": r"T\.Pipelined\(0", "one": r"T\.Pipelined\(1", "more": r"T\.Pipelined\(5",
+}  # fmt: skip
+
+
+@pytest.mark.sweep(4)
+def test_all_forms_are_drawn():
+    found: list[str] = []
+
+    @settings(max_examples=300, derandomize=True, database=None, deadline=None, phases=[Phase.generate])
+    @given(converted_operands())
+    def collect(unit):
+        found.append(unit.text())
+
+    collect()
+    text = "\n".join(found)
+    assert [name for name, form in FORMS.items() if not re.search(form, text)] == []

@@ -1,0 +1,143 @@
+"""Operands that threads convert between their copy and a product: packed copies, pairs, registers, loads ahead."""
+
+from __future__ import annotations
+
+import re
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+import tile_core as tile
+import tile_core.language as T
+
+KINDS = {"bfloat16": ml_dtypes.bfloat16, "float16": np.float16}
+#: Storage, numbers of a word, and a number from a word ``q`` and its position ``e``.
+FORMS = {
+    "int4": ("int4", 1, lambda q, e: q),
+    "uint4": ("uint4", 1, lambda q, e: q),
+    "bytes": ("uint8", 2, lambda q, e: T.cast(q, "int32") >> e * 4 & 15),
+    "signed": ("uint8", 2, lambda q, e: (T.cast(q, "int32") >> e * 4 & 15 ^ 8) - 8),
+    "words": ("int32", 8, lambda q, e: (q >> e * 4 & 15) - 8),
+}
+
+
+def program(form, kind, m, n, k, tile_of, threads=128, stages=3, scaled=True, trips=None):
+    """A product with a converted operand: W of (n, k) numbers, a scale for 32 of them."""
+    storage, per, number = FORMS[form]
+    bm, bn, bk = tile_of
+    steps = -(-k // bk) if trips is None else trips
+
+    @T.prim_func
+    def main(
+        A: T.Tensor((m, k), kind), W: T.Tensor((n, k // per), storage), S: T.Tensor((n, k // 32), kind),
+        C: T.Tensor((m, n), "float32"),
+    ):  # fmt: skip
+        with T.Kernel(T.ceildiv(n, bn), T.ceildiv(m, bm), threads=threads) as (bx, by):
+            a = T.alloc_shared((bm, bk), kind)
+            q = T.alloc_shared((bn, bk // per), storage)
+            w = T.alloc_shared((bn, bk), kind)
+            c = T.alloc_fragment((bm, bn), "float32")
+            T.clear(c)
+            for o in T.Pipelined(steps, num_stages=stages):
+                T.copy(A[by * bm, o * bk], a)
+                T.copy(W[bx * bn, o * bk // per], q)
+                for i, j in T.Parallel(bn, bk):
+                    x = T.cast(number(q[i, j // per], j % per), kind)
+                    w[i, j] = x * S[bx * bn + i, (o * bk + j) // 32] if scaled else x
+                T.gemm(a, w, c, transpose_B=True)
+            T.copy(c, C[by * bm, bx * bn])
+
+    return main
+
+
+def data(form, kind, m, n, k):
+    rng = np.random.default_rng()
+    codes = rng.integers(0, 16, (n, k))
+    values = codes if form in ("uint4", "bytes") else codes - 8 if form == "words" else (codes ^ 8) - 8
+    if form == "words":
+        packed = sum(codes[:, e::8].astype(np.uint32) << np.uint32(4 * e) for e in range(8)).view(np.int32)
+    else:
+        packed = (codes[:, ::2] | codes[:, 1::2] << 4).astype(np.uint8)
+    a = rng.integers(-3, 4, (m, k)).astype(KINDS[kind])
+    return a, packed, np.exp2(rng.integers(-1, 2, (n, k // 32))).astype(KINDS[kind]), values
+
+
+def check(form, kind, m, n, k, tile_of, target, trips=None, **how):
+    kernel = tile.compile(
+        program(form, kind, m, n, k, tile_of, trips=trips, **how), target, runtime="emulator", options={}
+    )
+    a, packed, s, values = data(form, kind, m, n, k)
+    c = np.full((m, n), np.nan, np.float32)
+    kernel(a, packed, s, c)
+    depth = k if trips is None else min(k, trips * tile_of[2])
+    w = values[:, :depth] * np.repeat(s.astype(float), 32, 1)[:, :depth]
+    np.testing.assert_array_equal(c, a[:, :depth].astype(float) @ w.T)
+    return kernel.source
+
+
+@pytest.mark.parametrize("target", ["cuda:sm_80", "cuda:sm_90a"])
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("form", FORMS)
+def test_small_integers_are_converted_in_pairs(form, kind, target):
+    text = check(form, kind, 16, 64, 128, (16, 64, 64), target)
+    assert re.search(r"\^ (1124|168|167)\d+u", text)  # the bits of 128 or 1024, with others flipped
+    assert f"cvt_rn_{'bf16' if kind == 'bfloat16' else 'f16'}_f32((float)" not in text
+
+
+@pytest.mark.parametrize("trips", [0, 1, 2, 3, 5])
+@pytest.mark.parametrize("form", ["int4", "words"])
+def test_exchanged_products_last_across_iterations(form, trips):
+    text = check(form, "bfloat16", 9, 70, 640, (16, 64, 128), "cuda:sm_90a", trips=trips)
+    assert bool(re.search(r"wgmma_m64n16k16_f32_bf16_bf16_rs\(", text)) == (trips > 0)
+    assert ("wgmma_wait_group_sync_aligned_1" in text) == (trips > 1)
+
+
+@pytest.mark.parametrize(
+    ("m", "tile_of", "threads"), [(70, (64, 64, 64), 128), (9, (16, 128, 32), 256), (5, (8, 64, 64), 64)]
+)
+@pytest.mark.parametrize("target", ["cuda:sm_80", "cuda:sm_90a", "metal", "rocm:gfx942"])
+def test_tails_of_all_dimensions(target, m, tile_of, threads):
+    check("int4", "float16", m, 70, 160, tile_of, target, threads=threads)
+
+
+def test_an_operand_that_warps_would_compute_twice_stays_in_shared_memory():
+    text = check("int4", "float16", 64, 32, 64, (64, 32, 32), "cuda:sm_80")
+    assert re.search(r"f16\* const w = ", text)
+
+
+@pytest.mark.parametrize("target", ["cuda:sm_80", "metal"])
+def test_scales_are_loaded_an_iteration_before(target):
+    text = check("int4", "float16", 16, 64, 160, (16, 64, 32), target)
+    loop = text[text.index("for (int o") :]
+    assert (
+        loop.index("S_current")
+        < loop.index("S_next[")
+        < loop.index("barrier" if target == "metal" else "__syncthreads")
+    )
+
+
+def test_loads_of_a_grid_are_not_loaded_ahead():
+    @T.prim_func
+    def main(S: T.Tensor((2,), "int32"), A: T.Tensor((64,), "int32")):
+        with T.Kernel(2, threads=32) as bx:
+            T.atomic_add(A[S[bx]], 1)
+
+    kernel = tile.compile(main, "cuda:sm_90a", runtime="emulator")
+    assert "_next" not in kernel.source
+
+
+def test_tiles_of_odd_rows_keep_a_byte_for_each_element():
+    @T.prim_func
+    def main(W: T.Tensor((8, 15), "int4"), B: T.Tensor((8, 15), "float16")):
+        with T.Kernel(1, threads=32):
+            q = T.alloc_shared((8, 15), "int4")
+            T.copy(W, q)
+            for i, j in T.Parallel(8, 15):
+                B[i, j] = T.cast(q[i, j], "float16")
+
+    kernel = tile.compile(main, "cuda:sm_80", runtime="emulator")
+    codes = np.random.default_rng().integers(0, 16, (8, 16))
+    b = np.full((8, 15), np.nan, np.float16)
+    kernel((codes[:, ::2] | codes[:, 1::2] << 4).astype(np.uint8), b)
+    np.testing.assert_array_equal(b, ((codes ^ 8) - 8)[:, :15])
