@@ -106,7 +106,7 @@ def may_be_async(call: OpCall, ctx: Context, threads: int) -> bool:
     if is_async(call, ctx, threads):
         return True
     alone = call.name == "gemm" and ctx.capabilities.fact(WGMMA) and call.attrs.get("variant") is None
-    return bool(alone) and isinstance(ExchangedGemm().accepts(_given(call, threads), ctx), Accept)
+    return bool(alone) and isinstance(ExchangedGemm().accepts(SimtCall.on(call, threads), ctx), Accept)
 
 
 def reads_directly(operand: Operand, threads: int, ctx: Context, aligned: Aligned) -> bool:
@@ -163,7 +163,7 @@ def _has_exchanged(plan: Plan, ctx: Context) -> bool:
     """Whether a product of a program runs on wgmma with its parts exchanged."""
     if not ctx.capabilities.fact(WGMMA):
         return False
-    found = [p for p in Flow(plan.body).points if is_op(p.stmt) and nodes.is_tile_call(p.stmt.value, "gemm")]
+    found = [p for p in Flow(plan.body).points if is_op(p.stmt) and OpCall.decode(p.stmt).name == "gemm"]
     return any(may_be_async(OpCall.decode(p.stmt), ctx, block_in(p.role, plan[BLOCK]).count) for p in found)
 
 

@@ -1,4 +1,4 @@
-"""Operands that threads convert between their copy and a product: packed copies, pairs, registers, loads ahead."""
+"""Operands that threads convert between their copy and a product: packed copies, pairs, registers, prefetched loads."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ def test_scales_are_loaded_an_iteration_before(target):
     )
 
 
-def test_loads_of_a_grid_are_not_loaded_ahead():
+def test_loads_of_a_grid_are_not_prefetched():
     @T.prim_func
     def main(S: T.Tensor((2,), "int32"), A: T.Tensor((64,), "int32")):
         with T.Kernel(2, threads=32) as bx:

@@ -1,4 +1,4 @@
-"""Loops of products with statements between the copy of an operand and the product: dequantization, scales, masks."""
+"""Loops of products whose operands threads convert: dequantization, scales, masks."""
 
 from __future__ import annotations
 
