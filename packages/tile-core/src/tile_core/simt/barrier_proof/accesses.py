@@ -136,11 +136,12 @@ class AsyncAccesses:
         return any(buffer in of for of in (self.copied, self.filled, self.read, self.rings))
 
     def aliases(self) -> dict[str, tuple[str, ...]]:
-        """Return the buffers that share bytes, by name."""
-        found = {}
+        """Return the buffers that share bytes with slots of loops, and these, by name."""
+        found: dict[str, tuple[str, ...]] = {}
+        rings = {name for name, _ in self.rings.values()}
         for name, (first, last) in self.bytes.items():
-            others = (x for x, (begin, end) in self.bytes.items() if x != name and begin <= last and first <= end)
-            found[name] = tuple(others)
+            others = (x for x, (begin, end) in self.bytes.items() if begin <= last and first <= end)
+            found[name] = tuple(x for x in others if x != name and not rings.isdisjoint((x, name)))
         return {name: others for name, others in found.items() if others}
 
     def granule(self, buffer: int, shape: list[int]) -> int:
