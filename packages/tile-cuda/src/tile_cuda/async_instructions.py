@@ -73,7 +73,7 @@ INSTRUCTIONS = AsyncInstructions(
     phase_waits=frozenset({tensor.WAIT}),
     multicasts=frozenset(bulk.multicast_name(rank) for rank in range(1, bulk.MOST_DIMENSIONS + 1)),
     tensor=tensor_accesses,
-    tensor_allocates=frozenset(tensor.ALLOCATE.values()),
+    tensor_allocates={name: blocks == 2 for blocks, name in tensor.ALLOCATE.items()},
     tensor_frees={name: blocks == 2 for blocks, name in tensor.FREE.items()},
     size=copied_bytes,
 )

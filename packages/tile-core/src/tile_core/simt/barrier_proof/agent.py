@@ -118,6 +118,8 @@ class Agent:
     def arrive(self, barrier: int, index: int, rank: int | None = None) -> None:
         """Arrive once for each thread."""
         self.state.phases.arrive([self.number], self.ready(self.object("arrive at", barrier, index, rank)), self.weight)
+        if rank not in (None, self.rank):
+            self.state.sent[rank, self.number] = self.state.phases.clocks[self.number][self.number]
 
     def expect(self, barrier: int, index: int, size: int) -> None:
         """Arrive with expected bytes."""
@@ -140,6 +142,8 @@ class Agent:
             self.state.enter(self.number, rank, buffer)
             self.state.free(rank, buffer, where, obj.name)
             name = self.state.named(buffer, rank)
+            if rank != self.rank:
+                self.state.sent[rank, obj.number] = obj.phase + 1
             if not self.state.phases.copy(self.number, obj, size * self.weight, name, where):
                 raise PhaseError(obj.name, f"a copy may write {buffer} while it is in use")
 
@@ -150,10 +154,12 @@ class Agent:
         self.registers.pop("products", None)
         self.completed += 1
         self.state.tensor.arrive(self.number, self.completed)
-        ranks = (self.rank,) if mask is None else (r for r in self.state.ranks if mask >> r & 1)
+        ranks = (self.rank,) if mask is None else tuple(r for r in self.state.ranks if mask >> r & 1)
         step = "arrive after products at"
         objects = [self.counting(self.object(step, barrier, index, rank)) for rank in ranks]
         self.state.phases.arrive_complete(self.number, objects, self.completed, read)
+        column = self.state.phases.products + self.number
+        self.state.sent |= {(rank, column): self.completed for rank in ranks if rank != self.rank}
 
     def sync(self, number: int, threads: int) -> bool:
         """Wait at a barrier of threads; return whether all have arrived."""
@@ -329,6 +335,13 @@ class Agent:
         ranks = sorted({self.rank, self.rank ^ 1}) if of_pair else [self.rank]
         joined = self.state.joined[self.number]
         self.state.tensor.multiply(self.number, ranks, ((first, count),), writes, joined)
+
+    def allocate_tensor(self) -> None:
+        """Allocate tensor memory of all blocks of the cluster."""
+        self.state.steps += 1
+        self.at = "allocate tensor memory"
+        if not self.met or self.meets:
+            raise PhaseError(OF_CLUSTER, "another block may not run yet")
 
     def free_tensor(self, of_cluster: bool) -> None:
         """Free tensor memory after all accesses."""

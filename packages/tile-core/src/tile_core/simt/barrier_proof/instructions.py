@@ -63,7 +63,7 @@ class AsyncInstructions:
     tensor
         Accesses of an instruction to tensor memory.
     tensor_allocates
-        Allocate tensor memory, and write its address to shared memory.
+        Allocate tensor memory, and write its address to shared memory; whether for all blocks of the cluster.
     tensor_frees
         Free tensor memory, and whether that of all blocks of the cluster.
     size
@@ -81,6 +81,6 @@ class AsyncInstructions:
     phase_waits: frozenset[str] = frozenset()
     multicasts: frozenset[str] = frozenset()
     tensor: Callable[[Call], Sequence[TensorAccess]] = lambda call: ()
-    tensor_allocates: frozenset[str] = frozenset()
+    tensor_allocates: Mapping[str, bool] = field(default_factory=dict)
     tensor_frees: Mapping[str, bool] = field(default_factory=dict)
     size: Callable[[Call], int] = lambda call: 0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tile_core.analysis.phases import Location, PhaseError, Phases
+from tile_core.analysis.phases import OF_CLUSTER, Location, PhaseError, Phases
 from tile_core.simt.barrier_proof.tensor_memory import TensorMemory
 from tile_core.simt.barrier_proof.translation import Translated
 from tile_core.simt.barrier_proof.warp_classes import WarpClasses
@@ -78,6 +78,8 @@ class KernelState:
         self.aliases = dict(kernel.aliases)
         #: By buffer that shares bytes with others, the latest access by each agent.
         self.entered: dict[str, dict[int, int]] = {}
+        #: By block and column of clocks, the latest time of what others do to its objects and buffers.
+        self.sent: dict[tuple[int, int], int] = {}
         self.has_content: set[tuple[str, Location]] = set()
         self.steps = 0
 
@@ -161,7 +163,11 @@ class KernelState:
                 raise PhaseError(buffer, f"writes of {self.names[number]} may not be visible")
 
     def require_ended(self) -> None:
-        """Require that threads have waited for the copies and products of pipelined loops."""
+        """Require that threads have waited for copies and products, and blocks for each other."""
+        for (rank, column), time in self.sent.items():
+            clocks = (clock for n, clock in enumerate(self.phases.clocks) if self.ranks_of[n] == rank)
+            if all(clock[column] < time for clock in clocks):
+                raise PhaseError(OF_CLUSTER, f"block {rank} may end before another one has used its shared memory")
         for agent, groups in enumerate(self.groups):
             for buffer in (x[0] for of in groups.values() for group in of for x in group):
                 if buffer in self.kernel.rings:

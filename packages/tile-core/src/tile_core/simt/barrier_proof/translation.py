@@ -391,6 +391,8 @@ class Translation:
             return [EmittedLine(f"x.settle({until!r}, {pending})", level=Level.WAITS)]
         if name in known.register_fences:
             return [EmittedLine("x.register_fence()", level=Level.SOFT)]
+        if known.tensor_allocates.get(name):
+            return [EmittedLine("x.allocate_tensor()", level=Level.SOFT)]
         if name in known.tensor_frees:
             return [EmittedLine(f"x.free_tensor({known.tensor_frees[name]})", level=Level.SOFT)]
         given = addresses_of(call)
