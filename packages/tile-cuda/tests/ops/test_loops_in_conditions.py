@@ -134,6 +134,15 @@ def test_grouped_products(way: str, options: dict[str, Any]) -> None:
     check_grouped(grouped(**how), [0, 0, 13, 14], [0] * 4, options, "persistent", **how)
 
 
+@pytest.mark.sweep(1)
+def test_trip_counts_that_are_data_are_not_persistent_by_default() -> None:
+    program = grouped(n=4096, rows=4096, k=256, block=(128, 256, 64), threads=256, stages=4, bound=True)
+    assert roles(tile.compile(program, TARGET).source) == ""
+    assert "the trip count is unknown at compile time" in str(report_json(program, TARGET)["block"]["loops"])
+    program = grouped(n=4096, rows=4096, k=256, block=(128, 256, 64), threads=256, stages=4)
+    assert roles(tile.compile(program, TARGET).source) == "persistent"
+
+
 @pytest.mark.parametrize("steps", [(3, 0, 1, 2), (-2, 1, 0, 3), (7, 2, 4, 1)])
 def test_trip_counts_that_are_data(steps: tuple[int, ...]) -> None:
     how: dict[str, Any] = {"bound": True, "k": 224, "stages": 3}

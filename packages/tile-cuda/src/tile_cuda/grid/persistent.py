@@ -59,6 +59,9 @@ def choose_persistent(shape: Shape, ctx: Context) -> PersistentGrid | Reject:
         return Reject(reason)
     if option == "auto" and not ctx.capabilities.fact(TCGEN05) and shape.tiles <= _processors(ctx):
         return Reject(f"all {shape.tiles} blocks run at a time")
+    if option == "auto" and not shape.trips:
+        # The device starts blocks when others end; persistent blocks process equally many tiles.
+        return Reject("the trip count is unknown at compile time: tiles may take different times")
     size = shape.ring_bytes + shape.other_bytes + _SCRATCH
     if size > ctx.capabilities.shared_bytes:
         return Reject(_over_budget(size, shape, ctx))
