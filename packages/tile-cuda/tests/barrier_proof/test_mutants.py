@@ -35,6 +35,7 @@ TABLE = {
     "multicast, cp.async": (CLUSTERS, "gemm_f16_two_groups"),
     "persistent": (PERSISTENT, "gemm_f16_tiles"),
     "persistent, late epilogue": (PERSISTENT, "gemm_f16_two_groups"),
+    "persistent, loops in conditions": (PERSISTENT, "grouped"),
     "tcgen05, one role": (TENSOR, "gemm_f16_turned"),
     "tcgen05, MMA warp": (ISSUED, "gemm_f16"),
     "tcgen05, pairs": (PAIRS, "gemm_f16_pair"),
