@@ -141,3 +141,29 @@ def test_tiles_of_odd_rows_keep_a_byte_for_each_element():
     b = np.full((8, 15), np.nan, np.float16)
     kernel((codes[:, ::2] | codes[:, 1::2] << 4).astype(np.uint8), b)
     np.testing.assert_array_equal(b, ((codes ^ 8) - 8)[:, :15])
+
+
+@pytest.mark.parametrize("target", ["cuda:sm_80", "cuda:sm_90a", "metal"])
+@pytest.mark.parametrize(("k", "stages"), [(64, 2), (192, 3), (96, 0)])
+def test_weights_that_are_converted_from_global_memory_are_prefetched(target, k, stages):
+    @T.prim_func
+    def main(A: T.Tensor((16, k), "float16"), W: T.Tensor((64, k), "int4"), C: T.Tensor((16, 64), "float32")):
+        with T.Kernel(1, threads=128):
+            a = T.alloc_shared((16, 32), "float16")
+            w = T.alloc_shared((64, 32), "float16")
+            c = T.alloc_fragment((16, 64), "float32")
+            T.clear(c)
+            for o in T.Pipelined(k // 32, num_stages=stages):
+                T.copy(A[0, o * 32], a)
+                for i, j in T.Parallel(64, 32):
+                    w[i, j] = T.cast(W[i, o * 32 + j], "float16")
+                T.gemm(a, w, c, transpose_B=True)
+            T.copy(c, C)
+
+    kernel = tile.compile(main, target, runtime="emulator")
+    rng = np.random.default_rng()
+    a, codes = rng.integers(-3, 4, (16, k)).astype(np.float16), rng.integers(0, 16, (64, k))
+    c = np.full((16, 64), np.nan, np.float32)
+    kernel(a, (codes[:, ::2] | codes[:, 1::2] << 4).astype(np.uint8), c)
+    np.testing.assert_array_equal(c, a.astype(float) @ ((codes ^ 8) - 8).T)
+    assert "W_next" in kernel.source

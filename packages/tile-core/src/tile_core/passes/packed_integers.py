@@ -24,7 +24,10 @@ from tile_core.numerics.build import cast, type_name
 from tile_core.numerics.codecs import encode
 from tile_core.passes import wrapping
 
-__all__ = ["integer_pair", "with_integers_inline"]
+__all__ = ["NIBBLES", "integer_pair", "nibble_pair", "with_integers_inline"]
+
+#: Types of 4 bits, and the bit that a number's code flips to count from its least number.
+NIBBLES = {"int4": 8, "uint4": 0}
 
 #: By type the power of two whose last digit is worth 1, and the numbers that its digits hold.
 _MAGIC = {"bfloat16": 128, "float16": 1024}
@@ -63,6 +66,26 @@ def integer_pair(
     numbers, flipped = _halves(low, high, ranges, analyzer)
     word = tirx.bitwise_xor(numbers, _word(flipped | code))
     return subtract(word, _word(int(encode(np.asarray(float(magic - least - offset)), kind))))
+
+
+def nibble_pair(byte: Expr, source: str, kind: str, subtract: Callable[[Expr, Expr], Expr] | None) -> Expr | None:
+    """Return the word of the two numbers of 4 bits of a byte as floats, if there is one.
+
+    Parameters
+    ----------
+    byte
+        The byte.
+    source, kind
+        Types of the numbers and of the floats.
+    subtract
+        See ``integer_pair``.
+    """
+    if subtract is None or kind not in _MAGIC:
+        return None
+    bits, flipped, magic = cast("uint32", byte), NIBBLES[source], _MAGIC[kind]
+    both = tirx.bitwise_or(bits, tirx.shift_left(bits, nodes.int_const(12, "uint32")))
+    code, base = (int(encode(np.asarray(float(x)), kind)) for x in (magic, magic + flipped))
+    return subtract(tirx.bitwise_xor(tirx.bitwise_and(both, _word(15)), _word(flipped | code)), _word(base))
 
 
 def with_integers_inline(loop: Stmt) -> Stmt:

@@ -15,7 +15,7 @@ from tile_core.ir.visit import bodies_of, collect, replace_for, substitute, uses
 from tile_core.numerics.build import cast, type_name
 from tile_core.numerics.codecs import decode, encode
 from tile_core.passes.packed_instructions import PackedFloats
-from tile_core.passes.packed_integers import integer_pair
+from tile_core.passes.packed_integers import NIBBLES, integer_pair, nibble_pair
 
 __all__ = ["PackedLoop"]
 
@@ -295,7 +295,11 @@ class PackedLoop:
 
     def _integers(self, e: Expr) -> Expr | None:
         """Return the word of two small integers that become floats."""
-        return integer_pair(e, self._at, self.packed.operations.get((type_name(e), "sub")), self.analyzer)
+        subtract = self.packed.operations.get((type_name(e), "sub"))
+        byte = self._pair_of(e.value) if type_name(e.value) in NIBBLES else None
+        if byte is not None:
+            return nibble_pair(byte, type_name(e.value), type_name(e), subtract)
+        return integer_pair(e, self._at, subtract, self.analyzer)
 
     def _repeated(self, e: Expr) -> Expr:
         """Return the word that holds a loop-invariant number twice."""

@@ -92,15 +92,25 @@ static inline void simdgroup_multiply_accumulate_f32_f16(thread float* c, thread
       }
     }
   }
+  alignas(16) uchar W_next[8];
+  alignas(16) uchar W_current[8];
   half scale_next;
   half scale_current;
+  if (bx < 1 || (1 <= bx && bx * 32 + (tid >> 2) < 50)) {
+    *(thread uint2*)&W_next[0] = *(device const uint2*)&W[(bx * 32 + (tid >> 2)) * 48 + (tid & 3) * 8];
+  }
   if (bx < 1 || (1 <= bx && bx * 32 + (tid >> 2) < 50 && bx * 32 + (tid >> 2) < 50) || (1 <= bx && 50 <= bx * 32 + (tid >> 2) && bx * 32 + (tid >> 2) < 50)) {
     scale_next = scale[(bx * 32 + (tid >> 2)) * 3 + ((tid & 3) >> 1)];
   }
   for (int k = 0; k < 2; ++k) {
+    *(thread uint2*)&W_current[0] = *(thread const uint2*)&W_next[0];
     scale_current = scale_next;
     if (k + 1 < 2) {
-      if ((bx * 32 + (tid >> 2) < 50 && (k + 1) * 2 + ((tid & 3) >> 1) < 3 && (bx * 32 + (tid >> 2) < 50 && (k + 1) * 2 + ((tid & 3) >> 1) < 3)) || ((50 <= bx * 32 + (tid >> 2) || 3 <= (k + 1) * 2 + ((tid & 3) >> 1)) && (bx * 32 + (tid >> 2) < 50 && (k + 1) * 2 + ((tid & 3) >> 1) < 3))) {
+      const bool common = bx * 32 + (tid >> 2) < 50 && (k + 1) * 2 + ((tid & 3) >> 1) < 3;
+      if (common) {
+        *(thread uint2*)&W_next[0] = *(device const uint2*)&W[(bx * 32 + (tid >> 2)) * 48 + (tid & 3) * 8 + k * 32 + 32];
+      }
+      if ((common && (bx * 32 + (tid >> 2) < 50 && (k + 1) * 2 + ((tid & 3) >> 1) < 3)) || ((50 <= bx * 32 + (tid >> 2) || 3 <= (k + 1) * 2 + ((tid & 3) >> 1)) && (bx * 32 + (tid >> 2) < 50 && (k + 1) * 2 + ((tid & 3) >> 1) < 3))) {
         scale_next = scale[(bx * 32 + (tid >> 2)) * 3 + ((tid & 3) >> 1) + k * 2 + 2];
       }
     }
@@ -144,7 +154,7 @@ static inline void simdgroup_multiply_accumulate_f32_f16(thread float* c, thread
       alignas(16) uchar W_v[8];
       half scale_v;
       alignas(16) half W_shared_v[16];
-      *(thread uint2*)&W_v[0] = *(device const uint2*)&W[(bx * 32 + i) * 48 + (j >> 1) + k * 32];
+      *(thread uint2*)&W_v[0] = *(thread const uint2*)&W_current[0];
       scale_v = scale_current;
       #pragma clang loop unroll(full)
       for (int r_6 = 0; r_6 < 16; ++r_6) {
@@ -159,7 +169,7 @@ static inline void simdgroup_multiply_accumulate_f32_f16(thread float* c, thread
       if (bx * 32 + i_1 < 50 && k * 64 + j_1 < 96) {
         alignas(16) uchar W_v_1[8];
         alignas(16) half W_shared_v_1[16];
-        *(thread uint2*)&W_v_1[0] = *(device const uint2*)&W[(bx * 32 + i_1) * 48 + (j_1 >> 1) + k * 32];
+        *(thread uint2*)&W_v_1[0] = *(thread const uint2*)&W_current[0];
         #pragma clang loop unroll(full)
         for (int r_7 = 0; r_7 < 16; ++r_7) {
           W_shared_v_1[r_7] = (half)((float)(half)(float)(char)((((int)(uchar)((uchar)(W_v_1[r_7 >> 1] >> (uchar)((r_7 & 1) * 4)) & (uchar)15) & 15) ^ 8) - 8) * (float)(bx * 32 + i_1 < 50 && ((k * 64 + (j_1 + r_7)) >> 5) < 3 ? scale_current : (half)0.0f));

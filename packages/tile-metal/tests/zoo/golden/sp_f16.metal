@@ -124,15 +124,7 @@ static inline void simdgroup_multiply_accumulate_f32_f16(thread float* c, thread
       }
     }
   }
-  short E_next;
-  short E_current;
-  if (by < 1 || (1 <= by && by * 32 + (tid >> 2) < 33)) {
-    E_next = E[(by * 32 + (tid >> 2)) * 8 + (tid & 3) + 4];
-  }
   for (int k = 0; k < 2; ++k) {
-    E_current = E_next;
-    if (k + 1 < 2) {
-    }
     threadgroup half* const A_shared = (threadgroup half*)smem;
     threadgroup_barrier(mem_flags::mem_threadgroup);
     const int i0_6 = tid >> 2;
@@ -189,19 +181,22 @@ static inline void simdgroup_multiply_accumulate_f32_f16(thread float* c, thread
         }
       }
       if (by < 1) {
-        E_shared_ahead = E_current;
+        const int i0_11 = tid >> 2;
+        const int i1_11 = tid & 3;
+        E_shared_ahead = E[(by * 32 + i0_11) * 8 + i1_11 + k * 4 + 4];
       }
       else {
-        const int i0_11 = tid >> 2;
-        E_shared_ahead = by * 32 + i0_11 < 33 ? E_current : (short)0;
+        const int i0_12 = tid >> 2;
+        const int i1_12 = tid & 3;
+        E_shared_ahead = by * 32 + i0_12 < 33 ? E[(by * 32 + i0_12) * 8 + i1_12 + k * 4 + 4] : (short)0;
       }
       if (bx < 1) {
-        const int i0_12 = tid >> 2;
-        const int i1_11 = (tid & 3) * 8;
+        const int i0_13 = tid >> 2;
+        const int i1_13 = (tid & 3) * 8;
         #pragma clang loop unroll(full)
         for (int r_12 = 0; r_12 < 2; ++r_12) {
           alignas(16) half B_v_2[8];
-          *(thread uint4*)&B_v_2[0] = *(device const uint4*)&B[i0_12 * 40 + bx * 32 + i1_11 + k * 2560 + r_12 * 1280 + 2560];
+          *(thread uint4*)&B_v_2[0] = *(device const uint4*)&B[i0_13 * 40 + bx * 32 + i1_13 + k * 2560 + r_12 * 1280 + 2560];
           #pragma clang loop unroll(full)
           for (int v_5 = 0; v_5 < 8; ++v_5) {
             B_shared_ahead[r_12 * 8 + v_5] = B_v_2[v_5];
@@ -209,13 +204,13 @@ static inline void simdgroup_multiply_accumulate_f32_f16(thread float* c, thread
         }
       }
       else {
-        const int i0_13 = tid >> 2;
-        const int i1_12 = (tid & 3) * 8;
+        const int i0_14 = tid >> 2;
+        const int i1_14 = (tid & 3) * 8;
         #pragma clang loop unroll(full)
         for (int r_13 = 0; r_13 < 2; ++r_13) {
-          if (bx * 32 + i1_12 < 40) {
+          if (bx * 32 + i1_14 < 40) {
             alignas(16) half B_v_3[8];
-            *(thread uint4*)&B_v_3[0] = *(device const uint4*)&B[i0_13 * 40 + bx * 32 + i1_12 + k * 2560 + r_13 * 1280 + 2560];
+            *(thread uint4*)&B_v_3[0] = *(device const uint4*)&B[i0_14 * 40 + bx * 32 + i1_14 + k * 2560 + r_13 * 1280 + 2560];
             #pragma clang loop unroll(full)
             for (int v_6 = 0; v_6 < 8; ++v_6) {
               B_shared_ahead[r_13 * 8 + v_6] = B_v_3[v_6];
@@ -295,8 +290,8 @@ static inline void simdgroup_multiply_accumulate_f32_f16(thread float* c, thread
     }
   }
   if (by < 1 && bx < 1) {
-    const int i0_14 = (tid >> 6) * 16 + ((tid & 31) >> 4) * 4 + ((tid & 7) >> 1);
-    const int i1_13 = ((tid & 63) >> 5) * 16 + ((tid & 15) >> 3) * 4 + (tid & 1) * 2;
+    const int i0_15 = (tid >> 6) * 16 + ((tid & 31) >> 4) * 4 + ((tid & 7) >> 1);
+    const int i1_15 = ((tid & 63) >> 5) * 16 + ((tid & 15) >> 3) * 4 + (tid & 1) * 2;
     #pragma clang loop unroll(full)
     for (int r_15 = 0; r_15 < 2; ++r_15) {
       #pragma clang loop unroll(full)
@@ -306,24 +301,24 @@ static inline void simdgroup_multiply_accumulate_f32_f16(thread float* c, thread
         for (int v_8 = 0; v_8 < 2; ++v_8) {
           C_v[v_8] = C_local[r_15 * 4 + r_16 * 2 + v_8];
         }
-        *(device uint2*)&C[(by * 32 + i0_14) * 40 + bx * 32 + i1_13 + r_15 * 320 + r_16 * 8] = *(thread const uint2*)&C_v[0];
+        *(device uint2*)&C[(by * 32 + i0_15) * 40 + bx * 32 + i1_15 + r_15 * 320 + r_16 * 8] = *(thread const uint2*)&C_v[0];
       }
     }
   }
   else {
-    const int i0_15 = (tid >> 6) * 16 + ((tid & 31) >> 4) * 4 + ((tid & 7) >> 1);
-    const int i1_14 = ((tid & 63) >> 5) * 16 + ((tid & 15) >> 3) * 4 + (tid & 1) * 2;
+    const int i0_16 = (tid >> 6) * 16 + ((tid & 31) >> 4) * 4 + ((tid & 7) >> 1);
+    const int i1_16 = ((tid & 63) >> 5) * 16 + ((tid & 15) >> 3) * 4 + (tid & 1) * 2;
     #pragma clang loop unroll(full)
     for (int r_17 = 0; r_17 < 2; ++r_17) {
       #pragma clang loop unroll(full)
       for (int r_18 = 0; r_18 < 2; ++r_18) {
-        if (by * 32 + (r_17 * 8 + i0_15) < 33 && bx * 32 + (r_18 * 8 + i1_14) < 40) {
+        if (by * 32 + (r_17 * 8 + i0_16) < 33 && bx * 32 + (r_18 * 8 + i1_16) < 40) {
           alignas(16) float C_v_1[2];
           #pragma clang loop unroll(full)
           for (int v_9 = 0; v_9 < 2; ++v_9) {
             C_v_1[v_9] = C_local[r_17 * 4 + r_18 * 2 + v_9];
           }
-          *(device uint2*)&C[(by * 32 + i0_15) * 40 + bx * 32 + i1_14 + r_17 * 320 + r_18 * 8] = *(thread const uint2*)&C_v_1[0];
+          *(device uint2*)&C[(by * 32 + i0_16) * 40 + bx * 32 + i1_16 + r_17 * 320 + r_18 * 8] = *(thread const uint2*)&C_v_1[0];
         }
       }
     }

@@ -131,9 +131,16 @@ def _copies(made: Mapping[BufferVar, BufferVar]) -> list[Stmt]:
 
 
 def _written(s: Stmt) -> set[BufferVar]:
-    """Return the buffers that a statement may write: instructions may write every operand."""
-    calls = [c for c in collect(s, ir.Call) if nodes.is_tile_call(c)]
-    return {x.buffer for x in collect(s, tirx.BufferStore)} | {x.source for c in calls for x in loads_of(c)}
+    """Return the buffers that a statement may write."""
+    found = {x.buffer for x in collect(s, tirx.BufferStore)}
+    for c in collect(s, ir.Call):
+        if nodes.is_tile_call(c, "move"):
+            found.add(c.args[0].source)
+        elif nodes.is_tile_call(c, "address"):
+            found |= {c.args[0].source} if str(c.attrs["access"]) != "r" else set()
+        elif nodes.is_tile_call(c) and not nodes.is_tile_call(c, "instruction"):
+            found |= {x.source for x in loads_of(c)}
+    return found
 
 
 class _Replace(StmtRewriter):

@@ -10,7 +10,8 @@ element follows from the iteration alone, it is loaded one iteration before::
         if k + 1 < n: ahead = S[row, k + 1]
         wait; y = f(x[k], s)
 
-An element that is the same in each iteration is loaded once, before the loop.
+An element that is the same in each iteration is loaded once, before the loop. Vector accesses are loaded likewise.
+Loads to arrays that outlive the iteration remain: they are of another iteration already.
 """
 
 from __future__ import annotations
@@ -22,17 +23,20 @@ from tile_core.analysis.analyzer import Analyzer
 from tile_core.compat import structural
 from tile_core.compat.tvm import ir, tirx, tvm_ffi
 from tile_core.compat.types import BufferVar, Call, Expr, Key, Mutator, Stmt, Var
+from tile_core.dtypes import DTYPES
 from tile_core.ir import calls, nodes
 from tile_core.ir.visit import StmtRewriter, collect, replace_for, substitute
 from tile_core.records import dataclass
+from tile_core.simt.memory.alignment import WIDEST
 
 __all__ = ["MOST_PREFETCHED", "prefetch_loads"]
 
-#: Elements that a thread loads ahead in a loop, each in a register of its own.
+#: Registers of a thread, of 32 bits, for the elements of an iteration.
 MOST_PREFETCHED = 16
 
 #: Calls of which a load is an address, not a value.
 _ADDRESSES = ("address", "move")
+_ROLE = {nodes.ROLE: "unroll"}
 _UNROLLED = (tirx.ForKind.UNROLLED, tirx.ForKind.VECTORIZED)
 
 
@@ -81,7 +85,9 @@ class _PrefetchedLoad:
     changes
         Whether iterations load different elements.
     following, current
-        The elements of the next and of this iteration, one for each iteration of ``around``.
+        The elements of the next and of this iteration, for each iteration of ``around``.
+    width
+        Bytes of a vector access; 0 for a load of one element.
     """
 
     load: Expr
@@ -90,11 +96,12 @@ class _PrefetchedLoad:
     changes: bool
     following: BufferVar
     current: BufferVar
+    width: int = 0
 
     @property
-    def count(self) -> int:
-        """Number of elements of an iteration."""
-        return prod(int(loop.extent) for loop in self.around)
+    def registers(self) -> int:
+        """Registers for the elements of an iteration."""
+        return prod(int(loop.extent) for loop in self.around) * max(1, self.width // 4)
 
     @property
     def position(self) -> Expr:
@@ -102,7 +109,14 @@ class _PrefetchedLoad:
         at: Expr = nodes.int_const(0)
         for loop in self.around:
             at = at * nodes.int_const(int(loop.extent)) + nodes.cast(loop.loop_var, "int32")
-        return at
+        each = _elements(self.load.source, self.width)
+        return at * nodes.int_const(each) if each > 1 else at
+
+    def moved(self, to: BufferVar, at: Expr, load: Expr) -> Stmt:
+        """Return the move of an element, or of a vector, to an array."""
+        if self.width:
+            return calls.move(to, [at], load.source, list(load.indices), self.width, load.span)
+        return nodes.store(to, load, [at])
 
     def also(self, conditions: Sequence[Expr]) -> None:
         """Load under these conditions, too."""
@@ -116,7 +130,7 @@ class _PrefetchedLoad:
     def loaded(self, iteration: Var, at: Expr) -> Stmt:
         """Return the loads of an iteration."""
         to = self.following if self.changes else self.current
-        s = nodes.store(to, self.load, [self.position])
+        s = self.moved(to, self.position, self.load)
         if self.conditions:
             s = tirx.IfThenElse(tirx.any(*self.conditions), s, None)
         return self.each(substitute(s, {iteration: at}))
@@ -144,6 +158,8 @@ class _LoadsOfLoop(StmtRewriter):
             v.loop_var if isinstance(v, tirx.For) else v.var
             for v in collect(loop.body, (tirx.For, tirx.Bind, tirx.Let))
         )
+        self.uses = _uses(loop.body)
+        self.allocated = {a.buffer for a in collect(loop.body, tirx.AllocBuffer)}
         self.around: list[Stmt] = []
         self.conditions: list[Expr | None] = []
         self.by_role = False
@@ -156,9 +172,9 @@ class _LoadsOfLoop(StmtRewriter):
         self.stmt(self.loop.body)
         left = MOST_PREFETCHED
         for key, a in self.found.items():
-            if a.count <= left:
+            if a.registers <= left:
                 self.chosen.add(key)
-                left -= a.count
+                left -= a.registers
         if not self.chosen:
             return self.loop
         body = self.stmt(self.loop.body)
@@ -172,7 +188,7 @@ class _LoadsOfLoop(StmtRewriter):
         if not (isinstance(trips, int) and trips > 0):
             before = tirx.IfThenElse(first < end, before, None)
         changing = [a for a in found if a.changes]
-        now = [a.each(nodes.store(a.current, nodes.load(a.following, [a.position]), [a.position])) for a in changing]
+        now = [a.each(a.moved(a.current, a.position, nodes.load(a.following, [a.position]))) for a in changing]
         more = [tirx.IfThenElse(following < end, nodes.seq([a.loaded(k, following) for a in changing]), None)]
         if changing:
             body = nodes.seq([*now, *more, body])
@@ -181,8 +197,9 @@ class _LoadsOfLoop(StmtRewriter):
     # Statements
 
     def visit_For(self, s: Stmt) -> Stmt:
-        unrolled = s.kind in _UNROLLED and isinstance(nodes.as_int(s.extent), int) and nodes.as_int(s.min) == 0
-        if not unrolled:
+        extent = nodes.as_int(s.extent)
+        fixed = isinstance(extent, int) and nodes.as_int(s.min) == 0
+        if not fixed or not (s.kind in _UNROLLED or (extent <= MOST_PREFETCHED and not _waits(s.body))):
             return self._under(None, s)
         self.values[s.loop_var] = s.loop_var
         self.analyzer.bind(s.loop_var, ir.Range.from_min_extent(0, s.extent), True)
@@ -190,7 +207,9 @@ class _LoadsOfLoop(StmtRewriter):
         new = super().visit_For(s)
         self.around.pop()
         self.values[s.loop_var] = None
-        return new
+        # Registers are not indexed by variables.
+        held = any(loop.loop_var.same_as(s.loop_var) for key in self.chosen for loop in self.found[key].around)
+        return replace_for(new, new.body, kind=tirx.ForKind.UNROLLED, annotations=_ROLE) if held else new
 
     def visit_While(self, s: Stmt) -> Stmt:
         return s
@@ -210,6 +229,40 @@ class _LoadsOfLoop(StmtRewriter):
     def visit_Bind(self, s: Stmt) -> Stmt:
         self.values[s.var] = self.known(s.value)
         return super().visit_Bind(s)
+
+    def visit_BufferStore(self, s: Stmt) -> Stmt:
+        return s if self.outlives(s.buffer) and _is_copied(s.value) else super().visit_BufferStore(s)
+
+    def visit_Evaluate(self, s: Stmt) -> Stmt:
+        if not nodes.is_tile_call(s.value, "move"):
+            return super().visit_Evaluate(s)
+        to, load = s.value.args
+        width = int(nodes.as_int(s.value.attrs["bytes"]))
+        key = self._key(load, width) if self.is_staged(to.source) else None
+        if key not in self.chosen:
+            return s
+        found = self.found[key]
+        return calls.move(to.source, list(to.indices), found.current, [found.position], width, s.span)
+
+    def is_staged(self, array: BufferVar) -> bool:
+        """Whether the elements of an array go to shared memory only."""
+        if not nodes.scope_of(array).startswith("local"):
+            return False  # a plain copy, whose schedule is that of its loop
+        seen: set[Var] = set()
+        pending, staged = [array], False
+        while pending:
+            at = pending.pop()
+            scope = nodes.scope_of(at) if tirx.is_buffer_var(at) else ""
+            if scope == "global" or (scope and self.outlives(at)):
+                return False
+            staged = staged or scope == "shared"
+            pending += [] if at in seen or scope == "shared" else self.uses.get(at, ())
+            seen.add(at)
+        return staged
+
+    def outlives(self, buffer: BufferVar) -> bool:
+        """Whether an array of the thread outlives an iteration."""
+        return nodes.scope_of(buffer).startswith("local") and buffer not in self.allocated
 
     def _under(self, condition: Expr | None, s: Stmt) -> Stmt:
         self.conditions.append(None if condition is None else self.known(condition))
@@ -249,7 +302,7 @@ class _LoadsOfLoop(StmtRewriter):
         found = self.found[key]
         return nodes.load(found.current, [found.position], e.span)
 
-    def _key(self, e: Expr) -> Key | None:
+    def _key(self, e: Expr, width: int = 0) -> Key | None:
         """Return the key of a load that may be prefetched; ``None`` of others."""
         if e.source not in self.constant or nodes.scope_of(e.source) != "global":
             return None
@@ -266,16 +319,18 @@ class _LoadsOfLoop(StmtRewriter):
             return None
         if self.by_role and self.thread in every:
             return None
-        key = tvm_ffi.StructuralKey((e.source, *indices))
+        key = tvm_ffi.StructuralKey((e.source, nodes.int_const(width), *indices))
         if key not in self.found:
-            kind, count = nodes.element_type(e.source), prod(int(loop.extent) for loop in around)
+            kind = nodes.element_type(e.source)
+            count = prod(int(loop.extent) for loop in around) * _elements(e.source, width)
+            aligned = {"data_alignment": WIDEST} if width else {}
             following, current = (
-                tirx.decl_buffer([count], kind, f"{e.source.name}_{which}", scope="local", layout=None)
+                tirx.decl_buffer([count], kind, f"{e.source.name}_{which}", scope="local", layout=None, **aligned)
                 for which in ("next", "current")
             )
             load, changes = nodes.load(e.source, indices, e.span), self.loop.loop_var in every
             every_time = [tirx.all(*conditions)] if conditions else []
-            self.found[key] = _PrefetchedLoad(load, every_time, around, changes, following, current)
+            self.found[key] = _PrefetchedLoad(load, every_time, around, changes, following, current, width)
         else:
             self.found[key].also(conditions)
         return key
@@ -288,6 +343,31 @@ class _LoadsOfLoop(StmtRewriter):
         if any(value is None for value in mapping.values()):
             return None
         return self.analyzer.simplify(substitute(e, {v: x for v, x in mapping.items() if x is not None and x is not v}))
+
+
+def _elements(tensor: BufferVar, width: int) -> int:
+    """Return the elements of a vector access, or 1."""
+    return width * 8 // DTYPES[nodes.element_type(tensor)].bits if width else 1
+
+
+def _is_copied(value: Expr) -> bool:
+    """Whether a value is an element of memory, or a constant outside of it."""
+    if nodes.operator_name(value) == "if_then_else":
+        return _is_copied(value.args[1]) and not _loads(value.args[2])
+    return type(value) is ir.TensorLoad or (type(value) is tirx.Cast and _is_copied(value.value))
+
+
+def _uses(body: Stmt) -> dict[Var, set[Var]]:
+    """Return the arrays and names that are computed from each array and name."""
+    found: dict[Var, set[Var]] = {}
+    for s in collect(body, (tirx.BufferStore, tirx.Bind)):
+        to = s.buffer if type(s) is tirx.BufferStore else s.var
+        for source in (*collect(s.value, tirx.Var), *(x.source for x in _loads(s.value))):
+            found.setdefault(source, set()).add(to)
+    for c in collect(body, ir.Call):
+        if nodes.is_tile_call(c, "move"):
+            found.setdefault(c.args[1].source, set()).add(c.args[0].source)
+    return found
 
 
 def _waits(body: Stmt) -> bool:
