@@ -69,7 +69,7 @@ def integer_pair(
 
 
 def nibble_pair(byte: Expr, source: str, kind: str, subtract: Callable[[Expr, Expr], Expr] | None) -> Expr | None:
-    """Return the word of the two numbers of 4 bits of a byte as floats, if there is one.
+    """Return the word of the two nibbles of a byte as floats, or ``None``.
 
     Parameters
     ----------
