@@ -92,16 +92,17 @@ class AccessLines:
 
     def slot(self, method: str, buffer: BufferVar, index: Expr, level: Level, more: str = "") -> list[EmittedLine]:
         """Return the access to the slot of an element, if its index is known."""
-        if method == "use" and type(index) is tirx.Add and type(index.b) is tirx.IntImm:
-            index = index.a  # a part of a tile begins in the tile's slot
         key = structural.identity(buffer)
+        size = self.uses.granule(key, self.shapes.get(key) or [1])
+        if method == "use" and type(index) is tirx.Add and type(index.b) is tirx.IntImm:
+            whole = int(index.b) // size * size
+            index = index.a + whole if whole else index.a  # a part of a tile begins in the tile's slot
         try:
             at = self.of_slot(index) if key in self.uses.rings and level == Level.SOFT else self.value(index)
         except Untranslated:
             if method in ("touch", "write") and key not in self.uses.rings:
                 return []
             raise
-        size = self.uses.granule(key, self.shapes.get(key) or [1])
         text = f"x.{method}({str(buffer.name)!r}, {at.text} // {size}, {size}{more})"
         return [EmittedLine(text, at.uses, level=level, period=at.period)]
 
