@@ -114,7 +114,8 @@ def moves(source):
     begin = re.search(r"\n  for \(int t = ", body)
     end = re.search(r"\n  }\n", body[begin.start() :])
     parts = body[: begin.start()], body[begin.start() :][: end.start()], body[begin.start() :][end.start() :]
-    return tuple(tuple(len(re.findall(rf"tcgen05_{x}_sync\w+\(&F(?:_piece\w*)?\[0\]", p)) for x in ("st", "ld")) for p in parts)
+    move = r"tcgen05_{}_sync\w+\(&F(?:_piece\w*)?\[0\]"
+    return tuple(tuple(len(re.findall(move.format(x), p)) for x in ("st", "ld")) for p in parts)
 
 
 @pytest.mark.parametrize("kind", KINDS)

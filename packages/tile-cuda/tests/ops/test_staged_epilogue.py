@@ -168,7 +168,9 @@ def test_lanes_exchange_right_at_awkward_sizes(sizes, out, wgmma):
 def test_lanes_of_every_tile(block, threads, out):
     kernel = compiled(gemm((200, 136, 64), block, out, threads=threads), LANES)
     # A lane gets a part of a group of tiles of 8 columns of those that its warps have.
-    assert is_exchanged(kernel) or block[1] % (EXCHANGED[out] * threads // 128)
+    # As many exchanged floats beside the accumulators may exceed a thread's registers.
+    staged = out == "float32" and "float* const C_l_staged" in kernel.source
+    assert is_exchanged(kernel) or staged or block[1] % (EXCHANGED[out] * threads // 128)
     a, b = operands(200, 136, 64)
     c = np.full((200, 136), 85, NUMPY.get(out, out))
     kernel(a, b, c)
