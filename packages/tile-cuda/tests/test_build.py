@@ -175,7 +175,7 @@ class TestMissing:
         def gone(name):
             raise importlib.metadata.PackageNotFoundError(name)
 
-        monkeypatch.setattr(importlib.metadata, "version", gone)
+        monkeypatch.setattr(build, "_version_of", gone)
         assert build.toolchain() == f"nvrtc {build.version()}"
 
         def missing():

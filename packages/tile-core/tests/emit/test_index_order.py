@@ -67,7 +67,7 @@ def drawn(rng, variables, depth, signed):
 def test_random_indices(signed):
     rng = random.Random()
     ordered = 0
-    for _ in range(60):
+    for _ in range(200):
         nest = Nest()
         index = drawn(rng, nest.variables, 4, signed)
         found = nest.order.sorted(index)

@@ -14,7 +14,7 @@ from tile_core.language import threads
 
 def test_the_language_has_them_all() -> None:
     others = {"get_thread_binding", "get_thread_bindings", "get_block_binding", "get_block_bindings", "get_lane_idx",
-              "get_warp_idx", "sync_threads", "sync_warp", "register"}  # fmt: skip
+              "get_warp_idx", "sync_threads", "sync_warp", "register", "thread_builder"}  # fmt: skip
     functions = {
         name for name, f in vars(threads).items() if inspect.isfunction(f) and f.__module__ == threads.__name__
     }

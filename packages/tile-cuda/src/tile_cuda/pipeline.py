@@ -9,10 +9,10 @@ from tile_core.compat.tvm import tirx
 from tile_core.emit.tail import TextTarget, with_text
 from tile_core.ir.visit import collect
 from tile_core.lowering.variant import Accept, Reject
-from tile_core.ops.base import COMPLETES, OpCall, is_op
+from tile_core.ops.base import COMPLETES, OpCall, View, is_op
 from tile_core.passes.spine import Pass, Spine
 from tile_core.simt.notes import BLOCK
-from tile_core.simt.pipelining.async_products import accumulator_of
+from tile_core.simt.pipelining.async_products import IN_FLIGHT, accumulator_of
 from tile_core.simt.pipelining.operands import Operand
 from tile_core.simt.pipelining.overlap import PING_PONG, Candidates
 from tile_core.simt.role_threads import block_in
@@ -103,6 +103,9 @@ def is_async(call: OpCall, ctx: Context, threads: int) -> bool:
 
 def may_be_async(call: OpCall, ctx: Context, threads: int) -> bool:
     """Whether a product runs on asynchronous instructions, possibly with its parts exchanged."""
+    held = any(isinstance(a, View) and a.scope == "local.fragment" for a in call.args[:2])
+    if held and IN_FLIGHT in call.attrs and ctx.capabilities.fact(TCGEN05):
+        return False  # tensor memory has one copy of A
     if is_async(call, ctx, threads):
         return True
     alone = call.name == "gemm" and ctx.capabilities.fact(WGMMA) and call.attrs.get("variant") is None

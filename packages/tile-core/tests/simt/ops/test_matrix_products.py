@@ -21,7 +21,7 @@ from tile_core.simt.ops.gemm_problem import Problem, policy_of
 from tile_core.simt.ops.products.instruction import Lifetime, MatrixInstruction, MatrixOperand, OperandKind
 from tile_core.simt.ops.products.lowering import RegisterProduct
 from tile_core.simt.ops.products.operand import ProductOperand
-from tile_core.simt.ops.products.plan import ProductPlan, best
+from tile_core.simt.ops.products.plan import ProductPlan
 from tile_core.simt.ops.products.variant import MatrixVariant, matrix_legality
 from tile_core.simt.ops.warp_partition import splits
 
@@ -61,6 +61,18 @@ class Plan(ProductPlan):
             Digit(self.own, 1, "register"),
         )  # fmt: skip
         return FragmentLayout((p.m, p.n), (rows, columns), self.threads)
+
+    @classmethod
+    def facts(cls, call: Any, problem: Problem) -> tuple[int, ...]:
+        return (policy_of(call, problem),)
+
+    @classmethod
+    def candidates(cls, problem: Problem, threads: int, *facts: Any) -> list[Plan] | Reject:
+        policy, group = facts
+        if problem.k == 13:
+            return Reject("no instruction takes a K of 13")
+        every = splits(-(-problem.m // 16), -(-problem.n // 8), threads // group, policy)
+        return [cls(problem, s, threads, MMA[group]) for s in every]
 
     def __str__(self) -> str:
         return f"element by element, {self.split}"
@@ -106,11 +118,7 @@ class Elements(MatrixVariant):
         return "a K of 7 brings bad luck" if Problem.of(call).k == 7 else ""
 
     def plan(self, call: Any) -> Plan | Reject:
-        p = Problem.of(call)
-        if p.k == 13:
-            return Reject("no instruction takes a K of 13")
-        every = splits(-(-p.m // 16), -(-p.n // 8), call.block.count // self.group, policy_of(call, p))
-        return best([Plan(p, s, call.block.count, MMA[self.group]) for s in every], call)
+        return Plan.for_call(call, self.group)
 
     def shared_layout(self, shape: tuple[int, ...], bits: int) -> Layout | None:
         return Layout(shape, row_major(shape), note=f"elements of {bits} bits") if shape[-1] % 2 == 0 else None

@@ -98,7 +98,6 @@ KEPT = {
     "C_f is in shared memory": {"scope": "shared"},
     "it may clear C_f": {"clear": True},
     "it is nested in a condition or an inner loop": {"inside": True},
-    "A_f is in registers": {"held": True},
     "the loop writes R, which is not prefetched": {"extra": "written"},
 }
 
@@ -120,3 +119,9 @@ def test_targets_decide():
     assert asked == [("gemm", 4)]
     assert "wait_uses" not in named(iteration(body))
     assert not report.loops[0].notes
+
+
+def test_a_product_reads_copies_of_a_fragment():
+    body, report = planned(product(held=True))
+    assert not report.loops[0].notes
+    assert any(IN_FLIGHT in c.attrs for c in iteration(body) if str(c.op.name) == "tile.gemm")

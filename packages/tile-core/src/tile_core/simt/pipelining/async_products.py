@@ -8,6 +8,7 @@ be accessed. The schedule (``plan.py``) ensures this for tiles in slots, and thi
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
+from dataclasses import replace
 from typing import Any
 
 from tile_core.compat.tvm import tirx
@@ -79,7 +80,8 @@ def async_product(
         The buffers whose copies are prefetched.
     is_async
         Whether the target has asynchronous instructions for a product. The schedule is also correct if lowering selects
-        synchronous ones.
+        synchronous ones. With the attribute ``IN_FLIGHT``: whether they last until the next iteration, also if operands
+        are fragments.
     """
     body = top_level(loop.body)
     every = products_of(loop.body)
@@ -88,7 +90,12 @@ def async_product(
         return None, ()
     position = next((i for i, s in enumerate(body) if is_op(s) and s.same_as(able[0])), None)
     call = OpCall.decode(able[0])
-    reason = "the loop has several products" if len(every) > 1 else _obstacle(analysis, loop, call, position, copied)
+    reads_copies = is_async(replace(call, attrs={**call.attrs, IN_FLIGHT: 1}))
+    reason = (
+        "the loop has several products"
+        if len(every) > 1
+        else _obstacle(analysis, loop, call, position, copied, reads_copies)
+    )
     if reason or position is None:
         text = f"its product is waited for in each iteration: {reason}"
         return None, (LoopNote(call.args[accumulator_of(call)].name, text, no_pairs=True),)
@@ -100,8 +107,13 @@ def products_of(s: Stmt) -> list[Stmt]:
     return [x for x in collect(s, tirx.Evaluate) if any(nodes.is_tile_call(x.value, n) for n in _PRODUCTS)]
 
 
-def _obstacle(analysis: Analysis, loop: Stmt, call: OpCall, position: int | None, copied: Collection[Any]) -> str:
-    """Return the reason why a product cannot be asynchronous; empty if it can."""
+def _obstacle(
+    analysis: Analysis, loop: Stmt, call: OpCall, position: int | None, copied: Collection[Any], reads_copies: bool
+) -> str:
+    """Return the reason why a product cannot be asynchronous; empty if it can.
+
+    ``reads_copies``: its instructions read registers of their own, which each iteration fills from a fragment.
+    """
     accumulator: View = call.args[accumulator_of(call)]
     if position is None:
         return "it is nested in a condition or an inner loop"
@@ -117,7 +129,9 @@ def _obstacle(analysis: Analysis, loop: Stmt, call: OpCall, position: int | None
     written = analysis.written(loop.body)
     for operand in call.args[: accumulator_of(call)]:
         if operand.scope == "local.fragment":
-            continue  # a variant whose instructions read registers fills some of its own for each iteration
+            if not reads_copies:
+                return f"{operand.name} is in registers"
+            continue
         if operand.buffer not in copied and analysis.root(operand.buffer) in written:
             return f"the loop writes {operand.name}, which is not prefetched"
     return ""

@@ -62,13 +62,13 @@ def operands_in_registers(
     kept
         Names of buffers with a layout, or with values outside of their own.
     """
-    uses = _Uses(block)
+    uses = _OperandUses(block)
     uses.stmt(body)
     chosen = [b for b in uses.computed() if str(b.name) not in kept and _is_better(b, uses.products[b], variants, ctx)]
     return _InRegisters({b: _fragment(b) for b in chosen}).stmt(body) if chosen else body
 
 
-class _Uses(StmtRewriter):
+class _OperandUses(StmtRewriter):
     """Collects the stores and products of shared buffers."""
 
     def __init__(self, block: Block) -> None:
