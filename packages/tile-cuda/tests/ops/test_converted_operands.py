@@ -167,3 +167,32 @@ def test_weights_that_are_converted_from_global_memory_are_prefetched(target, k,
     kernel(a, (codes[:, ::2] | codes[:, 1::2] << 4).astype(np.uint8), c)
     np.testing.assert_array_equal(c, a.astype(float) @ ((codes ^ 8) - 8).T)
     assert "W_next" in kernel.source
+
+
+def test_an_operand_that_other_threads_compute_stays_in_shared_memory():
+    @T.prim_func
+    def main(A: T.Tensor((16, 64), "float16"), W: T.Tensor((64, 64), "int8"), C: T.Tensor((16, 64), "float32")):
+        with T.Kernel(1, threads=256):
+            a = T.alloc_shared((16, 64), "float16")
+            q = T.alloc_shared((64, 64), "int8")
+            w = T.alloc_shared((64, 64), "float16")
+            ready = T.alloc_barrier(128)
+            T.copy(A, a)
+            T.copy(W, q)
+            with T.ws(0, size=128):
+                for i, j in T.Parallel(64, 64):
+                    w[i, j] = T.cast(q[i, j], "float16")
+                T.mbarrier_arrive(ready)
+            with T.ws(1, size=128):
+                T.mbarrier_wait_parity(ready, 0)
+                c = T.alloc_fragment((16, 64), "float32")
+                T.clear(c)
+                T.gemm(a, w, c, transpose_B=True)
+                T.copy(c, C)
+
+    kernel = tile.compile(main, "cuda:sm_90a", runtime="emulator", options={"wgmma": "never"})
+    rng = np.random.default_rng()
+    a, w = rng.integers(-3, 4, (16, 64)).astype(np.float16), rng.integers(-3, 4, (64, 64)).astype(np.int8)
+    c = np.full((16, 64), np.nan, np.float32)
+    kernel(a, w, c)
+    np.testing.assert_array_equal(c, a.astype(float) @ w.T)

@@ -86,7 +86,11 @@ class _UseBytes(StmtRewriter):
         if not views:
             return super().visit_Evaluate(s)
         call = OpCall.decode(s)
-        whole = len(views) == 2 and views[0].dtype == views[1].dtype and not _DEMANDS.intersection(call.attrs)
+        whole = (
+            len(views) == len(call.args) == 2
+            and views[0].dtype == views[1].dtype
+            and not _DEMANDS.intersection(call.attrs)
+        )
         if not whole or not all(map(self.has_whole_bytes, views)):
             self.refused |= {v.buffer for v in views}
             return s

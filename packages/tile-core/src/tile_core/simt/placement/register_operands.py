@@ -4,10 +4,10 @@ A program that converts an operand between its copy and the product, as of quant
 memory, from where the product reads it again. Where the instruction takes the operand from registers, each thread
 computes the elements that it passes to the instruction: no store, no barrier, and no load.
 
-A shared buffer qualifies if loops over all its elements write it, one for each, and only products read it. Loops that
-read an element of global memory for each keep it there: the order in which threads compute elements for an instruction
-is not the order of memory. It remains shared if threads would compute elements more than once, if the product would
-need a slower instruction, or if warps would read the other operand more often than that saves.
+A shared buffer qualifies if loops over all its elements write it, and only products of the same threads read it. Loops
+that read an element of global memory for each keep it there: the order in which threads compute elements for an
+instruction is not the order of memory. It remains shared if threads would compute elements more than once, if the
+product would need a slower instruction, or if warps would read the other operand more often than that saves.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from tile_core.ir import nodes
 from tile_core.ir.visit import StmtRewriter, collect, loads_of, role, substitute
 from tile_core.lowering.dispatch import select
 from tile_core.lowering.variant import Reject
-from tile_core.ops.base import OpCall, View, is_op
+from tile_core.ops.base import COMPLETES, OpCall, View, is_op
 from tile_core.passes.lower_ops import requires_order
 from tile_core.simt.ops.products.instruction import OperandKind
 from tile_core.simt.ops.products.plan import ProductPlan
@@ -42,6 +42,8 @@ __all__ = ["operands_in_registers"]
 
 #: Registers of a thread, of 32 bits, that an operand may take.
 _MOST = 64
+#: Attributes of a product that demand an instruction, or a barrier that it completes.
+_DEMANDS = frozenset({"variant", COMPLETES})
 #: Elements along a dimension that share one, such as a scale, at least.
 _GROUP = 8
 
@@ -75,13 +77,14 @@ class _OperandUses(StmtRewriter):
         self.block = block
         self.products: dict[BufferVar, list[SimtCall]] = {}
         self.allocated: list[BufferVar] = []
-        self.stored: set[BufferVar] = set()
+        self.stored: dict[BufferVar, Block] = {}
         self.others: set[BufferVar] = set()
         self.nest: list[Stmt] = []
 
     def computed(self) -> list[BufferVar]:
         """Return the buffers that loops over all elements write, and products read."""
-        return [b for b in self.allocated if b in self.products and b in self.stored and b not in self.others]
+        found = [b for b in self.allocated if b in self.products and b in self.stored and b not in self.others]
+        return [b for b in found if all(_same_threads(c.block, self.stored[b]) for c in self.products[b])]
 
     def visit_AllocBuffer(self, s: Stmt) -> Stmt:
         if nodes.scope_of(s.buffer) == "shared" and all(isinstance(n, int) for n in nodes.shape_of(s.buffer)):
@@ -114,7 +117,8 @@ class _OperandUses(StmtRewriter):
     def visit_BufferStore(self, s: Stmt) -> Stmt:
         covers = len(self.nest) == len(s.indices) and all(map(_covers, self.nest, s.indices, nodes.shape_of(s.buffer)))
         if covers and not any(_is_dense(load, self.nest) for load in loads_of(s.value)):
-            self.stored.add(s.buffer)
+            if not _same_threads(self.stored.setdefault(s.buffer, self.block), self.block):
+                self.others.add(s.buffer)
         else:
             self.others.add(s.buffer)
         return super().visit_BufferStore(s)
@@ -122,7 +126,7 @@ class _OperandUses(StmtRewriter):
     def visit_Evaluate(self, s: Stmt) -> Stmt:
         call = call_of(s, self.block) if is_op(s) else None
         views = [a for a in call.args if isinstance(a, View)] if call is not None else []
-        operands = views[:2] if call is not None and call.name == "gemm" and "variant" not in call.attrs else []
+        operands = views[:2] if call is not None and call.name == "gemm" and not _DEMANDS & call.attrs.keys() else []
         for view in views:
             whole = list(view.extents) == nodes.shape_of(view.buffer)
             if call is not None and view in operands and whole and views.count(view) == 1:
@@ -139,6 +143,10 @@ class _OperandUses(StmtRewriter):
     def expr(self, e: Any) -> Any:
         self.others.update(load.source for load in loads_of(e))
         return e
+
+
+def _same_threads(a: Block, b: Block) -> bool:
+    return (a.first, a.begins, a.count) == (b.first, b.begins, b.count)
 
 
 def _covers(loop: Stmt, index: Any, extent: Any) -> bool:
