@@ -35,8 +35,8 @@ def c2d_im2col(
     img: Any, col: Any, nhw_step: Any, c_step: Any, kernel: int, stride: int, dilation: int, pad: int, **hints: Any
 ) -> None:
     """Read windows of an image."""
-    to = as_region(col)
-    _, height, width, channels = img.shape
+    to, image = as_region(col), as_region(img)
+    _, height, width, channels = image.extents
     out_h, out_w = ((e + 2 * pad - dilation * (kernel - 1) - 1) // stride + 1 for e in (height, width))
     rows, cols = to.extents
     made = np.empty(to.extents, object)
@@ -44,8 +44,10 @@ def c2d_im2col(
         m, k = int(nhw_step) * rows + i, int(c_step) * cols + j
         y = m % (out_h * out_w) // out_w * stride + k // (kernel * channels) * dilation - pad
         x = m % out_w * stride + k // channels % kernel * dilation - pad
-        inside = k < kernel * kernel * channels and m < img.shape[0] * out_h * out_w
-        made[i, j] = img.read((m // (out_h * out_w), y, x, k % channels)) if inside else _nothing(to)
+        at = (m // (out_h * out_w), y, x, k % channels)
+        inside = k < kernel * kernel * channels and all(0 <= b < n for b, n in zip(at, image.extents, strict=True))
+        of_buffer = tuple(a + b for a, b in zip(image.low, at, strict=True))
+        made[i, j] = image.buffer.read(of_buffer) if inside else _nothing(to)
     to.write(made)
 
 
